@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Server, TcpOptions};
+use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Listener, Server, TcpOptions};
 use haul_tls::Alpn;
 
 use crate::args::FilesServerArgs;
 use crate::descriptors::{self, DescriptorBudget};
 use crate::inherited;
 use crate::listen;
-use crate::logs::{DeferredLines, Log, access_options};
-use crate::predecessor::Predecessor;
+use crate::logs::{ServerLog, SharedLines, access_options};
 use crate::ready;
 use crate::reload::{Reload, handle_signals};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
@@ -24,7 +23,7 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     if let Some(limit) = descriptors {
         fit(&mut config, limit);
     }
-    let lines = Arc::new(DeferredLines::default());
+    let lines = Arc::new(SharedLines::default());
     config.access_log = args.log.access_log.is_some().then(|| AccessLog {
         lines: Arc::clone(&lines) as Arc<dyn Lines>,
         format: args.log.log_format.format(),
@@ -32,19 +31,15 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     let certificates = Certificates::load(&args.tls)?;
     let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
     config.tls = certificates.as_ref().map(acceptor).transpose()?;
-    let server = bind(config, args)?;
+    let inherited = inherited::listeners(TcpOptions::default())?;
+    // The process that served the socket before may still finish its responses, and log them.
+    let may_overlap = !inherited.is_empty();
+    let server = bind(config, args, inherited)?;
     // The log is opened only after the addresses are bound, so that a failed start creates no log
     // directory.
-    let open = |to| {
-        Log::open(
-            "access log",
-            to,
-            &access_options(&args.log, "haul files"),
-            &Predecessor::default(),
-        )
-    };
+    let options = access_options(&args.log, "haul files");
+    let open = |to| ServerLog::open("access log", to, &options, &lines, may_overlap);
     let log = args.log.access_log.as_deref().map(open).transpose()?;
-    log.iter().for_each(|log| lines.open(log.lines()));
     let handle = server.handle();
     // The handlers are installed before any client can know that the server runs.
     let end = termination_handler("responses in progress", move |_signal| handle.drain());
@@ -53,7 +48,7 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
         None => ready::url(&addresses.listen),
         Some(_) => ready::https_url(&addresses.listen),
     };
-    let reload = Reload { certificates, logs: log.iter().filter_map(Log::files).collect() };
+    let reload = Reload { certificates, logs: log.iter().filter_map(ServerLog::files).collect() };
     handle_signals(&Signal::ENDS, end, reload)?;
     let mut ready = format!("files on {url}");
     if let Some(admin) = &addresses.admin {
@@ -61,12 +56,11 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     }
     ready::announce(&ready);
     let served = server.run().or_fail(|| "the server failed".to_owned());
-    served.and(log.map_or(Ok(()), Log::close))
+    served.and(log.map_or(Ok(()), ServerLog::close))
 }
 
 /// Listens on the inherited socket, if there is one, or on the address of the configuration.
-fn bind(config: Config, args: &FilesServerArgs) -> Result<Server> {
-    let mut inherited = inherited::listeners(TcpOptions::default())?;
+fn bind(config: Config, args: &FilesServerArgs, mut inherited: Vec<Listener>) -> Result<Server> {
     let server = match (inherited.pop(), inherited.len()) {
         (None, _) => {
             let listen = args.listen.as_ref().map_or(Ok(config.listen), listen::resolve)?;
@@ -116,9 +110,9 @@ fn fit(config: &mut Config, limit: u64) {
 fn not_started(error: Error) -> Failure {
     let failure = Failure::new("cannot start the server");
     match error {
-        Error::Public { .. } => failure
-            .exit(Exit::NotStarted)
-            .advise("use --public to allow it, or listen on 127.0.0.1 or [::1]"),
+        Error::Public { .. } => {
+            failure.exit(Exit::NotStarted).advise("use --tls-cert and --tls-key, or --plain-http")
+        }
         Error::Invalid(_) => failure.exit(Exit::Usage),
         _ => failure.exit(Exit::NotStarted),
     }

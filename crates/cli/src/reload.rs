@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use haul_line_log::LineLog;
+use parking_lot::Mutex;
 
 use crate::report::Result;
 use crate::signals::{self, Signal};
@@ -13,7 +14,25 @@ use crate::tls::Certificates;
 #[derive(Default)]
 pub(crate) struct Reload {
     pub(crate) certificates: Option<Certificates>,
-    pub(crate) logs: Vec<Arc<LineLog>>,
+    pub(crate) logs: Vec<LogFiles>,
+}
+
+/// A log whose files are rotated. Another log may take its place.
+#[derive(Clone)]
+pub(crate) struct LogFiles(Arc<Mutex<Arc<LineLog>>>);
+
+impl LogFiles {
+    pub(crate) fn of(log: &Arc<LineLog>) -> Self {
+        Self(Arc::new(Mutex::new(Arc::clone(log))))
+    }
+
+    pub(crate) fn set(&self, log: &Arc<LineLog>) {
+        *self.0.lock() = Arc::clone(log);
+    }
+
+    fn get(&self) -> Arc<LineLog> {
+        Arc::clone(&self.0.lock())
+    }
 }
 
 /// Installs handlers of `signals`, which call `act`. SIGHUP reloads `reload`, if it has any part;
@@ -30,15 +49,14 @@ pub(crate) fn handle_signals(
     signals::handle_signals(&[signals, &[Signal::Hangup]].concat(), move |signal| match signal {
         Signal::Hangup => {
             reload.certificates.iter().for_each(Certificates::reload);
-            reload.logs.iter().for_each(rotate);
+            reload.logs.iter().map(LogFiles::get).for_each(rotate);
         }
         _ => act(signal),
     })
 }
 
 /// Rotates a log on a thread of its own: a slow disk must not delay the next signal.
-fn rotate(log: &Arc<LineLog>) {
-    let log = Arc::clone(log);
+fn rotate(log: Arc<LineLog>) {
     // An error is reported again when the log is closed. Without a thread, the file remains.
     let rotate = move || drop(log.rotate());
     thread::Builder::new().name("rotate".to_owned()).spawn(rotate).map(drop).unwrap_or_default();

@@ -16,9 +16,10 @@ pub struct Config {
     pub dir: PathBuf,
     /// The address clients connect to. `127.0.0.1:8080`.
     pub listen: Address,
-    /// The address of metrics and health; do not make it public. `None`.
+    /// The address of metrics and health, which is served without TLS; do not make it public. `None`.
     pub admin: Option<Address>,
-    /// `true` to allow addresses that other machines can reach. `false`.
+    /// `true` to allow plain HTTP on addresses that other machines can reach, and to serve requests
+    /// for any host. `false`.
     pub is_public: bool,
     /// The settings of TLS; `None` serves plaintext. `None`.
     pub tls: Option<Acceptor>,
@@ -193,9 +194,11 @@ impl Config {
         }
     }
 
-    /// Returns an error if a setting is invalid, or an address is public without `is_public`.
+    /// Returns an error if a setting is invalid, or an address is public without TLS and without
+    /// `is_public`.
     pub(crate) fn check(&self) -> Result<()> {
-        for address in [Some(&self.listen), self.admin.as_ref()].into_iter().flatten() {
+        let listen = Some(&self.listen).filter(|_| self.tls.is_none());
+        for address in [listen, self.admin.as_ref()].into_iter().flatten() {
             if !self.is_public && !is_local(address) {
                 return Err(Error::Public { address: address.to_string() });
             }
@@ -230,7 +233,7 @@ impl Config {
 }
 
 /// Returns `true` if only this machine can reach the address.
-fn is_local(address: &Address) -> bool {
+pub(crate) fn is_local(address: &Address) -> bool {
     match address {
         Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
         Address::Unix(_) => true,
@@ -242,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_address_requires_is_public() {
+    fn plain_http_on_public_address_requires_is_public() {
         let with = |listen: &str, admin: Option<&str>, is_public| {
             let mut config = Config::new(".");
             config.listen = listen.parse().unwrap();

@@ -18,10 +18,11 @@ pub enum Error {
         /// The error of the kernel.
         source: io::Error,
     },
-    /// An address to listen on is public, and [`Config::is_public`](crate::Config) is not set.
+    /// An address to listen on is public and has no TLS, and [`Config::is_public`](crate::Config) is
+    /// not set.
     #[error(
-        "refusing to listen on {address}: other machines can reach it, and everyone could read \
-             all files below the directory; allow public addresses or listen on 127.0.0.1"
+        "refusing to serve plain HTTP on {address}: other machines can reach it, and the network \
+             can read all responses; use TLS, allow plain HTTP or listen on 127.0.0.1"
     )]
     Public {
         /// The address.

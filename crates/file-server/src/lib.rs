@@ -56,7 +56,8 @@
 //!   (bytes the kernel has already queued become zeros); if it is replaced, the old file is sent to
 //!   its end.
 //! - Slow clients are disconnected after the timeouts in [`Limits`].
-//! - Only loopback addresses and unix sockets are listened on unless [`Config::is_public`] is set.
+//! - Plain HTTP is served only on loopback addresses and unix sockets unless [`Config::is_public`] is
+//!   set.
 //!
 //! # Cost
 //! A request for a small hot file is one `recv` and one `sendmsg` without an allocation, and so are up

@@ -95,8 +95,10 @@ pub struct Stats {
     pub connections_open: u64,
     /// Connections refused because their client was at its limit.
     pub connections_refused: u64,
-    /// Waiting connections closed in favor of a new one of the same client.
+    /// Waiting connections closed in favor of a new one.
     pub connections_evicted: u64,
+    /// Requests refused because their client exceeded its rate.
+    pub requests_refused: u64,
     /// Connections closed because a client was too slow.
     pub too_slow: u64,
     /// Responses that ended early: the client closed, or the file was truncated.
@@ -198,8 +200,10 @@ impl Stats {
         page.gauge("haul_files_connections", "Open connections.", self.connections_open);
         let help = "Connections refused because their client was at its limit.";
         page.counter("haul_files_connections_refused_total", help, self.connections_refused);
-        let help = "Waiting connections closed in favor of a new one of the same client.";
+        let help = "Waiting connections closed in favor of a new one.";
         page.counter("haul_files_connections_evicted_total", help, self.connections_evicted);
+        let help = "Requests above the rate of their client.";
+        page.counter("haul_files_requests_refused_total", help, self.requests_refused);
         let help = "Connections closed because the client was too slow.";
         page.counter("haul_files_slow_closed_total", help, self.too_slow);
         page.counter("haul_files_cut_short_total", "Responses that ended early.", self.cut_short);

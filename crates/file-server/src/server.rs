@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::admin::Telling;
 use crate::caches::Caches;
 use crate::carrier::Carriers;
-use crate::config::Config;
+use crate::config::{Config, is_local};
 use crate::connection::Done;
 use crate::disk_threads::DiskThreads;
 use crate::error::{Error, Result};
@@ -92,7 +92,7 @@ impl Server {
     ///
     /// # Errors
     /// The directory cannot be opened, a setting is invalid, or an address cannot be listened on or
-    /// is public without [`Config::is_public`].
+    /// is public without TLS and without [`Config::is_public`].
     pub fn bind(config: Config) -> Result<Self> {
         config.check()?;
         Self::serve_on(config, None)
@@ -250,7 +250,10 @@ fn shared(config: &Config) -> Result<Shared> {
             cache_control: content.cache_control.clone(),
         }),
         hosts: Hosts {
-            is_checked: !config.is_public && matches!(config.listen, Address::Tcp(_)),
+            // A public server has names of its own.
+            is_checked: !config.is_public
+                && matches!(config.listen, Address::Tcp(_))
+                && is_local(&config.listen),
             names: config.hosts.clone(),
         },
         tls: config.tls.clone(),
@@ -322,6 +325,8 @@ impl Handle {
         let admission = self.limit.stats();
         stats.connections_refused = admission.refused;
         stats.connections_evicted = admission.evicted;
+        let peer_rate = self.shared.peer_rate.as_ref();
+        stats.requests_refused = peer_rate.map_or(0, RateLimit::refused);
         let disk = self.shared.disk.stats();
         stats.disk_jobs_waiting = disk.waiting as u64;
         stats.disk_jobs_refused = disk.refused;

@@ -309,6 +309,18 @@ impl<H: Handler> Engine<H> {
         Ok(())
     }
 
+    /// Responds to a request whose head takes too long.
+    pub(crate) fn refuse_slow_head(
+        &mut self,
+        connection: &mut Connection<H>,
+        context: &Context<'_, Message>,
+    ) -> io::Result<()> {
+        let record = self.begin_record(connection.listener, None, context.now());
+        self.refuse(connection, 408, record, context)?;
+        connection.input = Vec::new();
+        Ok(())
+    }
+
     /// Responds to a request above the rate. Its body is not received, so if it has one, the
     /// connection is closed.
     pub(crate) fn refuse_for_rate(

@@ -216,10 +216,15 @@ impl<H: Handler> Service for Engine<H> {
         self.update_clock(context.now());
         let is_due = |deadline: Instant| deadline <= context.now();
         if event == Event::Deadline && connection.deadline.is_some_and(is_due) {
-            if matches!(connection.state, State::Head) && connection.drains_until.is_none() {
+            let awaits_head = matches!(connection.state, State::Head);
+            if awaits_head && connection.drains_until.is_none() {
                 connection.slot.time_out();
             }
-            return Next::Close;
+            // A client that has sent a part of a head learns why it gets no response to it.
+            let is_cut = awaits_head && !connection.input.is_empty();
+            if !is_cut || self.refuse_slow_head(connection, context).is_err() {
+                return Next::Close;
+            }
         }
         if connection.slot.connection().is_closing() {
             return Next::Close;
@@ -254,10 +259,15 @@ impl<H: Handler> Service for Engine<H> {
     }
 
     fn on_close(&mut self, mut connection: Connection<H>) {
-        if let State::Exchange(exchange) = &mut connection.state {
-            let record = exchange.accounts.record.take();
-            self.end_record(connection.listener, connection.peer, record);
-        }
+        let record = match &mut connection.state {
+            State::Exchange(exchange) => exchange.accounts.record.take(),
+            // A part of a head was received.
+            State::Head if !connection.input.is_empty() => {
+                self.begin_record(connection.listener, None, Instant::now())
+            }
+            State::Head | State::Lingering(_) => None,
+        };
+        self.end_record(connection.listener, connection.peer, record);
         match &connection.state {
             State::Exchange(exchange) if exchange.ends_with_connection() => {
                 connection.socket.reset();

@@ -28,7 +28,7 @@ struct Inner {
 pub struct AdmissionStats {
     /// Connections refused because their peer was at its limit and none of its connections waited.
     pub refused: u64,
-    /// Waiting connections closed in favor of a new connection of the same peer.
+    /// Waiting connections closed in favor of a new connection.
     pub evicted: u64,
 }
 
@@ -47,6 +47,11 @@ impl AdmissionLimit {
     /// waited ([`Service::is_waiting`](crate::Service::is_waiting)) for 250 ms is closed. If there
     /// is none, the new connection is refused
     /// ([`Service::on_refuse`](crate::Service::on_refuse)).
+    ///
+    /// If the limit in total is reached, the oldest connection that has waited for 250 ms is closed,
+    /// of the peer that has the most connections. If there is none, the new connection waits in the
+    /// kernel's accept queue. Threads that accept at the same time may exceed this limit by one
+    /// connection each until the evicted connections are closed.
     pub fn with_peer_limit(connections_max: usize, peer_connections_max: usize) -> Self {
         Self::create(connections_max, Some(PeerTable::new(peer_connections_max)))
     }
@@ -74,6 +79,23 @@ impl AdmissionLimit {
         let one_more = |open| (open < self.0.max).then_some(open + 1);
         self.0.open.fetch_update(Relaxed, Relaxed, one_more).ok()?;
         Some(Permit { limit: self.clone(), connection: None })
+    }
+
+    /// Returns `true` if a waiting connection can give way to a new one at the limit.
+    pub(crate) fn can_evict(&self, now: Instant) -> bool {
+        self.0.peers.as_ref().is_some_and(|peers| peers.can_evict_any(peers.ms(now)))
+    }
+
+    /// Acquires a permit for a connection that was accepted at the limit because [`Self::can_evict`]
+    /// returned `true`, and evicts a waiting connection. If another thread was faster, the limit is
+    /// exceeded.
+    pub(crate) fn acquire_and_evict(&self, now: Instant, owner: &Arc<EvictionQueue>) -> Permit {
+        if let Some(peers) = &self.0.peers {
+            let has_evicted = peers.evict_any(peers.ms(now), owner);
+            self.0.evicted.fetch_add(u64::from(has_evicted), Relaxed);
+        }
+        self.0.open.fetch_add(1, Relaxed);
+        Permit { limit: self.clone(), connection: None }
     }
 }
 

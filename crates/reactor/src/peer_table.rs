@@ -1,6 +1,7 @@
 //! Counts the open connections of each peer, and selects a waiting connection of a peer that gives
 //! way to a new one.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -16,6 +17,9 @@ use crate::peer::Peer;
 /// The maximum number of connections examined to find a waiting one. Connections found busy move to
 /// the end, so that the next search begins behind them.
 const EXAMINED_MAX: usize = 64;
+
+/// The maximum number of peers examined to find a waiting connection.
+const PEERS_EXAMINED_MAX: usize = 64;
 
 /// The time in milliseconds for which a connection must have waited before it can be evicted. A
 /// client that has just received a response or connected may have sent a request already.
@@ -92,11 +96,16 @@ impl PeerConnection {
         }
     }
 
-    /// Evicts the connection if it has waited long enough: its thread closes it.
-    fn evict(&self, now_ms: u64, by: &Arc<EvictionQueue>) -> bool {
+    /// Returns `true` if the connection has waited long enough to be evicted.
+    fn has_waited(&self, now_ms: u64) -> bool {
         let is_waiting = self.state.load(Acquire) == WAITING;
         let since_ms = self.waiting_since_ms.load(Relaxed);
-        if !is_waiting || now_ms < since_ms.saturating_add(WAIT_MS_MIN) {
+        is_waiting && now_ms >= since_ms.saturating_add(WAIT_MS_MIN)
+    }
+
+    /// Evicts the connection if it has waited long enough: its thread closes it.
+    fn evict(&self, now_ms: u64, by: &Arc<EvictionQueue>) -> bool {
+        if !self.has_waited(now_ms) {
             return false;
         }
         if self.state.compare_exchange(WAITING, EVICTED, Relaxed, Relaxed).is_err() {
@@ -161,6 +170,32 @@ impl PeerTable {
         Admission::Admitted { connection, has_evicted }
     }
 
+    /// Returns `true` if [`Self::evict_any`] finds a connection.
+    pub(crate) fn can_evict_any(&self, now_ms: u64) -> bool {
+        let connections = self.connections.lock();
+        let largest = largest_peers(&connections.by_peer);
+        let mut own = largest.iter().filter_map(|peer| connections.by_peer.get(peer));
+        own.any(|own| own.values().take(EXAMINED_MAX).any(|one| one.has_waited(now_ms)))
+    }
+
+    /// Evicts the oldest waiting connection of the peer that has the most connections or, if none of
+    /// them waits, of the peer with the next most. Returns `false` if there is none. The caller must
+    /// close the connections in the queue of its own thread afterwards.
+    pub(crate) fn evict_any(&self, now_ms: u64, by: &Arc<EvictionQueue>) -> bool {
+        let mut connections = self.connections.lock();
+        let Connections { next, by_peer } = &mut *connections;
+        for peer in largest_peers(by_peer) {
+            let Some(own) = by_peer.get_mut(&peer) else { continue };
+            if evict_oldest(own, next, now_ms, by) {
+                if own.is_empty() {
+                    by_peer.remove(&peer);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
     /// Removes a closed connection.
     pub(crate) fn remove(&self, connection: &PeerConnection) {
         let mut connections = self.connections.lock();
@@ -173,6 +208,17 @@ impl PeerTable {
             connections.by_peer.remove(&connection.peer);
         }
     }
+}
+
+/// Returns the peers with the most connections, in descending order of their number.
+fn largest_peers(by_peer: &HashMap<Peer, BTreeMap<u64, Arc<PeerConnection>>>) -> Vec<Peer> {
+    let mut peers: Vec<_> = by_peer.iter().map(|(peer, own)| (Reverse(own.len()), *peer)).collect();
+    if peers.len() > PEERS_EXAMINED_MAX {
+        peers.select_nth_unstable_by_key(PEERS_EXAMINED_MAX, |(count, _)| *count);
+        peers.truncate(PEERS_EXAMINED_MAX);
+    }
+    peers.sort_unstable_by_key(|(count, _)| *count);
+    peers.into_iter().map(|(_, peer)| peer).collect()
 }
 
 fn take_number(next: &mut u64) -> u64 {
@@ -253,6 +299,29 @@ mod tests {
         table.remove(&fifth);
         assert!(!admit(peer(1), 7).unwrap().1);
         own.clear();
+    }
+
+    #[test]
+    fn peer_with_the_most_connections_gives_way_to_another_one() {
+        let poll = Poll::new().unwrap();
+        let (table, queue) = (PeerTable::new(10), queue(&poll));
+        let peers = [(1, 3), (2, 2), (3, 1)];
+        let keys = peers.iter().flat_map(|(last, count)| std::iter::repeat_n(*last, *count));
+        let all: Vec<_> = (0..)
+            .zip(keys)
+            .map(|(index, last)| admitted(table.admit(peer(last), key(index), 0, &queue)).unwrap())
+            .collect();
+        assert!(!table.can_evict_any(WAIT_MS_MIN) && !table.evict_any(WAIT_MS_MIN, &queue));
+        for index in [1, 3, 4, 5] {
+            all[index].0.set_waiting(0);
+        }
+        assert!(!table.can_evict_any(WAIT_MS_MIN - 1));
+        let mut evicted = Vec::new();
+        while table.can_evict_any(WAIT_MS_MIN) && table.evict_any(WAIT_MS_MIN, &queue) {
+            evicted.extend(queue.take());
+        }
+        assert_eq!(evicted[..2], [key(1), key(3)], "of the peers with three and two connections");
+        assert_eq!((evicted.len(), table.connections.lock().by_peer.len()), (4, 1));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::num::NonZero;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -70,6 +71,7 @@ pub struct RateLimit {
     burst: u64,
     started: Instant,
     hasher: RandomState,
+    refused: AtomicU64,
     shards: [Mutex<Shard>; SHARDS],
 }
 
@@ -84,6 +86,7 @@ impl RateLimit {
             burst: rate.burst.get().into(),
             started: Instant::now(),
             hasher: RandomState::new(),
+            refused: AtomicU64::new(0),
             shards: Default::default(),
         }
     }
@@ -108,10 +111,16 @@ impl RateLimit {
         // The bucket is empty if it needs more than `burst` intervals to become full.
         let latest_ns = now_ns.saturating_add(self.interval_ns.saturating_mul(self.burst));
         if next_ns > latest_ns {
+            self.refused.fetch_add(1, Relaxed);
             return Err(Duration::from_nanos(next_ns - latest_ns));
         }
         *full_at_ns = next_ns;
         Ok(())
+    }
+
+    /// Returns the number of requests for which there was no token.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
     }
 }
 
@@ -157,6 +166,7 @@ mod tests {
         assert!(limit.try_take(peer, at(1100)).is_err());
         let taken = (0..10).filter(|_| limit.try_take(peer, at(60_000)).is_ok()).count();
         assert_eq!(taken, 3, "a long pause fills the bucket, and not more");
+        assert_eq!(limit.refused(), 3 + 7);
     }
 
     #[test]

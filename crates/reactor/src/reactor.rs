@@ -321,7 +321,8 @@ impl<S: Service> Reactor<S> {
             return;
         }
         let (permit, key) = (self.limit.try_acquire(), self.table.next_key());
-        let (Some(permit), Some(key)) = (permit, key) else {
+        let can_evict = || self.limit.can_evict(self.now);
+        let Some(key) = key.filter(|_| permit.is_some() || can_evict()) else {
             state.is_deferred = true;
             self.shared.accepts_deferred.fetch_add(1, Relaxed);
             return;
@@ -338,6 +339,8 @@ impl<S: Service> Reactor<S> {
                 return;
             }
         };
+        let evict = || self.limit.acquire_and_evict(self.now, &self.evictions);
+        let permit = permit.unwrap_or_else(evict);
         let info = AcceptInfo { listener: index, peer };
         let Some(permit) = permit.admit(peer.map(|peer| peer.ip()), key, self.now, &self.evictions)
         else {

@@ -135,17 +135,18 @@ impl Server {
         // TLS copies all bytes, and files would cost it another copy.
         let files_max = if tls.is_some() { 0 } else { limits.cache_files_max };
         let hot = Arc::new(HotObjects::new(limits.cache_bytes_max, files_max));
+        let rate = limits.peer_rate.map(peer_rate);
         let page = Arc::new(Admin {
             store: Arc::clone(&store),
             metrics: Arc::clone(&metrics),
             credentials: credentials.clone().filter(|_| !addresses.admin.ip().is_loopback()),
             addresses,
             connections: Arc::clone(&connections),
+            peer_rate: rate.clone(),
             hot: Arc::clone(&hot),
         });
         let front = front(store, credentials, &limits, metrics, hot);
         let front = Arc::new(Front { audit: logs.audit, ..front });
-        let rate = limits.peer_rate.map(peer_rate);
         let reactor = |listener: Listener| {
             let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
             let s3 = ListenerOptions {

@@ -39,6 +39,9 @@ pub struct Config {
     /// The settings of TLS with clients, which the relay terminates. `None` (the default): the relay
     /// accepts plaintext.
     pub tls: Option<Acceptor>,
+    /// `true` to allow plain HTTP on addresses that other machines can reach: a proxy or the network
+    /// encrypts. Bytes that the relay does not parse need no permission. Default: `false`.
+    pub is_plain_http_allowed: bool,
     /// Options of HTTP. `None` (the default): the relay does not parse the bytes it moves.
     pub http: Option<HttpOptions>,
     /// Limits on connections, times and bytes.
@@ -61,8 +64,10 @@ const PIPE_BYTES: RangeInclusive<usize> = (64 << 10)..=(1 << 30);
 /// Limits on connections, times and bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum number of open client connections; further clients wait in the accept queue.
-    /// Default: 10,000.
+    /// The maximum number of open client connections. Beyond the limit, a new connection replaces
+    /// the oldest one that waits for a request or for the rest of a head, of the client that has the
+    /// most connections, if connections of each client are limited; if none waits, the new
+    /// connection stays in the accept queue. Default: 10,000.
     pub connections_max: usize,
     /// The maximum number of open connections of one client, which is an IPv4 address or an IPv6
     /// prefix of 64 bits. Beyond the limit, a new connection replaces the oldest one of the client
@@ -119,6 +124,7 @@ impl Config {
             proxy_in: None,
             proxy_out: None,
             tls: None,
+            is_plain_http_allowed: false,
             http: None,
             limits: Limits::default(),
             tcp: TcpOptions::default(),
@@ -140,6 +146,12 @@ impl Config {
 
     /// Returns an error if a setting is invalid.
     pub(crate) fn check(&self) -> Result<()> {
+        let is_plain_http = self.http.is_some() && self.tls.is_none();
+        let listen = self.listen.iter().filter(|_| is_plain_http);
+        let mut public = listen.chain(&self.admin).filter(|address| !is_local(address));
+        if let Some(address) = public.next().filter(|_| !self.is_plain_http_allowed) {
+            return Err(Error::PlainHttp { address: address.to_string() });
+        }
         let is_positive = |time: Option<Duration>| time.is_none_or(|time| !time.is_zero());
         let limits = &self.limits;
         let rules = [
@@ -172,6 +184,40 @@ impl Config {
         match rules.iter().find(|(is_valid, _)| !is_valid) {
             Some((_, why)) => Err(Error::Invalid(why)),
             None => Ok(()),
+        }
+    }
+}
+
+/// Returns `true` if only this machine can reach the address.
+fn is_local(address: &Address) -> bool {
+    match address {
+        Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        Address::Unix(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_on_public_address_needs_permission() {
+        let with = |listen: &str, is_http: bool, admin: &str, is_plain_http_allowed| {
+            let targets: Vec<HostAddress> = vec!["127.0.0.1:1".parse().unwrap()];
+            let config = Config::new(vec![listen.parse().unwrap()], targets);
+            let http = is_http.then(HttpOptions::default);
+            let admin = Some(admin.parse().unwrap());
+            let checked = Config { http, admin, is_plain_http_allowed, ..config }.check();
+            !matches!(checked, Err(Error::PlainHttp { .. }))
+        };
+        let local = "127.0.0.1:0";
+        for listen in ["127.0.0.1:0", "[::1]:0", "[::ffff:127.0.0.1]:0", "unix:/x"] {
+            assert!(with(listen, true, local, false), "{listen}");
+        }
+        for public in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+            assert!(!with(public, true, local, false) && with(public, true, local, true));
+            assert!(with(public, false, local, false), "it may be encrypted");
+            assert!(!with(local, false, public, false) && with(local, false, public, true));
         }
     }
 }

@@ -12,6 +12,15 @@ pub enum Error {
     /// The configuration is invalid; the message names the setting.
     #[error("{0}")]
     Invalid(&'static str),
+    /// Plain HTTP on a public address: use TLS, or allow plain HTTP.
+    #[error(
+        "refusing to serve plain HTTP on {address}: other machines can reach it, and the network \
+         can read all requests and responses; use TLS, allow plain HTTP or listen on 127.0.0.1"
+    )]
+    PlainHttp {
+        /// The address.
+        address: String,
+    },
     /// The relay cannot listen on an address: choose another address, or stop the process that uses
     /// it.
     #[error("cannot listen on {address}")]

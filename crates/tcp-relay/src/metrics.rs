@@ -19,7 +19,7 @@ pub(crate) fn text(stats: &Stats) -> String {
     page.gauge("haul_relay_connections", "Open connections.", stats.active);
     let help = "Connections refused because their client was at its limit.";
     page.counter("haul_relay_connections_refused_total", help, stats.refused);
-    let help = "Waiting connections closed in favor of a new one of the same client.";
+    let help = "Waiting connections closed in favor of a new one.";
     page.counter("haul_relay_connections_evicted_total", help, stats.evicted);
     let mut ended =
         page.family("haul_relay_ended_total", Counter, "Closed connections, by reason.");
@@ -91,6 +91,8 @@ fn http(page: &mut Exposition, http: &HttpStats) {
     for (status, value) in &http.error_responses {
         answers.sample(&[("status", &status.to_string())], *value);
     }
+    let help = "Requests above the rate of their client.";
+    page.counter("haul_relay_http_requests_refused_total", help, http.rate_limited);
     let help = "Requests on reused connections.";
     page.counter("haul_relay_http_reused_total", help, http.reused);
     page.counter("haul_relay_http_asked_again_total", "Requests sent again.", http.retried);

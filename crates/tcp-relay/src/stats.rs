@@ -150,7 +150,7 @@ pub struct Stats {
     pub active: u64,
     /// Connections refused because their client was at its limit; not counted as accepted.
     pub refused: u64,
-    /// Waiting connections that gave way to a new one of the same client.
+    /// Waiting connections that gave way to a new one.
     pub evicted: u64,
     /// Closed connections, in the order of [`EndReason::ALL`].
     pub ended: [u64; END_REASONS],

@@ -81,7 +81,7 @@ impl Scan {
         }
         let what = format!("the file ends here, its header declares {} bytes", segment.bytes);
         // If `true`, the missing part of the file lies after the last record, so no record is lost.
-        let ended_before = matches!(state, SegmentState::Last { .. })
+        let ended_before = matches!(state, SegmentState::Last { durable_end } if durable_end <= self.end)
             && u64::from(self.end) + RECORD_HEADER_BYTES as u64 <= file_bytes
             && self.torn_bytes == 0;
         let end = if ended_before { file_bytes } else { segment.bytes.into() };

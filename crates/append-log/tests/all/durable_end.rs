@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use haul_append_log::{Log, OnDamage, Options, Position, Recovered, Replay, SegmentInfo};
+use haul_disk::{Disk, Open};
 use haul_disk_sim::{Medium, MemoryDisk};
 
 use crate::payload::payload;
@@ -79,6 +80,27 @@ fn zeroed_first_page_before_durable_end_is_damage() {
     medium.file(&name)[4096..8192].fill(0);
     let (records, recovered, next) = open_knowing(&medium, end);
     assert_eq!((records.len(), recovered.damage.len(), next), (0, 1, end));
+}
+
+#[test]
+fn everything_after_the_end_of_a_truncated_file_before_durable_end_is_damage() {
+    let batches = batches(true);
+    let (whole, name) = batches.file();
+    let last = *batches.positions.last().unwrap();
+    let end = (last.lsn.offset() + 32 + last.payload_bytes).next_multiple_of(8);
+    let mut medium = whole.clone();
+    let segment_bytes = medium.file(&name).len() as u64;
+    // Records behind the durable end may be lost, too.
+    for file_bytes in [last.lsn.offset() + 40, end - 8] {
+        let disk = Arc::new(MemoryDisk::on(&whole));
+        let file = disk.open(&name, Open::default()).unwrap();
+        file.resize(file_bytes.into()).unwrap();
+        let mut receiver = Receiver { durable_end: end, ..Receiver::default() };
+        let (_, recovered) = Log::open(disk, report(), &mut receiver).unwrap();
+        let damage = &recovered.damage[0];
+        let expected = (u64::from(file_bytes), segment_bytes);
+        assert_eq!((damage.offset, damage.end), expected, "{file_bytes}");
+    }
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub(super) const SERVE: &str = "\
 Examples:
   haul serve
   haul serve --data /srv/files --listen 127.0.0.1:8000 --admin 127.0.0.1:8001
-  HAUL_ACCESS_KEY=me HAUL_SECRET_KEY=secret haul serve --listen 0.0.0.0:9000
-  haul serve --credentials /etc/haul/keys --listen '[::]:9000'
+  HAUL_ACCESS_KEY=me HAUL_SECRET_KEY=secret haul serve --listen 0.0.0.0:9000 --plain-http
+  haul serve --credentials keys --listen '[::]:443' --tls-cert cert.pem --tls-key key.pem
 
   curl -X PUT http://127.0.0.1:9000/photos
   curl -T cat.jpg http://127.0.0.1:9000/photos/cat.jpg";
@@ -37,9 +37,9 @@ Examples:
 pub(super) const FILES: &str = "\
 Examples:
   haul files /srv/www
-  haul files /srv/www --listen 0.0.0.0:80 --public --access-log /var/log/files
+  haul files /srv/www --listen 0.0.0.0:80 --plain-http --access-log /var/log/files
   haul files . --listing --listen 127.0.0.1:0
-  haul files /srv/www --listen 0.0.0.0:443 --public --tls-cert cert.pem --tls-key key.pem
+  haul files /srv/www --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem
   haul files /srv/www --listen unix:/run/files --admin 127.0.0.1:9002
 
   curl -C - -O http://127.0.0.1:8080/big.iso
@@ -205,7 +205,7 @@ Examples:
   haul relay --listen '[::]:22' --to unix:/run/sshd.sock
   haul relay --listen 0.0.0.0:443 --to 10.0.0.1:443 --to 10.0.0.2:443 --check-every 2s
   haul relay --listen 0.0.0.0:25 --to 10.0.0.1:25 --proxy-out v2
-  haul relay --http --listen 0.0.0.0:80 --to 10.0.0.1:8080 --to 10.0.0.2:8080
+  haul relay --http --listen 0.0.0.0:80 --plain-http --to 10.0.0.1:8080 --to 10.0.0.2:8080
   haul relay --http --listen 0.0.0.0:443 --to 10.0.0.1:8080 --tls-cert a.pem --tls-key a.key
   haul relay --listen 127.0.0.1:8080 --to 10.0.0.1:80 --admin 127.0.0.1:9002
   curl http://127.0.0.1:9002/metrics

@@ -19,25 +19,25 @@ pub(crate) struct FilesServerArgs {
     /// Listen on this address: 127.0.0.1:8080, `[::1]:8080`, localhost:8080 or unix:/run/files; port
     /// 0 selects a free port [default: 127.0.0.1:8080]
     ///
-    /// The first address of a host name is used; it is resolved once, at the start. A socket that a service manager passes (LISTEN_FDS) is used instead.
+    /// The first address of a host name is used; it is resolved once, at the start. A socket that a
+    /// service manager passes (LISTEN_FDS) is used instead.
     #[arg(long, value_name = "ADDRESS", help_heading = "Server")]
     pub(crate) listen: Option<HostAddress>,
     /// Listen on this address for /metrics, /health and /ready [default: none]
     #[arg(long, value_name = "ADDRESS", help_heading = "Server")]
     pub(crate) admin: Option<Address>,
-    /// Allow listening on non-loopback addresses
+    /// Allow plain HTTP on public addresses, and requests for any host
     ///
-    /// Every client that can connect can read all files below DIR that this process can read, also
-    /// with TLS.
-    /// Without this option, only loopback addresses (127.0.0.1, `[::1]`) and unix sockets are
-    /// accepted.
-    #[arg(long, help_heading = "Server")]
-    pub(crate) public: bool,
+    /// Without certificates, only loopback addresses (127.0.0.1, `[::1]`) and unix sockets are
+    /// accepted. Every client that can connect can read all files below DIR that this process can
+    /// read, also with TLS.
+    #[arg(long, alias = "public", help_heading = "Server")]
+    pub(crate) plain_http: bool,
     /// Accept requests for this host name; repeatable
     ///
-    /// Without --public, only requests for localhost and IP addresses are answered, which protects
-    /// against DNS rebinding: a web page could otherwise read files through the browser of a user
-    /// of this machine. Behind a proxy that forwards the original Host, name that host.
+    /// On a loopback address, only requests for localhost and IP addresses are answered, which
+    /// protects against DNS rebinding: a web page could otherwise read files through the browser of
+    /// a user of this machine. Behind a proxy that forwards the original Host, name that host.
     #[arg(long, value_name = "NAME", help_heading = "Server")]
     pub(crate) host: Vec<String>,
     /// Number of serving threads [default: one per core]
@@ -149,7 +149,10 @@ impl From<ColdArg> for Cold {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// Maximum number of open connections; further clients wait until one is closed
+    /// Maximum number of open connections
+    ///
+    /// Beyond the limit, a new connection replaces the oldest one that waits for a request, of the
+    /// client with the most connections, or waits until one is closed.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     connections: usize,
     /// Maximum number of connections of one client; 0 means no limit [default: half of
@@ -247,7 +250,7 @@ impl FilesServerArgs {
         let default = Config::new(&self.dir);
         Config {
             admin: self.admin.clone(),
-            is_public: self.public,
+            is_public: self.plain_http,
             hosts: self.host.clone(),
             threads: self.threads.map_or(default.threads, NonZero::get),
             content: Content {

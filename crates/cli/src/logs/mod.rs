@@ -1,9 +1,12 @@
 //! Opens the logs of servers: rotated files, or stdout.
 
+mod overlap;
+mod server_log;
+mod shared_lines;
 mod stdout_log;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul_file_server::Lines;
@@ -11,7 +14,10 @@ use haul_line_log::{Environment, Error, LineLog, Options, Retention, SyncMode, W
 
 use crate::args::AccessLogArgs;
 use crate::predecessor::Predecessor;
+use crate::reload::LogFiles;
 use crate::report::{Exit, Failure, OrFail, Result};
+pub(crate) use server_log::ServerLog;
+pub(crate) use shared_lines::SharedLines;
 use stdout_log::StdoutLines;
 
 /// The interval at which the audit log is synced.
@@ -61,11 +67,7 @@ impl Log {
         }
         let open = || LineLog::open(to, options.clone(), Environment::default());
         let is_in_use = |error: &Error| matches!(error, Error::InUse { .. });
-        let log = predecessor.retry(is_in_use, open).map_err(|error| {
-            Failure::new(format!("cannot log to {}", to.display()))
-                .because(error)
-                .exit(Exit::NotStarted)
-        })?;
+        let log = predecessor.retry(is_in_use, open).map_err(|error| not_opened(to, error))?;
         Ok(Self::Files(Arc::new(log)))
     }
 
@@ -77,9 +79,9 @@ impl Log {
     }
 
     /// Returns the log if its files can be rotated.
-    pub(crate) fn files(&self) -> Option<Arc<LineLog>> {
+    pub(crate) fn files(&self) -> Option<LogFiles> {
         match self {
-            Self::Files(log) => Some(Arc::clone(log)),
+            Self::Files(log) => Some(LogFiles::of(log)),
             Self::Stdout(_) => None,
         }
     }
@@ -93,21 +95,6 @@ impl Log {
     }
 }
 
-/// A sink for access log lines. The server gets the sink when its addresses are bound; the
-/// destination of the lines is set afterwards, before the server accepts a connection.
-#[derive(Default)]
-pub(crate) struct DeferredLines(OnceLock<Arc<dyn Lines>>);
-
-impl DeferredLines {
-    pub(crate) fn open(&self, lines: Arc<dyn Lines>) {
-        self.0.get_or_init(|| lines);
-    }
-}
-
-impl Lines for DeferredLines {
-    fn append(&self, line: &[u8]) {
-        if let Some(lines) = self.0.get() {
-            lines.append(line);
-        }
-    }
+fn not_opened(to: &Path, error: Error) -> Failure {
+    Failure::new(format!("cannot log to {}", to.display())).because(error).exit(Exit::NotStarted)
 }

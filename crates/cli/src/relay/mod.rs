@@ -5,7 +5,7 @@ mod report;
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use haul_tcp_relay::{Config, Handle, Server};
+use haul_tcp_relay::{Config, Error, Handle, Server};
 use haul_tls::Alpn;
 
 use crate::args::RelayArgs;
@@ -65,7 +65,14 @@ fn bind(config: Config, args: &RelayArgs) -> Result<Server> {
         }
     };
     server.map_err(|error| {
-        Failure::new("cannot start the relay").because(error).exit(Exit::NotStarted)
+        let failure = Failure::new("cannot start the relay").exit(Exit::NotStarted);
+        let failure = match error {
+            Error::PlainHttp { .. } => {
+                failure.advise("use --tls-cert and --tls-key, or --plain-http")
+            }
+            _ => failure,
+        };
+        failure.because(error)
     })
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use haul_disk::{Disk, Map, Open, OsDisk, resident};
+use haul_testing::eventually;
 use rustix::fs::{Advice, Timespec, Timestamps, fadvise, futimens};
 use serde_json::Value;
 
@@ -30,6 +31,15 @@ fn resident_pages(path: &Path) -> u64 {
     resident(&file.as_fd(), 0, u64::MAX).unwrap().resident_bytes / page() as u64
 }
 
+/// Evicts a file. The kernel may have isolated some of the pages in order to reclaim them: such
+/// pages cannot be evicted at once.
+fn evict(place: &TestDir, name: &str) {
+    eventually("all pages are evicted", || {
+        place.run(&["cache", "evict", name]).code(0);
+        resident_pages(&place.path(name)) == 0
+    });
+}
+
 /// Runs a subcommand with `--json`; returns the rows and the summary.
 fn json(place: &TestDir, arguments: &[&str]) -> (Vec<Value>, Value) {
     let ended = place.run(&[&["cache"], arguments, &["--json"]].concat()).code(0);
@@ -44,8 +54,7 @@ fn json(place: &TestDir, arguments: &[&str]) -> (Vec<Value>, Value) {
 fn bar_shows_which_parts_of_a_file_are_cached() {
     let place = TestDir::on_disk();
     let file = file(&place, "file", 64);
-    place.run(&["cache", "evict", "file"]).code(0);
-    assert_eq!(resident_pages(&place.path("file")), 0);
+    evict(&place, "file");
     fadvise(&file, 0, None, Advice::Random).unwrap();
     // These reads cache the first eight of the 32 cells, and one page of the last cell.
     file.read_exact_at(&mut vec![0; 16 * page()], 0).unwrap();
@@ -100,7 +109,9 @@ fn warm_respects_max_bytes() {
     for name in ["d/a", "d/b", "d/c"] {
         file(&place, name, 100);
     }
-    place.run(&["cache", "evict", "d"]).code(0);
+    for name in ["d/a", "d/b", "d/c"] {
+        evict(&place, name);
+    }
     let bytes = (150 * page()).to_string();
     let ended = place.run(&["cache", "warm", "--max-bytes", &bytes, "d"]).code(0);
     assert!(ended.text().contains("--max-bytes allows"), "{}", ended.text());

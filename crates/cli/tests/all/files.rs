@@ -183,8 +183,12 @@ fn failures_to_start_are_reported_with_advice() {
     place.write("file", "a");
     for public in [["--listen", "0.0.0.0:0"], ["--admin", "[::]:0"]] {
         let run = place.run(&[&["files", "www"], &public[..]].concat()).code(3);
-        run.stderr_contains(&["other machines can reach it", "--public"]);
+        run.stderr_contains(&["other machines can reach it", "--plain-http"]);
     }
+    // The earlier name of the option.
+    place
+        .run(&["files", "nowhere", "--listen", "0.0.0.0:0", "--public"])
+        .stderr_contains(&["nowhere"]);
     place
         .run(&["files", "nowhere", "--listen", "127.0.0.1:0"])
         .code(3)
@@ -219,9 +223,11 @@ fn hot_files_are_served_without_free_descriptors() {
     place.write("www/hot", "hello");
     place.write("www/long", noise(1, 100_000));
     let files = Files::start(&place, &["--valid", "0s", "--disk-threads", "1"]);
-    let mut client = TcpStream::connect(files.address("files")).unwrap();
+    // Reading without a buffer could take 10 s on a busy machine, after which an idle file is closed.
+    let mut client = BufReader::new(TcpStream::connect(files.address("files")).unwrap());
     let mut get = |target: &str, end: &[u8]| {
-        write!(client, "GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.get_mut().write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
         let mut byte = [0];
         while !answer.ends_with(end) {

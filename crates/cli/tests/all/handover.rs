@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use haul_testing::http::Peer;
-use haul_testing::{Endpoint, Transport, over, server_certificate};
+use haul_testing::{Endpoint, Transport, eventually, over, server_certificate};
 use rustix::process::Signal;
 
 use crate::helper::{Serving, TestDir};
@@ -21,6 +21,12 @@ over!(Plain Tls => (
 
 const HANDOVERS: usize = 20;
 
+/// Returns the number of requests to send while one process serves: so many in all, or a few.
+fn requests_per_process() -> usize {
+    let all = std::env::var("HAUL_HANDOVER_REQUESTS").ok().map(|text| text.parse().unwrap());
+    all.map_or(0, |all: usize| all.div_ceil(HANDOVERS))
+}
+
 /// Starts the program with a listening socket as descriptor 3, as systemd does.
 pub(crate) fn start(place: &TestDir, arguments: &[&str], socket: &TcpListener) -> Serving {
     let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\"";
@@ -30,7 +36,9 @@ pub(crate) fn start(place: &TestDir, arguments: &[&str], socket: &TcpListener) -
     shell
         .current_dir(place.path(""))
         .stdin(Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
-    TestDir::start(&mut shell)
+    let serving = TestDir::start(&mut shell);
+    assert!(serving.line.starts_with("haul is ready"), "{}", serving.line);
+    serving
 }
 
 /// A request line, and the body of the response.
@@ -86,7 +94,8 @@ fn hand_over(
             scope.spawn(move || send_requests(server, exchange, keep_alive, is_over, count));
         }
         let mut draining = Vec::new();
-        for _ in 0..HANDOVERS {
+        let sum = || counts.iter().map(|count| count.load(Relaxed)).sum::<usize>();
+        for number in 1..=HANDOVERS {
             if !overlap {
                 serving.signal(Signal::TERM);
             }
@@ -98,6 +107,7 @@ fn hand_over(
             draining.push(std::mem::replace(&mut serving, next));
             // Both kinds of clients are served again before the next hand-over.
             while counts.iter().zip(served).any(|(count, before)| count.load(Relaxed) < before + 20)
+                || sum() < number * requests_per_process()
             {
                 thread::yield_now();
             }
@@ -111,19 +121,18 @@ fn hand_over(
     serving.signal(Signal::TERM);
     let (code, _, stderr) = serving.wait();
     assert_eq!(code, Some(0), "{stderr}");
-    counts.iter().map(|count| count.load(Relaxed)).sum()
+    let requests = counts.iter().map(|count| count.load(Relaxed)).sum();
+    println!("{requests} requests over {HANDOVERS} hand-overs, {transport:?}: all answered");
+    requests
 }
 
 fn files_are_served_without_a_gap_while_processes_hand_over(transport: Transport) {
     let place = TestDir::on_disk();
     place.write("www/a", "content");
-    hand_over(
-        transport,
-        &place,
-        &["files", "www", "--threads", "2"],
-        [("GET /a", "content"); 3],
-        true,
-    );
+    let arguments = ["files", "www", "--threads", "2", "--access-log", "access"];
+    let requests = hand_over(transport, &place, &arguments, [("GET /a", "content"); 3], true);
+    // A process keeps its lines until the process before it has written its last line.
+    assert_eq!(lines(&place, "access", &["\"GET /a "]), requests);
 }
 
 fn requests_are_relayed_without_a_gap_while_processes_hand_over(transport: Transport) {
@@ -135,12 +144,18 @@ fn requests_are_relayed_without_a_gap_while_processes_hand_over(transport: Trans
     hand_over(transport, &place, &arguments, [("GET /a", "content"); 3], true);
 }
 
-/// Counts the lines of a log.
-fn lines(place: &TestDir, log: &str) -> usize {
-    let names = std::fs::read_dir(place.path(log)).unwrap().map(|entry| entry.unwrap().path());
-    let logs = names.filter(|path| path.file_name().is_some_and(|name| name != "lock"));
-    let text: String = logs.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
-    text.lines().filter(|line| line.contains("/bucket") || line.contains("PutObject")).count()
+/// Counts the lines of a log that contain one of these texts.
+fn lines(place: &TestDir, log: &str, texts: &[&str]) -> usize {
+    let mut text = String::new();
+    let mut paths = vec![place.path(log)];
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            text += &std::fs::read_to_string(&path).unwrap();
+        }
+    }
+    text.lines().filter(|line| texts.iter().any(|text| line.contains(text))).count()
 }
 
 fn store_is_served_without_a_gap_while_processes_restart(transport: Transport) {
@@ -152,8 +167,8 @@ fn store_is_served_without_a_gap_while_processes_restart(transport: Transport) {
     let (get, put) = (("GET /bucket/a", "content"), ("PUT /bucket/b", ""));
     let requests = hand_over(transport, &place, &arguments, [get, get, put], false);
     // Each process continues the logs of the last one.
-    assert_eq!(lines(&place, "access"), requests);
-    assert!((HANDOVERS..requests).contains(&lines(&place, "audit")));
+    assert_eq!(lines(&place, "access", &["/bucket"]), requests);
+    assert!((HANDOVERS..requests).contains(&lines(&place, "audit", &["PutObject"])));
     place.run(&["store", "get", "bucket/b"]).code(0);
 }
 
@@ -172,6 +187,38 @@ fn server_waits_for_the_store_of_the_process_that_it_replaces() {
         assert_eq!(old.wait().0, Some(0));
         assert!(next.join().unwrap().line.starts_with("haul is ready"));
     });
+}
+
+#[test]
+fn log_that_stays_in_use_delays_no_request_and_its_lines_are_not_lost() {
+    let place = TestDir::on_disk();
+    place.write("www/a", "content");
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let arguments = ["files", "www", "--access-log", "access"];
+    let old = start(&place, &arguments, &socket);
+    place
+        .run(&[&arguments[..], &["--listen", "127.0.0.1:0"]].concat())
+        .code(3)
+        .stderr_contains(&["in use"]);
+    let next = start(&place, &arguments, &socket);
+    old.signal(Signal::STOP);
+    eventually("it is stopped", || old.is_stopped());
+    let request = "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut peer = Peer::connect(socket.local_addr().unwrap()).unwrap();
+    for _ in 0..100 {
+        peer.try_send(request).unwrap();
+        assert_eq!(peer.response().unwrap().text(), "content");
+    }
+    drop(peer);
+    // It ends when the other process has released the log.
+    next.signal(Signal::TERM);
+    old.signal(Signal::CONT);
+    old.signal(Signal::TERM);
+    for (process, name) in [(old, "old"), (next, "next")] {
+        let (code, _, stderr) = process.wait();
+        assert_eq!(code, Some(0), "{name}: {stderr}");
+    }
+    assert_eq!(lines(&place, "access", &["\"GET /a "]), 100);
 }
 
 #[test]

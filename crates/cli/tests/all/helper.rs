@@ -36,7 +36,10 @@ impl TestDir {
     }
 
     pub(crate) fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_haul"));
+        let chosen =
+            std::env::var_os("HAUL_PROGRAM").map(|path| std::path::absolute(path).unwrap());
+        let program = chosen.unwrap_or_else(|| env!("CARGO_BIN_EXE_haul").into());
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.0.path())
@@ -95,6 +98,15 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
+    /// Returns `true` if all threads of the process are stopped by a signal.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        tasks.flatten().all(|task| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+        })
+    }
+
     /// Returns the address that follows `what` in the first line of stdout.
     pub(crate) fn address(&self, what: &str) -> &str {
         let (_, rest) = self.line.split_once(&format!("{what} on http://")).unwrap();

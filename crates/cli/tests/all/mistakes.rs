@@ -134,6 +134,8 @@ fn failed_start_leaves_no_files() {
         (&["files", "nonsense.invalid", "--listen", "nonsense.invalid:0"], 3),
         (&["relay", "--listen", &taken, "--to", free], 3),
         (&["relay", "--listen", free, "--to", "nonsense.invalid:80"], 3),
+        (&["relay", "--http", "--listen", "0.0.0.0:0", "--to", free], 3),
+        (&["relay", "--listen", free, "--admin", "0.0.0.0:0", "--to", free], 3),
         (&["relay", "--to", free], 2),
     ] {
         let ended = place.run(arguments);

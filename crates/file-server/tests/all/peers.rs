@@ -110,6 +110,7 @@ fn requests_above_the_rate_of_a_client_are_answered_with_429(transport: Transpor
     assert_eq!(response.status, 429);
     assert!((1..=30).contains(&wait), "{wait}");
     assert_eq!(get(running.address, "/a", "").status, 429, "on another connection, too");
+    assert_eq!(running.stats().requests_refused, 2);
     let mut other = connect_from(2, running.address);
     assert_eq!(other.exchange("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 200);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use haul_disk::File;
 use parking_lot::Mutex;
 
 use crate::access::block_data::BlockData;
@@ -115,32 +116,29 @@ impl Object {
     #[must_use]
     pub fn count_request(&self) -> bool {
         let Content::Files(files) = &self.content else { return false };
-        if files.parts.len() > PINNED_PARTS_MAX {
+        let (pinned, now) = (&files.inner.objects.pinned, Instant::now());
+        if files.parts.len() > PINNED_PARTS_MAX || !pinned.can_hold(self.info.bytes) {
             return false;
         }
-        let (pinned, now) = (&files.inner.objects.pinned, Instant::now());
-        // All files are counted, so that none of them becomes idle.
-        let due = files.parts.iter().map(|part| pinned.count(part.id, part.bytes, now));
+        // Each of its files is counted, so that none of them becomes idle.
+        let due = files.parts.iter().map(|part| pinned.count(part.id, now));
         due.fold(false, |any, is_due| any | is_due)
     }
 
-    /// Pins the files of a big object, as far as [`crate::Options::pinned_bytes_max`] allows: reads
-    /// them into the page cache, locks them, and verifies them. Blocks while it reads. Returns the
-    /// number of pinned bytes.
+    /// Reads the files of a big object into the page cache, locks them there, and verifies them: all
+    /// of them or, if [`crate::Options::pinned_bytes_max`] does not allow it, none. Blocks while it
+    /// reads. Returns the number of bytes that were pinned.
     ///
     /// # Errors
     /// [`Error::Damaged`] if the bytes read fail their checksum; [`Error::Disk`] if memory cannot
     /// be locked: no object is pinned until the store is reopened.
     pub fn pin(&self) -> Result<u64> {
         let Content::Files(files) = &self.content else { return Ok(0) };
-        let mut bytes = 0;
         let objects = &files.inner.objects;
-        let parts = files.parts.iter().enumerate();
-        for (number, part) in parts.filter(|(_, part)| objects.pinned.get(part.id).is_none()) {
-            let pin = || files.reader(number, *part)?.pin(objects);
-            bytes += if pin().map_err(|error| files.note(error))? { part.bytes } else { 0 };
-        }
-        Ok(bytes)
+        let reader = |number: usize| files.reader(number, files.parts[number]);
+        let map = |number| reader(number)?.map(objects);
+        let verify = |number, file: &dyn File| reader(number)?.verify_all(file);
+        objects.pinned.pin(&files.parts, map, verify).map_err(|error| files.note(error))
     }
 
     /// Returns the lengths of the parts of the upload; one length for an object that was not

@@ -243,30 +243,30 @@ impl BigReader {
         Ok(buffer.into_bytes().slice(within(offset)..within(wanted)))
     }
 
-    /// Locks the file in the page cache and verifies it, if the limit on pinned bytes allows it.
-    pub(crate) fn pin(&self, objects: &Objects) -> Result<bool> {
+    /// Opens the file for reading through the page cache, and maps the bytes of the object.
+    pub(crate) fn map(&self, objects: &Objects) -> Result<(Arc<dyn File>, Map)> {
         let FilePart { id, bytes } = self.part;
-        let map = || {
-            let file = objects.open_cached(id)?;
-            let map = Map::for_reading(Arc::clone(&file), usize::try_from(bytes).unwrap_or(0))?;
-            Ok((file, map))
-        };
-        let verify = |file: &dyn File| {
-            let mut buffer = self.buffers.take(HUGE_PAGE_BYTES);
-            for start in (0..bytes).step_by(HUGE_PAGE_BYTES) {
-                let wanted = usize::try_from(bytes - start).unwrap_or(usize::MAX);
-                let buffer = buffer.as_mut();
-                let buffer = &mut buffer[..wanted.min(HUGE_PAGE_BYTES)];
-                let read = read_full(file, buffer, start)?;
-                self.verify(start, &buffer[..read])?;
-                if read < buffer.len() {
-                    let end = start + read as u64;
-                    return Err(self.damaged(end, "the file ends within the object"));
-                }
+        let file = objects.open_cached(id)?;
+        let map = Map::for_reading(Arc::clone(&file), usize::try_from(bytes).unwrap_or(0))?;
+        Ok((file, map))
+    }
+
+    /// Verifies all bytes of the object in `file`, which was opened with [`Self::map`].
+    pub(crate) fn verify_all(&self, file: &dyn File) -> Result<()> {
+        let bytes = self.part.bytes;
+        let mut buffer = self.buffers.take(HUGE_PAGE_BYTES);
+        for start in (0..bytes).step_by(HUGE_PAGE_BYTES) {
+            let wanted = usize::try_from(bytes - start).unwrap_or(usize::MAX);
+            let buffer = buffer.as_mut();
+            let buffer = &mut buffer[..wanted.min(HUGE_PAGE_BYTES)];
+            let read = read_full(file, buffer, start)?;
+            self.verify(start, &buffer[..read])?;
+            if read < buffer.len() {
+                let end = start + read as u64;
+                return Err(self.damaged(end, "the file ends within the object"));
             }
-            Ok(())
-        };
-        objects.pinned.pin(id, bytes, map, verify)
+        }
+        Ok(())
     }
 
     /// Verifies bytes that start at a block boundary.

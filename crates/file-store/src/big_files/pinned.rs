@@ -5,7 +5,7 @@
 //! can send it without a copy: its pages cannot be evicted, so the bytes that are sent are those that
 //! were verified. The memory for this has a limit.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,6 +15,7 @@ use haul_disk::{File, Map};
 use parking_lot::Mutex;
 
 use crate::error::Result;
+use crate::format::FilePart;
 
 /// A file that is requested this often is pinned.
 const REQUESTS_MIN: u32 = 3;
@@ -76,6 +77,14 @@ struct Room {
     all: Arc<AtomicU64>,
 }
 
+impl Room {
+    /// Returns `bytes` of it as a part of their own.
+    fn split_off(&mut self, bytes: u64) -> Self {
+        self.bytes -= bytes;
+        Self { bytes, all: Arc::clone(&self.all) }
+    }
+}
+
 impl Drop for Room {
     fn drop(&mut self) {
         self.all.fetch_sub(self.bytes, Relaxed);
@@ -108,12 +117,14 @@ impl PinnedFiles {
         }
     }
 
-    /// Counts a request for a file with `bytes`. Returns `true` if it should be pinned: then
-    /// [`Self::pin`] has to be called.
-    pub(crate) fn count(&self, id: u128, bytes: u64, now: Instant) -> bool {
-        if bytes > self.bytes_max || self.is_refused.load(Relaxed) {
-            return false;
-        }
+    /// Returns `true` if an object of `bytes` may be pinned.
+    pub(crate) fn can_hold(&self, bytes: u64) -> bool {
+        bytes <= self.bytes_max && !self.is_refused.load(Relaxed)
+    }
+
+    /// Counts a request for a file. Returns `true` if it should be pinned: then [`Self::pin`] has to
+    /// be called.
+    pub(crate) fn count(&self, id: u128, now: Instant) -> bool {
         let mut files = self.files.lock();
         if files.len() >= COUNTED_MAX && !files.contains_key(&id) {
             let is_recent = |entry: &Entry| now - entry.requested < IDLE_TIME;
@@ -136,46 +147,82 @@ impl PinnedFiles {
         is_due
     }
 
-    /// Pins a file with `bytes`: maps the first of them with `map`, locks them, and calls `verify`.
-    /// Returns `false` if there is no room.
+    /// Pins those of the files of an object that are not pinned: all of them or, if there is no room
+    /// or one of them fails, none, because a response needs all of them. `load` maps the file with a
+    /// number in `parts`, `verify` verifies its content. Returns the number of bytes that were
+    /// pinned.
     ///
     /// # Errors
-    /// The memory cannot be locked, then no file is pinned any more; or an error of `map` or `verify`.
+    /// The memory cannot be locked, then no file is pinned any more; or an error of `load` or
+    /// `verify`.
     pub(crate) fn pin(
         &self,
-        id: u128,
-        bytes: u64,
-        map: impl FnOnce() -> Result<(Arc<dyn File>, Map)>,
-        verify: impl FnOnce(&dyn File) -> Result<()>,
-    ) -> Result<bool> {
-        let pinned = self.load(bytes, map, verify);
-        let mut files = self.files.lock();
-        let is_pinned = matches!(pinned, Ok(Some(_)));
-        if let Some(entry) = files.get_mut(&id) {
-            entry.requests = 0;
-            entry.state = match &pinned {
-                Ok(Some(file)) => State::Pinned(Arc::clone(file)),
-                _ => State::Counted,
-            };
+        parts: &[FilePart],
+        load: impl Fn(usize) -> Result<(Arc<dyn File>, Map)>,
+        verify: impl Fn(usize, &dyn File) -> Result<()>,
+    ) -> Result<u64> {
+        let mut missing: BTreeMap<u128, (usize, u64)> = BTreeMap::new();
+        for (number, part) in parts.iter().enumerate() {
+            if self.get(part.id).is_none() {
+                missing.insert(part.id, (number, part.bytes));
+            }
         }
-        pinned.map(|_| is_pinned)
+        let (pinned, failed) = match self.load(&missing, load, verify) {
+            Ok(pinned) => (pinned, None),
+            Err(error) => (HashMap::new(), Some(error)),
+        };
+        let is_pinned = !pinned.is_empty();
+        // Unlocking many pages takes time: not under the lock.
+        drop(self.set_states(missing.keys(), pinned));
+        let bytes = missing.values().map(|(_, bytes)| bytes).sum();
+        failed.map_or(Ok(if is_pinned { bytes } else { 0 }), Err)
     }
 
+    /// Reads, locks and verifies files. Returns none if there is no room.
     fn load(
         &self,
-        bytes: u64,
-        map: impl FnOnce() -> Result<(Arc<dyn File>, Map)>,
-        verify: impl FnOnce(&dyn File) -> Result<()>,
-    ) -> Result<Option<Arc<PinnedFile>>> {
-        let Some(room) = self.make_room(bytes, Instant::now()) else { return Ok(None) };
-        let (file, pages) = map()?;
-        haul_disk::warm(&*file, 0, bytes)?;
-        if let Err(refused) = pages.lock() {
-            self.is_refused.store(true, Relaxed);
-            return Err(refused.into());
+        missing: &BTreeMap<u128, (usize, u64)>,
+        load: impl Fn(usize) -> Result<(Arc<dyn File>, Map)>,
+        verify: impl Fn(usize, &dyn File) -> Result<()>,
+    ) -> Result<HashMap<u128, Arc<PinnedFile>>> {
+        let all = missing.values().map(|(_, bytes)| bytes).sum();
+        let mut loaded = HashMap::new();
+        let Some(mut room) = self.make_room(all, Instant::now()) else { return Ok(loaded) };
+        for (id, (number, bytes)) in missing {
+            let (file, pages) = load(*number)?;
+            haul_disk::warm(&*file, 0, *bytes)?;
+            if let Err(refused) = pages.lock() {
+                self.is_refused.store(true, Relaxed);
+                return Err(refused.into());
+            }
+            verify(*number, &*file)?;
+            let room = room.split_off(*bytes);
+            loaded.insert(*id, Arc::new(PinnedFile { file, _pages: pages, _room: room }));
         }
-        verify(&*file)?;
-        Ok(Some(Arc::new(PinnedFile { file, _pages: pages, _room: room })))
+        Ok(loaded)
+    }
+
+    /// Ends an attempt to pin files: those that are not in `pinned` are counted again. Returns the
+    /// states before.
+    fn set_states<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a u128>,
+        mut pinned: HashMap<u128, Arc<PinnedFile>>,
+    ) -> Vec<State> {
+        let mut before = Vec::new();
+        let mut files = self.files.lock();
+        for id in ids {
+            let Some(entry) = files.get_mut(id) else { continue };
+            let state = match pinned.remove(id) {
+                Some(file) => State::Pinned(file),
+                // Another object with this file was pinned meanwhile.
+                None if matches!(entry.state, State::Pinned(_)) => continue,
+                None => State::Counted,
+            };
+            entry.requests = 0;
+            before.push(std::mem::replace(&mut entry.state, state));
+        }
+        before
     }
 
     /// Reserves memory, and evicts files that are idle for it.
@@ -225,18 +272,26 @@ mod tests {
             Self { _dir: dir, disk, pinned: PinnedFiles::new(pinned_max * BYTES) }
         }
 
-        fn pin(&self, id: u128) -> Result<bool> {
-            let map = || {
-                let file = self.disk.create(&id.to_string(), Open::default())?;
-                file.resize(BYTES)?;
-                let bytes = usize::try_from(BYTES).unwrap();
-                Ok((Arc::clone(&file), Map::for_reading(file, bytes)?))
-            };
-            self.pinned.pin(id, BYTES, map, |_file| Ok(()))
+        /// Pins an object of these files.
+        fn pin(&self, ids: &[u128]) -> Result<u64> {
+            let verify = |_number: usize, _file: &dyn File| Ok(());
+            self.pinned.pin(&parts(ids), |number| self.load(ids[number]), verify)
+        }
+
+        fn load(&self, id: u128) -> Result<(Arc<dyn File>, Map)> {
+            drop(self.disk.remove(&id.to_string()));
+            let file = self.disk.create(&id.to_string(), Open::default())?;
+            file.resize(BYTES)?;
+            let bytes = usize::try_from(BYTES).unwrap();
+            Ok((Arc::clone(&file), Map::for_reading(file, bytes)?))
+        }
+
+        fn is_pinned(&self, id: u128) -> bool {
+            self.pinned.get(id).is_some()
         }
 
         fn request(&self, id: u128, at: Instant) -> bool {
-            self.pinned.count(id, BYTES, at)
+            self.pinned.count(id, at)
         }
 
         fn make_hot(&self, id: u128, at: Instant) {
@@ -245,12 +300,16 @@ mod tests {
         }
     }
 
+    fn parts(ids: &[u128]) -> Vec<FilePart> {
+        ids.iter().map(|id| FilePart { id: *id, bytes: BYTES }).collect()
+    }
+
     #[test]
     fn hot_file_is_pinned_until_it_is_removed() {
         let (files, now) = (Files::new(2), Instant::now());
         files.make_hot(1, now);
         assert!(files.pinned.get(1).is_none());
-        assert!(files.pin(1).unwrap());
+        assert_eq!(files.pin(&[1]).unwrap(), BYTES);
         let in_use = files.pinned.get(1).unwrap();
         assert!(!files.request(1, now));
         files.pinned.forget(1);
@@ -275,26 +334,42 @@ mod tests {
         files.make_hot(1, ago);
         files.make_hot(2, now);
         files.make_hot(3, now);
-        assert!(files.pin(1).unwrap() && files.pin(2).unwrap() && files.pin(3).unwrap());
-        assert!(files.pinned.get(1).is_none());
-        assert!(files.pinned.get(2).is_some() && files.pinned.get(3).is_some());
+        assert_eq!([1, 2, 3].map(|id| files.pin(&[id]).unwrap()), [BYTES; 3]);
+        assert_eq!([1, 2, 3].map(|id| files.is_pinned(id)), [false, true, true]);
         files.make_hot(1, now);
-        assert!(!files.pin(1).unwrap(), "the others were requested just now");
+        assert_eq!(files.pin(&[1]).unwrap(), 0, "the others were requested just now");
         assert_eq!(files.pinned.bytes(), 2 * BYTES);
     }
 
     #[test]
-    fn file_that_fails_its_verification_is_not_pinned() {
+    fn object_without_room_for_all_of_its_files_is_not_pinned() {
         let (files, now) = (Files::new(2), Instant::now());
-        files.make_hot(1, now);
-        let map = || {
-            let file = files.disk.create("1", Open::default())?;
-            file.resize(BYTES)?;
-            Ok((Arc::clone(&file), Map::for_reading(file, 4096)?))
+        (1..=4).for_each(|id| files.make_hot(id, now));
+        assert_eq!(files.pin(&[1]).unwrap(), BYTES);
+        assert_eq!(files.pin(&[2, 3]).unwrap(), 0);
+        assert_eq!([1, 2, 3].map(|id| files.is_pinned(id)), [true, false, false]);
+        assert_eq!(files.pinned.bytes(), BYTES);
+        // The file of another object is pinned once, also if it occurs twice.
+        assert_eq!(files.pin(&[4, 1, 4]).unwrap(), BYTES);
+        assert!(files.is_pinned(1) && files.is_pinned(4));
+        assert_eq!(files.pinned.bytes(), 2 * BYTES);
+        assert!(files.pinned.can_hold(2 * BYTES) && !files.pinned.can_hold(2 * BYTES + 1));
+    }
+
+    #[test]
+    fn object_with_a_file_that_fails_is_not_pinned_and_tried_again() {
+        let (files, now) = (Files::new(3), Instant::now());
+        let all = [1, 2, 3];
+        all.iter().for_each(|id| files.make_hot(*id, now));
+        let damaged = |number, _: &dyn File| match number {
+            1 => Err(crate::Error::Invalid { what: "as tested".to_owned() }),
+            _ => Ok(()),
         };
-        let damaged = |_: &dyn File| Err(crate::Error::Invalid { what: "as tested".to_owned() });
-        assert!(files.pinned.pin(1, BYTES, map, damaged).is_err());
-        assert!(files.pinned.get(1).is_none() && files.pinned.bytes() == 0);
+        let load = |number: usize| files.load(all[number]);
+        assert!(files.pinned.pin(&parts(&all), load, damaged).is_err());
+        assert!(all.iter().all(|id| !files.is_pinned(*id)) && files.pinned.bytes() == 0);
+        all.iter().for_each(|id| files.make_hot(*id, now));
+        assert_eq!(files.pin(&all).unwrap(), 3 * BYTES);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::volume_index::ranges::Ranges;
 /// Blocks start at multiples of a sector, so that a torn or damaged one affects no other.
 pub(crate) const BLOCK_ALIGN: usize = 512;
 
+/// The length of a record without a needle: a watermark of the log.
+pub(crate) const WATERMARK_BYTES: u32 = 32;
+
 const MAGIC: [u8; 8] = *b"HAUL-IX3";
 const BLOCK_HEADER_BYTES: usize = 48;
 
@@ -150,7 +153,7 @@ pub(crate) struct VolumeIndex {
     pub(crate) count: u64,
     /// The ranges whose needles are all in the index.
     pub(crate) covered: Ranges,
-    /// The certain end of the volume, if it was sealed, or closed and not opened since.
+    /// The certain end of the needles, if the volume was sealed, or closed and not opened since.
     pub(crate) end: Option<u32>,
     /// `true` if the index covers all of a sealed volume, which then need not be read.
     pub(crate) is_complete: bool,
@@ -201,7 +204,13 @@ pub(crate) fn decode(
                 index.kept_bytes = offset as u64;
                 (index.end, counted) = (None, None);
             }
-            BlockKind::Closed => (index.end, counted) = (Some(block.to), None),
+            BlockKind::Closed => {
+                // Between the last needle and the end there may be a watermark.
+                let known_end = index.covered.end().unwrap_or(FIRST_RECORD);
+                let is_watermark = block.to.saturating_sub(known_end) <= WATERMARK_BYTES;
+                let end = if is_watermark { known_end.min(block.to) } else { block.to };
+                (index.end, counted) = (Some(end), None);
+            }
             BlockKind::Complete => (index.end, counted) = (Some(block.to), Some(block.needles)),
         }
     }
@@ -409,6 +418,12 @@ mod tests {
         block(&mut bytes, BlockKind::Closed, (4224, 4224), &[]);
         let index = decode(&bytes, 3, Some(99), 0).unwrap();
         assert_eq!((index.end, index.kept_bytes, index.is_complete), (Some(4224), kept, false));
+        for (end, needles_end) in [(4256, 4224), (4264, 4264)] {
+            let mut idle = bytes[..bytes.len() - BLOCK_ALIGN].to_vec();
+            block(&mut idle, BlockKind::Closed, (end, end), &[]);
+            let index = decode(&idle, 3, Some(99), 0).unwrap();
+            assert_eq!(index.end, Some(needles_end), "only a watermark has no needle");
+        }
         block(&mut bytes, BlockKind::Heads, (4224, 4352), &[(4224, "b")]);
         assert_eq!(decode(&bytes, 3, Some(99), 0).unwrap().end, None);
         let mut torn = bytes.clone();

@@ -6,11 +6,8 @@ use haul_append_log::Position;
 
 use crate::format::Head;
 use crate::index::entry::{Change, Predecessor};
-use crate::volume_index::format::{FIRST_RECORD, push_entry};
+use crate::volume_index::format::{FIRST_RECORD, WATERMARK_BYTES, push_entry};
 use crate::volume_index::ranges::Ranges;
-
-/// The length of a record without a needle.
-pub(crate) const WATERMARK_BYTES: u32 = 32;
 
 /// The heads of a range of a volume that will form one block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

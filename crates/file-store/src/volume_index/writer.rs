@@ -14,8 +14,10 @@ use crate::error::Result;
 use crate::format::Head;
 use crate::index::entry::{Change, Predecessor};
 use crate::names;
-use crate::volume_index::format::{Block, BlockKind, FIRST_RECORD, VolumeId, push_entry};
-use crate::volume_index::pending::{Pending, Record, Run, WATERMARK_BYTES};
+use crate::volume_index::format::{
+    Block, BlockKind, FIRST_RECORD, VolumeId, WATERMARK_BYTES, push_entry,
+};
+use crate::volume_index::pending::{Pending, Record, Run};
 
 /// The number of pending bytes of heads at which the index thread is woken at once.
 const WAKE_BYTES: usize = 64 << 10;

@@ -241,7 +241,7 @@ fn single_writer_pays_one_write_and_one_sync_per_object() {
     let ((), counted) =
         bench.count(|| (0..32).for_each(|n| drop(put(&bench.store, &n.to_string(), b"bytes"))));
     assert_eq!(counted.syncs, 32, "{counted:?}");
-    // A cache flush counts as a write of no bytes.
+    // The kernel counts the sync of the device's write cache as a write of no bytes.
     assert_eq!(counted.writes, 64, "{counted:?}");
     assert!(counted.written_bytes <= 32 * 2 * PAGE_BYTES as u64, "{counted:?}");
 }

@@ -1,8 +1,9 @@
 //! Keys in doubt while damage hides needles, how they become certain, and accepted damage.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use haul_disk::{Disk, Open, write_full};
+use haul_disk::{Disk, File, Open, read_full, write_full};
 use haul_disk_sim::{Medium, MemoryDisk, Survival};
 use haul_file_store::{
     Attributes, Error, ListRequest, Options, Precondition, RecoveryReport, Result, Store,
@@ -10,7 +11,8 @@ use haul_file_store::{
 use haul_testing::eventually;
 
 use crate::crash::open_on;
-use crate::{BIG, BUCKET, put, random_bytes, small, try_get, try_put};
+use crate::victim::settled;
+use crate::{BIG, BUCKET, put, random_bytes, small, try_get, try_put, without_checkpoints};
 
 const VOLUME: &str = "volumes/0000000001.segment";
 const INDEX: &str = "volumes/0000000001.index";
@@ -118,6 +120,80 @@ fn accepted_damage_hides_nothing_and_is_still_reported() {
         assert_eq!(store.stats().hidden_places, 0);
         let damage = store.verify(&mut |_, _| {}).unwrap().damage;
         assert!(damage.iter().any(|damage| damage.what.contains("accepted")), "{damage:?}");
+        store.close().unwrap();
+    }
+}
+
+fn read_all(file: &dyn File) -> haul_disk::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(file.bytes()?).unwrap()];
+    read_full(file, &mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// A closed store that was idle before it was closed, so that its last volume ends with a
+/// watermark. It has the objects "first" and "last", each with these bytes.
+fn idle(bytes: &[u8], options: Options) -> MemoryDisk {
+    let disk = MemoryDisk::default();
+    let options = Options { idle_watermark_ms: 1, ..options };
+    let (store, _) = Store::open_on(Arc::new(disk.clone()), options).unwrap();
+    store.create_bucket(BUCKET).unwrap();
+    put(&store, "first", bytes);
+    put(&store, "last", bytes);
+    let volume = || settled(&disk).file(VOLUME).to_vec();
+    let start = volume().windows(bytes.len()).rposition(|window| window == bytes).unwrap();
+    let end = (start + bytes.len()).next_multiple_of(8);
+    eventually("the watermark is written", || volume()[end..end + 32] != [0; 32]);
+    store.close().unwrap();
+    disk
+}
+
+#[test]
+fn cut_volume_of_an_idle_store_hides_nothing_however_often_it_is_opened() {
+    let bytes = random_bytes(6, 5000);
+    for (options, puts) in [(without_checkpoints(), false), (without_checkpoints(), true)] {
+        let disk = idle(&bytes, options.clone());
+        let volume = disk.open(VOLUME, Open::default()).unwrap();
+        let content = settled(&disk).file(VOLUME).to_vec();
+        let last = content.windows(bytes.len()).rposition(|window| window == bytes).unwrap();
+        volume.resize(last as u64 + 1000).unwrap();
+        for opening in 1..=4 {
+            let (store, recovered) =
+                Store::open_on(Arc::new(disk.clone()), options.clone()).unwrap();
+            assert_eq!(recovered.hidden, [], "opening {opening}");
+            assert_eq!(try_get(&store, "first").unwrap(), bytes);
+            assert!(is_damaged(try_get(&store, "last")), "opening {opening}");
+            assert!(matches!(try_get(&store, "absent"), Err(Error::NoSuchKey { .. })));
+            if puts {
+                put(&store, &format!("put {opening}"), b"bytes");
+            }
+            store.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn cut_volume_of_a_killed_store_hides_what_may_have_been_acknowledged() {
+    let disk = MemoryDisk::default();
+    let options = Options { index_write_every: Duration::ZERO, ..without_checkpoints() };
+    let (store, _) = Store::open_on(Arc::new(disk.clone()), options).unwrap();
+    store.create_bucket(BUCKET).unwrap();
+    let bytes = random_bytes(7, 5000);
+    put(&store, "first", &bytes);
+    put(&store, "indexed", &bytes);
+    eventually("the index is written", || {
+        let index = disk.open(INDEX, Open::default()).and_then(|file| read_all(&*file));
+        index.is_ok_and(|index| index.windows(7).any(|window| window == b"indexed"))
+    });
+    let killed = MemoryDisk::on(&settled(&disk));
+    drop(store);
+    let content = settled(&killed).file(VOLUME).to_vec();
+    let indexed = content.windows(bytes.len()).rposition(|window| window == bytes).unwrap();
+    killed.open(VOLUME, Open::default()).unwrap().resize(indexed as u64 + 1000).unwrap();
+    for opening in 1..=3 {
+        let (store, recovered) = open_on(&killed);
+        assert_eq!(recovered.hidden.len(), 1, "opening {opening}");
+        assert!(is_damaged(try_get(&store, "indexed")), "opening {opening}");
+        assert!(is_damaged(try_get(&store, "absent")), "a later object is lost: {opening}");
         store.close().unwrap();
     }
 }

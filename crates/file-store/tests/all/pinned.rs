@@ -68,23 +68,63 @@ fn hot_object_is_pinned_and_its_removal_frees_memory() {
     assert_eq!(store.stats().pinned_bytes, 0);
 }
 
+/// Stores an object in parts of these lengths.
+fn put_parts(store: &Store, key: &str, bytes: &[u8], lengths: &[usize]) {
+    let upload = store.start_upload(BUCKET, key, &Attributes::new()).unwrap();
+    let (mut parts, mut rest) = (Vec::new(), bytes);
+    for (number, length) in (1..).zip(lengths) {
+        let (part, after) = rest.split_at(*length);
+        parts.push(put_part(store, key, &upload, number, part));
+        rest = after;
+    }
+    let (none, always) = (Attributes::new(), Precondition::None);
+    store.complete_upload(BUCKET, key, &upload, &parts, &none, &always).unwrap();
+}
+
 #[test]
-fn object_in_parts_is_pinned_as_far_as_there_is_room() {
+fn object_in_parts_is_pinned_as_a_whole() {
+    let dir = disk_dir();
+    let store = open(dir.path(), 16 << 20);
+    let bytes = random_bytes(2, 16 << 20);
+    put_parts(&store, "key", &bytes, &[6 << 20, 5 << 20, 5 << 20]);
+    let object = make_hot(&store, "key");
+    assert_eq!(object.pin().unwrap(), 16 << 20);
+    assert!(pinned_content(&object).unwrap() == bytes);
+    assert_eq!(object.pinned(1).unwrap().bytes, (6 << 20) - 1);
+    let second = object.pinned(7 << 20).unwrap();
+    assert_eq!((second.offset, second.bytes), (1 << 20, 4 << 20));
+}
+
+#[test]
+fn object_that_does_not_fit_as_a_whole_is_not_pinned() {
     let dir = disk_dir();
     let store = open(dir.path(), 13 << 20);
-    let upload = store.start_upload(BUCKET, "key", &Attributes::new()).unwrap();
     let bytes = random_bytes(2, 16 << 20);
-    let parts = [(1, &bytes[..6 << 20]), (2, &bytes[6 << 20..11 << 20]), (3, &bytes[11 << 20..])];
-    let parts = parts.map(|(number, bytes)| put_part(&store, "key", &upload, number, bytes));
-    store
-        .complete_upload(BUCKET, "key", &upload, &parts, &Attributes::new(), &Precondition::None)
-        .unwrap();
+    put_parts(&store, "too long", &bytes, &[6 << 20, 5 << 20, 5 << 20]);
+    assert!((0..5).all(|_| !store.get(BUCKET, "too long").unwrap().count_request()));
+    put(&store, "first", &bytes[..4 << 20]);
+    let first = make_hot(&store, "first");
+    assert_eq!(first.pin().unwrap(), 4 << 20);
+    put_parts(&store, "second", &bytes[..11 << 20], &[6 << 20, 5 << 20]);
+    let second = make_hot(&store, "second");
+    assert_eq!(second.pin().unwrap(), 0);
+    assert!(second.pinned(0).is_none() && first.pinned(0).is_some());
+    assert_eq!(store.stats().pinned_bytes, 4 << 20);
+}
+
+#[test]
+fn damaged_file_prevents_that_the_other_files_of_its_object_are_pinned() {
+    let dir = disk_dir();
+    let store = open(dir.path(), 16 << 20);
+    put_parts(&store, "key", &random_bytes(2, 15 << 20), &[5 << 20; 3]);
     let object = make_hot(&store, "key");
-    assert_eq!(object.pin().unwrap(), 11 << 20);
-    assert!(object.pinned((11 << 20) - 1).is_some() && object.pinned(11 << 20).is_none());
-    assert_eq!(object.pinned(1).unwrap().bytes, (6 << 20) - 1);
-    let last = object.pinned(7 << 20).unwrap();
-    assert_eq!((last.offset, last.bytes), (1 << 20, 4 << 20));
+    let damaged = dir.path().join("objects").join(&big_files(dir.path())[1]);
+    flip(&damaged, 1_234_567);
+    assert!(matches!(object.pin(), Err(Error::Damaged { file, .. }) if file == damaged));
+    assert!((0..3).all(|part| object.pinned(part * (5 << 20)).is_none()));
+    assert_eq!(store.stats().pinned_bytes, 0);
+    flip(&damaged, 1_234_567);
+    assert_eq!(make_hot(&store, "key").pin().unwrap(), 15 << 20);
 }
 
 #[test]
@@ -119,11 +159,6 @@ fn nothing_is_pinned_without_memory_for_it() {
 fn object_of_very_many_parts_is_not_counted() {
     let dir = disk_dir();
     let store = open(dir.path(), 64 << 20);
-    let upload = store.start_upload(BUCKET, "key", &Attributes::new()).unwrap();
-    let bytes = random_bytes(5, 64 << 10);
-    let parts: Vec<_> =
-        (1..=257).map(|number| put_part(&store, "key", &upload, number, &bytes)).collect();
-    let none = (Attributes::new(), Precondition::None);
-    store.complete_upload(BUCKET, "key", &upload, &parts, &none.0, &none.1).unwrap();
+    put_parts(&store, "key", &random_bytes(5, 257 << 16), &[64 << 10; 257]);
     assert!((0..5).all(|_| !store.get(BUCKET, "key").unwrap().count_request()));
 }

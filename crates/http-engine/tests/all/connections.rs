@@ -77,9 +77,12 @@ fn head_has_its_time_and_an_idle_connection_has_more(transport: Transport) {
     let begun = Instant::now();
     let mut half = server.client();
     half.write_all(b"GET / HTTP/1.1\r\n").unwrap();
-    assert_eq!(rest(&mut half), "");
+    let received = rest(&mut half);
+    assert!(received.starts_with("HTTP/1.1 408 "), "{received}");
+    assert!(received.contains("connection: close\r\n"), "{received}");
     assert!(begun.elapsed() >= HEAD_TIME);
-    assert_eq!(server.connections.stats().timed_out, 1);
+    assert_eq!(rest(&mut server.client()), "", "no request was begun");
+    assert_eq!(server.connections.stats().timed_out, 2);
     idle.write_all(b"GET /b HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     read_until(&mut idle, "GET /b");
 }

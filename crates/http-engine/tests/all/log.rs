@@ -112,6 +112,22 @@ fn request_without_a_response_has_a_line() {
 }
 
 #[test]
+fn incomplete_head_has_a_line_and_a_connection_without_a_request_has_none() {
+    let (server, kept) = logging(LogFormat::Common);
+    let is_closed = || server.connections.stats().open == 0;
+    assert_eq!(server.exchange(b""), "", "its time is over");
+    eventually("the connection is closed", is_closed);
+    let received = server.exchange(b"GET /a HTTP/1.1\r\nhost");
+    assert!(received.starts_with("HTTP/1.1 408 "), "{received}");
+    eventually("the connection is closed", is_closed);
+    let mut cut = server.connect();
+    cut.write_all(b"GET /a HTTP/1.1\r\nhost").unwrap();
+    drop(cut);
+    let expected = ["127.0.0.1 - - \"-\" 408 0 -", "127.0.0.1 - - \"-\" 499 0 -"];
+    assert_eq!(lines(&kept, 2), expected);
+}
+
+#[test]
 fn refused_connection_has_a_line() {
     let (server, kept) = logging(LogFormat::Common);
     let mut first = server.connect();

@@ -52,6 +52,29 @@ fn connection_of_a_peer_without_waiting_connections_is_refused() {
 }
 
 #[test]
+fn new_peer_replaces_a_waiting_connection_of_the_largest_one() {
+    let server = TestServer::start_with(AdmissionLimit::with_peer_limit(3, 10));
+    let mut streams: Vec<_> = (0..3).map(|_| server.connect()).collect();
+    for (stream, name) in streams.iter_mut().zip([b'b', WAITING, b'b']) {
+        echo(stream, name);
+    }
+    // The new connection waits in the kernel's queue until another one has waited for 250 ms.
+    let mut other = connect_from(2, server.address);
+    echo(&mut other, b'b');
+    assert_eq!(rest(&mut streams[1]), b"evicted");
+    let mut third = connect_from(3, server.address);
+    third.write_all(&[b'e', b'b']).unwrap();
+    echo(&mut streams[0], WAITING);
+    let mut answer = [0];
+    third.read_exact(&mut answer).unwrap();
+    assert_eq!(rest(&mut streams[0]), b"evicted");
+    for stream in [&mut streams[2], &mut other, &mut third] {
+        echo(stream, 1);
+    }
+    assert_eq!(server.limit.stats(), AdmissionStats { refused: 0, evicted: 2 });
+}
+
+#[test]
 fn connections_of_other_threads_are_evicted() {
     let limit = AdmissionLimit::with_peer_limit(100, 2);
     let any = "127.0.0.1:0".parse().unwrap();

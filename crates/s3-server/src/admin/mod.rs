@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64_simd::STANDARD as BASE64;
 use bytes::Bytes;
 use haul_file_store::{LifecycleStats, Stats, Store};
-use haul_http_engine::{Connections, RequestBody};
+use haul_http_engine::{Connections, PeerRate, RequestBody};
 use hyper::header::{
     ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap,
     HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -38,6 +38,8 @@ pub(crate) struct Admin {
     pub(crate) addresses: Addresses,
     /// The connections of S3 and plain HTTP.
     pub(crate) connections: Arc<Connections<PeerMemory>>,
+    /// The rate of S3 requests of each client.
+    pub(crate) peer_rate: Option<Arc<PeerRate>>,
     pub(crate) hot: Arc<HotObjects>,
 }
 
@@ -74,7 +76,7 @@ impl Admin {
                 let text = prometheus::text(
                     &self.store.stats(),
                     &self.metrics,
-                    &self.connections.stats(),
+                    (&self.connections.stats(), self.refused_requests()),
                     &self.hot.stats(),
                     self.free(),
                 );
@@ -94,6 +96,10 @@ impl Admin {
                 "The paths are /, /stats.json, /metrics, /health and /ready\n",
             ),
         }
+    }
+
+    fn refused_requests(&self) -> u64 {
+        self.peer_rate.as_ref().map_or(0, |rate| rate.limit.refused())
     }
 
     /// Returns the size and the free bytes of the store's file system.

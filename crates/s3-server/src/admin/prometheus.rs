@@ -10,17 +10,20 @@ use haul_http_engine::ConnectionStats;
 use crate::front::hot::HotStats;
 use crate::metrics::Metrics;
 
-/// Returns all metrics. `file_system` is the size and the free bytes of the file system, if known.
+/// Returns all metrics. `refused_requests` are those above the rate of their client; `file_system`
+/// is the size and the free bytes of the file system, if known.
 pub(super) fn text(
     stats: &Stats,
     metrics: &Metrics,
-    connections: &ConnectionStats,
+    (connections, refused_requests): (&ConnectionStats, u64),
     cache: &HotStats,
     file_system: Option<(u64, u64)>,
 ) -> String {
     let mut out = Exposition::default();
     requests(&mut out, metrics);
     connections_of_s3(&mut out, connections);
+    let help = "Requests above the rate of their client.";
+    out.counter("haul_requests_refused_total", help, refused_requests);
     out.gauge("haul_cache_objects", "Hot objects in memory.", cache.objects);
     out.gauge("haul_cache_bytes", "Memory of hot objects.", cache.bytes);
     out.gauge("haul_cache_files", "Hot objects that are sent without a copy.", cache.files);
@@ -203,7 +206,7 @@ mod tests {
         let text = text(
             &Stats::default(),
             &metrics,
-            &ConnectionStats::default(),
+            (&ConnectionStats::default(), 6),
             &HotStats::default(),
             Some((10, 4)),
         );
@@ -232,7 +235,7 @@ mod tests {
             text(
                 stats,
                 &Metrics::new(),
-                &ConnectionStats::default(),
+                (&ConnectionStats::default(), 6),
                 &HotStats::default(),
                 Some((10, 4)),
             )
@@ -250,6 +253,7 @@ mod tests {
             "haul_volume_live_bytes 100",
             "haul_volume_dead_bytes 20",
             "haul_store_free_bytes 3",
+            "haul_requests_refused_total 6",
             "haul_index_run_bytes 7",
             "haul_index_recent_bytes 8",
         ] {
@@ -264,7 +268,7 @@ mod tests {
         let text = text(
             &Stats::default(),
             &Metrics::new(),
-            &ConnectionStats::default(),
+            (&ConnectionStats::default(), 6),
             &HotStats::default(),
             None,
         );

@@ -23,7 +23,9 @@ impl<M> HttpContext<'_, '_, M> {
     /// Takes a token of the client for a request; returns `false` if the client exceeds its rate.
     pub(super) fn is_within_rate(&self, client: Option<IpAddr>) -> bool {
         let (Some(rate), Some(client)) = (&self.shared.peer_rate, client) else { return true };
-        rate.try_take(client, self.reactor.now()).is_ok()
+        let is_within = rate.try_take(client, self.reactor.now()).is_ok();
+        self.thread.counters.http.rate_limited.add(u64::from(!is_within));
+        is_within
     }
 
     /// Returns the time after which a client that exceeds its rate may send a request again.

@@ -17,6 +17,8 @@ pub(crate) struct HttpCounters {
     pub(crate) error_responses: [Counter; ERROR_STATUSES.len()],
     /// Times from the head of a request to the head of the target's response.
     pub(crate) latency: LatencyHistogram,
+    /// Requests refused because their client exceeded its rate.
+    pub(crate) rate_limited: Counter,
     /// Requests sent over a reused upstream connection.
     pub(crate) reused: Counter,
     /// Requests sent again over a new connection because the target had closed the reused one.
@@ -56,6 +58,8 @@ pub struct HttpStats {
     pub error_responses: Vec<(u16, u64)>,
     /// Times from the head of a request to the head of the target's response.
     pub latency: LatencyStats,
+    /// Requests refused because their client exceeded its rate.
+    pub rate_limited: u64,
     /// Requests sent over a reused upstream connection.
     pub reused: u64,
     /// Requests sent again over a new connection because the target had closed the reused one.
@@ -68,6 +72,7 @@ impl HttpStats {
     pub(crate) fn add(&mut self, counters: &HttpCounters) {
         self.requests += counters.requests.get();
         self.latency.add(&counters.latency);
+        self.rate_limited += counters.rate_limited.get();
         self.reused += counters.reused.get();
         self.retried += counters.retried.get();
         self.tunnels += counters.tunnels.get();

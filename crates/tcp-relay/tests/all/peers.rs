@@ -52,6 +52,26 @@ fn clients_with_half_heads_delay_no_other_client() {
 }
 
 #[test]
+fn half_heads_of_several_clients_delay_no_other_client() {
+    let (address, _) = responding_target(|_| ok("here"));
+    let relay = http_with([address], HttpOptions::default(), |config| {
+        config.limits.connections_max = 4;
+    });
+    let hostile = [2, 2, 3, 3].map(|last| {
+        let mut stream = connect_from(last, relay.tcp());
+        stream.write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
+        stream
+    });
+    relay.until(|stats| stats.active == 4);
+    for _ in 0..3 {
+        let mut client = Peer::new(connect_from(4, relay.tcp()));
+        assert_eq!(client.exchange(REQUEST).body, b"here");
+    }
+    relay.until(|stats| stats.evicted >= 1 && stats.refused == 0);
+    drop(hostile);
+}
+
+#[test]
 fn connection_beyond_the_limit_of_a_client_is_reset() {
     let (target, address) = listener();
     let limits = Limits { peer_connections_max: Some(2), ..Limits::default() };
@@ -112,5 +132,6 @@ fn request_above_the_rate_of_a_client_is_answered_with_429() {
     let mut other = Peer::new(connect_from(2, relay.tcp()));
     assert_eq!(other.exchange(REQUEST).status, 200);
     assert_eq!(log.requests().len(), 4);
-    assert_eq!(relay.stats().http.error_responses(429), 1);
+    let stats = relay.stats().http;
+    assert_eq!((stats.error_responses(429), stats.rate_limited), (1, 1));
 }

@@ -180,7 +180,11 @@ mod tests {
         }
         assert_eq!(site.pages[3].request, b"GET /big/000000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
         assert!(site.resident_bytes(&big).unwrap() > 1 << 20);
-        site.evict(&(0..4)).unwrap();
-        assert_eq!(site.resident_bytes(&(0..4)).unwrap(), 0);
+        // The kernel may have isolated pages in order to reclaim them: they cannot be evicted.
+        let is_evicted = [(); 100].iter().any(|()| {
+            site.evict(&(0..4)).unwrap();
+            site.resident_bytes(&(0..4)).unwrap() == 0
+        });
+        assert!(is_evicted);
     }
 }

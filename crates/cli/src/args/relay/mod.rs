@@ -75,6 +75,12 @@ pub(crate) struct RelayArgs {
 
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
+    /// Allow plain HTTP on public addresses
+    ///
+    /// Without certificates, --http accepts only loopback addresses and unix sockets; --admin always
+    /// does. Without --http, the relay forwards any bytes, which may be encrypted, on any address.
+    #[arg(long, help_heading = "Relay")]
+    pub(crate) plain_http: bool,
     /// Maximum time of a TLS handshake
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "TLS")]
     #[arg(hide_short_help = true, value_parser = parse_time)]
@@ -102,7 +108,11 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "VERSION", help_heading = "PROXY protocol")]
     pub(crate) proxy_out: Option<VersionArg>,
 
-    /// Maximum number of open connections; further clients wait until one is closed
+    /// Maximum number of open connections
+    ///
+    /// Beyond the limit, a new connection replaces the oldest one that waits for a request (with
+    /// --http) or for a PROXY header, of the client with the most connections, or waits until one is
+    /// closed.
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     pub(crate) max_connections: usize,
     /// Maximum number of connections of one client; 0 means no limit [default: half of
@@ -231,6 +241,7 @@ impl RelayArgs {
         config.pool = PoolOptions { pipe_bytes: bytes(self.pipe_size), pipes_max: self.pipes };
         config.tcp =
             TcpOptions { keepalive: self.keepalive.0, user_timeout: self.unacknowledged_time };
+        config.is_plain_http_allowed = self.plain_http;
         config.http = self.http.options();
         config.limits = self.limits(bytes(self.share));
         config
