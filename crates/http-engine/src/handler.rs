@@ -70,6 +70,21 @@ pub trait Handler: 'static {
         Inline::Deferred
     }
 
+    /// Responds to a request like [`Self::respond`], without the conversion of its head to the types
+    /// of the crate `http`. Returns the body of a request to which [`Self::respond`] is to respond.
+    ///
+    /// # Errors
+    /// The body: this is no failure.
+    fn respond_parsed(
+        &mut self,
+        request: &haul_http1::Request<'_>,
+        body: RequestBody,
+        origin: &Origin<'_, Self::Peer>,
+    ) -> Result<ResponseFuture<Self::Body>, RequestBody> {
+        let _ = (request, origin);
+        Err(body)
+    }
+
     /// Responds to a request to which [`Self::respond_inline`] did not. The thread of the connection
     /// polls the future and the body of the response, so neither may block. The response may have a
     /// [`RequestIdentity`](crate::RequestIdentity) among its extensions.

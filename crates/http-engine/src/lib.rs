@@ -8,6 +8,8 @@
 //!   system call sends head and body, and those of up to 32 pipelined requests together. Or it
 //!   returns a body ([`Inline::Body`]), or a future of a response whose head is prepared
 //!   ([`Inline::Future`]).
+//! - [`Handler::respond_parsed`] returns a future for a request whose head it reads as it was
+//!   parsed, without a map of headers.
 //! - [`Handler::respond`] returns a future of a response of the crate `http`.
 //!
 //! The thread of the connection polls futures and bodies. Other threads wake the connection by a

@@ -8,6 +8,7 @@ use haul_http1::{Framing, HttpError, Request, Version, parse_request};
 use haul_reactor::{Context, IoStatus};
 
 use crate::access_log::Record;
+use crate::body::ResponseBody as _;
 use crate::connection::{Connection, State};
 use crate::convert::to_http;
 use crate::exchange::{Exchange, Reply};
@@ -20,6 +21,21 @@ use crate::response::head::ResponseHead;
 use crate::response::pace::Pace;
 use crate::service::{Budget, Engine, Flow};
 use crate::task::Message;
+
+/// The outcome of an attempt to respond at once.
+enum Responded<H: Handler> {
+    Not,
+    /// The part of the response that the body has not produced, and bytes that the socket has not
+    /// taken.
+    Started(Reply<H::Body>, Output),
+}
+
+impl<H: Handler> Responded<H> {
+    /// Returns `true` if the socket has taken the whole response.
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Started(Reply::Done, output) if output.is_empty())
+    }
+}
 
 impl<H: Handler> Engine<H> {
     pub(crate) fn read_head(
@@ -252,6 +268,15 @@ impl<H: Handler> Engine<H> {
                 let (sender, body) = channel(bytes, request.expect_continue, &connection.task);
                 (Some(Receiving::new(framing, sender)), body)
             }
+        };
+        let (origin, _data) = connection.origin(&[], now);
+        let body = match self.handler.respond_parsed(request, body, &origin) {
+            Ok(future) => {
+                let reply = Reply::Future(future);
+                start_exchange(connection, Exchange::new(record, receiving, reply, terms));
+                return Ok(());
+            }
+            Err(body) => body,
         };
         let Some(request) = to_http(request, body) else {
             let error = HttpError::new(400, "the target or a field is not valid");

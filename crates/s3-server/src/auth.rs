@@ -1,4 +1,4 @@
-//! The one key pair, and what of signatures the `s3s` crate leaves to us.
+//! The key pair of the server, and checks of signatures that the crate `s3s` does not make.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,10 +10,10 @@ use s3s::{S3ErrorCode, S3Result};
 use crate::config::Credentials;
 use crate::errors::refuse;
 
-/// The longest a presigned URL may be good for: seven days, as in S3.
+/// The longest validity of a presigned URL: seven days, as in S3.
 const PRESIGNED_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
 
-/// Knows the secret of one key.
+/// The authenticator of `s3s` for one key pair.
 pub(crate) struct OneKey(pub(crate) Credentials);
 
 #[async_trait::async_trait]
@@ -27,12 +27,11 @@ impl S3Auth for OneKey {
     }
 }
 
-/// The region of this server, as far as clients are concerned; signatures with any other name of a
-/// region are good as well.
+/// The region that errors name. Signatures for any other valid region name are accepted, too.
 pub(crate) const REGION: &str = "us-east-1";
 
-/// Refuses what is no name of a region, such as `US`, as S3 refuses the region of another bucket:
-/// clients learn from that error which region to sign for.
+/// Refuses invalid region names, such as `US`, with the error of S3 for the wrong region of a
+/// bucket. It names the region that clients must sign for.
 pub(crate) fn check_region(headers: &HeaderMap, query: Option<&str>) -> S3Result<()> {
     let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let scope = header.and_then(|value| value.split_once("Credential="));
@@ -55,21 +54,20 @@ pub(crate) fn check_region(headers: &HeaderMap, query: Option<&str>) -> S3Result
     Ok(())
 }
 
-/// The region in a scope, `key/date/region/service/aws4_request`, if it cannot be one.
+/// Returns the region in a scope (`key/date/region/service/aws4_request`) if it is invalid.
 fn wrong_region(scope: &str) -> Option<&str> {
     let region = scope.split('/').nth(2)?;
-    let is_of_a_name =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (region.is_empty() || !region.bytes().all(is_of_a_name)).then_some(region)
+    let is_valid = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    (region.is_empty() || !region.bytes().all(is_valid)).then_some(region)
 }
 
-/// Refuses signatures that nobody else looks at closely enough: those of version 2 in a header,
-/// which are good for ever, and those of URLs meant to be good for longer than seven days. (URLs
-/// are signed with version 2 to this day, by boto3 for one.)
+/// Refuses signatures that `s3s` would accept: those of version 2 in a header, which never expire,
+/// and presigned URLs that are valid for more than seven days. (boto3 still signs URLs with
+/// version 2.)
 pub(crate) fn check_signature_kind(headers: &HeaderMap, query: Option<&str>) -> S3Result<()> {
     let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     if header.is_some_and(|value| value.starts_with("AWS ")) {
-        let message = "Signatures of version 2 are for URLs only: use AWS4-HMAC-SHA256";
+        let message = "Signatures of version 2 are accepted in URLs only: use AWS4-HMAC-SHA256";
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -80,7 +78,7 @@ pub(crate) fn check_signature_kind(headers: &HeaderMap, query: Option<&str>) -> 
             _ => continue,
         };
         if !value.parse().is_ok_and(|seconds: u64| seconds <= last_s) {
-            let message = format!("{name} must be a number of seconds, and within seven days");
+            let message = format!("{name} must be a number of seconds of at most seven days");
             return Err(refuse(S3ErrorCode::AuthorizationQueryParametersError, message));
         }
     }
@@ -92,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scope_without_a_name_of_a_region_is_told_apart() {
+    fn invalid_region_is_found_in_a_scope() {
         for (scope, wrong) in [
             ("key/20261122/us-east-1/s3/aws4_request, SignedHeaders=host", None),
             ("key/20261122/garage/s3/aws4_request", None),
@@ -105,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn old_and_long_lived_signatures_are_refused() {
+    fn version_2_headers_and_long_lived_urls_are_refused() {
         let v4 = ("authorization", "AWS4-HMAC-SHA256 Credential=…");
         let v2 = ("authorization", "AWS key:signature");
         let code = |(name, value): (&'static str, &str), query: Option<&str>| {
@@ -121,8 +119,8 @@ mod tests {
             code(("x", "y"), Some(&query)).unwrap_or_default()
         };
         for seconds in ["604801", "-1", "x", ""] {
-            let told = expires("X-Amz-Expires", seconds);
-            assert_eq!(told, "AuthorizationQueryParametersError", "{seconds}");
+            let found = expires("X-Amz-Expires", seconds);
+            assert_eq!(found, "AuthorizationQueryParametersError", "{seconds}");
         }
         assert_eq!(expires("Expires", "1"), "");
         assert_eq!(expires("Expires", "9999999999"), "AuthorizationQueryParametersError");

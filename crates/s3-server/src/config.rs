@@ -159,9 +159,12 @@ pub struct Limits {
     pub body_memory_bytes_max: u64,
     /// The share of this memory that the bodies of one peer may use. 128 MiB.
     pub peer_body_memory_bytes_max: u64,
-    /// The memory for the cache of hot objects of up to 1 MiB, which serves GET and HEAD; 0
+    /// The memory for the cache of hot objects of up to 4 MiB, which serves GET and HEAD; 0
     /// disables the cache. 64 MiB.
     pub cache_bytes_max: u64,
+    /// The descriptors for hot objects of more than 256 KiB, which are sent without a copy. More of
+    /// them are copied. Not used with TLS. 4,096.
+    pub cache_files_max: usize,
 }
 
 impl Default for Limits {
@@ -181,6 +184,7 @@ impl Default for Limits {
             body_memory_bytes_max: 256 << 20,
             peer_body_memory_bytes_max: 128 << 20,
             cache_bytes_max: 64 << 20,
+            cache_files_max: 4096,
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! # What it is
 //! A server for S3 clients and for curl, over HTTP and TLS. The threads of `haul-http-engine` drive
-//! its connections. Plain reads of cached objects are answered by these threads; other requests are
-//! executed by the store on threads that may block, except that a `PUT` of up to 8 KiB holds no
-//! thread while it waits for the sync. A request is acknowledged with `200 OK` only once the store
+//! its connections. Plain reads of cached objects and plain `PUT`s of up to 8 KiB are answered by
+//! these threads; other requests are executed by the store on threads that may block, except that
+//! any `PUT` of up to 8 KiB occupies no thread while it waits for the sync. A request is acknowledged with `200 OK` only once the store
 //! has made it durable.
 //!
 //! # Example
@@ -35,9 +35,9 @@
 //! - Every limit has a name and a default: [`Limits`].
 //!
 //! # Cost
-//! A hot object costs one `recv` and one `sendmsg` per `GET`, another small object one read of the
-//! store, and one sync per `PUT`, shared by
-//! concurrent requests. A big object is received, hashed and written concurrently, in two batches
+//! A hot object costs one `recv` and one `sendmsg` per `GET`, and one `sendfile` if it has more than
+//! 256 KiB; another small object one read of the store. A plain `PUT` of up to 8 KiB costs one
+//! `recv`, one `sendmsg`, and a share of the sync of concurrent requests. A big object is received, hashed and written concurrently, in two batches
 //! of 1 MiB, and sent with one chunk of 1 MiB read ahead. No thread waits for a slow client.
 //!
 //! # What it is not

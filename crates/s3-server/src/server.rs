@@ -132,7 +132,9 @@ impl Server {
             Connections::new(limits.connections_max, limits.peer_connections_max, new_peer)
         });
         let metrics = Arc::new(Metrics::new());
-        let hot = Arc::new(HotObjects::new(limits.cache_bytes_max));
+        // TLS copies all bytes, and files would cost it another copy.
+        let files_max = if tls.is_some() { 0 } else { limits.cache_files_max };
+        let hot = Arc::new(HotObjects::new(limits.cache_bytes_max, files_max));
         let rate = limits.peer_rate.map(peer_rate);
         let page = Arc::new(Admin {
             store: Arc::clone(&store),
@@ -226,14 +228,14 @@ fn front(
 
     let haul =
         Haul::new(Arc::clone(&store), limits.clone(), Arc::clone(&metrics), Arc::clone(&memory));
-    let mut s3 = S3ServiceBuilder::new(haul);
+    let mut s3 = S3ServiceBuilder::new(haul.clone());
     s3.set_config(Arc::new(StaticConfigProvider::new(Arc::new(s3_config))));
     if let Some(credentials) = credentials {
         s3.set_auth(OneKey(credentials));
     }
     let (xml_bytes_max, ids) = (limits.xml_bytes_max, RequestIds::new());
     let (s3, audit) = (s3.build(), None);
-    Front { s3, store, memory, hot, verifier, access_key, audit, metrics, xml_bytes_max, ids }
+    Front { s3, haul, store, memory, hot, verifier, access_key, audit, metrics, xml_bytes_max, ids }
 }
 
 fn peer_rate(rate: Rate) -> Arc<PeerRate> {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use haul_file_store::Store;
-use hyper::http::Extensions;
 use s3s::{S3ErrorCode, S3Result};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::body::memory::{BodyMemory, Reserved};
+use crate::body::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::config::Limits;
 use crate::errors::refuse;
 use crate::metrics::Metrics;
 
 /// The S3 service, to which every operation has a reference.
+#[derive(Clone)]
 pub(crate) struct Haul {
     store: Arc<Store>,
     limits: Limits,
@@ -52,11 +52,13 @@ impl Haul {
         joined(spawn_blocking(move || call(&store)).await)
     }
 
-    /// Waits until `bytes` of memory are available for a body, within the limit of the client,
-    /// whose [`PeerMemory`](crate::body::memory::PeerMemory) the server adds to the extensions of
-    /// each request.
-    pub(crate) async fn reserve(&self, extensions: &Extensions, bytes: u64) -> S3Result<Reserved> {
-        self.memory.reserve(extensions.get(), bytes).await
+    /// Waits for memory for `bytes` of a body of this peer.
+    pub(crate) async fn reserve(
+        &self,
+        peer: Option<&PeerMemory>,
+        bytes: u64,
+    ) -> S3Result<Reserved> {
+        self.memory.reserve(peer, bytes).await
     }
 }
 

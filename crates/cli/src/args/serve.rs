@@ -42,7 +42,7 @@ pub(crate) struct ServeArgs {
     /// URLs would be readable on the network. Use this option if a proxy or the network encrypts.
     #[arg(long, help_heading = "Server", conflicts_with = "tls_cert")]
     pub(crate) plain_http: bool,
-    /// Memory for hot objects of up to 1 MiB; 0 disables the cache
+    /// Memory for hot objects of up to 4 MiB; 0 disables the cache
     #[arg(long, value_name = "SIZE", help_heading = "Server")]
     #[arg(default_value = "64MiB", value_parser = parse_bytes)]
     cache: u64,

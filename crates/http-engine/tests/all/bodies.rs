@@ -5,6 +5,8 @@ use std::net::Shutdown;
 use std::thread;
 use std::time::Duration;
 
+use haul_testing::Transport;
+
 use crate::server::{Server, read_until, rest, window_body};
 
 fn request(method: &str, path: &str, fields: &str) -> String {
@@ -152,6 +154,48 @@ fn window_beyond_the_end_of_its_file_breaks_the_connection() {
     assert!(head.contains("content-length: 4999012"), "{head}");
     assert_eq!(body.len(), 3_999_007);
     assert!(window_body().starts_with(body));
+}
+
+#[test]
+fn inline_window_is_sent_among_pipelined_requests() {
+    for transport in [Transport::Plain, Transport::Tls] {
+        let server = Server::over(transport);
+        let next = "GET /inline/3 HTTP/1.1\r\nhost: a\r\n\r\n";
+        let window = next.replace("/3", "/window");
+        let head = window.replace("GET", "HEAD");
+        let last = request("GET", "/inline/3", "");
+        let received = server.exchange([next, &window, &head, &window, &last].concat().as_bytes());
+        let bodies: Vec<_> = received.split("\r\n\r\n").skip(1).collect();
+        let ends = |at: usize, body: &str| {
+            assert!(bodies[at].starts_with(&format!("{body}HTTP/1.1 200 OK\r\n")), "{at}");
+        };
+        [(0, "iii"), (1, &window_body()), (2, ""), (3, &window_body())]
+            .map(|(at, it)| ends(at, it));
+        assert_eq!(bodies[4..], ["iii"]);
+    }
+}
+
+#[test]
+fn parsed_request_is_answered_with_its_body_however_it_arrives() {
+    let server = Server::new();
+    let fields = "x-parsed: of \r\ncontent-length: 5\r\n";
+    for pause_at in [0, 3] {
+        let mut stream = server.connect();
+        stream.write_all(request("PUT", "/echo", fields).as_bytes()).unwrap();
+        stream.write_all(&b"12345"[..pause_at]).unwrap();
+        stream.write_all(&b"12345"[pause_at..]).unwrap();
+        assert!(rest(&mut stream).ends_with("content-length: 7\r\n\r\nof12345"));
+    }
+    let mut stream = server.connect();
+    let expecting = fields.to_owned() + "expect: 100-continue\r\n";
+    stream.write_all(request("PUT", "/echo", &expecting).as_bytes()).unwrap();
+    assert_eq!(read_until(&mut stream, "\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"12345").unwrap();
+    assert!(rest(&mut stream).ends_with("\r\n\r\nof12345"));
+    let mut stream = server.connect();
+    stream.write_all(request("PUT", "/echo", fields).as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(rest(&mut stream), "", "the future has failed");
 }
 
 /// Returns the bytes of a chunked body.

@@ -145,14 +145,33 @@ impl Handler for Paths {
             }));
         }
         let (inline, body) = (number(path, "/inline/"), number(path, "/body/"));
-        let Some(bytes) = inline.or(body) else { return Inline::Deferred };
+        let (length, response) = match (inline, body) {
+            (Some(bytes), _) => (bytes, Inline::Bytes(Bytes::from(vec![b'i'; bytes]), ())),
+            (None, Some(bytes)) => {
+                (bytes, Inline::Body(Pieces::of([Bytes::from(vec![b'b'; bytes])])))
+            }
+            (None, None) if path == "/inline/window" => {
+                let body = Pieces::with_window(WINDOW.end);
+                (as_usize(body.declared.unwrap()), Inline::Body(body))
+            }
+            (None, None) => return Inline::Deferred,
+        };
         head.identify(RequestIdentity { id: *b"0123456789ABCDEF", user: None });
         let mut head = head.begin(200);
-        head.number("content-length", bytes as u64);
+        head.number("content-length", length as u64);
         head.end().unwrap();
-        match inline {
-            Some(_) => Inline::Bytes(Bytes::from(vec![b'i'; bytes]), ()),
-            None => Inline::Body(Pieces::of([Bytes::from(vec![b'b'; bytes])])),
+        response
+    }
+
+    fn respond_parsed(
+        &mut self,
+        request: &haul_http1::Request<'_>,
+        body: RequestBody,
+        _origin: &Origin<'_, ()>,
+    ) -> Result<ResponseFuture<Pieces>, RequestBody> {
+        match request.fields.first("x-parsed") {
+            Some(value) => Ok(Box::pin(echoed(String::from_utf8_lossy(value).into(), body))),
+            None => Err(body),
         }
     }
 
@@ -168,6 +187,12 @@ impl Handler for Paths {
     ) -> ResponseFuture<Pieces> {
         Box::pin(respond(request))
     }
+}
+
+/// Responds with a text and the body.
+async fn echoed(text: String, body: RequestBody) -> Result<Response<Pieces>, BoxError> {
+    let body = body.collect().await?.to_bytes();
+    Ok(Response::new(Pieces::of([Bytes::from(text), body])))
 }
 
 async fn respond(request: Request<RequestBody>) -> Result<Response<Pieces>, BoxError> {

@@ -26,6 +26,7 @@ pub(super) fn text(
     out.counter("haul_requests_refused_total", help, refused_requests);
     out.gauge("haul_cache_objects", "Hot objects in memory.", cache.objects);
     out.gauge("haul_cache_bytes", "Memory of hot objects.", cache.bytes);
+    out.gauge("haul_cache_files", "Hot objects that are sent without a copy.", cache.files);
     let help = "GET and HEAD requests served from hot objects.";
     out.counter("haul_cache_hits_total", help, cache.hits);
     store(&mut out, stats);

@@ -17,7 +17,7 @@ use crate::front::text::{between, decode};
 
 use change::Change;
 pub(crate) use change::Changes;
-use operation::operation;
+use operation::{PUT_OBJECT, operation};
 
 /// An audit log. Each line is a JSON object with the fields `time`, `request_id`, `client`,
 /// `access_key`, `operation`, `bucket`, `key`, `status`, `error`, `bytes` and `etag`. A field
@@ -50,8 +50,30 @@ impl AuditLog {
         let mut names = path.splitn(3, '/').skip(1).map(str::to_owned);
         let mut name = || names.next().filter(|name| !name.is_empty());
         let (bucket, key) = (name(), name());
-        Some(AuditRecord {
-            operation: operation(request, key.is_some())?,
+        let operation = operation(request, key.is_some())?;
+        Some(self.record(operation, (bucket, key), identity, peer))
+    }
+
+    /// Begins the record of a PUT of an object.
+    pub(crate) fn begin_put(
+        &self,
+        (bucket, key): (&str, &str),
+        identity: &RequestIdentity,
+        peer: Option<IpAddr>,
+    ) -> AuditRecord {
+        let names = (Some(bucket.to_owned()), Some(key.to_owned()));
+        self.record(PUT_OBJECT, names, identity, peer)
+    }
+
+    fn record(
+        &self,
+        operation: &'static str,
+        (bucket, key): (Option<String>, Option<String>),
+        identity: &RequestIdentity,
+        peer: Option<IpAddr>,
+    ) -> AuditRecord {
+        AuditRecord {
+            operation,
             log: self.clone(),
             identity: identity.clone(),
             peer,
@@ -60,7 +82,7 @@ impl AuditLog {
             changes: Changes::default(),
             status: NO_RESPONSE,
             error: None,
-        })
+        }
     }
 }
 

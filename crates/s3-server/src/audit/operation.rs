@@ -32,6 +32,9 @@ const UNSUPPORTED: [&str; 22] = [
 /// The name of operations that the server does not support.
 const OTHER: &str = "Other";
 
+/// The name of a PUT of an object.
+pub(super) const PUT_OBJECT: &str = "PutObject";
+
 /// Returns the name of the operation in the S3 reference; `None` if it only reads.
 pub(super) fn operation(request: &Request<RequestBody>, has_key: bool) -> Option<&'static str> {
     let is_copy = request.headers().contains_key("x-amz-copy-source");
@@ -49,7 +52,7 @@ fn of(method: &Method, query: &str, has_key: bool, is_copy: bool) -> Option<&'st
         (&Method::PUT, true) if has("uploadId") => "UploadPart",
         (&Method::PUT, true) if has("tagging") => "PutObjectTagging",
         (&Method::PUT, true) if is_copy => "CopyObject",
-        (&Method::PUT, true) => "PutObject",
+        (&Method::PUT, true) => PUT_OBJECT,
         (&Method::PUT, false) if has("lifecycle") => "PutBucketLifecycleConfiguration",
         (&Method::PUT, false) if !has("tagging") => "CreateBucket",
         (&Method::POST, true) if has("uploads") => "CreateMultipartUpload",

@@ -1,4 +1,4 @@
-//! What a client says of the bytes it sends, and the proof that they are those.
+//! The claims of a client about the body that it sends (length aside), and their verification.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,19 +10,19 @@ use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
 use crate::body::checksum::{Algorithm, Checksum, Hasher};
 use crate::errors::{refuse, sha256_mismatch};
 
-/// The headers that follow the last chunk of a body. Empty until that chunk was read.
+/// The headers that follow the last chunk of a body. Empty until that chunk is read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trailer(pub(crate) Arc<OnceLock<HeaderMap>>);
 
-/// Left on a request by the front when it took the signature away, and so the verification of the
-/// body that comes with one.
+/// The parts of a removed signature that concern the body. The front leaves them on a request that
+/// has no credentials to verify.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Unverified {
     pub(crate) trailer: Option<Trailer>,
     pub(crate) content_sha256: Option<[u8; 32]>,
 }
 
-/// What is said of a body.
+/// The claims of a client about a body.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     md5: Option<[u8; 16]>,
@@ -32,12 +32,12 @@ pub(crate) struct Claims {
     verified_trailer: Option<TrailingHeaders>,
 }
 
-/// The checksum of a body: its value, or where the value is to come from.
+/// The checksum of a body: its value, or the source of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Claim {
     Given(Checksum),
     InTrailer(Algorithm),
-    /// Not said, but to be computed and kept.
+    /// Not claimed, but computed and stored.
     Wanted(Algorithm),
 }
 
@@ -45,16 +45,27 @@ impl Claims {
     /// Reads the headers of a request.
     pub(crate) fn of<T>(request: &S3Request<T>) -> S3Result<Self> {
         let unverified = request.extensions.get::<Unverified>().cloned().unwrap_or_default();
-        Ok(Self {
-            md5: content_md5(&request.headers)?,
-            sha256: unverified.content_sha256,
-            checksum: claim(&request.headers)?,
-            trailer: unverified.trailer,
-            verified_trailer: request.trailing_headers.clone(),
-        })
+        let text = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
+        let claims = Self::of_fields(text, unverified.content_sha256)?;
+        let verified_trailer = request.trailing_headers.clone();
+        Ok(Self { trailer: unverified.trailer, verified_trailer, ..claims })
     }
 
-    /// Has the checksum computed even if the client does not say one.
+    /// Reads the fields of a request, whose values `text` returns by their names.
+    pub(crate) fn of_fields<'a>(
+        text: impl Fn(&str) -> Option<&'a str>,
+        sha256: Option<[u8; 32]>,
+    ) -> S3Result<Self> {
+        let md5 = text("content-md5").map(md5).transpose()?;
+        Ok(Self { md5, sha256, checksum: claim(text)?, ..Self::default() })
+    }
+
+    /// Sets the place of the trailer.
+    pub(crate) fn with_trailer(self, trailer: Trailer) -> Self {
+        Self { trailer: Some(trailer), ..self }
+    }
+
+    /// Computes the checksum also if the client does not claim one.
     pub(crate) fn want(&mut self, algorithm: Algorithm) -> S3Result<()> {
         let given = match &self.checksum {
             None => {
@@ -75,8 +86,8 @@ impl Claims {
         Err(refuse(S3ErrorCode::InvalidRequest, message))
     }
 
-    /// Starts to compute what is needed to verify the claims. The MD5 only on request: the store
-    /// computes it as well.
+    /// Starts the hashes that verify the claims. MD5 only with `with_md5`, because the store
+    /// computes it, too.
     pub(crate) fn digests(&self, with_md5: bool) -> Digests {
         let checksum = self.checksum.as_ref().map(|claim| match claim {
             Claim::Given(checksum) => checksum.algorithm,
@@ -89,20 +100,20 @@ impl Claims {
         }
     }
 
-    /// Compares what was said with what came. To be called after the last byte. `md5` is the
-    /// hash of the bytes, where the digests do not hold it.
+    /// Compares the claims with the body, after its last byte, and returns its checksum. `md5` is
+    /// the hash of the body if the digests do not compute it.
     pub(crate) fn verify(
         &self,
         digests: Digests,
         md5: Option<[u8; 16]>,
     ) -> S3Result<Option<Checksum>> {
-        let md5 = md5.or_else(|| digests.md5.map(Md5::finalize));
-        if self.md5.is_some() && self.md5 != md5 {
-            let message = "The Content-MD5 you specified is not that of what was received";
-            return Err(refuse(S3ErrorCode::BadDigest, message));
-        }
         if self.sha256.is_some() && self.sha256 != digests.sha256.map(Sha256::finalize) {
             return Err(sha256_mismatch());
+        }
+        let md5 = md5.or_else(|| digests.md5.map(Md5::finalize));
+        if self.md5.is_some() && self.md5 != md5 {
+            let message = "The Content-MD5 does not match the received body";
+            return Err(refuse(S3ErrorCode::BadDigest, message));
         }
         let (Some(claim), Some(hasher)) = (&self.checksum, digests.checksum) else {
             return Ok(None);
@@ -115,7 +126,7 @@ impl Claims {
         };
         if given.is_some_and(|given| given != computed.value) {
             let name = computed.algorithm.name();
-            let message = format!("The {name} you specified is not that of what was received");
+            let message = format!("The {name} does not match the received body");
             return Err(refuse(S3ErrorCode::BadDigest, message));
         }
         Ok(Some(computed))
@@ -123,16 +134,16 @@ impl Claims {
 
     fn trailing(&self, name: &str) -> S3Result<String> {
         let value = |headers: &HeaderMap| Some(headers.get(name)?.to_str().ok()?.to_owned());
-        let ours = self.trailer.as_ref().and_then(|trailer| trailer.0.get()).and_then(value);
-        let theirs = || self.verified_trailer.as_ref()?.read(value).flatten();
-        ours.or_else(theirs).ok_or_else(|| {
-            let message = format!("The trailer announced in x-amz-trailer did not come: {name}");
+        let decoded = self.trailer.as_ref().and_then(|trailer| trailer.0.get()).and_then(value);
+        let verified = || self.verified_trailer.as_ref()?.read(value).flatten();
+        decoded.or_else(verified).ok_or_else(|| {
+            let message = format!("The trailer announced in x-amz-trailer is missing: {name}");
             refuse(S3ErrorCode::InvalidRequest, message)
         })
     }
 }
 
-/// Hashes being computed.
+/// Hashes of the bytes of a body so far.
 pub(crate) struct Digests {
     md5: Option<Md5>,
     sha256: Option<Sha256>,
@@ -140,7 +151,7 @@ pub(crate) struct Digests {
 }
 
 impl Digests {
-    /// Takes more bytes.
+    /// Adds bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         if let Some(md5) = &mut self.md5 {
             md5.update(bytes);
@@ -154,19 +165,16 @@ impl Digests {
     }
 }
 
-fn content_md5(headers: &HeaderMap) -> S3Result<Option<[u8; 16]>> {
-    let Some(value) = headers.get("content-md5") else { return Ok(None) };
-    let decoded = BASE64.decode_to_vec(value.as_bytes()).ok();
-    match decoded.and_then(|bytes| bytes.try_into().ok()) {
-        Some(md5) => Ok(Some(md5)),
-        None => Err(refuse(S3ErrorCode::InvalidDigest, "The Content-MD5 is not a Base64 MD5")),
-    }
+fn md5(text: &str) -> S3Result<[u8; 16]> {
+    let decoded = BASE64.decode_to_vec(text.as_bytes()).ok();
+    decoded
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| refuse(S3ErrorCode::InvalidDigest, "The Content-MD5 is not a Base64 MD5"))
 }
 
-/// The checksum a request announces.
-fn claim(headers: &HeaderMap) -> S3Result<Option<Claim>> {
+/// Returns the checksum that a request announces.
+fn claim<'a>(text: impl Fn(&str) -> Option<&'a str>) -> S3Result<Option<Claim>> {
     let invalid = |message: &str| Err(refuse(S3ErrorCode::InvalidRequest, message));
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let mut given = Algorithm::ALL.into_iter().filter_map(|algorithm| {
         let value = text(algorithm.header())?.to_owned();
         Some(Checksum { algorithm, value })
@@ -192,23 +200,27 @@ mod tests {
         pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
     }
 
+    fn claim_of(pairs: &[(&'static str, &'static str)]) -> S3Result<Option<Claim>> {
+        claim(|name| pairs.iter().find(|(found, _)| *found == name).map(|(_, value)| *value))
+    }
+
     #[test]
-    fn a_checksum_is_announced_once() {
+    fn second_checksum_is_refused() {
         let crc = ("x-amz-checksum-crc32", "y/Q5Jg==");
         let sha = ("x-amz-checksum-sha1", "98O8HYCOBHMq32eZZczDTKeuNEE=");
         let trailer = ("x-amz-trailer", "x-amz-checksum-crc32c");
         let sdk = ("x-amz-sdk-checksum-algorithm", "SHA256");
-        assert!(matches!(claim(&headers(&[crc, sdk])), Ok(Some(Claim::Given(_)))));
+        assert!(matches!(claim_of(&[crc, sdk]), Ok(Some(Claim::Given(_)))));
         let in_trailer = Some(Claim::InTrailer(Algorithm::Crc32c));
-        assert_eq!(claim(&headers(&[trailer])).unwrap(), in_trailer);
-        assert_eq!(claim(&headers(&[sdk])).unwrap(), Some(Claim::Wanted(Algorithm::Sha256)));
-        assert_eq!(claim(&headers(&[])).unwrap(), None);
-        assert!(claim(&headers(&[crc, sha])).is_err());
-        assert!(claim(&headers(&[crc, trailer])).is_err());
+        assert_eq!(claim_of(&[trailer]).unwrap(), in_trailer);
+        assert_eq!(claim_of(&[sdk]).unwrap(), Some(Claim::Wanted(Algorithm::Sha256)));
+        assert_eq!(claim_of(&[]).unwrap(), None);
+        assert!(claim_of(&[crc, sha]).is_err());
+        assert!(claim_of(&[crc, trailer]).is_err());
     }
 
     #[test]
-    fn bytes_that_are_not_those_announced_are_refused() {
+    fn body_that_does_not_match_its_claims_is_refused() {
         let md5 = Some(Md5::checksum(b"123456789"));
         let sha256 = Some(Sha256::checksum(b"123456789"));
         let value = "y/Q5Jg==".to_owned();
@@ -232,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announced_trailer_must_come() {
+    fn missing_trailer_is_refused() {
         let trailer = Trailer::default();
         let claims = Claims {
             checksum: Some(Claim::InTrailer(Algorithm::Crc32)),

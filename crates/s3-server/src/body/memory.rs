@@ -1,4 +1,4 @@
-//! Memory for the bodies of requests and responses, shared out so that no client holds all of it.
+//! Limits the memory for the bodies of requests and responses, of all peers and of each one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::errors::refuse;
 
-/// The unit in which memory is shared out, so that the count of units stays small.
+/// The unit in which memory is reserved, so that the count of units stays small.
 const UNIT_BYTES: u64 = 4096;
 
-/// The share of the memory that the bodies of all requests of one peer may hold together.
+/// The memory that the bodies of all requests of one peer may take together.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerMemory(Arc<Semaphore>);
 
@@ -28,7 +28,7 @@ pub(crate) struct BodyMemory {
     wait_time_max: Duration,
 }
 
-/// Memory for one body, free again when this is dropped.
+/// Memory for one body, which is released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     _of_all: OwnedSemaphorePermit,
@@ -40,8 +40,8 @@ impl BodyMemory {
         Self { all: Arc::new(Semaphore::new(units(bytes_max) as usize)), wait_time_max }
     }
 
-    /// Waits for memory to hold `bytes`. A peer waits for its own share first, so that its requests
-    /// do not stand in the queue of all others.
+    /// Waits for memory for `bytes`. A peer waits for its own share first, so that its requests do
+    /// not stand in the queue of all others.
     ///
     /// # Errors
     /// `SlowDown` if that takes too long.
@@ -50,6 +50,9 @@ impl BodyMemory {
         peer: Option<&PeerMemory>,
         bytes: u64,
     ) -> S3Result<Reserved> {
+        if let Some(reserved) = self.try_reserve(peer, bytes) {
+            return Ok(reserved);
+        }
         let units = units(bytes);
         let reserved = async {
             let of_peer = match peer {
@@ -61,8 +64,19 @@ impl BodyMemory {
         };
         match tokio::time::timeout(self.wait_time_max, reserved).await {
             Ok(Ok(reserved)) => Ok(reserved),
-            _ => Err(refuse(S3ErrorCode::SlowDown, "Too many bodies are on their way; try later")),
+            _ => Err(refuse(S3ErrorCode::SlowDown, "Too many bodies are in flight; try later")),
         }
+    }
+
+    /// Reserves memory for `bytes`; `None` if that would have to wait.
+    pub(crate) fn try_reserve(&self, peer: Option<&PeerMemory>, bytes: u64) -> Option<Reserved> {
+        let units = units(bytes);
+        let reserve = |all: &Arc<Semaphore>| Arc::clone(all).try_acquire_many_owned(units).ok();
+        let of_peer = match peer {
+            Some(PeerMemory(share)) => Some(reserve(share)?),
+            None => None,
+        };
+        Some(Reserved { _of_all: reserve(&self.all)?, _of_peer: of_peer })
     }
 }
 
@@ -89,10 +103,7 @@ impl BodyMemory {
         if bytes.len() <= UNRESERVED_BYTES_MAX {
             return Some(bytes);
         }
-        let units = units(bytes.len() as u64);
-        let of_peer = Arc::clone(&peer.0).try_acquire_many_owned(units).ok()?;
-        let of_all = Arc::clone(&self.all).try_acquire_many_owned(units).ok()?;
-        let memory = Reserved { _of_all: of_all, _of_peer: Some(of_peer) };
+        let memory = self.try_reserve(Some(peer), bytes.len() as u64)?;
         Some(Bytes::from_owner(Guarded { bytes, _memory: memory }))
     }
 }

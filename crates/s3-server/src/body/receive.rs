@@ -1,17 +1,18 @@
-//! Bodies of requests on their way into the store.
+//! Receives the bodies of requests for the store.
 //!
-//! A small one is collected and handed over in one piece. A big one is cut into batches: while one
-//! is hashed and written on a thread that may block, the next is received. Between batches no
-//! thread is held, so slow clients cost memory only, and that within a limit. Whatever is dropped
-//! on the way leaves nothing behind.
+//! A small body is collected and stored with one call. A big one is split into batches: while one
+//! is hashed and written on a blocking thread, the next is received. Between batches no thread is
+//! occupied, so a slow client costs memory only, within a limit. A body that is dropped before its
+//! end leaves nothing behind.
 
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use haul_file_store::{ObjectWriter, Store, WrittenContent};
 use http_body_util::BodyExt;
-use hyper::body::Body as _;
-use hyper::http::Extensions;
+use hyper::body::Body as HttpBody;
 use s3s::dto::StreamingBlob;
 use s3s::{Body, S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -19,62 +20,85 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::body::aws_chunked::ChunkError;
 use crate::body::checksum::Checksum;
 use crate::body::digests::{Claims, Digests};
-use crate::body::memory::Reserved;
+use crate::body::memory::{PeerMemory, Reserved};
 use crate::errors::{from_store, incomplete, refuse, sha256_mismatch};
 use crate::service::{Haul, joined};
 
 /// The bytes received before they are hashed and written together.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// A big body is held as the batch being written, the one being received, and the piece of it that
-/// came last.
+/// The memory for a big body: the batch that is written, the one that is received, and the piece
+/// that arrived last.
 const STREAM_BYTES: u64 = 3 * BATCH_BYTES as u64;
 
 /// A body to be received.
-pub(crate) struct Receiver {
-    body: Body,
+pub(crate) struct Receiver<B = Body> {
+    body: B,
     claims: Claims,
     declared: Option<u64>,
     received: u64,
     bytes_max: u64,
     small_bytes_max: u64,
     stall_time_max: Duration,
-    extensions: Extensions,
+    peer: Option<PeerMemory>,
 }
 
 impl Receiver {
-    /// The body of `request`. Refuses at once what is declared to be too long.
+    /// Creates the receiver of the body of `request`.
+    ///
+    /// # Errors
+    /// If the declared length is above the limit, or the claims are invalid.
     pub(crate) fn of<T>(
         haul: &Haul,
         request: &S3Request<T>,
         body: Option<StreamingBlob>,
     ) -> S3Result<Self> {
-        let limits = haul.limits();
         let header = |name| request.headers.get(name)?.to_str().ok()?.parse().ok();
         let declared = header("x-amz-decoded-content-length").or_else(|| header("content-length"));
-        if declared.is_some_and(|bytes| bytes > limits.object_bytes_max) {
-            return Err(too_large(limits.object_bytes_max));
+        let bytes_max = haul.limits().object_bytes_max;
+        if declared.is_some_and(|bytes| bytes > bytes_max) {
+            return Err(too_large(bytes_max));
         }
         let body = body.map(Body::from).unwrap_or_default();
-        Ok(Self {
-            claims: Claims::of(request)?,
-            // Without a header for it, a request may still be known to have no body.
-            declared: declared.or_else(|| body.size_hint().exact()),
+        // A request without these headers can still be known to have no body.
+        let declared = declared.or_else(|| body.size_hint().exact());
+        let peer = request.extensions.get().cloned();
+        Ok(Self::new(haul, body, Claims::of(request)?, declared, peer))
+    }
+}
+
+impl<B> Receiver<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<StdError>,
+{
+    /// Creates the receiver of a body of this length, if it is known, of a request of this peer.
+    pub(crate) fn new(
+        haul: &Haul,
+        body: B,
+        claims: Claims,
+        declared: Option<u64>,
+        peer: Option<PeerMemory>,
+    ) -> Self {
+        let limits = haul.limits();
+        Self {
             body,
+            claims,
+            declared,
             received: 0,
             bytes_max: limits.object_bytes_max,
             small_bytes_max: limits.small_body_bytes_max,
             stall_time_max: limits.stall_time_max,
-            extensions: request.extensions.clone(),
-        })
+            peer,
+        }
     }
 
-    /// What the client says of the body.
+    /// Returns the claims of the client about the body.
     pub(crate) fn claims(&mut self) -> &mut Claims {
         &mut self.claims
     }
 
-    /// Whether the body is declared to be short enough to be collected.
+    /// Returns `true` if the declared length is short enough for [`Self::collect`].
     pub(crate) fn is_small(&self) -> bool {
         self.declared.is_some_and(|bytes| bytes <= self.small_bytes_max)
     }
@@ -82,14 +106,21 @@ impl Receiver {
     /// Receives all of a small body.
     pub(crate) async fn collect(mut self, haul: &Haul) -> S3Result<Collected> {
         let declared = self.declared.unwrap_or(self.small_bytes_max);
-        let memory = haul.reserve(&self.extensions, declared).await?;
+        let memory = haul.reserve(self.peer.as_ref(), declared).await?;
         let first = self.chunk().await?.unwrap_or_default();
+        if self.received > declared {
+            return Err(incomplete());
+        }
         let bytes = if first.len() as u64 == declared {
             first
         } else {
             let mut bytes = BytesMut::from(first.as_ref());
             bytes.reserve(usize::try_from(declared).unwrap_or(0).saturating_sub(first.len()));
             while let Some(chunk) = self.chunk().await? {
+                // No memory is reserved for more.
+                if self.received > declared {
+                    return Err(incomplete());
+                }
                 bytes.extend_from_slice(&chunk);
             }
             bytes.freeze()
@@ -99,21 +130,21 @@ impl Receiver {
         Ok(Collected { bytes, claims: self.claims, _memory: memory })
     }
 
-    /// Receives a body of any length into the writer that `open` makes.
+    /// Receives a body of any length into the writer that `open` creates.
     pub(crate) async fn stream(
         mut self,
         haul: &Haul,
         open: fn(&Store, Option<u64>) -> haul_file_store::Result<ObjectWriter>,
     ) -> S3Result<Streamed> {
-        let memory = haul.reserve(&self.extensions, STREAM_BYTES).await?;
+        let memory = haul.reserve(self.peer.as_ref(), STREAM_BYTES).await?;
         let declared = self.declared;
         let writer = haul.blocking(move |store| open(store, declared).map_err(from_store)).await?;
         let mut sink = Sink { writer, digests: self.claims.digests(false) };
         let mut batch = self.batch().await?;
         while !batch.is_empty() {
-            let writing: JoinHandle<_> = spawn_blocking(move || sink.take(&batch));
+            let writing: JoinHandle<_> = spawn_blocking(move || sink.write(&batch));
             let next = self.batch().await;
-            // The batch before is waited for in any case: its failure explains more.
+            // The outcome of the last batch comes first: its error explains more.
             sink = joined(writing.await)?;
             batch = next?;
         }
@@ -122,7 +153,7 @@ impl Receiver {
         Ok(Streamed { sink, claims: self.claims, _memory: memory })
     }
 
-    /// The next pieces, together at least a batch unless the body ends.
+    /// Returns the next pieces, together at least a batch unless the body ends.
     async fn batch(&mut self) -> S3Result<Vec<Bytes>> {
         let mut batch = Vec::new();
         let mut bytes = 0;
@@ -134,16 +165,23 @@ impl Receiver {
         Ok(batch)
     }
 
-    /// The next piece that is not empty, or `None` at the end.
+    /// Returns the next piece that is not empty, or `None` at the end.
     async fn chunk(&mut self) -> S3Result<Option<Bytes>> {
         loop {
-            let frame = tokio::time::timeout(self.stall_time_max, self.body.frame());
-            let Ok(frame) = frame.await else {
-                let message = format!("Nothing came for {:?}", self.stall_time_max);
+            let mut next = pin!(self.body.frame());
+            // A piece that was received already needs no timer.
+            let ready = std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context)));
+            let frame = match ready.await {
+                Poll::Ready(frame) => Ok(frame),
+                Poll::Pending => tokio::time::timeout(self.stall_time_max, next).await,
+            };
+            let Ok(frame) = frame else {
+                let message = format!("No byte was received for {:?}", self.stall_time_max);
                 return Err(refuse(S3ErrorCode::RequestTimeout, message));
             };
             let Some(frame) = frame else { return Ok(None) };
-            let chunk = frame.map_err(|error| broken(&error))?.into_data().unwrap_or_default();
+            let chunk =
+                frame.map_err(|error| broken(&error.into()))?.into_data().unwrap_or_default();
             if chunk.is_empty() {
                 continue;
             }
@@ -155,7 +193,7 @@ impl Receiver {
         }
     }
 
-    /// Verifies that the body ends here, and where it was declared to end.
+    /// Verifies that the body ends, and that it has the declared length.
     async fn end(&mut self) -> S3Result<()> {
         while self.chunk().await?.is_some() {}
         match self.declared {
@@ -178,8 +216,8 @@ impl Collected {
         self.bytes.len()
     }
 
-    /// Compares the bytes with what was said of them. Computes hashes: call it where that may take
-    /// time.
+    /// Verifies the claims of the client about the bytes. Computes hashes, which takes time in
+    /// proportion to the length.
     pub(crate) fn verify(&self) -> S3Result<(&[u8], Option<Checksum>)> {
         let mut digests = self.claims.digests(true);
         digests.update(&self.bytes);
@@ -195,7 +233,7 @@ pub(crate) struct Streamed {
 }
 
 impl Streamed {
-    /// Completes the content and compares it with what was said of it. Blocks.
+    /// Completes the content and verifies the claims of the client about it. Blocks.
     pub(crate) fn finish(self) -> S3Result<(WrittenContent, Option<Checksum>)> {
         let written = self.sink.writer.finish().map_err(from_store)?;
         let checksum = self.claims.verify(self.sink.digests, Some(written.md5()))?;
@@ -203,14 +241,14 @@ impl Streamed {
     }
 }
 
-/// Where batches go.
+/// The writer of batches.
 struct Sink {
     writer: ObjectWriter,
     digests: Digests,
 }
 
 impl Sink {
-    fn take(mut self, batch: &[Bytes]) -> S3Result<Self> {
+    fn write(mut self, batch: &[Bytes]) -> S3Result<Self> {
         for bytes in batch {
             self.digests.update(bytes);
             self.writer.write(bytes).map_err(from_store)?;
@@ -220,25 +258,23 @@ impl Sink {
 }
 
 fn too_large(bytes_max: u64) -> S3Error {
-    let message = format!("At most {bytes_max} bytes go into one request; upload in parts");
+    let message = format!("A request has at most {bytes_max} bytes; upload in parts");
     refuse(S3ErrorCode::EntityTooLarge, message)
 }
 
-/// Why a body could not be read to its end. The streams of `s3s` that verify signatures have
-/// errors that cannot be told apart but by their words.
+/// Returns the error for a body that could not be read to its end. The errors of the streams of
+/// `s3s` that verify signatures differ in their text only.
 fn broken(error: &StdError) -> S3Error {
-    if let Some(ChunkError::Malformed(_)) = error.downcast_ref() {
-        return refuse(S3ErrorCode::InvalidRequest, error.to_string());
-    }
-    let words = error.to_string();
-    if words.ends_with("Sha256Mismatch") {
+    let text = error.to_string();
+    let is_malformed = matches!(error.downcast_ref(), Some(ChunkError::Malformed(_)));
+    if text.ends_with("Sha256Mismatch") {
         return sha256_mismatch();
     }
-    if words.ends_with("SignatureMismatch") {
-        let message = "The signature of a chunk does not fit";
+    if text.ends_with("SignatureMismatch") {
+        let message = "The signature of a chunk does not match";
         return refuse(S3ErrorCode::SignatureDoesNotMatch, message);
     }
-    if words.ends_with("FormatError") {
+    if is_malformed || text.ends_with("FormatError") {
         return refuse(S3ErrorCode::InvalidRequest, "The aws-chunked body is malformed");
     }
     incomplete()

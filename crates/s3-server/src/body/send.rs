@@ -20,13 +20,13 @@ use crate::service::joined;
 /// The bytes of a big object read at a time. One such chunk is read ahead of the one being sent.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;
 
-/// What of an object goes into memory at once when `bytes` of it are sent.
+/// Returns the memory that sending an object of `bytes` takes.
 pub(crate) fn memory_bytes(bytes: u64, small_bytes_max: u64) -> u64 {
     if bytes <= small_bytes_max { bytes } else { 2 * CHUNK_BYTES as u64 }
 }
 
-/// The place where an operation leaves the body of its response. It goes around the S3 service,
-/// which knows no windows of files.
+/// The place where an operation stores the body of its response. It bypasses the S3 service, whose
+/// bodies cannot have windows of files.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BodySlot(Arc<Mutex<Option<ObjectBody>>>);
 
@@ -43,16 +43,16 @@ impl BodySlot {
 /// A part of an object.
 #[derive(Debug)]
 pub(crate) enum ObjectBody {
-    /// It is locked in the page cache, and is sent without a copy.
-    Pinned(VecDeque<Window>),
+    /// Ranges of files in memory, which are sent without a copy.
+    Windows(VecDeque<Window>),
     Read(Reader),
 }
 
-/// A part of an object, sent as it is read. An error in the middle breaks the connection, so that
-/// the client sees fewer bytes than declared.
+/// A part of an object, sent as it is read. An error in the middle closes the connection, so that
+/// the client receives fewer bytes than declared.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// `None` once everything was read: an open object can prevent the reuse of its volume's file.
+    /// `None` once all bytes are read: an open object can prevent the reuse of its volume's file.
     object: Option<Arc<Object>>,
     left: Range<u64>,
     reading: Option<JoinHandle<S3Result<Bytes>>>,
@@ -60,7 +60,7 @@ pub(crate) struct Reader {
     _memory: Reserved,
 }
 
-/// Returns the body that sends `range` from locked memory, if all of it is there.
+/// Returns the body that sends `range` from locked memory, if all of it is pinned.
 pub(crate) fn pinned(object: &Object, range: &Range<u64>) -> Option<ObjectBody> {
     let mut windows = VecDeque::new();
     let mut at = range.start;
@@ -70,11 +70,11 @@ pub(crate) fn pinned(object: &Object, range: &Range<u64>) -> Option<ObjectBody> 
         windows.push_back(Window { file, offset, bytes });
         at += bytes;
     }
-    Some(ObjectBody::Pinned(windows))
+    Some(ObjectBody::Windows(windows))
 }
 
-/// Reads the first bytes of `range`, so that damage there is still told as an error, and returns
-/// the body that sends all of it.
+/// Reads the first bytes of `range`, so that damage there is still reported by an error response,
+/// and returns the body that sends the whole range.
 pub(crate) async fn read(
     object: Arc<Object>,
     range: Range<u64>,
@@ -105,9 +105,8 @@ impl Reader {
     }
 }
 
-/// Starts to read the first chunk of what is left. Of an object in a volume, which the reservation
-/// of memory counts as a whole, that is all: its volume's file is then not held while the client
-/// reads slowly.
+/// Starts to read the first chunk of the rest. Of an object in a volume, all of the rest is read:
+/// memory for it is reserved, and a slow client then does not keep its volume's file open.
 fn start_read(object: &Arc<Object>, left: &Range<u64>) -> Option<JoinHandle<S3Result<Bytes>>> {
     if left.is_empty() {
         return None;
@@ -124,7 +123,7 @@ impl ResponseBody for ObjectBody {
 
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, BoxError>>> {
         match self {
-            Self::Pinned(windows) => {
+            Self::Windows(windows) => {
                 Poll::Ready(windows.front().map(|it| Ok(Piece::Window(it.clone()))))
             }
             Self::Read(reader) => {
@@ -134,7 +133,7 @@ impl ResponseBody for ObjectBody {
     }
 
     fn on_sent(&mut self, bytes: u64) {
-        if let Self::Pinned(windows) = self
+        if let Self::Windows(windows) = self
             && let Some(window) = windows.front_mut()
         {
             window.advance(bytes);
@@ -148,7 +147,7 @@ impl ResponseBody for ObjectBody {
 
     fn bytes_left(&self) -> Option<u64> {
         Some(match self {
-            Self::Pinned(windows) => windows.iter().map(|window| window.bytes).sum(),
+            Self::Windows(windows) => windows.iter().map(|window| window.bytes).sum(),
             Self::Read(reader) => {
                 let ready = reader.ready.as_ref().map_or(0, Bytes::len) as u64;
                 ready + reader.left.end - reader.left.start
@@ -174,7 +173,7 @@ impl Reader {
             }
             Err(error) => {
                 let (why, key) = (chain(&error), self.object.as_ref().map(|it| &*it.info.key));
-                tracing::error!(key, error = why, "an object broke off");
+                tracing::error!(key, error = why, "cannot read the rest of an object");
                 Err(error.into())
             }
         }))

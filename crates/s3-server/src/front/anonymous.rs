@@ -1,5 +1,5 @@
-//! Serving without credentials: everyone who reaches the address may do everything, so only this
-//! machine may reach it, and whatever signature a client puts on its requests is taken off.
+//! Access without credentials: all requests are allowed, so they must come from this machine.
+//! Signatures are removed without verification.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ use crate::errors::refuse;
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 const DECODED_LENGTH: HeaderName = HeaderName::from_static("x-amz-decoded-content-length");
 
-/// The parts of a query that only a signature has.
+/// The parameters of a query that belong to a signature.
 const SIGNATURE_QUERY: [&str; 11] = [
     "X-Amz-Algorithm",
     "X-Amz-Content-Sha256",
@@ -34,28 +34,28 @@ const SIGNATURE_QUERY: [&str; 11] = [
     "Signature",
 ];
 
-/// Refuses requests that web pages make: those that came here by another name than this machine's
-/// (a page can have its own name lead here), and those sent by a page of another origin.
+/// Refuses requests of web pages: those for another host than this machine (DNS rebinding), and
+/// those from a page of another origin.
 pub(crate) fn check_origin(headers: &HeaderMap) -> S3Result<()> {
     let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
     let host = str::from_utf8(host).unwrap_or("?");
     if !is_this_machine(host) {
         let message = format!(
-            "Without credentials this server answers only to localhost and to addresses, \
-             not to \"{host}\""
+            "Without credentials this server accepts only localhost and addresses as a host, \
+             not \"{host}\""
         );
         return Err(refuse(S3ErrorCode::AccessDenied, message));
     }
     match headers.get(ORIGIN).map(HeaderValue::as_bytes) {
         Some(origin) if origin.strip_prefix(b"http://") != Some(host.as_bytes()) => {
-            let message = "Without credentials this server does not answer to other web pages";
+            let message = "Without credentials this server accepts no requests of other web pages";
             Err(refuse(S3ErrorCode::AccessDenied, message))
         }
         _ => Ok(()),
     }
 }
 
-/// Whether a `Host` header can only mean this machine.
+/// Returns `true` if a `Host` header can only mean this machine.
 pub(crate) fn is_this_machine(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -69,8 +69,8 @@ pub(crate) fn is_this_machine(host: &str) -> bool {
         || lower.ends_with(".localhost")
 }
 
-/// The request without its signature, and with its body as it is meant: without the framing that
-/// carries signatures of chunks.
+/// Removes the signature of a request, and from its body the framing that contains the signatures
+/// of chunks.
 pub(crate) fn unsigned(request: Request<RequestBody>) -> S3Result<Request<Body>> {
     let (mut parts, body) = request.into_parts();
     parts.uri = without_signature(&parts.uri)?;
@@ -80,7 +80,7 @@ pub(crate) fn unsigned(request: Request<RequestBody>) -> S3Result<Request<Body>>
     }
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     if reads && headers.get(RANGE).is_some_and(|range| !is_range(range)) {
-        headers.remove(RANGE); // RFC 9110, 14.2: what cannot be understood is ignored.
+        headers.remove(RANGE); // RFC 9110, 14.2: an invalid range is ignored.
     }
 
     let mut unverified = Unverified::default();
@@ -108,7 +108,7 @@ fn is_range(value: &HeaderValue) -> bool {
     value.to_str().is_ok_and(|text| Range::parse(text).is_ok())
 }
 
-/// The URI without what of its query belongs to a signature.
+/// Returns the URI without the parameters of a signature.
 fn without_signature(uri: &Uri) -> S3Result<Uri> {
     let Some(query) = uri.query() else { return Ok(uri.clone()) };
     let kept: Vec<_> = query
@@ -131,7 +131,7 @@ fn without_signature(uri: &Uri) -> S3Result<Uri> {
     Uri::from_parts(parts).map_err(|error| refuse(S3ErrorCode::InvalidURI, error.to_string()))
 }
 
-/// A SHA-256 in hexadecimal; `None` for words such as `UNSIGNED-PAYLOAD`.
+/// Parses a SHA-256 in hexadecimal; `None` for words such as `UNSIGNED-PAYLOAD`.
 fn from_hex(text: &[u8]) -> Option<[u8; 32]> {
     let mut hash = [0; 32];
     if text.len() != 64 {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_this_machine_are_answered() {
+    fn host_must_be_this_machine() {
         for host in ["", "localhost", "localhost:9000", "127.0.0.1:9000", "[::1]:9000", "[::1]"] {
             assert!(is_this_machine(host), "{host}");
         }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_origins_are_not_answered() {
+    fn pages_of_other_origins_are_refused() {
         let check = |origin: &'static str| {
             let headers = [
                 (HOST, HeaderValue::from_static("127.0.0.1:9000")),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_query_of_a_presigned_request_loses_its_signature() {
+    fn signature_is_removed_from_a_query() {
         for (given, left) in [
             ("/b/k?X-Amz-Signature=a&X-Amz-Date=b&partNumber=1", "/b/k?partNumber=1"),
             ("/b/k?x-amz-signature=a", "/b/k"),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_read_and_other_words_are_not() {
+    fn only_hashes_are_parsed() {
         let text = "00ff".repeat(16);
         assert_eq!(from_hex(text.as_bytes()).unwrap()[..2], [0, 255]);
         assert_eq!(from_hex(b"UNSIGNED-PAYLOAD"), None);

@@ -1,5 +1,5 @@
-//! What every answer gets before it is sent: an identifier to find it in the log by, and XML that
-//! reads back as it was meant.
+//! Completes responses: adds the identifier of the request, which the logs contain, and makes XML
+//! safe to parse.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use crate::front::text::between;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
-/// Gives every request an identifier of its own.
+/// Generates unique identifiers of requests.
 pub(crate) struct RequestIds(AtomicU64);
 
 impl RequestIds {
-    /// They count up from the time of the start, so that those of two runs differ.
+    /// The identifiers count up from the time of the start, so that those of two runs differ.
     pub(crate) fn new() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(AtomicU64::new(u64::try_from(since.as_nanos()).unwrap_or(0)))
@@ -31,35 +31,35 @@ impl RequestIds {
     }
 }
 
-/// Puts the identifier on an answer, and makes its XML, if that is what it is, safe to read.
+/// Adds the identifier to a response, and rewrites its XML, if it has any.
 pub(crate) fn finish(response: &mut Response<Body>, id: &str) {
     if let Ok(value) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     let is_xml = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/xml");
-    // Objects, which may be XML as well, are never in memory as a whole: they are streams.
+    // Objects, which may be XML, too, are streams, which have no bytes here.
     let xml = response.body().bytes().filter(|bytes| is_xml && !bytes.is_empty());
     if let Some(better) = xml.and_then(|xml| rewritten(&xml, id)) {
         response.headers_mut().remove(CONTENT_LENGTH);
         *response.body_mut() = Body::from(Bytes::from(better));
     }
     if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
-        // Damage, above all: the owner should hear of it as well as the client.
-        let told = response.body().bytes().unwrap_or_default();
-        tracing::error!(id, told = %String::from_utf8_lossy(&told), "a request failed");
+        // Mostly damage, which the operator must learn about, not only the client.
+        let body = response.body().bytes().unwrap_or_default();
+        tracing::error!(id, response = %String::from_utf8_lossy(&body), "a request failed");
     }
 }
 
-/// The XML with all control characters escaped, and an error with its identifier; `None` where
-/// there is nothing to change.
+/// Escapes all control characters in XML, and adds the identifier to an error. Returns `None` if
+/// nothing changes.
 ///
-/// Parsers turn a bare carriage return into a line feed, so that a key with one would come back as
-/// another key. Most of the other characters no XML 1.0 may have, escaped or not: here we do as S3
-/// does, and clients that want such keys ask for `encoding-type=url`.
+/// Parsers convert a bare carriage return to a line feed, which would change a key. XML 1.0 permits
+/// most of the other control characters in no form; they are escaped as S3 does, and clients that
+/// need such keys request `encoding-type=url`.
 fn rewritten(xml: &[u8], id: &str) -> Option<String> {
     let text = str::from_utf8(xml).ok()?;
     if text.contains("<GetObjectAttributes") {
-        // The one answer in which S3 gives ETags without their quotes. Nothing in it is free text.
+        // The only response in which S3 has ETags without quotes. It has no free text.
         return Some(text.replace("<ETag>\"", "<ETag>").replace("\"</ETag>", "</ETag>"));
     }
     let needs_escape = |byte: u8| byte < b' ' && byte != b'\t' && byte != b'\n';
@@ -71,7 +71,7 @@ fn rewritten(xml: &[u8], id: &str) -> Option<String> {
     for char in error.unwrap_or(text).chars() {
         match u8::try_from(char) {
             Ok(byte) if needs_escape(byte) => {
-                write!(better, "&#{byte};").expect("a String takes everything");
+                write!(better, "&#{byte};").expect("a String accepts all text");
             }
             _ => better.push(char),
         }
@@ -79,19 +79,19 @@ fn rewritten(xml: &[u8], id: &str) -> Option<String> {
     if error.is_some() {
         if !better.contains("<Message>") {
             let message = message_of(between(&better, "<Code>", "</Code>"));
-            write!(better, "<Message>{message}</Message>").expect("a String takes everything");
+            write!(better, "<Message>{message}</Message>").expect("a String accepts all text");
         }
         if better.contains(&format!("expecting '{REGION}'"))
             || better.contains(&format!("expecting &apos;{REGION}&apos;"))
         {
-            write!(better, "<Region>{REGION}</Region>").expect("a String takes everything");
+            write!(better, "<Region>{REGION}</Region>").expect("a String accepts all text");
         }
-        write!(better, "<RequestId>{id}</RequestId></Error>").expect("a String takes everything");
+        write!(better, "<RequestId>{id}</RequestId></Error>").expect("a String accepts all text");
     }
     Some(better)
 }
 
-/// The message of an error that the S3 service gave none; clients show it to people.
+/// Returns the message for an error of the S3 service that has none. Clients show it to users.
 fn message_of(code: &str) -> &'static str {
     match code {
         "AccessDenied" => "Access denied",
@@ -100,12 +100,12 @@ fn message_of(code: &str) -> &'static str {
         "IncompleteBody" => "The body is not as long as it was declared to be",
         "InvalidArgument" => "An argument of the request is invalid",
         "InvalidBucketName" => {
-            "The name is not one of a bucket: 3 to 63 lowercase letters, digits, dots and hyphens"
+            "A bucket name has 3 to 63 lowercase letters, digits, dots and hyphens"
         }
-        "InvalidDigest" => "The Content-MD5 is not one",
+        "InvalidDigest" => "The Content-MD5 is not a Base64 MD5",
         "InvalidURI" => "The path of the request cannot be decoded",
         "KeyTooLongError" => "The key is too long",
-        "MalformedXML" => "The XML of the request is not well-formed, or not what is expected",
+        "MalformedXML" => "The XML of the request is malformed, or has another schema",
         "MethodNotAllowed" => "The method is not allowed for this resource",
         "MissingContentLength" => "The request has no Content-Length",
         "NotImplemented" => "This operation is not supported",
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_escaped_and_the_rest_is_left_alone() {
+    fn only_control_characters_are_escaped() {
         for (xml, better) in [
             ("<Key>a\rb</Key>", Some("<Key>a&#13;b</Key>")),
             ("<Key>\u{1}ä\u{1f}</Key>", Some("<Key>&#1;ä&#31;</Key>")),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_requests_have_one_identifier() {
+    fn identifiers_are_unique() {
         let ids = RequestIds::new();
         let (first, second) = (ids.next(), ids.next());
         assert!(first < second, "{first:?} {second:?}");

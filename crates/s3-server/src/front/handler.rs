@@ -35,9 +35,19 @@ impl Handler for Requests {
         if origin.listener != S3 || !request.framing.is_empty() {
             return Inline::Deferred;
         }
-        match self.front.respond_inline(request, origin, head) {
-            Some(body) => Inline::Bytes(body, ()),
-            None => Inline::Deferred,
+        self.front.respond_inline(request, origin, head).unwrap_or(Inline::Deferred)
+    }
+
+    fn respond_parsed(
+        &mut self,
+        request: &haul_http1::Request<'_>,
+        body: RequestBody,
+        origin: &Origin<'_, PeerMemory>,
+    ) -> Result<ResponseFuture<Counted>, RequestBody> {
+        match origin.listener {
+            S3 => self.front.put(request, body, origin),
+            _ => Err(body),
+        }
         }
     }
 

@@ -2,27 +2,28 @@
 //! without conditions or options. The response is the one that the service would give; all
 //! other requests, and all that fail, are left to it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use haul_file_store::{Object, ObjectLocation};
-use haul_http_engine::{Origin, PreparedHead, RequestIdentity, ResponseHead};
-use haul_http1::{Date, HeadWriter, Request, Target};
+use haul_file_store::ObjectLocation;
+use haul_http_engine::{Inline, Origin, RequestIdentity, ResponseHead};
+use haul_http1::{Request, Target};
 use hyper::StatusCode;
 use s3s::dto::Range;
+use s3s::path::check_bucket_name;
 
 use crate::body::memory::PeerMemory;
+use crate::body::send::ObjectBody;
 use crate::buckets::lifecycle::operations::expiration;
-use crate::front::Front;
 use crate::front::anonymous::is_this_machine;
-use crate::front::hot::{HotChecksum, HotObject};
-use crate::front::signature::is_operation;
+use crate::front::hot_object::{HotContent, HotObject};
+use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
+use crate::front::{Counted, Front};
 use crate::metrics::Kind;
-use crate::objects::attributes;
 use crate::objects::range::{Selected, select};
-use crate::objects::tagging;
 
 /// Headers that a plain request may have beside those of HTTP itself.
 const PLAIN_HEADERS: [&str; 5] = [
@@ -36,27 +37,14 @@ const PLAIN_HEADERS: [&str; 5] = [
 /// Requests the checksum of the object, whatever the value.
 const CHECKSUM_MODE: &str = "x-amz-checksum-mode";
 
-/// Attributes that are sent under their own names.
-const SENT_ATTRIBUTES: [&str; 6] = [
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-    "x-amz-website-redirect-location",
-];
-
-/// User metadata is kept and sent under names that begin with this.
-const METADATA: &str = "x-amz-meta-";
-
 impl Front {
-    /// Responds to a plain request for a cached object; returns its content.
+    /// Responds to a plain request for a cached object, if it is one.
     pub(crate) fn respond_inline(
         &self,
         request: &Request<'_>,
         origin: &Origin<'_, PeerMemory>,
         head: &mut ResponseHead<'_>,
-    ) -> Option<Bytes> {
+    ) -> Option<Inline<Counted>> {
         let started = Instant::now();
         let kind = match request.method {
             "GET" => Kind::Get,
@@ -71,26 +59,35 @@ impl Front {
         let path = decode(path)?;
         let is_allowed = match &self.verifier {
             Some(verifier) => verifier.is_valid(request, &path, query),
-            None => (query.is_empty() || is_operation(query)) && is_of_this_machine(request),
+            None => is_plain_query(request, query) && is_of_this_machine(request),
         };
         if !is_allowed {
             return None;
         }
         let path = path.strip_prefix('/')?;
-        let (bucket, key) = path.split_once('/').filter(|(_, key)| !key.is_empty())?;
+        let (bucket, key) = names(path)?;
         let place = self.store.location(bucket, key)?;
         let object = match self.hot.get(path, place) {
             Some(object) => object,
             None => self.read_cached(kind, path, place)?,
         };
         let selected = selected(request, kind, object.info.bytes)?;
-        let body = match kind {
-            Kind::Head => Bytes::new(),
-            _ => {
-                let at = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
-                let body = object.body.slice(at(selected.bytes.start)..at(selected.bytes.end));
-                self.memory.guard(origin.of_peer, body)?
+        let bytes = match kind {
+            Kind::Head => 0,
+            _ => selected.bytes.end - selected.bytes.start,
+        };
+        let body = match &object.content {
+            HotContent::File(file) if bytes > 0 => {
+                let window = file.window(selected.bytes.start, bytes);
+                let body = ObjectBody::Windows(VecDeque::from([window]));
+                Inline::Body(Counted::object(body, &self.metrics))
             }
+            HotContent::Memory(content) if bytes > 0 => {
+                let at = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
+                let content = content.slice(at(selected.bytes.start)..at(selected.bytes.end));
+                Inline::Bytes(self.memory.guard(origin.of_peer, content)?)
+            }
+            _ => Inline::Bytes(Bytes::new()),
         };
         let id = self.ids.next();
         let expiration = expiration(&self.store, bucket, &object.info);
@@ -113,50 +110,42 @@ impl Front {
         let status = if is_whole { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
         head.identify(RequestIdentity { id, user: self.access_key.clone() });
         head.write_prepared(status.as_u16(), fields, &object.head).ok()?;
-        self.metrics.sent(body.len() as u64);
+        if let Inline::Bytes(content) = &body {
+            self.metrics.sent(content.len() as u64);
+        }
         self.metrics.answered(kind, status, started.elapsed());
         Some(body)
     }
 
-    /// Reads an object from the page cache, for HEAD only its head, and keeps it if it is whole.
-    /// Errors are left to the service, which has the words for them.
+    /// Reads an object from the page cache, for HEAD only its head, and caches it if it is whole.
+    /// Errors are left to the service, which has the messages for them.
     fn read_cached(&self, kind: Kind, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
         let (bucket, key) = path.split_once('/')?;
-        let object = match kind {
-            Kind::Head => self.store.head_cached(bucket, key),
-            _ => self.store.get_cached(bucket, key),
-        };
-        let object = object.ok()??;
-        let body = match kind {
-            Kind::Head => Bytes::new(),
-            _ if object.is_in_memory() => {
-                object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?
-            }
-            _ => return None,
-        };
-        let is_plain = |value: &str| value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        if !sent_attributes(&object).all(|(_, value)| is_plain(value)) {
-            // The service encodes these.
+        if kind == Kind::Head {
+            let object = self.store.head_cached(bucket, key).ok()??;
+            return HotObject::new(place, &object, Bytes::new()).map(Arc::new);
+        }
+        let object = self.store.get_cached(bucket, key).ok()??;
+        if !object.is_in_memory() {
             return None;
         }
-        let hot = Arc::new(HotObject {
-            place,
-            head: PreparedHead::new(|head| describe(&object, head)).ok()?,
-            body,
-            tags: tagging::from_attributes(&object.attributes).len(),
-            checksum: HotChecksum::kept(&object.attributes),
-            info: object.info,
-        });
+        let content = object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?;
+        let hot = HotObject::new(place, &object, content)?;
         // It may have been overwritten after its place was determined.
-        if kind != Kind::Head && self.store.location(bucket, key) == Some(place) {
-            self.hot.insert(path, Arc::clone(&hot));
-        }
-        Some(hot)
+        let is_current = self.store.location(bucket, key) == Some(place);
+        Some(if is_current { self.hot.insert(path, hot) } else { Arc::new(hot) })
     }
 }
 
+/// Returns the names of the bucket and the object in a path without its first slash; `None` for
+/// other paths.
+pub(super) fn names(path: &str) -> Option<(&str, &str)> {
+    let (bucket, key) = path.split_once('/').filter(|(_, key)| !key.is_empty())?;
+    check_bucket_name(bucket).then_some((bucket, key))
+}
+
 /// Returns `true` if a request without credentials is from this machine, and not from a web page.
-fn is_of_this_machine(request: &Request<'_>) -> bool {
+pub(super) fn is_of_this_machine(request: &Request<'_>) -> bool {
     request.fields.first("origin").is_none() && is_this_machine(request.host.unwrap_or_default())
 }
 
@@ -185,22 +174,4 @@ fn is_plain(request: &Request<'_>) -> bool {
         }
     };
     request.fields.into_iter().all(|field| is_plain(field.name))
-}
-
-/// Returns the attributes that are sent under their own names.
-fn sent_attributes(object: &Object) -> impl Iterator<Item = (&str, &str)> {
-    let is_sent = |name: &str| SENT_ATTRIBUTES.contains(&name) || name.starts_with(METADATA);
-    object.attributes.iter().filter(move |(name, _)| is_sent(name))
-}
-
-/// Writes the fields that describe an object.
-fn describe(object: &Object, head: &mut HeadWriter<'_>) {
-    let Object { info, attributes, .. } = object;
-    head.field("accept-ranges", b"bytes");
-    for (name, value) in sent_attributes(object) {
-        head.field(name, value.as_bytes());
-    }
-    head.field("content-type", attributes::content_type(attributes, &info.key).as_bytes());
-    head.field_parts("etag", &[b"\"", info.etag.to_string().as_bytes(), b"\""]);
-    head.date("last-modified", &Date::of(info.modified));
 }

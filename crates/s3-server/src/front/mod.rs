@@ -1,12 +1,18 @@
-//! What stands before the S3 service: it counts, turns away what the service must not see, and
-//! where there are no credentials takes signatures off requests.
+//! Receives all S3 requests: counts and logs them, responds to plain ones by short paths, refuses
+//! unsupported ones, and passes the others to the S3 service, without their signatures if there are
+//! no credentials.
 
 pub(crate) mod anonymous;
 pub(crate) mod answer;
+mod canonical;
 pub(crate) mod handler;
 pub(crate) mod hot;
+mod hot_object;
 mod identity;
 mod inline;
+mod memory_file;
+mod plain_put;
+mod put;
 pub(crate) mod signature;
 pub(crate) mod text;
 
@@ -26,7 +32,7 @@ use s3s::service::S3Service;
 use s3s::{Body, S3ErrorCode, S3Result, StdError};
 use tracing::Instrument;
 
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, AuditRecord, Changes};
 use crate::auth::{check_region, check_signature_kind};
 use crate::body::memory::BodyMemory;
 use crate::body::send::{BodySlot, ObjectBody};
@@ -35,15 +41,17 @@ use crate::front::answer::{RequestIds, finish};
 use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
 use crate::metrics::{Kind, Metrics};
+use crate::service::Haul;
 
-/// Headers that ask for what there is none of. To ignore them would leave the client in the belief
-/// that its objects are encrypted or locked.
+/// Prefixes of headers that request encryption or locks, which do not exist. They are refused, so
+/// that no client assumes that its objects are encrypted or locked.
 const UNSUPPORTED: [&str; 3] =
     ["x-amz-server-side-encryption", "x-amz-object-lock-", "x-amz-copy-source-server-side-"];
 
-/// The way to the S3 service.
+/// The S3 service and what the short paths need.
 pub(crate) struct Front {
     pub(crate) s3: S3Service,
+    pub(crate) haul: Haul,
     pub(crate) store: Arc<Store>,
     pub(crate) memory: Arc<BodyMemory>,
     pub(crate) hot: Arc<HotObjects>,
@@ -58,7 +66,7 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Answers one request of a client at `peer`. An error closes the connection.
+    /// Responds to one request of a client at `peer`. An error closes the connection.
     pub(crate) async fn answer(
         &self,
         mut request: Request<RequestBody>,
@@ -67,41 +75,29 @@ impl Front {
         let started = Instant::now();
         let method = request.method().clone();
         let kind = Kind::of(&method, request.uri().path(), request.uri().query());
-        let in_flight = InFlight::begin(&self.metrics);
         let (id, user) = (self.ids.next(), self.claimed_key(&request));
         let identity = RequestIdentity { id, user };
         let audited = self.audit.as_ref().and_then(|log| log.begin(&request, &identity, peer));
-        if let Some(audited) = &audited {
-            request.extensions_mut().insert(audited.changes());
+        let accounts = Accounts::begin(&self.metrics, kind, started, identity, audited);
+        if let Some(changes) = accounts.changes() {
+            request.extensions_mut().insert(changes);
         }
-        let id = str::from_utf8(&id).unwrap_or_default();
         let is_cut = request.body().cut_check();
         let slot = BodySlot::default();
         request.extensions_mut().insert(slot.clone());
+        request.extensions_mut().insert(Arc::clone(&self.hot));
         let mut response = match self.admit(request) {
             Ok(request) => {
+                let id = str::from_utf8(&id).unwrap_or_default();
                 let span = tracing::error_span!("request", id);
                 self.s3.call(request).instrument(span).await.map_err(StdError::from)?
             }
             Err(error) => error.to_http_response()?,
         };
-        if response.status() == StatusCode::INTERNAL_SERVER_ERROR && is_cut() {
-            // The service calls an XML body that ends too early a failure of its own.
-            response = incomplete().to_http_response()?;
-        }
-        finish(&mut response, id);
         if method == Method::HEAD && response.headers().contains_key(CONTENT_RANGE) {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
-        if let Some(audited) = audited {
-            audited.end(&response);
-        }
-        response.extensions_mut().insert(identity);
-        self.metrics.answered(kind, response.status(), started.elapsed());
-        let object = slot.take().filter(|_| response.status().is_success());
-        let body = |body| object.map_or(Source::Service(body), Source::Object);
-        Ok(response
-            .map(|of_service| Counted { body: body(of_service), in_flight: Some(in_flight) }))
+        accounts.end(response, is_cut, Some(&slot))
     }
 
     fn admit(&self, request: Request<RequestBody>) -> S3Result<Request<Body>> {
@@ -117,24 +113,24 @@ impl Front {
     }
 }
 
-/// Refuses what is not there.
+/// Refuses requests for features that do not exist.
 fn check_supported(method: &Method, headers: &HeaderMap) -> S3Result<()> {
     let content_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
     let form = content_type.is_some_and(|value| value.starts_with(b"multipart/form-data"));
     if form && method == Method::POST {
-        // The service would hold all of the form in memory, and before it knows who sent it.
+        // The service would buffer the whole form in memory before it verifies the signature.
         return Err(refuse(S3ErrorCode::NotImplemented, "Uploads by form are not supported"));
     }
     for name in headers.keys() {
         if UNSUPPORTED.iter().any(|prefix| name.as_str().starts_with(prefix)) {
-            let message = format!("{name}: there is neither encryption nor locks");
+            let message = format!("{name}: encryption and locks are not supported");
             return Err(refuse(S3ErrorCode::NotImplemented, message));
         }
     }
     Ok(())
 }
 
-/// Refuses XML that is declared to be too long, with a better word than the service has for it.
+/// Refuses XML that is declared to be too long, with a better message than the service has.
 fn check_length(request: &Request<RequestBody>, xml_bytes_max: usize) -> S3Result<()> {
     let bytes = request.body().size_hint().exact().unwrap_or(0);
     if *request.method() != Method::POST || bytes <= xml_bytes_max as u64 {
@@ -142,6 +138,56 @@ fn check_length(request: &Request<RequestBody>, xml_bytes_max: usize) -> S3Resul
     }
     let message = format!("The body of this request has at most {xml_bytes_max} bytes");
     Err(refuse(S3ErrorCode::MaxMessageLengthExceeded, message))
+}
+
+/// The accounts of a request that is being answered.
+struct Accounts {
+    kind: Kind,
+    started: Instant,
+    identity: RequestIdentity,
+    audited: Option<AuditRecord>,
+    in_flight: InFlight,
+}
+
+impl Accounts {
+    fn begin(
+        metrics: &Arc<Metrics>,
+        kind: Kind,
+        started: Instant,
+        identity: RequestIdentity,
+        audited: Option<AuditRecord>,
+    ) -> Self {
+        Self { kind, started, identity, audited, in_flight: InFlight::begin(metrics) }
+    }
+
+    /// Returns the place where an audited operation adds its changes.
+    fn changes(&self) -> Option<Changes> {
+        self.audited.as_ref().map(AuditRecord::changes)
+    }
+
+    /// Ends the request with this response, or with the object in the slot. `is_cut` returns `true`
+    /// if the client did not send the whole body.
+    fn end(
+        self,
+        mut response: Response<Body>,
+        is_cut: impl Fn() -> bool,
+        slot: Option<&BodySlot>,
+    ) -> Result<Response<Counted>, StdError> {
+        if response.status() == StatusCode::INTERNAL_SERVER_ERROR && is_cut() {
+            // The service reports an XML body that ends too early as an error of its own.
+            response = incomplete().to_http_response()?;
+        }
+        finish(&mut response, str::from_utf8(&self.identity.id).unwrap_or_default());
+        if let Some(audited) = self.audited {
+            audited.end(&response);
+        }
+        response.extensions_mut().insert(self.identity);
+        self.in_flight.0.answered(self.kind, response.status(), self.started.elapsed());
+        let object = slot.and_then(BodySlot::take).filter(|_| response.status().is_success());
+        let body = |body| object.map_or(Source::Service(body), Source::Object);
+        let in_flight = Some(self.in_flight);
+        Ok(response.map(|of_service| Counted { body: body(of_service), in_flight }))
+    }
 }
 
 /// Keeps a request counted as being in flight.
@@ -173,6 +219,11 @@ enum Source {
 }
 
 impl Counted {
+    /// Returns the body of a response with an object, which ends a request when it is dropped.
+    fn object(body: ObjectBody, metrics: &Arc<Metrics>) -> Self {
+        Self { body: Source::Object(body), in_flight: Some(InFlight::begin(metrics)) }
+    }
+
     /// Returns the body of a response of the admin page.
     pub(crate) fn page(text: Bytes) -> Self {
         Self { body: Source::Service(Body::from(text)), in_flight: None }
@@ -222,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_refused_and_not_ignored() {
+    fn unsupported_features_are_refused_and_not_ignored() {
         let check = |method: &str, name: &'static str, value: &'static str| {
             let headers = [(name.parse().unwrap(), value.parse().unwrap())].into_iter().collect();
             check_supported(&method.parse().unwrap(), &headers).is_ok()

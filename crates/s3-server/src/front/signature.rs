@@ -1,5 +1,5 @@
 //! Verifies the signatures of plain requests: AWS Signature Version 4 in a header or in a presigned
-//! URL, without a body.
+//! URL. The body of a PUT is not part of it: the caller compares it with `x-amz-content-sha256`.
 //!
 //! A request that this module cannot verify is not refused: it is left to the S3 service, which
 //! knows all kinds of signatures and the errors for them. So a form that is not recognized here
@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use ring::{digest, hmac};
 
 use crate::config::Credentials;
+use crate::front::canonical::{from_hex, hex, push_collapsed, push_encoded, seconds_of};
 
 /// The most by which the clock of a client may differ, in seconds.
 const SKEW_MAX_S: i64 = 15 * 60;
@@ -21,6 +22,9 @@ const SKEW_MAX_S: i64 = 15 * 60;
 /// The SHA-256 of no bytes, and the word for a body that is not signed.
 const NO_BODY: [&str; 2] =
     ["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "UNSIGNED-PAYLOAD"];
+
+/// The value of `x-amz-content-sha256` for a body of chunks that are not signed, and a trailer.
+pub(super) const STREAMING_UNSIGNED: &str = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
 
 /// Verifies signatures of one key pair.
 pub(crate) struct Verifier {
@@ -69,7 +73,7 @@ impl Verifier {
     fn verify(&self, request: &Request<'_>, path: &str, query: &str, now_s: i64) -> Option<()> {
         let signature = match request.fields.first("authorization") {
             Some(_) => Signature::of_header(request, query, now_s)?,
-            None => Signature::of_query(query, now_s)?,
+            None => Signature::of_query(request, query, now_s)?,
         };
         let Signature { scope, signed_headers, date, body, .. } = &signature;
         let is_meant =
@@ -131,15 +135,15 @@ impl<'a> Signature<'a> {
         let signature = parts.next()?.strip_prefix("Signature=")?;
         let (date, body) = (header("x-amz-date")?, header("x-amz-content-sha256")?);
         let is_plain = parts.next().is_none()
-            && (query.is_empty() || is_operation(query))
-            && NO_BODY.contains(&body)
+            && is_plain_query(request, query)
+            && (NO_BODY.contains(&body) || is_put(request) && is_of_body(body))
             && (seconds_of(date)? - now_s).abs() <= SKEW_MAX_S;
         let (scope, query) = (scope.into(), query.to_owned());
         is_plain.then_some(Self { access_key, scope, signed_headers, signature, date, body, query })
     }
 
     /// Returns the signature of a presigned URL.
-    fn of_query(query: &'a str, now_s: i64) -> Option<Self> {
+    fn of_query(request: &Request<'_>, query: &'a str, now_s: i64) -> Option<Self> {
         let mut values = [None; 6];
         let mut signed = Vec::new();
         for part in query.split('&') {
@@ -154,7 +158,7 @@ impl<'a> Signature<'a> {
             let (name, value) = part.split_once('=')?;
             match NAMES.iter().position(|known| *known == name) {
                 Some(number) if values[number].is_none() => values[number] = Some(value),
-                None if is_operation(part) => {}
+                None if is_operation(request, part) => {}
                 _ => return None,
             }
             if name != "X-Amz-Signature" {
@@ -184,9 +188,27 @@ impl<'a> Signature<'a> {
     }
 }
 
+/// Returns `true` if a query is empty, or only names the operation of a plain request.
+pub(super) fn is_plain_query(request: &Request<'_>, query: &str) -> bool {
+    query.is_empty() || is_operation(request, query)
+}
+
 /// Returns `true` if a part of a query names the operation of a plain request.
-pub(crate) fn is_operation(part: &str) -> bool {
-    part.strip_prefix(OPERATION).is_some_and(|name| matches!(name, "GetObject" | "HeadObject"))
+fn is_operation(request: &Request<'_>, part: &str) -> bool {
+    part.strip_prefix(OPERATION).is_some_and(|name| match name {
+        "GetObject" | "HeadObject" => !is_put(request),
+        "PutObject" => is_put(request),
+        _ => false,
+    })
+}
+
+/// Returns `true` for a hash of a body, or the word for unsigned chunks.
+fn is_of_body(text: &str) -> bool {
+    text == STREAMING_UNSIGNED || from_hex(text).is_some()
+}
+
+fn is_put(request: &Request<'_>) -> bool {
+    request.method == "PUT"
 }
 
 /// Returns `true` if the names of the signed headers are in order, and the host and all headers of
@@ -208,58 +230,6 @@ fn signs_enough(request: &Request<'_>, signed_headers: &str) -> bool {
 fn once<'a>(request: &Request<'a>, name: &str) -> Option<&'a [u8]> {
     let mut values = request.fields.all(name);
     values.next().filter(|_| values.next().is_none())
-}
-
-/// Appends a value without spaces at its ends, and with single ones inside.
-fn push_collapsed(out: &mut String, value: &str) {
-    for (number, word) in value.split_whitespace().enumerate() {
-        if number > 0 {
-            out.push(' ');
-        }
-        out.push_str(word);
-    }
-}
-
-/// Appends a path in the encoding of signatures.
-fn push_encoded(out: &mut String, path: &str) {
-    for byte in path.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'~' | b'.' | b'/' => {
-                out.push(char::from(byte));
-            }
-            _ => {
-                out.push('%');
-                out.extend(hex(byte).map(|digit| char::from(digit.to_ascii_uppercase())));
-            }
-        }
-    }
-}
-
-fn hex(byte: u8) -> [u8; 2] {
-    [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)])
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 {
-        return None;
-    }
-    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-        let digit = |at: usize| match digits[at] {
-            digit @ b'0'..=b'9' => Some(digit - b'0'),
-            digit @ b'a'..=b'f' => Some(digit - b'a' + 10),
-            _ => None,
-        };
-        *byte = digit(0)? << 4 | digit(1)?;
-    }
-    Some(bytes)
-}
-
-/// Returns the seconds since 1970 of a time like `20261123T181500Z`.
-fn seconds_of(text: &str) -> Option<i64> {
-    let format = time::macros::format_description!("[year][month][day]T[hour][minute][second]Z");
-    let time = time::PrimitiveDateTime::parse(text, format).ok()?;
-    Some(time.assume_utc().unix_timestamp())
 }
 
 fn now_s() -> i64 {
@@ -306,6 +276,53 @@ mod tests {
     fn example_of_the_documentation_is_valid() {
         assert!(example(|head| head));
         assert!(example(|head| head.replace("bytes=0-9", " bytes=0-9 ")));
+    }
+
+    /// The example "PUT Object" of the same documentation.
+    fn put_example(change: impl Fn(String) -> String) -> bool {
+        let head = "PUT /test$file.text HTTP/1.1\r\n\
+             Host: examplebucket.s3.amazonaws.com\r\n\
+             Date: Fri, 24 May 2013 00:00:00 GMT\r\n\
+             Authorization: AWS4-HMAC-SHA256 \
+             Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,\
+             SignedHeaders=date;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class,\
+             Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd\r\n\
+             x-amz-date: 20130524T000000Z\r\n\
+             x-amz-storage-class: REDUCED_REDUNDANCY\r\n\
+             x-amz-content-sha256: \
+             44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072\r\n\
+             Content-Length: 21\r\n\r\n";
+        let head = change(head.to_owned());
+        let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
+        verifier().verify(&request, request.target.path(), "", NOW_S).is_some()
+    }
+
+    #[test]
+    fn hash_of_a_body_is_signed_with_a_put_only() {
+        assert!(put_example(|head| head));
+        for (from, to) in [
+            ("PUT ", "GET "),
+            ("44ce7d", "44ce7e"),
+            ("44ce7d", "44CE7D"),
+            ("REDUCED", "INCREASED"),
+            ("Content-Length", "x-amz-acl: private\r\nContent-Length"),
+            ("/test$", "/test%24"),
+        ] {
+            assert!(!put_example(|head| head.replace(from, to)), "{from} -> {to}");
+        }
+        let request = |line: &str| format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n");
+        for (line, query, is_plain) in [
+            ("GET /b/k", "x-id=GetObject", true),
+            ("PUT /b/k", "x-id=PutObject", true),
+            ("PUT /b/k", "", true),
+            ("PUT /b/k", "x-id=GetObject", false),
+            ("GET /b/k", "x-id=PutObject", false),
+            ("PUT /b/k", "tagging", false),
+        ] {
+            let head = request(line);
+            let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
+            assert_eq!(is_plain_query(&request, query), is_plain, "{line} {query}");
+        }
     }
 
     #[test]
@@ -386,12 +403,5 @@ mod tests {
         ] {
             assert!(!presigned_example(NOW_S, |head| head.replacen(from, to, 1)), "{from} -> {to}");
         }
-    }
-
-    #[test]
-    fn paths_are_encoded_as_signatures_need_it() {
-        let mut out = String::new();
-        push_encoded(&mut out, "/a b/~c\u{e4}+%");
-        assert_eq!(out, "/a%20b/~c%C3%A4%2B%25");
     }
 }

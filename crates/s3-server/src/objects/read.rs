@@ -1,4 +1,4 @@
-//! Reading objects and what is known of them.
+//! Operations that read objects and their metadata.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::body::send;
 use crate::body::send::BodySlot;
 use crate::buckets::lifecycle::operations::expiration;
 use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::front::hot::HotObjects;
 use crate::objects::attributes::{self, shown};
 use crate::objects::conditions::Conditions;
 use crate::objects::listing::page_limit;
@@ -40,22 +41,24 @@ pub(crate) async fn get_object(
     let (bucket, key) = (input.bucket, input.key);
     // The content may not be needed, or not all of it.
     let reads_little = conditions.any() || is_short_range(input.range.as_ref());
-    let mut memory = haul.reserve(&extensions, haul.store().open_bytes_max(&bucket, &key)).await?;
+    let mut memory =
+        haul.reserve(extensions.get(), haul.store().open_bytes_max(&bucket, &key)).await?;
     let cached = haul.store().get_cached(&bucket, &key).map_err(from_store)?;
     let (object, expiration) = match cached {
         Some(object) => with_expiration(haul.store(), &bucket, object),
         None => {
+            let hot = extensions.get::<Arc<HotObjects>>().cloned();
             haul.blocking(move |store| {
                 let object = match reads_little {
                     true => store.open_object(&bucket, &key),
-                    false => store.get(&bucket, &key),
+                    false => get_and_cache(store, hot.as_deref(), &bucket, &key),
                 };
                 Ok(with_expiration(store, &bucket, object.map_err(from_store)?))
             })
             .await?
         }
     };
-    let with_ranges = judge(&conditions, &object.info, &headers)?;
+    let with_ranges = evaluate(&conditions, &object.info, &headers)?;
 
     let range = input.range.filter(|_| with_ranges);
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
@@ -75,7 +78,7 @@ pub(crate) async fn get_object(
                 drop(memory);
                 let small_bytes_max = haul.limits().small_body_bytes_max;
                 let bytes = send::memory_bytes(object.info.bytes, small_bytes_max);
-                memory = haul.reserve(&extensions, bytes).await?;
+                memory = haul.reserve(extensions.get(), bytes).await?;
             }
             send::read(object, range, memory).await?
         }
@@ -84,6 +87,21 @@ pub(crate) async fn get_object(
         slot.put(body);
     }
     Ok(output)
+}
+
+/// Reads an object, and caches it if it is long.
+fn get_and_cache(
+    store: &Store,
+    hot: Option<&HotObjects>,
+    bucket: &str,
+    key: &str,
+) -> haul_file_store::Result<Object> {
+    let place = store.location(bucket, key);
+    let object = store.get(bucket, key)?;
+    if let (Some(hot), Some(place)) = (hot, place) {
+        hot.insert_long(store, bucket, place, &object);
+    }
+    Ok(object)
 }
 
 /// Adds the value of `x-amz-expiration` to an object.
@@ -117,7 +135,7 @@ pub(crate) async fn head_object(
             .await?
         }
     };
-    let with_ranges = judge(&conditions, &object.info, &headers)?;
+    let with_ranges = evaluate(&conditions, &object.info, &headers)?;
     let range = input.range.filter(|_| with_ranges);
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
@@ -163,7 +181,7 @@ pub(crate) async fn get_object_attributes(
         last_modified: Some(Timestamp::from(object.info.modified)),
         ..GetObjectAttributesOutput::default()
     };
-    // They come in one header or in many.
+    // Clients send them in one header or in several.
     for wanted in object_attributes.iter().flat_map(|wanted| wanted.as_str().split(',')) {
         match wanted.trim() {
             "ETag" => output.e_tag = Some(etag(object.info.etag)),
@@ -184,7 +202,7 @@ pub(crate) async fn get_object_attributes(
     Ok(output)
 }
 
-/// The parts after number `marker`, at most `limit` of them. Their own checksums are not kept.
+/// Returns the parts after number `marker`, at most `limit`. Their checksums are not stored.
 fn object_parts(part_bytes: &[u64], marker: i32, limit: usize) -> GetObjectAttributesParts {
     let sizes = (1..).zip(part_bytes).skip_while(|(number, _)| *number <= marker);
     let parts: Vec<_> = sizes
@@ -215,7 +233,7 @@ fn is_short_range(range: Option<&Range>) -> bool {
     selected.is_some_and(|selected| selected.bytes.end - selected.bytes.start <= SHORT_RANGE_BYTES)
 }
 
-/// Everything but the body.
+/// Returns the response without its body.
 fn described(
     object: &Object,
     selected: &Selected,
@@ -246,7 +264,7 @@ fn described(
     if tags > 0 {
         output.tag_count = i32::try_from(tags).ok();
     }
-    // The checksum is that of all bytes: with a part of them, clients would find it wrong.
+    // The checksum covers the whole object, so a client could not verify a part with it.
     if with_checksum && selected.content_range.is_none() {
         output.checksum_type = checksum(attributes).and_then(|checksum| checksum.checksum_type);
         show_checksum!(output, Checksum::from_attributes(attributes));
@@ -254,7 +272,7 @@ fn described(
     output
 }
 
-/// The checksum kept with an object.
+/// Returns the checksum that is stored with an object.
 fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
     let kept = Checksum::from_attributes(attributes)?;
     let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT);
@@ -264,12 +282,13 @@ fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
     Some(shown)
 }
 
-/// The answer to conditions that do not hold. Where they do: `true` if a `Range` applies.
-fn judge(conditions: &Conditions, info: &ObjectInfo, headers: &HeaderMap) -> S3Result<bool> {
+/// Evaluates the conditions of a request. Returns `true` if its `Range` applies, and the response
+/// as an error if a condition fails.
+fn evaluate(conditions: &Conditions, info: &ObjectInfo, headers: &HeaderMap) -> S3Result<bool> {
     match conditions.verdict(info, Some(headers)) {
         Verdict::Proceed { with_ranges } => Ok(with_ranges),
         Verdict::Failed => {
-            let message = "At least one of the preconditions you specified did not hold";
+            let message = "At least one of the preconditions you specified failed";
             Err(refuse(S3ErrorCode::PreconditionFailed, message))
         }
         Verdict::NotModified => Err(not_modified(info)),
@@ -293,12 +312,12 @@ fn not_modified(info: &ObjectInfo) -> S3Error {
     error
 }
 
-/// An ETag as it is sent.
+/// Converts an ETag to the type of `s3s`.
 pub(crate) fn etag(etag: Etag) -> ETag {
     ETag::Strong(etag.to_string())
 }
 
-/// A length as it is sent.
+/// Converts a length to the type of `s3s`.
 pub(crate) fn length(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -1,11 +1,13 @@
 //! Storing and deleting objects.
 
+use bytes::Bytes;
 use haul_file_store::{Attributes, Error, ObjectInfo, PendingPut, Precondition, Store};
+use hyper::body::Body;
 use s3s::dto::{
     self, ChecksumType, DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput,
     DeleteObjectsOutput, DeletedObject, ObjectIdentifier, PutObjectInput, PutObjectOutput,
 };
-use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 
 use crate::audit::Changes;
 use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
@@ -17,7 +19,7 @@ use crate::objects::headers::stored_headers;
 use crate::objects::read::etag;
 use crate::service::Haul;
 
-/// The most objects one request deletes, as in S3.
+/// The number of objects that one request can delete, as in S3.
 const DELETE_MAX: usize = 1000;
 
 pub(crate) async fn put_object(
@@ -30,44 +32,77 @@ pub(crate) async fn put_object(
         return Err(refuse(S3ErrorCode::NotImplemented, "Objects cannot be appended to"));
     }
     let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
-    let mut attributes = stored_headers!(input).into_attributes()?;
+    let attributes = stored_headers!(input).into_attributes()?;
     let body = input.body.take();
     let receiver = Receiver::of(haul, &request, body)?;
     let changes = Changes::of(&request.extensions).cloned();
     let PutObjectInput { bucket, key, .. } = request.input;
-    // Nobody should send bytes to a bucket that is not there.
+    // Before the client sends the body.
     haul.store().bucket(&bucket).map_err(from_store)?;
+    let put = Put { bucket, key, attributes, precondition };
+    let Stored { info, expiration, checksum } = match receiver.is_small() {
+        true => put.small(haul, receiver).await?,
+        false => put.big(haul, receiver).await?,
+    };
 
-    let (stored, expiration, checksum) = if receiver.is_small() {
+    if let Some(changes) = changes {
+        changes.stored(info.bytes, info.etag);
+    }
+    let e_tag = Some(etag(info.etag));
+    let mut output = PutObjectOutput { e_tag, expiration, ..Default::default() };
+    output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
+    show_checksum!(output, checksum);
+    Ok(output)
+}
+
+/// A put of an object.
+pub(crate) struct Put {
+    pub(crate) bucket: String,
+    pub(crate) key: String,
+    pub(crate) attributes: Attributes,
+    pub(crate) precondition: Precondition,
+}
+
+/// A stored object, as the response describes it.
+pub(crate) struct Stored {
+    pub(crate) info: ObjectInfo,
+    /// The value of `x-amz-expiration`.
+    pub(crate) expiration: Option<String>,
+    pub(crate) checksum: Option<Checksum>,
+}
+
+impl Put {
+    /// Receives and stores a small object.
+    pub(crate) async fn small<B>(self, haul: &Haul, receiver: Receiver<B>) -> S3Result<Stored>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<StdError>,
+    {
         let collected = receiver.collect(haul).await?;
+        let Self { bucket, key, attributes, precondition } = self;
         let put = SmallPut { bucket, key, attributes, precondition, collected };
         let bucket = put.bucket.clone();
-        let (stored, checksum) = put.store(haul).await?;
+        let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read its rules from the disk; then they are in memory.
-        let expiration = expiration(haul.store(), &bucket, &stored);
-        (stored, expiration, checksum)
-    } else {
+        let expiration = expiration(haul.store(), &bucket, &info);
+        Ok(Stored { info, expiration, checksum })
+    }
+
+    /// Receives and stores an object of any length.
+    async fn big(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
+        let Self { bucket, key, mut attributes, precondition } = self;
         let streamed = receiver.stream(haul, Store::object_writer).await?;
         haul.blocking(move |store| {
             let (written, checksum) = streamed.finish()?;
             keep(&mut attributes, checksum.as_ref());
             let stored = store.put_written(&bucket, &key, written, &attributes, &precondition);
             let refused = |error| unmet(store, &bucket, &key, &precondition, error);
-            let stored = stored.map_err(refused)?;
-            let expiration = expiration(store, &bucket, &stored);
-            Ok((stored, expiration, checksum))
+            let info = stored.map_err(refused)?;
+            let expiration = expiration(store, &bucket, &info);
+            Ok(Stored { info, expiration, checksum })
         })
-        .await?
-    };
-
-    if let Some(changes) = changes {
-        changes.stored(stored.bytes, stored.etag);
+        .await
     }
-    let e_tag = Some(etag(stored.etag));
-    let mut output = PutObjectOutput { e_tag, expiration, ..Default::default() };
-    output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
-    show_checksum!(output, checksum);
-    Ok(output)
 }
 
 /// A put of an object whose body was received.
@@ -83,8 +118,8 @@ struct SmallPut {
 enum Attempt {
     /// The put was started. The checksum of the body is verified.
     Started(PendingPut, Option<Checksum>),
-    /// The put must be repeated on a thread that may block: it would wait, or its error depends on
-    /// a lookup of the present object.
+    /// The put must be repeated on a blocking thread: it would wait, or its error depends on a
+    /// lookup of the present object.
     Blocking(Box<SmallPut>),
 }
 
@@ -133,7 +168,7 @@ pub(crate) async fn delete_object(
         || request.input.if_match_last_modified_time.is_some()
         || request.input.if_match_size.is_some();
     if conditional {
-        return Err(refuse(S3ErrorCode::NotImplemented, "A delete takes no conditions"));
+        return Err(refuse(S3ErrorCode::NotImplemented, "Conditional deletes are not supported"));
     }
     check_key(&key)?;
     check_version(version_id.as_deref())?;
@@ -148,7 +183,7 @@ pub(crate) async fn delete_objects(
     let changes = Changes::of(&request.extensions).cloned();
     let DeleteObjectsInput { bucket, delete, .. } = request.input;
     if delete.objects.is_empty() || delete.objects.len() > DELETE_MAX {
-        let message = format!("Between 1 and {DELETE_MAX} objects are deleted with one request");
+        let message = format!("One request can delete 1 to {DELETE_MAX} objects");
         return Err(refuse(S3ErrorCode::MalformedXML, message));
     }
     haul.store().bucket(&bucket).map_err(from_store)?;
@@ -181,7 +216,7 @@ pub(crate) async fn delete_objects(
     Ok(DeleteObjectsOutput { deleted: Some(deleted), errors: Some(errors), request_charged: None })
 }
 
-/// Deletes what can be deleted, with one call of the store.
+/// Deletes objects with one call of the store; returns the outcome for each.
 fn delete_all(
     store: &Store,
     bucket: &str,
@@ -190,42 +225,45 @@ fn delete_all(
     let checked: Vec<_> = objects
         .into_iter()
         .map(|object| {
-            let good = check_key(&object.key)
+            let is_valid = check_key(&object.key)
                 .and_then(|()| check_version(object.version_id.as_deref()))
                 .and_then(|()| match (&object.e_tag, object.size, &object.last_modified_time) {
                     (None, None, None) => Ok(()),
-                    _ => Err(refuse(S3ErrorCode::NotImplemented, "A delete takes no conditions")),
+                    _ => Err(refuse(
+                        S3ErrorCode::NotImplemented,
+                        "Conditional deletes are not supported",
+                    )),
                 });
-            (object, good)
+            (object, is_valid)
         })
         .collect();
     let keys: Vec<_> = checked
         .iter()
-        .filter(|(_, good)| good.is_ok())
+        .filter(|(_, is_valid)| is_valid.is_ok())
         .map(|(object, _)| object.key.as_str())
         .collect();
     let mut outcomes = store.delete_many(bucket, &keys).into_iter();
     checked
         .into_iter()
-        .map(|(object, good)| {
-            let outcome = good.and_then(|()| match outcomes.next() {
+        .map(|(object, is_valid)| {
+            let outcome = is_valid.and_then(|()| match outcomes.next() {
                 Some(outcome) => outcome.map(drop).map_err(from_store),
-                None => Err(refuse(S3ErrorCode::InternalError, "The store gave no outcome")),
+                None => Err(refuse(S3ErrorCode::InternalError, "The store returned no outcome")),
             });
             (object, outcome)
         })
         .collect()
 }
 
-/// Puts a checksum among the attributes.
+/// Adds a checksum to the attributes.
 pub(crate) fn keep(attributes: &mut Attributes, checksum: Option<&Checksum>) {
     if let Some(Checksum { algorithm, value }) = checksum {
         attributes.set(algorithm.header(), value);
     }
 }
 
-/// The error of a write under a precondition. S3 says of an object that should have a certain ETag
-/// and is not there that it is not there.
+/// Returns the error of a conditional write. As in S3, a condition on the ETag of an object that
+/// does not exist fails with `NoSuchKey`.
 pub(crate) fn unmet(
     store: &Store,
     bucket: &str,
@@ -233,9 +271,9 @@ pub(crate) fn unmet(
     precondition: &Precondition,
     error: Error,
 ) -> S3Error {
-    let about_presence = matches!(precondition, Precondition::Absent | Precondition::None);
+    let is_on_presence = matches!(precondition, Precondition::Absent | Precondition::None);
     match (&error, store.stat(bucket, key)) {
-        (Error::PreconditionFailed, Err(absent)) if !about_presence => from_store(absent),
+        (Error::PreconditionFailed, Err(absent)) if !is_on_presence => from_store(absent),
         _ => from_store(error),
     }
 }

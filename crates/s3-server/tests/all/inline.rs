@@ -1,12 +1,15 @@
-//! Cached objects are sent by a shorter path than the S3 service. Its responses are the same.
+//! The short path of cached objects, whose responses equal those of the S3 service.
 
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use haul_s3_server::Limits;
+use haul_testing::{Transport, eventually};
+
 use crate::client::{Header, Reply, Running, noise};
 
-/// The headers of a response but those that differ from one to the next, sorted.
-fn headers(reply: &Reply) -> Vec<(String, String)> {
+/// Returns the headers of a response, sorted, without those that differ in each response.
+pub(crate) fn headers(reply: &Reply) -> Vec<(String, String)> {
     let differs = |name: &str| matches!(name, "date" | "x-amz-request-id");
     let mut headers: Vec<_> =
         reply.headers().iter().filter(|(name, _)| !differs(name)).cloned().collect();
@@ -34,19 +37,21 @@ fn inline_response_equals_the_response_of_the_service() {
         ("x-amz-website-redirect-location", "/other"),
         ("x-amz-checksum-crc32c", "yZRlqg=="),
     ];
-    let objects: [(&str, &[Header], Vec<u8>); 6] = [
+    let objects: [(&str, &[Header], Vec<u8>); 8] = [
         ("/bucket/plain.html", &[], b"hello".to_vec()),
         ("/bucket/all", &many, b"hello world".to_vec()),
         ("/bucket/empty", &[], Vec::new()),
         ("/bucket/a%20b/%C3%A4+%2F.css", &[], noise(5000)),
         ("/bucket/expiring", &[("x-amz-meta-latin", "caf\u{e9}")], noise(50_000)),
         ("/bucket/long", &[], noise(100_000)),
+        ("/bucket/longer", &[("x-amz-tagging", "a=b")], noise(1_000_001)),
+        ("/bucket/longest", &[("x-amz-meta-a", "b")], noise(3_000_001)),
     ];
     // Any condition takes a request to the service.
     let condition = [("if-modified-since", "Sat, 01 Jan 2000 00:00:00 GMT")];
     for (target, attributes, body) in objects {
         assert_eq!(server.s3.send("PUT", target, attributes, &body).status, 200, "{target}");
-        for method in ["HEAD", "GET", "HEAD"] {
+        for method in ["HEAD", "GET", "GET", "GET", "HEAD"] {
             let inline = server.s3.send(method, target, &[], b"");
             let served = server.s3.send(method, target, &condition, b"");
             assert_eq!((inline.status, served.status), (200, 200), "{method} {target}");
@@ -130,19 +135,95 @@ fn hits(server: &Running) -> u64 {
     hits.unwrap().parse().unwrap()
 }
 
+/// Returns a gauge of the server.
+fn gauge(server: &Running, name: &str) -> u64 {
+    let text = server.admin.get("/metrics").text();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap().parse().unwrap()
+}
+
 #[test]
 fn long_object_is_cached_at_its_second_request() {
     let server = Running::new();
-    for (length, first_hit) in [(60_000, 1), (1 << 20, 2), ((1 << 20) + 1, usize::MAX)] {
+    let never = usize::MAX;
+    for (length, first_hit, files) in [
+        (60_000, 1, 0),
+        (64 << 10, 1, 0),
+        (70_000, 2, 0),
+        (256 << 10, 2, 0),
+        ((256 << 10) + 1, 2, 1),
+        (1 << 20, 2, 2),
+        ((1 << 20) + 1, 2, 3),
+        (3_999_999, 2, 4),
+        (5_000_000, never, 4),
+    ] {
         let (before, body) = (hits(&server), noise(length));
-        assert_eq!(server.s3.put("/bucket/key", &body).status, 200);
+        let target = format!("/bucket/{length}");
+        assert_eq!(server.s3.put(&target, &body).status, 200);
         for number in 0..4 {
-            assert!(server.s3.get("/bucket/key").body() == body, "{length}");
+            assert!(server.s3.get(&target).body() == body, "{length}");
             let expected = (number + 1_usize).saturating_sub(first_hit);
             assert_eq!(hits(&server) - before, expected as u64, "{length}: {number}");
         }
-        assert_eq!(server.s3.delete("/bucket/key").status, 204);
+        assert_eq!(gauge(&server, "haul_cache_files"), files, "{length}");
+        let memory_bytes = gauge(&server, "haul_cache_bytes");
+        assert!(first_hit == never || memory_bytes >= length as u64, "{length}: {memory_bytes}");
     }
+}
+
+#[test]
+fn hot_objects_beyond_the_limit_of_files_are_copied() {
+    let limits = Limits { cache_files_max: 2, ..Limits::default() };
+    let server = Running::over_with(Transport::Plain, limits);
+    assert_eq!(server.s3.put("/bucket", b"").status, 200);
+    let targets = [0, 1, 2, 3].map(|n| (format!("/bucket/{n}"), noise(300_000 + n)));
+    for (target, body) in &targets {
+        assert_eq!(server.s3.put(target, body).status, 200);
+        (0..2).for_each(|_| assert!(server.s3.get(target).body() == body));
+    }
+    assert_eq!(gauge(&server, "haul_cache_files"), 2);
+    let before = hits(&server);
+    targets.iter().for_each(|(target, body)| assert!(server.s3.get(target).body() == body));
+    assert_eq!(hits(&server) - before, 4);
+}
+
+#[test]
+fn hot_object_with_tls_is_not_in_a_file() {
+    let server = Running::over(Transport::Tls);
+    for (target, body) in [("/bucket/a", noise(100_000)), ("/bucket/b", noise(3_000_000))] {
+        assert_eq!(server.s3.put(target, &body).status, 200);
+        let before = hits(&server);
+        (0..4).for_each(|_| assert!(server.s3.get(target).body() == body));
+        let range = [("range", "bytes=70000-79999")];
+        let part = server.s3.send("GET", target, &range, b"");
+        assert!(part.body() == &body[70_000..80_000]);
+        assert_eq!((hits(&server) - before, gauge(&server, "haul_cache_files")), (3, 0));
+    }
+}
+
+/// The pages of a hot object can be referenced by sockets after the object has changed.
+#[test]
+fn slow_reader_of_a_hot_object_receives_the_bytes_of_its_request() {
+    let server = Running::new();
+    let body = noise(3_900_000);
+    assert_eq!(server.s3.put("/bucket/key", &body).status, 200);
+    (0..2).for_each(|_| assert!(server.s3.get("/bucket/key").body() == body));
+    let before = hits(&server);
+    let request = b"GET /bucket/key HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let mut slow: Vec<_> = (0..8).map(|_| server.s3.connect()).collect();
+    slow.iter_mut().for_each(|stream| stream.write_all(request).unwrap());
+    eventually("all responses have begun", || hits(&server) - before == 8);
+    assert_eq!(gauge(&server, "haul_cache_files"), 1);
+    for round in 0..5 {
+        let other = vec![round; 3_900_000];
+        assert_eq!(server.s3.put("/bucket/key", &other).status, 200);
+        (0..3).for_each(|_| assert!(server.s3.get("/bucket/key").body() == other));
+    }
+    for stream in &mut slow {
+        let reply = Reply::read(stream);
+        assert!(reply.is_whole() && reply.body() == body);
+    }
+    eventually("evicted files are closed", || gauge(&server, "haul_cache_files") == 1);
 }
 
 #[test]

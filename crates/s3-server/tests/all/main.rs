@@ -20,6 +20,7 @@ mod listing;
 mod logs;
 mod objects;
 mod pinned;
+mod plain_puts;
 mod shutdown;
 mod signing;
 mod small_puts;

@@ -1,4 +1,4 @@
-//! Signatures of version 4, made by hand.
+//! Computes signatures of version 4.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,8 @@ impl Signer<'_> {
         self.send_with(method, target, hash, &[], |_| body.to_vec())
     }
 
-    /// The same with more headers, and a body that may depend on the signature.
+    /// Sends a request with more headers, which are signed if they are headers of AWS, and a body
+    /// that may depend on the signature.
     pub(crate) fn send_with(
         &self,
         method: &str,
@@ -33,13 +34,18 @@ impl Signer<'_> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let date = timestamp(0);
         let host = self.client.0.address.to_string();
-        let headers = [
+        let mut headers = vec![
             ("host", host.as_str()),
             ("x-amz-content-sha256", hash),
             ("x-amz-date", date.as_str()),
         ];
+        let (of_aws, more): (Vec<_>, Vec<_>) =
+            more.iter().copied().partition(|(name, _)| name.starts_with("x-amz-"));
+        headers.extend(of_aws);
+        headers.sort_unstable();
         let lines: String = headers.iter().map(|(n, v)| format!("{n}:{v}\n")).collect();
-        let names = "host;x-amz-content-sha256;x-amz-date";
+        let names: Vec<_> = headers.iter().map(|(name, _)| *name).collect();
+        let names = names.join(";");
         let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{hash}");
         let signature = self.sign(&date, &canonical);
         let authorization = format!(
@@ -48,11 +54,11 @@ impl Signer<'_> {
             scope(&date)
         );
         let seed = Seed { key: self.key(&date), date: date.clone(), signature };
-        let all = [&headers[..], &[("authorization", authorization.as_str())], more].concat();
+        let all = [&headers[..], &[("authorization", authorization.as_str())], &more].concat();
         self.client.send(method, target, &all, &body(&seed))
     }
 
-    /// A URL path that carries its signature, made `age_s` seconds ago and good for `expires_s`.
+    /// Returns a presigned URL path, signed `age_s` seconds ago and valid for `expires_s`.
     pub(crate) fn presign(&self, method: &str, path: &str, age_s: u64, expires_s: u64) -> String {
         let date = timestamp(age_s);
         let credential = format!("{}/{}", self.access_key, scope(&date)).replace('/', "%2F");
@@ -79,7 +85,7 @@ impl Signer<'_> {
     }
 }
 
-/// What the signatures of chunks follow from.
+/// The input of the signatures of chunks.
 pub(crate) struct Seed {
     key: [u8; 32],
     date: String,
@@ -87,7 +93,7 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    /// A body in chunks that are signed, each after the one before.
+    /// Returns a body of signed chunks.
     pub(crate) fn chunks(&self, chunks: &[&[u8]]) -> Vec<u8> {
         let mut before = self.signature.clone();
         let mut body = Vec::new();
@@ -108,7 +114,7 @@ impl Seed {
     }
 }
 
-/// The SHA-256 of a body as it is signed.
+/// Returns the SHA-256 of a body as it is signed.
 pub(crate) fn hash(body: &[u8]) -> String {
     hex(&Sha256::checksum(body))
 }
@@ -117,7 +123,7 @@ fn scope(date: &str) -> String {
     format!("{}/us-east-1/s3/aws4_request", &date[..8])
 }
 
-/// The time `age_s` seconds ago as 20150830T123600Z.
+/// Returns the time `age_s` seconds ago in a form like 20150830T123600Z.
 fn timestamp(age_s: u64) -> String {
     let format = format_description!("[year][month][day]T[hour][minute][second]Z");
     let at = SystemTime::now() - Duration::from_secs(age_s);

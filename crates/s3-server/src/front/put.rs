@@ -1,0 +1,122 @@
+//! Responds to plain PUTs of small objects without the S3 service, and so without its map of
+//! headers and its types. The outcome is the one that the service would have; all other requests
+//! are left to it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use haul_file_store::Precondition;
+use haul_http_engine::{Origin, RequestBody, RequestIdentity, ResponseFuture};
+use haul_http1::{Request, Target};
+use hyper::header::{ETAG, HeaderName, HeaderValue};
+use hyper::http::Error as InvalidHeader;
+use hyper::{Response, StatusCode};
+use s3s::{Body, S3Result};
+
+use crate::body::aws_chunked::DecodedBody;
+use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
+use crate::body::digests::Trailer;
+use crate::body::memory::PeerMemory;
+use crate::body::receive::Receiver;
+use crate::front::inline::{is_of_this_machine, names};
+use crate::front::plain_put::PlainPut;
+use crate::front::signature::is_plain_query;
+use crate::front::text::decode;
+use crate::front::{Accounts, Counted, Front};
+use crate::metrics::Kind;
+use crate::objects::write::{Put, Stored};
+use crate::service::Haul;
+
+const EXPIRATION: HeaderName = HeaderName::from_static("x-amz-expiration");
+
+impl Front {
+    /// Responds to a plain PUT; returns the body of any other request.
+    pub(crate) fn put(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        body: RequestBody,
+        origin: &Origin<'_, PeerMemory>,
+    ) -> Result<ResponseFuture<Counted>, RequestBody> {
+        let started = Instant::now();
+        let Some(put) = self.plain_put(request) else { return Err(body) };
+        let identity = RequestIdentity { id: self.ids.next(), user: self.access_key.clone() };
+        let names = (&*put.bucket, &*put.key);
+        let audited = self.audit.as_ref().map(|log| log.begin_put(names, &identity, origin.peer));
+        let accounts = Accounts::begin(&self.metrics, Kind::Put, started, identity, audited);
+        let (front, peer) = (Arc::clone(self), origin.of_peer.clone());
+        Ok(Box::pin(async move {
+            let is_cut = body.cut_check();
+            let changes = accounts.changes();
+            let response = match store(&front.haul, put, body, peer).await {
+                Ok(stored) => {
+                    if let Some(changes) = changes {
+                        changes.stored(stored.info.bytes, stored.info.etag);
+                    }
+                    created(&stored)?
+                }
+                Err(error) => error.to_http_response()?,
+            };
+            accounts.end(response, is_cut, None)
+        }))
+    }
+
+    /// Parses a request that is allowed; `None` if it is not, or no plain PUT to a bucket that
+    /// exists.
+    fn plain_put(&self, request: &Request<'_>) -> Option<PlainPut> {
+        let Target::Origin(target) = request.target else { return None };
+        let (raw, query) = target.split_once('?').unwrap_or((target, ""));
+        if request.method != "PUT" || !raw.bytes().all(is_of_path) {
+            return None;
+        }
+        let path = decode(raw)?;
+        let is_allowed = match &self.verifier {
+            Some(verifier) => verifier.is_valid(request, &path, query),
+            None => is_plain_query(request, query) && is_of_this_machine(request),
+        };
+        let (bucket, key) = names(path.strip_prefix('/')?).filter(|_| is_allowed)?;
+        let put = PlainPut::parse(request, (bucket, key), self.verifier.is_some())?;
+        // Before the client sends the body.
+        self.store.bucket(bucket).ok()?;
+        let limits = self.haul.limits();
+        let bytes_max = limits.object_bytes_max.min(limits.small_body_bytes_max);
+        (put.bytes <= bytes_max).then_some(put)
+    }
+}
+
+/// Returns `true` for a byte that a path can have (RFC 3986, 3.3). The service refuses some others.
+fn is_of_path(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:@/".contains(&byte)
+}
+
+/// Receives and stores the object.
+async fn store(
+    haul: &Haul,
+    put: PlainPut,
+    body: RequestBody,
+    peer: PeerMemory,
+) -> S3Result<Stored> {
+    let PlainPut { bucket, key, attributes, claims, bytes, is_chunked } = put;
+    let put = Put { bucket, key, attributes, precondition: Precondition::None };
+    let (bytes, peer) = (Some(bytes), Some(peer));
+    if !is_chunked {
+        return put.small(haul, Receiver::new(haul, body, claims, bytes, peer)).await;
+    }
+    let trailer = Trailer::default();
+    let claims = claims.with_trailer(trailer.clone());
+    let body = DecodedBody::new(body, trailer);
+    put.small(haul, Receiver::new(haul, body, claims, bytes, peer)).await
+}
+
+/// Returns the response for a stored object.
+fn created(stored: &Stored) -> Result<Response<Body>, InvalidHeader> {
+    let Stored { info, expiration, checksum } = stored;
+    let mut response = Response::builder().status(StatusCode::OK);
+    response = response.header(ETAG, HeaderValue::try_from(format!("\"{}\"", info.etag))?);
+    if let Some(Checksum { algorithm, value }) = checksum {
+        response = response.header(algorithm.header(), value).header(TYPE_ATTRIBUTE, FULL_OBJECT);
+    }
+    if let Some(expiration) = expiration {
+        response = response.header(EXPIRATION, expiration);
+    }
+    response.body(Body::empty())
+}
