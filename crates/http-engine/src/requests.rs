@@ -8,7 +8,6 @@ use haul_http1::{Framing, HttpError, Request, Version, parse_request};
 use haul_reactor::{Context, IoStatus};
 
 use crate::access_log::Record;
-use crate::body::ResponseBody as _;
 use crate::connection::{Connection, State};
 use crate::convert::to_http;
 use crate::exchange::{Exchange, Reply};
@@ -21,21 +20,6 @@ use crate::response::head::ResponseHead;
 use crate::response::pace::Pace;
 use crate::service::{Budget, Engine, Flow};
 use crate::task::Message;
-
-/// The outcome of an attempt to respond at once.
-enum Responded<H: Handler> {
-    Not,
-    /// The part of the response that the body has not produced, and bytes that the socket has not
-    /// taken.
-    Started(Reply<H::Body>, Output),
-}
-
-impl<H: Handler> Responded<H> {
-    /// Returns `true` if the socket has taken the whole response.
-    fn is_over(&self) -> bool {
-        matches!(self, Self::Started(Reply::Done, output) if output.is_empty())
-    }
-}
 
 impl<H: Handler> Engine<H> {
     pub(crate) fn read_head(

@@ -48,7 +48,6 @@ impl Handler for Requests {
             S3 => self.front.put(request, body, origin),
             _ => Err(body),
         }
-        }
     }
 
     fn respond(

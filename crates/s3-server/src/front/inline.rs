@@ -85,9 +85,9 @@ impl Front {
             HotContent::Memory(content) if bytes > 0 => {
                 let at = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
                 let content = content.slice(at(selected.bytes.start)..at(selected.bytes.end));
-                Inline::Bytes(self.memory.guard(origin.of_peer, content)?)
+                Inline::Bytes(self.memory.guard(origin.of_peer, content)?, ())
             }
-            _ => Inline::Bytes(Bytes::new()),
+            _ => Inline::Bytes(Bytes::new(), ()),
         };
         let id = self.ids.next();
         let expiration = expiration(&self.store, bucket, &object.info);
@@ -110,7 +110,7 @@ impl Front {
         let status = if is_whole { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
         head.identify(RequestIdentity { id, user: self.access_key.clone() });
         head.write_prepared(status.as_u16(), fields, &object.head).ok()?;
-        if let Inline::Bytes(content) = &body {
+        if let Inline::Bytes(content, ()) = &body {
             self.metrics.sent(content.len() as u64);
         }
         self.metrics.answered(kind, status, started.elapsed());
