@@ -75,7 +75,9 @@
 //!   it.
 //!
 //! Special cases: files of `/proc` and similar file systems report no meaningful length, so they
-//! are read to EOF. Holes are read as zeros without device I/O.
+//! are read to EOF. Holes of at least 1 MiB are not read: [`Consumer::zeros`] receives their length,
+//! or [`Consumer::piece`] receives zeros. The cost of a hole is then that of hashing zeros; a
+//! cryptographic hash of 1 TiB takes minutes whether it is read or not.
 //!
 //! # Cost
 //! Finding a file costs one `statx`. Reading a small cached file costs four system calls: `openat`

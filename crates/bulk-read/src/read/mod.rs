@@ -13,6 +13,7 @@ mod passes;
 mod plan;
 mod request;
 mod run;
+mod sparse;
 mod stream;
 mod worker;
 

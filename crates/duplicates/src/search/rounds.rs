@@ -5,13 +5,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use haul_bulk_read::digest::{HashKind, Hasher};
+use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{CacheMode, ReadOptions, ReadRequest, Tree};
 use parking_lot::Mutex;
 
 use super::cache::Cache;
 use super::candidates::Candidates;
 use super::consumer::HashConsumer;
+use super::content_hash::ContentHasher;
 use super::digests::{DigestTable, Key, key_bytes, key_of};
 use super::events::{Events, Phase};
 use super::options::Options;
@@ -34,7 +35,7 @@ pub(super) struct Rounds<'a> {
     order: Vec<u32>,
     reflinks: Reflinks,
     /// The hashers of the contents that are read in parts and not yet read to the end.
-    hashers: HashMap<u32, Hasher>,
+    hashers: HashMap<u32, ContentHasher>,
     groups: Groups,
 }
 
@@ -227,7 +228,7 @@ impl<'a> Rounds<'a> {
         cache: Option<&Cache>,
     ) {
         let (mut requests, mut slots) = (Vec::new(), Vec::new());
-        let mut hashers: Vec<Mutex<Option<Hasher>>> = Vec::new();
+        let mut hashers: Vec<Mutex<Option<ContentHasher>>> = Vec::new();
         let mut continued = Vec::new();
         for class in classes {
             for (index, content) in self.order[class.range.clone()].iter().copied().enumerate() {

@@ -46,7 +46,7 @@ pub(crate) fn group(paths: &[PathBuf]) -> Group {
 
 /// Processes a group. Retries if a file is locked: a child forked by a parallel test holds
 /// inherited locks until it calls `exec`.
-fn process(options: Options, group: &Group) -> RecordedActions {
+pub(crate) fn process(options: Options, group: &Group) -> RecordedActions {
     let mut executor = Executor::new(options);
     let mut attempts = 0..5;
     loop {
