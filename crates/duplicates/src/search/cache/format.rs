@@ -37,6 +37,9 @@ fn number(hash: HashKind) -> u32 {
         HashKind::Md5 => 5,
         HashKind::Sha3_256 => 6,
         HashKind::Sha3_512 => 7,
+        HashKind::Sha1 => 8,
+        HashKind::Xxh64 => 9,
+        HashKind::Crc32 => 10,
         // `HashKind` is non-exhaustive: a hash function added later has no number yet.
         _ => 0,
     }
