@@ -208,7 +208,7 @@ impl<'a> Rounds<'a> {
         for (classes, hash) in [(sampled, HashKind::Xxh3), (whole, self.options.hash)] {
             if !classes.is_empty() {
                 let digests = DigestTable::new(count, hash.bytes());
-                self.fill(&classes, &digests, hash, round, cache.as_deref());
+                self.fill(&classes, &digests, hash, round, cache.as_deref_mut());
                 for class in classes {
                     self.split(&class, &digests, plan, round, cache.as_deref_mut(), &mut next);
                 }
@@ -225,7 +225,7 @@ impl<'a> Rounds<'a> {
         digests: &DigestTable,
         hash: HashKind,
         round: u32,
-        cache: Option<&Cache>,
+        mut cache: Option<&mut Cache>,
     ) {
         let (mut requests, mut slots) = (Vec::new(), Vec::new());
         let mut hashers: Vec<Mutex<Option<ContentHasher>>> = Vec::new();
@@ -235,13 +235,16 @@ impl<'a> Rounds<'a> {
                 let slot = class.slot + index * class.pieces();
                 let file = self.candidates.file(content);
                 if !class.is_sampled()
-                    && let Some(key) = self.full(cache, content)
+                    && let Some(key) = self.full(cache.as_deref(), content)
                 {
                     digests.set_key(slot, &key);
                     continue;
                 }
-                if class.is_sampled() && self.sample(cache, content).is_some() {
+                if class.is_sampled() && self.sample(cache.as_deref(), content).is_some() {
                     continue;
+                }
+                if let Some(cache) = cache.as_deref_mut() {
+                    cache.check_writers(content, self.tree, self.candidates);
                 }
                 let mut request = |offset, bytes, slot| {
                     requests.push(ReadRequest { file, offset, bytes });
