@@ -166,7 +166,7 @@ impl Events for Summary {
         self.bytes += bytes;
         let Some(out) = &mut self.script else { return };
         for line in script(&self.action, keep, drop, bytes) {
-            if let Err(error) = writeln!(out, "{line}") {
+            if let Err(error) = out.write_all(&[&line[..], b"\n"].concat()) {
                 self.failed.get_or_insert(error);
             }
         }

@@ -11,6 +11,7 @@ mod cache_order;
 mod damage;
 mod dups;
 mod dups_filters;
+mod dups_scripts;
 mod files;
 mod generated;
 mod handover;
