@@ -117,6 +117,7 @@ mod tree;
 mod walk;
 
 pub use error::Error;
+pub use open::open_directory;
 pub use read::{
     CacheMode, Consumer, DeviceKind, DeviceStats, FileStatus, KindSource, Order, ReadOptions,
     ReadRequest, ReadStats, ReadSummary, read,

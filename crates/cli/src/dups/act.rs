@@ -31,6 +31,7 @@ pub(super) fn run(args: &ActionArgs, action: Action) -> Result {
         lock: !args.options.no_lock,
         dry_run: args.options.dry_run,
         transform,
+        ignore_permissions: args.options.ignore_permissions,
         action: action.clone(),
     };
     let script = script_output(&args.options)?;

@@ -34,7 +34,7 @@ impl Events for RecordedActions {
 }
 
 pub(crate) fn options(action: Action) -> Options {
-    Options { action, rules: Rules::default(), lock: true, dry_run: false, transform: None }
+    Options::new(action)
 }
 
 /// Creates a group without identities.
