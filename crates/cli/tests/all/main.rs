@@ -12,6 +12,7 @@ mod damage;
 mod dups;
 mod dups_filters;
 mod dups_scripts;
+mod fclones;
 mod files;
 mod generated;
 mod handover;
