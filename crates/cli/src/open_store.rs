@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use haul_file_store::{Damage, Error, Options, Recovered, Store};
+use haul_file_store::{Damage, Error, Options, RecoveryReport, Store};
 
 use crate::args::OpenArgs;
 use crate::output::Name;
@@ -107,7 +107,7 @@ fn is_empty(dir: &Path) -> bool {
 
 /// Describes the results of recovery, one per line. Returns no line if the store was closed cleanly
 /// and is undamaged.
-fn recovery_lines(recovered: &Recovered) -> Vec<String> {
+fn recovery_lines(recovered: &RecoveryReport) -> Vec<String> {
     let mut lines = Vec::new();
     if recovered.after_crash {
         lines.push(format!(
@@ -158,7 +158,9 @@ mod tests {
 
     #[test]
     fn clean_start_prints_nothing() {
-        assert!(recovery_lines(&Recovered { objects: 7, ..Recovered::default() }).is_empty());
+        assert!(
+            recovery_lines(&RecoveryReport { objects: 7, ..RecoveryReport::default() }).is_empty()
+        );
     }
 
     #[test]
@@ -170,7 +172,7 @@ mod tests {
             offset: 4096,
             what: "the checksum differs".into(),
         };
-        let lines = recovery_lines(&Recovered {
+        let lines = recovery_lines(&RecoveryReport {
             after_crash: true,
             objects: 1200,
             object_bytes: 1 << 20,
@@ -179,7 +181,7 @@ mod tests {
             damage: vec![damage],
             index_rebuilt: Some("the catalog is malformed".into()),
             seconds: 0.25,
-            ..Recovered::default()
+            ..RecoveryReport::default()
         });
         assert_eq!(lines.len(), 5);
         assert_eq!(lines[2], "rebuilt the index from the volumes: the catalog is malformed");

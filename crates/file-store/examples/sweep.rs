@@ -1,8 +1,8 @@
-//! Measures a lifecycle sweep: the keys that it lists and deletes per second, and the latency of
-//! writers and readers beside it.
+//! Measures a lifecycle sweep: keys listed and deleted per second, and the latency of concurrent
+//! writers and readers.
 //!
 //! `cargo run --release -p haul-file-store --example sweep -- DIR OBJECTS`
-#![expect(clippy::print_stdout, reason = "it prints what it measured")]
+#![expect(clippy::print_stdout, reason = "the example prints its measurements")]
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ fn fill(store: &Store, objects: u64) {
     });
 }
 
-/// Replaces and reads objects until `end` returns `true`; returns the latencies of both, sorted.
+/// Replaces and reads objects until `end` returns `true`. Returns the sorted latencies of both.
 fn work(store: &Store, end: impl Fn() -> bool + Sync) -> [Vec<Duration>; 2] {
     let is_over = AtomicBool::new(false);
     let mut latencies = [Vec::new(), Vec::new()];
@@ -121,13 +121,13 @@ fn main() -> Result<()> {
     let next_day = || now.fetch_add(24 * 3_600_000, Ordering::Relaxed);
     let (began, before) = (Instant::now(), sweeps());
     next_day();
-    print("beside a sweep that deletes nothing", &work(&store, || sweeps() > before));
+    print("during a sweep that deletes nothing", &work(&store, || sweeps() > before));
     println!("it took {:.1?}", began.elapsed());
 
     let (began, before) = (Instant::now(), store.stats().lifecycle);
     store.set_lifecycle(BUCKET, &Lifecycle { rules: vec![rule("old/", 1)] })?;
     let expired = || store.stats().lifecycle.expired_objects - before.expired_objects;
-    print("beside a sweep that deletes", &work(&store, || expired() == objects));
+    print("during a sweep that deletes objects", &work(&store, || expired() == objects));
     println!("it deleted {:.0} objects/s", expired() as f64 / began.elapsed().as_secs_f64());
     store.close()?;
     Ok(())

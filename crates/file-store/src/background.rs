@@ -1,4 +1,4 @@
-//! What is done beside the requests: sealed volumes get an index, dead ones are compacted.
+//! The background thread: it writes the indexes of sealed volumes, and compacts volumes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ impl Background {
         Ok(Self { admission: Arc::clone(&inner.admission), stop, thread: Some(thread) })
     }
 
-    /// Ends the thread at its next step.
+    /// Makes the thread end after its current step.
     pub(crate) fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.admission.background.stop();
@@ -52,11 +52,11 @@ impl Drop for Background {
     }
 }
 
-/// Indexes and compacts what there is already, then again whenever it is woken.
+/// Indexes and compacts until `stop` is set: once at the start, and then whenever the thread is
+/// woken.
 ///
-/// All of it can be done again later, and is: a failure here harms no object, and what must not
-/// fail (the log) reports it to every writer by itself. Writers that wait for space learn that
-/// this cannot help them.
+/// All of this work can be repeated later, so a failure affects no object. The log itself reports
+/// its failures to every writer. After a failure, writers that wait for space stop waiting.
 fn run(inner: &Inner, stop: &AtomicBool) {
     loop {
         let pass = inner.admission.begin_pass();
@@ -75,7 +75,7 @@ fn run(inner: &Inner, stop: &AtomicBool) {
 }
 
 impl Inner {
-    /// Ends the indexes of sealed volumes, and makes those that are missing or have gaps.
+    /// Completes the indexes of sealed volumes, and writes missing or incomplete ones.
     pub(crate) fn index_sealed_volumes(&self, stop: &AtomicBool) -> Result<()> {
         let mut upkeep = self.upkeep.lock();
         let covered_before = self.index_files.applied().segment();
@@ -111,7 +111,7 @@ impl Inner {
         if upkeep.covered_before == covered_before || self.manifest.is_none() {
             return Ok(());
         }
-        // Without its index, only the manifest shows that a volume existed.
+        // Without its index, only the manifest records that a volume existed.
         self.list_new_volumes()?;
         let mut removed = false;
         for name in self.volumes.list("")? {
@@ -133,9 +133,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes the index of a sealed volume by reading that. One with damage gets none, so that it
-    /// is read itself when the store is opened, and its damage reported: then the answer is
-    /// `false`, and what there is of an index stays.
+    /// Writes the index of a sealed volume by reading the volume. Returns `false` for a damaged
+    /// volume, whose index is not changed: without a complete index, opening the store reads the
+    /// volume itself and reports its damage.
     fn write_index(&self, volume: SegmentInfo) -> Result<bool> {
         let mut found = Vec::new();
         let mut end = FIRST_RECORD;

@@ -1,41 +1,41 @@
-//! Versions: numbers that say which of two writes is the newer, and when it was made.
+//! Versions: numbers that order writes and contain their time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How many of a version's bits count within a millisecond.
+/// The number of bits that count versions within a millisecond.
 const COUNTER_BITS: u32 = 20;
 
-/// The moment of a write, made unique: milliseconds since 1970 and a counter. Newer writes have
-/// greater versions, also when the clock of the machine is set back.
+/// The unique time of a write: milliseconds since 1970 and a counter. Later writes have greater
+/// versions, even if the system clock is set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Version(pub(crate) u64);
 
 impl Version {
-    /// When it was given, to the millisecond.
+    /// Returns the time of the write in milliseconds.
     pub(crate) fn time(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.millis())
     }
 
-    /// Returns the milliseconds from 1970 to the moment of the write.
+    /// Returns the time of the write in milliseconds since 1970.
     pub(crate) fn millis(self) -> u64 {
         self.0 >> COUNTER_BITS
     }
 
-    /// Returns the least version of a millisecond.
+    /// Returns the smallest version of a millisecond.
     pub(crate) fn of_millis(millis: u64) -> Self {
         Self(millis << COUNTER_BITS)
     }
 }
 
-/// The source of the times of writes, and of the time by which objects expire.
+/// The clock for the times of writes and for the expiration of objects.
 #[derive(Debug, Clone, Default)]
 pub enum TimeSource {
-    /// The clock of the machine.
+    /// The system clock.
     #[default]
     System,
-    /// Milliseconds since 1970 that the caller sets: for tests.
+    /// Milliseconds since 1970, set by the caller: for tests.
     Manual(Arc<AtomicU64>),
 }
 
@@ -51,7 +51,7 @@ impl TimeSource {
     }
 }
 
-/// Gives versions.
+/// The source of versions.
 #[derive(Debug)]
 pub(crate) struct Clock {
     last: AtomicU64,
@@ -59,29 +59,29 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock whose versions are all greater than `last`.
+    /// Creates a clock whose versions are all greater than `last`.
     pub(crate) fn after(last: Version, source: TimeSource) -> Self {
         Self { last: AtomicU64::new(last.0), source }
     }
 
-    /// Returns the time, in milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> u64 {
         self.source.now_ms()
     }
 
-    /// Returns the time, to the millisecond.
+    /// Returns the time, rounded down to milliseconds.
     pub(crate) fn now(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.now_ms())
     }
 
-    /// The next version.
+    /// Returns the next version.
     pub(crate) fn next(&self) -> Version {
         let now = self.now_ms() << COUNTER_BITS;
         let next = |last: u64| Some(now.max(last + 1));
         let last = self
             .last
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-            .expect("there is always a next version");
+            .expect("the counter of versions does not overflow");
         Version(now.max(last + 1))
     }
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_grow_and_tell_the_time() {
+    fn versions_increase_and_contain_the_time() {
         let clock = Clock::after(Version(0), TimeSource::System);
         let before = SystemTime::now() - Duration::from_millis(1);
         let (first, second) = (clock.next(), clock.next());

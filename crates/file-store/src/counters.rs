@@ -1,8 +1,8 @@
-//! Counting.
+//! Statistics counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counters themselves: relaxed, since nobody decides anything by them.
+/// The counters. Relaxed atomics suffice, because no decision depends on them.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) puts: AtomicU64,

@@ -89,7 +89,7 @@ pub enum Error {
         /// The time the call waited.
         waited: std::time::Duration,
     },
-    /// The bytes read are not the bytes written: restore them from a backup.
+    /// The bytes read fail their checksum: restore the object from a backup.
     #[error("damaged bytes in {} at offset {offset}: {what}", file.display())]
     Damaged {
         /// The file.
@@ -117,7 +117,7 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// The log of the store failed; after a failed sync, close the store and open it again.
+    /// The log of the store failed: after a failed sync, close and reopen the store.
     #[error("the log of the store failed: {}", error_chain(.0))]
     Log(#[source] log::Error),
     /// A system call failed.

@@ -1,4 +1,4 @@
-//! What the store, its readers and its background thread share.
+//! The state that the store, its readers and its threads share.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
 
 use crate::access::buffers::Buffers;
 use crate::access::pending_put::queue::PendingPuts;
-use crate::access::writers::{Entered, Writers};
+use crate::access::writers::{BucketWriter, Writers};
 use crate::big_files::directory::Objects;
 use crate::checkpoint::due::CheckpointDue;
 use crate::checkpoint::files::IndexFiles;
@@ -33,7 +33,7 @@ use crate::recovery::damage::Damage;
 use crate::recovery::found_damage::FoundDamage;
 use crate::volume_index::IndexWriter;
 
-/// An open store.
+/// The state of an open store.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
@@ -43,33 +43,33 @@ pub(crate) struct Inner {
     /// The files of big objects.
     pub(crate) objects: Arc<Objects>,
     pub(crate) log: Log,
-    /// What the indexes of volumes get.
+    /// The thread that writes the indexes of volumes.
     pub(crate) indexes: IndexWriter,
-    /// `None` if both copies were lost and there was no space for new ones.
+    /// The manifest; `None` if both copies were lost and there was no space for new ones.
     pub(crate) manifest: Option<ManifestFile>,
     pub(crate) damage: FoundDamage,
-    /// Buffers of long objects.
+    /// Reusable buffers of long objects.
     pub(crate) buffers: Arc<Buffers>,
     pub(crate) index: RwLock<Index>,
     /// The files of the index.
     pub(crate) index_files: Arc<IndexFiles>,
     pub(crate) checkpoint_due: CheckpointDue,
     pub(crate) merges: MergeSignal,
-    /// Held while a key is written, from the look at what is there to the new entry; for a bucket
-    /// itself, that of the empty key.
+    /// The locks of keys. A writer holds the lock of its key from the lookup of the current object
+    /// to the application of the new needle. The empty key is the lock of the bucket itself.
     pub(crate) keys: KeyLocks,
-    /// Held for reading by every writer of objects, for writing by the creation and deletion of
-    /// buckets: no object can slip into a bucket that is being deleted.
+    /// Read-locked by writers of objects, write-locked by the creation and deletion of buckets, so
+    /// that no object can be stored in a bucket that is being deleted.
     pub(crate) gate: Arc<RwLock<()>>,
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
     pub(crate) lifecycle: LifecycleState,
     pub(crate) upkeep: Mutex<Upkeep>,
-    /// Writers whose needles the index may not know yet.
+    /// The writers whose needles may not be in the index yet.
     pub(crate) writers: Arc<Writers>,
     /// Puts that the completing thread applies to the index.
     pub(crate) pending_puts: PendingPuts,
-    /// Delays writers while compaction is behind.
+    /// Delays writers while compaction falls behind.
     pub(crate) admission: Arc<Admission>,
     /// The queue in which concurrent puts are hashed together.
     pub(crate) md5: Md5Queue,
@@ -77,21 +77,25 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// A writer of objects' leave to begin: the bucket is there, and stays until this is dropped.
-    pub(crate) fn enter(&self, bucket: &str) -> Result<Entered> {
+    /// Registers a writer in a bucket. The bucket exists as long as the result does.
+    pub(crate) fn enter(&self, bucket: &str) -> Result<BucketWriter> {
         self.enter_with(self.gate.read_arc(), bucket)
     }
 
-    /// Enters a bucket like [`Self::enter`] unless this would wait for a holder of the gate.
-    pub(crate) fn try_enter(&self, bucket: &str) -> Result<Option<Entered>> {
+    /// Registers a writer like [`Self::enter`]; `None` if that would wait for a lock.
+    pub(crate) fn try_enter(&self, bucket: &str) -> Result<Option<BucketWriter>> {
         let gate = self.gate.try_read_arc();
         gate.map(|gate| self.enter_with(gate, bucket)).transpose()
     }
 
-    fn enter_with(&self, gate: ArcRwLockReadGuard<RawRwLock, ()>, bucket: &str) -> Result<Entered> {
+    fn enter_with(
+        &self,
+        gate: ArcRwLockReadGuard<RawRwLock, ()>,
+        bucket: &str,
+    ) -> Result<BucketWriter> {
         let index = self.index.read();
         index.check_bucket(bucket)?;
-        Ok(Entered { _bucket: gate, _writer: self.writers.enter() })
+        Ok(BucketWriter { _bucket: gate, _writer: self.writers.enter() })
     }
 
     /// Returns the error for a request to a bucket that is not in the index.
@@ -99,7 +103,7 @@ impl Inner {
         self.index.read().missing_bucket(bucket)
     }
 
-    /// A head with nothing in it yet but its names.
+    /// Creates a head with these names and no other fields.
     pub(crate) fn head(&self, kind: Kind, bucket: &str, key: &str) -> Head {
         Head {
             kind,
@@ -115,7 +119,7 @@ impl Inner {
         }
     }
 
-    /// Puts needles into the log as one record.
+    /// Appends needles to the log as one record.
     pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket> {
         self.check_addresses(room)?;
         Ok(self.log.append(&[needles, data], room)?)
@@ -134,31 +138,32 @@ impl Inner {
 
     fn check_addresses(&self, room: Room) -> Result<()> {
         if room == Room::Ordinary && self.index.read().addresses.is_nearly_full() {
-            let what = "the volumes take all of the 8 TiB that a store can have".to_owned();
+            let what =
+                "the volumes have reached the maximum total size of a store, 8 TiB".to_owned();
             return Err(Error::Invalid { what });
         }
         Ok(())
     }
 
-    /// Notes that a file of the index is damaged, if that is the error, so that it is rebuilt when
-    /// the store is opened. Returns the error with this advice.
+    /// Records damage to a file of the index, so that the next opening of the store rebuilds the
+    /// index. Returns the error with the advice to reopen the store.
     pub(crate) fn note_index_damage(&self, error: Error) -> Error {
         let Error::Damaged { file, offset, what } = error else { return error };
         self.index_files.discard_catalog();
-        let what = format!("{what}: close and open the store to rebuild its index");
+        let what = format!("{what}: close and reopen the store to rebuild its index");
         self.damage.add(Damage::of_file(file.clone(), offset, what.clone()));
         Error::Damaged { file, offset, what }
     }
 
-    /// Removes the files of big objects to which nothing refers any more.
+    /// Removes the files of big objects that are no longer referenced.
     pub(crate) fn remove_files(&self, freed: &[u128]) {
         for id in freed {
             self.objects.remove(*id);
         }
     }
 
-    /// The volumes nothing is appended to any more, oldest first; the index has taken in all that
-    /// is in them. The caller holds [`Upkeep`], so that no compaction appends meanwhile.
+    /// Returns the sealed volumes, from oldest to newest, whose needles the index has completely.
+    /// The caller holds the lock of [`Upkeep`], so that compaction appends nothing meanwhile.
     pub(crate) fn sealed_volumes(&self) -> Vec<SegmentInfo> {
         let mut volumes = self.log.segments();
         if let Some(current) = volumes.pop() {
@@ -167,13 +172,14 @@ impl Inner {
         volumes
     }
 
-    /// The nonces of all volumes.
+    /// Returns the nonces of all volumes.
     pub(crate) fn volume_nonces(&self) -> HashMap<u32, u64> {
         self.log.segments().iter().map(|segment| (segment.number, segment.nonce)).collect()
     }
 
-    /// Returns the number of the oldest volume that has a file, be it one that cannot be opened,
-    /// or only an index, or that is listed and missing: it may be brought back.
+    /// Returns the number of the oldest volume that exists in any form: a file that may be
+    /// unreadable, only an index, or only an entry of the manifest, because a missing volume may be
+    /// restored.
     pub(crate) fn oldest_volume(&self) -> Result<Option<u32>> {
         let number = |name: &String| names::parse_volume(name).or_else(|| names::parse_index(name));
         let found = self.volumes.list("")?.iter().filter_map(number).min();
@@ -189,10 +195,10 @@ mod tests {
 
     use crate::{Attributes, Options, Precondition, Store};
 
-    /// Between its sync and the index a needle is known to nobody: compaction, which asks the
-    /// index, would take it for dead and remove its volume.
+    /// Between its sync and its application, a needle is in no structure: compaction, which
+    /// consults the index, would consider it dead and remove its volume.
     #[test]
-    fn whoever_appends_stays_inside_until_the_index_has_taken_it_in() {
+    fn writer_is_active_until_its_needles_are_in_the_index() {
         let dir = tempfile::tempdir().unwrap();
         let options =
             Options { volume_bytes: 4 << 20, big_object_bytes: 64 << 10, ..Options::default() };
@@ -218,7 +224,7 @@ mod tests {
         for (number, writer) in writers.iter().enumerate() {
             let synced = store.stats().log_batches;
             thread::scope(|scope| {
-                // Nothing gets into the index.
+                // The lock prevents the application of needles to the index.
                 let index = store.inner.index.read();
                 let writing = scope.spawn(writer);
                 while store.inner.log.stats().batches == synced {

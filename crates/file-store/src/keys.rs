@@ -1,9 +1,9 @@
-//! Which names buckets and objects may have.
+//! Validation of bucket names, keys and attributes.
 
 use crate::error::{Error, Result};
 use crate::object::{ATTRIBUTE_BYTES_MAX, Attributes, KEY_BYTES_MAX};
 
-/// Refuses names S3 would refuse for a bucket.
+/// Refuses bucket names that S3 does not allow.
 pub(crate) fn check_bucket(bucket: &str) -> Result<()> {
     let bytes = bucket.as_bytes();
     let alphanumeric = |byte: Option<&u8>| {
@@ -12,21 +12,21 @@ pub(crate) fn check_bucket(bucket: &str) -> Result<()> {
     let why = if !(3..=63).contains(&bytes.len()) {
         "it must be 3 to 63 characters long"
     } else if !bytes.iter().all(|b| alphanumeric(Some(b)) || matches!(b, b'.' | b'-')) {
-        "it may have lower-case letters, digits, dots and hyphens only"
+        "it may contain only lower-case letters, digits, dots and hyphens"
     } else if !alphanumeric(bytes.first()) || !alphanumeric(bytes.last()) {
         "it must begin and end with a letter or a digit"
     } else if bucket.contains("..") {
-        "it must not have two dots in a row"
+        "it must not contain two adjacent dots"
     } else if bucket.parse::<std::net::Ipv4Addr>().is_ok() {
-        "it must not look like an address"
+        "it must not be formatted as an IP address"
     } else {
         return Ok(());
     };
     Err(Error::InvalidBucketName { bucket: bucket.to_owned(), why })
 }
 
-/// Refuses keys that are empty or too long. Any other UTF-8 is a key, and nothing but a key:
-/// it never becomes a path.
+/// Refuses empty and too long keys. Any other UTF-8 is a valid key, because keys never become
+/// paths.
 pub(crate) fn check_key(key: &str) -> Result<()> {
     match key.len() {
         0 => Err(Error::InvalidKey { why: "it is empty" }),
@@ -35,13 +35,13 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
     }
 }
 
-/// Refuses attributes that are too long together.
+/// Refuses attributes whose total length is too long.
 pub(crate) fn check_attributes(attributes: &Attributes) -> Result<()> {
     let bytes = attributes.bytes();
     if bytes <= ATTRIBUTE_BYTES_MAX {
         return Ok(());
     }
-    let what = format!("{bytes} bytes of attributes are more than {ATTRIBUTE_BYTES_MAX}");
+    let what = format!("attributes of {bytes} bytes exceed the limit of {ATTRIBUTE_BYTES_MAX}");
     Err(Error::Invalid { what })
 }
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bucket_names_are_those_of_s3() {
+    fn bucket_names_follow_the_rules_of_s3() {
         for good in ["abc", "my.bucket-1", "0ab", &"a".repeat(63)] {
             assert!(check_bucket(good).is_ok(), "{good}");
         }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_any_text_of_1_to_1024_bytes() {
+    fn key_is_any_text_of_1_to_1024_bytes() {
         for good in ["a", "../../etc/passwd", "a\0b", "/", &"ä".repeat(512)] {
             assert!(check_key(good).is_ok(), "{good}");
         }

@@ -31,8 +31,8 @@
 //! ```
 //!
 //! # Promises
-//! - An operation that was acknowledged survives a power cut; one that was not is applied entirely
-//!   or not at all.
+//! - An acknowledged operation survives a power cut; an unacknowledged one is applied completely or
+//!   not at all.
 //! - Bytes that fail their checksum are never returned. Corruption is reported with file and
 //!   offset, and affects no other object.
 //! - Corruption never brings back an older version or a deleted object, and never hides one
@@ -46,8 +46,8 @@
 //!   reach a steady state: writers are delayed until compaction has caught up, and refused only
 //!   when no dead space is left (`docs/space.md`).
 //! - Keys are text and are never used as paths.
-//! - A sweep of a [`Lifecycle`] deletes an object only if it is expired at that moment: one that was
-//!   replaced since it was listed is kept, and so is one whose newest state may be in a damaged
+//! - A sweep of a [`Lifecycle`] deletes an object only if it is expired at that moment: one that
+//!   was replaced since it was listed is kept, and so is one whose newest state may be in a damaged
 //!   place.
 //!
 //! # Cost
@@ -108,23 +108,23 @@ pub use access::get_many::GetMany;
 pub use access::object::{Object, PinnedRange};
 pub use access::pending_put::future::PendingPut;
 pub use access::put_many::NewObject;
-pub use access::written::{ObjectWriter, Written};
+pub use access::written::{ObjectWriter, WrittenContent};
 pub use big_files::pinned::PinnedFile;
 pub use clock::TimeSource;
-pub use compaction::compact::Compacted;
+pub use compaction::compact::CompactionReport;
 pub use error::{Error, Result};
-pub use lifecycle::expirable::Expirable;
+pub use lifecycle::expirable::ExpiredEntry;
 pub use lifecycle::report::SweepReport;
 pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
 pub use lifecycle::stats::LifecycleStats;
 pub use object::{
-    ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListPage, ListRequest,
-    Listed, ObjectInfo, PART_NUMBER_MAX, PartInfo, Place, Precondition, UploadInfo,
+    ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
+    ListRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
 };
 pub use options::Options;
 pub use recovery::damage::Damage;
-pub use recovery::recover::Recovered;
+pub use recovery::recover::RecoveryReport;
 pub use snapshot::SnapshotInfo;
 pub use stats::Stats;
 pub use store::Store;
-pub use verification::verify::Verified;
+pub use verification::verify::VerificationReport;

@@ -1,4 +1,4 @@
-//! Writers of the same key take turns; writers of different keys do not meet.
+//! Locks of keys: writers of the same key exclude one another, writers of different keys do not.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 
 const SHARDS: usize = 64;
 
-/// The keys being written.
+/// The locked keys.
 #[derive(Debug)]
 pub(crate) struct KeyLocks {
     shards: Arc<[Shard]>,
@@ -21,7 +21,7 @@ struct Shard {
     released: Condvar,
 }
 
-/// A key that is locked until this is dropped, on any thread.
+/// The lock of a key. It is released when this value is dropped, on any thread.
 #[derive(Debug)]
 pub(crate) struct KeyGuard {
     shards: Arc<[Shard]>,
@@ -38,7 +38,7 @@ impl KeyLocks {
 
     /// Returns the index of the shard of a key, and the name of the key in it.
     fn shard_of(&self, bucket: &str, key: &str) -> (usize, String) {
-        // No bucket has a slash in its name, so no two pairs give the same text.
+        // Bucket names contain no slash, so the text is unique for each bucket and key.
         let name = format!("{bucket}/{key}");
         let shard = usize::try_from(self.hasher.hash_one(&name) % SHARDS as u64).unwrap_or(0);
         (shard, name)
@@ -48,9 +48,10 @@ impl KeyLocks {
         KeyGuard { shards: Arc::clone(&self.shards), shard, name }
     }
 
-    /// Waits until the key is free and takes it.
+    /// Waits for the lock of a key and takes it.
     ///
-    /// Whoever holds one key and waits for another takes them in the order of their names.
+    /// To prevent deadlocks, a thread that holds the lock of a key and waits for another takes them
+    /// in the order of their names.
     pub(crate) fn lock(&self, bucket: &str, key: &str) -> KeyGuard {
         let (shard, name) = self.shard_of(bucket, key);
         let Shard { held, released } = &self.shards[shard];
@@ -62,11 +63,11 @@ impl KeyLocks {
         self.guard(shard, name)
     }
 
-    /// Takes the key if it is free.
+    /// Takes the lock of a key if it is free.
     pub(crate) fn try_lock(&self, bucket: &str, key: &str) -> Option<KeyGuard> {
         let (shard, name) = self.shard_of(bucket, key);
         let is_free = self.shards[shard].held.lock().insert(name.clone());
-        // A guard that is created and dropped would unlock a key that another thread locked.
+        // Creating and dropping a guard would unlock a key that another thread holds.
         is_free.then(|| self.guard(shard, name))
     }
 }
@@ -84,11 +85,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_held_by_one_at_a_time() {
+    fn key_is_locked_by_one_guard_at_a_time() {
         let locks = KeyLocks::new();
         let first = locks.lock("bucket", "key");
         assert!(locks.try_lock("bucket", "key").is_none());
-        assert!(locks.try_lock("bucket", "key").is_none(), "a refusal released the key");
+        assert!(locks.try_lock("bucket", "key").is_none(), "a refused attempt released the lock");
         assert!(locks.try_lock("bucket", "other").is_some());
         assert!(locks.try_lock("other", "key").is_some());
         drop(first);

@@ -1,54 +1,54 @@
-//! Every file name of a store is made and read here.
+//! The names of all files of a store. Pure.
 
-/// Says that the directory is a store, and of which version.
+/// The marker file: it identifies the directory as a store and has its version.
 pub(crate) const MARKER: &str = "STORE";
 
-/// The copies of the list of volumes.
+/// The copies of the manifest.
 pub(crate) const MANIFESTS: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
 
 /// The directory of the log whose segments are the volumes.
 pub(crate) const VOLUMES: &str = "volumes";
 
-/// The directory of the files of big objects.
+/// The directory of big objects.
 pub(crate) const OBJECTS: &str = "objects";
 
-/// The directory of the index, all of which is derived from the volumes.
+/// The directory of the index, whose files are derived from the volumes.
 pub(crate) const INDEX: &str = "index";
 
-/// The list of the files of the index, in its directory.
+/// The catalog in the directory of the index: the list of its files.
 pub(crate) const CATALOG: &str = "CATALOG";
 
 const UNFINISHED: &str = ".new";
 const VOLUME_INDEX: &str = ".index";
 
-/// The name a file has until it is complete.
+/// Returns the temporary name of a file that is not complete.
 pub(crate) fn unfinished(name: &str) -> String {
     format!("{name}{UNFINISHED}")
 }
 
-/// Whether this is the file of a big object that never became complete.
+/// Returns `true` for the temporary name of a big object.
 pub(crate) fn is_unfinished_big_file(name: &str) -> bool {
     name.strip_suffix(UNFINISHED).and_then(parse_big_file).is_some()
 }
 
-/// The index of a sealed volume, among the volumes.
+/// Returns the name of the index of a volume, in the directory of the volumes.
 pub(crate) fn index(volume: u32) -> String {
     format!("{volume:010}{VOLUME_INDEX}")
 }
 
-/// The volume an index is of.
+/// Returns the volume of an index.
 pub(crate) fn parse_index(name: &str) -> Option<u32> {
     let digits = name.strip_suffix(VOLUME_INDEX)?;
     (digits.len() == 10).then(|| digits.parse().ok())?
 }
 
-/// The volume of this name.
+/// Returns the number of the volume with this file name.
 pub(crate) fn parse_volume(name: &str) -> Option<u32> {
     let number = name.get(..10)?.parse().ok()?;
     (haul_append_log::segment_name(number) == name).then_some(number)
 }
 
-/// Whether this is an index that never became complete.
+/// Returns `true` for the temporary name of the index of a volume.
 pub(crate) fn is_unfinished_index(name: &str) -> bool {
     name.strip_suffix(UNFINISHED).and_then(parse_index).is_some()
 }
@@ -64,7 +64,7 @@ pub(crate) enum IndexFile {
     Changes,
 }
 
-/// A file of the index, in its directory.
+/// Returns the name of a file of the index.
 pub(crate) fn index_file(kind: IndexFile, number: u64) -> String {
     let suffix = match kind {
         IndexFile::Run => "keys",
@@ -74,19 +74,19 @@ pub(crate) fn index_file(kind: IndexFile, number: u64) -> String {
     format!("{number:010}.{suffix}")
 }
 
-/// The number of a file of the index.
+/// Returns the number of a file of the index.
 pub(crate) fn parse_index_file(name: &str) -> Option<u64> {
     let number = name.split_once('.')?.0.parse().ok()?;
     let kinds = [IndexFile::Run, IndexFile::Locations, IndexFile::Changes];
     kinds.iter().any(|kind| index_file(*kind, number) == name).then_some(number)
 }
 
-/// The file of a big object, among the objects.
+/// Returns the name of a file of a big object.
 pub(crate) fn big_file(id: u128) -> String {
     format!("{id:032x}")
 }
 
-/// The identifier of the big object's file of this name.
+/// Returns the ID of the file with this name.
 pub(crate) fn parse_big_file(name: &str) -> Option<u128> {
     let id = u128::from_str_radix(name, 16).ok()?;
     (big_file(id) == name).then_some(id)
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back_as_they_were_made() {
+    fn names_are_parsed_back() {
         for id in [0, 1, u128::MAX] {
             assert_eq!(parse_big_file(&big_file(id)), Some(id));
             assert_eq!(parse_big_file(&unfinished(&big_file(id))), None);

@@ -1,25 +1,25 @@
-//! What the store says about objects, buckets and uploads.
+//! Descriptions of objects, buckets and uploads.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::SystemTime;
 
-/// The longest key, in bytes of UTF-8 (as in S3).
+/// The maximum length of a key, in bytes of UTF-8 (as in S3).
 pub const KEY_BYTES_MAX: usize = 1024;
 
-/// The most bytes all attributes of one object may take, names and values together.
+/// The maximum length of all attributes of an object, names and values together.
 pub const ATTRIBUTE_BYTES_MAX: usize = 16 * 1024;
 
-/// The highest number of a part of an upload (as in S3). The lowest is 1.
+/// The greatest part number of an upload (as in S3). The smallest is 1.
 pub const PART_NUMBER_MAX: u16 = 10_000;
 
-/// The MD5 of an object's bytes; for one uploaded in parts, the MD5 of the parts' MD5s and how
-/// many parts there were. It prints as S3 does: `9e10…` or `9e10…-3`, without quotes.
+/// The MD5 of an object's bytes; of an object uploaded in parts, the MD5 of the parts' MD5s and the
+/// number of parts. Its text is as in S3, without quotes: `9e10…` or `9e10…-3`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Etag {
     /// The hash.
     pub md5: [u8; 16],
-    /// 0 for an object stored in one piece.
+    /// The number of parts; 0 for an object that was not uploaded in parts.
     pub parts: u16,
 }
 
@@ -36,7 +36,8 @@ impl FromStr for Etag {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WHY: &str = "an ETag is 32 hexadecimal digits, then perhaps \"-\" and a number";
+        const WHY: &str =
+            "an ETag consists of 32 hexadecimal digits and optionally \"-\" and a number";
         let (hex, parts) = match text.split_once('-') {
             Some((hex, parts)) => (hex, parts.parse().map_err(|_not_a_number| WHY)?),
             None => (text, 0),
@@ -49,58 +50,58 @@ impl FromStr for Etag {
     }
 }
 
-/// The place of an object in the log. No two states of an object have the same place, also not
-/// after volumes were removed: see [`crate::Store::place`].
+/// The location of an object in the log. Two states of an object never have the same location, not
+/// even after compaction: see [`crate::Store::location`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place(pub(crate) haul_append_log::Lsn);
+pub struct ObjectLocation(pub(crate) haul_append_log::Lsn);
 
-/// What is known of an object without reading it.
+/// The description of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectInfo {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Its length.
+    /// The length.
     pub bytes: u64,
-    /// When it was stored, to the millisecond.
+    /// The time at which it was stored, in milliseconds.
     pub modified: SystemTime,
     /// The hash of its content.
     pub etag: Etag,
 }
 
-/// Names and values kept with an object, such as its content type. Their meaning is the
-/// caller's; names are unique, and sorted.
+/// Names and values that are stored with an object, such as its content type. Their meaning is up
+/// to the caller. Names are unique and sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attributes(std::collections::BTreeMap<String, String>);
 
 impl Attributes {
-    /// No attributes.
+    /// Creates an empty set of attributes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value of `name`.
+    /// Returns the value of `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Sets `name` to `value`, whatever it was.
+    /// Sets `name` to `value`, replacing an existing value.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Removes `name`, and returns its value.
+    /// Removes `name` and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)
     }
 
-    /// All names and values, sorted by name.
+    /// Returns all names and values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The bytes of all names and values together.
+    /// Returns the total length of all names and values.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.iter().map(|(name, value)| name.len() + value.len()).sum()
@@ -113,58 +114,58 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Attributes {
     }
 }
 
-/// What must hold of the object now under a key for a write to go through. It is tested and the
-/// write carried out as one step.
+/// A condition on the current object of a key, without which a write is refused. The test and the
+/// write are atomic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Precondition {
-    /// Nothing.
+    /// No condition.
     #[default]
     None,
-    /// There is no object (S3's `If-None-Match: *`).
+    /// The object does not exist (S3's `If-None-Match: *`).
     Absent,
-    /// There is an object, whichever (S3's `If-Match: *`).
+    /// The object exists, with any ETag (S3's `If-Match: *`).
     Present,
-    /// There is an object with this ETag (S3's `If-Match`).
+    /// The object exists and has this ETag (S3's `If-Match`).
     Matches(Etag),
 }
 
-/// A bucket, and exactly what is in it now.
+/// A bucket and its current totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketInfo {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// When it was created.
+    /// The time at which it was created.
     pub created: SystemTime,
-    /// How many objects are in it.
+    /// The number of objects.
     pub objects: u64,
-    /// Their bytes together.
+    /// The total length of the objects.
     pub bytes: u64,
 }
 
-/// Which part of a bucket to list.
+/// The parameters of a listing.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest<'a> {
-    /// Only keys that begin with this.
+    /// Lists only keys with this prefix.
     pub prefix: &'a str,
-    /// Keys that go on past this after the prefix are folded into one [`Listed::Prefix`].
+    /// Keys that contain the delimiter after the prefix are combined to one [`ListEntry::Prefix`].
     pub delimiter: Option<&'a str>,
-    /// Only keys and folded prefixes after this one.
+    /// Lists only keys and common prefixes after this name.
     pub after: Option<&'a str>,
-    /// At most this many objects and prefixes.
+    /// The maximum number of objects and common prefixes.
     pub limit: usize,
 }
 
-/// One line of a listing.
+/// An entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listed {
+pub enum ListEntry {
     /// An object.
     Object(ObjectInfo),
-    /// All keys that begin with this, which ends with the delimiter.
+    /// A common prefix: all keys that start with it. It ends with the delimiter.
     Prefix(String),
 }
 
-impl Listed {
-    /// The key or the prefix: what the lines are sorted by.
+impl ListEntry {
+    /// Returns the key or the common prefix, by which the entries are sorted.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -174,40 +175,40 @@ impl Listed {
     }
 }
 
-/// One page of a listing, in the order of the keys' bytes.
+/// A page of a listing, in the byte order of the keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListPage {
-    /// The lines.
-    pub lines: Vec<Listed>,
-    /// Whether there is more: ask again with `after` set to the last line's name.
+    /// The entries.
+    pub entries: Vec<ListEntry>,
+    /// `true` if the listing continues: list again with `after` set to the name of the last entry.
     pub more: bool,
 }
 
-/// An upload in parts that was started and neither completed nor aborted.
+/// A multipart upload that is neither completed nor aborted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadInfo {
-    /// Its identifier: 32 hexadecimal digits.
+    /// The ID: 32 hexadecimal digits.
     pub id: String,
-    /// The key it will be stored under.
+    /// The key of the upload.
     pub key: String,
-    /// When it was started.
+    /// The time at which it was started.
     pub started: SystemTime,
-    /// The attributes the object will have.
+    /// The attributes of the future object.
     pub attributes: Attributes,
 }
 
-/// One part of an upload that is stored.
+/// A stored part of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartInfo {
-    /// Its number, from 1 to [`PART_NUMBER_MAX`].
+    /// The number, from 1 to [`PART_NUMBER_MAX`].
     pub number: u16,
-    /// Its length.
+    /// The length.
     pub bytes: u64,
-    /// When it was stored.
+    /// The time at which it was stored.
     pub modified: SystemTime,
     /// The MD5 of its bytes.
     pub etag: Etag,
-    /// Attributes given with it, such as checksums.
+    /// The attributes that were stored with it, such as checksums.
     pub attributes: Attributes,
 }
 
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_etag_reads_back_as_it_prints() {
+    fn etag_round_trips_through_its_text() {
         for text in ["d41d8cd98f00b204e9800998ecf8427e", "00000000000000000000000000000001-10000"] {
             assert_eq!(text.parse::<Etag>().unwrap().to_string(), text);
         }

@@ -5,21 +5,21 @@ use std::time::Duration;
 use crate::clock::TimeSource;
 use crate::error::{Error, Result};
 
-/// A checkpoint is never due after fewer needles than this.
+/// The minimum number of needles between two checkpoints.
 const RECENT_NEEDLES_MIN: u64 = 16;
 
 /// Options of a store. The defaults suit one machine with one disk.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Behaviour: the size from which on objects are streamed into files of their own; smaller ones
-    /// are stored in volumes and read with one read. 64 KiB to 16 MiB; 4 MiB. A higher value
-    /// creates fewer files and uses more memory: a small object is buffered whole while it is
-    /// written or read.
+    /// Behaviour: the length from which on an object is streamed to a file of its own. Shorter
+    /// objects are stored in volumes and read with one read. 64 KiB to 16 MiB; 4 MiB. A higher
+    /// value creates fewer files and uses more memory, because a small object is buffered
+    /// completely while it is written or read.
     pub big_object_bytes: u64,
     /// Performance: the maximum size of a volume. 4 MiB to 2 GiB, at least four times
     /// `big_object_bytes`; 128 MiB. A higher value makes recovery after a crash read more. The
-    /// first volume of a new store takes 4 MiB, or `2 * big_object_bytes` if this is more, and each
-    /// further one is twice as large, up to this size.
+    /// first volume of a new store has 4 MiB, or `2 * big_object_bytes` if this is more, and each
+    /// later one is twice as large, up to this size.
     pub volume_bytes: u64,
     /// Behaviour: the time for which a call on a full disk waits for a running compaction to free
     /// space before it fails with [`Error::Stalled`]; 10 s.
@@ -28,31 +28,31 @@ pub struct Options {
     /// ensure that corruption of the last objects is detected. 0 disables it; 100. See
     /// [`haul_append_log::Options::idle_watermark_ms`].
     pub idle_watermark_ms: u32,
-    /// Behaviour: the bytes a second that background scrubbing reads and verifies, bypassing the
-    /// page cache; everything at most once a day. 0 disables it; 0, because a process that opens
-    /// the store briefly does not need it.
+    /// Behaviour: the bytes per second that the background scrub reads and verifies with direct
+    /// I/O; everything at most once a day. 0 disables it; 0, because a process that opens the store
+    /// briefly does not need it.
     pub scrub_bytes_per_second: u64,
-    /// Behaviour: the interval at which a thread looks for buckets whose lifecycle is to be applied;
-    /// zero disables the thread; 1 h. The first check is one minute after opening at the latest.
-    /// Each bucket is swept at most once a day in UTC, and again after its rules were changed.
+    /// Behaviour: the interval at which a thread looks for buckets to sweep; zero disables the
+    /// thread; 1 h. The first check follows at most one minute after opening. Each bucket is swept
+    /// at most once a day in UTC, and after a change of its rules.
     pub lifecycle_check_every: Duration,
     /// Performance: the interval in which the headers of durable needles are written to the index
-    /// of their volume, which is synced every fifth time. Corruption of bytes written within that
-    /// time before a kill or power cut cannot be distinguished from a torn write. 1 s.
+    /// of their volume, which is synced every fifth time. Corruption of bytes that were written
+    /// within this time before a kill or power cut cannot be distinguished from a torn write. 1 s.
     pub index_write_every: Duration,
-    /// Performance: the memory for recent changes of the index; 64 MiB. When they take half of it,
-    /// or number one for each KiB of it, they are written to disk: opening the store after a kill
-    /// replays not many more. The rest of the index takes 10 bytes an object, and 1 byte in 50 of
-    /// the object's name.
+    /// Performance: the memory for recent changes of the index; 64 MiB. When the changes use half
+    /// of it, or their number exceeds one per KiB of it, they are written to disk, so opening the
+    /// store after a kill replays few more. The rest of the index uses 10 bytes per object, and 1
+    /// byte per 50 bytes of the object's name.
     pub index_memory_bytes: u64,
-    /// Performance: the memory for big objects that are requested often. Their files are locked in
-    /// the page cache, verified once, and can then be sent without a copy, see
+    /// Performance: the memory for pinned big objects, which are requested often: their files are
+    /// locked in the page cache and verified once, and can then be sent without a copy, see
     /// [`crate::Object::pinned`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it; 0, because
-    /// other users of a store do not send files.
+    /// only servers send files.
     pub pinned_bytes_max: u64,
-    /// Behaviour: the description of this process that other processes get if the store is locked.
+    /// Behaviour: the description of this process in the error that other processes get.
     pub holder: String,
-    /// Behaviour: the clock of writes and of expiry; that of the machine.
+    /// Behaviour: the clock for writes and expiration; the system clock.
     pub time: TimeSource,
 }
 
@@ -61,7 +61,7 @@ pub struct Options {
 pub(crate) struct RecentChanges {
     /// The memory of the recent keys, without keys that are being written.
     pub(crate) key_bytes: u64,
-    /// The number of needles, several of one key included: opening the store replays them.
+    /// The number of needles, which opening the store would replay; overwrites count, too.
     pub(crate) needles: u64,
 }
 
@@ -84,13 +84,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The high-water mark: how many bytes of the file system neither new volumes nor big objects
-    /// take.
+    /// Returns the number of bytes of the file system that neither new volumes nor big objects use.
     pub(crate) fn free_bytes_min(&self) -> u64 {
         self.volume_bytes / 8
     }
 
-    /// The changes of the index at which a checkpoint is written.
+    /// Returns the limit on recent changes at which a checkpoint is written.
     pub(crate) fn recent_changes_max(&self) -> RecentChanges {
         RecentChanges {
             key_bytes: self.index_memory_bytes / 2,

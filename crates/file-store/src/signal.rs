@@ -1,10 +1,10 @@
-//! Waking the background thread.
+//! A signal that wakes a background thread.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// A flag that one thread waits for. Set several times before it looks, it counts once.
+/// A flag on which one thread waits. Setting it repeatedly before the thread checks it counts once.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     state: Mutex<State>,
@@ -18,19 +18,20 @@ struct State {
 }
 
 impl Signal {
-    /// Wakes the thread, now or when it waits next.
+    /// Wakes the thread, or its next wait.
     pub(crate) fn set(&self) {
         self.state.lock().is_set = true;
         self.changed.notify_all();
     }
 
-    /// Lets every wait end from now on.
+    /// Ends the current wait and all later ones.
     pub(crate) fn stop(&self) {
         self.state.lock().is_stopped = true;
         self.changed.notify_all();
     }
 
-    /// Waits until it is set, at most for so long, and resets it; returns `false` if it was stopped.
+    /// Waits until the flag is set, at most `at_most`, and resets it. Returns `false` if it was
+    /// stopped.
     pub(crate) fn wait(&self, at_most: Option<Duration>) -> bool {
         let until = at_most.map(|time| Instant::now() + time);
         let mut state = self.state.lock();
@@ -45,7 +46,7 @@ impl Signal {
         !state.is_stopped
     }
 
-    /// Waits for so long, or until it is set or stopped; it stays set.
+    /// Waits for `time`, or until the flag is set or stopped. Does not reset the flag.
     pub(crate) fn pause(&self, time: Duration) {
         let mut state = self.state.lock();
         if !state.is_set && !state.is_stopped {

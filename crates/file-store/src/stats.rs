@@ -1,99 +1,98 @@
-//! What a store counts about itself.
+//! The statistics of a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::lifecycle::stats::LifecycleStats;
 use crate::store::Store;
 
-/// The state of a store and its counters since it was opened.
+/// The state of a store, and its counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Buckets.
+    /// The number of buckets.
     pub buckets: u64,
-    /// Objects in all of them.
+    /// The number of objects in all buckets.
     pub objects: u64,
-    /// Bytes of these objects.
+    /// The total length of the objects.
     pub object_bytes: u64,
-    /// The memory that the index takes, about.
+    /// The approximate memory of the index.
     pub index_memory_bytes: u64,
-    /// Uploads in parts that are going on.
+    /// The number of unfinished multipart uploads.
     pub uploads: u64,
-    /// Volumes.
+    /// The number of volumes.
     pub volumes: u64,
-    /// The length of their files.
+    /// The total length of the volumes.
     pub volume_bytes: u64,
-    /// Bytes in them that are part of a needle that stands.
+    /// The bytes of live needles in volumes.
     pub live_volume_bytes: u64,
-    /// Bytes in them of needles that newer ones replaced or that were deleted. Compaction frees
-    /// them.
+    /// The bytes of replaced or deleted needles in volumes, which compaction frees.
     pub dead_volume_bytes: u64,
-    /// Files of big objects.
+    /// The number of files of big objects.
     pub big_files: u64,
-    /// Bytes of objects in them.
+    /// The bytes of objects in these files.
     pub big_file_bytes: u64,
-    /// Bytes of them that are locked in the page cache.
+    /// The bytes of these files that are locked in the page cache.
     pub pinned_bytes: u64,
-    /// Bytes of the sorted runs of keys, which are part of the index on disk.
+    /// The bytes of the runs, which are part of the index on disk.
     pub index_run_bytes: u64,
-    /// Memory of the recent keys, which no run contains yet.
+    /// The memory of the recent keys, which no run contains yet.
     pub index_recent_bytes: u64,
-    /// Objects stored.
+    /// Stored objects.
     pub puts: u64,
-    /// Objects deleted.
+    /// Deleted objects.
     pub deletes: u64,
-    /// Objects opened for reading, their attributes alone included.
+    /// Objects opened for reading, including those of which only the head was read.
     pub gets: u64,
-    /// Pages of listings.
+    /// ListEntry pages.
     pub lists: u64,
-    /// Requests made to read needles.
+    /// Read requests for needles.
     pub needle_reads: u64,
-    /// Bytes of needles read.
+    /// Bytes of needles that were read.
     pub needle_read_bytes: u64,
     /// Records appended to the log.
     pub log_records: u64,
-    /// Batches they were committed in.
+    /// Batches in which these records were committed.
     pub log_batches: u64,
-    /// Syncs waited for.
+    /// Syncs of the log.
     pub log_syncs: u64,
-    /// Bytes handed to the kernel, padding included.
+    /// Bytes written to the log, including padding.
     pub log_written_bytes: u64,
-    /// Time spent in syncs of the log, in microseconds.
+    /// The total duration of syncs of the log, in microseconds.
     pub sync_us_total: u64,
-    /// Durations of syncs: element `i` counts those under `2^i` microseconds and not under half
-    /// of that.
+    /// A histogram of the durations of syncs: element `i` counts those below `2^i` microseconds
+    /// that the previous elements do not count.
     pub sync_us: [u64; haul_append_log::SYNC_BUCKETS],
     /// Volumes removed by compaction.
     pub volumes_compacted: u64,
-    /// Bytes that small objects can still take before compaction must free more; `None` where the
-    /// disk has no limit.
+    /// The bytes of small objects that fit before compaction must free space; `None` on a disk
+    /// without a limit.
     pub free_bytes: Option<u64>,
-    /// Volumes kept for compaction, whose space nothing else can take.
+    /// Volumes in the reserve of compaction, whose space nothing else can use.
     pub reserve_volumes: u64,
-    /// How many should be kept; a small or full disk has fewer.
+    /// The intended size of this reserve; a small or full disk has fewer volumes.
     pub reserve_volumes_wanted: u64,
-    /// Damaged places known, at most 10,000.
+    /// Known damaged places, at most 10,000.
     pub damaged_places: u64,
-    /// Those that may hide unknown keys, and whose loss was not accepted.
+    /// The places that may hide unknown keys and whose loss was not accepted.
     pub hidden_places: u64,
-    /// Bytes read to look for damage.
+    /// Bytes that the scrub has read.
     pub scrubbed_bytes: u64,
-    /// How often everything was read to look for damage.
+    /// Completed scrubs of the whole store.
     pub scrubs: u64,
-    /// Sweeps of expired objects and stale uploads.
+    /// The statistics of lifecycle sweeps.
     pub lifecycle: LifecycleStats,
-    /// Whether a sync failed: until the store is opened again nothing more is stored, or, if it was
-    /// that of the big objects' directory, no more big objects.
+    /// `true` after a failed sync: until the store is reopened, nothing more is stored. After a
+    /// failed sync of the directory of big objects, only big objects are refused.
     pub latched: bool,
 }
 
 impl Store {
-    /// The state of the store and its counters since it was opened.
+    /// Returns the state of the store, and its counters since it was opened.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let inner = &self.inner;
         let log = inner.log.stats();
         let segments = inner.log.segments();
-        // A file system that does not say how full it is is no reason to say nothing.
+        // If the free space is unknown, the other statistics are still returned.
         let space = inner.space().unwrap_or_default();
         let (damaged_places, hidden_places) = inner.damage.counts();
         let index = inner.index.read();

@@ -1,4 +1,4 @@
-//! The store: its life, its buckets, its upkeep.
+//! The store: opening and closing, buckets, and compaction on request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::checkpoint::merge::MergeThread;
 use crate::checkpoint::merge_signal::MergeSignal;
 use crate::clock::Clock;
 use crate::compaction::admission::Admission;
-use crate::compaction::compact::Compacted;
+use crate::compaction::compact::CompactionReport;
 use crate::compaction::upkeep::Upkeep;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -35,12 +35,12 @@ use crate::options::Options;
 use crate::recovery::found_damage::FoundDamage;
 use crate::recovery::index_thread::IndexThread;
 use crate::recovery::marker;
-use crate::recovery::recover::{Recovered, recover};
+use crate::recovery::recover::{RecoveryReport, recover};
 use crate::verification::scrub::Scrub;
 
 /// A store of objects in buckets, in a directory of its own.
 ///
-/// All calls block except [`Store::start_put`], and may be made from several threads at once.
+/// All calls block except [`Store::start_put`], and may be made from several threads concurrently.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
@@ -54,19 +54,19 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in `dir`, or makes one where there is nothing yet.
+    /// Opens the store in `dir`, or creates one if the directory is empty or does not exist.
     ///
     /// # Errors
-    /// [`Error::InUse`] when it is open already, here or in another process, [`Error::NotAStore`] when the
-    /// directory holds something else, and the kernel's refusals.
+    /// [`Error::InUse`] if it is already open in this or another process, [`Error::NotAStore`] if
+    /// the directory contains other files, and failed system calls.
     ///
     /// # Durability
-    /// Everything the store shows is on the medium.
-    pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovered)> {
-        // Options that cannot work leave no directory behind.
+    /// All data that the store returns is on stable storage.
+    pub fn open(dir: &Path, options: Options) -> Result<(Self, RecoveryReport)> {
+        // Invalid options must not leave a directory behind.
         options.check()?;
         let disk: Arc<dyn Disk> = Arc::new(OsDisk::open_or_create(dir)?);
-        // A directory that holds something else is refused before a lock is left in it.
+        // A directory with other files is refused before a lock file is created in it.
         marker::read(&*disk)?;
         Self::open_on(disk, options)
     }
@@ -74,8 +74,8 @@ impl Store {
     /// Opens the store in the root of any disk, such as a simulated one.
     ///
     /// # Errors
-    /// As [`Store::open`].
-    pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, Recovered)> {
+    /// Like [`Store::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, RecoveryReport)> {
         options.check()?;
         let lock = match disk.lock("", &options.holder)? {
             Locked::Acquired(lock) => lock,
@@ -119,7 +119,7 @@ impl Store {
         });
         inner.measure_space()?;
         if opened.is_checkpoint_due {
-            // Derived data: without it, the next opening takes as long as this one.
+            // An error is harmless: the next opening takes as long as this one.
             drop(inner.checkpoint());
         }
         let merges = MergeThread::start(&inner)?;
@@ -132,7 +132,7 @@ impl Store {
         Ok((store, opened.recovered))
     }
 
-    /// The directory.
+    /// Returns the directory of the store.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.inner.dir
@@ -144,42 +144,43 @@ impl Store {
     /// [`Error::InvalidBucketName`], [`Error::BucketExists`].
     ///
     /// # Durability
-    /// It survives a power cut when this returns.
+    /// The bucket survives a power cut when this returns.
     pub fn create_bucket(&self, bucket: &str) -> Result<()> {
         check_bucket(bucket)?;
         self.inner.with_space(|| self.try_create_bucket(bucket))
     }
 
     fn try_create_bucket(&self, bucket: &str) -> Result<()> {
-        let _alone = self.inner.gate.write();
-        let _turn = self.inner.keys.lock(bucket, "");
+        let _exclusive = self.inner.gate.write();
+        let _lock = self.inner.keys.lock(bucket, "");
         if self.inner.index.read().buckets.contains_key(bucket) {
             return Err(Error::BucketExists { bucket: bucket.to_owned() });
         }
         self.change_bucket(Kind::BucketCreated, bucket)
     }
 
-    /// Deletes a bucket that has no objects and no uploads.
+    /// Deletes a bucket without objects and uploads.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::BucketNotEmpty`]; [`Error::Damaged`] while damage may hide
-    /// that it is not empty.
+    /// objects of the bucket.
     ///
     /// # Durability
-    /// It is gone for good when this returns.
+    /// The deletion survives a power cut when this returns.
     pub fn delete_bucket(&self, bucket: &str) -> Result<()> {
         self.inner.with_space(|| self.try_delete_bucket(bucket))
     }
 
     fn try_delete_bucket(&self, bucket: &str) -> Result<()> {
-        let _alone = self.inner.gate.write();
-        // No object has an empty key: compaction, which does not pass the gate, holds this one
-        // while it moves the bucket's needle, and must not bring it back behind this change.
-        let _turn = self.inner.keys.lock(bucket, "");
+        let _exclusive = self.inner.gate.write();
+        // The empty key is the lock of the bucket itself: compaction, which does not take the gate,
+        // holds it while it moves the needle of the bucket, and must not append that after this
+        // change.
+        let _lock = self.inner.keys.lock(bucket, "");
         let index = self.inner.index.read();
         let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
         let found = index.buckets.get(bucket);
-        // Whether it is empty depends on all keys it may have.
+        // The bucket is certainly empty only if no keys are hidden.
         let doubt = if found.is_some() { index.doubt_all() } else { index.doubt_bucket(bucket) };
         if let Some(error) = doubt {
             return Err(error);
@@ -194,8 +195,7 @@ impl Store {
     }
 
     fn change_bucket(&self, kind: Kind, bucket: &str) -> Result<()> {
-        // No object of the bucket is written meanwhile, and this needle is unknown to the index
-        // until it is applied.
+        // Registers a writer: the index does not know this needle until it is applied.
         let _writer = self.inner.writers.enter();
         let mut head = self.inner.head(kind, bucket, "");
         head.version = self.inner.clock.next();
@@ -206,10 +206,10 @@ impl Store {
         Ok(())
     }
 
-    /// Returns what is known of a bucket.
+    /// Returns the description of a bucket.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] where damage may hide its creation or deletion.
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide its creation or deletion.
     pub fn bucket(&self, bucket: &str) -> Result<BucketInfo> {
         let index = self.inner.index.read();
         if let Some(error) = index.doubt_bucket(bucket) {
@@ -222,7 +222,7 @@ impl Store {
     /// Returns all buckets, sorted by name.
     ///
     /// # Errors
-    /// [`Error::Damaged`] while damage may hide the creation or deletion of one.
+    /// [`Error::Damaged`] while damage may hide the creation or deletion of a bucket.
     pub fn buckets(&self) -> Result<Vec<BucketInfo>> {
         let index = self.inner.index.read();
         match index.doubt_all() {
@@ -236,25 +236,25 @@ impl Store {
         self.inner.apply(changes, at);
     }
 
-    /// Compacts every volume of which a tenth or more is dead, and where space is short every one
-    /// with dead bytes, but not the one being written and those with damage.
+    /// Compacts every volume of which at least a tenth is dead; where space is short, every volume
+    /// with dead bytes. Skips the newest volume and damaged ones.
     ///
     /// # Errors
-    /// [`crate::Error::Full`] when what lives in the next volume finds no space; volumes with
-    /// nothing living in them are removed before that. The kernel's refusals; a volume that
-    /// cannot be read is left out when this is called again.
+    /// [`crate::Error::Full`] if there is no space for the live needles of the next volume; volumes
+    /// without live needles are removed before that. Failed system calls; a later call skips an
+    /// unreadable volume.
     ///
     /// # Durability
-    /// What was moved is on the medium in its new place before its old one is removed.
-    pub fn compact(&self) -> Result<Compacted> {
+    /// Moved needles are durable at their new position before their volume is removed.
+    pub fn compact(&self) -> Result<CompactionReport> {
         self.inner.compact_all(&AtomicBool::new(false))
     }
 
-    /// Completes all puts that [`Store::start_put`] began, and closes the store. Dropping does the
-    /// same and ignores failures.
+    /// Completes all puts that [`Store::start_put`] started, and closes the store. Dropping the
+    /// store does the same but ignores failures.
     ///
     /// # Errors
-    /// When a write or sync failed, now or earlier.
+    /// If a write or sync failed, now or earlier.
     pub fn close(mut self) -> Result<()> {
         self.lifecycle.stop();
         self.completing.stop();
@@ -264,7 +264,7 @@ impl Store {
         self.index_thread.stop();
         let objects = Arc::clone(&self.inner.objects);
         let latched = self.inner.log.is_latched();
-        // Readers may still hold on to `inner`; the log closes with the last of them.
+        // Readers may still reference `inner`; the last of them closes the log.
         match Arc::try_unwrap(self.inner) {
             Ok(inner) => inner.log.close()?,
             Err(_shared) if latched => {

@@ -1,4 +1,4 @@
-//! Numbers with seven bits in each byte, the lowest first (LEB128). Pure.
+//! Variable-length numbers: seven bits per byte, the lowest first (LEB128). Pure.
 
 /// Appends a number.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
@@ -13,7 +13,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     }
 }
 
-/// Takes a number from the front of `bytes`; `None` if there is none.
+/// Decodes a number at the front of `bytes` and removes it; `None` if there is none.
 pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {

@@ -45,6 +45,23 @@ impl<M> Clone for MessageQueue<M> {
     }
 }
 
+/// Registers a socket for events of the connection with this key.
+pub(crate) fn register(
+    registry: &Registry,
+    key: Key,
+    socket: &mut Socket,
+    kind: SocketKind,
+) -> io::Result<()> {
+    let (fd, token) = (socket.as_raw_fd(), Token(key.token(kind)));
+    let all = Interest::READABLE | Interest::WRITABLE | Interest::PRIORITY;
+    if socket.is_registered {
+        return registry.reregister(&mut SourceFd(&fd), token, all);
+    }
+    registry.register(&mut SourceFd(&fd), token, all)?;
+    socket.is_registered = true;
+    Ok(())
+}
+
 impl<M> Context<'_, M> {
     /// Returns the time at which this iteration of the loop began; the clock is read once per
     /// iteration.
@@ -64,14 +81,7 @@ impl<M> Context<'_, M> {
     /// # Errors
     /// If the kernel has no memory left, or too many descriptors are watched.
     pub fn register(&self, socket: &mut Socket, kind: SocketKind) -> io::Result<()> {
-        let (fd, token) = (socket.as_raw_fd(), Token(self.key.token(kind)));
-        let all = Interest::READABLE | Interest::WRITABLE | Interest::PRIORITY;
-        if socket.is_registered {
-            return self.registry.reregister(&mut SourceFd(&fd), token, all);
-        }
-        self.registry.register(&mut SourceFd(&fd), token, all)?;
-        socket.is_registered = true;
-        Ok(())
+        register(self.registry, self.key, socket, kind)
     }
 
     /// Deregisters a socket, so that it can be stored and registered for another connection later.

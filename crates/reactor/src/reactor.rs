@@ -11,7 +11,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::admission::{AdmissionLimit, Permit};
-use crate::context::{Context, MessageQueue};
+use crate::context::{Context, MessageQueue, register};
 use crate::handle::{Handle, Shared};
 use crate::key::{Key, Source, listener_token, source, waker_token};
 use crate::listener::Listener;
@@ -214,6 +214,10 @@ impl<S: Service> Reactor<S> {
         };
         match self.service.drive(connection, event, &mut context) {
             Next::Wait(deadline) => {
+                if self.register_accepted(key).is_err() {
+                    self.shared.accept_failures.fetch_add(1, Relaxed);
+                    return self.close(key);
+                }
                 self.table.set_deadline(key, deadline);
                 self.record_waiting(key);
             }
@@ -223,6 +227,19 @@ impl<S: Service> Reactor<S> {
                 }
             }
             Next::Close => self.close(key),
+        }
+    }
+
+    /// Registers the accepted socket of a connection that waits for the first time. A connection
+    /// that ends before, because its request had arrived and was answered at once, costs no
+    /// `epoll_ctl` call. The kernel reports what became ready before the registration.
+    fn register_accepted(&mut self, key: Key) -> io::Result<()> {
+        let connection = self.table.get(key);
+        match connection.and_then(|connection| connection.socket(SocketKind::Accepted)) {
+            Some(socket) if !socket.is_registered => {
+                register(self.poll.registry(), key, socket, SocketKind::Accepted)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -309,7 +326,7 @@ impl<S: Service> Reactor<S> {
             self.shared.accepts_deferred.fetch_add(1, Relaxed);
             return;
         };
-        let (mut socket, peer) = match state.listener.accept() {
+        let (socket, peer) = match state.listener.accept() {
             Ok(Some(accepted)) => accepted,
             Ok(None) => {
                 state.may_have_more = false;
@@ -334,10 +351,6 @@ impl<S: Service> Reactor<S> {
             registry: self.poll.registry(),
             queue: &self.queue,
         };
-        if context.register(&mut socket, SocketKind::Accepted).is_err() {
-            self.shared.accept_failures.fetch_add(1, Relaxed);
-            return;
-        }
         self.shared.accepted.fetch_add(1, Relaxed);
         match self.service.on_accept(socket, info, &mut context) {
             Some(connection) => {

@@ -70,9 +70,9 @@ pub trait Service {
         true
     }
 
-    /// Creates the state of an accepted connection, whose socket is already registered; the reactor
-    /// then drives the connection. If this returns `None`, the connection ends when `socket` is
-    /// dropped.
+    /// Creates the state of an accepted connection; the reactor then drives the connection, and
+    /// registers its socket when it first waits. If this returns `None`, the connection ends when
+    /// `socket` is dropped.
     fn on_accept(
         &mut self,
         socket: Socket,

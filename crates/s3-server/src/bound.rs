@@ -1,4 +1,4 @@
-//! Addresses that are reserved before the server listens on them.
+//! Addresses that are bound before the server listens on them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,11 +9,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::{Error, Result};
 
-/// Connections the kernel completes before they are accepted. A burst of one client does not fill
-/// it before the listener has refused the rest of it.
+/// The length of the accept queue. It exceeds the number of connections that one client opens
+/// before the listener starts to refuse them.
 const BACKLOG: i32 = 4096;
 
-/// An address that is bound, so that no other process gets it.
+/// An address that is bound, so that no other process can bind it.
 #[derive(Debug)]
 pub(crate) struct Bound {
     source: Source,
@@ -22,9 +22,9 @@ pub(crate) struct Bound {
 
 #[derive(Debug)]
 enum Source {
-    /// Refuses connections until the server listens.
+    /// A bound socket that does not listen yet: the kernel refuses connections.
     Reserved(Socket),
-    /// Queues connections until the server accepts them.
+    /// A socket that another process listens on: the kernel queues connections.
     Inherited(Listener),
 }
 
@@ -36,7 +36,8 @@ impl Bound {
                 Type::STREAM.cloexec(),
                 Some(Protocol::TCP),
             )?;
-            // A server that is started again need not wait for the connections of the last one.
+            // Allows an immediate restart, while connections of the previous process are in
+            // TIME_WAIT.
             socket.set_reuse_address(true)?;
             socket.bind(&address.into())?;
             let address = socket.local_addr()?.as_socket().unwrap_or(address);
@@ -45,7 +46,7 @@ impl Bound {
         open().map_err(|source: io::Error| Error::Bind { address, source })
     }
 
-    /// Takes a socket that another process listens on.
+    /// Wraps a socket on which another process listens.
     pub(crate) fn inherited(listener: Listener) -> Result<Self> {
         match *listener.address() {
             Address::Tcp(address) => Ok(Self { source: Source::Inherited(listener), address }),
@@ -53,13 +54,13 @@ impl Bound {
         }
     }
 
-    /// Listens on the address, with a listener for each of `threads` threads.
+    /// Listens on the address and returns one listener per thread.
     pub(crate) fn listen(self, threads: usize, stall_time: Duration) -> Result<Vec<Listener>> {
         let Self { source, address } = self;
         let open = || {
             let first = match source {
                 Source::Reserved(socket) => {
-                    // The listeners share the address among themselves, and with no other socket.
+                    // The listeners share the address with one another, but not with this socket.
                     drop(socket);
                     let tcp = tcp_options(stall_time);
                     Listener::bind(&Address::Tcp(address), tcp, BACKLOG)?
@@ -76,8 +77,7 @@ impl Bound {
     }
 }
 
-/// Returns the options of connections, for a server that closes them after `stall_time` without
-/// progress.
+/// Returns the socket options for connections that are closed after `stall_time` without progress.
 pub(crate) fn tcp_options(stall_time: Duration) -> TcpOptions {
     TcpOptions { user_timeout: Some(stall_time), ..TcpOptions::default() }
 }

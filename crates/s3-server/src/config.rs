@@ -25,7 +25,7 @@ pub struct Config {
     /// Terminates TLS at `listen`, and at `admin` unless that is a loopback address. `None`: plain
     /// HTTP.
     pub tls: Option<Acceptor>,
-    /// Public addresses may use plain HTTP: a proxy or the network encrypts.
+    /// `true` if public addresses may use plain HTTP, because a proxy or the network encrypts.
     pub is_plain_http_allowed: bool,
     /// Limits on connections, times and bytes.
     pub limits: Limits,
@@ -67,7 +67,7 @@ impl Config {
     }
 }
 
-/// Where a server listens, with the ports it really got.
+/// The addresses on which a server listens, with the ports that were assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
     /// S3 and plain HTTP.
@@ -105,8 +105,8 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Sockets that another process, such as a service manager, listens on. Connections wait in their
-/// queues while one server ends and the next one starts.
+/// Sockets on which another process, such as a service manager, already listens. Connections wait
+/// in their accept queues while one server stops and the next one starts.
 #[derive(Debug, Default)]
 pub struct Inherited {
     /// The socket of S3, in place of [`Config::listen`].
@@ -118,47 +118,49 @@ pub struct Inherited {
 /// The logs of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Logs {
-    /// A line for each request of S3 and plain HTTP.
+    /// Records each request of S3 and plain HTTP.
     pub access: Option<AccessLog>,
-    /// A line for each change.
+    /// Records each change.
     pub audit: Option<AuditLog>,
 }
 
 /// Limits on connections, times and bytes.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Open connections on each of the two addresses. Beyond it, a new connection replaces an idle
-    /// one, or waits in the kernel's accept queue. 4,096.
+    /// Open connections per address. A connection that exceeds the limit replaces an idle one or
+    /// waits in the accept queue of the kernel. 4,096.
     pub connections_max: usize,
-    /// Open connections of one peer: an IPv4 address or an IPv6 /64 network. A proxy in front of
-    /// the server is one peer. Beyond it, a new connection replaces an idle one of this peer, or is
-    /// refused with 503. 2,048.
+    /// Open connections per peer. A peer is an IPv4 address or an IPv6 /64 network; all clients
+    /// behind a proxy are one peer. A connection that exceeds the limit replaces an idle one of the
+    /// same peer or is refused with 503. 2,048.
     pub peer_connections_max: usize,
-    /// The rate of S3 requests of one peer. A request above it gets 503 `SlowDown`. No limit.
+    /// The request rate per peer. A request that exceeds it is refused with 503 `SlowDown`. No
+    /// limit.
     pub peer_rate: Option<Rate>,
-    /// The time for a request head, from its first byte or from the start of the connection. 10 s.
+    /// The time to receive a request head, from its first byte or from the start of the connection.
+    /// 10 s.
     pub head_time_max: Duration,
     /// The time a connection may be idle between two requests. 75 s.
     pub idle_time_max: Duration,
-    /// The time a body may make no progress. 60 s.
+    /// The time for which a body may make no progress. 60 s.
     pub stall_time_max: Duration,
-    /// The time requests under way have to complete once the server drains. 30 s.
+    /// The time that requests in flight have to complete after the server starts to drain. 30 s.
     pub drain_time_max: Duration,
-    /// The longest request head. 32 KiB.
+    /// The maximum length of a request head. 32 KiB.
     pub head_bytes_max: usize,
-    /// The largest object of one `PUT`, or part of an upload. 5 GiB, as in S3.
+    /// The maximum size of an object stored with one `PUT`, or of a part. 5 GiB, as in S3.
     pub object_bytes_max: u64,
-    /// The longest XML body of a request. 8 MiB.
+    /// The maximum length of an XML request body. 8 MiB.
     pub xml_bytes_max: usize,
-    /// The length up to which bodies of known length are buffered in memory and stored with one
-    /// call. 4 MiB.
+    /// The maximum length of a body that is buffered in memory and stored with one call of the
+    /// store. 4 MiB.
     pub small_body_bytes_max: u64,
-    /// The memory for the bodies of all requests; requests wait until enough is free. 256 MiB.
+    /// The memory for the bodies of all requests. Requests wait until enough is free. 256 MiB.
     pub body_memory_bytes_max: u64,
-    /// The part of it that the bodies of one peer may use. 128 MiB.
+    /// The share of this memory that the bodies of one peer may use. 128 MiB.
     pub peer_body_memory_bytes_max: u64,
-    /// The memory for hot objects of up to 1 MiB, from which GET and HEAD are answered; 0: none.
-    /// 64 MiB.
+    /// The memory for the cache of hot objects of up to 1 MiB, which serves GET and HEAD; 0
+    /// disables the cache. 64 MiB.
     pub cache_bytes_max: u64,
 }
 
@@ -184,7 +186,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the options of connections, for sockets that are inherited.
+    /// Returns the options for connections of inherited sockets.
     #[must_use]
     pub fn tcp_options(&self) -> TcpOptions {
         tcp_options(self.stall_time_max)
@@ -203,7 +205,7 @@ impl Limits {
             return fail(
                 "head_bytes_max",
                 value,
-                "it must be at least 8 KiB, which signed requests need",
+                "it must be at least 8 KiB, which the heads of signed requests need",
             );
         }
         if self.body_memory_bytes_max > 1 << 40 {

@@ -1,12 +1,12 @@
-//! Errors of starting and running a server, and of lifecycle rules in files.
+//! Errors of starting and running a server, and of parsing lifecycle rules in files.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// The result of starting or running a server, and of reading lifecycle rules.
+/// The result of starting or running a server, or of parsing lifecycle rules.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error that prevents a server from starting, or ends it; or invalid lifecycle rules.
+/// An error that prevents a server from starting or terminates it, or invalid lifecycle rules.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,36 +1,36 @@
-//! Errors of the store as S3 tells them.
+//! Translation of errors of the store to S3 errors.
 
 use haul_file_store::{Error, KEY_BYTES_MAX};
 use hyper::StatusCode;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
-/// The code S3 has no word for. Clients do not retry on 507, which is right: only freeing space
-/// helps.
+/// The error code for a full disk. S3 defines none. Clients do not retry a response with status
+/// 507, which is intended: a retry cannot succeed before space is freed.
 const STORAGE_FULL: &str = "XHaulStorageFull";
 
-/// What S3 calls the failure of a body to match the hash that was signed.
+/// S3's error code for a body whose SHA-256 differs from the signed one.
 const SHA256_MISMATCH: &str = "XAmzContentSHA256Mismatch";
 
-/// An error of S3 with a message of ours.
+/// Returns an S3 error with this message.
 pub(crate) fn refuse(code: S3ErrorCode, message: impl Into<String>) -> S3Error {
     S3Error::with_message(code, message.into())
 }
 
-/// The error for a body that is shorter, or longer, than it was declared.
+/// Returns the error for a body that is shorter or longer than declared.
 pub(crate) fn incomplete() -> S3Error {
-    refuse(S3ErrorCode::IncompleteBody, "The body is not as long as it was declared to be")
+    refuse(S3ErrorCode::IncompleteBody, "The length of the body differs from the declared length")
 }
 
-/// The error for a body whose SHA-256 is not the one in `x-amz-content-sha256`.
+/// Returns the error for a body whose SHA-256 differs from `x-amz-content-sha256`.
 pub(crate) fn sha256_mismatch() -> S3Error {
     custom(
         SHA256_MISMATCH,
         StatusCode::BAD_REQUEST,
-        "The SHA-256 of the body is not the one in x-amz-content-sha256".to_owned(),
+        "The SHA-256 of the body differs from x-amz-content-sha256".to_owned(),
     )
 }
 
-/// An error of the store, as S3 tells it.
+/// Translates an error of the store to an S3 error.
 pub(crate) fn from_store(error: Error) -> S3Error {
     let message = chain(&error);
     let code = match &error {
@@ -46,35 +46,35 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::Full { .. } => {
             return custom(STORAGE_FULL, StatusCode::INSUFFICIENT_STORAGE, message);
         }
-        // Unlike a full disk, this passes: clients wait and repeat the request on a 503 SlowDown.
+        // Unlike a full disk, this condition is temporary: clients retry after a 503 SlowDown.
         Error::Stalled { .. } => S3ErrorCode::SlowDown,
-        // After a failed sync every write is refused until the store is opened again.
+        // After a failed sync, all writes are refused until the store is reopened.
         Error::Log(_) => S3ErrorCode::ServiceUnavailable,
         _ => S3ErrorCode::InternalError,
     };
-    let mut told = refuse(code, message);
-    told.set_source(Box::new(error));
-    told
+    let mut translated = refuse(code, message);
+    translated.set_source(Box::new(error));
+    translated
 }
 
 /// Refuses a key that no object can have.
 pub(crate) fn check_key(key: &str) -> S3Result<()> {
     if key.len() > KEY_BYTES_MAX {
-        let message = format!("The key is {} bytes long; at most {KEY_BYTES_MAX} go", key.len());
+        let message = format!("The key has {} bytes; the maximum is {KEY_BYTES_MAX}", key.len());
         return Err(refuse(S3ErrorCode::KeyTooLongError, message));
     }
     if key.contains('\0') {
-        // No XML can carry it, so no listing could ever name the object.
+        // XML cannot represent the NUL character, so no listing could contain the object.
         return Err(refuse(S3ErrorCode::InvalidArgument, "A key cannot contain a NUL byte"));
     }
     Ok(())
 }
 
-/// Refuses every version but the only one there is.
+/// Refuses every version ID except `null`, the ID of the only version.
 pub(crate) fn check_version(version: Option<&str>) -> S3Result<()> {
     match version {
         None | Some("" | "null") => Ok(()),
-        Some(_) => Err(refuse(S3ErrorCode::NoSuchVersion, "Only the version \"null\" is kept")),
+        Some(_) => Err(refuse(S3ErrorCode::NoSuchVersion, "The only version has the ID \"null\"")),
     }
 }
 
@@ -84,7 +84,7 @@ fn custom(code: &'static str, status: StatusCode, message: String) -> S3Error {
     error
 }
 
-/// The error and all its sources, in one line.
+/// Returns the messages of the error and of all its sources, in one line.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     haul_disk::error_chain(error)
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_store_keep_their_meaning_and_status() {
+    fn store_errors_have_s3_codes_and_statuses() {
         let bucket = || "b".to_owned();
         let disk = || Error::Invalid { what: "x".into() };
         for (error, code, status) in [
@@ -108,23 +108,23 @@ mod tests {
             (Error::Full { source: Box::new(disk()) }, STORAGE_FULL, 507),
             (Error::Stalled { waited: std::time::Duration::from_secs(10) }, "SlowDown", 503),
         ] {
-            let told = from_store(error);
-            assert_eq!(told.code().as_str(), code);
-            assert_eq!(told.status_code().unwrap().as_u16(), status, "{code}");
+            let translated = from_store(error);
+            assert_eq!(translated.code().as_str(), code);
+            assert_eq!(translated.status_code().unwrap().as_u16(), status, "{code}");
         }
     }
 
     #[test]
-    fn damage_is_told_with_file_and_offset() {
+    fn corruption_error_names_file_and_offset() {
         let error = Error::Damaged { file: "/d/v1".into(), offset: 4096, what: "checksum".into() };
-        let told = from_store(error);
-        assert_eq!(told.status_code().unwrap().as_u16(), 500);
-        let message = told.message().unwrap();
+        let translated = from_store(error);
+        assert_eq!(translated.status_code().unwrap().as_u16(), 500);
+        let message = translated.message().unwrap();
         assert!(message.contains("/d/v1") && message.contains("4096"), "{message}");
     }
 
     #[test]
-    fn keys_and_versions_nobody_can_have_are_refused() {
+    fn invalid_keys_and_unknown_versions_are_refused() {
         assert!(check_key("a/../b").is_ok());
         assert_eq!(check_key(&"k".repeat(5000)).unwrap_err().code().as_str(), "KeyTooLongError");
         assert_eq!(check_key("a\0b").unwrap_err().code().as_str(), "InvalidArgument");

@@ -50,43 +50,28 @@
 //! implemented by the `s3s` crate.
 
 mod admin;
-mod attributes;
 mod audit;
 mod auth;
-mod aws_chunked;
+mod body;
 mod bound;
-mod bucket;
-mod checksum;
-mod complete;
-mod conditions;
+mod buckets;
 mod config;
-mod copy;
-mod digests;
 mod error;
 mod errors;
 mod front;
-mod lifecycle;
-mod list;
-mod memory;
 mod metrics;
-mod multipart;
-mod names;
-mod parts;
-mod range;
-mod read;
-mod receive;
-mod send;
+mod objects;
+mod operations;
 mod server;
 mod service;
-mod stubs;
-mod tagging;
 mod uploads;
-mod write;
 
 pub use audit::AuditLog;
+pub use buckets::lifecycle::document::{
+    lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml,
+};
 pub use config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
 pub use error::{Error, Result};
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{Listener, Rate, TcpOptions};
-pub use lifecycle::document::{lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml};
 pub use server::{Listening, Server};

@@ -1,15 +1,15 @@
-//! Counters of requests. They only ever rise, except for those in flight.
+//! Counters of requests. All of them are monotonic, except the number of requests in flight.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::{Method, StatusCode};
 
-/// How many buckets a histogram of latencies has: bucket i counts what took less than 2^i µs, and
-/// the last one everything longer.
+/// The number of buckets of a latency histogram. Bucket i counts latencies below 2^i µs; the last
+/// bucket also counts all longer ones.
 pub(crate) const LATENCY_BUCKETS: usize = 32;
 
-/// What a request is about, as far as its line tells.
+/// The kind of a request, derived from its request line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Get,
@@ -22,11 +22,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub(crate) const ALL: [Self; 7] =
         [Self::Get, Self::Head, Self::Put, Self::Delete, Self::List, Self::Multipart, Self::Other];
 
-    /// Its name in metrics.
+    /// Returns the label value of the kind in metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -39,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// What the line of a request tells.
+    /// Returns the kind of a request.
     pub(crate) fn of(method: &Method, path: &str, query: Option<&str>) -> Self {
         let mut segments = path.splitn(3, '/').skip(1).map(|segment| !segment.is_empty());
         let bucket = segments.next() == Some(true);
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// All counters of a server.
+/// The request counters of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     started: Instant,
@@ -78,7 +78,7 @@ pub(crate) struct Metrics {
     sent_bytes: AtomicU64,
 }
 
-/// Counters of one kind of request.
+/// The counters of one kind of request.
 #[derive(Debug, Default)]
 struct Requests {
     by_status: [AtomicU64; 5],
@@ -86,13 +86,13 @@ struct Requests {
     latency_us_sum: AtomicU64,
 }
 
-/// Counters of one kind of request at one moment.
+/// A snapshot of the counters of one kind of request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RequestsSeen {
+pub(crate) struct RequestCounts {
     pub(crate) kind: Kind,
-    /// Answers of status 100 to 199, 200 to 299, and so on.
+    /// Responses with status 100 to 199, 200 to 299, and so on.
     pub(crate) by_status: [u64; 5],
-    /// From the head of the request to the head of the response.
+    /// The latency histogram: time from the head of a request to the head of its response.
     pub(crate) latency: [u64; LATENCY_BUCKETS],
     pub(crate) latency_us_sum: u64,
 }
@@ -108,12 +108,12 @@ impl Metrics {
         }
     }
 
-    /// A request begins.
+    /// Counts the start of a request.
     pub(crate) fn begin(&self) {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    /// A request is answered.
+    /// Counts the response to a request.
     pub(crate) fn answered(&self, kind: Kind, status: StatusCode, latency: Duration) {
         let requests = &self.kinds[kind as usize];
         let class = usize::from(status.as_u16() / 100).clamp(1, 5) - 1;
@@ -123,17 +123,17 @@ impl Metrics {
         requests.latency_us_sum.fetch_add(us, Relaxed);
     }
 
-    /// A request is over: its response was sent or dropped.
+    /// Counts the end of a request, whose response was sent or dropped.
     pub(crate) fn end(&self) {
         self.in_flight.fetch_sub(1, Relaxed);
     }
 
-    /// Bytes of an object came in.
+    /// Counts received bytes of objects.
     pub(crate) fn received(&self, bytes: u64) {
         self.received_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Bytes of a response went out.
+    /// Counts sent bytes of responses.
     pub(crate) fn sent(&self, bytes: u64) {
         self.sent_bytes.fetch_add(bytes, Relaxed);
     }
@@ -154,9 +154,9 @@ impl Metrics {
         self.sent_bytes.load(Relaxed)
     }
 
-    /// The counters of every kind.
-    pub(crate) fn requests(&self) -> impl Iterator<Item = RequestsSeen> {
-        Kind::ALL.into_iter().zip(&self.kinds).map(|(kind, requests)| RequestsSeen {
+    /// Returns a snapshot of the counters of each kind.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = RequestCounts> {
+        Kind::ALL.into_iter().zip(&self.kinds).map(|(kind, requests)| RequestCounts {
             kind,
             by_status: requests.by_status.each_ref().map(|count| count.load(Relaxed)),
             latency: requests.latency.each_ref().map(|count| count.load(Relaxed)),
@@ -165,7 +165,7 @@ impl Metrics {
     }
 }
 
-/// The first bucket whose bound is above `us`.
+/// Returns the first bucket whose upper bound exceeds `us`.
 fn bucket_of(us: u64) -> usize {
     let bits = (u64::BITS - us.leading_zeros()) as usize;
     bits.min(LATENCY_BUCKETS - 1)
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_told_apart_by_their_line() {
+    fn kind_is_derived_from_the_request_line() {
         for (method, line, kind) in [
             ("GET", "/", Kind::Other),
             ("GET", "/b", Kind::List),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_fall_below_the_bound_of_their_bucket() {
+    fn latency_is_below_the_bound_of_its_bucket() {
         for (us, bucket) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (1023, 10), (1024, 11)] {
             assert_eq!(bucket_of(us), bucket, "{us}");
             assert!(us < 1 << bucket);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_counted_by_kind_and_class() {
+    fn responses_are_counted_by_kind_and_status_class() {
         let metrics = Metrics::new();
         metrics.answered(Kind::Put, StatusCode::OK, Duration::from_micros(5));
         metrics.answered(Kind::Put, StatusCode::NOT_FOUND, Duration::from_micros(6));

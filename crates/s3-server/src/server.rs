@@ -1,4 +1,4 @@
-//! Reserves addresses, serves on reactor threads, and ends in good order.
+//! Binds addresses, serves requests on reactor threads, and shuts down gracefully.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::admin::Admin;
 use crate::auth::OneKey;
+use crate::body::memory::{BodyMemory, PeerMemory};
 use crate::bound::Bound;
 use crate::config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
 use crate::error::{Error, Result};
@@ -24,12 +25,11 @@ use crate::front::answer::RequestIds;
 use crate::front::handler::Requests;
 use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
-use crate::memory::{BodyMemory, PeerMemory};
 use crate::metrics::Metrics;
 use crate::service::Haul;
 
-/// Addresses that are taken, in a configuration that was checked. Nothing is served, and clients
-/// are refused, until there is a [`Server`]. So a server that cannot start opens no store.
+/// Bound addresses and a validated configuration. Connections are refused until a [`Server`]
+/// listens, so a server whose configuration or addresses are unusable opens no store.
 #[derive(Debug)]
 pub struct Listening {
     listen: Bound,
@@ -41,20 +41,20 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Checks the configuration and takes both addresses. Must be called in a Tokio runtime with
+    /// Validates the configuration and binds both addresses. Must be called in a Tokio runtime with
     /// I/O.
     ///
     /// # Errors
-    /// If the configuration is unsafe or cannot work, or an address cannot be had.
+    /// If the configuration is unsafe or invalid, or an address cannot be bound.
     pub fn bind(config: Config) -> Result<Self> {
         Self::with_inherited(config, Inherited::default())
     }
 
-    /// As [`Self::bind`], with sockets that another process listens on in place of addresses of the
-    /// configuration.
+    /// Like [`Self::bind`], but uses the sockets in `inherited`, on which another process already
+    /// listens, instead of the corresponding addresses of the configuration.
     ///
     /// # Errors
-    /// As [`Self::bind`], also if an inherited socket is not a TCP socket.
+    /// Like [`Self::bind`], and if an inherited socket is not a TCP socket.
     pub fn with_inherited(mut config: Config, inherited: Inherited) -> Result<Self> {
         let bound = |listener: Option<Listener>| listener.map(Bound::inherited).transpose();
         let (listen, admin) = (bound(inherited.listen)?, bound(inherited.admin)?);
@@ -74,31 +74,31 @@ impl Listening {
         self
     }
 
-    /// Returns the addresses, with the ports the kernel chose.
+    /// Returns the bound addresses; a port 0 of the configuration is replaced by the assigned port.
     #[must_use]
     pub fn addresses(&self) -> Addresses {
         Addresses { listen: self.listen.address, admin: self.admin.address }
     }
 }
 
-/// The response to a client with too many connections.
+/// The response to a client that has too many connections.
 const TOO_MANY: &[u8] = b"HTTP/1.1 503 Slow Down\r\n\
     content-type: application/xml\r\ncontent-length: 128\r\nconnection: close\r\nretry-after: 1\r\n\r\n\
     <?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>SlowDown</Code>\
     <Message>Too many connections of this client</Message></Error>";
 
-/// The body of the response to a request above the rate of its client.
+/// The body of the response to a client that exceeds its request rate.
 const TOO_FAST: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>SlowDown</Code>\
     <Message>Too many requests of this client; try later</Message></Error>";
 
-/// The most bytes of a request that are received after an early response, so that the client can
-/// read it.
+/// The maximum number of request bytes that are received and discarded after an early response, so
+/// that the client can read the response.
 const LINGER_BYTES_MAX: usize = 64 << 20;
 
-/// The time for them.
+/// The maximum time for receiving them.
 const LINGER_TIME: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// A server that listens. Connections wait until it [runs](Self::run).
+/// A server that listens on its addresses. It accepts connections once it [runs](Self::run).
 pub struct Server {
     reactors: Vec<Reactor<Engine<Requests>>>,
     addresses: Addresses,
@@ -106,18 +106,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on both addresses, for this store. Must be called in a Tokio runtime with time.
+    /// Listens on both addresses and serves `store`. Must be called in a Tokio runtime with time.
     ///
     /// # Errors
-    /// As [`Listening::bind`].
+    /// Like [`Listening::bind`].
     pub fn bind(config: Config, store: Arc<Store>) -> Result<Self> {
         Self::new(Listening::bind(config)?, store)
     }
 
-    /// Serves this store on addresses that were taken before.
+    /// Serves `store` on addresses that are already bound.
     ///
     /// # Errors
-    /// If another process listens on one of the addresses since, or the kernel has no descriptors
+    /// If another process has started to listen on one of the addresses, or no file descriptors are
     /// left.
     pub fn new(listening: Listening, store: Arc<Store>) -> Result<Self> {
         let addresses = listening.addresses();
@@ -160,7 +160,7 @@ impl Server {
             };
             let options = vec![s3, admin_page];
             let engine = Engine::new(requests, options, connection_limits(&limits));
-            // The admin page has a listener on the first thread only.
+            // Only the first thread listens on the admin address.
             let listeners = std::iter::once(listener).chain(admin.next()).collect();
             let all = AdmissionLimit::new(usize::MAX);
             Reactor::new(engine, listeners, all).map_err(|source| Error::Start { source })
@@ -169,19 +169,19 @@ impl Server {
         Ok(Self { reactors, addresses, limits })
     }
 
-    /// Returns the addresses the server listens on.
+    /// Returns the addresses on which the server listens.
     #[must_use]
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
 
-    /// Serves until `shutdown` is ready; then accepts nothing more, finishes what is in flight
-    /// within [`Limits::drain_time_max`], and aborts what is not finished by then. Must be called in
-    /// a Tokio runtime with time, on which the calls of the store run.
+    /// Serves requests until `shutdown` completes. Then stops accepting connections, waits up to
+    /// [`Limits::drain_time_max`] for requests in flight, and aborts the remaining ones. Must be
+    /// called in a Tokio runtime with time; calls of the store run on its blocking threads.
     ///
     /// # Errors
-    /// A thread cannot be started, or the kernel refuses to wait for sockets. An error of a
-    /// connection ends that connection only.
+    /// If a thread cannot be started, or `epoll` fails. An error of one connection closes only that
+    /// connection.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let (sender, mut ended) = mpsc::unbounded_channel();
         let mut threads = Threads::default();
@@ -197,13 +197,13 @@ impl Server {
         let all_ended = async { while ended.recv().await.is_some() {} };
         if tokio::time::timeout(self.limits.drain_time_max, all_ended).await.is_err() {
             let connections: u64 = threads.handles.iter().map(open).sum();
-            tracing::warn!(connections, "broke off requests still in flight");
+            tracing::warn!(connections, "aborted requests in flight: the drain time has passed");
         }
         threads.join()
     }
 }
 
-/// Returns the number of open connections of a thread.
+/// Returns the number of open connections of one reactor thread.
 fn open(handle: &reactor::Handle) -> u64 {
     let stats = handle.stats();
     stats.accepted.saturating_sub(stats.closed)
@@ -246,7 +246,7 @@ fn peer_rate(rate: Rate) -> Arc<PeerRate> {
 
 fn connection_limits(limits: &Limits) -> ConnectionLimits {
     let head_bytes_max = limits.head_bytes_max;
-    // Keys are checked by S3, which has an error of its own for those that are too long.
+    // The operations check the length of keys: S3 has an error code of its own for long keys.
     let head =
         HeadLimits { head_bytes_max, target_bytes_max: head_bytes_max, ..HeadLimits::default() };
     ConnectionLimits {
@@ -260,7 +260,7 @@ fn connection_limits(limits: &Limits) -> ConnectionLimits {
     }
 }
 
-/// The reactor threads of a running server, which are stopped when this is dropped.
+/// The reactor threads of a running server. Dropping the value stops them.
 #[derive(Default)]
 struct Threads {
     handles: Vec<reactor::Handle>,
@@ -268,7 +268,7 @@ struct Threads {
 }
 
 impl Threads {
-    /// Starts a thread, which sends a message when it has ended.
+    /// Starts a thread that sends a message on `ended` when it ends.
     fn start(
         &mut self,
         reactor: Reactor<Engine<Requests>>,
@@ -277,10 +277,10 @@ impl Threads {
         let runtime = runtime::Handle::current();
         self.handles.push(reactor.handle());
         let run = move || {
-            // Futures of requests use the timers and the blocking threads of the runtime.
+            // The futures of requests use the timers and the blocking threads of the runtime.
             let _context = runtime.enter();
             let outcome = reactor.run().map(drop);
-            // Without a receiver, the server has ended already.
+            // No receiver is left if the server has already returned.
             ended.send(()).unwrap_or_default();
             outcome
         };
@@ -289,7 +289,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Stops the threads, and waits until they have ended.
+    /// Stops the threads and joins them.
     fn join(mut self) -> Result<()> {
         self.handles.iter().for_each(reactor::Handle::stop);
         let mut outcome = Ok(());
@@ -307,7 +307,8 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.handles.iter().for_each(reactor::Handle::stop);
         for thread in self.threads.drain(..) {
-            // The server failed, or its future was dropped: a panic has no other place to go.
+            // Nothing can receive an error or a panic: the server failed, or its future was
+            // dropped.
             thread.join().ok();
         }
     }
@@ -318,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusal_is_as_long_as_it_declares() {
+    fn refusal_has_its_declared_length() {
         let text = str::from_utf8(TOO_MANY).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());

@@ -1,6 +1,6 @@
 //! `haul store ls`: lists buckets or objects.
 
-use haul_file_store::{BucketInfo, Listed, ObjectInfo, Store};
+use haul_file_store::{BucketInfo, ListEntry, ObjectInfo, Store};
 use serde_json::{Value, json};
 
 use super::location::Location;
@@ -51,19 +51,19 @@ fn bucket_line(bucket: &BucketInfo, args: &LsArgs) -> String {
     }
 }
 
-fn line_of(bucket: &str, line: &Listed, args: &LsArgs) -> String {
+fn line_of(bucket: &str, line: &ListEntry, args: &LsArgs) -> String {
     match line {
-        Listed::Object(info) if args.json => object_json(bucket, info).to_string(),
-        Listed::Object(info) if args.long => {
+        ListEntry::Object(info) if args.json => object_json(bucket, info).to_string(),
+        ListEntry::Object(info) if args.long => {
             format!("{:>14}  {}  {}", info.bytes, rfc3339(info.modified), Name(&info.key))
         }
-        Listed::Prefix(prefix) if args.json => {
+        ListEntry::Prefix(prefix) if args.json => {
             json!({ "bucket": bucket, "prefix": prefix }).to_string()
         }
-        Listed::Prefix(prefix) if args.long => {
+        ListEntry::Prefix(prefix) if args.long => {
             format!("{:>14}  {:24}  {}", "-", "-", Name(prefix))
         }
-        Listed::Object(ObjectInfo { key: name, .. }) | Listed::Prefix(name) => {
+        ListEntry::Object(ObjectInfo { key: name, .. }) | ListEntry::Prefix(name) => {
             Name(name).to_string()
         }
     }
@@ -102,9 +102,9 @@ mod tests {
         LsArgs { place: None, long, recursive: false, json }
     }
 
-    fn object() -> Listed {
+    fn object() -> ListEntry {
         let etag = ETAG.parse().unwrap();
-        Listed::Object(ObjectInfo { key: "a\n".into(), bytes: 7, modified: UNIX_EPOCH, etag })
+        ListEntry::Object(ObjectInfo { key: "a\n".into(), bytes: 7, modified: UNIX_EPOCH, etag })
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn prefixes_and_objects_share_columns() {
-        let prefix = Listed::Prefix("a/".into());
+        let prefix = ListEntry::Prefix("a/".into());
         let line = |long, json| line_of("b", &prefix, &args(long, json));
         assert_eq!(line(false, false), "a/");
         assert_eq!(line(false, true), "{\"bucket\":\"b\",\"prefix\":\"a/\"}");

@@ -1,6 +1,6 @@
 //! Lists the objects of a bucket, page by page.
 
-use haul_file_store::{ListRequest, Listed, ObjectInfo, Store};
+use haul_file_store::{ListEntry, ListRequest, ObjectInfo, Store};
 
 use crate::report::{OrFail, Result};
 
@@ -13,14 +13,14 @@ pub(super) fn list(
     bucket: &str,
     prefix: &str,
     delimiter: Option<&str>,
-    mut each: impl FnMut(Listed) -> Result,
+    mut each: impl FnMut(ListEntry) -> Result,
 ) -> Result {
     let mut after: Option<String> = None;
     loop {
         let request = ListRequest { prefix, delimiter, after: after.as_deref(), limit: PAGE_LINES };
         let page = store.list(bucket, &request).or_fail(|| format!("cannot list {bucket}"))?;
-        let last = page.lines.last().map(|line| line.name().to_owned());
-        page.lines.into_iter().try_for_each(&mut each)?;
+        let last = page.entries.last().map(|line| line.name().to_owned());
+        page.entries.into_iter().try_for_each(&mut each)?;
         match last {
             Some(last) if page.more => after = Some(last),
             _ => return Ok(()),
@@ -32,7 +32,7 @@ pub(super) fn list(
 pub(super) fn all(store: &Store, bucket: &str, prefix: &str) -> Result<Vec<ObjectInfo>> {
     let mut objects = Vec::new();
     list(store, bucket, prefix, None, |line| {
-        if let Listed::Object(info) = line {
+        if let ListEntry::Object(info) = line {
             objects.push(info);
         }
         Ok(())

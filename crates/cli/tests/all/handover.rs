@@ -22,7 +22,7 @@ over!(Plain Tls => (
 const HANDOVERS: usize = 20;
 
 /// Starts the program with a listening socket as descriptor 3, as systemd does.
-fn start(place: &TestDir, arguments: &[&str], socket: &TcpListener) -> Serving {
+pub(crate) fn start(place: &TestDir, arguments: &[&str], socket: &TcpListener) -> Serving {
     let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\"";
     let program = place.command(arguments);
     let mut shell = Command::new("sh");

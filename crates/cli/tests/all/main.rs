@@ -25,6 +25,7 @@ mod patch;
 mod probe;
 mod relay;
 mod serving;
+mod soak;
 mod sum;
 mod tls;
 mod trees;

@@ -6,15 +6,15 @@ use crate::index::entry::Change;
 use crate::inner::Inner;
 
 impl Inner {
-    /// Applies the needles of a durable record to the index in one step, and removes files to which
-    /// nothing refers any more.
+    /// Applies the needles of a durable record to the index in one step, and removes files that are
+    /// no longer referenced.
     pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
         self.indexes.push(at, &changes);
         self.apply_to_index(changes.into_iter().map(|change| (change, at)));
     }
 
-    /// Applies durable records of one needle each to the index in one step, in the order of the
-    /// log, and removes files to which nothing refers any more.
+    /// Applies durable records of one needle each to the index in one step, in log order, and
+    /// removes files that are no longer referenced.
     pub(crate) fn apply_records(&self, records: Vec<(Change, Position)>) {
         self.indexes.push_records(&records);
         self.apply_to_index(records.into_iter());

@@ -9,11 +9,11 @@ use crate::error::{Error, Result};
 use crate::format::BLOCK_BYTES;
 use crate::inner::Inner;
 
-/// The data of an object in a volume, which is read block by block and stays readable as long as
-/// this exists.
+/// The data of an object in a volume, read block by block. It stays readable as long as this value
+/// exists.
 pub(crate) struct BlockData {
     pub(super) inner: Arc<Inner>,
-    /// The bucket and the key, to name damage.
+    /// The bucket and the key, for error messages.
     pub(super) name: (String, String),
     pub(super) record: PinnedRecord,
     /// The offset of the data in the payload of the record.
@@ -68,7 +68,7 @@ impl BlockData {
     }
 
     fn damaged(&self, number: usize) -> Error {
-        let what = format!("the checksum of block {number} of the object does not match its bytes");
+        let what = format!("the checksum of block {number} of the object does not match");
         self.inner.damaged(self.record.position().lsn, &what)
     }
 }

@@ -1,5 +1,5 @@
-//! Buffers of long objects, which are used again. A new buffer of a megabyte costs more time than
-//! reading into it from the page cache: the kernel has to zero and map each of its pages.
+//! Reusable buffers for long objects. Allocating a new buffer of a megabyte takes longer than
+//! filling it from the page cache, because the kernel zeroes and maps each page.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// The bytes of unused buffers that are kept.
+/// The maximum total size of the unused buffers.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
-/// The shortest buffer that is kept: the allocator keeps shorter ones itself.
+/// The minimum size of a buffer that is kept. The allocator itself caches shorter ones.
 const KEPT_BYTES_MIN: usize = 128 << 10;
 
 /// Unused buffers.
@@ -25,7 +25,7 @@ impl Buffers {
         self.unused.lock().pop().unwrap_or_default()
     }
 
-    /// Keeps a buffer for the next caller of [`Self::take`].
+    /// Stores a buffer for a later call of [`Self::take`], unless the limit is reached.
     pub(crate) fn give_back(&self, buffer: Vec<u8>) {
         let mut unused = self.unused.lock();
         let kept: usize = unused.iter().map(Vec::capacity).sum();
@@ -34,7 +34,8 @@ impl Buffers {
         }
     }
 
-    /// Returns a part of a buffer, which is given back when the last clone of the part is dropped.
+    /// Returns a part of a buffer. The buffer is given back when the last clone of the part is
+    /// dropped.
     pub(crate) fn share(self: &Arc<Self>, buffer: Vec<u8>, range: Range<usize>) -> Bytes {
         if buffer.capacity() < KEPT_BYTES_MIN {
             return Bytes::from(buffer).slice(range);
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_buffers_are_used_again_up_to_a_limit() {
+    fn long_buffers_are_reused_up_to_a_limit() {
         let buffers = Arc::new(Buffers::default());
         let long = || vec![1; 1 << 20];
         let (first, second) = (buffers.share(long(), 0..10), buffers.share(long(), 5..1 << 20));

@@ -15,19 +15,19 @@ use crate::index::addresses::Candidate;
 use crate::index::entry::Entry;
 use crate::index::list::list;
 use crate::inner::Inner;
-use crate::object::{Attributes, ListPage, ListRequest, ObjectInfo, Place};
+use crate::object::{Attributes, ListPage, ListRequest, ObjectInfo, ObjectLocation};
 use crate::store::Store;
 
-/// The longest record that [`Store::get_cached`] reads: copying and verifying it takes about as long
-/// as a thread that serves other clients may be busy.
+/// The longest record that [`Store::get_cached`] reads. Copying and verifying it takes about as
+/// long as a reactor thread may be busy.
 const CACHED_BYTES_MAX: u32 = (1 << 20) + (64 << 10);
 
-/// The bytes of a run of keys that a listing reads at once: a page of 1,000 keys takes about 60 KB.
+/// The bytes of a run that a listing reads ahead: a page of 1,000 keys takes about 60 KB.
 const LIST_READAHEAD_BYTES: usize = 64 << 10;
 
 impl Store {
-    /// Returns what is known of an object: from memory if it was stored recently, else with one read
-    /// of a few KiB.
+    /// Returns the metadata of an object: from memory if it was stored recently, otherwise with one
+    /// read of a few KiB.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`]; [`Error::Damaged`] if the newest state of the
@@ -36,8 +36,8 @@ impl Store {
         Ok(self.inner.entry(bucket, key)?.info(key))
     }
 
-    /// Returns the most bytes of an object that [`Store::get`] puts into memory, without reading
-    /// anything; 0 if there is no object.
+    /// Returns the maximum number of bytes that [`Store::get`] buffers for an object, without I/O;
+    /// 0 if the object does not exist.
     #[must_use]
     pub fn open_bytes_max(&self, bucket: &str, key: &str) -> u64 {
         let candidates = self.inner.index.read().candidates(bucket, key);
@@ -61,27 +61,27 @@ impl Store {
         Ok(Object { info, attributes, content: Content::Head(entry.files) })
     }
 
-    /// Returns an object: a small one whole, with one read; a big one ready to be read.
+    /// Returns an object: a small one completely, with one read; a big one opened for reading.
     ///
     /// Small objects have up to [`crate::Options::big_object_bytes`], 4 MiB by default. To read a
-    /// part of an object, call [`Store::get_range`], or [`Store::open_object`] to read several
-    /// parts: they read only the blocks of 64 KiB that contain the part. To read many objects, call
-    /// [`Store::get_many`].
+    /// part of an object, call [`Store::get_range`]; to read several parts, call
+    /// [`Store::open_object`]. Both read only the blocks of 64 KiB that contain the parts. To read
+    /// many objects, call [`Store::get_many`].
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`]; [`Error::Damaged`] if the bytes read are not
-    /// the bytes written.
+    /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`]; [`Error::Damaged`] if the bytes read fail
+    /// their checksum.
     pub fn get(&self, bucket: &str, key: &str) -> Result<Object> {
         self.get_with(bucket, key, |inner, candidate| inner.read_content(candidate, bucket, key))
     }
 
-    /// Returns the place of the newest state of an object, without reading anything. As long as this
-    /// returns the same place, the object is unchanged: a caller can keep a copy of it, and use the
-    /// copy while the place stays the same. Compaction changes the place of an object, too.
+    /// Returns the location of the newest state of an object, without I/O. As long as this returns
+    /// the same location, the object is unchanged, so a caller can cache the object and validate
+    /// its copy with this call. Compaction also changes the location of an object.
     ///
-    /// Returns `None` if there is no object, or if only a read can determine the place.
+    /// Returns `None` if the object does not exist, or if only a read can determine the location.
     #[must_use]
-    pub fn place(&self, bucket: &str, key: &str) -> Option<Place> {
+    pub fn location(&self, bucket: &str, key: &str) -> Option<ObjectLocation> {
         let index = self.inner.index.read();
         if index.hidden.any().is_some() {
             return None;
@@ -89,12 +89,12 @@ impl Store {
         let candidates = index.candidates(bucket, key);
         let mut places = candidates.iter();
         let first = places.next().filter(|_| places.next().is_none());
-        first.map(|candidate| Place(candidate.lsn))
+        first.map(|candidate| ObjectLocation(candidate.lsn))
     }
 
-    /// Returns an object of up to 1 MiB in a volume like [`Store::get`] if it is in the page cache. Returns
-    /// `None` if it is longer or not cached, or if that cannot be known: then call [`Store::get`].
-    /// Never waits for the disk, so that a thread that must not block can call it.
+    /// Returns an object of up to 1 MiB in a volume like [`Store::get`] if it is in the page cache.
+    /// Returns `None` if it is longer, not cached, or this is unknown: then call
+    /// [`Store::get`]. Never waits for the disk, so a thread that must not block can call it.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
@@ -112,8 +112,8 @@ impl Store {
         Ok(found.and_then(|(entry, opened)| inner.object(bucket, key, entry, opened)))
     }
 
-    /// Returns an object without its content like [`Store::head`] if its head is in the page cache,
-    /// and `None` if it is not, or if that cannot be known. Never waits for the disk.
+    /// Returns an object without its content like [`Store::head`] if its head is in the page cache;
+    /// `None` if it is not, or if that is unknown. Never waits for the disk.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
@@ -127,7 +127,7 @@ impl Store {
         }))
     }
 
-    /// Opens an object. The content of one without files is that which `open` returns.
+    /// Opens an object. `open` returns the content of an object that has no files.
     pub(super) fn get_with(
         &self,
         bucket: &str,
@@ -165,8 +165,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Returns the object whose needle was read. `None` if it has files and was overwritten since:
-    /// these files may not exist any more.
+    /// Returns the object of a needle that was read. `None` if it has files and was overwritten in
+    /// the meantime, because these files may have been removed.
     pub(super) fn object(
         self: &Arc<Self>,
         bucket: &str,
@@ -232,12 +232,12 @@ impl Inner {
         Ok(Read::Found(entry, (attributes, content)))
     }
 
-    /// Returns a buffer to read a record into: for a long one, a buffer that is used again.
+    /// Returns a buffer to read a record into: a reused one for a long record.
     fn buffer_for(&self, candidate: Candidate) -> Vec<u8> {
         if candidate.is_long() { self.buffers.take() } else { Vec::new() }
     }
 
-    /// Reads the attributes of the needle at a place: of an upload or a part.
+    /// Reads the attributes of the needle of an upload or a part.
     pub(crate) fn read_attributes(&self, at: Position) -> Result<Attributes> {
         let mut front = vec![0; HEAD_READ_BYTES.min(at.payload_bytes as usize)];
         loop {

@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::inner::Inner;
 use crate::store::Store;
 
-/// The number of keys that are looked up and sorted by place before their objects are read. It
-/// bounds the memory, 24 bytes a key, and the time after which a place may be obsolete.
+/// The number of keys that are looked up and sorted by position before their objects are read. It
+/// bounds the memory (24 bytes per key) and the time in which a position may become obsolete.
 const WINDOW_KEYS: usize = 1 << 16;
 
 /// The number of keys that are looked up under one lock of the index.
@@ -29,40 +29,40 @@ pub struct GetMany<'a> {
     keys: &'a [&'a str],
     /// The keys whose objects are being read. `reader` has their indexes as tags.
     reader: Option<BatchReader<'a>>,
-    /// The first key of the window. Keys before it are in the window for the second time.
+    /// The first key of the window. Earlier keys in the window are there for the second time.
     window_start: usize,
-    /// The first key that was in no window yet.
+    /// The first key that has not been in a window.
     next: usize,
     /// `true` if no damaged place hides keys.
     is_certain: bool,
-    /// Keys whose needle was moved before it was read: they are in the next window.
+    /// Keys whose needle moved before it was read. They are looked up again in the next window.
     moved: Vec<usize>,
     /// Keys that are looked up one by one: those that no slot of the location table matches.
     unmatched: VecDeque<usize>,
-    /// The requests of `reader` that were counted, and their bytes.
+    /// The requests of `reader` that are already counted in the statistics, and their bytes.
     counted: (u64, u64),
-    /// The results that were not returned yet.
+    /// The number of results that are not yet returned.
     left: usize,
 }
 
 impl Store {
-    /// Reads many objects of a bucket. Small objects are read whole; of an object of more than 128
-    /// KiB, only the head is read, and [`Object::read`] reads its data as by [`Store::open_object`].
+    /// Reads many objects of a bucket. Small objects are read completely. Of an object of more than
+    /// 128 KiB, only the head is read; [`Object::read`] then reads its data as after
+    /// [`Store::open_object`].
     ///
-    /// The iterator returns the index of each key once, with the result for this key, in the order
-    /// in which the disk returns the objects. The order of the keys would require to buffer objects
-    /// until those before them were read; a caller that needs it can sort the results of some keys.
-    /// It is fastest to pass many keys at once: windows of 65,536 keys are looked up, sorted by
-    /// place, and read in this order with up to 64 requests in flight. Objects that lie close
-    /// together are read with one request. The iterator takes at most 16 MiB of memory beside the
-    /// objects that it returned and 24 bytes for each key of a window.
+    /// The iterator returns each index once, with the result for its key, in the order in which the
+    /// disk returns the objects. Returning them in the order of the keys would require buffering; a
+    /// caller that needs this order can sort the results. Passing many keys at once is fastest:
+    /// windows of 65,536 keys are looked up, sorted by position, and read in this order with up to
+    /// 64 requests in flight. Adjacent objects are read with one request. The iterator uses at most
+    /// 16 MiB of memory, plus the objects that it has returned and 24 bytes per key of a window.
     ///
-    /// For objects that the page cache holds, [`Store::get`] costs less CPU time.
+    /// For objects in the page cache, [`Store::get`] uses less CPU time.
     ///
-    /// Each object is returned as it was at some time between this call and its return by the
-    /// iterator. The iterator is bound to the thread that created it. It can be dropped before its
-    /// end. While it exists, files of volumes that it is reading cannot be reused: on a nearly full
-    /// disk, it should not be left unfinished for long.
+    /// Each object is returned in a state that it had between this call and its return by the
+    /// iterator. The iterator is bound to the thread that created it. It may be dropped before its
+    /// end. While it exists, the files of the volumes that it reads cannot be reused: on a nearly
+    /// full disk, do not keep an unfinished iterator for long.
     ///
     /// # Errors
     /// For each key, those of [`Store::get`].
@@ -89,7 +89,8 @@ enum Outcome {
     Object(Object),
     /// Its volume was removed, because compaction moved the needle.
     Moved,
-    /// It is damaged, of another key, or overwritten: a lookup of the key decides.
+    /// It is damaged, belongs to another key, or was overwritten. A lookup of the key determines
+    /// the result.
     Unknown,
 }
 
@@ -98,8 +99,8 @@ impl GetMany<'_> {
         &self.store.inner
     }
 
-    /// Looks up the keys of the next window and starts to read their objects; `false` if there are
-    /// no more keys.
+    /// Looks up the keys of the next window and submits the reads of their objects. Returns `false`
+    /// if there are no more keys.
     fn open_window(&mut self) -> bool {
         let end = self.keys.len().min(self.next + WINDOW_KEYS);
         let (moved, fresh) = (std::mem::take(&mut self.moved), self.next..end);
@@ -118,7 +119,7 @@ impl GetMany<'_> {
         true
     }
 
-    /// Adds a request for the first candidate of each key.
+    /// Adds a read of the first candidate of each key.
     fn look_up(&mut self, keys: &[usize], requests: &mut Vec<RecordRequest>) {
         let index = self.store.inner.index.read();
         self.is_certain &= index.hidden.any().is_none();
@@ -139,7 +140,7 @@ impl GetMany<'_> {
         }
     }
 
-    /// Returns the next record that was read, with the index of its key.
+    /// Returns the next record that was read and the index of its key.
     fn next_record(&mut self) -> Option<(usize, log::Result<BatchRecord>)> {
         let reader = self.reader.as_mut()?;
         let record = reader.next();

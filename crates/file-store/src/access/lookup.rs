@@ -1,7 +1,7 @@
-//! Finding the needle of a key: in the recent changes, or by one read of a candidate record.
+//! Lookup of the needle of a key: in the recent changes, or by one read of a candidate record.
 //!
-//! The location table gives the records that may hold the needle of a key, usually one or none. The
-//! key in the needle decides. If a candidate is damaged, the runs of keys decide.
+//! The location table returns the records that may contain the needle of a key, usually one or
+//! none. The key in the needle decides. If a candidate is damaged, the runs decide.
 
 use haul_append_log::{self as log, Lsn, Position};
 
@@ -13,10 +13,10 @@ use crate::index::entry::Entry;
 use crate::inner::Inner;
 use crate::object::Attributes;
 
-/// The bytes of a needle that are read for its head: enough unless the attributes are very long.
+/// The bytes that are read for the head of a needle: enough unless the attributes are very long.
 pub(crate) const HEAD_READ_BYTES: usize = 4096;
 
-/// The number of lookups of a key before a needle that compaction moves is reported as damaged.
+/// The number of lookups of a key before a needle that moves repeatedly is reported as damaged.
 const LOOKUPS_MAX: usize = 16;
 
 /// A candidate that was read.
@@ -28,11 +28,12 @@ pub(crate) enum Read<T> {
 }
 
 impl Inner {
-    /// Returns the newest entry of a key: from memory if it changed recently, else by reading the
-    /// head of its needle. The head of a damaged needle comes from the runs of keys.
+    /// Returns the newest entry of a key: from memory if it changed recently, otherwise by reading
+    /// the head of its needle. If the needle is damaged, the entry comes from the runs.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the needle and the run of keys are damaged; the errors of the kernel.
+    /// [`Error::Damaged`] if both the needle and the run are damaged; [`Error::Disk`] or
+    /// [`Error::Log`] if a read fails.
     pub(crate) fn find(&self, bucket: &str, key: &str) -> Result<Option<Entry>> {
         if let Some(recent) = self.index.read().keys.recent(bucket, key) {
             return Ok(recent);
@@ -54,8 +55,8 @@ impl Inner {
         }
     }
 
-    /// Returns the newest entry of a key like [`Self::find`], or `None` if neither the recent changes
-    /// nor the page cache have it.
+    /// Returns the newest entry of a key like [`Self::find`], but only from the recent changes and
+    /// the page cache. Returns `None` if these do not contain it.
     pub(crate) fn find_in_memory(&self, bucket: &str, key: &str) -> Option<Option<Entry>> {
         let index = self.index.read();
         if let Some(recent) = index.keys.recent(bucket, key) {
@@ -73,7 +74,7 @@ impl Inner {
         Some(None)
     }
 
-    /// Reads the head of the needle in a record like [`Self::read_head`] if it is in the page cache.
+    /// Reads the head of a needle like [`Self::read_head`], if it is in the page cache.
     pub(super) fn read_head_cached(
         &self,
         candidate: Candidate,
@@ -87,7 +88,7 @@ impl Inner {
         self.head_in(at, front, bucket, key).map(Some)
     }
 
-    /// Returns the entry of an existing object for a request.
+    /// Returns the entry of an existing object on behalf of a request.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`]; [`Error::Damaged`] if the newest state of the
@@ -99,10 +100,10 @@ impl Inner {
         found.ok_or_else(|| no_such_key(bucket, key))
     }
 
-    /// Looks an object up for a request and reads it with `read`.
+    /// Looks up an object on behalf of a request and reads it with `read`.
     ///
     /// # Errors
-    /// As [`Self::entry`], and those of `read`; damage is remembered.
+    /// Like [`Self::entry`], and those of `read`. Damage is recorded.
     pub(crate) fn look_up<T>(
         &self,
         bucket: &str,
@@ -112,7 +113,7 @@ impl Inner {
         let index = self.index.read();
         index.check_bucket(bucket)?;
         let candidates = index.candidates(bucket, key);
-        // Places that hide keys are found only when the store is opened.
+        // Damaged places that hide keys are found only when the store is opened.
         let is_certain = index.hidden.any().is_none();
         drop(index);
         let found = self.search(candidates, bucket, key, read).inspect_err(|error| {
@@ -124,9 +125,9 @@ impl Inner {
         found.ok_or_else(|| no_such_key(bucket, key))
     }
 
-    /// Looks an object up with a `read` that never waits for the disk, and returns `None` if it
-    /// found too little in memory. Returns `None` after an error, too: [`Self::look_up`] explains
-    /// it, or finds the needle where compaction moved it.
+    /// Looks up an object like [`Self::look_up`] with a `read` that never waits for the disk.
+    /// Returns `None` if `read` found too little in memory, and after an error: [`Self::look_up`]
+    /// then returns the cause, or finds the needle at its new position after compaction.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
@@ -165,8 +166,8 @@ impl Inner {
         }
     }
 
-    /// Reads the candidates of a key until one holds its object, again if compaction moved it in
-    /// between.
+    /// Reads the candidates of a key until one of them contains its object. Repeats the lookup if
+    /// compaction moved the needle in the meantime.
     fn search<T>(
         &self,
         mut candidates: Candidates,
@@ -197,7 +198,7 @@ impl Inner {
         Ok(None)
     }
 
-    /// Returns `true` if a record that cannot be read is that of this key, or if that is not known.
+    /// Returns `true` if an unreadable record belongs to this key, or if that cannot be determined.
     fn holds(&self, lsn: Lsn, bucket: &str, key: &str) -> Result<bool> {
         match self.indexed(lsn, bucket, key) {
             Ok(entry) => Ok(entry.is_some()),
@@ -206,14 +207,14 @@ impl Inner {
         }
     }
 
-    /// Returns the entry of a key from the runs of keys, if its needle is at `lsn`.
+    /// Returns the entry of a key from the runs, if its needle is at `lsn`.
     fn indexed(&self, lsn: Lsn, bucket: &str, key: &str) -> Result<Option<Entry>> {
         let keys = self.index.read().keys.snapshot();
         Ok(keys.get(bucket, key)?.filter(|entry| entry.at.lsn == lsn))
     }
 
-    /// Reads the head of a needle in a damaged record: its own checksum may still match. `None` if
-    /// it does not, or if this is not the needle of the key.
+    /// Reads the head of the needle in a damaged record: the checksum of the head may still match.
+    /// `None` if it does not, or if the needle belongs to another key.
     pub(crate) fn salvage(
         &self,
         candidate: Candidate,
@@ -225,7 +226,7 @@ impl Inner {
         Some((entry, attributes))
     }
 
-    /// Turns the error that a missing volume gives into damage.
+    /// Converts the error of a missing volume to [`Error::Damaged`].
     pub(crate) fn explain(&self, lsn: Lsn, error: Error) -> Error {
         if !matches!(error, Error::Log(log::Error::Invalid(_))) {
             return error;
@@ -258,7 +259,7 @@ impl Inner {
         self.head_in(at, &front, bucket, key)
     }
 
-    /// Returns the head of the needle at the front of a record's payload.
+    /// Returns the head of the needle at the start of a record's payload.
     pub(super) fn head_in(
         &self,
         at: Position,
@@ -273,8 +274,8 @@ impl Inner {
         })
     }
 
-    /// Reads the front of the needle in a record: at least its head, unless it is malformed. One
-    /// request is enough unless the attributes are very long.
+    /// Reads the start of the needle in a record: at least its head, unless the needle is
+    /// malformed. One read suffices unless the attributes are very long.
     pub(super) fn read_front(&self, candidate: Candidate) -> Result<(Position, Vec<u8>)> {
         let mut buffer = vec![0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
         loop {
@@ -292,7 +293,7 @@ impl Inner {
         }
     }
 
-    /// Returns the needle if the bytes of a record are one.
+    /// Parses the bytes of a record as a needle.
     pub(crate) fn check<'a>(
         &self,
         decoded: std::result::Result<Needle<'a>, NotANeedle>,
@@ -300,7 +301,7 @@ impl Inner {
     ) -> Result<Needle<'a>> {
         decoded.map_err(|why| match why {
             NotANeedle::Malformed(what) => self.damaged(at.lsn, what),
-            NotANeedle::Needs(_) => self.damaged(at.lsn, "the needle is cut short"),
+            NotANeedle::Needs(_) => self.damaged(at.lsn, "the needle is truncated"),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! An object opened for reading.
+//! An object that is open for reading.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,19 +14,19 @@ use crate::format::FilePart;
 use crate::inner::Inner;
 use crate::object::{Attributes, ObjectInfo};
 
-/// An object opened for reading. It can be read to its end as it was, also when it is
-/// overwritten or deleted meanwhile.
+/// An object that is open for reading. Its bytes stay readable even if it is overwritten or deleted
+/// in the meantime.
 #[derive(Debug)]
 pub struct Object {
-    /// Its key, length, time and hash.
+    /// The key, length, modification time and hash.
     pub info: ObjectInfo,
-    /// The attributes stored with it.
+    /// The attributes that were stored with the object.
     pub attributes: Attributes,
     pub(super) content: Content,
 }
 
-/// The most files of an object that is pinned: each of them is counted and looked up at every
-/// request, by a thread that serves other clients, too.
+/// The maximum number of files of a pinned object. Each request counts and looks up all of them on
+/// a reactor thread.
 const PINNED_PARTS_MAX: usize = 256;
 
 /// A range of a file in memory that belongs to an object.
@@ -40,24 +40,24 @@ pub struct PinnedRange {
     pub bytes: u64,
 }
 
-/// The content of an object, as far as it was read.
+/// The content of an object, as far as it is read.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// Only the head was asked for; part lengths for an object in files.
+    /// Only the head was read. The lengths of the parts are known if the object is in files.
     Head(Box<[FilePart]>),
     Memory(Bytes),
-    /// The head of an object in a volume was read; its data is read block by block.
+    /// The object is in a volume. Its data is read block by block.
     Blocks(BlockData),
     Files(Files),
 }
 
-/// The files of a big object, held until this is dropped.
+/// The files of a big object, referenced until this value is dropped.
 pub(super) struct Files {
     pub(super) inner: Arc<Inner>,
-    /// The bucket and the key, to name what is damaged.
+    /// The bucket and the key, for error messages.
     pub(super) name: (String, String),
     pub(super) parts: Box<[FilePart]>,
-    /// The file read last, and its number.
+    /// The number and the reader of the file that was read last.
     pub(super) open: Mutex<Option<(usize, Arc<BigReader>)>>,
 }
 
@@ -78,12 +78,12 @@ impl Drop for Files {
 }
 
 impl Object {
-    /// Up to `bytes_max` bytes at `offset`, checked; none at the end. Of a big object it may be
-    /// fewer, and it reads whole blocks past the page cache.
+    /// Reads and verifies up to `bytes_max` bytes at `offset`; none at the end. May return fewer
+    /// bytes of a big object, whose blocks are read with direct I/O.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the medium does not return what was written; [`Error::Invalid`] of
-    /// an object opened with [`crate::Store::head`].
+    /// [`Error::Damaged`] if the bytes read fail their checksum; [`Error::Invalid`] for an object
+    /// returned by [`crate::Store::head`].
     pub fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
         match &self.content {
             Content::Memory(bytes) => {
@@ -98,8 +98,8 @@ impl Object {
         }
     }
 
-    /// Returns the range of the object from `offset` on that is locked in the page cache and was
-    /// verified; `None` if the byte at `offset` is not.
+    /// Returns the pinned range of the object that starts at `offset`: locked in the page cache and
+    /// verified. `None` if the byte at `offset` is not pinned.
     #[must_use]
     pub fn pinned(&self, offset: u64) -> Option<PinnedRange> {
         let Content::Files(files) = &self.content else { return None };
@@ -111,7 +111,7 @@ impl Object {
     }
 
     /// Counts a request for the whole object. Returns `true` if it is requested often enough that
-    /// [`Self::pin`] should be called.
+    /// the caller should call [`Self::pin`].
     #[must_use]
     pub fn count_request(&self) -> bool {
         let Content::Files(files) = &self.content else { return false };
@@ -119,18 +119,18 @@ impl Object {
             return false;
         }
         let (pinned, now) = (&files.inner.objects.pinned, Instant::now());
-        // Each of its files is counted, so that none of them becomes idle.
+        // All files are counted, so that none of them becomes idle.
         let due = files.parts.iter().map(|part| pinned.count(part.id, part.bytes, now));
         due.fold(false, |any, is_due| any | is_due)
     }
 
-    /// Reads the files of a big object into the page cache, locks them there, and verifies them, as
-    /// far as [`crate::Options::pinned_bytes_max`] allows. Blocks while it reads. Returns the number
-    /// of bytes that were pinned.
+    /// Pins the files of a big object, as far as [`crate::Options::pinned_bytes_max`] allows: reads
+    /// them into the page cache, locks them, and verifies them. Blocks while it reads. Returns the
+    /// number of pinned bytes.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the medium does not return what was written; [`Error::Disk`] when
-    /// memory cannot be locked: then no object is pinned until the store is opened again.
+    /// [`Error::Damaged`] if the bytes read fail their checksum; [`Error::Disk`] if memory cannot
+    /// be locked: no object is pinned until the store is reopened.
     pub fn pin(&self) -> Result<u64> {
         let Content::Files(files) = &self.content else { return Ok(0) };
         let mut bytes = 0;
@@ -143,7 +143,8 @@ impl Object {
         Ok(bytes)
     }
 
-    /// The lengths of the parts it was uploaded in; one for an object stored in one piece.
+    /// Returns the lengths of the parts of the upload; one length for an object that was not
+    /// uploaded in parts.
     #[must_use]
     pub fn part_bytes(&self) -> Vec<u64> {
         let files = self.files();
@@ -153,14 +154,14 @@ impl Object {
         files.iter().map(|file| file.bytes).collect()
     }
 
-    /// Returns `true` if all of its content is in memory.
+    /// Returns `true` if the whole content is in memory.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         self.in_memory().is_some()
     }
 
-    /// Returns `true` if the object is stored in a volume, so that [`Self::read`] reads any range of
-    /// it with one request at most.
+    /// Returns `true` if the object is stored in a volume: [`Self::read`] then reads any range of
+    /// it with at most one request.
     #[must_use]
     pub fn is_in_volume(&self) -> bool {
         self.files().is_empty()
@@ -190,14 +191,14 @@ impl Files {
         read.map_err(|error| self.note(error))
     }
 
-    /// Notes damage to the object.
+    /// Records damage to the object, and returns the error.
     fn note(&self, error: Error) -> Error {
         self.inner.damage.note(&self.name.0, &self.name.1, &error);
         error
     }
 
-    /// Returns the number of the part that holds the byte at `offset` of the object, and the offset
-    /// of its first byte.
+    /// Returns the number of the part that contains `offset`, and the offset of the part's first
+    /// byte.
     fn part_at(&self, offset: u64) -> Option<(usize, u64)> {
         let mut start = 0;
         for (number, part) in self.parts.iter().enumerate() {

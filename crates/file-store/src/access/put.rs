@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haul_append_log::{Position, Room, Ticket};
 
-use crate::access::written::{Content, NamelessFile, ObjectWriter, Written};
+use crate::access::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind, block_checksums};
@@ -15,18 +15,18 @@ use crate::keys::{check_attributes, check_key};
 use crate::object::{Attributes, ObjectInfo, Precondition};
 use crate::store::Store;
 
-/// What an object is to be made of.
+/// The content of a new object.
 pub(crate) enum Source<'a> {
-    /// Bytes that go into its needle.
+    /// Bytes that are stored in the needle.
     Bytes(&'a [u8]),
-    /// A file that no needle refers to yet.
-    NewFile(NamelessFile),
-    /// Files that something else refers to and holds.
+    /// A file that no needle references yet.
+    NewFile(UnreferencedFile),
+    /// Files that another object or an upload already references.
     Shared,
 }
 
 impl Source<'_> {
-    /// Returns the bytes that go into the needle.
+    /// Returns the bytes that are stored in the needle.
     fn data(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -36,15 +36,15 @@ impl Source<'_> {
 }
 
 impl Store {
-    /// Stores a whole object under a key, in place of the one that was there.
+    /// Stores an object under a key, replacing an existing object.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::InvalidKey`], [`Error::PreconditionFailed`],
-    /// [`Error::Full`]; after a failed sync [`Error::Log`], and whether the object is there is
-    /// known when the store is opened again.
+    /// [`Error::Full`]; [`Error::Log`] after a failed sync: then only reopening the store
+    /// determines whether the object was stored.
     ///
     /// # Durability
-    /// It survives a power cut when this returns.
+    /// The object survives a power cut when this returns.
     pub fn put(
         &self,
         bucket: &str,
@@ -64,17 +64,17 @@ impl Store {
         self.store(head, attributes, precondition, Source::Bytes(bytes))
     }
 
-    /// A writer for content that comes piece by piece. With `expected` the space for a big
-    /// object is set aside at once.
+    /// Returns a writer for content that arrives in pieces. With `expected`, the space for a big
+    /// object is allocated at once.
     ///
     /// # Errors
-    /// [`Error::Full`], or the kernel's refusal to make a file.
+    /// [`Error::Full`], or [`Error::Disk`] if the file cannot be created.
     pub fn object_writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
         let big_bytes = self.inner.options.big_object_bytes;
         self.new_writer(big_bytes, expected)
     }
 
-    /// A writer of content that goes to a file from `big_bytes` bytes on.
+    /// Creates a writer whose content goes to a file if it has `big_bytes` bytes or more.
     pub(crate) fn new_writer(&self, big_bytes: u64, expected: Option<u64>) -> Result<ObjectWriter> {
         let inner = &*self.inner;
         let of_file = expected.map_or(big_bytes == 0, |bytes| bytes >= big_bytes);
@@ -86,18 +86,18 @@ impl Store {
         })
     }
 
-    /// Stores what a writer took under a key, in place of the object that was there.
+    /// Stores written content under a key, replacing an existing object.
     ///
     /// # Errors
-    /// As [`Store::put`].
+    /// Like [`Store::put`].
     ///
     /// # Durability
-    /// It survives a power cut when this returns.
+    /// The object survives a power cut when this returns.
     pub fn put_written(
         &self,
         bucket: &str,
         key: &str,
-        written: Written,
+        written: WrittenContent,
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
@@ -115,8 +115,8 @@ impl Store {
         }
     }
 
-    /// Stores an object: delayed where compaction is behind, and repeated where the disk is full and
-    /// compaction frees space.
+    /// Stores an object. Delays the call while compaction falls behind, and repeats it on a full
+    /// disk when compaction has freed space.
     pub(crate) fn store(
         &self,
         mut head: Head,
@@ -136,12 +136,13 @@ impl Store {
 
     /// Stores an object.
     ///
-    /// 1. The key is locked, its present object is looked up, and the precondition is tested.
-    /// 2. The needle is appended to the log. After a crash the log has it or not; a new file to
-    ///    which it refers is durable already, and is removed on opening if the log has no needle.
-    /// 3. The needle is durable: it is applied to the index, and only now is it visible.
-    /// 4. Files of the replaced object are removed; after a crash before this, opening the store
-    ///    removes them.
+    /// 1. Locks the key, looks up its current object, and tests the precondition.
+    /// 2. Appends the needle to the log. After a crash the log may or may not have it. A new file
+    ///    that it references is already durable; if the log does not have the needle, opening the
+    ///    store removes the file.
+    /// 3. Once the needle is durable, applies it to the index, which makes it visible.
+    /// 4. Removes the files of the replaced object. After a crash before this step, opening the
+    ///    store removes them.
     fn try_store(
         &self,
         mut head: Head,
@@ -150,12 +151,12 @@ impl Store {
         source: &mut Source<'_>,
     ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
-        let _entered = inner.enter(&head.bucket)?;
-        let _turn = inner.keys.lock(&head.bucket, &head.key);
+        let _writer = inner.enter(&head.bucket)?;
+        let _lock = inner.keys.lock(&head.bucket, &head.key);
         let data = source.data();
         let (replaces, ticket) = inner.append_object(&mut head, attributes, precondition, data)?;
         if let Source::NewFile(file) = source {
-            // The needle may become durable from here on, also if the wait fails.
+            // From here on the needle may become durable, even if the wait fails.
             file.keep();
         }
         let at = ticket.wait()?;
@@ -165,25 +166,25 @@ impl Store {
         Ok(info)
     }
 
-    /// Deletes an object, and says whether there was one, or may have been one in a damaged place.
+    /// Deletes an object. Returns `true` if it existed, or may have existed in a damaged place.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`]. On a full disk it succeeds, or waits for compaction to free space:
-    /// [`Error::Stalled`] when that takes too long, [`Error::Full`] when it cannot.
+    /// [`Error::NoSuchBucket`]. On a full disk the call succeeds, or waits until compaction frees
+    /// space: [`Error::Stalled`] if that takes too long, [`Error::Full`] if it is impossible.
     ///
     /// # Durability
-    /// It is gone for good when this returns.
+    /// The deletion survives a power cut when this returns.
     pub fn delete(&self, bucket: &str, key: &str) -> Result<bool> {
         self.delete_many(bucket, &[key]).pop().unwrap_or(Ok(false))
     }
 
-    /// Deletes objects, with one sync for all, and says for each whether there was one.
+    /// Deletes objects with one shared sync. Returns for each of them `true` if it existed.
     ///
     /// # Errors
-    /// As [`Store::delete`], for each.
+    /// Like [`Store::delete`], for each key.
     ///
     /// # Durability
-    /// They are gone for good when this returns.
+    /// The deletions survive a power cut when this returns.
     pub fn delete_many(&self, bucket: &str, keys: &[&str]) -> Vec<Result<bool>> {
         let mut outcomes = self.try_delete_many(bucket, keys);
         let is_full = |outcome: &Result<bool>| matches!(outcome, Err(Error::Full { .. }));
@@ -196,11 +197,12 @@ impl Store {
 
     fn try_delete_many(&self, bucket: &str, keys: &[&str]) -> Vec<Result<bool>> {
         let inner = &*self.inner;
-        let _entered = match inner.enter(bucket) {
+        let _writer = match inner.enter(bucket) {
             Ok(entered) => entered,
             Err(_) => return keys.iter().map(|_| Err(inner.missing_bucket(bucket))).collect(),
         };
-        // Whoever takes several keys takes them in order, and none twice.
+        // A thread that locks several keys locks them in order and none twice, which prevents
+        // deadlocks.
         let mut sorted = keys.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
@@ -214,7 +216,7 @@ impl Store {
             (key, outcome)
         });
         let mut outcomes: HashMap<_, _> = deleted.collect();
-        // Named a second time, it is not there any more.
+        // A repeated key no longer exists.
         keys.iter().map(|key| outcomes.remove(key).unwrap_or(Ok(false))).collect()
     }
 
@@ -237,14 +239,14 @@ impl Store {
         Ok(true)
     }
 
-    /// Stores what is under one key under another, too. Files of a big object are shared, not
-    /// copied. Without `attributes` the copy has those of the source.
+    /// Stores the object of one key under another key. The files of a big object are shared, not
+    /// copied. Without `attributes`, the copy has the attributes of the source.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`] for the source, and those of [`Store::put`].
     ///
     /// # Durability
-    /// It survives a power cut when this returns.
+    /// The copy survives a power cut when this returns.
     pub fn copy(
         &self,
         from: (&str, &str),
@@ -252,7 +254,7 @@ impl Store {
         attributes: Option<&Attributes>,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
-        // The object holds on to its files until the copy refers to them, too.
+        // `object` keeps its files referenced until the copy references them, too.
         let object = self.get(from.0, from.1)?;
         let big_bytes = self.inner.options.big_object_bytes;
         let mut head = self.inner.head(Kind::Object, to.0, to.1);
@@ -260,7 +262,7 @@ impl Store {
         head.etag = object.info.etag;
         let attributes = attributes.unwrap_or(&object.attributes);
         match object.in_memory() {
-            // It was stored when objects of its size were small ones.
+            // The object was stored when `big_object_bytes` was larger.
             Some(bytes) if bytes.len() as u64 >= big_bytes => {
                 self.put(to.0, to.1, bytes, attributes, precondition)
             }
@@ -274,8 +276,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Looks up the current object of a key, which the caller has locked, tests the precondition,
-    /// and appends the needle of the new object, whose version it sets. Returns the object that
+    /// Appends the needle of a new object: looks up the current object of the key, tests the
+    /// precondition, and sets the version. The caller has locked the key. Returns the object that
     /// the needle replaces.
     pub(crate) fn append_object(
         &self,

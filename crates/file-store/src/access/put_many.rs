@@ -1,8 +1,8 @@
 //! Storing many objects with shared syncs.
 //!
 //! The objects of a call are divided into batches of consecutive objects with distinct keys. The
-//! small objects of a batch are hashed together, appended to the log in their order, and wait for
-//! one sync, or for one more where the buffer of the log fills in between.
+//! small objects of a batch are hashed together, appended to the log in order, and wait for one
+//! sync, or for more if the buffer of the log fills up in between.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -19,13 +19,14 @@ use crate::keys::{check_attributes, check_key};
 use crate::object::{Attributes, ObjectInfo, Precondition};
 use crate::store::Store;
 
-/// The maximum number of objects in a batch: their keys are locked at the same time.
+/// The maximum number of objects in a batch. Their keys are locked at the same time.
 const BATCH_OBJECTS: usize = 4096;
 
-/// The number of objects that are applied to the index at once: readers wait meanwhile.
+/// The maximum number of objects that are applied under one lock of the index, during which readers
+/// wait.
 const APPLY_OBJECTS: usize = 256;
 
-/// An object to be stored by [`Store::put_many`].
+/// An object for [`Store::put_many`].
 #[derive(Debug, Clone, Copy)]
 pub struct NewObject<'a> {
     /// The key, 1 to [`crate::KEY_BYTES_MAX`] bytes.
@@ -54,21 +55,21 @@ struct Appended {
 }
 
 impl Store {
-    /// Stores objects, each in place of the one under its key, and returns the outcome of each in
-    /// the order of `objects`. The small objects share their syncs: one for up to 4096 consecutive
-    /// objects of up to [`crate::Options::big_object_bytes`] together. An object of that size or
-    /// more is stored as by [`Store::put`].
+    /// Stores objects, each of which replaces the existing object of its key. Returns the outcomes
+    /// in the order of `objects`. Small objects share their syncs: one sync for up to 4096
+    /// consecutive objects with less than [`crate::Options::big_object_bytes`] in total. An object
+    /// of that size or more is stored as by [`Store::put`].
     ///
-    /// Each object is stored or refused on its own. If a key is named more than once, each object
-    /// replaces the one before it, and needs a sync of its own.
+    /// Each object is stored or refused independently. If a key is repeated, each object replaces
+    /// the previous one and needs a sync of its own.
     ///
     /// # Errors
-    /// As [`Store::put`], for each object. If the disk is full for a small object, all objects
-    /// behind it are refused, too.
+    /// Like [`Store::put`], for each object. If the disk is full for a small object, all later
+    /// objects are refused, too.
     ///
     /// # Durability
-    /// The objects whose outcome is `Ok` survive a power cut when this returns. None of them is
-    /// visible before it is durable. After a crash during the call, those up to any one of them are
+    /// The objects whose outcome is `Ok` survive a power cut when this returns. No object is
+    /// visible before it is durable. After a crash during the call, a prefix of the objects is
     /// stored.
     pub fn put_many(&self, bucket: &str, objects: &[NewObject<'_>]) -> Vec<Result<ObjectInfo>> {
         let mut outcomes = Vec::with_capacity(objects.len());
@@ -88,7 +89,7 @@ impl Store {
         outcomes
     }
 
-    /// Stores a batch, and adds the outcomes to `outcomes`. Returns the reason to refuse all further
+    /// Stores a batch and adds the outcomes to `outcomes`. Returns the reason to refuse all later
     /// objects if the disk is full.
     fn put_batch(
         &self,
@@ -134,13 +135,13 @@ impl Store {
 
     /// Stores the objects of `drafts`, which have distinct keys, and removes those with an outcome.
     ///
-    /// 1. The keys are locked in their order. For each object, the present one is looked up, the
-    ///    precondition is tested, and the needle is appended to the log. After a crash the log has
-    ///    the needles up to any one of them.
-    /// 2. All needles are durable: they are applied to the index, and only now are they visible.
+    /// 1. Locks the keys in order. For each object, looks up the current one, tests the
+    ///    precondition, and appends the needle to the log. After a crash the log has a prefix of
+    ///    the needles.
+    /// 2. Once all needles are durable, applies them to the index, which makes them visible.
     ///
     /// # Errors
-    /// [`Error::Full`] if the log has no space for the needle of the first object that is left.
+    /// [`Error::Full`] if the log has no space for the needle of the first remaining object.
     fn try_put_batch(
         &self,
         bucket: &str,
@@ -148,14 +149,15 @@ impl Store {
         outcome_of: &mut [Option<Result<ObjectInfo>>],
     ) -> Result<()> {
         let inner = &*self.inner;
-        let Ok(_entered) = inner.enter(bucket) else {
+        let Ok(_writer) = inner.enter(bucket) else {
             for draft in drafts.drain(..) {
                 outcome_of[draft.number] = Some(Err(inner.missing_bucket(bucket)));
             }
             return Ok(());
         };
         let mut keys: Vec<&str> = drafts.iter().map(|draft| draft.object.key).collect();
-        // A thread that locks several keys locks them in order, and none twice.
+        // A thread that locks several keys locks them in order and none twice, which prevents
+        // deadlocks.
         keys.sort_unstable();
         let _locked: Vec<_> = keys.iter().map(|key| inner.keys.lock(bucket, key)).collect();
         let (mut appended, mut full) = (Vec::with_capacity(drafts.len()), None);
@@ -203,13 +205,12 @@ impl Store {
     }
 }
 
-/// Returns the error for an object that cannot be stored in any state of the store.
+/// Returns the error of an object that no state of the store accepts.
 fn refuse(object: &NewObject<'_>) -> Option<Result<ObjectInfo>> {
     check_key(object.key).and_then(|()| check_attributes(object.attributes)).err().map(Err)
 }
 
-/// Returns the number of objects at the front that form a batch of small objects with distinct
-/// keys.
+/// Returns the length of the longest prefix that is a batch of small objects with distinct keys.
 fn batch_len(objects: &[NewObject<'_>], big_object_bytes: u64) -> usize {
     let (mut bytes, mut keys) = (0, HashSet::new());
     for (number, object) in objects.iter().take(BATCH_OBJECTS).enumerate() {
@@ -222,14 +223,14 @@ fn batch_len(objects: &[NewObject<'_>], big_object_bytes: u64) -> usize {
     objects.len().min(BATCH_OBJECTS)
 }
 
-/// The reason to refuse all further objects of a call.
+/// The reason to refuse all later objects of a call.
 enum Refusal {
     Full(Arc<dyn std::error::Error + Send + Sync>),
     Stalled(Duration),
 }
 
 impl Refusal {
-    /// Returns the error for one of the objects.
+    /// Returns the error for one of these objects.
     fn error(&self) -> Error {
         match self {
             Self::Full(source) => Error::Full { source: Box::new(Arc::clone(source)) },
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_ends_before_a_repeated_key_a_big_object_and_too_many_bytes() {
+    fn batch_ends_at_repeated_key_big_object_or_byte_limit() {
         assert_eq!(batch(&[]), 0);
         assert_eq!(batch(&[("a", 99), ("b", 1), ("c", 0)]), 3);
         assert_eq!(batch(&[("a", 99), ("b", 2)]), 1);

@@ -1,4 +1,4 @@
-//! Reading parts of objects that are stored in volumes.
+//! Reading ranges of objects that are stored in volumes.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::object::Attributes;
 use crate::store::Store;
 
 impl Store {
-    /// Reads up to `bytes_max` bytes of an object from `offset` on; none at its end. Of an object
-    /// of more than 128 KiB, only the whole blocks of 64 KiB (128 KiB if it is in files) that
-    /// contain these bytes are read and verified, and its head. To read several ranges, open the
-    /// object once with [`Store::open_object`].
+    /// Reads up to `bytes_max` bytes of an object at `offset`; none at its end. Of an object of
+    /// more than 128 KiB, only its head and the blocks of 64 KiB (128 KiB if it is in files) that
+    /// contain these bytes are read and verified. To read several ranges, open the object once with
+    /// [`Store::open_object`].
     ///
-    /// Of an object in files, fewer bytes may be returned, as by [`Object::read`].
+    /// May return fewer bytes of an object in files, like [`Object::read`].
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -36,13 +36,13 @@ impl Store {
         self.open_object(bucket, key)?.read(offset, bytes_max)
     }
 
-    /// Opens an object to read ranges of it. Of an object of more than 128 KiB that is stored in a
-    /// volume, only the head is read. [`Object::read`] then reads the requested bytes with one read
-    /// of whole blocks of 64 KiB, and verifies these. Other objects are read as by [`Store::get`],
-    /// and so are objects stored by a version of Haul without block checksums.
+    /// Opens an object to read ranges of it. Of an object of more than 128 KiB in a volume, only
+    /// the head is read. [`Object::read`] then reads the blocks of 64 KiB that contain the
+    /// requested bytes with one request, and verifies them. Other objects, and objects stored by a
+    /// version of Haul without block checksums, are read as by [`Store::get`].
     ///
-    /// As long as the object is open, the file of its volume cannot be reused. On a nearly full
-    /// disk this can delay compaction, so the object should be dropped soon after it was read.
+    /// While the object is open, the file of its volume cannot be reused. On a nearly full disk
+    /// this can delay compaction, so drop the object soon after it is read.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -52,7 +52,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Reads the head of a needle and, unless its data can be read block by block, its data.
+    /// Reads the head of a needle. Also reads its data, unless that can be read block by block.
     fn open_content(
         self: &Arc<Self>,
         candidate: Candidate,
@@ -67,7 +67,8 @@ impl Inner {
         self.read_content(candidate, bucket, key)
     }
 
-    /// Reads the head of a needle; `None` if it has no block checksums, or is of another object.
+    /// Reads the head of a needle; `None` if it has no block checksums or belongs to another
+    /// object.
     fn open_blocks(
         self: &Arc<Self>,
         candidate: Candidate,
@@ -78,8 +79,8 @@ impl Inner {
         self.blocks(at, &front, bucket, key)
     }
 
-    /// Returns the object in a record of which the front was read; `None` if it has no block
-    /// checksums, or is of another object.
+    /// Returns the object of a record whose start was read; `None` if it has no block checksums or
+    /// belongs to another object.
     pub(super) fn blocks(
         self: &Arc<Self>,
         at: Position,

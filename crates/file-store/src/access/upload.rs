@@ -1,10 +1,10 @@
-//! Uploads in parts: started, given part after part in any order, completed or aborted.
+//! Multipart uploads: creation, parts in any order, completion and abortion.
 
 use haul_append_log::Room;
 use md5::{Digest, Md5};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::access::written::{Content, NamelessFile, ObjectWriter, Written};
+use crate::access::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
@@ -19,23 +19,27 @@ use crate::object::{
 use crate::store::Store;
 
 impl Store {
-    /// Starts an upload and returns its identifier.
+    /// Starts an upload and returns its ID.
     ///
     /// # Errors
     /// As [`Store::put`].
     ///
     /// # Durability
-    /// It survives a power cut when this returns.
+    /// The upload survives a power cut when this returns.
     pub fn start_upload(&self, bucket: &str, key: &str, attributes: &Attributes) -> Result<String> {
         check_key(key)?;
         check_attributes(attributes)?;
         let mut id = [0; 16];
         getrandom(&mut id, GetRandomFlags::empty()).map_err(|errno| {
-            haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
+            haul_disk::Error::new(
+                haul_disk::Op::Read,
+                "the random number generator of the kernel",
+                errno,
+            )
         })?;
         let inner = &*self.inner;
         inner.with_space(|| {
-            let _entered = inner.enter(bucket)?;
+            let _writer = inner.enter(bucket)?;
             let mut head = inner.head(Kind::UploadStarted, bucket, key);
             head.upload = u128::from_le_bytes(id);
             head.version = inner.clock.next();
@@ -44,7 +48,7 @@ impl Store {
         Ok(print(u128::from_le_bytes(id)))
     }
 
-    /// A writer for a part, whose content always goes to a file.
+    /// Returns a writer for a part. The content of a part always goes to a file.
     ///
     /// # Errors
     /// As [`Store::object_writer`].
@@ -52,24 +56,24 @@ impl Store {
         self.new_writer(0, expected)
     }
 
-    /// Stores a part, in place of the one with this number.
+    /// Stores a part, replacing an existing part with this number.
     ///
     /// # Errors
     /// [`Error::NoSuchUpload`], [`Error::InvalidPart`], and those of [`Store::put`].
     ///
     /// # Durability
-    /// It survives a power cut when this returns.
+    /// The part survives a power cut when this returns.
     pub fn put_part(
         &self,
         bucket: &str,
         key: &str,
         upload: &str,
         number: u16,
-        written: Written,
+        written: WrittenContent,
         attributes: &Attributes,
     ) -> Result<PartInfo> {
         if !(1..=PART_NUMBER_MAX).contains(&number) {
-            return Err(Error::InvalidPart { number, why: "numbers go from 1 to 10,000" });
+            return Err(Error::InvalidPart { number, why: "part numbers go from 1 to 10,000" });
         }
         check_attributes(attributes)?;
         let inner = &*self.inner;
@@ -78,7 +82,7 @@ impl Store {
         head.bytes = written.bytes();
         head.etag.md5 = written.md5();
         let Content::File(mut file) = written.into_content() else {
-            let what = "a part must come from a part writer".to_owned();
+            let what = "a part must be written with a part writer".to_owned();
             return Err(Error::Invalid { what });
         };
         head.files.extend(file.part());
@@ -89,14 +93,14 @@ impl Store {
         &self,
         mut head: Head,
         upload: &str,
-        file: &mut NamelessFile,
+        file: &mut UnreferencedFile,
         attributes: &Attributes,
     ) -> Result<PartInfo> {
         let inner = &*self.inner;
         let (bucket, key) = (head.bucket.clone(), head.key.clone());
         let (bucket, key) = (bucket.as_str(), key.as_str());
-        let _entered = inner.enter(bucket)?;
-        let _turn = inner.keys.lock(bucket, key);
+        let _writer = inner.enter(bucket)?;
+        let _lock = inner.keys.lock(bucket, key);
         head.upload = inner.find_upload(&inner.index.read(), bucket, key, upload)?.0;
         head.version = inner.clock.next();
         let info = PartInfo {
@@ -113,10 +117,10 @@ impl Store {
         Ok(info)
     }
 
-    /// The uploads going on in a bucket, sorted by key and identifier.
+    /// Returns the unfinished uploads of a bucket, sorted by key and ID.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] when attributes cannot be read.
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if attributes cannot be read.
     pub fn uploads(&self, bucket: &str) -> Result<Vec<UploadInfo>> {
         let inner = &*self.inner;
         self.bucket(bucket)?;
@@ -132,7 +136,7 @@ impl Store {
         let mut uploads = Vec::with_capacity(ids.len());
         for (key, id) in ids {
             match self.upload(bucket, &key, &print(id)) {
-                // It ended since.
+                // The upload was completed or aborted in the meantime.
                 Err(Error::NoSuchUpload { .. }) => {}
                 found => uploads.push(found?),
             }
@@ -140,13 +144,13 @@ impl Store {
         Ok(uploads)
     }
 
-    /// One upload.
+    /// Returns an upload.
     ///
     /// # Errors
-    /// [`Error::NoSuchUpload`]; [`Error::Damaged`] when its attributes cannot be read.
+    /// [`Error::NoSuchUpload`]; [`Error::Damaged`] if its attributes cannot be read.
     pub fn upload(&self, bucket: &str, key: &str, upload: &str) -> Result<UploadInfo> {
         let inner = &*self.inner;
-        let _turn = inner.keys.lock(bucket, key);
+        let _lock = inner.keys.lock(bucket, key);
         let index = inner.index.read();
         let (id, found) = inner.find_upload(&index, bucket, key, upload)?;
         let (started, at) = (found.started, found.at);
@@ -158,14 +162,14 @@ impl Store {
         Ok(UploadInfo { id: print(id), key: key.to_owned(), started: started.time(), attributes })
     }
 
-    /// The parts of an upload, sorted by number.
+    /// Returns the parts of an upload, sorted by number.
     ///
     /// # Errors
-    /// [`Error::NoSuchUpload`]; [`Error::Damaged`] when attributes cannot be read.
+    /// [`Error::NoSuchUpload`]; [`Error::Damaged`] if attributes cannot be read.
     pub fn parts(&self, bucket: &str, key: &str, upload: &str) -> Result<Vec<PartInfo>> {
         let inner = &*self.inner;
-        // Held, so that compaction does not move the needles meanwhile.
-        let _turn = inner.keys.lock(bucket, key);
+        // The lock prevents compaction from moving the needles in the meantime.
+        let _lock = inner.keys.lock(bucket, key);
         let entries: Vec<(u16, Entry)> = {
             let index = inner.index.read();
             let (_, upload) = inner.find_upload(&index, bucket, key, upload)?;
@@ -183,17 +187,17 @@ impl Store {
         entries.into_iter().map(info).collect()
     }
 
-    /// Makes an object of the parts named, in order; the others are dropped. `extra` is added to
-    /// the attributes the upload was started with.
+    /// Completes an upload: the listed parts, in order, become an object, and other parts are
+    /// removed. `extra` is added to the attributes of the upload.
     ///
-    /// The object's needle and the end of the upload are one record of the log: after a crash
-    /// either both stand or neither does. No byte of the parts is copied.
+    /// The needle of the object and the end of the upload are one record of the log, so they are
+    /// atomic. No bytes of the parts are copied.
     ///
     /// # Errors
     /// [`Error::NoSuchUpload`], [`Error::InvalidPart`], and those of [`Store::put`].
     ///
     /// # Durability
-    /// It survives a power cut when this returns.
+    /// The object survives a power cut when this returns.
     pub fn complete_upload(
         &self,
         bucket: &str,
@@ -222,8 +226,8 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
-        let _entered = inner.enter(bucket)?;
-        let _turn = inner.keys.lock(bucket, key);
+        let _writer = inner.enter(bucket)?;
+        let _lock = inner.keys.lock(bucket, key);
         let current = inner.find(bucket, key)?;
         inner.test(bucket, key, current.as_ref(), precondition)?;
         let mut head = inner.head(Kind::Object, bucket, key);
@@ -249,21 +253,21 @@ impl Store {
         Ok(info)
     }
 
-    /// Ends an upload and drops its parts.
+    /// Aborts an upload and removes its parts.
     ///
     /// # Errors
     /// [`Error::NoSuchUpload`], and those of [`Store::delete`].
     ///
     /// # Durability
-    /// It is gone for good when this returns.
+    /// The abortion survives a power cut when this returns.
     pub fn abort_upload(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {
         self.inner.with_space(|| self.try_abort(bucket, key, upload))
     }
 
     fn try_abort(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {
         let inner = &*self.inner;
-        let _entered = inner.enter(bucket)?;
-        let _turn = inner.keys.lock(bucket, key);
+        let _writer = inner.enter(bucket)?;
+        let _lock = inner.keys.lock(bucket, key);
         let mut end = inner.head(Kind::UploadEnded, bucket, key);
         end.upload = inner.find_any_upload(&inner.index.read(), bucket, key, upload)?.0;
         end.version = inner.clock.next();
@@ -296,7 +300,7 @@ impl Inner {
         }
     }
 
-    /// Finds an upload of which damage may hide parts, or that it ended: enough to abort it.
+    /// Finds an upload that can be aborted, even if damage may hide its parts or its end.
     fn find_any_upload<'a>(
         &self,
         index: &'a Index,
@@ -316,27 +320,27 @@ fn print(id: u128) -> String {
     format!("{id:032x}")
 }
 
-/// Makes the head of the object: the files of its parts in order, their lengths added, their
-/// hashes hashed.
+/// Sets the head of the object: the files of the parts in order, their total length, and the hash
+/// of their hashes.
 fn assemble(head: &mut Head, upload: &Upload, parts: &[(u16, Etag)]) -> Result<()> {
     let mut last = 0;
     let mut hashes = Md5::new();
     for (number, etag) in parts {
         let invalid = |why| Error::InvalidPart { number: *number, why };
         if *number <= last {
-            return Err(invalid("parts must be named in ascending order"));
+            return Err(invalid("parts must be listed in ascending order"));
         }
         last = *number;
-        let part = upload.parts.get(number).ok_or_else(|| invalid("it was not uploaded"))?;
+        let part = upload.parts.get(number).ok_or_else(|| invalid("the part was not uploaded"))?;
         if part.etag != *etag {
-            return Err(invalid("its ETag is another one"));
+            return Err(invalid("the part has a different ETag"));
         }
         head.bytes += part.bytes;
         head.files.extend_from_slice(&part.files);
         hashes.update(etag.md5);
     }
     if parts.is_empty() {
-        return Err(Error::InvalidPart { number: 1, why: "at least one part must be named" });
+        return Err(Error::InvalidPart { number: 1, why: "at least one part must be listed" });
     }
     let parts = u16::try_from(parts.len()).unwrap_or(u16::MAX);
     head.etag = Etag { md5: hashes.finalize().into(), parts };

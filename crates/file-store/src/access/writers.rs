@@ -1,16 +1,19 @@
-//! Which volumes writers may still have needles in that the index does not know.
+//! Tracking of volumes that may contain needles of active writers, which the index does not have
+//! yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::{ArcRwLockReadGuard, Condvar, Mutex, RawRwLock};
 
-/// The writers between their first look at the index and their entry in it.
+/// The active writers: those between their first lookup in the index and the application of their
+/// needle.
 ///
-/// Between its sync and the index a needle is in no structure, and compaction, which asks the
-/// index, would take it for dead. A writer registers with the volume that was being written when
-/// it began: all it appends is there or behind. So a volume is settled when every writer that is
-/// active began behind it, and no writer ever waits for compaction to find that out.
+/// After its sync and before its application, a needle is in no structure, and compaction, which
+/// consults the index, would consider it dead. Therefore a writer registers with the volume that
+/// was the newest one when it started; it appends only to this volume and later ones. A volume is
+/// settled when all active writers started in later volumes. So compaction waits for writers, but
+/// no writer waits for compaction.
 #[derive(Debug, Default)]
 pub(crate) struct Writers {
     state: Mutex<State>,
@@ -19,29 +22,30 @@ pub(crate) struct Writers {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The volume being written, or one before it.
+    /// The newest volume, or one before it.
     current: u32,
-    /// How many writers began in each volume.
+    /// The number of active writers by the volume in which they started.
     active: BTreeMap<u32, usize>,
     waiting: usize,
 }
 
-/// A writer that is active until this is dropped, on any thread.
+/// The registration of a writer, which ends when this value is dropped, on any thread.
 #[derive(Debug)]
 pub(crate) struct ActiveWriter {
     writers: Arc<Writers>,
     began_in: u32,
 }
 
-/// A writer in a bucket that exists, until this is dropped, on any thread.
+/// The registration of a writer in an existing bucket, which ends when this value is dropped, on
+/// any thread.
 #[derive(Debug)]
-pub(crate) struct Entered {
+pub(crate) struct BucketWriter {
     pub(crate) _bucket: ArcRwLockReadGuard<RawRwLock, ()>,
     pub(crate) _writer: ActiveWriter,
 }
 
 impl Writers {
-    /// Those of a store whose log continues in the volume `current`.
+    /// Creates the registry of a store whose newest volume is `current`.
     pub(crate) fn new(current: u32) -> Self {
         Self { state: Mutex::new(State { current, ..State::default() }), left: Condvar::new() }
     }
@@ -55,7 +59,7 @@ impl Writers {
         ActiveWriter { writers: Arc::clone(self), began_in }
     }
 
-    /// Notes that `volume` is being written, and returns `true` if that is news.
+    /// Records that `volume` is the newest one, and returns `true` if it was not known.
     pub(crate) fn advance(&self, volume: u32) -> bool {
         let mut state = self.state.lock();
         let is_new = state.current < volume;
@@ -63,8 +67,8 @@ impl Writers {
         is_new
     }
 
-    /// Waits until the index has all needles of the volumes before `volume`, which is being
-    /// written.
+    /// Waits until the index has all needles of the volumes before `volume`, which is the newest
+    /// one.
     pub(crate) fn wait_until_settled_before(&self, volume: u32) {
         let mut state = self.state.lock();
         state.current = state.current.max(volume);
@@ -104,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_volume_is_settled_when_those_who_began_in_it_have_left() {
+    fn volume_is_settled_when_its_writers_have_left() {
         let writers = Arc::new(Writers::new(1));
         writers.wait_until_settled_before(1);
         let first = writers.enter();
@@ -120,7 +124,7 @@ mod tests {
             drop(first);
             waiting.join().unwrap();
         });
-        assert!(writers.is_any_active(), "who began behind it stays");
+        assert!(writers.is_any_active(), "the writer of the later volume is active");
         drop(second);
         assert!(!writers.is_any_active());
     }

@@ -1,4 +1,4 @@
-//! Content on its way into the store: taken first, named afterwards.
+//! Content that is written first and stored under a key afterwards.
 
 use std::sync::Arc;
 
@@ -10,13 +10,12 @@ use crate::big_files::file::BigWriter;
 use crate::error::Result;
 use crate::format::FilePart;
 
-/// Takes the bytes of an object piece by piece: into memory while they may still be a small
-/// object, into a file of their own from then on. Dropped before [`ObjectWriter::finish`], it
-/// leaves nothing behind.
+/// A writer that collects the bytes of an object: in memory while the object may be small, and in a
+/// file once it is big. If it is dropped before [`ObjectWriter::finish`], nothing remains.
 #[derive(Debug)]
 pub struct ObjectWriter {
     objects: Arc<Objects>,
-    /// From this many bytes on, the object is a big one.
+    /// The minimum length of a big object.
     big_bytes: u64,
     expected: Option<u64>,
     md5: Md5,
@@ -25,40 +24,40 @@ pub struct ObjectWriter {
     file: Option<BigWriter>,
 }
 
-/// Content that is complete, and has no name yet. Dropped, it is gone.
+/// Complete content that is not stored under a key yet. Dropping it discards the content.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenContent {
     bytes: u64,
     md5: [u8; 16],
     content: Content,
 }
 
-/// Where the content is.
+/// The content, in memory or in a file.
 #[derive(Debug)]
 pub(crate) enum Content {
     Memory(Vec<u8>),
-    File(NamelessFile),
+    File(UnreferencedFile),
 }
 
-/// A published file no needle refers to; dropped so, it is removed.
+/// A published file that no needle references. Dropping it removes the file.
 #[derive(Debug)]
-pub(crate) struct NamelessFile {
+pub(crate) struct UnreferencedFile {
     objects: Arc<Objects>,
     part: Option<FilePart>,
 }
 
-impl NamelessFile {
+impl UnreferencedFile {
     pub(crate) fn part(&self) -> Option<FilePart> {
         self.part
     }
 
-    /// A needle may refer to the file from now on.
+    /// Keeps the file when this value is dropped, because a needle may reference it.
     pub(crate) fn keep(&mut self) {
         self.part = None;
     }
 }
 
-impl Drop for NamelessFile {
+impl Drop for UnreferencedFile {
     fn drop(&mut self) {
         if let Some(part) = self.part {
             self.objects.remove(part.id);
@@ -87,10 +86,10 @@ impl ObjectWriter {
         Ok(writer)
     }
 
-    /// Takes the next bytes.
+    /// Writes the next bytes.
     ///
     /// # Errors
-    /// [`crate::Error::Full`], or the kernel's refusal to write.
+    /// [`crate::Error::Full`], or [`crate::Error::Disk`] if the kernel refuses the write.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.md5.update(bytes);
         self.bytes += bytes.len() as u64;
@@ -109,7 +108,11 @@ impl ObjectWriter {
     fn go_to_file(&mut self) -> Result<()> {
         let mut id = [0; 16];
         getrandom(&mut id, GetRandomFlags::empty()).map_err(|errno| {
-            haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
+            haul_disk::Error::new(
+                haul_disk::Op::Read,
+                "the random number generator of the kernel",
+                errno,
+            )
         })?;
         let id = u128::from_le_bytes(id);
         let mut file = BigWriter::create(Arc::clone(&self.objects), id, self.expected)?;
@@ -118,40 +121,40 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// How many bytes were taken.
+    /// Returns the number of bytes written.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Ends the content.
+    /// Completes the content.
     ///
     /// # Errors
-    /// As [`ObjectWriter::write`].
+    /// Like [`ObjectWriter::write`].
     ///
     /// # Durability
-    /// A big object's file is on the medium; it is an object only when
+    /// The file of a big object is on stable storage. The object exists only when
     /// [`crate::Store::put_written`] has returned.
-    pub fn finish(self) -> Result<Written> {
+    pub fn finish(self) -> Result<WrittenContent> {
         let content = match self.file {
             Some(file) => {
                 let part = Some(file.finish()?);
-                Content::File(NamelessFile { objects: self.objects, part })
+                Content::File(UnreferencedFile { objects: self.objects, part })
             }
             None => Content::Memory(self.memory),
         };
-        Ok(Written { bytes: self.bytes, md5: self.md5.finalize().into(), content })
+        Ok(WrittenContent { bytes: self.bytes, md5: self.md5.finalize().into(), content })
     }
 }
 
-impl Written {
-    /// How many bytes there are.
+impl WrittenContent {
+    /// Returns the number of bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Their MD5.
+    /// Returns the MD5 of the bytes.
     #[must_use]
     pub fn md5(&self) -> [u8; 16] {
         self.md5

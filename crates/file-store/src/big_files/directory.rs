@@ -10,19 +10,19 @@ use crate::big_files::read_buffers::ReadBuffers;
 use crate::error::{Error, Result};
 use crate::names;
 
-/// For reads through the page cache.
+/// Options for reads through the page cache.
 const CACHED: Open = Open { direct: false, read_only: true, ..DIRECT };
 
 const DIRECT: Open = Open { direct: true, dsync: false, random: false, read_only: false };
 
-/// Where big objects are kept, each in a file named by its identifier.
+/// The directory of big objects. Each file is named after its ID.
 #[derive(Debug)]
 pub(crate) struct Objects {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) pinned: PinnedFiles,
     pub(crate) buffers: Arc<ReadBuffers>,
-    /// A sync of the directory failed. Which of its names survive a crash is not known, and a
-    /// later sync that succeeds proves nothing: no file is published any more.
+    /// `true` after a failed sync of the directory. It is then unknown which names survive a crash,
+    /// and a later successful sync does not change that, so no more files are published.
     failed: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ impl Objects {
         self.failed.load(Ordering::SeqCst)
     }
 
-    /// Begins the file of a big object, under the name of an unfinished one.
+    /// Creates the file of a big object under its temporary name.
     pub(crate) fn create(&self, id: u128) -> Result<Arc<dyn File>> {
         Ok(self.disk.create(&names::unfinished(&names::big_file(id)), DIRECT)?)
     }
@@ -55,7 +55,7 @@ impl Objects {
         self.disk.open(&names::big_file(id), CACHED)
     }
 
-    /// Gives a file that is complete and synced its name.
+    /// Renames a complete, synced file to its final name.
     ///
     /// # Durability
     /// The name survives a power cut when this returns.
@@ -67,7 +67,7 @@ impl Objects {
         if synced.is_err() {
             self.failed.store(true, Ordering::SeqCst);
         }
-        // One that failed meanwhile for another name makes this one doubtful, too.
+        // If the sync for another name failed in the meantime, this name may not be durable either.
         let published = synced.map_err(Error::from).and_then(|()| self.check());
         if published.is_err() {
             self.remove(id);
@@ -75,23 +75,23 @@ impl Objects {
         published
     }
 
-    /// An error when a sync of the directory failed.
+    /// Returns an error if a sync of the directory failed.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.has_failed() {
             return Ok(());
         }
-        let what = "a sync of the big objects' directory failed; close the store and open it again";
+        let what = "a sync of the directory of big objects failed; close and reopen the store";
         Err(Error::Invalid { what: what.to_owned() })
     }
 
-    /// Removes the file of a big object nobody refers to. What cannot be removed now is found
-    /// when the store is opened next.
+    /// Removes the file of a big object that is not referenced. If this fails, the next opening of
+    /// the store removes it.
     pub(crate) fn remove(&self, id: u128) {
         self.pinned.forget(id);
         drop(self.disk.remove(&names::big_file(id)));
     }
 
-    /// Removes a file that was not published; the next opening does so otherwise.
+    /// Removes an unpublished file. If this fails, the next opening of the store removes it.
     pub(crate) fn remove_unfinished(&self, id: u128) {
         drop(self.disk.remove(&names::unfinished(&names::big_file(id))));
     }

@@ -1,7 +1,7 @@
-//! The file of a big object: its bytes, then a checksum for each block of them, then a footer.
+//! The file of a big object: its bytes, a checksum for each block, and a footer.
 //!
-//! All of it is written in whole aligned megabytes past the page cache, and read back so, since a
-//! huge file that passes through the cache pushes out all that is hot in it.
+//! The file is written and read with direct I/O in whole aligned megabytes, because a huge file
+//! that passes through the page cache evicts its hot pages.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::names;
 
-/// What one checksum covers, and so the least that is read.
+/// The bytes that one checksum covers, and the minimum size of a read.
 const BLOCK_BYTES: usize = 128 << 10;
 
 const MAGIC: [u8; 8] = *b"HAUL-BIG";
 const VERSION: u32 = 1;
 
-/// Where the parts of a file with `bytes` bytes of an object lie.
+/// The offsets of the parts of a file that holds `bytes` bytes of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     blocks: usize,
@@ -56,13 +56,13 @@ fn footer(part: FilePart, table: &[u8]) -> [u8; 48] {
     footer
 }
 
-/// A file being written. Dropped before it is finished, it is removed.
+/// A file that is being written. Dropping it before it is finished removes it.
 #[derive(Debug)]
 pub(crate) struct BigWriter {
     objects: Arc<Objects>,
     id: u128,
     file: Arc<dyn File>,
-    /// Gone when a write failed: then so does everything that follows.
+    /// `None` after a failed write: all later calls fail.
     thread: Option<WriterThread>,
     buffer: AlignedBuf,
     used: usize,
@@ -73,7 +73,7 @@ pub(crate) struct BigWriter {
 }
 
 impl BigWriter {
-    /// Begins the file `id`, with space set aside where the length is known.
+    /// Creates the file `id`, and allocates its space if the length is known.
     pub(crate) fn create(objects: Arc<Objects>, id: u128, expected: Option<u64>) -> Result<Self> {
         let file = objects.create(id)?;
         let mut writer = Self {
@@ -89,8 +89,8 @@ impl BigWriter {
             is_published: false,
         };
         if let Some(bytes) = expected {
-            // A full disk is told before the first byte is taken. Where space cannot be set
-            // aside, writing finds out.
+            // Detects a full disk before the first byte is written. If the file system cannot
+            // allocate, the writes detect it.
             match file.allocate(Allocation::Reserve, 0, Layout::of(bytes).file_bytes) {
                 Err(error) if error.is_full() => return Err(error.into()),
                 Err(_) | Ok(()) => {}
@@ -100,7 +100,7 @@ impl BigWriter {
         Ok(writer)
     }
 
-    /// Takes bytes; blocks while both buffers are on their way.
+    /// Writes bytes. Blocks while both buffers are being written.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         if self.thread.is_none() {
             return Err(failed_before());
@@ -129,7 +129,7 @@ impl BigWriter {
         self.block_checksum = 0;
     }
 
-    /// Hands the buffer's first bytes to the thread that writes, and takes the other buffer.
+    /// Passes the first bytes of the buffer to the writer thread, and takes the other buffer.
     fn pass_on(&mut self, offset: u64, bytes: usize) -> Result<()> {
         let thread = self.thread.take().ok_or_else(failed_before)?;
         self.buffer = thread.exchange(std::mem::take(&mut self.buffer), offset, bytes)?;
@@ -137,12 +137,12 @@ impl BigWriter {
         Ok(())
     }
 
-    /// Ends the file and publishes it.
+    /// Completes and publishes the file.
     ///
-    /// 1. The rest of the bytes, the checksums and the footer; a sync. After a crash the file
-    ///    has its unfinished name, and opening the store removes it.
-    /// 2. The rename and the sync of the directory. After a crash it is there, and opening the
-    ///    store removes it unless a needle refers to it.
+    /// 1. Writes the remaining bytes, the checksums and the footer, and syncs the file. After a
+    ///    crash the file has its temporary name, and opening the store removes it.
+    /// 2. Renames the file and syncs the directory. After a crash the file exists, and opening the
+    ///    store removes it unless a needle references it.
     pub(crate) fn finish(mut self) -> Result<FilePart> {
         if self.thread.is_none() {
             return Err(failed_before());
@@ -183,7 +183,7 @@ impl Drop for BigWriter {
     }
 }
 
-/// A file being read.
+/// A file that is being read.
 #[derive(Debug)]
 pub(crate) struct BigReader {
     file: Arc<dyn File>,
@@ -194,7 +194,7 @@ pub(crate) struct BigReader {
 }
 
 impl BigReader {
-    /// Opens the file and reads its table, with one request.
+    /// Opens the file and reads its checksum table with one request.
     pub(crate) fn open(objects: &Objects, part: FilePart) -> Result<Self> {
         let path = objects.disk.root().join(names::big_file(part.id));
         let file = objects.open(part.id).map_err(|error| match error {
@@ -212,13 +212,13 @@ impl BigReader {
         let table = end[..4 * layout.blocks].to_vec();
         let expected = footer(part, &table);
         if read < end_bytes || end[end_bytes - PAGE_BYTES..][..expected.len()] != expected {
-            let what = "the checksums at the end of the file do not check out".to_owned();
+            let what = "the checksum table at the end of the file is damaged".to_owned();
             return Err(Error::Damaged { file: path, offset: layout.table_at, what });
         }
         Ok(Self { file, path, part, table, buffers: Arc::clone(&objects.buffers) })
     }
 
-    /// Reads up to `bytes_max` bytes at `offset` and verifies them. Reads at most one buffer.
+    /// Reads and verifies up to `bytes_max` bytes at `offset`, at most one buffer.
     pub(crate) fn read(&self, offset: u64, bytes_max: usize) -> Result<Bytes> {
         let block = BLOCK_BYTES as u64;
         let start = align_down(offset, block);
@@ -231,7 +231,7 @@ impl BigReader {
         }
         let end = align_up(wanted, block).min(self.part.bytes);
         let bytes = usize::try_from(end - start).unwrap_or(usize::MAX);
-        // Direct reads are of whole pages; those after the end are zero, or hold the checksums.
+        // Direct reads need whole pages. Those after the end are zero, or contain the checksums.
         let pages = bytes.next_multiple_of(PAGE_BYTES);
         let mut buffer = self.buffers.take(pages);
         let read = read_pages(&*self.file, &mut buffer.as_mut()[..pages], start)?.min(bytes);
@@ -243,7 +243,7 @@ impl BigReader {
         Ok(buffer.into_bytes().slice(within(offset)..within(wanted)))
     }
 
-    /// Locks the file in the page cache and verifies it, if there is room for it.
+    /// Locks the file in the page cache and verifies it, if the limit on pinned bytes allows it.
     pub(crate) fn pin(&self, objects: &Objects) -> Result<bool> {
         let FilePart { id, bytes } = self.part;
         let map = || {
@@ -269,7 +269,7 @@ impl BigReader {
         objects.pinned.pin(id, bytes, map, verify)
     }
 
-    /// Verifies bytes that begin with a block.
+    /// Verifies bytes that start at a block boundary.
     fn verify(&self, start: u64, bytes: &[u8]) -> Result<()> {
         let first = usize::try_from(start / BLOCK_BYTES as u64).unwrap_or(usize::MAX);
         for (index, data) in bytes.chunks(BLOCK_BYTES).enumerate() {
@@ -277,7 +277,7 @@ impl BigReader {
             if self.table[4 * (first + index)..][..4] != checksum {
                 return Err(self.damaged(
                     start + (index * BLOCK_BYTES) as u64,
-                    "the checksum of this block does not match its bytes",
+                    "the checksum of this block does not match",
                 ));
             }
         }
@@ -289,10 +289,10 @@ impl BigReader {
     }
 }
 
-/// Reads until the buffer is full or the file ends, and says how many bytes it got.
+/// Reads until the buffer is full or the file ends. Returns the number of bytes read.
 ///
-/// A file that was cut may end within a page; a direct read that went on from there would be
-/// refused as unaligned, and the damage taken for a failure of the kernel.
+/// A truncated file may end within a page. A direct read that continued from there would be
+/// unaligned, and the kernel would refuse it with an error that hides the damage.
 fn read_pages(file: &dyn File, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let mut done = 0;
     while done < buffer.len() {

@@ -1,4 +1,4 @@
-//! Objects in files of their own: written by two alternating buffers, published by rename.
+//! Big objects in files of their own: written with two alternating buffers, published by rename.
 
 pub(crate) mod directory;
 pub(crate) mod file;

@@ -1,5 +1,5 @@
-//! Buffers for direct reads of big objects, which are used again: the kernel has to zero and map each
-//! page of a new one.
+//! Reusable buffers for direct reads of big objects. The kernel has to zero and map each page of a
+//! new buffer.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use bytes::Bytes;
 use haul_disk::{AlignedBuf, HUGE_PAGE_BYTES};
 use parking_lot::Mutex;
 
-/// The unused buffers that are kept.
+/// The maximum number of unused buffers.
 const KEPT_MAX: usize = 8;
 
-/// The longest buffer that is not kept: allocating it takes little time beside the read.
+/// The maximum length of a buffer that is not kept: allocating it is fast compared with the read.
 const SHORT_BYTES_MAX: usize = 256 << 10;
 
-/// Unused buffers of a huge page each.
+/// Unused buffers with the size of a huge page each.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffers {
     unused: Mutex<Vec<AlignedBuf>>,
@@ -22,13 +22,13 @@ pub(crate) struct ReadBuffers {
 /// A buffer in use.
 #[derive(Debug)]
 pub(crate) struct ReadBuffer {
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     memory: Option<AlignedBuf>,
     buffers: Arc<ReadBuffers>,
 }
 
 impl ReadBuffers {
-    /// Returns a buffer of at least `bytes`, a huge page at most, with any content.
+    /// Returns a buffer of at least `bytes`, at most a huge page, with unspecified content.
     pub(crate) fn take(self: &Arc<Self>, bytes: usize) -> ReadBuffer {
         let memory = match bytes {
             ..=SHORT_BYTES_MAX => AlignedBuf::zeroed(bytes),
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_used_again_up_to_a_limit() {
+    fn buffers_are_reused_up_to_a_limit() {
         let buffers = Arc::new(ReadBuffers::default());
         let mut used: Vec<_> = (0..KEPT_MAX + 2).map(|_| buffers.take(HUGE_PAGE_BYTES)).collect();
         used[0].as_mut()[7] = 7;

@@ -1,4 +1,4 @@
-//! A thread that writes one buffer of a big object while the other fills.
+//! A thread that writes one buffer of a big object while the caller fills the other one.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -8,10 +8,10 @@ use haul_disk::{AlignedBuf, File, write_full};
 
 use crate::error::{Error, Result};
 
-/// The length of each of the two buffers on the way to the file.
+/// The length of each of the two buffers.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
-/// The thread. Dropping it waits for the write in progress.
+/// The thread. Dropping this value waits for the write in progress.
 #[derive(Debug)]
 pub(crate) struct WriterThread {
     to_write: Option<SyncSender<(AlignedBuf, u64, usize)>>,
@@ -42,7 +42,8 @@ impl WriterThread {
         Ok(Self { to_write: Some(to_write), written, thread: Some(thread) })
     }
 
-    /// Hands over a full buffer and waits for an empty one. After an error, every call fails.
+    /// Passes a full buffer to the thread and waits for an empty one. After an error, every call
+    /// fails.
     pub(crate) fn exchange(
         &self,
         buffer: AlignedBuf,
@@ -53,7 +54,7 @@ impl WriterThread {
         let sent = self.to_write.as_ref().map(|to_write| to_write.send((buffer, offset, bytes)));
         match sent {
             Some(Ok(())) => Ok(empty),
-            // The thread has ended, and its failure is what it sent last.
+            // The thread has ended. Its last message is the error.
             _ => self.next_written(),
         }
     }
@@ -65,7 +66,7 @@ impl WriterThread {
         }
     }
 
-    /// Waits until all buffers handed over are written.
+    /// Waits until all buffers are written.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.stop();
         let outcomes: haul_disk::Result<Vec<_>> = self.written.iter().collect();

@@ -19,7 +19,7 @@ const CHUNK_HEADER_BYTES: usize = 8;
 /// The longest chunk that a reader accepts.
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 
-/// Writes a new file of chunks, and syncs it.
+/// Writes a new file of chunks and syncs it.
 ///
 /// # Errors
 /// A failed system call; the caller then removes the file.
@@ -61,11 +61,11 @@ fn checksum(number: u32, chunk: &[u8]) -> u32 {
     haul_crc::crc32c(chunk) ^ number
 }
 
-/// Reads a file of chunks and calls `take` with each; `take` returns `false` for a chunk that is
+/// Reads a file of chunks and calls `take` with each. `take` returns `false` if the chunk is
 /// inconsistent.
 ///
 /// # Errors
-/// [`Error::Damaged`] if the file is not complete and intact; a failed system call.
+/// [`Error::Damaged`] if the file is truncated or damaged; a failed system call.
 pub(super) fn read(
     disk: &dyn Disk,
     name: &str,
@@ -76,7 +76,7 @@ pub(super) fn read(
     let damaged = |offset: u64| Error::Damaged {
         file: disk.root().join(name),
         offset,
-        what: "this part of the index does not match its checksum".to_owned(),
+        what: "the checksum of this part of the index does not match".to_owned(),
     };
     let mut header = [0; HEADER_BYTES];
     let read = read_full(&*file, &mut header, 0)?;

@@ -1,13 +1,13 @@
-//! The time of the next checkpoint: a limit of the recent changes. Pure, but for atomic numbers.
+//! The limit on recent changes at which a checkpoint is due. Pure, except for atomic numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::options::{Options, RecentChanges};
 
-/// The recent changes at which the next checkpoint is written: when one of the numbers is reached.
+/// The numbers of recent changes at which the next checkpoint is due, when either one is reached.
 #[derive(Debug)]
 pub(crate) struct CheckpointDue {
-    /// The limit, unless a checkpoint failed.
+    /// The limit after a successful checkpoint.
     regular: RecentChanges,
     key_bytes: AtomicU64,
     needles: AtomicU64,
@@ -20,7 +20,7 @@ impl CheckpointDue {
         Self { regular, key_bytes, needles }
     }
 
-    /// Returns `true` if a checkpoint is due after so many changes.
+    /// Returns `true` if a checkpoint is due after these changes.
     pub(crate) fn is_reached(&self, recent: RecentChanges) -> bool {
         recent.key_bytes >= self.key_bytes.load(Ordering::Relaxed)
             || recent.needles >= self.needles.load(Ordering::Relaxed)
@@ -31,7 +31,7 @@ impl CheckpointDue {
         self.set(self.regular);
     }
 
-    /// Raises the limit after a checkpoint of so many changes failed.
+    /// Raises the limit after a checkpoint of these changes failed.
     pub(crate) fn postpone(&self, failed: RecentChanges) {
         self.set(RecentChanges {
             key_bytes: failed.key_bytes.max(self.regular.key_bytes) + self.regular.key_bytes / 4,
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn either_number_makes_a_checkpoint_due_and_a_failure_raises_both() {
+    fn either_number_makes_a_checkpoint_due_and_failure_raises_both() {
         let due = CheckpointDue::new(&Options::default());
         let changes = |key_bytes, needles| RecentChanges { key_bytes, needles };
         let (bytes, needles) = (32 << 20, 1 << 16);

@@ -1,4 +1,4 @@
-//! The files of the index: their numbers, the catalog that lists them, and their removal.
+//! The files of the index: their numbers, their catalog, and their removal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,19 +21,18 @@ use crate::names::{self, IndexFile};
 pub(crate) struct IndexFiles {
     pub(crate) disk: Arc<dyn Disk>,
     last_file: AtomicU64,
-    /// The catalog on disk; held while it is replaced.
+    /// The catalog on disk, locked while it is replaced.
     pub(crate) catalog: Mutex<Option<Catalog>>,
-    /// The place of the catalog, for callers that hold the lock of the index: the lock of the catalog
-    /// is taken before that of the index.
+    /// The position of the catalog, for callers that hold the lock of the index: the lock of the
+    /// catalog must be taken before that of the index.
     applied: AtomicU64,
     is_damaged: AtomicBool,
-    /// Held while a checkpoint is written.
+    /// Locked while a checkpoint is written.
     pub(crate) checkpointing: Mutex<()>,
 }
 
 impl IndexFiles {
-    /// Creates the handle of a directory with files up to the number `last_file`. `catalog` is the
-    /// one that was loaded.
+    /// Opens a directory whose files have numbers up to `last_file`. `catalog` is the loaded one.
     pub(crate) fn new(disk: Arc<dyn Disk>, last_file: u64, catalog: Option<Catalog>) -> Self {
         Self {
             disk,
@@ -53,12 +52,12 @@ impl IndexFiles {
         self.last_file.load(Ordering::Relaxed)
     }
 
-    /// The needles before this place are in the checkpoint on disk.
+    /// Returns the log position of the checkpoint on disk, which contains all earlier needles.
     pub(crate) fn applied(&self) -> Lsn {
         Lsn(self.applied.load(Ordering::Relaxed))
     }
 
-    /// Writes a run of recent changes, and syncs it.
+    /// Writes a run of recent changes and syncs it.
     ///
     /// # Errors
     /// A failed system call. The file is removed.
@@ -74,7 +73,7 @@ impl IndexFiles {
         write().inspect_err(|_| drop(self.disk.remove(&name)))
     }
 
-    /// Merges runs, the newest first, into one. `None` if `pace` stopped it.
+    /// Merges runs, given from newest to oldest, into one. `None` if `pace` cancelled the merge.
     ///
     /// # Errors
     /// [`crate::Error::Damaged`] if a run is damaged; a failed system call.
@@ -100,13 +99,15 @@ impl IndexFiles {
 
     /// Replaces the catalog on disk, and removes the files that the new one does not list.
     ///
-    /// 1. The files that the catalog lists are synced already; their names become durable.
-    /// 2. The catalog is written under another name and synced. A crash leaves the old one.
-    /// 3. It is renamed, and the name becomes durable.
-    /// 4. The files of the old catalog are removed. After a crash, opening the store removes them.
+    /// 1. Syncs the directory: the files that the catalog lists are synced, and now their names are
+    ///    durable.
+    /// 2. Writes the catalog under a temporary name and syncs it. After a crash the old one is
+    ///    used.
+    /// 3. Renames the catalog and syncs the directory.
+    /// 4. Removes the files of the old catalog. After a crash, opening the store removes them.
     ///
     /// # Errors
-    /// A failed system call; the old catalog then stays in use.
+    /// A failed system call; the old catalog stays in use.
     pub(crate) fn publish(&self, current: &mut Option<Catalog>, catalog: Catalog) -> Result<()> {
         self.disk.sync_dir("")?;
         let unfinished = names::unfinished(names::CATALOG);
@@ -127,8 +128,7 @@ impl IndexFiles {
         Ok(())
     }
 
-    /// Removes files of the index. One that cannot be removed now is removed when the store is
-    /// opened.
+    /// Removes files of the index. If this fails, opening the store removes them.
     pub(crate) fn remove(&self, numbers: impl Iterator<Item = u64>) {
         for number in numbers {
             for kind in [IndexFile::Run, IndexFile::Locations, IndexFile::Changes] {
@@ -137,8 +137,8 @@ impl IndexFiles {
         }
     }
 
-    /// Discards the catalog, and publishes no other one: the next time the store is opened, the
-    /// index is rebuilt.
+    /// Discards the catalog and publishes no other one: the next opening of the store rebuilds the
+    /// index.
     pub(crate) fn discard_catalog(&self) {
         self.is_damaged.store(true, Ordering::Relaxed);
         let mut catalog = self.catalog.lock();
@@ -156,7 +156,7 @@ impl IndexFiles {
     }
 }
 
-/// The runs to merge next, and whether the oldest run is among them.
+/// Returns the runs to merge next, and `true` if the oldest run is one of them.
 pub(crate) fn choose_runs(runs: &[Arc<Run>], objects: u64) -> Option<(Vec<Arc<Run>>, bool)> {
     let size = |run: &Arc<Run>| {
         let info = run.info();

@@ -1,4 +1,4 @@
-//! The bytes of the catalog: the only file that knows them. See `FORMAT.md`. Pure.
+//! The format of the catalog, which is described in `FORMAT.md`. Pure.
 
 use haul_append_log::{Lsn, Position};
 
@@ -15,23 +15,23 @@ use crate::varint::{put_varint, take_varint};
 const MAGIC: [u8; 8] = *b"HAUL-CAT";
 const VERSION: u64 = 1;
 
-/// The bytes before the body: magic, checksum of the body, length of the body.
+/// The length of the header: magic, checksum and length of the body.
 const HEADER_BYTES: usize = 20;
 
-/// The list of the files of the index, and the part of the index that is small.
+/// The list of the files of the index, and the small parts of the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Catalog {
-    /// The index contains exactly the needles before this place of the log.
+    /// The index contains exactly the needles before this position of the log.
     pub(crate) applied: Lsn,
-    /// The secret of the hashes in the location table.
+    /// The secret key of the hashes in the location table.
     pub(crate) secret: [u64; 2],
-    /// The greatest number given to a file of the index.
+    /// The largest number of a file of the index.
     pub(crate) last_file: u64,
-    /// The runs of keys, the newest first.
+    /// The runs, from newest to oldest.
     pub(crate) runs: Vec<u64>,
     /// The file with the location table.
     pub(crate) locations: u64,
-    /// The files with later changes of the location table, the oldest first.
+    /// The files with later changes of the location table, from oldest to newest.
     pub(crate) changes: Vec<u64>,
     /// The number of changes in them.
     pub(crate) change_count: u64,
@@ -66,7 +66,7 @@ impl Catalog {
         out
     }
 
-    /// Decodes a file; `None` if it is not intact.
+    /// Decodes a file; `None` if it is damaged.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
         let length = u64::from_le_bytes(header[12..20].try_into().ok()?);
@@ -92,7 +92,7 @@ impl Catalog {
         })
     }
 
-    /// The numbers of all files of the index that it lists.
+    /// Returns the numbers of all files that the catalog lists.
     pub(crate) fn files(&self) -> impl Iterator<Item = u64> {
         self.runs.iter().chain(&self.changes).copied().chain([self.locations])
     }
@@ -107,7 +107,7 @@ fn take_numbers(input: &mut &[u8]) -> Option<Vec<u64>> {
     (0..take_varint(input)?).map(|_| take_varint(input)).collect()
 }
 
-/// Encodes buckets, uploads, big files and volumes. `nonces` has the nonce of each volume.
+/// Encodes buckets, uploads, big files and volumes. `nonces` returns the nonce of a volume.
 pub(crate) fn encode_state(index: &Index, nonces: impl Fn(u32) -> u64) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, index.newest.0);
@@ -140,8 +140,8 @@ pub(crate) fn encode_state(index: &Index, nonces: impl Fn(u32) -> u64) -> Vec<u8
     out
 }
 
-/// Restores buckets, uploads, big files and volumes into an empty index. Returns the volumes;
-/// `None` if the bytes are malformed.
+/// Decodes buckets, uploads, big files and volumes into an empty index. Returns the volumes; `None`
+/// if the bytes are malformed.
 pub(crate) fn decode_state(mut bytes: &[u8], index: &mut Index) -> Option<Vec<CatalogVolume>> {
     let input = &mut bytes;
     index.newest = Version(take_varint(input)?);
@@ -256,7 +256,7 @@ fn take_u128(input: &mut &[u8]) -> Option<u128> {
     Some(u128::from_le_bytes(*bytes))
 }
 
-/// A position, or 0: no record begins at offset 0.
+/// Encodes a position. 0 stands for none, because no record starts at offset 0.
 fn put_position(out: &mut Vec<u8>, at: Option<Position>) {
     put_varint(out, at.map_or(0, |at| at.lsn.0));
     if let Some(at) = at {

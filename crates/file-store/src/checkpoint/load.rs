@@ -1,4 +1,4 @@
-//! Loading a checkpoint when a store is opened.
+//! Loading of a checkpoint when a store is opened.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::names::{self, IndexFile};
 /// The number of changes of the location table that are sorted and applied together.
 const SORTED_CHANGES: usize = 1 << 20;
 
-/// A checkpoint that was loaded.
+/// A loaded checkpoint.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) index: Index,
@@ -29,12 +29,12 @@ pub(crate) struct Loaded {
     pub(crate) nonces: BTreeMap<u32, u64>,
 }
 
-/// Loads the checkpoint; `None` if there is none. If only the location table is damaged, it is
-/// rebuilt from the keys.
+/// Loads the checkpoint; `None` if there is none. Rebuilds the location table from the runs if only
+/// the table is damaged.
 ///
 /// # Errors
 /// [`Error::Damaged`] or [`Error::Invalid`] if the index must be rebuilt from the volumes: the
-/// checkpoint is damaged, or of an earlier place than `checkpoint_min`. A failed system call.
+/// checkpoint is damaged, or older than `checkpoint_min`. A failed system call.
 pub(crate) fn load(
     disk: &dyn Disk,
     volume_bytes: u64,
@@ -42,7 +42,7 @@ pub(crate) fn load(
 ) -> Result<Option<Loaded>> {
     let Some(catalog) = read_catalog(disk)? else { return Ok(None) };
     if catalog.applied < checkpoint_min {
-        return Err(invalid("the checkpoint is older than the list of volumes"));
+        return Err(invalid("the checkpoint is older than the manifest"));
     }
     let runs = open_runs(disk, &catalog)?;
     let hash = KeyHash { secret: catalog.secret };
@@ -59,14 +59,16 @@ pub(crate) fn load(
     }
     let (located, counted) = (index.locations.len(), index.objects());
     if located != counted {
-        return Err(invalid(format!("{located} objects are located, and {counted} are counted")));
+        return Err(invalid(format!(
+            "the location table has {located} objects, the buckets have {counted}"
+        )));
     }
     let nonce = |volume: CatalogVolume| (volume.number, volume.nonce);
     let nonces = volumes.into_iter().map(nonce).collect();
     Ok(Some(Loaded { index, catalog, nonces }))
 }
 
-/// Returns `true` for an error of loading that rebuilding the index repairs.
+/// Returns `true` if a rebuild of the index repairs the cause of this error of loading.
 pub(crate) fn is_unusable(error: &Error) -> bool {
     match error {
         Error::Damaged { .. } | Error::Invalid { .. } => true,
@@ -124,8 +126,8 @@ fn load_locations(disk: &dyn Disk, catalog: &Catalog) -> Result<Locations> {
     Ok(locations)
 }
 
-/// Applies changes in the order of their hashes, which is the order of the pages: each page is
-/// brought into the processor's cache once. The changes of one hash remain in their order.
+/// Applies changes in the order of their hashes, which is the order of the pages, so that each page
+/// is loaded into the CPU cache once. Changes with the same hash keep their order.
 fn apply_changes(locations: &mut Locations, changes: &mut Vec<LocationChange>) {
     changes.sort_by_key(|change| change.hash);
     for change in changes.drain(..) {

@@ -1,4 +1,4 @@
-//! The thread that merges runs of keys.
+//! The thread that merges runs.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -12,7 +12,7 @@ use crate::inner::Inner;
 /// The longest pause after a write of a merge.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// The thread of an open store.
+/// The merge thread of an open store.
 #[derive(Debug)]
 pub(crate) struct MergeThread {
     inner: Option<Arc<Inner>>,
@@ -31,7 +31,7 @@ impl MergeThread {
         Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
     }
 
-    /// Stops the thread at its next write.
+    /// Makes the thread end at its next write.
     pub(crate) fn stop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
         inner.merges.stop();
@@ -47,8 +47,8 @@ impl Drop for MergeThread {
     }
 }
 
-/// Merges whenever there is a new run. A failed merge changes nothing, and is tried again after the
-/// next checkpoint.
+/// Merges runs whenever there is a new run. A failed merge changes nothing and is repeated after
+/// the next checkpoint.
 fn run(inner: &Inner) {
     loop {
         while !inner.merges.is_stopping() && inner.merge_next().unwrap_or(false) {}
@@ -60,22 +60,22 @@ fn run(inner: &Inner) {
 }
 
 impl Inner {
-    /// Merges the runs that are worth it now; `false` if there are none.
+    /// Merges the runs that the plan selects; `false` if there are none.
     ///
-    /// 1. The merged run is written and synced. A crash leaves a file that no catalog lists.
-    /// 2. The catalog lists it in the place of the runs that it replaces.
-    /// 3. Readers use it; the files of the replaced runs are removed.
+    /// 1. Writes and syncs the merged run. After a crash, no catalog lists its file.
+    /// 2. Publishes a catalog that lists it instead of its inputs.
+    /// 3. Switches readers to it, and removes the files of its inputs.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if a run is damaged: the catalog is then discarded, and the index is
-    /// rebuilt when the store is opened. A failed system call.
+    /// [`Error::Damaged`] if a run is damaged: the catalog is then discarded, and the next opening
+    /// of the store rebuilds the index. A failed system call.
     fn merge_next(&self) -> Result<bool> {
         let (runs, objects, may_publish) = {
             let index = self.index.read();
             let may_publish = index.hidden.any().is_none() && !self.index_files.is_damaged();
             (index.keys.runs().to_vec(), index.objects(), may_publish)
         };
-        // While nothing is published, the catalog does not list all runs.
+        // The catalog lists all runs only if checkpoints may be published.
         let Some((inputs, with_oldest)) = choose_runs(&runs, objects).filter(|_| may_publish)
         else {
             return Ok(false);

@@ -1,10 +1,10 @@
-//! Wakes and stops the thread that merges runs.
+//! A signal that wakes and stops the merge thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-/// Wakes and stops the thread.
+/// The signal.
 #[derive(Debug, Default)]
 pub(crate) struct MergeSignal {
     is_awake: Mutex<bool>,
@@ -13,7 +13,7 @@ pub(crate) struct MergeSignal {
 }
 
 impl MergeSignal {
-    /// Wakes the thread: there is a new run.
+    /// Wakes the thread after a run was added.
     pub(crate) fn wake(&self) {
         *self.is_awake.lock() = true;
         self.changed.notify_all();

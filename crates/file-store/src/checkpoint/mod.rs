@@ -1,9 +1,9 @@
 //! Checkpoints: the index on disk, so that opening a store reads only the end of the log.
 //!
-//! A checkpoint contains exactly the needles before one place of the log. Its files are the sorted
-//! runs of keys, the location table with later changes to it, and a catalog, which lists the files
-//! and has the small rest: buckets, uploads, big files and volumes. All of it is derived from the
-//! volumes. Whatever is missing or damaged is rebuilt.
+//! A checkpoint contains exactly the needles before a position of the log. Its files are the sorted
+//! runs of keys, the location table with later changes to it, and a catalog. The catalog lists the
+//! files and contains the small parts of the index: buckets, uploads, big files and volumes. All of
+//! these are derived from the volumes. Missing or damaged files are rebuilt.
 
 mod chunks;
 pub(crate) mod due;

@@ -1,4 +1,4 @@
-//! Writing a checkpoint of an open store.
+//! Writing of a checkpoint of an open store.
 
 use std::sync::Arc;
 
@@ -13,23 +13,24 @@ use crate::index::{Index, LocationChange};
 use crate::inner::Inner;
 use crate::names::{self, IndexFile};
 
-/// The location table is written as a whole when the changes since then are this part of it.
+/// The location table is rewritten when its changes exceed its size divided by this number.
 const CHANGED_PART: u64 = 32;
 
-/// The bytes of an entry of the location table in its file, about.
+/// The approximate size of an entry of the location table in its file.
 const SLOT_BYTES: u64 = 9;
 
-/// The changes that are encoded into one chunk.
+/// The number of changes that are encoded into one chunk.
 const CHANGES_PER_CHUNK: usize = 8192;
 
-/// A closing store writes a checkpoint if opening it again would replay more changes than this.
+/// The maximum number of changes that opening replays after a store was closed without a
+/// checkpoint.
 const REPLAY_MAX: u64 = 4096;
 
-/// The index at one place of the log.
-struct Frozen {
+/// A snapshot of the index at a position of the log.
+struct FrozenIndex {
     applied: Lsn,
     recent: Arc<Memtable>,
-    /// The whole location table, if it is to be written instead of the changes.
+    /// The whole location table, if it is written instead of its changes.
     whole: Option<Snapshot>,
     /// The changes of the location table since the last checkpoint, if they are known.
     changes: Option<Vec<LocationChange>>,
@@ -37,14 +38,14 @@ struct Frozen {
     change_count: u64,
     state: Vec<u8>,
     secret: [u64; 2],
-    /// `false` while damage hides keys, because a checkpoint would declare that it knows them; and
-    /// if a run is damaged.
+    /// `false` while damage hides keys, because a checkpoint would claim to know them, and if a run
+    /// is damaged.
     may_publish: bool,
 }
 
 impl Inner {
-    /// Returns `true` if the recent changes take their share of the memory for the index, or are so
-    /// many that opening the store would take long.
+    /// Returns `true` if the recent changes use up their share of the index memory, or are so many
+    /// that a replay would take long.
     pub(crate) fn is_checkpoint_due(&self, index: &Index) -> bool {
         self.checkpoint_due.is_reached(index.recent_changes())
     }
@@ -59,7 +60,7 @@ impl Inner {
         }
         match self.checkpoint() {
             Ok(()) => self.checkpoint_due.reset(),
-            // The disk may be full: the next attempt is made when more has changed.
+            // The disk may be full. The next attempt follows after more changes.
             Err(_) => self.checkpoint_due.postpone(recent),
         }
     }
@@ -67,27 +68,26 @@ impl Inner {
     /// Writes a checkpoint before the store is closed, if opening it would otherwise take long.
     pub(crate) fn checkpoint_at_close(&self) {
         if self.index.read().change_count > REPLAY_MAX {
-            // Derived data: without it, opening reads more.
+            // An error is harmless: opening then replays more of the log.
             drop(self.checkpoint());
         }
     }
 
     /// Writes a checkpoint of all needles that are durable now.
     ///
-    /// 1. Without an active writer, all durable needles are applied: recent keys and changes of
-    ///    locations are set aside, and the small rest is encoded.
-    /// 2. The run and the locations are written and synced. A crash leaves files that no catalog
-    ///    lists.
-    /// 3. The catalog is replaced. From here on, opening replays the log from the place of step 1.
-    /// 4. The run takes the place of the recent keys. If a step failed, they become recent again.
+    /// 1. With no active writer, all durable needles are applied. Freezes the recent keys and the
+    ///    changes of locations, and encodes the small parts of the index.
+    /// 2. Writes and syncs the run and the locations. After a crash, no catalog lists their files.
+    /// 3. Replaces the catalog. From here on, opening replays the log from the position of step 1.
+    /// 4. Replaces the frozen keys by the run. If a step failed, they become recent keys again.
     ///
     /// # Errors
-    /// A failed system call. Nothing is lost: the log has all needles.
+    /// A failed system call. No data is lost: the log has all needles.
     ///
     /// # Durability
     /// The checkpoint survives a power cut when this returns.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        let _alone = self.index_files.checkpointing.lock();
+        let _exclusive = self.index_files.checkpointing.lock();
         let Some(mut frozen) = self.freeze() else { return Ok(()) };
         let run = match frozen.recent.len() {
             0 => Ok(None),
@@ -109,7 +109,7 @@ impl Inner {
                 index.keys.thaw_into(run);
                 drop(index);
                 self.merges.wake();
-                // Indexes of volumes that the checkpoint covers can be removed.
+                // The indexes of volumes that the checkpoint covers can be removed.
                 self.admission.background.set();
                 Ok(())
             }
@@ -126,8 +126,8 @@ impl Inner {
         }
     }
 
-    /// Takes the index as it is between two needles. `None` if the log has failed.
-    fn freeze(&self) -> Option<Frozen> {
+    /// Takes a snapshot of the index between two needles. `None` if the log has failed.
+    fn freeze(&self) -> Option<FrozenIndex> {
         let earlier = self.index_files.catalog.lock().as_ref().map(|catalog| catalog.change_count);
         let _no_writer = self.gate.write();
         let mut index = self.index.write();
@@ -139,11 +139,11 @@ impl Inner {
         let changes = index.location_changes.replace(Vec::new());
         let objects = index.locations.len();
         let are_few = changes.as_ref().zip(earlier).is_some_and(|(changes, earlier)| {
-            // On a full disk any number of changes is written.
+            // On a full disk, the changes are written regardless of their number.
             (earlier + changes.len() as u64) * CHANGED_PART < objects
                 || !self.has_space_for_index(SLOT_BYTES * objects).unwrap_or(false)
         });
-        Some(Frozen {
+        Some(FrozenIndex {
             applied: self.log.synced(),
             recent: index.keys.freeze(),
             whole: (!are_few).then(|| index.locations.snapshot()),
@@ -157,13 +157,13 @@ impl Inner {
 
     /// Writes the locations and replaces the catalog. After an error, the file of the locations is
     /// removed.
-    fn publish(&self, frozen: &mut Frozen, run: Option<u64>) -> Result<()> {
+    fn publish(&self, frozen: &mut FrozenIndex, run: Option<u64>) -> Result<()> {
         let number = self.index_files.next_number();
         let published = self.publish_with(frozen, run, number);
         published.inspect_err(|_| self.index_files.remove([number].into_iter()))
     }
 
-    fn publish_with(&self, frozen: &mut Frozen, run: Option<u64>, number: u64) -> Result<()> {
+    fn publish_with(&self, frozen: &mut FrozenIndex, run: Option<u64>, number: u64) -> Result<()> {
         let files = &self.index_files;
         let mut current = files.catalog.lock();
         let mut catalog = current.clone().unwrap_or_default();
@@ -180,7 +180,7 @@ impl Inner {
             catalog.changes.push(number);
             catalog.change_count += changes.len() as u64;
         }
-        // Runs that were written while nothing could be published are listed now, too.
+        // Also lists the runs that were written while nothing could be published.
         let listed = self.index.read().keys.runs().iter().map(|run| run.info().id).collect();
         catalog.runs = listed;
         catalog.runs.splice(0..0, run);
@@ -201,7 +201,7 @@ mod tests {
 
     use crate::{Attributes, Options, Precondition, Store};
 
-    /// At most so many needles are replayed with the options of the test.
+    /// The maximum number of replayed needles with the options of this test.
     const NEEDLES_MAX: u64 = 64;
 
     fn open_on(disk: &MemoryDisk) -> Store {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn killed_store_replays_few_needles_even_if_one_key_was_overwritten() {
+    fn killed_store_replays_few_needles_after_overwrites_of_one_key() {
         let disk = MemoryDisk::default();
         let store = open_on(&disk);
         store.create_bucket("bucket").unwrap();
@@ -237,7 +237,7 @@ mod tests {
         let applied = store.inner.index_files.applied();
         let mut medium = disk.medium();
         drop(store);
-        // Bytes before the checkpoint are not read.
+        // The bytes before the checkpoint are not read.
         let name = format!("volumes/{}", segment_name(applied.segment()));
         medium.file(&name)[4096..applied.offset() as usize].fill(0xff);
 

@@ -1,7 +1,8 @@
-//! Delaying writers while compaction is behind, and letting them wait for it on a full disk.
+//! Admission of writers: delays them while compaction falls behind, and makes them wait for it on a
+//! full disk.
 //!
-//! No writer holds a lock while it waits: admission comes before the key, and a writer that finds
-//! the disk full lets go of everything before it waits.
+//! No writer waits while it holds a lock: it is admitted before it locks its key, and a writer that
+//! finds the disk full releases all locks before it waits.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,25 +13,25 @@ use crate::compaction::pacer::Pacer;
 use crate::compaction::plan::{Candidate, Marks};
 use crate::signal::Signal;
 
-/// How long a writer is delayed at most before it is let through to what space there is.
+/// The maximum delay of a writer. After it, the writer may use the space that is left.
 const DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// The background thread looks again for dead bytes whenever so large a part of a volume was
-/// stored.
-const LOOK_AGAIN_PART: u64 = 64;
+/// The background thread is woken after writers have stored a volume divided by this number.
+const RECHECK_PART: u64 = 64;
 
-/// Who may store how much.
+/// The admission of writers.
 #[derive(Debug)]
 pub(crate) struct Admission {
     volume_bytes: u64,
-    /// Free bytes for ordinary needles: measured now and then, with what compaction has earned of
-    /// the volume it moves, less what was admitted since.
+    /// Free bytes for ordinary needles: the measured number, plus the credit for the part of a
+    /// volume that compaction has moved, minus the bytes admitted since the measurement.
     free_bytes: AtomicI64,
     slow_bytes: AtomicU64,
-    /// There is nothing dead to free: writers are not delayed, since waiting would not help.
+    /// `true` if there are no dead bytes to reclaim: waiting would not help, so writers are not
+    /// delayed.
     is_exhausted: AtomicBool,
     /// Bytes admitted since the background thread was last woken.
-    unseen_bytes: AtomicU64,
+    unreported_bytes: AtomicU64,
     state: Mutex<State>,
     changed: Condvar,
     /// Wakes the background thread.
@@ -41,23 +42,24 @@ pub(crate) struct Admission {
 struct State {
     marks: Option<Marks>,
     pacer: Pacer,
-    /// The volume that is being moved, and how many of its bytes were.
+    /// The volume that is being compacted, and the number of its bytes that were moved.
     moving: Option<(Candidate, u64)>,
-    /// Volumes freed.
+    /// The number of volumes freed.
     freed: u64,
-    /// Passes of the background thread that were asked for, and the last one that found nothing.
-    asked: u64,
+    /// The number of requested passes of the background thread, and the last pass that found
+    /// nothing.
+    requested: u64,
     answered: u64,
 }
 
-/// The outcome of waiting for space.
+/// The outcome of a wait for space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum SpaceWait {
     /// Compaction freed a volume.
     Freed,
-    /// Nothing dead is left to free.
+    /// No dead bytes are left to reclaim.
     Exhausted,
-    /// The time is over, and compaction still at work.
+    /// The time is over, and compaction is still running.
     TimedOut,
 }
 
@@ -68,14 +70,14 @@ impl Admission {
             free_bytes: AtomicI64::new(i64::MAX / 2),
             slow_bytes: AtomicU64::new(0),
             is_exhausted: AtomicBool::new(false),
-            unseen_bytes: AtomicU64::new(0),
+            unreported_bytes: AtomicU64::new(0),
             state: Mutex::default(),
             changed: Condvar::new(),
             background: Signal::default(),
         }
     }
 
-    /// Free bytes for ordinary needles.
+    /// Returns the free bytes for ordinary needles.
     pub(crate) fn free_bytes(&self) -> u64 {
         u64::try_from(self.free_bytes.load(Ordering::Relaxed)).unwrap_or(0)
     }
@@ -85,7 +87,7 @@ impl Admission {
         self.free_bytes() < self.slow_bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes what was measured; `None` for a disk without a limit.
+    /// Sets the measured free bytes and the capacity; `None` for a disk without a limit.
     pub(crate) fn measured(&self, free_and_capacity: Option<(u64, u64)>) -> Marks {
         let (free, capacity) = free_and_capacity.unwrap_or((u64::MAX / 4, 0));
         let marks = Marks::new(self.volume_bytes, capacity);
@@ -101,7 +103,7 @@ impl Admission {
         marks
     }
 
-    /// Delays a writer of so many bytes until compaction has made up for it, if it is behind.
+    /// Admits a writer of `bytes`, after a delay if compaction falls behind.
     pub(crate) fn admit(&self, bytes: u64) {
         self.admit_now(bytes);
         if !self.must_wait() {
@@ -119,9 +121,9 @@ impl Admission {
     pub(crate) fn admit_now(&self, bytes: u64) {
         let bytes_signed = i64::try_from(bytes).unwrap_or(i64::MAX / 4);
         self.free_bytes.fetch_sub(bytes_signed, Ordering::Relaxed);
-        let part = self.volume_bytes / LOOK_AGAIN_PART;
-        if self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= part {
-            self.unseen_bytes.store(0, Ordering::Relaxed);
+        let part = self.volume_bytes / RECHECK_PART;
+        if self.unreported_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= part {
+            self.unreported_bytes.store(0, Ordering::Relaxed);
             self.background.set();
         }
     }
@@ -131,14 +133,15 @@ impl Admission {
         self.is_slow() && !self.is_exhausted.load(Ordering::Relaxed)
     }
 
-    /// Compaction begins to move a volume.
+    /// Records that compaction starts to move a volume.
     pub(crate) fn begin_volume(&self, volume: Candidate) {
         let mut state = self.state.lock();
         state.moving = Some((volume, 0));
         state.pacer.resume(Instant::now());
     }
 
-    /// Compaction moved so many bytes of the volume, and earned a part of what removing it frees.
+    /// Records that compaction moved `bytes` of the volume. This earns credit for a part of the
+    /// bytes that its removal frees.
     pub(crate) fn moved(&self, bytes: u64) {
         let mut state = self.state.lock();
         let Some((volume, moved)) = &mut state.moving else { return };
@@ -147,7 +150,7 @@ impl Admission {
         state.pacer.freed(earned as f64, Instant::now());
     }
 
-    /// The volume was removed.
+    /// Records that the volume was removed.
     pub(crate) fn freed(&self) {
         let mut state = self.state.lock();
         state.freed += 1;
@@ -160,30 +163,31 @@ impl Admission {
     }
 
     /// Waits until compaction frees a volume, after the log had no space for a needle.
-    pub(crate) fn wait_for_space(&self, until: Instant) -> Waited {
+    pub(crate) fn wait_for_space(&self, until: Instant) -> SpaceWait {
         let mut state = self.state.lock();
-        state.asked += 1;
-        let (asked, freed) = (state.asked, state.freed);
+        state.requested += 1;
+        let (requested, freed) = (state.requested, state.freed);
         self.background.set();
         loop {
             if state.freed != freed {
-                return Waited::Freed;
+                return SpaceWait::Freed;
             }
-            if state.answered >= asked {
-                return Waited::Exhausted;
+            if state.answered >= requested {
+                return SpaceWait::Exhausted;
             }
             if self.changed.wait_until(&mut state, until).timed_out() {
-                return Waited::TimedOut;
+                return SpaceWait::TimedOut;
             }
         }
     }
 
-    /// The background thread begins to look for volumes to compact.
+    /// Records that the background thread starts to look for volumes to compact.
     pub(crate) fn begin_pass(&self) -> u64 {
-        self.state.lock().asked
+        self.state.lock().requested
     }
 
-    /// It found nothing more to compact, or cannot; `pass` is what [`Self::begin_pass`] returned.
+    /// Records that the thread found no more volumes to compact, or failed; `pass` is the result of
+    /// [`Self::begin_pass`].
     pub(crate) fn end_pass(&self, pass: u64) {
         let mut state = self.state.lock();
         state.answered = pass;
@@ -194,7 +198,8 @@ impl Admission {
         self.changed.notify_all();
     }
 
-    /// There are dead bytes to free: writers wait for them where little is free.
+    /// Records that there are dead bytes to reclaim, for which writers wait while little space is
+    /// free.
     pub(crate) fn found(&self) {
         self.is_exhausted.store(false, Ordering::Relaxed);
     }
@@ -221,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_are_delayed_below_the_mark_until_compaction_moves() {
+    fn writers_below_the_low_mark_are_delayed_until_compaction_progresses() {
         let admission = admission(VOLUME);
         assert!(admission.is_slow());
         let admit = |bytes| {
@@ -229,20 +234,20 @@ mod tests {
             admission.admit(bytes);
             began.elapsed()
         };
-        assert!(admit(VOLUME / 4) < DELAY_MAX, "nothing is known of compaction yet");
+        assert!(admit(VOLUME / 4) < DELAY_MAX, "the speed of compaction is unknown");
         admission.begin_volume(HALF_DEAD);
         thread::sleep(Duration::from_millis(20));
-        // A quarter of a volume in at least 20 ms, and writers get a share of that.
+        // A quarter of a volume in at least 20 ms; writers get a share of that.
         admission.moved(VOLUME / 4);
         admit(VOLUME / 4);
-        assert!(admit(1) >= Duration::from_millis(18), "the one before used up 20 ms and more");
+        assert!(admit(1) >= Duration::from_millis(18), "the previous writer used at least 20 ms");
         admission.end_pass(0);
         assert!(admit(VOLUME) < DELAY_MAX);
         assert!(admit(1) < DELAY_MAX, "there is nothing to wait for");
     }
 
     #[test]
-    fn what_is_earned_of_a_volume_counts_as_free() {
+    fn credit_for_a_moved_volume_counts_as_free_bytes() {
         let admission = admission(VOLUME / 2);
         let free_bytes = || {
             admission.measured(Some((VOLUME / 2, 100 * VOLUME)));
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn with_space_or_without_dead_bytes_no_writer_is_delayed() {
+    fn writers_are_not_delayed_with_free_space_or_without_dead_bytes() {
         let (free, exhausted, short) = (admission(50 * VOLUME), admission(0), admission(0));
         exhausted.end_pass(0);
         let is_delayed = |admission: &Admission| {
@@ -273,22 +278,22 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_on_a_full_disk_learns_how_its_wait_ended() {
+    fn writer_on_a_full_disk_receives_the_outcome_of_its_wait() {
         let admission = admission(0);
-        assert_eq!(admission.wait_for_space(Instant::now()), Waited::TimedOut);
+        assert_eq!(admission.wait_for_space(Instant::now()), SpaceWait::TimedOut);
         thread::scope(|scope| {
             let writer = scope.spawn(|| admission.wait_for_space(in_an_hour()));
             while !writer.is_finished() {
                 admission.freed();
                 thread::yield_now();
             }
-            assert_eq!(writer.join().unwrap(), Waited::Freed);
+            assert_eq!(writer.join().unwrap(), SpaceWait::Freed);
             let writer = scope.spawn(|| admission.wait_for_space(in_an_hour()));
             while !writer.is_finished() {
                 admission.end_pass(admission.begin_pass());
                 thread::yield_now();
             }
-            assert_eq!(writer.join().unwrap(), Waited::Exhausted);
+            assert_eq!(writer.join().unwrap(), SpaceWait::Exhausted);
         });
     }
 }

@@ -1,5 +1,5 @@
-//! Getting space back: what lives in a volume with dead bytes moves to the end of the log, and the
-//! volume is removed. Which volume and when is decided in `plan.rs`.
+//! Compaction: the live needles of a volume with dead bytes move to the end of the log, and the
+//! volume is removed. `plan.rs` decides which volume is compacted, and when.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,39 +15,39 @@ use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::names;
 
-/// On request, a volume is compacted already when a tenth of it is dead, in thousandths.
-const ASKED_DEAD_SHARE: u64 = 100;
+/// The dead share, in thousandths, from which a requested compaction includes a volume.
+const REQUESTED_DEAD_SHARE: u64 = 100;
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Compacted {
+pub struct CompactionReport {
     /// Volumes removed.
     pub volumes_removed: u64,
     /// Bytes of their files.
     pub bytes_freed: u64,
-    /// Bytes that lived in them and were written again.
+    /// Live bytes of these volumes, which were written again.
     pub bytes_moved: u64,
 }
 
-/// The volumes among which the next one to compact is chosen.
+/// The volumes from which the next one to compact is chosen.
 #[derive(Debug, Clone, Copy)]
-enum Among<'a> {
-    /// All but those that an earlier compaction could not empty.
+enum VolumeFilter<'a> {
+    /// All volumes except those that an earlier compaction could not empty.
     All,
-    /// As `All`, but without those that still lose live bytes.
+    /// Like `All`, but without volumes that still lose live bytes.
     Cold,
     /// The volumes with these numbers.
     Listed(&'a BTreeSet<u32>),
 }
 
 impl Inner {
-    /// Compacts every volume that is worth it, each once at most. Where space is short, every
-    /// volume with dead bytes is.
-    pub(crate) fn compact_all(&self, stop: &AtomicBool) -> Result<Compacted> {
-        let mut done = Compacted::default();
+    /// Compacts every volume with enough dead bytes, each at most once. Where space is short, any
+    /// volume with dead bytes has enough.
+    pub(crate) fn compact_all(&self, stop: &AtomicBool) -> Result<CompactionReport> {
+        let mut done = CompactionReport::default();
         if self.index_files.applied() > Lsn::default() {
-            // Tombstones that the checkpoint has are not needed any more. Without space for a new
-            // one, they are moved.
+            // Tombstones that the checkpoint contains are no longer needed. If there is no space
+            // for a new checkpoint, they are moved.
             drop(self.checkpoint());
         }
         let mut upkeep = self.upkeep.lock();
@@ -56,19 +56,19 @@ impl Inner {
             self.sealed_volumes().iter().map(|volume| volume.number).collect();
         drop(upkeep);
         loop {
-            // Others who compact have a turn between two volumes.
+            // Another compaction may run between two volumes.
             let mut upkeep = self.upkeep.lock();
             let line = match self.measure_space()? {
                 marks if self.admission.free_bytes() < marks.slow => 0,
-                marks => marks.line(self.admission.free_bytes()).min(ASKED_DEAD_SHARE),
+                marks => marks.line(self.admission.free_bytes()).min(REQUESTED_DEAD_SHARE),
             };
-            let chosen = self.choose_volume(line, &mut upkeep, Among::Listed(&left))?;
+            let chosen = self.choose_volume(line, &mut upkeep, VolumeFilter::Listed(&left))?;
             let Some((volume, ends_needed_from)) = chosen else { return Ok(done) };
             left.remove(&volume.number);
             self.compact_volume(
                 &volume,
                 ends_needed_from,
-                Pace::Asked,
+                Pace::Requested,
                 &mut upkeep,
                 stop,
                 &mut done,
@@ -79,17 +79,18 @@ impl Inner {
         }
     }
 
-    /// Compacts the next volume that is worth it with the space there is now; `false` if there is
-    /// none.
+    /// Compacts the next volume with enough dead bytes for the current free space; `false` if there
+    /// is none.
     pub(crate) fn compact_next(&self, stop: &AtomicBool) -> Result<bool> {
         let mut upkeep = self.upkeep.lock();
         let marks = self.measure_space()?;
         let free_bytes = self.admission.free_bytes();
-        let among = if free_bytes >= marks.relaxed { Among::Cold } else { Among::All };
-        let chosen = self.choose_volume(marks.line(free_bytes), &mut upkeep, among)?;
+        let filter =
+            if free_bytes >= marks.relaxed { VolumeFilter::Cold } else { VolumeFilter::All };
+        let chosen = self.choose_volume(marks.line(free_bytes), &mut upkeep, filter)?;
         let Some((volume, ends_needed_from)) = chosen else { return Ok(false) };
         self.admission.found();
-        let mut done = Compacted::default();
+        let mut done = CompactionReport::default();
         let mut compact = |upkeep: &mut Upkeep| {
             let pace = Pace::Background;
             self.compact_volume(&volume, ends_needed_from, pace, upkeep, stop, &mut done)
@@ -103,32 +104,32 @@ impl Inner {
         Ok(!stop.load(Ordering::Relaxed))
     }
 
-    /// Chooses the volume to compact. Returns also the place from which on needles that end
-    /// something must be moved, see [`Self::ends_needed_from`].
+    /// Chooses the volume to compact. Also returns the position from which tombstones and similar
+    /// needles must be moved, see [`Self::ends_needed_from`].
     fn choose_volume(
         &self,
         dead_share_min: u64,
         upkeep: &mut Upkeep,
-        among: Among<'_>,
+        filter: VolumeFilter<'_>,
     ) -> Result<Option<(Candidate, Lsn)>> {
         if upkeep.removal_failed {
-            let what = "a volume could not be removed; close the store and open it again";
+            let what = "a volume could not be removed; close and reopen the store";
             return Err(Error::Invalid { what: what.to_owned() });
         }
         let volumes = self.sealed_volumes();
         let oldest = self.oldest_volume()?;
         let short_space = self.short_space()?;
         let index = self.index.read();
-        // A needle that is moved counts as newer than all before it. That is certain only of
-        // needles behind everything that is hidden by damage.
+        // A moved needle becomes newer than all needles before it. That is correct only for needles
+        // after all places where damage hides keys.
         let hidden_end = index.hidden.end().map_or(0, |end| end.segment());
         let longest_record = 2 * self.options.big_object_bytes;
         let is_candidate = |number: u32| {
             number > hidden_end
                 && !upkeep.damaged.contains(&number)
-                && match among {
-                    Among::Listed(listed) => listed.contains(&number),
-                    Among::All | Among::Cold => !upkeep.stuck.contains(&number),
+                && match filter {
+                    VolumeFilter::Listed(listed) => listed.contains(&number),
+                    VolumeFilter::All | VolumeFilter::Cold => !upkeep.stuck.contains(&number),
                 }
         };
         let candidates =
@@ -149,40 +150,41 @@ impl Inner {
         let mut candidates: Vec<Candidate> = candidates.collect();
         drop(index);
         short_space.retain(&mut candidates);
-        if matches!(among, Among::Cold) {
-            upkeep.hot.leave(&mut candidates, dead_share_min, Instant::now());
+        if matches!(filter, VolumeFilter::Cold) {
+            upkeep.hot.remove_from(&mut candidates, dead_share_min, Instant::now());
         }
         let whole_bytes = short_space.whole_bytes;
         let chosen = choose(candidates.into_iter(), whole_bytes, dead_share_min);
         Ok(chosen.map(|volume| (volume, self.ends_needed_from(volume.number, oldest))))
     }
 
-    /// Returns the place from which on the needles of a volume that end something are needed.
+    /// Returns the position from which the tombstones (and other needles that end something) of a
+    /// volume are needed.
     ///
-    /// The older needles that they end are in older volumes, or nowhere if the volume is the oldest.
-    /// The checkpoint, too, shows what was ended after it as still there.
+    /// The older needles that they end are in older volumes, so they are not needed if the volume
+    /// is the oldest one. But the checkpoint, too, contains objects that were ended after it.
     fn ends_needed_from(&self, volume: u32, oldest: Option<u32>) -> Lsn {
         match self.index_files.applied() {
             _ if oldest != Some(volume) => Lsn::default(),
-            // Without a checkpoint, the whole log is replayed.
+            // Without a checkpoint, opening replays the whole log.
             Lsn(0) => Lsn(u64::MAX),
             applied => applied,
         }
     }
 
-    /// Moves what lives in a volume and removes it, and adds that to `done`.
+    /// Moves the live needles of a volume, removes the volume, and adds both to `done`.
     ///
-    /// A volume of which nothing is needed is not read: the index knows all its needles.
+    /// A volume without live needles is not read: the index knows all its needles.
     ///
-    /// 1. Needles that stand, and tombstones that may still be needed, are appended to the log
-    ///    with the versions they have, their keys held. After a crash both copies are there and
-    ///    say the same.
-    /// 2. They are durable: the index takes the new places.
-    /// 3. Nothing in the volume stands any more: it is taken from the manifest, its index is
+    /// 1. Live needles, and tombstones that may still be needed, are appended to the log with their
+    ///    versions, under the locks of their keys. After a crash both copies exist and are equal.
+    /// 2. Once they are durable, the index gets their new positions.
+    /// 3. The volume has no live needles: it is removed from the manifest, then its index is
     ///    removed, then the volume. A crash in between leaves a volume without an index, which is
-    ///    listed again and read itself. So a volume that is listed or has an index, and does not
-    ///    exist, was lost.
-    /// 4. The file of the volume becomes a spare of the log: first of those kept for compaction.
+    ///    listed and read again. So a volume that is listed or has an index, but does not exist,
+    ///    was lost.
+    /// 4. The file of the volume becomes a spare file of the log, first for the reserve of
+    ///    compaction.
     fn compact_volume(
         &self,
         volume: &Candidate,
@@ -190,7 +192,7 @@ impl Inner {
         pace: Pace,
         upkeep: &mut Upkeep,
         stop: &AtomicBool,
-        done: &mut Compacted,
+        done: &mut CompactionReport,
     ) -> Result<()> {
         let number = volume.number;
         self.admission.begin_volume(*volume);
@@ -235,7 +237,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes a volume from the manifest and removes its index, for good when this returns.
+    /// Removes a volume from the manifest, and its index from the disk, durably.
     fn remove_index(&self, volume: u32) -> Result<()> {
         if let Some(manifest) = &self.manifest {
             manifest.remove(volume, self.index_files.applied())?;

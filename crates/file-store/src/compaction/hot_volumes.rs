@@ -1,8 +1,8 @@
-//! Volumes that still lose live bytes ("hot" volumes), and are better compacted later. Pure.
+//! Hot volumes: they still lose live bytes, so it is better to compact them later. Pure.
 //!
 //! # Source
-//! \[Rosenblum92\]: cleaning weighs the age of a segment, because the free space of a segment that
-//! does not change any more is worth more than that of a segment that empties itself.
+//! \[Rosenblum92\]: cleaning considers the age of a segment. Free space in a segment that no longer
+//! changes is worth more than in a segment that empties itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use crate::compaction::plan::Candidate;
 /// The time for which a volume is observed before it is compacted.
 pub(crate) const OBSERVED_FOR: Duration = Duration::from_secs(2);
 
-/// A volume is hot if it loses at least this part of its live bytes while it is observed. At this
-/// rate it has lost six sevenths of them after a minute.
+/// A volume is hot if it loses at least this fraction of its live bytes while it is observed. At
+/// this rate it loses six sevenths of them within a minute.
 const HOT_PART: u64 = 16;
 
-/// The volumes that are worth compacting, and what they had when their observation began.
+/// The observed volumes that are worth compacting, with their live bytes at the start.
 #[derive(Debug, Default)]
 pub(crate) struct HotVolumes {
     observed: BTreeMap<u32, Observation>,
@@ -29,10 +29,10 @@ struct Observation {
 }
 
 impl HotVolumes {
-    /// Removes the hot volumes from `candidates`, and those that were not observed for long enough.
-    /// The first call with a volume that reaches this dead share begins its observation. Volumes
-    /// from which nothing is moved stay.
-    pub(crate) fn leave(
+    /// Removes from `candidates` the hot volumes and those that were not observed for long enough.
+    /// The first call with a volume that reaches this dead share starts its observation. Volumes
+    /// without live bytes stay candidates.
+    pub(crate) fn remove_from(
         &mut self,
         candidates: &mut Vec<Candidate>,
         dead_share_min: u64,
@@ -59,8 +59,8 @@ impl HotVolumes {
         is_cold
     }
 
-    /// Returns the time after which another look at the volumes may find a cold one; `None` if no
-    /// volume is observed.
+    /// Returns the time after which another call may find a cold volume; `None` if no volume is
+    /// observed.
     pub(crate) fn next_look(&self) -> Option<Duration> {
         (!self.observed.is_empty()).then_some(OBSERVED_FOR)
     }
@@ -81,17 +81,17 @@ mod tests {
             let dead = volume(1, 0);
             let full = Candidate { dead_bytes: 100, ..volume(2, 3100) };
             let mut candidates = vec![dead, full, volume(3, move_bytes)];
-            volumes.leave(&mut candidates, 500, began + Duration::from_secs_f64(seconds));
+            volumes.remove_from(&mut candidates, 500, began + Duration::from_secs_f64(seconds));
             let numbers: Vec<u32> = candidates.iter().map(|volume| volume.number).collect();
             (numbers, volumes.next_look())
         };
         let waits = (vec![1], Some(OBSERVED_FOR));
         assert_eq!(left(0.0, 1600), waits);
         assert_eq!(left(1.9, 1600), waits, "not observed for long enough");
-        assert_eq!(left(2.0, 1500), waits, "it lost a sixteenth");
+        assert_eq!(left(2.0, 1500), waits, "the volume lost a sixteenth");
         assert_eq!(left(3.9, 1500), waits);
-        assert_eq!(left(4.1, 1410).0, [1, 3], "it lost less");
-        assert_eq!(left(4.2, 1410).0, [1, 3], "it is still to be compacted");
+        assert_eq!(left(4.1, 1410).0, [1, 3], "the volume lost less");
+        assert_eq!(left(4.2, 1410).0, [1, 3], "the volume is still a candidate");
         assert_eq!(left(4.3, 0), (vec![1, 3], None));
     }
 }

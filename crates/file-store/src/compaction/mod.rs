@@ -1,4 +1,4 @@
-//! Space: which volumes are compacted, when, how fast, and how writers are delayed meanwhile.
+//! Compaction: the choice of volumes, its time and rate, and the admission of writers.
 
 pub(crate) mod admission;
 pub(crate) mod compact;

@@ -1,4 +1,4 @@
-//! Moving needles to the end of the log, a batch at a time.
+//! PendingMove of needles to the end of the log, in batches.
 
 use std::time::{Duration, Instant};
 
@@ -11,45 +11,45 @@ use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
 use crate::locks::KeyGuard;
 
-/// How many needles, and how many bytes, are moved with one sync: enough to share it, and so few
-/// that a writer in the same batch hardly notices.
+/// The number of needles, and of bytes, that share a sync: enough to amortize it, and few enough
+/// that a writer in the same batch is hardly delayed.
 const BATCH_NEEDLES: usize = 256;
 const BATCH_BYTES: u64 = 256 << 10;
 
 /// The longest pause between two batches.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// Moves what is needed of one volume.
+/// The mover of the needles of one volume that are still needed.
 pub(crate) struct Mover<'a> {
     inner: &'a Inner,
-    /// Needles that end something are needed from this place on.
+    /// The position from which needles that end something are needed.
     ends_needed_from: Lsn,
     pace: Pace,
-    batch: Vec<Moving>,
+    batch: Vec<PendingMove>,
     /// Held from the first append of a batch until the batch is applied to the index.
     gate: Option<RwLockReadGuard<'a, ()>>,
     batch_bytes: u64,
     batch_began: Instant,
     pub(crate) bytes: u64,
-    /// All records were made of needles known here.
+    /// `true` if all records consisted of known needles.
     pub(crate) is_whole: bool,
 }
 
-/// How fast needles are moved.
+/// The rate of moving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// While writers need no space, only half of the time.
+    /// At most half of the time, unless writers need space.
     Background,
-    /// As fast as the disk allows: a caller waits.
-    Asked,
+    /// As fast as the disk allows, because a caller waits.
+    Requested,
 }
 
-struct Moving {
+struct PendingMove {
     head: Head,
     from: Position,
     ticket: Ticket,
-    /// Empty when another needle of the batch holds the key.
-    turn: Option<KeyGuard>,
+    /// `None` if another needle of the batch holds the lock of the key.
+    lock: Option<KeyGuard>,
 }
 
 impl<'a> Mover<'a> {
@@ -79,7 +79,7 @@ impl<'a> Mover<'a> {
             if !self.may_be_needed(&head, at) {
                 continue;
             }
-            let turn = self.lock(&head)?;
+            let lock = self.lock(&head)?;
             if !self.is_needed(&head, at)? {
                 if self.batch.is_empty() {
                     // Checkpoints, and the writers behind them, wait for the gate.
@@ -92,12 +92,12 @@ impl<'a> Mover<'a> {
             }
             let ticket = match self.inner.append(needle, &[], Room::Compaction) {
                 Ok(ticket) => ticket,
-                // It was stored when objects of its size were small ones, and stays.
+                // The object was stored when `big_object_bytes` was larger. It is not moved.
                 Err(Error::Log(log::Error::TooLong { .. })) => continue,
                 Err(other) => return Err(other),
             };
             self.batch_bytes += needle.len() as u64;
-            self.batch.push(Moving { head, from: at, ticket, turn });
+            self.batch.push(PendingMove { head, from: at, ticket, lock });
             if self.batch.len() == BATCH_NEEDLES || self.batch_bytes >= BATCH_BYTES {
                 self.settle()?;
             }
@@ -105,24 +105,25 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    /// Takes the key of a needle, unless it is ours already.
+    /// Locks the key of a needle, unless this batch already holds the lock.
     fn lock(&mut self, head: &Head) -> Result<Option<KeyGuard>> {
         let inner = self.inner;
         self.gate.get_or_insert_with(|| inner.gate.read());
-        if let Some(turn) = inner.keys.try_lock(&head.bucket, &head.key) {
-            return Ok(Some(turn));
+        if let Some(lock) = inner.keys.try_lock(&head.bucket, &head.key) {
+            return Ok(Some(lock));
         }
-        let same = |held: &Moving| held.head.bucket == head.bucket && held.head.key == head.key;
+        let same =
+            |held: &PendingMove| held.head.bucket == head.bucket && held.head.key == head.key;
         if self.batch.iter().any(same) {
             return Ok(None);
         }
-        // No thread waits for a key while it holds others without an order.
+        // A thread that holds locks must not wait for a key out of order.
         self.settle()?;
         self.gate = Some(inner.gate.read());
         Ok(Some(inner.keys.lock(&head.bucket, &head.key)))
     }
 
-    /// Returns `false` if a needle is certainly not needed; the key need not be locked.
+    /// Returns `false` if a needle is certainly not needed. The key need not be locked.
     fn may_be_needed(&self, head: &Head, at: Position) -> bool {
         match head.ends_something() {
             true => at.lsn >= self.ends_needed_from,
@@ -130,11 +131,11 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Returns `true` if a needle must be moved. Its key is locked.
+    /// Returns `true` if a needle must be moved. The caller has locked its key.
     fn is_needed(&self, head: &Head, at: Position) -> Result<bool> {
         Ok(match head.kind {
-            // Against an older needle of the same key, unless a newer one does that. A tombstone
-            // must not be moved after a newer object.
+            // A tombstone is needed to hide an older needle, unless a newer needle hides it. A
+            // tombstone must not be moved behind a newer object.
             Kind::Tombstone => self.inner.find(&head.bucket, &head.key)?.is_none(),
             Kind::BucketDeleted => {
                 !self.inner.index.read().buckets.contains_key(head.bucket.as_str())
@@ -146,18 +147,18 @@ impl<'a> Mover<'a> {
         })
     }
 
-    /// Waits until the batch is durable, applies it to the index, and pauses as the pace asks for.
+    /// Waits until the batch is durable, applies it to the index, and pauses as the pace requires.
     pub(crate) fn settle(&mut self) -> Result<()> {
-        let mut turns = Vec::with_capacity(self.batch.len());
-        for Moving { head, from, ticket, turn } in self.batch.drain(..) {
+        let mut locks = Vec::with_capacity(self.batch.len());
+        for PendingMove { head, from, ticket, lock } in self.batch.drain(..) {
             let at = ticket.wait()?;
             let change = moved(head, from);
             self.inner.indexes.push(at, std::slice::from_ref(&change));
             let freed = self.inner.index.write().apply(change, at);
             self.inner.remove_files(&freed);
-            turns.push(turn);
+            locks.push(lock);
         }
-        drop(turns);
+        drop(locks);
         self.gate = None;
         if self.inner.is_checkpoint_due(&self.inner.index.read()) {
             self.inner.indexes.wake();
@@ -170,8 +171,8 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    /// Accounts for what was moved to those who admit writers; without writers in need it pauses as
-    /// long as the batch took, so that it has half of the disk at most.
+    /// Reports moved bytes to the admission. Without delayed writers, pauses as long as the batch
+    /// took, so that compaction uses at most half of the disk's time.
     fn pass_on(&self, bytes: u64, took: Duration) -> Result<()> {
         let admission = &self.inner.admission;
         self.inner.measure_space()?;
@@ -183,7 +184,7 @@ impl<'a> Mover<'a> {
     }
 }
 
-/// Returns the change by a needle that was moved: an object replaces itself.
+/// Returns the change by a moved needle: an object replaces itself.
 fn moved(head: Head, from: Position) -> Change {
     let replaces = (head.kind == Kind::Object).then(|| Replaced {
         at: from,

@@ -1,44 +1,44 @@
 //! The rate at which delayed writers are admitted: pure, but for the clock its callers read.
 //!
-//! Compaction frees space in steps: nothing while it moves a volume, then all of it. Writers that
-//! had to wait for each step would wait long and then all together, so they are admitted at the
-//! rate at which steps come, one after the other.
+//! Compaction frees space in steps: nothing while it moves a volume, then the whole volume. Writers
+//! that wait for each step would wait long, and then continue all at once. Therefore they are
+//! admitted one after the other, at the average rate of the steps.
 
 use std::time::{Duration, Instant};
 
-/// What compaction freed counts less the longer ago it was: after this time, a third.
+/// The time after which freed bytes count for a third: the rate is a decaying average.
 const MEMORY: Duration = Duration::from_secs(1);
 
-/// Writers go together, so often: one sync makes all of them durable, and many syncs of one writer
-/// each would take the time that compaction needs.
-const TURN: Duration = Duration::from_millis(2);
+/// The interval at which waiting writers are admitted together, so that they share a sync. A sync
+/// per writer would take disk time from compaction.
+const GROUP_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Measures how fast space is freed, and spreads writers over time accordingly.
+/// Measures the rate at which space is freed, and spreads writers over time accordingly.
 #[derive(Debug, Default)]
 pub(crate) struct Pacer {
     freed_bytes: f64,
-    /// How long that took.
+    /// The time in which the bytes were freed.
     seconds: f64,
-    /// Until when compaction was accounted for; `None` while it rests.
+    /// The time up to which compaction is accounted for; `None` while it is idle.
     accounted: Option<Instant>,
-    /// Until when writers have used up the rate.
+    /// The time up to which admitted writers have used the rate.
     used: Option<Instant>,
-    /// The last turn given.
-    turn: Option<Instant>,
+    /// The last time at which writers were admitted.
+    last_group: Option<Instant>,
 }
 
 impl Pacer {
-    /// Compaction goes on, or begins: the time from now on counts.
+    /// Records that compaction starts or resumes: the time from `now` on counts.
     pub(crate) fn resume(&mut self, now: Instant) {
         self.accounted.get_or_insert(now);
     }
 
-    /// Compaction has nothing to do: the time from now on does not count.
+    /// Records that compaction is idle: the time from now on does not count.
     pub(crate) fn rest(&mut self) {
         self.accounted = None;
     }
 
-    /// Compaction earned so many bytes since it was accounted for last.
+    /// Records that compaction freed `bytes` since the last call.
     pub(crate) fn freed(&mut self, bytes: f64, now: Instant) {
         let since = self.accounted.replace(now).map_or(Duration::ZERO, |last| now - last);
         let keep = (-since.as_secs_f64() / MEMORY.as_secs_f64()).exp();
@@ -46,13 +46,14 @@ impl Pacer {
         self.seconds = self.seconds * keep + since.as_secs_f64();
     }
 
-    /// Bytes freed a second, once that is known.
+    /// Returns the bytes freed per second, once that is known.
     fn rate(&self) -> Option<f64> {
         (self.seconds > 0.0 && self.freed_bytes > 0.0).then(|| self.freed_bytes / self.seconds)
     }
 
-    /// When a writer of so many bytes may go, if all writers together may store `share` bytes for
-    /// each byte freed: `longest` from now at the latest. Each call moves the time of the next on.
+    /// Returns the time at which a writer of `bytes` is admitted, if all writers together may store
+    /// `share` bytes per freed byte; at most `longest` after `now`. Each call uses up a part of the
+    /// rate.
     pub(crate) fn start(
         &mut self,
         bytes: u64,
@@ -65,13 +66,13 @@ impl Pacer {
         let start = self.used.map_or(now, |used| used.clamp(now, latest));
         let takes = bytes as f64 / (rate * share);
         self.used = Some(start + Duration::try_from_secs_f64(takes).unwrap_or(longest));
-        let turn = match self.turn {
-            Some(turn) if start <= turn => turn,
-            Some(turn) if start <= turn + TURN => turn + TURN,
+        let group = match self.last_group {
+            Some(group) if start <= group => group,
+            Some(group) if start <= group + GROUP_INTERVAL => group + GROUP_INTERVAL,
             _ => start,
         };
-        self.turn = Some(turn);
-        turn.min(latest)
+        self.last_group = Some(group);
+        group.min(latest)
     }
 }
 
@@ -82,7 +83,7 @@ mod tests {
     const DELAY_MAX: Duration = Duration::from_secs(1);
     const BATCH: Duration = Duration::from_millis(10);
 
-    /// Compaction freed 1000 bytes every ten milliseconds, for so many of them.
+    /// Returns the pacer after compaction freed 1000 bytes every ten milliseconds, `batches` times.
     fn pacer(batches: u32, now: &mut Instant) -> Pacer {
         let mut pacer = Pacer::default();
         pacer.resume(*now);
@@ -94,26 +95,26 @@ mod tests {
     }
 
     #[test]
-    fn writers_go_in_turns_at_the_rate_space_is_freed() {
+    fn writers_are_admitted_in_groups_at_the_rate_of_freed_space() {
         let mut now = Instant::now();
         let mut pacer = pacer(500, &mut now);
         let mut starts = |share, now| -> Vec<u128> {
             let start = |_| pacer.start(100, share, now, DELAY_MAX);
             (0..40).map(start).map(|start| (start - now).as_micros()).collect()
         };
-        // 100 bytes of 100,000 a second: one a millisecond, and two of them together.
+        // 100 of 100,000 bytes per second: one writer per millisecond, admitted in pairs.
         let all = starts(1.0, now);
         assert_eq!(all[..7], [0, 2000, 2000, 4000, 4000, 6000, 6000]);
         assert_eq!(all[39], 40_000);
         let later = now + Duration::from_secs(9);
-        assert_eq!(starts(0.5, later)[..4], [0, 2000, 4000, 6000], "half as fast");
+        assert_eq!(starts(0.5, later)[..4], [0, 2000, 4000, 6000], "half of the rate");
         assert_eq!(starts(0.0001, later)[1..], [DELAY_MAX.as_micros(); 39], "the longest delay");
     }
 
     #[test]
-    fn time_without_compaction_does_not_count_and_old_rates_are_forgotten() {
+    fn idle_time_does_not_count_and_old_rates_decay() {
         let mut now = Instant::now();
-        assert_eq!(Pacer::default().start(100, 1.0, now, DELAY_MAX), now, "nothing is known yet");
+        assert_eq!(Pacer::default().start(100, 1.0, now, DELAY_MAX), now, "the rate is unknown");
         let mut pacer = pacer(500, &mut now);
         let rate = |pacer: &Pacer| pacer.rate().unwrap().round();
         assert_eq!(rate(&pacer), 100_000.0);

@@ -1,5 +1,5 @@
-//! A store without a disk: volumes of equal objects, overwritten again and again, with the same
-//! decisions as a real one. Shows that there is a steady state and what it costs.
+//! Simulates a store of equal objects that are overwritten repeatedly, with the decisions of a real
+//! store. Shows that there is a steady state, and its write amplification.
 
 use haul_testing::Random;
 
@@ -8,10 +8,10 @@ use crate::compaction::plan::{Candidate, Marks, choose};
 /// Objects in a volume.
 const SLOTS: u64 = 250;
 
-/// The disk, in volumes: 1.5 GiB of 16 MiB each, less what the file system and indexes take.
+/// The capacity in volumes of 16 MiB: 1.5 GiB without the space of the file system and indexes.
 const VOLUMES: u64 = 85;
 
-/// Kept for compaction.
+/// Volumes reserved for compaction.
 const RESERVE: u64 = 2;
 
 struct Volume {
@@ -23,7 +23,7 @@ struct Volume {
 struct Simulation {
     volumes: Vec<Option<Volume>>,
     tail: usize,
-    /// Where each object is: volume and slot.
+    /// The volume and the slot of each object.
     places: Vec<(u32, u32)>,
     credit: f64,
     user: u64,
@@ -47,7 +47,7 @@ impl Simulation {
         new
     }
 
-    /// Free slots, but those of the reserve.
+    /// Returns the number of free slots outside of the reserve.
     fn free(&self) -> u64 {
         let used = self.volumes.iter().flatten().count() as u64;
         let tail = self.volumes[self.tail].as_ref().unwrap();
@@ -77,7 +77,7 @@ impl Simulation {
         Marks::new(SLOTS, VOLUMES * SLOTS)
     }
 
-    /// Compacts one volume, if one reaches the line, while writers store what they are granted.
+    /// Compacts one volume, if one qualifies, while writers store as much as they are granted.
     fn compact(&mut self, draw: &mut dyn FnMut() -> u32) -> bool {
         let candidates = self.volumes.iter().enumerate().filter_map(|(number, volume)| {
             let volume = volume.as_ref().filter(|_| number != self.tail)?;
@@ -111,7 +111,7 @@ impl Simulation {
         true
     }
 
-    /// Overwrites so many objects and returns the bytes written for each byte stored.
+    /// Overwrites objects and returns the bytes written per byte stored.
     fn run(&mut self, overwrites: u64, draw: &mut dyn FnMut() -> u32) -> f64 {
         (self.user, self.moved) = (0, 0);
         while self.user < overwrites {
@@ -120,7 +120,7 @@ impl Simulation {
             }
             if self.free() == 0 {
                 self.stalls += 1;
-                assert!(self.stalls < 10, "there is space, and no writer gets it");
+                assert!(self.stalls < 10, "there is free space, but writers do not get it");
             }
             self.user += 1;
             let object = draw();
@@ -130,7 +130,7 @@ impl Simulation {
     }
 }
 
-/// Ranks by the distribution of Zipf with exponent 0.99, by their cumulated weights.
+/// Random ranks with a Zipf distribution of exponent 0.99; the cumulative weights.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
@@ -151,7 +151,7 @@ impl Zipf {
 }
 
 #[test]
-fn overwrites_of_ten_times_the_space_reach_a_steady_state() {
+fn overwriting_ten_times_the_space_reaches_a_steady_state() {
     for (live_percent, amplification_max) in [(60, 4.0), (75, 4.0), (85, 7.0)] {
         for is_zipf in [false, true] {
             let seed = haul_testing::seed();
@@ -159,7 +159,7 @@ fn overwrites_of_ten_times_the_space_reach_a_steady_state() {
             let mut simulation = Simulation::new(live_percent);
             let objects = simulation.places.len();
             let zipf = Zipf::new(objects);
-            // Ranks are spread over the objects, so that hot ones are not neighbours.
+            // Ranks are spread over the objects, so that hot objects are not adjacent.
             let spread = |rank: usize| u32::try_from((rank * 7919) % objects).unwrap();
             let mut draw = || match is_zipf {
                 true => spread(zipf.draw(&mut random)),

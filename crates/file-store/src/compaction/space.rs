@@ -1,10 +1,10 @@
-//! What space a store has, and what a call does when there is none.
+//! The free space of a store, and the behaviour of calls on a full disk.
 
 use std::time::Instant;
 
 use haul_append_log as log;
 
-use crate::compaction::admission::Waited;
+use crate::compaction::admission::SpaceWait;
 use crate::compaction::plan::{Marks, ShortSpace};
 use crate::compaction::upkeep::Upkeep;
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use crate::names;
 pub(crate) struct Space {
     /// For ordinary needles; `None` on a disk without a limit.
     pub(crate) free_bytes: Option<u64>,
-    /// Volumes kept back for compaction, and how many should be.
+    /// The number of volumes in the reserve of compaction, and the number it should have.
     pub(crate) reserve_volumes: u64,
     pub(crate) reserve_volumes_wanted: u64,
 }
@@ -25,7 +25,7 @@ impl Inner {
     pub(crate) fn space(&self) -> Result<Space> {
         let log = self.log.space()?;
         let of_log = log.tail_bytes + log.next_bytes + log.spare_bytes;
-        // What is left of the disk behind its last whole volume takes big objects, not needles.
+        // Free space of the disk that is less than a volume can store big objects, but no needles.
         let unit = if log.reserved_segments_wanted > 0 { log.reserved_segment_bytes } else { 1 };
         let of_disk = log.creatable_bytes.map(|bytes| bytes - bytes % unit.max(1));
         Ok(Space {
@@ -41,7 +41,7 @@ impl Inner {
         let wanted = log.reserved_segments_wanted;
         let missing = wanted.saturating_sub(log.reserved_segments) as u64;
         let free = self.volumes.free_bytes()?.unwrap_or(u64::MAX);
-        // A record that does not fit into the volume being written leaves its end unused.
+        // The end of a volume stays unused if the next record does not fit.
         let unused = 2 * self.options.big_object_bytes;
         Ok(ShortSpace {
             whole_bytes: log.reserved_segment_bytes,
@@ -51,7 +51,7 @@ impl Inner {
         })
     }
 
-    /// Measures the free space for those who admit writers, and returns the marks that hold.
+    /// Measures the free space, reports it to the admission of writers, and returns the marks.
     pub(crate) fn measure_space(&self) -> Result<Marks> {
         let free = self.space()?.free_bytes;
         let segments = self.log.segments();
@@ -60,7 +60,7 @@ impl Inner {
     }
 
     /// Repeats a call that finds the disk full, as long as compaction frees space for it. The call
-    /// holds no lock while this waits.
+    /// must hold no lock when it returns.
     pub(crate) fn with_space<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
         let began = Instant::now();
         loop {
@@ -69,15 +69,15 @@ impl Inner {
                 outcome => return outcome,
             };
             match self.admission.wait_for_space(began + self.options.stall_max) {
-                Waited::Freed => {}
-                Waited::Exhausted => return Err(full),
-                Waited::TimedOut => return Err(Error::Stalled { waited: began.elapsed() }),
+                SpaceWait::Freed => {}
+                SpaceWait::Exhausted => return Err(full),
+                SpaceWait::TimedOut => return Err(Error::Stalled { waited: began.elapsed() }),
             }
         }
     }
 
-    /// Refuses a big object that would take the space kept for volumes and compaction. Spare
-    /// volumes make room for it first.
+    /// Refuses a big object that would use the space reserved for volumes and compaction. Spare
+    /// volumes are removed first to make room for it.
     pub(crate) fn check_space_for_file(&self, bytes: u64) -> Result<()> {
         let has_space = || -> Result<bool> {
             let log = self.log.space()?;
@@ -92,16 +92,17 @@ impl Inner {
         let kept = self.options.free_bytes_min();
         let what = format!(
             "an object of {bytes} bytes would not leave {kept} bytes of the file system free, \
-             beside the volumes kept for compaction"
+             in addition to the volumes reserved for compaction"
         );
         Err(Error::Full { source: what.into() })
     }
 
-    /// Makes room for compaction where there is no reserve: on a disk that an earlier version
-    /// filled to the last byte. The indexes of volumes are derived data and can be missing.
+    /// Frees space for compaction where there is no reserve, on a disk that was filled by an
+    /// earlier version, by removing indexes of volumes, which are derived data.
     ///
-    /// Those of sealed volumes only: the one being written is all that says what damage to its end
-    /// would hide. A crash in between leaves volumes without an index, which are read themselves.
+    /// Only indexes of sealed volumes are removed: the index of the newest volume is the only
+    /// record of the keys that damage to its end would hide. A crash in between leaves volumes
+    /// without an index, which are read themselves.
     pub(crate) fn release_indexes(&self, upkeep: &mut Upkeep) -> Result<u64> {
         let mut removed = 0;
         for volume in self.sealed_volumes() {
@@ -119,20 +120,20 @@ impl Inner {
         Ok(removed)
     }
 
-    /// Returns `true` if there is space for a file of the index, besides the space that is kept for
-    /// compaction and for small derived files.
+    /// Returns `true` if a file of the index fits, without the space reserved for compaction and
+    /// for small derived files.
     pub(crate) fn has_space_for_index(&self, bytes: u64) -> Result<bool> {
         Ok(self.log.space()?.creatable_bytes.is_none_or(|creatable| creatable >= bytes))
     }
 
-    /// Returns `true` if derived data has to wait: the reserve is not whole and there is no space
-    /// to make it so, or an index would probably find none.
+    /// Returns `true` if derived data has to wait: the reserve is incomplete and cannot be
+    /// refilled, or there is probably no space for an index.
     pub(crate) fn is_tight(&self) -> bool {
         let lacks_reserve = |space: log::Space| {
             space.reserved_segments < space.reserved_segments_wanted
                 && space.creatable_bytes == Some(0)
         };
-        // The index of a volume of small objects takes about so much.
+        // The approximate size of the index of a volume of small objects.
         let index_bytes = self.options.volume_bytes / 32;
         self.log.space().is_ok_and(lacks_reserve)
             || matches!(self.volumes.free_bytes(), Ok(Some(free)) if free < index_bytes)
@@ -146,7 +147,7 @@ mod tests {
     use crate::{Attributes, Options, Precondition, Store, names, volume_index};
 
     #[test]
-    fn released_indexes_are_made_again_and_the_one_being_written_stays() {
+    fn released_indexes_are_rewritten_and_the_newest_one_stays() {
         let dir = tempfile::tempdir().unwrap();
         let options =
             Options { volume_bytes: 4 << 20, big_object_bytes: 256 << 10, ..Options::default() };

@@ -1,25 +1,25 @@
-//! What those who look after the volumes share.
+//! The state that the maintenance of volumes (indexing and compaction) shares.
 
 use std::collections::BTreeSet;
 
 use crate::compaction::hot_volumes::HotVolumes;
 
-/// What is known of the volumes beside what is in them; locked by whoever indexes or compacts.
+/// The state of the maintenance of volumes. Locked by the thread that indexes or compacts.
 #[derive(Debug, Default)]
 pub(crate) struct Upkeep {
-    /// Volumes with bytes that do not check out or cannot be read. They stay as they are: what is
-    /// in them may be what somebody will want to rescue.
+    /// Volumes with damaged or unreadable bytes. They are never removed, because an operator may
+    /// want to recover their content.
     pub(crate) damaged: BTreeSet<u32>,
-    /// Volumes that compaction could not empty. The background thread leaves them alone; they are
-    /// tried again on request.
+    /// Volumes that compaction could not empty. The background thread ignores them; a requested
+    /// compaction tries them again.
     pub(crate) stuck: BTreeSet<u32>,
-    /// Volumes that the background thread compacts later.
+    /// Volumes whose compaction is postponed because they still lose live bytes.
     pub(crate) hot: HotVolumes,
     /// Sealed volumes whose index is complete.
     pub(crate) indexed: BTreeSet<u32>,
-    /// The indexes of volumes before this one were removed: a checkpoint has their needles.
+    /// The volume before which all indexes were removed, because a checkpoint has the needles.
     pub(crate) covered_before: u32,
-    /// A volume was removed, or not: a crash may bring it back. No volume is removed any more,
-    /// since with it would go the tombstones that may still be needed.
+    /// `true` after a failed removal of a volume: a crash may restore the volume. No other volume
+    /// is removed, because its tombstones may still be needed.
     pub(crate) removal_failed: bool,
 }

@@ -1,4 +1,4 @@
-//! The layout of needles that is written: a fixed part, then the fields that the flags announce.
+//! The current layout of needles: a fixed part, followed by the fields that the flags announce.
 
 use super::blocks::block_count;
 use super::{
@@ -10,13 +10,13 @@ use crate::clock::Version;
 use crate::object::{Attributes, Etag};
 use crate::varint::put_varint;
 
-/// The bytes of the fixed part of a head.
+/// The length of the fixed part of a head.
 pub(super) const FIXED_BYTES: usize = 17;
 
-/// The bit that this layout has in the byte of the kind, and earlier ones have not.
+/// The bit of the kind byte that is set in this layout and clear in earlier ones.
 pub(super) const KIND_BIT: u8 = 0x80;
 
-/// The bits of the flags: each announces a field, which then is neither zero nor empty.
+/// Bits of the flags. Each announces a field, which must be neither zero nor empty.
 mod flag {
     /// The MD5 and the length.
     pub(super) const CONTENT: u8 = 0x01;
@@ -43,8 +43,7 @@ fn flags(head: &Head, attribute_bytes: usize, blocks: &[u32]) -> u8 {
     fields.into_iter().filter(|(_, is_present)| *is_present).fold(0, |all, (flag, _)| all | flag)
 }
 
-/// Returns the length in bytes of the head with these block checksums and attributes of this
-/// length.
+/// Returns the length of a head with these block checksums and attributes of this length.
 pub(super) fn head_bytes(head: &Head, attribute_bytes: usize, blocks: &[u32]) -> usize {
     let flags = flags(head, attribute_bytes, blocks);
     let field = |flag: u8, bytes: usize| if flags & flag == 0 { 0 } else { bytes };
@@ -62,7 +61,7 @@ pub(super) fn head_bytes(head: &Head, attribute_bytes: usize, blocks: &[u32]) ->
         + attribute_bytes
 }
 
-/// Returns the bytes of a needle up to its data.
+/// Encodes a needle up to its data.
 pub(super) fn encode(head: &Head, attributes: &Attributes, blocks: &[u32]) -> Vec<u8> {
     debug_assert!(blocks.is_empty() || Some(blocks.len()) == block_count(head.bytes));
     let attribute_bytes = attributes.iter().map(|(name, value)| 8 + name.len() + value.len()).sum();
@@ -102,7 +101,7 @@ pub(super) fn encode(head: &Head, attributes: &Attributes, blocks: &[u32]) -> Ve
     out
 }
 
-/// The part of a head before the names. Its checksum is not verified yet.
+/// The fields of a head before the names. Its checksum is not verified yet.
 struct Front {
     flags: u8,
     md5: [u8; 16],
@@ -114,7 +113,7 @@ struct Front {
     upload: u128,
     /// The number of block checksums.
     blocks: usize,
-    /// The offset at which the bucket's name begins.
+    /// The offset of the bucket's name.
     end: usize,
 }
 
@@ -148,8 +147,7 @@ impl Front {
         Ok(front)
     }
 
-    /// Returns `true` if every field that the flags announce is neither zero nor empty, as it is
-    /// written: a head has one encoding.
+    /// Returns `true` if no announced field is zero or empty: each head has exactly one encoding.
     fn is_canonical(&self) -> bool {
         let is_set = |flag: u8| self.flags & flag != 0;
         (!is_set(flag::CONTENT) || self.bytes != 0 || self.md5 != [0; 16])
@@ -162,7 +160,7 @@ impl Front {
     }
 }
 
-/// Decodes a needle. Its head must be complete, its data need not be.
+/// Decodes a needle. Its head must be complete; its data may be incomplete.
 pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
     if bytes.len() < FIXED_BYTES {
         return Err(NotANeedle::Needs(FIXED_BYTES));
@@ -202,7 +200,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
 }
 
 fn narrow<T: TryFrom<u64>>(number: u64) -> Result<T, NotANeedle> {
-    T::try_from(number).ok().ok_or(NotANeedle::Malformed("a number in it is too great"))
+    T::try_from(number).ok().ok_or(NotANeedle::Malformed("it has a number that is too great"))
 }
 
 /// A cursor over the fields before the names.
@@ -221,9 +219,9 @@ impl Fields<'_> {
         Ok(array(self.bytes, from))
     }
 
-    /// Decodes a number in LEB128. Each number has one valid encoding, the shortest.
+    /// Decodes a number in LEB128. Only the shortest encoding of a number is valid.
     fn varint(&mut self) -> Result<u64, NotANeedle> {
-        const BAD: NotANeedle = NotANeedle::Malformed("a number in it is not encoded as it should");
+        const BAD: NotANeedle = NotANeedle::Malformed("it has a malformed number");
         let mut number = 0;
         for shift in (0..u64::BITS).step_by(7) {
             let [byte] = self.array()?;

@@ -1,4 +1,4 @@
-//! The layout of needles in stores of versions 1 and 2, which is read and no longer written.
+//! The layout of needles in stores of versions 1 and 2, which is read but no longer written.
 
 #[cfg(test)]
 use super::encode_attributes;
@@ -11,10 +11,10 @@ use crate::clock::Version;
 use crate::object::Attributes;
 use crate::object::Etag;
 
-/// The bytes of the fixed part of a head.
+/// The length of the fixed part of a head.
 pub(super) const FIXED_BYTES: usize = 72;
 
-/// Decodes a needle. Its head must be complete, its data need not be.
+/// Decodes a needle. Its head must be complete; its data may be incomplete.
 pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
     if bytes.len() < FIXED_BYTES {
         return Err(NotANeedle::Needs(FIXED_BYTES));
@@ -45,7 +45,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
     Ok(Needle { head, attributes, rest: &bytes[head_end..] })
 }
 
-/// Returns the bytes of a needle up to its data, as earlier versions wrote them.
+/// Encodes a needle up to its data, as earlier versions did.
 #[cfg(test)]
 pub(super) fn encode(head: &Head, attributes: &Attributes) -> Vec<u8> {
     let mut out = vec![0; FIXED_BYTES];

@@ -1,5 +1,5 @@
-//! The bytes of needles and of the marker: the only module that knows them.
-//! See `FORMAT.md` for tables. All numbers are little-endian, checksums are CRC-32C.
+//! The format of needles and of the marker file, which is described in `FORMAT.md`. All numbers are
+//! little-endian; checksums are CRC-32C.
 
 mod blocks;
 mod layout;
@@ -12,10 +12,10 @@ use crate::object::{Attributes, Etag, ObjectInfo};
 
 pub(crate) use blocks::{BLOCK_BYTES, block_checksums};
 
-/// The offset of the byte that states the kind of a needle and its layout.
+/// The offset of the byte with the kind of a needle and the version of its layout.
 const KIND_AT: usize = 4;
 
-/// The bytes of a reference to a big object's file.
+/// The length of a reference to a file of a big object.
 const FILE_BYTES: usize = 24;
 
 /// The content of the marker file. The texts of all versions have the same length.
@@ -27,7 +27,7 @@ pub(crate) const MARKER_TEXT_V2: &str = "haul file store, version 2\n";
 /// The content of the marker file of a store that also has no manifest.
 pub(crate) const MARKER_TEXT_V1: &str = "haul file store, version 1\n";
 
-/// What a needle does to its store.
+/// The effect of a needle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Stores an object under its key.
@@ -46,14 +46,14 @@ pub(crate) enum Kind {
     UploadEnded,
 }
 
-/// One file of a big object, and how much of the object is in it.
+/// A file of a big object, and the number of bytes of the object in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilePart {
     pub(crate) id: u128,
     pub(crate) bytes: u64,
 }
 
-/// A needle without its attributes and its data: what the index is made of.
+/// The head of a needle: all fields that the index needs, without attributes and data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) kind: Kind,
@@ -63,32 +63,32 @@ pub(crate) struct Head {
     /// The length of the object or of the part.
     pub(crate) bytes: u64,
     pub(crate) etag: Etag,
-    /// The number of the part, or 0.
+    /// The number of the part; 0 if the needle is not a part.
     pub(crate) part: u16,
-    /// The upload a part belongs to, or 0.
+    /// The upload of a part; 0 if the needle does not belong to an upload.
     pub(crate) upload: u128,
-    /// Where the bytes are, when they are not in the needle itself.
+    /// The files that contain the data; empty if the needle itself contains it.
     pub(crate) files: Vec<FilePart>,
     /// The checksum of each [`BLOCK_BYTES`] of the data, or empty. Neither the index in memory nor
     /// the indexes of volumes have them.
     pub(crate) blocks: Box<[u32]>,
 }
 
-/// A needle taken apart.
+/// A decoded needle.
 #[derive(Debug)]
 pub(crate) struct Needle<'a> {
     pub(crate) head: Head,
     pub(crate) attributes: Attributes,
-    /// What follows the head: the bytes of a small object, or the next needle of the record.
+    /// The bytes after the head: the data of a small object, or the next needle of the record.
     pub(crate) rest: &'a [u8],
 }
 
-/// Why some bytes are not a needle.
+/// The reason why bytes are not a needle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotANeedle {
     /// The head is longer than the bytes at hand: at least this many are needed.
     Needs(usize),
-    /// It is none.
+    /// The bytes are not a needle.
     Malformed(&'static str),
 }
 
@@ -144,7 +144,7 @@ fn u128_at(bytes: &[u8], at: usize) -> u128 {
 }
 
 impl Head {
-    /// Whether the needle stores nothing and only ends something older.
+    /// Returns `true` if the needle stores nothing and only ends something older.
     pub(crate) fn ends_something(&self) -> bool {
         matches!(self.kind, Kind::Tombstone | Kind::BucketDeleted | Kind::UploadEnded)
     }
@@ -164,7 +164,7 @@ impl Head {
         layout::head_bytes(self, 0, &self.blocks)
     }
 
-    /// How many bytes of data the needle holds behind its head.
+    /// Returns the length of the data in the needle.
     pub(crate) fn inline_bytes(&self) -> usize {
         if self.kind == Kind::Object && self.files.is_empty() {
             usize::try_from(self.bytes).unwrap_or(usize::MAX)
@@ -186,9 +186,9 @@ impl Head {
 }
 
 impl<'a> Needle<'a> {
-    /// Decodes a needle of any version. Its head must be complete, its data need not be.
+    /// Decodes a needle of any layout. Its head must be complete; its data may be incomplete.
     ///
-    /// [`NotANeedle::Needs`] always requires more bytes than there are.
+    /// [`NotANeedle::Needs`] always requires more bytes than `bytes` has.
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, NotANeedle> {
         match bytes.get(KIND_AT) {
             Some(kind) if kind & layout::KIND_BIT == 0 => layout_v2::decode(bytes),
@@ -198,7 +198,7 @@ impl<'a> Needle<'a> {
     }
 }
 
-/// The needles of one record in order, each with its own bytes, head and data.
+/// Returns the needles of a record in order, each with its own bytes (head and data).
 pub(crate) fn needles(record: &[u8]) -> impl Iterator<Item = Result<(Head, &[u8]), NotANeedle>> {
     let mut left = record;
     std::iter::from_fn(move || {
@@ -229,7 +229,7 @@ const CHECKSUM: NotANeedle =
 
 const UNKNOWN_KIND: NotANeedle = NotANeedle::Malformed("its kind is not known");
 
-/// Appends attributes, each name and value with its length before it.
+/// Encodes attributes: each name and value is preceded by its length.
 fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
     for (name, value) in attributes.iter() {
         for text in [name, value] {
@@ -240,7 +240,7 @@ fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
 }
 
 fn decode_attributes(mut bytes: &[u8]) -> Result<Attributes, NotANeedle> {
-    const BAD: NotANeedle = NotANeedle::Malformed("its attributes do not fit their length");
+    const BAD: NotANeedle = NotANeedle::Malformed("its attributes do not match their length");
     let mut next_text = || -> Result<String, NotANeedle> {
         let length = bytes.get(..4).ok_or(BAD)?;
         let end = 4 + u32_at(length, 0) as usize;
@@ -268,7 +268,7 @@ fn decode_text(bytes: &[u8]) -> Result<String, NotANeedle> {
     text.map_err(|_not_utf8| NotANeedle::Malformed("it is not UTF-8"))
 }
 
-/// Converts a length. Names, attributes and parts were checked to be short.
+/// Converts a length. The lengths of names, attributes and parts are checked before.
 fn length<T: TryFrom<usize>>(bytes: usize) -> T {
-    T::try_from(bytes).ok().expect("names, attributes and parts were checked to be short")
+    T::try_from(bytes).ok().expect("the lengths of names, attributes and parts are checked")
 }

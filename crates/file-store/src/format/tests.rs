@@ -17,13 +17,13 @@ fn head() -> Head {
     }
 }
 
-/// An object stored in its needle with two block checksums.
+/// Returns the head of an object with two block checksums.
 fn head_with_blocks() -> Head {
     let blocks = block_checksums(&[7; BLOCK_BYTES + 1]);
     Head { bytes: BLOCK_BYTES as u64 + 1, blocks, ..head() }
 }
 
-/// Sets the checksum of a head that has been changed.
+/// Updates the checksum of a changed head.
 fn seal(head: &mut [u8]) {
     let checksum = haul_crc::crc32c(&head[4..]);
     head[..4].copy_from_slice(&checksum.to_le_bytes());
@@ -109,7 +109,7 @@ fn flipped_bit_of_a_head_is_detected() {
 
 #[test]
 fn head_with_another_encoding_is_malformed() {
-    // The length of the object is the only varint; its bytes are at 33.
+    // The length of the object is the only varint. Its bytes start at 33.
     let whole = head().encode(&Attributes::new());
     assert_eq!(whole[33], 5);
     let with_length = |length: &[u8]| {
@@ -135,7 +135,7 @@ fn head_with_another_encoding_is_malformed() {
         seal(&mut bytes);
         assert!(malformed(&bytes).is_some_and(|what| what.contains(expected)), "{at}: {byte:#x}");
     }
-    // A field that the flags announce and that is zero: the number of a part.
+    // An announced field that is zero: the number of a part.
     let mut bytes = whole.clone();
     bytes[5] |= 0x10;
     bytes.insert(34, 0);
@@ -209,13 +209,13 @@ proptest! {
                 let head = &needle.head;
                 let whole = bytes.len() - needle.rest.len();
                 let is_current = bytes[KIND_AT] & layout::KIND_BIT != 0;
-                // A head has one encoding, unless attributes are out of order.
+                // A head has one encoding, unless its attributes are out of order.
                 assert!(!is_current || head.encode(&needle.attributes).len() <= whole);
             }
             Err(NotANeedle::Malformed(_)) => {}
         };
         check(&bytes);
-        // With a checksum that matches, the rest of the decoder is reached.
+        // With a matching checksum, the input reaches the rest of the decoder.
         if is_current && bytes.len() >= layout::FIXED_BYTES + 60 {
             bytes[4] = layout::KIND_BIT | (kind % 9);
             bytes[5] &= !0x02;

@@ -1,17 +1,17 @@
-//! Assigns each volume a range of a 43-bit byte address space, so that the place of a needle fits
-//! into 40 bits. Pure.
+//! The address space of volumes: each volume has a range of a 43-bit byte address space, so that
+//! the position of a needle fits into 40 bits. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
 use haul_append_log::{Lsn, Position};
 
-/// The unit of addresses: records begin at multiples of 8 bytes.
+/// The unit of addresses: records start at multiples of 8 bytes.
 const UNIT_BYTES: u64 = 8;
 
 /// The bits of an address.
 const ADDRESS_BITS: u32 = 40;
 
-/// The bytes that all volumes together may have: 8 TiB.
+/// The maximum total length of all volumes: 8 TiB.
 pub(crate) const ADDRESSABLE_BYTES: u64 = UNIT_BYTES << ADDRESS_BITS;
 
 /// The upper bounds of the length classes of records, in bytes: powers of two with space for the
@@ -36,15 +36,15 @@ const HEAD_BYTES: u32 = 512;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Location(pub(crate) u64);
 
-/// A record that may hold the needle of a key.
+/// A record that may contain the needle of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) lsn: Lsn,
-    /// A length that is enough for most records of the class.
+    /// A length that suffices for most records of the class.
     pub(crate) bytes_hint: u32,
 }
 
-/// The records that may hold the needle of a key. One candidate, the usual case, takes no
+/// The records that may contain the needle of a key. A single candidate, the usual case, needs no
 /// allocation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Candidates {
@@ -85,7 +85,7 @@ pub(crate) struct AddressRange {
     pub(crate) bytes: u64,
 }
 
-/// The address ranges of all volumes that hold needles.
+/// The address ranges of all volumes that contain needles.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Addresses {
     by_base: BTreeMap<u64, AddressRange>,
@@ -93,7 +93,7 @@ pub(crate) struct Addresses {
     used_bytes: u64,
     /// Lengths of volumes that have no range yet.
     announced: HashMap<u32, u64>,
-    /// The length assumed for a volume that was not announced.
+    /// The length assumed for a volume whose length was not announced.
     default_bytes: u64,
 }
 
@@ -119,14 +119,14 @@ impl Addresses {
         Self { default_bytes: volume_bytes.next_multiple_of(4096), ..Self::default() }
     }
 
-    /// Notes the length of a volume's file, for the case that the volume gets a range.
+    /// Records the length of a volume's file for the assignment of its range.
     pub(crate) fn announce(&mut self, volume: u32, bytes: u64) {
         if !self.by_volume.contains_key(&volume) {
             self.announced.insert(volume, bytes.next_multiple_of(UNIT_BYTES));
         }
     }
 
-    /// Restores a range that was assigned before. Returns `false` if it overlaps another one.
+    /// Restores a previously assigned range. Returns `false` if it overlaps another one.
     pub(crate) fn restore(&mut self, range: AddressRange) -> bool {
         let end = range.base.saturating_add(range.bytes);
         let before = self.by_base.range(..end).next_back();
@@ -144,8 +144,8 @@ impl Addresses {
         self.by_volume.insert(range.volume, range);
     }
 
-    /// Returns the location of a record, and assigns a range to its volume if it has none. `None`
-    /// if the address space is used up.
+    /// Returns the location of a record. Assigns a range to its volume if it has none. `None` if
+    /// the address space is exhausted.
     pub(crate) fn assign(&mut self, at: Position) -> Option<Location> {
         let volume = at.lsn.segment();
         if !self.by_volume.contains_key(&volume) {
@@ -156,7 +156,7 @@ impl Addresses {
         self.locate(at)
     }
 
-    /// The first address that is followed by so many unused bytes.
+    /// Returns the first address that is followed by `bytes` unused bytes.
     fn first_gap(&self, bytes: u64) -> Option<u64> {
         let mut from = 0;
         for range in self.by_base.values() {
@@ -199,13 +199,13 @@ impl Addresses {
         self.by_volume.get(&volume).copied()
     }
 
-    /// The ranges in the order of their addresses.
+    /// Returns the ranges in the order of their addresses.
     #[cfg(test)]
     pub(crate) fn ranges(&self) -> impl Iterator<Item = AddressRange> {
         self.by_base.values().copied()
     }
 
-    /// `true` if there is no space for several more volumes.
+    /// Returns `true` if there is no space for several more volumes.
     pub(crate) fn is_nearly_full(&self) -> bool {
         ADDRESSABLE_BYTES - self.used_bytes < 8 * self.default_bytes
     }

@@ -1,4 +1,4 @@
-//! Applies needles to the index.
+//! Application of needles to the index.
 
 use haul_append_log::Position;
 
@@ -9,10 +9,10 @@ use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::{Index, LocationChange};
 
 impl Index {
-    /// Applies a durable needle at `at`. Returns the big files to which nothing refers any more.
+    /// Applies a durable needle at `at`. Returns the big files that are no longer referenced.
     ///
     /// Recovery and every write call this function, so reopening a store changes no content. The
-    /// order of the needles of a key in the log is the order of its states.
+    /// log order of the needles of a key is the order of its states.
     pub(crate) fn apply(&mut self, change: Change, at: Position) -> Vec<u128> {
         let Change { head, replaces } = change;
         self.newest = self.newest.max(head.version);
@@ -43,7 +43,7 @@ impl Index {
         }
         let entry = Entry::of(head, at);
         self.files.hold(&entry.files);
-        // A bucket whose own needle was lost to damage is restored with its objects.
+        // The needle of a bucket may be lost to damage. Its objects then restore the bucket.
         let bucket = self.buckets.entry(head.bucket.as_str().into()).or_default();
         bucket.objects += 1;
         bucket.bytes += entry.bytes;
@@ -60,14 +60,14 @@ impl Index {
         }
     }
 
-    /// Deletes an object without a needle: a later needle, which deletes its bucket, implies it.
+    /// Removes an object without a tombstone: a later needle, which deletes its bucket, implies it.
     pub(crate) fn forget(&mut self, bucket: &str, key: &str, old: Replaced) {
         let removed = self.forget_object(bucket, &old);
         self.change_location(bucket, key, removed, None);
         self.keys.insert(bucket, key, None);
     }
 
-    /// Subtracts an object from the counters. Returns the location it had.
+    /// Subtracts an object from the counters. Returns its former location.
     fn forget_object(&mut self, bucket: &str, old: &Replaced) -> Option<Location> {
         if let Some(bucket) = self.buckets.get_mut(bucket) {
             bucket.objects = bucket.objects.saturating_sub(1);
@@ -111,8 +111,8 @@ impl Index {
         }
     }
 
-    /// Deletes a bucket. Only an empty bucket is deleted: during recovery, the caller first deletes
-    /// older objects that are still in it because damage swallowed their tombstones.
+    /// Deletes a bucket, which must be empty: during recovery, the caller first deletes objects
+    /// whose tombstones were lost to damage.
     fn delete_bucket(&mut self, head: &Head) {
         let Some((name, mut bucket)) = self.buckets.remove_entry(head.bucket.as_str()) else {
             return;
@@ -142,11 +142,11 @@ impl Index {
     fn put_part(&mut self, head: &Head, at: Position) {
         let (number, id) = (head.part, head.upload);
         if !self.replaying && !self.uploads.contains_key(&id) {
-            // The upload ended before the part was durable.
+            // The upload was completed or aborted before the part was durable.
             self.files.free(&head.files);
             return;
         }
-        // A compacted volume may hold the start of an upload after its parts.
+        // Compaction may move the start of an upload behind its parts.
         let upload = self.uploads.entry(id).or_default();
         self.volumes.add_live(at);
         if upload.parts.get(&number).is_some_and(|current| current.version > head.version) {
@@ -175,7 +175,7 @@ impl Index {
         self.files.release(&part.files);
     }
 
-    /// Ends the replay: removes parts whose upload never started, or ended before them.
+    /// Completes the replay: removes parts whose upload was never started, or ended before them.
     pub(crate) fn end_replay(&mut self) {
         self.replaying = false;
         let ended: Vec<u128> = self

@@ -5,11 +5,11 @@ use haul_append_log::Position;
 use crate::clock::Version;
 use crate::object::BucketInfo;
 
-/// A bucket, and how much is in it.
+/// A bucket and its totals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bucket {
     pub(crate) created: Version,
-    /// The place of its needle; `None` if that was lost to damage.
+    /// The position of its needle; `None` if that was lost to damage.
     pub(crate) at: Option<Position>,
     pub(crate) objects: u64,
     pub(crate) bytes: u64,

@@ -1,4 +1,4 @@
-//! The entry of an object in the index, and its encoding in the runs of keys. Pure.
+//! The entry of an object in the index, and its encoding in the runs. Pure.
 
 use haul_append_log::{Lsn, Position};
 
@@ -7,10 +7,10 @@ use crate::format::{FilePart, Head};
 use crate::object::{Etag, ObjectInfo};
 use crate::varint::{put_varint, take_varint};
 
-/// An object, without its key.
+/// The entry of an object, without its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Exact if it comes from the needle, and to the millisecond if it comes from a run of keys.
+    /// Exact if it comes from the needle; rounded to milliseconds if it comes from a run.
     pub(crate) version: Version,
     pub(crate) at: Position,
     pub(crate) bytes: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     pub(crate) files: Box<[FilePart]>,
 }
 
-/// The object that a needle replaces or deletes, as far as the counters need it.
+/// The properties of a replaced or deleted object that the counters need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replaced {
     pub(crate) at: Position,
@@ -27,18 +27,18 @@ pub(crate) struct Replaced {
     pub(crate) files: Box<[FilePart]>,
 }
 
-/// The record of the object that a needle replaces.
+/// The known predecessor of a needle: the object that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Predecessor {
-    /// Nothing is recorded: the index must be searched.
+    /// Not known: the index must be searched.
     Unknown,
-    /// The key had no object, or the needle is not of an object.
+    /// The key had no object, or the needle stores no object.
     None,
     /// The needle replaces this object.
     Object(Replaced),
 }
 
-/// A durable needle, and the object that it replaces or deletes.
+/// A durable needle and its predecessor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) head: Head,
@@ -80,7 +80,7 @@ impl Entry {
         Self { version, at, bytes, etag, files: head.files.clone().into_boxed_slice() }
     }
 
-    /// Encodes the entry as the value of its key in a run of keys.
+    /// Encodes the entry as the value of its key in a run.
     pub(crate) fn encode(&self) -> Box<[u8]> {
         let mut out = Vec::with_capacity(40);
         put_varint(&mut out, self.version.millis());
@@ -103,7 +103,7 @@ impl Entry {
         if self.files.is_empty() { self.bytes } else { 0 }
     }
 
-    /// Decodes the value of a key; `None` if the bytes are not an entry.
+    /// Decodes the value of a key; `None` if the bytes are malformed.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let input = &mut bytes;
         let version = Version::of_millis(take_varint(input)?);
@@ -132,8 +132,8 @@ impl Entry {
     }
 }
 
-/// Returns the name of an object in the runs of keys: the bucket, a zero byte and the key. The
-/// names of a bucket are in the order of its keys.
+/// Returns the key of an object in the runs: the bucket, a zero byte and the key. The objects of a
+/// bucket are in the order of their keys.
 pub(crate) fn full_key(bucket: &str, key: &str) -> Vec<u8> {
     let mut name = Vec::with_capacity(bucket.len() + 1 + key.len());
     name.extend_from_slice(bucket.as_bytes());
@@ -142,7 +142,7 @@ pub(crate) fn full_key(bucket: &str, key: &str) -> Vec<u8> {
     name
 }
 
-/// Splits the name of an object into bucket and key; `None` if it is not such a name.
+/// Splits a key of the runs into bucket and key; `None` if it is malformed.
 pub(crate) fn split_key(name: &[u8]) -> Option<(&str, &str)> {
     let at = name.iter().position(|byte| *byte == 0)?;
     let text = |bytes| std::str::from_utf8(bytes).ok();

@@ -1,10 +1,10 @@
-//! The files of big objects, and how many objects and readers refer to each. Pure.
+//! The files of big objects and the references to them. Pure.
 
 use std::collections::HashMap;
 
 use crate::format::FilePart;
 
-/// A file of a big object: copies share it, and readers keep it from being removed.
+/// A file of a big object. Copies share it, and readers prevent its removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileUse {
     bytes: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Files {
     by_id: HashMap<u128, FileUse>,
     /// Bytes of objects in all files.
     bytes: u64,
-    /// Files to which nothing refers any more, and which the caller removes.
+    /// Files that are no longer referenced, which the caller removes.
     freed: Vec<u128>,
 }
 
@@ -66,12 +66,12 @@ impl Files {
         }
     }
 
-    /// Frees files to which nothing ever referred.
+    /// Frees files that were never referenced.
     pub(crate) fn free(&mut self, files: &[FilePart]) {
         self.freed.extend(files.iter().map(|file| file.id));
     }
 
-    /// Takes the files to which nothing refers any more.
+    /// Returns and clears the list of files that are no longer referenced.
     pub(crate) fn take_freed(&mut self) -> Vec<u128> {
         std::mem::take(&mut self.freed)
     }
@@ -88,12 +88,12 @@ impl Files {
         self.bytes
     }
 
-    /// The files, each once.
+    /// Returns the files, each once.
     pub(crate) fn parts(&self) -> impl Iterator<Item = FilePart> {
         self.by_id.iter().map(|(id, file)| FilePart { id: *id, bytes: file.bytes })
     }
 
-    /// The files to which needles refer: identifier, bytes and references.
+    /// Returns the files that needles reference, with the numbers of references.
     pub(crate) fn uses(&self) -> impl Iterator<Item = (FilePart, u32)> {
         let used = self.by_id.iter().filter(|(_, file)| file.uses > 0);
         used.map(|(id, file)| (FilePart { id: *id, bytes: file.bytes }, file.uses))

@@ -4,7 +4,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-/// Hashes the keys of one store. The secret keeps clients from choosing keys that collide.
+/// The hash function of a store. Its secret prevents clients from choosing keys that collide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyHash {
     pub(crate) secret: [u64; 2],
@@ -15,7 +15,7 @@ impl KeyHash {
     pub(crate) fn of(self, bucket: &str, key: &str) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(self.secret[0], self.secret[1]);
         hasher.write(bucket.as_bytes());
-        // No name of a bucket contains this byte.
+        // No bucket name contains this byte.
         hasher.write_u8(0);
         hasher.write(key.as_bytes());
         hasher.finish()

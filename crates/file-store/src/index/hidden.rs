@@ -1,9 +1,9 @@
 //! Damaged places whose content no index knows, and the keys they may hide. Pure.
 //!
-//! For any key, the order of its needles in the log is the order of its states: writers hold the
-//! key, and compaction moves only what is newest, holding the key, too. So a key whose newest known
-//! needle lies behind all hidden ranges is certain. Any other one, and any absent one, may have a
-//! newer state in such a range, and is in doubt.
+//! The log order of the needles of a key is the order of its states: writers hold the lock of the
+//! key, and compaction moves only the newest needle, under the same lock. So a key whose newest
+//! known needle lies behind all hidden ranges is certain. Any other key, and any absent one, may
+//! have a newer state in such a range, and is in doubt.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use haul_append_log::Lsn;
 use crate::clock::Version;
 use crate::error::Error;
 
-/// A range of a volume that does not check out and whose needles are not known.
+/// A damaged range of a volume whose needles are not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HiddenRange {
     pub(crate) volume: u32,
@@ -21,7 +21,7 @@ pub(crate) struct HiddenRange {
     pub(crate) to: u32,
     /// The file of the volume.
     pub(crate) file: PathBuf,
-    /// What does not fit.
+    /// The check that failed.
     pub(crate) what: String,
 }
 
@@ -30,30 +30,30 @@ impl HiddenRange {
         Lsn::new(self.volume, self.to)
     }
 
-    /// The error for whatever may be hidden here.
+    /// Returns the error for keys that may be hidden in this range.
     pub(crate) fn error(&self) -> Error {
         let what = format!(
-            "{}; the newest state of what was asked for may have been here (see \"haul store \
-             accept-damage\")",
+            "{}; the newest state of the requested key may have been in this place (see \
+             \"haul store accept-damage\")",
             self.what
         );
         Error::Damaged { file: self.file.clone(), offset: self.from.into(), what }
     }
 }
 
-/// All hidden ranges, and what is certain all the same.
+/// All hidden ranges, and the keys that are certain nevertheless.
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
     ranges: Vec<HiddenRange>,
-    /// Keys and buckets (with an empty key) whose newest known needle is a deletion behind all
+    /// Keys, and buckets (with an empty key), whose newest known needle is a deletion behind all
     /// hidden ranges: certainly absent.
     absent: BTreeSet<(String, String)>,
-    /// The greatest version when the store was opened: uploads started later are certain.
+    /// The greatest version when the store was opened. Uploads that were started later are certain.
     newest_at_open: Version,
 }
 
 impl Hidden {
-    /// `ranges` are hidden in a store whose greatest version is `newest_at_open`.
+    /// Creates the ranges that are hidden in a store whose greatest version is `newest_at_open`.
     pub(crate) fn new(ranges: Vec<HiddenRange>, newest_at_open: Version) -> Self {
         Self { ranges, absent: BTreeSet::new(), newest_at_open }
     }
@@ -62,20 +62,20 @@ impl Hidden {
         &self.ranges
     }
 
-    /// Where the last hidden range ends.
+    /// Returns the end of the last hidden range.
     pub(crate) fn end(&self) -> Option<Lsn> {
         self.ranges.iter().map(HiddenRange::end).max()
     }
 
-    /// A deletion that lies behind all hidden ranges.
+    /// Records a deletion that lies behind all hidden ranges.
     pub(crate) fn settle_absent(&mut self, bucket: &str, key: &str) {
         if !self.ranges.is_empty() {
             self.absent.insert((bucket.to_owned(), key.to_owned()));
         }
     }
 
-    /// The range that may hide a newer state of a key, or with an empty key of a bucket, whose
-    /// newest known needle is at `newest`.
+    /// Returns a range that may hide a newer state of a key (of a bucket, if the key is empty)
+    /// whose newest known needle is at `newest`.
     pub(crate) fn behind(
         &self,
         bucket: &str,
@@ -90,12 +90,12 @@ impl Hidden {
         }
     }
 
-    /// The range that may hide parts or the end of an upload that was started then.
+    /// Returns a range that may hide parts or the end of an upload that was started at `started`.
     pub(crate) fn behind_upload(&self, started: Version) -> Option<&HiddenRange> {
         self.ranges.first().filter(|_| started <= self.newest_at_open)
     }
 
-    /// The first range, for what depends on all keys.
+    /// Returns the first range, for requests that depend on all keys.
     pub(crate) fn any(&self) -> Option<&HiddenRange> {
         self.ranges.first()
     }
@@ -123,7 +123,7 @@ mod tests {
         assert!(hidden.behind("b", "k", None).is_some());
         hidden.settle_absent("b", "k");
         assert!(hidden.behind("b", "k", None).is_none());
-        assert!(hidden.behind("b", "", None).is_some(), "the bucket is another matter");
+        assert!(hidden.behind("b", "", None).is_some(), "the bucket is not settled");
         assert!(hidden.behind_upload(Version(10)).is_some());
         assert!(hidden.behind_upload(Version(11)).is_none());
     }

@@ -1,4 +1,4 @@
-//! The keys of all objects in order: recent changes in memory, all others in sorted runs on disk.
+//! The sorted keys of all objects: recent changes in memory, all others in sorted runs on disk.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,19 +13,20 @@ use crate::index::runs::merge::{Deletions, Merged};
 use crate::index::runs::run::{Buffers, Run};
 use crate::index::runs::source::Source;
 
-/// The memory that an entry takes beside its key: value, two allocations, and its share of a node.
+/// The memory of an entry in addition to its key: value, two allocations, and its share of a node.
 const ENTRY_BYTES: usize = 150;
 
-/// Entries that a listing copies at once from memory: few after a seek, more if it continues.
+/// The number of entries that a listing first copies from memory; it grows if the listing
+/// continues.
 const CHUNK_MIN: usize = 16;
 const CHUNK_MAX: usize = 1024;
 
-/// The bytes that a scan of all keys reads at once from each run.
+/// The bytes that a scan of all keys reads ahead from each run.
 const SCAN_READAHEAD_BYTES: usize = 256 << 10;
 
 type Value = Option<Box<[u8]>>;
 
-/// Changes of keys that no run has: values, or marks of deletions.
+/// Changes of keys that no run contains: values or tombstones.
 #[derive(Debug, Default)]
 pub(crate) struct Memtable {
     entries: RwLock<BTreeMap<Box<[u8]>, Value>>,
@@ -38,14 +39,14 @@ pub(crate) struct Keys {
     active_bytes: usize,
     /// Changes that are being written to a run.
     frozen: Option<Arc<Memtable>>,
-    /// The newest first.
+    /// From newest to oldest.
     runs: Vec<Arc<Run>>,
 }
 
-/// The keys at one moment; changes after it may be visible or not.
+/// A snapshot of the keys. Later changes may be visible or not.
 #[derive(Debug, Clone)]
 pub(crate) struct KeysSnapshot {
-    /// The newest first.
+    /// From newest to oldest.
     memtables: Vec<Arc<Memtable>>,
     runs: Vec<Arc<Run>>,
 }
@@ -84,7 +85,7 @@ impl Keys {
     }
 
     /// Returns the entry of a key if it changed recently: `Some(None)` if it was deleted, `None` if
-    /// only the runs know.
+    /// it must be looked up in the runs.
     pub(crate) fn recent(&self, bucket: &str, key: &str) -> Option<Option<Entry>> {
         let name = full_key(bucket, key);
         let value = self
@@ -97,12 +98,12 @@ impl Keys {
         }
     }
 
-    /// The memory that recent changes take, about.
+    /// Returns the approximate memory of the recent changes.
     pub(crate) fn recent_bytes(&self) -> usize {
         self.active_bytes
     }
 
-    /// The memory that the runs take for their block indexes.
+    /// Returns the memory of the block indexes of the runs.
     pub(crate) fn run_memory_bytes(&self) -> usize {
         self.runs.iter().map(|run| run.memory_bytes()).sum()
     }
@@ -116,7 +117,8 @@ impl Keys {
         KeysSnapshot { memtables, runs: self.runs.clone() }
     }
 
-    /// Takes the recent changes out of the way of new ones, so that they can be written to a run.
+    /// Freezes the recent changes, so that they can be written to a run while new changes are
+    /// added.
     pub(crate) fn freeze(&mut self) -> Arc<Memtable> {
         self.active_bytes = 0;
         let frozen = std::mem::take(&mut self.active);
@@ -124,7 +126,7 @@ impl Keys {
         frozen
     }
 
-    /// Makes the frozen changes recent ones again: they could not be written.
+    /// Returns the frozen changes to the recent ones after they could not be written.
     pub(crate) fn unfreeze(&mut self) {
         let Some(frozen) = self.frozen.take() else { return };
         let mut active = self.active.entries.write();
@@ -136,13 +138,13 @@ impl Keys {
         }
     }
 
-    /// Puts a run in the place of the frozen changes.
+    /// Replaces the frozen changes by a run.
     pub(crate) fn thaw_into(&mut self, run: Option<Arc<Run>>) {
         self.frozen = None;
         self.runs.splice(0..0, run);
     }
 
-    /// Puts one run in the place of the runs that were merged into it.
+    /// Replaces runs by the run into which they were merged.
     pub(crate) fn replace_runs(&mut self, merged: &[Arc<Run>], run: Arc<Run>) {
         let is_merged = |run: &Arc<Run>| merged.iter().any(|merged| Arc::ptr_eq(merged, run));
         let at = self.runs.iter().position(is_merged).unwrap_or(self.runs.len());
@@ -155,7 +157,7 @@ impl KeysSnapshot {
     /// Returns the entry of a key.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if a run is damaged; the errors of the kernel.
+    /// [`Error::Damaged`] if a run is damaged; [`Error::Disk`] if a read fails.
     pub(crate) fn get(&self, bucket: &str, key: &str) -> Result<Option<Entry>> {
         let name = full_key(bucket, key);
         for memtable in &self.memtables {
@@ -173,7 +175,8 @@ impl KeysSnapshot {
         Ok(None)
     }
 
-    /// Returns the keys of all objects in order. At most `readahead_bytes` of a run are read at once.
+    /// Returns the keys of all objects in order. At most `readahead_bytes` of a run are read at
+    /// once.
     pub(crate) fn merged(&self, readahead_bytes: usize) -> Merged<KeySource> {
         let memtables =
             self.memtables.iter().map(|table| KeySource::Memory(MemtableCursor::new(table)));
@@ -181,11 +184,11 @@ impl KeysSnapshot {
         Merged::new(memtables.chain(self.runs.iter().map(run)).collect(), Deletions::Drop)
     }
 
-    /// Calls `take` with the bucket, the key and the entry of every object, in order; stops when it
+    /// Calls `take` with the bucket, the key and the entry of every object, in order, until it
     /// returns `false`.
     ///
     /// # Errors
-    /// As [`Self::get`].
+    /// Like [`Self::get`].
     pub(crate) fn scan(&self, mut take: impl FnMut(&str, &str, Entry) -> bool) -> Result<()> {
         let mut merged = self.merged(SCAN_READAHEAD_BYTES);
         merged.seek(&[])?;
@@ -201,12 +204,12 @@ impl KeysSnapshot {
     }
 }
 
-/// The error for a checksummed value that is not an entry: written by another program.
+/// Returns the error for a value that is not an entry although its checksum matches.
 pub(crate) fn not_an_entry() -> Error {
-    Error::Invalid { what: "the index of keys has an entry of an unknown form".to_owned() }
+    Error::Invalid { what: "the index of keys has an entry of unknown format".to_owned() }
 }
 
-/// A memtable or a run, in a merge.
+/// A source of a merge: a memtable or a run.
 #[derive(Debug)]
 pub(crate) enum KeySource {
     Memory(MemtableCursor),
@@ -249,7 +252,7 @@ impl Source for KeySource {
     }
 }
 
-/// A position in a memtable that other threads change: entries are copied in chunks.
+/// A position in a memtable that other threads change. Entries are copied in chunks.
 #[derive(Debug)]
 pub(crate) struct MemtableCursor {
     table: Arc<Memtable>,

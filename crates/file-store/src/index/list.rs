@@ -1,13 +1,13 @@
-//! One page of a listing, from the keys in order.
+//! A page of a listing, computed from the sorted keys.
 
 use crate::error::Result;
 use crate::index::entry::{Entry, full_key};
 use crate::index::keys::not_an_entry;
 use crate::index::runs::source::Source;
-use crate::object::{ListPage, ListRequest, Listed};
+use crate::object::{ListEntry, ListPage, ListRequest};
 
-/// Returns the page of a bucket's keys that `request` describes. Costs one seek for the page and
-/// one for each folded prefix.
+/// Returns the page of a bucket's keys that `request` describes. Costs one seek, and one more for
+/// each common prefix.
 pub(crate) fn list(
     keys: &mut impl Source,
     bucket: &str,
@@ -32,19 +32,19 @@ pub(crate) fn list(
         let folded =
             folded_end(rest, request.delimiter).map(|end| &key[..key.len() - rest.len() + end]);
         let is_skipped = folded.is_some_and(|folded| folded <= after.as_bytes());
-        if !is_skipped && page.lines.len() == request.limit {
+        if !is_skipped && page.entries.len() == request.limit {
             page.more = true;
             break;
         }
         match folded {
             None => {
                 let entry = Entry::decode(value).ok_or_else(not_an_entry)?;
-                page.lines.push(Listed::Object(entry.info(text(key)?)));
+                page.entries.push(ListEntry::Object(entry.info(text(key)?)));
                 keys.advance()?;
             }
             Some(folded) => {
                 if !is_skipped {
-                    page.lines.push(Listed::Prefix(text(folded)?.to_owned()));
+                    page.entries.push(ListEntry::Prefix(text(folded)?.to_owned()));
                 }
                 let Some(next) = successor(&name[..bucket.len() + 1 + folded.len()]) else { break };
                 keys.seek(&next)?;
@@ -54,7 +54,7 @@ pub(crate) fn list(
     Ok(page)
 }
 
-/// The end of the delimiter in `rest`, if it occurs there.
+/// Returns the end of the first delimiter in `rest`.
 fn folded_end(rest: &[u8], delimiter: Option<&str>) -> Option<usize> {
     let delimiter = delimiter.filter(|delimiter| !delimiter.is_empty())?.as_bytes();
     let at = rest.windows(delimiter.len()).position(|window| window == delimiter)?;
@@ -65,7 +65,7 @@ fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_not_utf8| not_an_entry())
 }
 
-/// Returns the least name that is greater than every name beginning with `prefix`.
+/// Returns the smallest name that is greater than every name with this prefix.
 fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut next = prefix[..=kept].to_vec();
@@ -85,7 +85,7 @@ mod tests {
 
     const BUCKET: &str = "bucket";
 
-    /// The page of a bucket with these keys, between two other buckets.
+    /// Returns the page of a bucket with these keys, between two other buckets.
     fn list<S: AsRef<str>>(keys: &[S], request: &ListRequest<'_>) -> ListPage {
         let entry = Entry {
             version: Version(1),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     fn names(page: &ListPage) -> Vec<&str> {
-        page.lines.iter().map(Listed::name).collect()
+        page.entries.iter().map(ListEntry::name).collect()
     }
 
     #[test]
@@ -116,12 +116,12 @@ mod tests {
         let page = list(&objects, &ListRequest { limit: 2, ..inside });
         assert_eq!((names(&page), page.more), (vec!["b/1", "b/2"], true));
         let none = list(&objects, &ListRequest { limit: 0, ..inside });
-        assert_eq!((none.lines.len(), none.more), (0, false));
+        assert_eq!((none.entries.len(), none.more), (0, false));
     }
 
-    /// The same by the plainest means: all keys, folded, sorted, cut.
+    /// A simple implementation: folds all keys, sorts them, and truncates the list.
     fn plain(keys: &[String], request: &ListRequest<'_>) -> ListPage {
-        let mut lines: Vec<String> = keys
+        let mut entries: Vec<String> = keys
             .iter()
             .filter(|key| key.starts_with(request.prefix))
             .map(|key| match request.delimiter {
@@ -133,11 +133,11 @@ mod tests {
             })
             .filter(|line| line.as_str() > request.after.unwrap_or(""))
             .collect();
-        lines.sort();
-        lines.dedup();
-        let more = lines.len() > request.limit && request.limit > 0;
-        lines.truncate(request.limit);
-        ListPage { lines: lines.into_iter().map(Listed::Prefix).collect(), more }
+        entries.sort();
+        entries.dedup();
+        let more = entries.len() > request.limit && request.limit > 0;
+        entries.truncate(request.limit);
+        ListPage { entries: entries.into_iter().map(ListEntry::Prefix).collect(), more }
     }
 
     proptest! {

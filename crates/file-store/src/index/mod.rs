@@ -1,8 +1,8 @@
-//! The index: where every object is, and what each bucket, upload and volume holds.
+//! The index: the positions of all objects, and the totals of each bucket, upload and volume.
 //!
-//! All of it is derived from the needles. An object takes one slot in memory
-//! ([`locations::Locations`]), and one entry in the runs of keys on disk ([`keys::Keys`]), from
-//! which listings are made.
+//! The index is derived from the needles. An object has one slot in memory
+//! ([`locations::Locations`]) and one entry in the runs on disk ([`keys::Keys`]), from which
+//! listings are computed.
 
 pub(crate) mod addresses;
 mod apply;
@@ -36,8 +36,7 @@ use crate::index::upload::Upload;
 use crate::index::volumes::Volumes;
 use crate::options::RecentChanges;
 
-/// A change of the location table: the slot of a hash that was removed, and the one that was
-/// inserted.
+/// A change of the location table: the removed and the inserted slot of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocationChange {
     pub(crate) hash: u64,
@@ -53,19 +52,19 @@ pub(crate) struct Index {
     pub(crate) volumes: Volumes,
     pub(crate) addresses: Addresses,
     pub(crate) files: Files,
-    /// The greatest version seen.
+    /// The greatest version of all needles.
     pub(crate) newest: Version,
     pub(crate) hash: KeyHash,
     pub(crate) locations: Locations,
     pub(crate) keys: Keys,
-    /// Changes of `locations` that no checkpoint has; `None` if they are not known, so that the next
-    /// checkpoint has the whole table.
+    /// Changes of `locations` that no checkpoint contains; `None` if they are not known: the next
+    /// checkpoint then contains the whole table.
     pub(crate) location_changes: Option<Vec<LocationChange>>,
     /// The number of needles that were applied since the last checkpoint.
     pub(crate) change_count: u64,
-    /// What damaged places may hide.
+    /// The ranges that damage hides.
     pub(crate) hidden: Hidden,
-    /// While a store is being opened, parts may come before the start of their upload.
+    /// `true` while a store is being opened: parts may come before the start of their upload.
     pub(crate) replaying: bool,
 }
 
@@ -89,8 +88,8 @@ impl Index {
         }
     }
 
-    /// Returns the records that may hold the needle of a key. There is usually at most one; the key
-    /// in the needle decides.
+    /// Returns the records that may contain the needle of a key, usually at most one. The key in
+    /// the needle decides.
     pub(crate) fn candidates(&self, bucket: &str, key: &str) -> Candidates {
         let matches = self.locations.matches(self.hash.of(bucket, key));
         matches.filter_map(|slot| self.addresses.candidate(Location(slot))).collect()
@@ -102,35 +101,35 @@ impl Index {
         location.is_some_and(|at| self.locations.contains(self.hash.of(bucket, key), at.0))
     }
 
-    /// The number of objects in all buckets.
+    /// Returns the number of objects in all buckets.
     pub(crate) fn objects(&self) -> u64 {
         self.buckets.values().map(|bucket| bucket.objects).sum()
     }
 
-    /// The bytes of all objects.
+    /// Returns the bytes of all objects.
     pub(crate) fn bytes(&self) -> u64 {
         self.buckets.values().map(|bucket| bucket.bytes).sum()
     }
 
-    /// The changes since the last checkpoint.
+    /// Returns the changes since the last checkpoint.
     pub(crate) fn recent_changes(&self) -> RecentChanges {
         RecentChanges { key_bytes: self.keys.recent_bytes() as u64, needles: self.change_count }
     }
 
-    /// The memory that the index takes, about, without uploads and big files.
+    /// Returns the approximate memory of the index, without uploads and big files.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let keys = self.keys.recent_bytes() + self.keys.run_memory_bytes();
         self.locations.heap_bytes() + keys as u64
     }
 
-    /// Forgets a volume that was removed, and in which no needle is live.
+    /// Removes a volume without live needles.
     pub(crate) fn remove_volume(&mut self, volume: u32) {
         self.volumes.remove(volume);
         self.addresses.release(volume);
     }
 
-    /// Returns the error for a key whose newest state may be in a damaged place. `newest` is where
-    /// its newest known needle is.
+    /// Returns the error for a key whose newest state may be in a damaged place. `newest` is the
+    /// position of its newest known needle.
     pub(crate) fn doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Option<Error> {
         self.hidden.behind(bucket, key, newest).map(HiddenRange::error)
     }
@@ -158,8 +157,8 @@ impl Index {
         self.hidden.any().map(HiddenRange::error)
     }
 
-    /// Returns `true` if the newest state of an object, bucket, upload or part is in the needle at
-    /// this place.
+    /// Returns `true` if the needle at this position has the newest state of an object, bucket,
+    /// upload or part.
     pub(crate) fn is_live(&self, head: &Head, at: Position) -> bool {
         let found = match head.kind {
             Kind::Object => return self.is_object_at(&head.bucket, &head.key, at),

@@ -7,13 +7,13 @@ use haul_append_log::Position;
 use crate::clock::Version;
 use crate::index::entry::Entry;
 
-/// An upload that was neither completed nor aborted.
+/// An upload that is neither completed nor aborted.
 #[derive(Debug, Default)]
 pub(crate) struct Upload {
     pub(crate) bucket: String,
     pub(crate) key: String,
     pub(crate) started: Version,
-    /// The place of its needle; `None` if that was lost to damage.
+    /// The position of its needle; `None` if that was lost to damage.
     pub(crate) at: Option<Position>,
     pub(crate) parts: BTreeMap<u16, Entry>,
 }

@@ -1,34 +1,34 @@
-//! How many bytes of each volume are live and dead. Pure.
+//! The live and dead bytes of each volume. Pure.
 
 use std::collections::BTreeMap;
 
 use haul_append_log::Position;
 
-/// The log's header before each needle's record.
+/// The header of the log before each record.
 const RECORD_HEADER_BYTES: u64 = 32;
 
-/// One volume.
+/// The counters of a volume.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Volume {
-    /// Live needles (the newest of their key), and their bytes.
+    /// The number of live needles (the newest of their keys).
     pub(crate) live_needles: u64,
     pub(crate) live_bytes: u64,
-    /// Bytes of needles that newer ones replaced.
+    /// The bytes of needles that newer ones replaced.
     pub(crate) dead_bytes: u64,
-    /// Bytes of needles that only end something. They count as long as there is an older volume,
-    /// which may hold the needles that they end.
+    /// The bytes of needles that only end something. They count as long as there is an older
+    /// volume, which may contain the needles that they end.
     pub(crate) ending_bytes: u64,
 }
 
-/// All volumes that hold needles.
+/// The volumes that contain needles.
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
     by_number: BTreeMap<u32, Volume>,
-    /// A volume became half or wholly dead.
+    /// `true` if a volume became half or completely dead.
     worn: bool,
 }
 
-/// Returns the bytes that a record takes in its volume.
+/// Returns the bytes that a record occupies in its volume.
 fn footprint(payload_bytes: u64) -> u64 {
     (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(8)
 }
@@ -43,7 +43,7 @@ impl Volumes {
         self.by_number.values().map(|volume| volume.live_bytes).sum()
     }
 
-    /// Returns the bytes in all volumes of needles that newer ones replaced or that were deleted.
+    /// Returns the bytes of replaced or deleted needles in all volumes.
     pub(crate) fn dead_bytes(&self) -> u64 {
         self.by_number.values().map(|volume| volume.dead_bytes).sum()
     }
@@ -69,13 +69,13 @@ impl Volumes {
         self.worn |= !is_last && (is_worn != was_worn || volume.live_needles == 0);
     }
 
-    /// Counts a needle of so many bytes that only ends something.
+    /// Counts a needle of `needle_bytes` that only ends something.
     pub(crate) fn add_ending(&mut self, at: Position, needle_bytes: usize) {
         let volume = self.by_number.entry(at.lsn.segment()).or_default();
         volume.ending_bytes += footprint(needle_bytes as u64);
     }
 
-    /// The volumes in the order of their numbers.
+    /// Returns the volumes in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Volume)> {
         self.by_number.iter().map(|(number, volume)| (*number, *volume))
     }
@@ -89,7 +89,7 @@ impl Volumes {
         self.by_number.remove(&number);
     }
 
-    /// Returns `true` if a volume became half or wholly dead since the last call.
+    /// Returns `true` if a volume became half or completely dead since the last call.
     pub(crate) fn take_worn(&mut self) -> bool {
         std::mem::take(&mut self.worn)
     }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn volume_is_worn_when_half_dead_and_when_wholly_dead() {
+    fn volume_is_worn_when_half_dead_and_when_completely_dead() {
         let mut volumes = Volumes::default();
         (0..4).for_each(|_| volumes.add_live(at(1)));
         volumes.add_live(at(2));
@@ -115,7 +115,7 @@ mod tests {
             volumes.take_worn()
         };
         assert_eq!([1, 1, 1, 1].map(&mut worn_after), [false, false, true, true]);
-        assert!(!worn_after(2), "it is still being written");
+        assert!(!worn_after(2), "the volume is not sealed");
         let expected = Volume { dead_bytes: 4 * 136, ..Volume::default() };
         assert_eq!(volumes.get(1), expected);
         assert_eq!((volumes.live_bytes(), volumes.dead_bytes()), (0, 5 * 136), "of both volumes");

@@ -1,4 +1,4 @@
-//! Reads and writes the rules of a bucket, which are in its needle.
+//! Reads and writes of the rules of a bucket, which are stored in its needle.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::lifecycle::state::Rules;
 use crate::object::Attributes;
 
 impl Inner {
-    /// Returns the rules of a bucket, from memory if they were used before.
+    /// Returns the rules of a bucket: from memory if they were used before.
     ///
     /// # Errors
-    /// As [`crate::Store::lifecycle`].
+    /// Like [`crate::Store::lifecycle`].
     pub(super) fn rules(&self, bucket: &str) -> Result<Arc<Rules>> {
         if let Some(rules) = self.lifecycle.get(bucket) {
             return Ok(rules);
         }
-        // Locked, so that compaction does not move the needle, and no other thread replaces it.
+        // The lock prevents compaction and other threads from replacing the needle.
         let _locked = self.keys.lock(bucket, "");
         if let Some(rules) = self.lifecycle.get(bucket) {
             return Ok(rules);
@@ -34,7 +34,7 @@ impl Inner {
     /// Reads the attributes of a bucket, whose lock the caller holds.
     fn bucket_attributes(&self, bucket: &str) -> Result<Attributes> {
         let (created, at) = self.bucket_needle(bucket)?;
-        // The needle of a bucket that was lost to damage had rules or not: nothing expires.
+        // A bucket whose needle was lost to damage has no known rules, so nothing expires.
         let Some(at) = at else { return Ok(Attributes::new()) };
         let mut head = self.head(Kind::BucketCreated, bucket, "");
         head.version = created;
@@ -45,7 +45,7 @@ impl Inner {
         self.read_attributes(at)
     }
 
-    /// Returns the version and the place of the needle of a bucket.
+    /// Returns the version and the position of the needle of a bucket.
     fn bucket_needle(&self, bucket: &str) -> Result<(Version, Option<Position>)> {
         let index = self.index.read();
         if let Some(error) = index.doubt_bucket(bucket) {
@@ -55,19 +55,21 @@ impl Inner {
         index.buckets.get(bucket).map(|found| (found.created, found.at)).ok_or_else(missing)
     }
 
-    /// Writes the needle of a bucket again, with other attributes.
+    /// Writes a new needle of a bucket with other attributes.
     ///
-    /// 1. Writers, and sweeps between two batches, are kept out, and the bucket is locked.
-    /// 2. The needle is appended, with the version of the bucket's creation, so that this stays.
-    ///    After a crash the log has it or not: the last needle of the bucket in the log counts.
-    /// 3. The needle is durable: it replaces the earlier one in the index, and its rules apply.
+    /// 1. Locks out writers, and sweeps between two batches, and locks the bucket.
+    /// 2. Appends the needle with the version of the bucket's creation, so that the creation time
+    ///    stays. After a crash the log may or may not have it: the last needle of the bucket in the
+    ///    log counts.
+    /// 3. Once the needle is durable, it replaces the earlier one in the index, and its rules
+    ///    apply.
     pub(super) fn try_set_lifecycle(
         &self,
         bucket: &str,
         lifecycle: &Lifecycle,
         attributes: &Attributes,
     ) -> Result<()> {
-        let _alone = self.gate.write();
+        let _exclusive = self.gate.write();
         let _locked = self.keys.lock(bucket, "");
         let (created, _) = self.bucket_needle(bucket)?;
         let _writer = self.writers.enter();

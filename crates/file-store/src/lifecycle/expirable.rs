@@ -1,4 +1,4 @@
-//! Finds what a sweep would end, without ending it.
+//! Lists what a sweep would delete, without deleting it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,25 +10,25 @@ use crate::lifecycle::rules::{Lifecycle, LifecycleRule};
 use crate::lifecycle::uploads::StaleUpload;
 use crate::object::ObjectInfo;
 
-/// An object or an upload that a sweep would end now.
+/// An object or upload that a sweep would delete now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expirable {
+pub enum ExpiredEntry {
     /// An expired object.
     Object {
-        /// Its key, length, time and hash.
+        /// The key, length, modification time and hash.
         info: ObjectInfo,
-        /// The id of the rule.
+        /// The ID of the rule.
         rule: String,
     },
     /// A stale upload.
     Upload {
-        /// Its identifier: 32 hexadecimal digits.
+        /// The ID of the upload: 32 hexadecimal digits.
         id: String,
-        /// The key that it would be stored under.
+        /// The key of the upload.
         key: String,
-        /// The time at which it was started.
+        /// The start time of the upload.
         started: SystemTime,
-        /// The id of the rule.
+        /// The ID of the rule.
         rule: String,
     },
 }
@@ -38,7 +38,7 @@ impl Inner {
     pub(super) fn expirable(
         &self,
         bucket: &str,
-        visit: &mut dyn FnMut(Expirable) -> bool,
+        visit: &mut dyn FnMut(ExpiredEntry) -> bool,
     ) -> Result<SweepReport> {
         let rules = self.rules(bucket)?;
         let lifecycle = &rules.lifecycle;
@@ -83,17 +83,17 @@ impl Inner {
     }
 }
 
-fn object(lifecycle: &Lifecycle, candidate: &Candidate) -> Expirable {
+fn object(lifecycle: &Lifecycle, candidate: &Candidate) -> ExpiredEntry {
     let info = candidate.entry.info(&candidate.key);
     let rule = id(lifecycle.expiration(&info));
-    Expirable::Object { info, rule }
+    ExpiredEntry::Object { info, rule }
 }
 
-fn upload(lifecycle: &Lifecycle, stale: StaleUpload) -> Expirable {
+fn upload(lifecycle: &Lifecycle, stale: StaleUpload) -> ExpiredEntry {
     let StaleUpload { key, id: upload, started_ms } = stale;
     let rule = id(lifecycle.upload_expires_ms(&key, started_ms));
     let started = UNIX_EPOCH + Duration::from_millis(started_ms);
-    Expirable::Upload { id: format!("{upload:032x}"), key, started, rule }
+    ExpiredEntry::Upload { id: format!("{upload:032x}"), key, started, rule }
 }
 
 fn id<T>(found: Option<(T, &LifecycleRule)>) -> String {

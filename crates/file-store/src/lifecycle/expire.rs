@@ -1,4 +1,4 @@
-//! Deletes expired objects, a batch with one sync after the other.
+//! Deletion of expired objects in batches that share a sync.
 
 use haul_append_log::{Room, Ticket};
 
@@ -12,7 +12,7 @@ use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
 use crate::object::Attributes;
 
-/// The maximum number of deletions that share a sync: a writer in the same batch hardly notices them.
+/// The maximum number of deletions that share a sync. A writer in the same batch is hardly delayed.
 pub(super) const BATCH: usize = 256;
 
 /// A needle that was appended, and the bytes of the object that it deletes.
@@ -23,17 +23,16 @@ struct Appended {
 }
 
 impl Inner {
-    /// Deletes those of the candidates that are expired now. The candidates are in order of their
-    /// keys.
+    /// Deletes the candidates, sorted by key, that are still expired.
     ///
-    /// 1. The bucket is entered: its rules, which are compared, stay until the batch ends.
-    /// 2. The keys are locked in order. An object that was replaced since it was listed is judged
-    ///    again; one in doubt is skipped.
-    /// 3. A tombstone for each is appended. After a crash the log has any of them: these objects are
-    ///    deleted, the others are deleted by the next sweep.
-    /// 4. The tombstones are durable: they are applied to the index.
+    /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
+    /// 2. Locks the keys in order. An object that was replaced since it was listed is evaluated
+    ///    again; an object in doubt is skipped.
+    /// 3. Appends the tombstones. After a crash the log has a prefix of them; the next sweep
+    ///    deletes the other objects.
+    /// 4. Once the tombstones are durable, applies them to the index.
     ///
-    /// `None`: the rules were replaced, and nothing was deleted.
+    /// Returns `None`, and deletes nothing, if the rules were replaced.
     pub(super) fn delete_expired(
         &self,
         search: &Search<'_>,
@@ -41,7 +40,7 @@ impl Inner {
         batch: &[Candidate],
         report: &mut SweepReport,
     ) -> Result<Option<()>> {
-        let _entered = self.enter(search.bucket)?;
+        let _writer = self.enter(search.bucket)?;
         if !self.lifecycle.is_current(search.bucket, rules) {
             return Ok(None);
         }
@@ -58,7 +57,7 @@ impl Inner {
                 }
             }
         }
-        // What was appended becomes durable, whether or not the rest could be appended.
+        // Waits for all appended needles, even if a later append failed.
         for Appended { change, ticket, bytes } in appended {
             match ticket.wait() {
                 Ok(at) => {
@@ -94,8 +93,8 @@ impl Inner {
         Ok(Some(Appended { change, ticket, bytes }))
     }
 
-    /// Returns the present entry of a key that is locked, if its object is expired: without a read
-    /// if the object is where it was listed.
+    /// Returns the current entry of a locked key if its object is expired. Needs no read if the
+    /// object has not moved since it was listed.
     fn current_entry(
         &self,
         search: &Search<'_>,
@@ -131,7 +130,7 @@ mod tests {
         (dir, store)
     }
 
-    /// Lets the objects that exist at `time` expire then.
+    /// Sets rules by which the objects that exist at `time` expire at that time.
     fn set(store: &Store, time: std::time::SystemTime) {
         let expire = Some(Expiry::At(time));
         let rule = LifecycleRule { enabled: true, expire, ..LifecycleRule::default() };
@@ -142,8 +141,8 @@ mod tests {
         store.put("bucket", key, bytes, &Attributes::new(), &Precondition::None).unwrap();
     }
 
-    /// Lists expired objects, lets `meanwhile` change the store, and deletes those still expired.
-    /// The limit on bytes makes longer objects unexpired. Returns the outcome.
+    /// Lists expired objects, calls `meanwhile`, which may change the store, and deletes those that
+    /// are still expired. A limit on the size keeps longer objects. Returns the outcome.
     fn expire(store: &Store, meanwhile: impl FnOnce()) -> (Option<()>, SweepReport) {
         let inner = &store.inner;
         let rules = inner.rules("bucket").unwrap();
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn object_replaced_after_it_was_listed_is_judged_again() {
+    fn object_replaced_after_it_was_listed_is_evaluated_again() {
         let (_dir, store) = store();
         ["a", "b", "c", "d"].iter().for_each(|key| put(&store, key, b"old"));
         let (outcome, report) = expire(&store, || {
@@ -169,7 +168,7 @@ mod tests {
             put(&store, "d", b"short");
         });
         assert!(outcome.is_some());
-        // Three bytes of `a`, and five of the new `d`.
+        // Three bytes of `a` and five of the new `d`.
         assert_eq!((report.expired_objects, report.expired_bytes), (2, 8));
         assert_eq!(store.bucket("bucket").unwrap().objects, 1);
         assert!(store.stat("bucket", "b").is_ok());
@@ -198,18 +197,18 @@ mod tests {
         let (outcome, report) = expire(&store, || set(&store, later));
         assert_eq!((outcome, report.expired_objects), (None, 0));
         let (outcome, _) = expire(&store, || set(&store, UNIX_EPOCH));
-        assert_eq!(outcome, None, "equal rules, set again");
+        assert_eq!(outcome, None, "equal rules were set again");
         store.delete("bucket", "a").unwrap();
         let (outcome, _) = expire(&store, || {
             store.delete_bucket("bucket").unwrap();
             store.create_bucket("bucket").unwrap();
             put(&store, "a", b"new");
         });
-        assert_eq!(outcome, None, "the bucket is another one");
+        assert_eq!(outcome, None, "the bucket was recreated");
     }
 
     #[test]
-    fn object_listed_where_it_is_needs_no_read() {
+    fn unmoved_object_is_deleted_without_a_read() {
         let (dir, store) = store();
         (0..100).for_each(|number| put(&store, &format!("key {number}"), b"old"));
         let options = store.inner.options.clone();

@@ -1,5 +1,5 @@
-//! The form of a lifecycle in the attributes of its bucket's needle: the only file that knows it.
-//! See `FORMAT.md`. Pure.
+//! The format of a lifecycle in the attributes of its bucket's needle, which is described in
+//! `FORMAT.md`. Pure.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -7,11 +7,11 @@ use crate::error::{Error, Result};
 use crate::lifecycle::rules::{Expiry, Lifecycle, LifecycleRule, duration_millis, millis};
 use crate::object::Attributes;
 
-/// The beginning of the names of all attributes of rules.
+/// The prefix of the names of all attributes of rules.
 const PREFIX: &str = "lifecycle.";
 
-/// Returns the attributes of a lifecycle: `lifecycle.NUMBER.FIELD` for each field of each rule. A
-/// field with its default value has none.
+/// Returns the attributes of a lifecycle: `lifecycle.NUMBER.FIELD` for each field of each rule that
+/// does not have its default value.
 pub(super) fn encode(lifecycle: &Lifecycle) -> Attributes {
     let mut attributes = Attributes::new();
     for (number, rule) in lifecycle.rules.iter().enumerate() {
@@ -46,11 +46,11 @@ pub(super) fn encode(lifecycle: &Lifecycle) -> Attributes {
     attributes
 }
 
-/// Returns the lifecycle in the attributes of a bucket.
+/// Decodes the lifecycle in the attributes of a bucket.
 ///
 /// # Errors
-/// [`Error::Invalid`] if a field is unknown or malformed: a later version wrote it, and without it
-/// the rule may delete what it must not.
+/// [`Error::Invalid`] if a field is unknown or malformed, because a later version wrote it: without
+/// the field, the rule might delete too much.
 pub(super) fn decode(attributes: &Attributes) -> Result<Lifecycle> {
     let mut rules: Vec<LifecycleRule> = Vec::new();
     let mut last = "";
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_read_back_in_their_order() {
+    fn rules_round_trip_in_order() {
         let mut many = rules();
         for number in 0..998 {
             let id = number.to_string();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_those_of_the_description() {
+    fn attributes_match_the_description() {
         let pairs: Vec<_> = encode(&rules())
             .iter()
             .map(|(name, value)| format!("{name}={value}"))

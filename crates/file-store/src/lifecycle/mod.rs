@@ -1,11 +1,11 @@
 //! The lifecycle of data in a bucket: rules by which objects expire and stale uploads are aborted,
 //! and the sweep that applies them.
 //!
-//! `rules` and `schedule` are pure: which object expires when, and which bucket is swept when.
-//! `config` stores the rules in the needle of the bucket, in the form that `format` defines, and
-//! `state` has those in use in memory.
-//! `page` finds expired keys, `expire` deletes them, `uploads` aborts uploads, `sweep` combines them,
-//! `expirable` only reports what a sweep would do, and `thread` sweeps in the background.
+//! `rules` and `schedule` are pure: they compute when an object expires and when a bucket is swept.
+//! `config` stores the rules in the needle of the bucket, in the format that `format` defines, and
+//! `state` caches them in memory. `page` finds expired keys, `expire` deletes them, `uploads`
+//! aborts uploads, `sweep` combines them, `expirable` only reports what a sweep would delete, and
+//! `thread` sweeps in the background.
 
 mod config;
 pub(crate) mod expirable;

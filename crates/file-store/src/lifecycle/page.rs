@@ -1,4 +1,4 @@
-//! Finds expired objects, one page of keys after the other. Pure.
+//! The search for expired objects, page by page. Pure.
 
 use crate::error::Result;
 use crate::index::entry::{Entry, full_key, split_key};
@@ -9,10 +9,10 @@ use crate::lifecycle::rules::Lifecycle;
 /// The maximum number of keys of a page: listing them takes a few milliseconds.
 pub(super) const PAGE_KEYS: u64 = 10_000;
 
-/// The memory of expired objects from which on a page ends.
+/// The memory of expired objects at which a page ends.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// An object that had expired when its key was listed.
+/// An object that was expired when its key was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) key: String,
@@ -24,7 +24,7 @@ pub(super) struct Candidate {
 pub(super) struct Page {
     pub(super) candidates: Vec<Candidate>,
     pub(super) scanned_keys: u64,
-    /// The key after which the next page begins; `None` if this is the last page.
+    /// The key after which the next page starts; `None` if this is the last page.
     pub(super) next_after: Option<String>,
 }
 
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// The expired keys of all pages of a bucket between two others.
+    /// Returns the expired keys of all pages of a bucket between two others.
     fn pages(prefix: &str, keys_max: u64) -> Vec<Vec<String>> {
         let expire = Some(Expiry::After(Duration::from_millis(10)));
         let rule = LifecycleRule { enabled: true, expire, ..LifecycleRule::default() };
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn expired_objects_do_not_depend_on_the_pages() {
+    fn expired_objects_do_not_depend_on_page_size() {
         assert_eq!(pages("", 100), [["a/1", "a/3", "b", "c"]]);
         assert_eq!(pages("", 2), [vec!["a/1"], vec!["a/3", "b"], vec!["c"]]);
         for keys_max in 1..7 {

@@ -1,17 +1,17 @@
 //! The counts of a sweep.
 
-/// The work of a sweep.
+/// The counts of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepReport {
-    /// Keys listed: only those under a prefix of a rule that expires objects.
+    /// ListEntry keys: only those with a prefix of a rule that expires objects.
     pub scanned_keys: u64,
-    /// Objects deleted.
+    /// Deleted objects.
     pub expired_objects: u64,
     /// Bytes of these objects.
     pub expired_bytes: u64,
-    /// Uploads aborted.
+    /// Aborted uploads.
     pub aborted_uploads: u64,
-    /// Objects and uploads left because their newest state may be in a damaged place.
+    /// Objects and uploads that were kept because their newest state may be in a damaged place.
     pub skipped: u64,
 }
 

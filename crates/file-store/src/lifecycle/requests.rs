@@ -1,9 +1,9 @@
-//! The calls of the store about lifecycles.
+//! The operations on lifecycles.
 
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
-use crate::lifecycle::expirable::Expirable;
+use crate::lifecycle::expirable::ExpiredEntry;
 use crate::lifecycle::format::encode;
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::rules::Lifecycle;
@@ -11,25 +11,26 @@ use crate::lifecycle::sweep::Pace;
 use crate::object::ObjectInfo;
 use crate::store::Store;
 
-/// The maximum length of all rules of a bucket in its needle, which compaction moves as a whole.
+/// The maximum length of all rules of a bucket in its needle, which compaction moves as one.
 const RULES_BYTES_MAX: usize = 1 << 20;
 
 impl Store {
-    /// Returns the lifecycle of a bucket; one without rules if none was set. The first call for a
-    /// bucket may read its needle, later ones read memory.
+    /// Returns the lifecycle of a bucket, without rules if none was set. The first call for a
+    /// bucket may read its needle; later calls use memory.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if the rules are, or may be, in a damaged place;
-    /// [`Error::Invalid`] if a later version of the store wrote rules unknown to this one.
+    /// [`Error::Invalid`] if a later version of the store wrote rules that this version does not
+    /// know.
     pub fn lifecycle(&self, bucket: &str) -> Result<Lifecycle> {
         Ok(self.inner.rules(bucket)?.lifecycle.clone())
     }
 
-    /// Returns the time at which an object expires and the id of the rule, if there is one. Costs
-    /// as [`Store::lifecycle`].
+    /// Returns the time at which an object expires and the ID of the rule, if there is one. Costs
+    /// as much as [`Store::lifecycle`].
     ///
     /// # Errors
-    /// As [`Store::lifecycle`].
+    /// Like [`Store::lifecycle`].
     pub fn expiration(
         &self,
         bucket: &str,
@@ -40,60 +41,63 @@ impl Store {
         Ok(expiration.map(|(at, rule)| (at, rule.id.clone())))
     }
 
-    /// Replaces the lifecycle of a bucket; one without rules removes it. The next check sweeps the
-    /// bucket ([`crate::Options::lifecycle_check_every`]). When this returns, no sweep applies the
-    /// earlier rules any more.
+    /// Replaces the lifecycle of a bucket. A lifecycle without rules removes it. The next check
+    /// sweeps the bucket ([`crate::Options::lifecycle_check_every`]). When this returns, sweeps no
+    /// longer apply the previous rules.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for more than [`crate::LIFECYCLE_RULES_MAX`] rules or 1 MiB, two rules of
-    /// one id, a rule without action, and a rule that can apply to no object;
+    /// [`Error::Invalid`] for more than [`crate::LIFECYCLE_RULES_MAX`] rules or 1 MiB, for two
+    /// rules with the same ID, for a rule without an action, and for a rule that cannot apply to
+    /// any object;
     /// [`Error::NoSuchBucket`], [`Error::Full`]; [`Error::Damaged`] while damage may hide newer
     /// rules.
     ///
     /// # Durability
-    /// It survives a power cut when this returns; before, either the earlier or the new rules do.
+    /// The new rules survive a power cut when this returns. A power cut before that leaves the
+    /// previous or the new rules.
     pub fn set_lifecycle(&self, bucket: &str, lifecycle: &Lifecycle) -> Result<()> {
         lifecycle.check()?;
         let attributes = encode(lifecycle);
         let bytes = attributes.bytes();
         if bytes > RULES_BYTES_MAX {
-            let what =
-                format!("lifecycle rules of {bytes} bytes take more than {RULES_BYTES_MAX} bytes");
+            let what = format!(
+                "lifecycle rules of {bytes} bytes exceed the limit of {RULES_BYTES_MAX} bytes"
+            );
             return Err(Error::Invalid { what });
         }
         self.inner.with_space(|| self.inner.try_set_lifecycle(bucket, lifecycle, &attributes))
     }
 
-    /// Calls `visit` with every object and upload that [`Store::expire_now`] would end now, and
+    /// Calls `visit` with every object and upload that [`Store::expire_now`] would delete now, and
     /// returns the report that it would return. Nothing is changed. `visit` may call the store, and
-    /// stops the search by returning `false`.
+    /// cancels the search by returning `false`.
     ///
     /// # Errors
-    /// As [`Store::expire_now`].
+    /// Like [`Store::expire_now`].
     pub fn expirable(
         &self,
         bucket: &str,
-        visit: &mut dyn FnMut(Expirable) -> bool,
+        visit: &mut dyn FnMut(ExpiredEntry) -> bool,
     ) -> Result<SweepReport> {
         self.inner.expirable(bucket, visit)
     }
 
     /// Deletes the expired objects of a bucket and aborts its stale uploads, as fast as the disk
-    /// allows. An object that is replaced meanwhile is kept. If the rules change meanwhile, it
-    /// begins again with the new ones.
+    /// allows. An object that is replaced in the meantime is kept. If the rules change in the
+    /// meantime, the sweep restarts with the new ones.
     ///
     /// # Errors
-    /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the rules or the index of keys
-    /// are damaged; [`crate::Error::Full`] and [`crate::Error::Stalled`] as [`Store::delete`]. What
-    /// was deleted before stays deleted.
+    /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the rules or the runs are
+    /// damaged; [`crate::Error::Full`] and [`crate::Error::Stalled`] like [`Store::delete`].
+    /// Deletions before the error remain in effect.
     ///
     /// # Durability
-    /// What the report counts is deleted for good when this returns.
+    /// The deletions that the report counts survive a power cut when this returns.
     pub fn expire_now(&self, bucket: &str) -> Result<SweepReport> {
         Ok(self.inner.sweep(bucket, &Pace::Full)?.unwrap_or_default())
     }
 
-    /// Returns the message of the last sweep in the background that failed, with its bucket.
+    /// Returns the bucket and the message of the last failure of a background sweep.
     #[must_use]
     pub fn last_lifecycle_error(&self) -> Option<String> {
         self.inner.lifecycle.counters.last_error()

@@ -1,4 +1,4 @@
-//! The rules of a lifecycle, and what they mean for an object. Pure.
+//! The rules of a lifecycle and their evaluation for an object. Pure.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ pub const LIFECYCLE_RULES_MAX: usize = 1000;
 /// The lifecycle of a bucket. Without rules, nothing expires.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// The rules, at most [`LIFECYCLE_RULES_MAX`], with different ids.
+    /// The rules, at most [`LIFECYCLE_RULES_MAX`], with unique IDs.
     pub rules: Vec<LifecycleRule>,
 }
 
@@ -20,9 +20,9 @@ pub struct Lifecycle {
 pub struct LifecycleRule {
     /// The name of the rule, unique in its bucket.
     pub id: String,
-    /// `false` for a rule that is stored without effect.
+    /// `true` if the rule has an effect.
     pub enabled: bool,
-    /// The beginning of the keys that the rule applies to; empty for all keys.
+    /// The prefix of the keys to which the rule applies; empty for all keys.
     pub prefix: String,
     /// The rule applies only to objects of more bytes than this.
     pub bytes_greater_than: Option<u64>,
@@ -30,28 +30,27 @@ pub struct LifecycleRule {
     pub bytes_less_than: Option<u64>,
     /// The time at which objects expire. `None`: the rule expires no object.
     pub expire: Option<Expiry>,
-    /// The age at which an upload that was neither completed nor aborted is aborted. The limits on
-    /// bytes do not apply.
+    /// The age at which an unfinished upload is aborted. The limits on bytes do not apply.
     pub abort_uploads_after: Option<Duration>,
-    /// Times computed from an age are rounded up to a multiple of this since 1970, as S3 rounds up
-    /// to the next midnight UTC. Zero: they are not rounded.
+    /// Times computed from an age are rounded up to a multiple of this since 1970. S3 rounds up to
+    /// the next midnight UTC. Zero: times are not rounded.
     pub round_up_to: Duration,
-    /// A text of the caller, stored with the rule.
+    /// A text of the caller that is stored with the rule.
     pub note: String,
 }
 
-/// The time at which an object expires, to the millisecond.
+/// The time at which an object expires, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
     /// At this age.
     After(Duration),
-    /// At this time, however old it is.
+    /// At this time, regardless of its age.
     At(SystemTime),
 }
 
 impl Lifecycle {
-    /// Returns the earliest time at which a rule lets an object expire, and that rule. An object
-    /// that has expired is served until a sweep deletes it.
+    /// Returns the earliest time at which a rule expires an object, and that rule. Expired objects
+    /// are served until a sweep deletes them.
     #[must_use]
     pub fn expiration(&self, info: &ObjectInfo) -> Option<(SystemTime, &LifecycleRule)> {
         let (at, rule) = self.expires_ms(&info.key, info.bytes, millis(info.modified))?;
@@ -85,8 +84,8 @@ impl Lifecycle {
         rules.filter_map(|rule| Some((expires(rule)?, rule))).min_by_key(|(at, _)| *at)
     }
 
-    /// Returns the fewest prefixes, in order, that cover all objects which may have expired at a
-    /// time.
+    /// Returns the smallest sorted list of prefixes that covers all objects that may be expired at
+    /// a time.
     pub(crate) fn prefixes(&self, now_ms: u64) -> Vec<&str> {
         let may_expire = |rule: &&LifecycleRule| {
             rule.enabled
@@ -99,7 +98,7 @@ impl Lifecycle {
         let mut prefixes: Vec<&str> =
             self.rules.iter().filter(may_expire).map(|rule| rule.prefix.as_str()).collect();
         prefixes.sort_unstable();
-        // In byte order, a prefix comes before everything that begins with it.
+        // In byte order, a prefix comes before all names that start with it.
         prefixes.dedup_by(|next, kept| next.starts_with(*kept));
         prefixes
     }
@@ -121,7 +120,7 @@ impl Lifecycle {
         let mut ids: Vec<&str> = self.rules.iter().map(|rule| rule.id.as_str()).collect();
         ids.sort_unstable();
         if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            return invalid(format!("two lifecycle rules have the id \"{}\"", pair[0]));
+            return invalid(format!("two lifecycle rules have the ID \"{}\"", pair[0]));
         }
         self.rules.iter().try_for_each(LifecycleRule::check)
     }
@@ -161,7 +160,7 @@ impl LifecycleRule {
             && self.bytes_less_than.is_none_or(|limit| bytes < limit)
     }
 
-    /// Returns the time at which something written at `from_ms` has an age, rounded up.
+    /// Returns the time, rounded up, at which data written at `from_ms` reaches an age.
     fn after(&self, from_ms: u64, age: Duration) -> u64 {
         let at = from_ms.saturating_add(duration_millis(age));
         match duration_millis(self.round_up_to) {
@@ -176,8 +175,8 @@ pub(crate) fn millis(time: SystemTime) -> u64 {
     duration_millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Returns a duration in milliseconds, at most half of what a number can hold, so that sums of times
-/// and ages stay valid times.
+/// Returns a duration in milliseconds, at most half of the range of the type, so that sums of times
+/// and ages do not overflow.
 pub(crate) fn duration_millis(duration: Duration) -> u64 {
     const MILLIS_MAX: u64 = 1 << 53;
     u64::try_from(duration.as_millis()).unwrap_or(MILLIS_MAX).min(MILLIS_MAX)
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn earliest_rule_that_applies_decides() {
+    fn earliest_applicable_rule_decides() {
         let disabled = LifecycleRule { enabled: false, ..rule("off", "", days(1)) };
         let all = lifecycle(&[disabled, rule("a", "logs/", days(9)), rule("b", "logs/x", days(3))]);
         let expires = |key: &str| all.expires_ms(key, 1, 0).map(|(at, rule)| (at, &*rule.id));
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_on_bytes_exclude_the_limits() {
+    fn size_limits_are_exclusive() {
         let (bytes_greater_than, bytes_less_than) = (Some(10), Some(20));
         let sized = LifecycleRule { bytes_greater_than, bytes_less_than, ..rule("a", "", days(1)) };
         let sized = lifecycle(&[sized]);
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn extreme_times_are_no_overflow() {
+    fn extreme_times_do_not_overflow() {
         let far = rule("a", "", Expiry::After(Duration::MAX));
         let far = LifecycleRule { round_up_to: Duration::from_millis(DAY_MS), ..far };
         let info = ObjectInfo {

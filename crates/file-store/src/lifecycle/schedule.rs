@@ -28,12 +28,12 @@ impl Schedule {
             .is_none_or(|swept| swept.revision != revision || swept.day != now_ms / DAY_MS)
     }
 
-    /// Records a complete sweep that began at `now_ms`.
+    /// Records a complete sweep that started at `now_ms`.
     pub(super) fn swept(&mut self, bucket: &str, revision: u64, now_ms: u64) {
         self.swept.insert(bucket.to_owned(), Swept { day: now_ms / DAY_MS, revision });
     }
 
-    /// Forgets buckets that do not exist any more.
+    /// Removes buckets that no longer exist.
     pub(super) fn retain(&mut self, exists: impl Fn(&str) -> bool) {
         self.swept.retain(|bucket, _| exists(bucket));
     }

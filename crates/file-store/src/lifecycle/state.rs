@@ -1,4 +1,4 @@
-//! The rules in use of an open store.
+//! The cached rules of an open store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use parking_lot::RwLock;
 use crate::lifecycle::rules::Lifecycle;
 use crate::lifecycle::stats::LifecycleCounters;
 
-/// The rules of a bucket. The rules of two revisions may differ.
+/// The rules of a bucket and their revision, which changes with the rules.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) lifecycle: Lifecycle,
     pub(super) revision: u64,
 }
 
-/// The rules of all buckets that were used, and the counters of sweeps.
+/// The cached rules of buckets, and the counters of sweeps.
 #[derive(Debug, Default)]
 pub(crate) struct LifecycleState {
-    /// Changed only while the lock of the bucket (that of its empty key) is held.
+    /// Changed only under the lock of the bucket (that of its empty key).
     rules: RwLock<HashMap<String, Arc<Rules>>>,
     last_revision: AtomicU64,
     pub(crate) counters: LifecycleCounters,
 }
 
 impl LifecycleState {
-    /// Forgets the rules of a bucket that is created or deleted.
+    /// Removes the cached rules of a bucket that is created or deleted.
     pub(crate) fn forget(&self, bucket: &str) {
         self.rules.write().remove(bucket);
     }
@@ -36,7 +36,7 @@ impl LifecycleState {
         self.rules.read().get(bucket).is_some_and(|current| current.revision == rules.revision)
     }
 
-    /// Returns the rules of a bucket, if they were used before.
+    /// Returns the rules of a bucket, if they are cached.
     pub(super) fn get(&self, bucket: &str) -> Option<Arc<Rules>> {
         self.rules.read().get(bucket).cloned()
     }

@@ -1,4 +1,4 @@
-//! The state and the counters of lifecycle sweeps.
+//! The state and the counters of sweeps.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -7,32 +7,32 @@ use parking_lot::Mutex;
 
 use crate::lifecycle::report::SweepReport;
 
-/// The state of lifecycle sweeps, and their counters since the store was opened.
+/// The state of sweeps, and their counters since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LifecycleStats {
     /// `true` while a bucket is being swept.
     pub sweeping: bool,
-    /// Buckets swept completely.
+    /// Completed sweeps of a bucket.
     pub sweeps: u64,
-    /// Keys listed by sweeps.
+    /// ListEntry keys.
     pub scanned_keys: u64,
     /// Objects deleted because they expired.
     pub expired_objects: u64,
     /// Bytes of these objects.
     pub expired_bytes: u64,
-    /// Stale uploads aborted.
+    /// Aborted stale uploads.
     pub aborted_uploads: u64,
-    /// Objects and uploads left because their newest state may be in a damaged place.
+    /// Objects and uploads that were kept because their newest state may be in a damaged place.
     pub skipped: u64,
-    /// Sweeps that failed; they are repeated at the next check.
+    /// Failed sweeps, which are repeated at the next check.
     pub errors: u64,
-    /// The time at which the last complete sweep of a bucket ended.
+    /// The time at which the last completed sweep of a bucket ended.
     pub last_sweep: Option<SystemTime>,
     /// The duration of that sweep, in microseconds.
     pub last_sweep_us: u64,
 }
 
-/// The counters.
+/// The counters of sweeps.
 #[derive(Debug, Default)]
 pub(crate) struct LifecycleCounters {
     sweeping: AtomicBool,
@@ -54,7 +54,7 @@ struct Outcome {
 }
 
 impl LifecycleCounters {
-    /// Adds one step of a sweep.
+    /// Adds the counts of one step of a sweep.
     pub(super) fn add(&self, step: &SweepReport) {
         let add = |counter: &AtomicU64, count| counter.fetch_add(count, Ordering::Relaxed);
         add(&self.scanned_keys, step.scanned_keys);
@@ -64,31 +64,31 @@ impl LifecycleCounters {
         add(&self.skipped, step.skipped);
     }
 
-    /// Marks the beginning or the end of the sweep of a bucket.
+    /// Records the start or the end of a sweep of a bucket.
     pub(super) fn set_sweeping(&self, is_sweeping: bool) {
         self.sweeping.store(is_sweeping, Ordering::Relaxed);
     }
 
-    /// Records a complete sweep.
+    /// Records a completed sweep.
     pub(super) fn completed(&self, now: SystemTime, took: Duration) {
         let mut outcome = self.outcome.lock();
         outcome.sweeps += 1;
         outcome.last_sweep = Some((now, took));
     }
 
-    /// Records a sweep that failed.
+    /// Records a failed sweep.
     pub(super) fn failed(&self, bucket: &str, error: &str) {
         let mut outcome = self.outcome.lock();
         outcome.errors += 1;
         outcome.last_error = Some(format!("bucket \"{bucket}\": {error}"));
     }
 
-    /// Returns the message of the last sweep that failed.
+    /// Returns the message of the last failed sweep.
     pub(super) fn last_error(&self) -> Option<String> {
         self.outcome.lock().last_error.clone()
     }
 
-    /// Returns the counters at this moment.
+    /// Returns a snapshot of the counters.
     pub(crate) fn stats(&self) -> LifecycleStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let outcome = self.outcome.lock();

@@ -1,4 +1,4 @@
-//! The sweep of a bucket: finds what its lifecycle ends, and deletes it.
+//! The sweep of a bucket, which deletes what its lifecycle expires.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -10,31 +10,31 @@ use crate::lifecycle::page::{PAGE_KEYS, Page, Search};
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
 
-/// A sweep in the background pauses this many times as long as each step took, so that it takes at
-/// most a fifth of a processor and of the time of the disk.
+/// After each step, a background sweep pauses this many times as long as the step took, so that it
+/// uses at most a fifth of a CPU and of the disk's time.
 const PAUSE_FACTOR: u32 = 4;
 
 /// The longest pause between two steps.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The bytes of a run of keys that a sweep reads at once.
+/// The bytes of a run that a sweep reads ahead.
 const READAHEAD_BYTES: usize = 256 << 10;
 
 /// The speed of a sweep.
 #[derive(Debug)]
 pub(super) enum Pace<'a> {
-    /// As fast as the disk allows; on a full disk it waits for compaction.
+    /// As fast as the disk allows. On a full disk, the sweep waits for compaction.
     Full,
-    /// With pauses, and until the other end of the channel is dropped.
+    /// With pauses, until the sender of the channel is dropped.
     Background(&'a mpsc::Receiver<()>),
 }
 
-/// The reason why a pass over a bucket ends early.
+/// The reason why a pass over a bucket ended early.
 #[derive(Debug)]
 enum Interrupted {
     Failed(Error),
     RulesChanged,
-    /// The store closes.
+    /// The store is being closed.
     Closing,
 }
 
@@ -45,7 +45,7 @@ impl From<Error> for Interrupted {
 }
 
 impl Inner {
-    /// Sweeps a bucket; `None` if the store closes. It begins again when the rules change.
+    /// Sweeps a bucket; `None` if the store is being closed. Restarts when the rules change.
     pub(super) fn sweep(&self, bucket: &str, pace: &Pace<'_>) -> Result<Option<SweepReport>> {
         let began = Instant::now();
         let mut report = SweepReport::default();
@@ -105,7 +105,7 @@ impl Inner {
     }
 }
 
-/// Executes the steps of a sweep, counts them, and keeps the pace.
+/// The execution of the steps of a sweep: counts and pauses.
 struct Steps<'a> {
     inner: &'a Inner,
     pace: &'a Pace<'a>,
@@ -113,8 +113,8 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Executes one step, which adds its work to the report that it gets, and pauses. A step returns
-    /// `None` if the rules were replaced.
+    /// Executes one step, which adds its counts to the report that it receives, and pauses. A step
+    /// returns `None` if the rules were replaced.
     fn step<T>(
         &mut self,
         mut step: impl FnMut(&mut SweepReport) -> Result<Option<T>>,
@@ -135,7 +135,7 @@ impl Steps<'_> {
 }
 
 impl Pace<'_> {
-    /// Pauses after a step; returns `false` if the store closes.
+    /// Pauses after a step. Returns `false` if the store is being closed.
     fn pause(&self, took: Duration) -> bool {
         match self {
             Pace::Full => true,
@@ -144,7 +144,7 @@ impl Pace<'_> {
     }
 }
 
-/// Sleeps; returns `false`, at once, if the other end of the channel is dropped.
+/// Sleeps. Returns `false` at once if the sender of the channel is dropped.
 pub(super) fn sleep(stopped: &mpsc::Receiver<()>, duration: Duration) -> bool {
     stopped.recv_timeout(duration) == Err(mpsc::RecvTimeoutError::Timeout)
 }

@@ -9,11 +9,11 @@ use crate::inner::Inner;
 use crate::lifecycle::schedule::Schedule;
 use crate::lifecycle::sweep::{Pace, sleep};
 
-/// The longest time from the opening of the store to the first check: a process that opens the
+/// The maximum time from the opening of the store to the first check. A process that opens the
 /// store briefly deletes nothing.
 const FIRST_CHECK: Duration = Duration::from_secs(60);
 
-/// The thread.
+/// The background thread of sweeps.
 #[derive(Debug)]
 pub(crate) struct LifecycleThread {
     stop: Option<mpsc::Sender<()>>,
@@ -53,7 +53,7 @@ impl Drop for LifecycleThread {
     }
 }
 
-/// Checks all buckets, one after the other, until the store closes.
+/// Checks all buckets periodically until the store is closed.
 fn run(inner: &Inner, every: Duration, stopped: &mpsc::Receiver<()>) {
     let mut schedule = Schedule::default();
     let mut wait = every.min(FIRST_CHECK);
@@ -70,8 +70,8 @@ fn run(inner: &Inner, every: Duration, stopped: &mpsc::Receiver<()>) {
     }
 }
 
-/// Sweeps a bucket if it is due; returns `false` if the store closes. A sweep that failed is due
-/// again at the next check.
+/// Sweeps a bucket if it is due. Returns `false` if the store is being closed. After a failed
+/// sweep, the bucket is due again at the next check.
 fn check(
     inner: &Inner,
     bucket: &str,

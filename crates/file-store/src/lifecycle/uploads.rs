@@ -1,4 +1,4 @@
-//! Aborts stale uploads, a batch with one sync after the other.
+//! Abortion of stale uploads in batches that share a sync.
 
 use haul_append_log::{Room, Ticket};
 
@@ -19,8 +19,8 @@ pub(super) struct StaleUpload {
 }
 
 impl Inner {
-    /// Returns the stale uploads of a bucket in order of their keys, without those of which damage
-    /// may hide parts or the end; these are counted.
+    /// Returns the stale uploads of a bucket, sorted by key. Skips and counts those whose parts or
+    /// end may be hidden by damage.
     pub(super) fn stale_uploads(
         &self,
         search: &Search<'_>,
@@ -49,16 +49,16 @@ impl Inner {
         stale
     }
 
-    /// Aborts those of the uploads that have not ended since. The uploads are in order of their keys.
+    /// Aborts the uploads, sorted by key, that are still unfinished.
     ///
-    /// 1. The bucket is entered: its rules, which are compared, stay until the batch ends.
-    /// 2. The keys are locked in order, so that no part is stored meanwhile.
-    /// 3. The end of each upload is appended. After a crash the log has any of them: these uploads
-    ///    are aborted, the others are aborted by the next sweep.
-    /// 4. The ends are durable: they are applied to the index, and the files of parts are removed;
-    ///    after a crash before this, opening the store removes them.
+    /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
+    /// 2. Locks the keys in order, so that no part is stored in the meantime.
+    /// 3. Appends the ends of the uploads. After a crash the log has a prefix of them; the next
+    ///    sweep aborts the other uploads.
+    /// 4. Once the ends are durable, applies them to the index and removes the files of parts.
+    ///    After a crash before this step, opening the store removes them.
     ///
-    /// `None`: the rules were replaced, and nothing was aborted.
+    /// Returns `None`, and aborts nothing, if the rules were replaced.
     pub(super) fn abort_stale(
         &self,
         search: &Search<'_>,
@@ -66,7 +66,7 @@ impl Inner {
         batch: &[StaleUpload],
         report: &mut SweepReport,
     ) -> Result<Option<()>> {
-        let _entered = self.enter(search.bucket)?;
+        let _writer = self.enter(search.bucket)?;
         if !self.lifecycle.is_current(search.bucket, rules) {
             return Ok(None);
         }

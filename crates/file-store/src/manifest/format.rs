@@ -1,6 +1,4 @@
-//! The bytes of the manifest: the only file that knows them. See `FORMAT.md` for a picture.
-//!
-//! Pure: from bytes to what they say and back.
+//! The format of the manifest, which is described in `FORMAT.md`. Pure.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +13,7 @@ const VOLUME_BYTES: usize = 16;
 const LOSS_BYTES: usize = 16;
 const FLAG_REBUILT: u32 = 1;
 
-/// A copy is written whole pages at a time, so that a shorter one needs no space.
+/// A copy consists of whole pages, so that a shorter one needs no new space.
 const ALIGN: usize = 4096;
 
 /// A range of a volume whose loss the operator has accepted: its keys are unknown.
@@ -26,19 +24,19 @@ pub(crate) struct AcceptedLoss {
     pub(crate) to: u32,
 }
 
-/// The volumes that exist, and what is known of the store beside them.
+/// The list of existing volumes, and the state of the store that the volumes do not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// Greater in each manifest than in the one before.
+    /// A number that increases with each manifest.
     pub(crate) generation: u64,
-    /// The manifest was lost, and this one lists what was found: a volume that was lost with it is
-    /// not missed.
+    /// `true` if the manifest was lost and rebuilt from the volumes that were found. The loss of
+    /// other volumes cannot be detected.
     pub(crate) is_rebuilt: bool,
-    /// Nonces by number.
+    /// The nonces of the volumes by number.
     pub(crate) volumes: BTreeMap<u32, u64>,
     pub(crate) accepted: Vec<AcceptedLoss>,
-    /// A checkpoint of an earlier place than this must not be used: volumes were removed because a
-    /// later one does not need their tombstones.
+    /// The minimum position of a checkpoint that may be used. Compaction removed volumes with
+    /// tombstones that older checkpoints need.
     pub(crate) checkpoint_min: Lsn,
 }
 
@@ -54,7 +52,7 @@ impl Manifest {
         out[28..32].copy_from_slice(&count(self.volumes.len()).to_le_bytes());
         out[32..36].copy_from_slice(&count(self.accepted.len()).to_le_bytes());
         out[36..44].copy_from_slice(&self.checkpoint_min.0.to_le_bytes());
-        // 44 to 47 are zero.
+        // Bytes 44 to 47 are zero.
         for (number, nonce) in &self.volumes {
             out.extend_from_slice(&number.to_le_bytes());
             out.extend_from_slice(&[0; 4]);
@@ -71,7 +69,7 @@ impl Manifest {
         out
     }
 
-    /// Reads a copy; `None` if it does not check out.
+    /// Decodes a copy; `None` if it is damaged.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let header = bytes.get(..HEADER_BYTES)?;
         if header[..8] != MAGIC || u32_at(header, 12) != VERSION {
@@ -109,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifest_reads_back_and_any_flipped_byte_voids_it() {
+    fn manifest_round_trips_and_any_flipped_byte_invalidates_it() {
         let manifest = Manifest {
             generation: 7,
             is_rebuilt: true,

@@ -1,7 +1,8 @@
-//! The manifest: which volumes exist, so that one that is missing is missed.
+//! The manifest: the list of existing volumes, by which a missing volume is detected.
 //!
-//! It stands in two files, each overwritten in place, one after the other: a torn copy leaves the
-//! other one, and taking a volume out needs no space, which a full disk would not have.
+//! It has two copies in two files, which are overwritten in place, one after the other. A torn
+//! write leaves the other copy intact, and removing a volume needs no space, which a full disk does
+//! not have.
 
 pub(crate) mod format;
 
@@ -17,23 +18,23 @@ use crate::manifest::format::{AcceptedLoss, Manifest};
 use crate::names;
 use crate::volume_index::format::VolumeId;
 
-/// A manifest as it was found.
+/// A manifest as loaded from its copies.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// The newest copy that checks out.
+pub(crate) struct LoadedManifest {
+    /// The newest intact copy.
     pub(crate) manifest: Option<Manifest>,
-    /// Names of copies that do not check out or are missing.
+    /// The names of damaged or missing copies.
     pub(crate) damaged: Vec<&'static str>,
-    /// The copies differ: the next change writes both.
+    /// `true` if the copies differ: the next change writes both.
     pub(crate) is_uneven: bool,
 }
 
-/// Reads both copies.
+/// Loads both copies.
 ///
 /// # Errors
-/// The kernel's refusal to read one that exists.
-pub(crate) fn load(disk: &dyn Disk) -> Result<Found> {
-    let mut found = Found::default();
+/// [`crate::Error::Disk`] if an existing copy cannot be read.
+pub(crate) fn load(disk: &dyn Disk) -> Result<LoadedManifest> {
+    let mut found = LoadedManifest::default();
     let mut copies = Vec::new();
     for name in names::MANIFESTS {
         match read_copy(disk, name)? {
@@ -66,19 +67,20 @@ pub(crate) struct ManifestFile {
 struct State {
     manifest: Manifest,
     copies: Vec<Arc<dyn File>>,
-    /// Volumes taken out since the store was opened. Some may still exist for a moment, and must not
-    /// be listed again by a thread that has just seen them.
+    /// The volumes removed since the store was opened. Some may still exist for a moment, and a
+    /// thread that has seen their files must not list them again.
     removed: BTreeSet<u32>,
-    /// A write or sync failed: nothing is known of the copies, and no volume is removed any more.
+    /// `true` after a failed write or sync: the state of the copies is unknown, and no more volumes
+    /// are removed.
     has_failed: bool,
 }
 
 impl ManifestFile {
-    /// Opens the files of the manifest, making those that do not exist, and writes `manifest` to
-    /// them if `must_write`.
+    /// Opens the files of the manifest, creates missing ones, and writes `manifest` to them if
+    /// `must_write`.
     ///
     /// # Errors
-    /// The kernel's refusals; [`Error::Full`] where there is no space for new files.
+    /// A failed system call; [`Error::Full`] if there is no space for new files.
     ///
     /// # Durability
     /// The manifest survives a power cut when this returns.
@@ -103,13 +105,13 @@ impl ManifestFile {
         Ok(Self { state: Mutex::new(state) })
     }
 
-    /// Lists volumes that are not listed yet.
+    /// Adds volumes that are not listed yet.
     ///
     /// # Errors
-    /// The kernel's refusal; they are listed when this is called again.
+    /// A failed system call. The volumes are added by the next call.
     ///
     /// # Durability
-    /// From now on a missing one is missed, also after a power cut.
+    /// When this returns, the loss of a volume is detected even after a power cut.
     pub(crate) fn add(&self, volumes: &[VolumeId]) -> Result<()> {
         self.change(|manifest, removed| {
             for volume in volumes.iter().filter(|volume| !removed.contains(&volume.number)) {
@@ -118,15 +120,14 @@ impl ManifestFile {
         })
     }
 
-    /// Takes a volume out, before it is removed.
+    /// Removes a volume from the manifest, before its file is removed. Checkpoints of a position
+    /// before `checkpoint` must not be used any more.
     ///
     /// # Errors
-    /// The kernel's refusal; the volume must stay then.
-    ///
-    /// Checkpoints of an earlier place than `checkpoint` must not be used any more.
+    /// A failed system call: the volume must then stay.
     ///
     /// # Durability
-    /// It is no longer missed, also after a power cut.
+    /// The removal survives a power cut when this returns.
     pub(crate) fn remove(&self, volume: u32, checkpoint: Lsn) -> Result<()> {
         self.change(|manifest, removed| {
             manifest.checkpoint_min = manifest.checkpoint_min.max(checkpoint);
@@ -139,10 +140,10 @@ impl ManifestFile {
     /// Records that the loss of these ranges, and of an earlier manifest, is accepted.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// A failed system call.
     ///
     /// # Durability
-    /// It is so after a power cut, too.
+    /// The record survives a power cut when this returns.
     pub(crate) fn accept(&self, losses: &[AcceptedLoss]) -> Result<()> {
         self.change(|manifest, _| {
             manifest.accepted.extend_from_slice(losses);
@@ -174,7 +175,7 @@ impl ManifestFile {
         self.state.lock().manifest.clone()
     }
 
-    /// The numbers of all volumes listed.
+    /// Returns the numbers of all listed volumes.
     pub(crate) fn numbers(&self) -> Vec<u32> {
         self.state.lock().manifest.volumes.keys().copied().collect()
     }
@@ -183,19 +184,19 @@ impl ManifestFile {
 impl State {
     /// Writes the copies one after the other.
     ///
-    /// 1. The first, and a sync. After a crash it is the old one, the new one, or torn: then the
-    ///    second still is the old one.
-    /// 2. The second, and a sync. The first is the new one by now.
+    /// 1. Writes and syncs the first copy. After a crash it is the old one, the new one, or torn;
+    ///    the second copy is then still the old one.
+    /// 2. Writes and syncs the second copy. The first copy is the new one by now.
     fn write(&mut self) -> Result<()> {
         if self.has_failed {
-            let what = "a write or sync of the manifest failed; open the store again";
+            let what = "a write or sync of the manifest failed; reopen the store";
             return Err(Error::Invalid { what: what.to_owned() });
         }
         let bytes = self.manifest.encode();
         for copy in &self.copies {
             let written = write_full(&**copy, &bytes, 0);
             if let Err(error) = written.and_then(|()| copy.sync(Durability::Data)) {
-                // Without space nothing of it was written that counts.
+                // On a full disk, nothing effective was written.
                 self.has_failed = !error.is_full();
                 return Err(error.into());
             }
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_crash_leaves_the_manifest_before_or_after_the_change() {
+    fn crash_leaves_the_manifest_before_or_after_the_change() {
         let disk = MemoryDisk::default();
         let shared: Arc<dyn Disk> = Arc::new(disk.clone());
         let file = ManifestFile::open(&shared, Manifest::default(), true).unwrap();
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn volume_that_was_taken_out_is_not_listed_again() {
+    fn removed_volume_is_not_listed_again() {
         let shared: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
         let file = ManifestFile::open(&shared, Manifest::default(), true).unwrap();
         let volumes = [1, 2].map(|number| VolumeId { number, nonce: 1 });

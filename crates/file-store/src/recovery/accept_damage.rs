@@ -1,4 +1,4 @@
-//! The report of damage, and the acceptance of what cannot be restored.
+//! The report of damage, and the acceptance of losses that cannot be restored.
 
 use crate::error::{Error, Result};
 use crate::index::hidden::Hidden;
@@ -7,30 +7,30 @@ use crate::recovery::damage::Damage;
 use crate::store::Store;
 
 impl Store {
-    /// Returns the damage found when the store was opened and since, in the order of buckets, keys
-    /// and places; at most 10,000 places.
+    /// Returns the damage found at opening and since then, sorted by bucket, key and position; at
+    /// most 10,000 places.
     #[must_use]
     pub fn damage(&self) -> Vec<Damage> {
         self.inner.damage.places()
     }
 
-    /// Accepts that what hidden places held is lost, and returns these places: from now on the
-    /// store answers with what it has. Keys whose newest state was there are back in the state
-    /// before, or gone.
+    /// Accepts the loss of the content of hidden places, and returns these places: from now on the
+    /// store responds with the data that it has. Keys whose newest state was in such a place return
+    /// to their previous state or disappear.
     ///
-    /// Objects that are known to be damaged go on answering with errors until they are stored or
+    /// Requests for objects that are known to be damaged fail until these are overwritten or
     /// deleted.
     ///
     /// # Errors
-    /// [`Error::Invalid`] in a store of an earlier version that has found no space for its
-    /// manifest; the kernel's refusals.
+    /// [`Error::Invalid`] in a store of an earlier version that had no space for a manifest; a
+    /// failed system call.
     ///
     /// # Durability
     /// The acceptance survives a power cut when this returns.
     pub fn accept_damage(&self) -> Result<Vec<Damage>> {
         let inner = &self.inner;
         let Some(manifest) = &inner.manifest else {
-            let what = "the store has no manifest yet: free space and open it again".to_owned();
+            let what = "the store has no manifest yet: free space and reopen it".to_owned();
             return Err(Error::Invalid { what });
         };
         let losses: Vec<AcceptedLoss> = {

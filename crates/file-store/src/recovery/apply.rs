@@ -1,4 +1,4 @@
-//! Applying needles to the index while the log is replayed.
+//! Application of needles to the index during the replay of the log.
 
 use haul_append_log::Position;
 
@@ -42,7 +42,7 @@ impl Replayer<'_> {
         Ok(Change { head, replaces })
     }
 
-    /// Applies a change, unless the checkpoint has it.
+    /// Applies a change, unless the checkpoint contains it.
     fn apply_change(&mut self, change: Change, at: Position) -> Result<()> {
         if at.lsn < self.applied {
             return Ok(());
@@ -54,8 +54,8 @@ impl Replayer<'_> {
         self.spill.spill(&mut self.index)
     }
 
-    /// Returns the object that a needle replaces or deletes. The recorded one is right unless
-    /// damage swallowed a needle in between.
+    /// Returns the object that a needle replaces or deletes. The recorded predecessor is correct
+    /// unless a needle in between was lost to damage.
     fn resolve(&self, head: &Head, recorded: Predecessor) -> Result<Option<Replaced>> {
         if !matches!(head.kind, Kind::Object | Kind::Tombstone) {
             return Ok(None);
@@ -75,8 +75,8 @@ impl Replayer<'_> {
         Ok(found.map(Replaced::from))
     }
 
-    /// Deletes objects that are still in a bucket when it is deleted: damage swallowed their
-    /// tombstones, since only an empty bucket is deleted.
+    /// Deletes objects that are still in a bucket at its deletion. Only empty buckets are deleted,
+    /// so their tombstones were lost to damage.
     fn delete_remaining(&mut self, deleted: &Head) -> Result<()> {
         let bucket = &deleted.bucket;
         if self.index.buckets.get(bucket.as_str()).is_none_or(|bucket| bucket.objects == 0) {

@@ -3,16 +3,16 @@
 use crate::volume_index::format::VolumeIndex;
 use crate::volume_index::ranges::Ranges;
 
-/// What an index says of a volume that is not known by it alone.
+/// The content of an index of a volume that the volume itself also contains.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     /// The ranges whose needles the index has.
     pub(crate) covered: Ranges,
-    /// Where the volume ends for certain.
+    /// The certain end of the volume, if known.
     pub(crate) end: Option<u32>,
-    /// Needles in the index.
+    /// The number of needles in the index.
     pub(crate) needles: u64,
-    /// How much of the file of the index can be kept.
+    /// The length of the prefix of the index file that can be kept.
     pub(crate) kept_bytes: u64,
 }
 

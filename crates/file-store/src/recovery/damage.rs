@@ -1,21 +1,21 @@
-//! Damage as it is reported.
+//! The report of damage.
 
 use std::path::PathBuf;
 
 use haul_append_log as log;
 
-/// Bytes that are not what was written.
+/// Bytes that fail their checksum, or are missing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Damage {
-    /// The bucket of the object they belong to, where that is known.
+    /// The bucket of the affected object, if known.
     pub bucket: Option<String>,
-    /// Its key, where that is known.
+    /// The key of the affected object, if known.
     pub key: Option<String>,
-    /// The file they are in.
+    /// The file.
     pub file: PathBuf,
-    /// Where in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// What does not fit.
+    /// The check that failed.
     pub what: String,
 }
 
@@ -27,7 +27,7 @@ impl From<log::Damage> for Damage {
 }
 
 impl Damage {
-    /// Damage to something that belongs to no object.
+    /// Creates the report of damage that affects no known object.
     pub(crate) fn of_file(file: PathBuf, offset: u64, what: impl Into<String>) -> Self {
         Self { bucket: None, key: None, file, offset, what: what.into() }
     }

@@ -1,4 +1,4 @@
-//! The damage a store knows of while it is open.
+//! The known damage of an open store.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +6,26 @@ use parking_lot::Mutex;
 
 use crate::error::Error;
 use crate::recovery::damage::Damage;
-use crate::recovery::recover::Recovered;
+use crate::recovery::recover::RecoveryReport;
 
-/// No more places than this are kept: a disk that fails altogether must not fill memory.
+/// The maximum number of recorded places: a disk that fails completely must not fill the memory.
 const PLACES_MAX: usize = 10_000;
 
-/// The damage found when the store was opened and since.
+/// The damage found at opening and since then.
 #[derive(Debug, Default)]
 pub(crate) struct FoundDamage {
     places: Mutex<BTreeSet<Damage>>,
-    /// The number of those that may hide unknown keys.
+    /// The places that may hide unknown keys.
     hidden: Mutex<Vec<Damage>>,
 }
 
 impl FoundDamage {
-    pub(crate) fn new(recovered: &Recovered) -> Self {
+    pub(crate) fn new(recovered: &RecoveryReport) -> Self {
         let places = recovered.damage.iter().take(PLACES_MAX).cloned().collect();
         Self { places: Mutex::new(places), hidden: Mutex::new(recovered.hidden.clone()) }
     }
 
-    /// Takes note of the damage that reading an object met.
+    /// Records the damage that a read of an object found.
     pub(crate) fn note(&self, bucket: &str, key: &str, error: &Error) {
         if let Error::Damaged { file, offset, what } = error {
             let (bucket, key) = (Some(bucket.to_owned()), Some(key.to_owned()));
@@ -34,7 +34,7 @@ impl FoundDamage {
         }
     }
 
-    /// Takes note of a damaged place; `false` if it is known already.
+    /// Records a damaged place. Returns `false` if it is already known.
     pub(crate) fn add(&self, damage: Damage) -> bool {
         let mut places = self.places.lock();
         let is_known = places.iter().any(|known| {
@@ -47,23 +47,23 @@ impl FoundDamage {
         self.places.lock().iter().cloned().collect()
     }
 
-    /// The places that may hide unknown keys.
+    /// Returns the places that may hide unknown keys.
     pub(crate) fn hidden(&self) -> Vec<Damage> {
         self.hidden.lock().clone()
     }
 
-    /// How many places there are, and how many of them may hide keys.
+    /// Returns the number of places, and the number of those that may hide keys.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.places.lock().len() as u64, self.hidden.lock().len() as u64)
     }
 
-    /// Empties the list of hidden places and returns it.
+    /// Clears and returns the list of hidden places.
     pub(crate) fn accept_hidden(&self) -> Vec<Damage> {
         let hidden = std::mem::take(&mut *self.hidden.lock());
         let mut places = self.places.lock();
         for damage in &hidden {
             if let Some(mut accepted) = places.take(damage) {
-                accepted.what += "; its loss was accepted";
+                accepted.what += "; the loss was accepted";
                 places.insert(accepted);
             }
         }

@@ -1,5 +1,5 @@
-//! The thread that writes the indexes of volumes and lists new volumes in the manifest: beside the
-//! requests, which never wait for it.
+//! The thread that writes the indexes of volumes, and lists new volumes in the manifest. Requests
+//! never wait for it.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::recovery::recover::begun_volumes;
 
-/// What was handed to the kernel is synced after so many times the wait for that.
+/// The number of writes after which the indexes are synced.
 const SYNC_EVERY: u32 = 5;
 
-/// The thread of an open store.
+/// The index thread of an open store.
 #[derive(Debug)]
 pub(crate) struct IndexThread {
     inner: Option<Arc<Inner>>,
@@ -31,8 +31,8 @@ impl IndexThread {
         Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
     }
 
-    /// Ends the thread, and the index of the volume being written with the mark that the store was
-    /// closed. Nothing is appended any more.
+    /// Ends the thread, and marks the end of the newest volume in its index. Nothing is appended
+    /// any more.
     pub(crate) fn stop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
         inner.indexes.stop();
@@ -40,7 +40,7 @@ impl IndexThread {
             drop(thread.join());
         }
         inner.checkpoint_at_close();
-        // Derived data: without the mark, opening knows less about damage found later.
+        // An error is harmless: without the mark, opening the store detects less damage.
         drop(inner.close_index());
     }
 }
@@ -51,8 +51,8 @@ impl Drop for IndexThread {
     }
 }
 
-/// Failures harm no object: what is not in an index is read from its volume, and a volume that is
-/// not listed yet is listed when the thread wakes next.
+/// Failures affect no object: needles that an index lacks are read from the volume, and the next
+/// pass lists a volume that is not listed yet.
 fn run(inner: &Inner) {
     let write_every = inner.options.index_write_every;
     let sync_every = write_every.saturating_mul(SYNC_EVERY);
@@ -80,7 +80,7 @@ fn run(inner: &Inner) {
 }
 
 impl Inner {
-    /// Lists volumes in the manifest that are not listed yet.
+    /// Adds volumes to the manifest that are not listed yet.
     pub(crate) fn list_new_volumes(&self) -> Result<()> {
         match &self.manifest {
             Some(manifest) => manifest.add(&begun_volumes(&self.log)),
@@ -88,7 +88,8 @@ impl Inner {
         }
     }
 
-    /// Marks where the volume being written ends, unless the log failed: then opening finds out.
+    /// Marks the end of the newest volume, unless the log has failed: opening then determines the
+    /// end.
     fn close_index(&self) -> Result<()> {
         if self.log.is_latched() {
             return Ok(());

@@ -10,12 +10,12 @@ use crate::volume_index;
 use crate::volume_index::format::VolumeIndex;
 
 impl Replayer<'_> {
-    /// Returns `true` if the index has all needles of a volume from the checkpoint.
+    /// Returns `true` if the checkpoint contains all needles of a volume.
     pub(crate) fn is_covered(&self, volume: u32) -> bool {
         volume < self.applied.segment()
     }
 
-    /// The part of a volume whose needles the index has from the checkpoint.
+    /// Returns the end of the part of a volume whose needles the checkpoint contains.
     pub(crate) fn covered_end(&self, volume: u32) -> u32 {
         match volume.cmp(&self.applied.segment()) {
             Ordering::Less => u32::MAX,
@@ -24,8 +24,8 @@ impl Replayer<'_> {
         }
     }
 
-    /// Returns `true` if the volume was sealed and its index has all of its needles. The needles are
-    /// counted and not decoded.
+    /// Returns `true` if the volume was sealed and its index has all of its needles. The needles
+    /// are counted but not decoded.
     pub(super) fn has_complete_index(&self, segment: SegmentInfo) -> bool {
         let is_of_it = |index: &&VolumeIndex| is_index_of(index, segment.number, segment.nonce);
         if let Some(index) = self.cached.as_ref().filter(is_of_it) {
@@ -36,7 +36,7 @@ impl Replayer<'_> {
             .is_some_and(|index| index.is_complete)
     }
 
-    /// Returns the index of a volume, without needles of blocks that the checkpoint covers.
+    /// Returns the index of a volume, without the needles of blocks that the checkpoint covers.
     pub(super) fn read_index(&mut self, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
         let is_of_it =
             |index: &mut VolumeIndex| nonce.is_some_and(|nonce| is_index_of(index, volume, nonce));

@@ -1,4 +1,4 @@
-//! The marker: says that a directory is a store, and of which version.
+//! The marker file, which identifies a directory as a store and has its version.
 
 use haul_disk::{Disk, Durability, LOCK_NAME, Open, read_full, write_full};
 
@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::format::{MARKER_TEXT, MARKER_TEXT_V1, MARKER_TEXT_V2};
 use crate::names;
 
-/// What a fresh file system has.
+/// A directory that a new file system contains.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// What a directory is.
+/// The kind of a directory, according to its marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Marker {
     /// Empty: it can become a store.
@@ -18,12 +18,12 @@ pub(crate) enum Marker {
     Version1,
     /// A store of version 2, with a manifest, whose needles all have the earlier layout.
     Version2,
-    /// A store of the version that is written now.
+    /// A store of the current version.
     Current,
 }
 
 impl Marker {
-    /// `true` if a store with this marker has a manifest, unless it was lost.
+    /// Returns `true` if a store with this marker has a manifest, unless it was lost.
     pub(crate) fn has_manifest(self) -> bool {
         matches!(self, Self::Version2 | Self::Current)
     }
@@ -32,7 +32,7 @@ impl Marker {
 /// Reads the marker.
 ///
 /// # Errors
-/// [`Error::NotAStore`] where the directory holds something else.
+/// [`Error::NotAStore`] if the directory contains other files.
 pub(crate) fn read(root: &dyn Disk) -> Result<Marker> {
     let refuse = |why: String| Err(Error::NotAStore { dir: root.root().to_path_buf(), why });
     match root.open(names::MARKER, Open { read_only: true, ..Open::default() }) {
@@ -47,25 +47,28 @@ pub(crate) fn read(root: &dyn Disk) -> Result<Marker> {
             }
             let first = String::from_utf8_lossy(&text[..read]);
             let first = first.lines().next().unwrap_or("nothing").to_owned();
-            refuse(format!("its {} file says \"{first}\"", names::MARKER))
+            refuse(format!("its {} file contains \"{first}\"", names::MARKER))
         }
         Err(error) if error.is_not_found() => match foreign(root)? {
             None => Ok(Marker::Empty),
-            Some(name) => refuse(format!("it is not empty (it holds {name}) and is no store")),
+            Some(name) => {
+                refuse(format!("it is not empty (it contains {name}) and is not a store"))
+            }
         },
         Err(other) => Err(other.into()),
     }
 }
 
-/// A name in a directory without a marker that is neither ours nor that of a fresh file system.
+/// Returns a name in a directory without a marker that belongs neither to a store nor to a new file
+/// system.
 fn foreign(root: &dyn Disk) -> Result<Option<String>> {
-    // What a crash before the marker leaves behind.
+    // Names that a crash before the creation of the marker leaves behind.
     let ours = [LOCK_NAME, names::VOLUMES, names::OBJECTS, LOST_AND_FOUND];
     let unfinished = names::unfinished(names::MARKER);
     let names = root.list("")?;
     let is_foreign = |name: &&String| !ours.contains(&name.as_str()) && **name != unfinished;
     let mut foreign: Option<String> = names.iter().find(is_foreign).cloned();
-    // Their names prove nothing: another program's files may be in them.
+    // The names alone are not sufficient: another program's files may be in these directories.
     for dir in [names::VOLUMES, names::OBJECTS] {
         if foreign.is_none() && names.iter().any(|name| name == dir) {
             let mut inside = root.list(dir)?.into_iter();
@@ -76,14 +79,14 @@ fn foreign(root: &dyn Disk) -> Result<Option<String>> {
     Ok(foreign)
 }
 
-/// Makes an empty directory a store of version 1, which becomes one of the current version once
+/// Makes an empty directory a store of version 1. It becomes a store of the current version once
 /// its manifest is written.
 ///
 /// # Errors
-/// The kernel's refusals.
+/// A failed system call.
 ///
 /// # Durability
-/// It is a store after a power cut.
+/// The directory is a store after a power cut when this returns.
 pub(crate) fn make(root: &dyn Disk) -> Result<()> {
     root.create_dir(names::VOLUMES)?;
     root.create_dir(names::OBJECTS)?;
@@ -95,21 +98,21 @@ pub(crate) fn make(root: &dyn Disk) -> Result<()> {
     let marker = root.create(&unfinished, Open::default())?;
     write_full(&*marker, MARKER_TEXT_V1.as_bytes(), 0)?;
     marker.sync(Durability::Everything)?;
-    // The marker must not survive a crash that what it speaks of does not.
+    // The directories must be durable before the marker.
     root.sync_dir("")?;
     root.rename(&unfinished, names::MARKER)?;
     root.sync_dir("")?;
     Ok(())
 }
 
-/// Marks a store of an earlier version as one of the current version. Its manifest is durable, and
-/// nothing that earlier programs cannot read is written yet.
+/// Changes the marker of a store of an earlier version to the current version. Its manifest is
+/// durable, and nothing that earlier programs cannot read is written yet.
 ///
 /// The texts differ in one byte, which is overwritten in place: a crash leaves one or the other,
 /// and a full disk has the space.
 ///
 /// # Errors
-/// The kernel's refusals.
+/// A failed system call.
 ///
 /// # Durability
 /// The new text survives a power cut when this returns.

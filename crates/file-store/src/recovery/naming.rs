@@ -1,4 +1,4 @@
-//! Naming the objects, buckets and uploads that damage hit.
+//! Identification of the objects, buckets and uploads in damaged places.
 
 use haul_append_log::{self as log, Position};
 
@@ -9,14 +9,14 @@ use crate::object::Etag;
 use crate::recovery::damage::Damage;
 use crate::recovery::replay::Replayer;
 
-/// The number of objects in damaged places that are named.
+/// The maximum number of objects in damaged places that are named.
 const DAMAGED_OBJECTS_MAX: usize = 10_000;
 
 impl Replayer<'_> {
-    /// Finds the objects in damaged places that only the checkpoint knows.
+    /// Finds the objects in damaged places that only the checkpoint contains.
     ///
     /// # Errors
-    /// A damaged run of keys.
+    /// [`crate::Error::Damaged`] if a run is damaged.
     pub(crate) fn find_damaged_objects(&mut self, places: &[(u32, u64, u64)]) -> Result<()> {
         let is_known =
             |(volume, from, _): &&(u32, u64, u64)| *from < self.covered_end(*volume).into();
@@ -60,11 +60,11 @@ impl Replayer<'_> {
         Ok(())
     }
 
-    /// Returns `true` if a needle determines the present state of an object, bucket or upload.
+    /// Returns `true` if a needle determines the current state of an object, bucket or upload.
     fn matters(&self, head: &Head, at: Position) -> bool {
         let index = &self.index;
         match head.kind {
-            // A newer object of the key would be at a later place.
+            // A newer object of the key would be at a later position.
             Kind::Tombstone => !matches!(
                 index.keys.snapshot().get(&head.bucket, &head.key),
                 Ok(Some(entry)) if entry.at.lsn > at.lsn
@@ -75,8 +75,8 @@ impl Replayer<'_> {
         }
     }
 
-    /// Names the objects, buckets, uploads and deletions that a damaged range of a volume held,
-    /// as far as they still matter.
+    /// Returns a report for each object, bucket, upload and tombstone in a damaged range of a
+    /// volume that is still relevant.
     pub(crate) fn name(&self, volume: u32, damage: &log::Damage) -> Vec<Damage> {
         let is_in = |(at, head): &&(Position, Head)| {
             at.lsn.segment() == volume
@@ -89,7 +89,10 @@ impl Replayer<'_> {
             file: damage.file.clone(),
             offset: at.lsn.offset().into(),
             what: match head.ends_something() {
-                true => format!("{}; a deletion is recorded here, and stays known", damage.what),
+                true => format!(
+                    "{}; a deletion is recorded in this place, and remains known",
+                    damage.what
+                ),
                 false => damage.what.clone(),
             },
         };

@@ -27,12 +27,12 @@ pub(super) struct OpenedIndex<'a> {
     pub(super) index_files: Arc<IndexFiles>,
     /// The reason why the index was rebuilt, if its checkpoint could not be used.
     pub(super) index_rebuilt: Option<String>,
-    /// The checkpoint was unusable, so a new one should be written at once.
+    /// `true` if the checkpoint was unusable, so that a new one should be written at once.
     pub(super) is_checkpoint_due: bool,
 }
 
-/// Loads the checkpoint and replays the log from there; or the whole log, if the checkpoint is
-/// missing or cannot be used.
+/// Loads the checkpoint and replays the log from its position; replays the whole log if the
+/// checkpoint is missing or unusable.
 ///
 /// # Errors
 /// A failed system call; a log that cannot be opened.
@@ -56,7 +56,8 @@ pub(super) fn open_index<'a>(
         replay_log(volumes, index_files, loaded, expected.clone(), options, accepted)
     };
     let replayed = match replay(&index_files, loaded) {
-        // The checkpoint does not fit the volumes, or is damaged where only the replay reads it.
+        // The checkpoint does not match the volumes, or is damaged in a place that only the replay
+        // reads.
         Err(error) if had_index && is_unusable(&error) => {
             index_files.discard_catalog();
             index_files = index_files_of(disk, None)?;
@@ -68,7 +69,7 @@ pub(super) fn open_index<'a>(
     Ok(OpenedIndex { replayed, index_files, index_rebuilt, is_checkpoint_due })
 }
 
-/// A log that was opened, and the index that its records give.
+/// An open log, and the index that results from its records.
 pub(super) struct Replayed<'a> {
     pub(super) log: Log,
     pub(super) found: log::Recovered,
@@ -76,7 +77,7 @@ pub(super) struct Replayed<'a> {
     pub(super) survey: Survey,
 }
 
-/// Opens the log and applies its records to the index of the checkpoint, or to an empty one.
+/// Opens the log and applies its records to the index of the checkpoint or to an empty one.
 fn replay_log<'a>(
     volumes: &'a Arc<dyn Disk>,
     index_files: &Arc<IndexFiles>,
@@ -104,15 +105,16 @@ fn replay_log<'a>(
     Ok(Replayed { log, found, replay, survey })
 }
 
-/// Changes of locations are kept for a replay of so many times the changes between checkpoints.
+/// Changes of locations are recorded during a replay of up to this many times the changes between
+/// two checkpoints.
 const CHANGES_KEPT: u64 = 8;
 
-/// How many volumes are kept for compaction: one to move what lives in any volume, and one that
-/// deletions may use meanwhile.
+/// The number of volumes reserved for compaction: one for the live needles of any volume, and one
+/// that deletions may use in the meantime.
 const COMPACTION_VOLUMES: u32 = 2;
 
-/// The length of the first volume of a new store, if the longest needle fits into it. Each further
-/// volume is twice as long, up to `volume_bytes`.
+/// The size of the first volume of a new store, if the longest needle fits into it. Each later
+/// volume is twice as large, up to `volume_bytes`.
 const FIRST_VOLUME_BYTES: u32 = 4 << 20;
 
 fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
@@ -125,22 +127,22 @@ fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
         numbers_after,
         reserve_bytes: (1 << 20).min(segment_bytes / 8),
         compaction_segments: COMPACTION_VOLUMES,
-        // For the indexes of volumes, which are written when there is space.
+        // The free space is for the indexes of volumes, which are written if space permits.
         free_bytes_min: options.free_bytes_min(),
-        // Where volumes are overwritten and compacted all the time, those that are removed are the
-        // next ones. Big objects get their space back when they need it.
+        // Under constant overwrites and compaction, removed volumes are reused as the next ones.
+        // Big objects get their space when they need it.
         spare_segments_max: 2,
         segment_bytes: segment_bytes.next_multiple_of(4096),
         first_segment_bytes: Some(FIRST_VOLUME_BYTES),
         buffer_bytes: buffer_bytes.next_multiple_of(4096).max(1 << 20),
-        // An object is often read soon after it was put, and is then in the page cache. Large
-        // batches are written with direct I/O in spite of this.
+        // An object is often read soon after it is written, and is then in the page cache. Large
+        // batches are written with direct I/O nevertheless.
         sync_method: Some(SyncMethod::Buffered),
         ..log::Options::default()
     })
 }
 
-/// Returns an empty index with a new secret.
+/// Creates an empty index with a new secret.
 fn empty_index(options: &Options) -> Result<Index> {
     let (one, other) = (random::<8>()?, random::<8>()?);
     let hash = KeyHash { secret: [u64::from_le_bytes(one), u64::from_le_bytes(other)] };
@@ -150,15 +152,19 @@ fn empty_index(options: &Options) -> Result<Index> {
 fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|errno| {
-        haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
+        haul_disk::Error::new(
+            haul_disk::Op::Read,
+            "the random number generator of the kernel",
+            errno,
+        )
     })?;
     Ok(bytes)
 }
 
-/// The directory of the index, with numbers for new files that no file has.
+/// Opens the directory of the index, with unused numbers for new files.
 ///
-/// A crash may bring back a catalog that was removed or replaced. The numbers that it lists must
-/// not be those of newer files, so each opening skips a random amount of numbers.
+/// A crash may restore a catalog that was removed or replaced. The numbers that it lists must not
+/// be those of newer files, so each opening skips a random number of numbers.
 fn index_files_of(disk: &Arc<dyn Disk>, loaded: Option<&Loaded>) -> Result<Arc<IndexFiles>> {
     let catalog = loaded.map(|loaded| loaded.catalog.clone());
     let names = disk.list("")?;
@@ -171,8 +177,9 @@ fn index_files_of(disk: &Arc<dyn Disk>, loaded: Option<&Loaded>) -> Result<Arc<I
 
 /// Removes files of the index that neither the catalog nor the open index uses.
 ///
-/// A process that was killed may have renamed the catalog without syncing the directory. Its name
-/// becomes durable first: after a power cut, the earlier catalog would list files that were removed.
+/// A process that was killed may have renamed the catalog without syncing the directory. The new
+/// name is made durable first; otherwise, after a power cut, the earlier catalog would list removed
+/// files.
 pub(super) fn remove_unlisted(disk: &dyn Disk, index: &Index, files: &IndexFiles) -> Result<()> {
     let catalog = files.catalog.lock();
     let mut used: Vec<u64> = catalog.iter().flat_map(Catalog::files).collect();
@@ -196,9 +203,9 @@ mod tests {
     use haul_disk_sim::{Medium, MemoryDisk, Survival};
     use haul_testing::eventually;
 
-    use crate::{Attributes, Options, Precondition, Recovered, Store, names};
+    use crate::{Attributes, Options, Precondition, RecoveryReport, Store, names};
 
-    fn open_on(disk: &MemoryDisk) -> (Store, Recovered) {
+    fn open_on(disk: &MemoryDisk) -> (Store, RecoveryReport) {
         let options = Options {
             volume_bytes: 4 << 20,
             big_object_bytes: 64 << 10,
@@ -213,7 +220,7 @@ mod tests {
         drop(store.put("bucket", key, b"bytes", &none, &Precondition::None).unwrap());
     }
 
-    /// A crash can bring back the earlier catalog, if its removal was not durable.
+    /// A crash can restore the earlier catalog if its removal was not durable.
     #[test]
     fn rebuilt_index_reuses_no_name_of_an_earlier_file() {
         let disk = MemoryDisk::default();
@@ -238,8 +245,8 @@ mod tests {
         assert!(index_files().len() >= 2 && earlier.is_disjoint(&index_files()), "{earlier:?}");
     }
 
-    /// A process that was killed may have renamed a catalog without syncing the directory. The files
-    /// of the earlier catalog must stay until the new one is durable.
+    /// A process that was killed may have renamed a catalog without syncing the directory. The
+    /// files of the earlier catalog must stay until the new one is durable.
     #[test]
     fn index_survives_a_kill_and_then_a_power_cut() {
         let disk = MemoryDisk::default();
@@ -250,7 +257,7 @@ mod tests {
             store.inner.checkpoint().unwrap();
         }
         let runs = || store.inner.index.read().keys.runs().len();
-        eventually("runs are merged, and the merged ones removed", || runs() < 5);
+        eventually("runs are merged, and their inputs are removed", || runs() < 5);
         store.close().unwrap();
         let mut medium = Medium::default();
         for step in disk.steps() {

@@ -1,4 +1,4 @@
-//! From a directory to a store.
+//! Recovery: opens the parts of a store and determines its damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,74 +24,76 @@ use crate::volume_index::format::{FIRST_RECORD, VolumeId};
 use crate::volume_index::pending::Pending;
 use crate::volume_index::{self, IndexWriter};
 
-/// What opening a store found: data for the caller to show.
+/// The result of opening a store, for display.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Recovered {
-    /// The process before did not close the store: it was killed, or the machine stopped.
+pub struct RecoveryReport {
+    /// `true` if the previous process did not close the store: it was killed, or the machine
+    /// stopped.
     pub after_crash: bool,
-    /// Objects in the store.
+    /// The number of objects.
     pub objects: u64,
-    /// Their bytes.
+    /// The total length of the objects.
     pub object_bytes: u64,
-    /// Bytes cut from the end of the log: written and never acknowledged.
+    /// The bytes that were truncated at the end of the log: written but never acknowledged.
     pub torn_bytes: u64,
-    /// Files of big objects that no object refers to, removed. None are when there is damage: it
-    /// may have swallowed the needle that refers to one.
+    /// The number of removed files of big objects that were not referenced. None are removed if
+    /// there is damage, because the needle that references a file may be lost.
     pub orphans_removed: u64,
-    /// Damage found on the way, with the names of the objects it hit.
+    /// The damage that was found, with the names of affected objects.
     pub damage: Vec<Damage>,
-    /// Damaged places whose objects are unknown; they are in `damage` as well.
-    /// Until their loss is accepted ([`crate::Store::accept_damage`]), whatever may have had its
-    /// newest state there answers with an error.
+    /// The damaged places whose objects are unknown; `damage` contains them, too. Until their loss
+    /// is accepted ([`crate::Store::accept_damage`]), requests for keys whose newest state may have
+    /// been there fail.
     pub hidden: Vec<Damage>,
     /// The reason why the index was rebuilt from the volumes, if its checkpoint could not be used.
     pub index_rebuilt: Option<String>,
-    /// How long it took.
+    /// The duration.
     pub seconds: f64,
 }
 
-/// The parts of a store that was opened.
+/// The parts of an open store.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedStore {
     pub(crate) volumes: Arc<dyn Disk>,
     pub(crate) objects: Arc<dyn Disk>,
     pub(crate) log: Log,
     pub(crate) index: Index,
     pub(crate) index_files: Arc<IndexFiles>,
-    /// The replay was so long that a checkpoint should be written at once.
+    /// `true` if the replay was so long that a checkpoint should be written at once.
     pub(crate) is_checkpoint_due: bool,
     pub(crate) indexes: IndexWriter,
     pub(crate) manifest: Option<ManifestFile>,
-    /// Volumes with damage, those that are missing included.
+    /// Damaged and missing volumes.
     pub(crate) damaged_volumes: BTreeSet<u32>,
     /// Sealed volumes whose index is complete.
     pub(crate) indexed_volumes: BTreeSet<u32>,
-    pub(crate) recovered: Recovered,
+    pub(crate) recovered: RecoveryReport,
 }
 
-/// Opens the directory.
+/// Opens a store.
 ///
-/// 1. The marker: a directory with anything else in it is refused before it is touched; an empty
-///    one gets its marker last, so that a crash on the way leaves an empty one.
-/// 2. The volumes: sealed ones from their indexes, the others from their needles, and where these
-///    do not check out from the indexes again.
-/// 3. The manifest is brought up to date; a store of version 1 gets one. Then a store of an earlier
-///    version gets the marker of this version. A crash before that leaves a store of the earlier
+/// 1. The marker: a directory with other files is refused without a change. An empty directory gets
+///    its marker last, so that a crash before leaves it empty.
+/// 2. The volumes: sealed ones are known by their indexes, the others by their needles. Damaged
+///    ones are known by their indexes as far as possible.
+/// 3. The manifest is updated; a store of version 1 gets one. Then a store of an earlier version
+///    gets the marker of the current version. A crash before that leaves a store of the earlier
 ///    version, because no needle or index was written yet.
-/// 4. The index of the volume being written loses the mark of a store that was closed: before
-///    anything is appended nothing says any more that the volume ends there.
-/// 5. The big files: those no object refers to were written and never acknowledged, or deleted
-///    and not yet removed. A crash in between leaves some for the next time. With damage in the
-///    volumes nobody can tell, and all of them stay.
-pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened> {
+/// 4. The mark of the end of the newest volume is removed from its index before anything is
+///    appended.
+/// 5. Big files that are not referenced are removed: they were written but never acknowledged, or
+///    deleted and not yet removed. A crash in between leaves some for the next opening. If volumes
+///    are damaged, references may be lost, and all files stay.
+pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedStore> {
     let began = Instant::now();
     let mut marker = marker::read(&**disk)?;
     if marker == Marker::Empty {
         marker::make(&**disk)?;
         marker = Marker::Version1;
     } else {
-        // The process that made it may have been killed before this: the names are visible, and
-        // gone after a power cut, which would leave volumes where there is no store.
+        // The process that created the store may have been killed before this sync: the names are
+        // visible, but a power cut would remove them and leave volumes in a directory that is not a
+        // store.
         disk.sync_dir("")?;
     }
     disk.create_dir(names::INDEX)?;
@@ -100,7 +102,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
     let index_disk = subdir(names::INDEX);
     let listed = match marker.has_manifest() {
         true => manifest::load(&**disk)?,
-        false => manifest::Found::default(),
+        false => manifest::LoadedManifest::default(),
     };
     refuse_lost_volumes(&**disk, listed.manifest.as_ref())?;
 
@@ -109,7 +111,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
         open_index(&volumes, &index_disk, &expected, listed.manifest.as_ref(), options)?;
     let Replayed { log, found, mut replay, mut survey } = replayed;
     let has_volume_damage = !survey.damage.is_empty();
-    // Each of these headers has another copy: no needle is affected.
+    // Each damaged header has an intact copy: no needle is affected.
     survey.damage.extend(found.header_damage.into_iter().map(Damage::from));
     let manifest = bring_up_to_date(disk, &*volumes, &log, marker, &listed, &survey)?;
     survey.add_manifest(disk.root(), marker.has_manifest(), &listed, found.closed);
@@ -125,7 +127,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
     remove_unfinished(&*objects, names::is_unfinished_big_file)?;
     remove_unfinished(&*volumes, names::is_unfinished_index)?;
 
-    let recovered = Recovered {
+    let recovered = RecoveryReport {
         after_crash: !found.closed,
         objects: index.objects(),
         object_bytes: index.bytes(),
@@ -137,7 +139,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
         seconds: began.elapsed().as_secs_f64(),
     };
     let damaged_volumes = survey.volumes;
-    Ok(Opened {
+    Ok(OpenedStore {
         volumes,
         objects,
         log,
@@ -152,7 +154,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Opened>
     })
 }
 
-/// The volumes that something was written to. One that was only made ready may still be given up.
+/// Returns the volumes with records. A prepared volume without records may still be removed.
 pub(crate) fn begun_volumes(log: &Log) -> Vec<VolumeId> {
     let synced = log.synced();
     let is_begun = |segment: &SegmentInfo| Lsn::new(segment.number, FIRST_RECORD) < synced;
@@ -163,8 +165,8 @@ pub(crate) fn volume_id(segment: &SegmentInfo) -> VolumeId {
     VolumeId { number: segment.number, nonce: segment.nonce }
 }
 
-/// All volumes that must exist: those that are listed, and those that have an index, which is
-/// removed before its volume is. With their nonces, where these are known.
+/// Returns all volumes that must exist, with their nonces if known: those in the manifest, and
+/// those with an index, which is removed before its volume.
 fn expected_volumes(
     volumes: &dyn Disk,
     manifest: Option<&Manifest>,
@@ -179,17 +181,17 @@ fn expected_volumes(
     Ok(expected)
 }
 
-/// Writes a manifest that lists all volumes that were found and all that are missing, and then the
-/// marker of the current version.
+/// Writes a manifest that lists all existing and all missing volumes, and then the marker of the
+/// current version.
 ///
-/// Returns [`Error::Full`] if there is no space for the manifest of a store of version 1, which then
-/// stays one.
+/// Returns [`Error::Full`] if there is no space for the manifest of a store of version 1, which
+/// then keeps its version.
 fn bring_up_to_date(
     disk: &Arc<dyn Disk>,
     volumes: &dyn Disk,
     log: &Log,
     marker: Marker,
-    listed: &manifest::Found,
+    listed: &manifest::LoadedManifest,
     survey: &Survey,
 ) -> Result<Option<ManifestFile>> {
     let before = listed.manifest.clone().unwrap_or_default();
@@ -246,8 +248,8 @@ fn resume_index(
     indexes.resume(number, coverage.kept_bytes, pending)
 }
 
-/// Refuses a store that has lost all its volumes: they were moved away, or their file system is not
-/// mounted. Opened all the same, it would begin again in an empty directory.
+/// Refuses a store without any of its volumes: they were moved away, or their file system is not
+/// mounted. Opening it would start an empty store.
 fn refuse_lost_volumes(root: &dyn Disk, manifest: Option<&Manifest>) -> Result<()> {
     let volumes = root.list(names::VOLUMES)?;
     if volumes.iter().any(|name| names::parse_volume(name).is_some()) {
@@ -259,21 +261,21 @@ fn refuse_lost_volumes(root: &dyn Disk, manifest: Option<&Manifest>) -> Result<(
         root.list(names::OBJECTS)?.iter().any(|name| names::parse_big_file(name).is_some());
     let why = match (listed, has_indexes, has_objects) {
         (1.., _, _) => format!(
-            "its manifest lists {listed} volumes in {}, and not one of them exists",
+            "its manifest lists {listed} volumes in {}, but none of them exists",
             names::VOLUMES
         ),
         (0, true, _) => {
-            format!("there are indexes of volumes in {}, and not one volume", names::VOLUMES)
+            format!("there are indexes of volumes in {}, but no volumes", names::VOLUMES)
         }
         (0, false, true) => {
-            format!("there are big objects in {}, and not one volume", names::OBJECTS)
+            format!("there are big objects in {}, but no volumes", names::OBJECTS)
         }
         (0, false, false) => return Ok(()),
     };
     Err(Error::NotAStore { dir: root.root().to_path_buf(), why })
 }
 
-/// Removes the files of big objects that the index does not know.
+/// Removes the files of big objects that the index does not reference.
 fn remove_orphans(objects: &dyn Disk, index: &Index) -> Result<u64> {
     let mut removed = 0;
     for name in objects.list("")? {

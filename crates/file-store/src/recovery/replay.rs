@@ -1,5 +1,5 @@
-//! From the needles of the volumes, and of their indexes where a volume is damaged, to what the
-//! store holds.
+//! The replay: builds the index from the needles of the volumes and, for damaged volumes, from
+//! their indexes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,41 +20,42 @@ use crate::volume_index::format::{IndexedNeedle, VolumeIndex};
 use crate::volume_index::pending::Record;
 use crate::volume_index::ranges::Ranges;
 
-/// Takes what the log delivers when it is opened, in the order of the volumes.
+/// Receives the records that the log delivers when it is opened, in the order of the volumes.
 ///
-/// Where a volume does not deliver a needle that its index has, the needle is taken from the
-/// index, in its turn: its place is damaged, so that reading it is an error, and what it ended
-/// stays ended.
+/// If a volume does not deliver a needle that its index has, the needle is taken from the index, in
+/// log order: its position is damaged, so a read of it fails, but what it ended stays ended.
 pub(crate) struct Replayer<'a> {
     pub(super) volumes: &'a dyn Disk,
-    /// All volumes that may exist, with their nonces where these are known.
+    /// All volumes that may exist, with their nonces if known.
     expected: BTreeMap<u32, Option<u64>>,
     pub(crate) index: Index,
-    /// The index has all needles before this place: from a checkpoint.
+    /// The index has all needles before this position: from a checkpoint.
     pub(super) applied: Lsn,
     /// The nonces of the volumes in the checkpoint.
     nonces: BTreeMap<u32, u64>,
     pub(super) spill: Spill,
-    /// The error that makes the index useless.
+    /// The error that makes the index unusable.
     pub(super) failed: Option<Error>,
     /// Objects in damaged places before `applied`.
     pub(super) damaged_objects: Vec<(Position, Head)>,
-    /// Those that the log could open, and of them those known by their indexes alone.
+    /// The volumes that the log opened, with their nonces.
     pub(crate) opened: BTreeMap<u32, u64>,
+    /// The volumes that are known by their indexes alone.
     pub(crate) complete: BTreeSet<u32>,
-    /// Volumes before this one are done.
+    /// All volumes before this one are complete.
     reached: u32,
-    /// The needles of indexes whose turn has not come, in the order of their volume.
+    /// The needles of indexes that are not applied yet, in the order of their volume.
     waiting: BTreeMap<u32, Peekable<IntoIter<IndexedNeedle>>>,
-    /// The index that was read last, if it was not used.
+    /// The index that was read last and is not used yet.
     pub(super) cached: Option<VolumeIndex>,
     pub(crate) coverage: BTreeMap<u32, Coverage>,
-    /// Needles known from an index or from their own heads only.
+    /// Needles that are known only from an index or from their own heads.
     pub(super) affected: Vec<(Position, Head)>,
-    /// Ranges of damaged records whose needles are all known, and of sound ones that hold none.
+    /// Ranges of damaged records whose needles are all known, and of intact records without
+    /// needles.
     pub(crate) salvaged: BTreeMap<u32, Ranges>,
     malformed: Vec<log::Damage>,
-    /// Records of the last volume that its index has not got.
+    /// Records of the last volume that its index does not have.
     pub(crate) last_records: (u32, Vec<Record>),
 }
 
@@ -66,7 +67,7 @@ impl Replay for Replayer<'_> {
         if segment.number <= self.applied.segment()
             && self.nonces.get(&segment.number).is_some_and(|nonce| *nonce != segment.nonce)
         {
-            let what = "the checkpoint is of other volumes".to_owned();
+            let what = "the checkpoint belongs to other volumes".to_owned();
             self.failed.get_or_insert(Error::Invalid { what });
         }
         if self.is_covered(segment.number) {
@@ -82,8 +83,8 @@ impl Replay for Replayer<'_> {
         false
     }
 
-    /// In the order of the volumes: a tombstone that came before what it deletes would be
-    /// forgotten.
+    /// Applies needles in the order of the volumes: a tombstone before the needle that it deletes
+    /// would have no effect.
     fn apply_known(&mut self, segment: SegmentInfo) -> bool {
         self.advance_to(segment.number);
         if self.is_covered(segment.number) {
@@ -126,7 +127,7 @@ impl Replay for Replayer<'_> {
         self.apply_waiting(at.lsn.segment(), Some(at.lsn));
         let known = self.take_delivered(at.lsn);
         if !known.is_empty() {
-            // The index of the volume also knows the predecessors.
+            // The index of the volume also has the predecessors.
             known.into_iter().for_each(|needle| self.apply(needle));
             return;
         }
@@ -142,15 +143,15 @@ impl Replay for Replayer<'_> {
         self.remember(at, &changes);
     }
 
-    /// What a needle's own head says is kept, so that the object is not forgotten: reading it
-    /// is an error.
+    /// Keeps the entry in the needle's own head, so that the object stays known: reading it is an
+    /// error.
     fn damaged(&mut self, at: Position, payload: &[u8]) {
         self.begin_volume(at.lsn.segment());
         self.apply_waiting(at.lsn.segment(), Some(at.lsn));
         let waiting = self.waiting.get_mut(&at.lsn.segment());
         let next = waiting.and_then(|needles| needles.peek());
         if next.is_some_and(|next| next.at.lsn == at.lsn) {
-            // Applied from the index when the next record comes.
+            // The needle is applied from the index when the next record arrives.
             return;
         }
         let found: Vec<_> = needles(payload).collect();
@@ -167,7 +168,7 @@ impl Replay for Replayer<'_> {
 }
 
 impl<'a> Replayer<'a> {
-    /// Creates a replayer that continues a checkpoint, or begins with an empty `index`.
+    /// Creates a replay that continues a checkpoint, or starts with an empty `index`.
     pub(crate) fn new(
         volumes: &'a dyn Disk,
         expected: BTreeMap<u32, Option<u64>>,
@@ -204,13 +205,13 @@ impl<'a> Replayer<'a> {
         self.waiting.insert(volume, index.needles.into_iter().peekable());
     }
 
-    /// Ends all volumes before this one, whose records come now.
+    /// Completes all volumes before this one, whose records follow.
     fn begin_volume(&mut self, volume: u32) {
         if volume == self.reached {
             return;
         }
         self.advance_to(volume);
-        // The log may find out late that a segment was begun.
+        // The log may detect late that a segment was started.
         let nonce = self.expected.get(&volume).copied().flatten();
         if let Entry::Vacant(late) = self.opened.entry(volume) {
             late.insert(nonce.unwrap_or(0));
@@ -220,7 +221,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Ends all volumes before this one.
+    /// Completes all volumes before this one.
     fn advance_to(&mut self, volume: u32) {
         if volume <= self.reached {
             return;
@@ -238,7 +239,7 @@ impl<'a> Replayer<'a> {
         self.reached = volume;
     }
 
-    /// Takes from the index of a volume what the volume did not deliver.
+    /// Applies the needles in the index of a volume that the volume did not deliver.
     fn end_volume(&mut self, volume: u32) {
         if !self.opened.contains_key(&volume) {
             let nonce = self.expected.get(&volume).copied().flatten();
@@ -250,7 +251,7 @@ impl<'a> Replayer<'a> {
         self.waiting.remove(&volume);
     }
 
-    /// Applies the needles of an index that lie before `until` and were not delivered.
+    /// Applies the needles of an index before `until` that were not delivered.
     fn apply_waiting(&mut self, volume: u32, until: Option<Lsn>) {
         let is_before = |needle: &IndexedNeedle| until.is_none_or(|until| needle.at.lsn < until);
         while let Some(needle) =
@@ -261,13 +262,13 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Takes the needles that the index of the volume has of a record that was delivered.
+    /// Returns the needles that the index of the volume has of a delivered record.
     fn take_delivered(&mut self, lsn: Lsn) -> Vec<IndexedNeedle> {
         let Some(needles) = self.waiting.get_mut(&lsn.segment()) else { return Vec::new() };
         std::iter::from_fn(|| needles.next_if(|needle| needle.at.lsn == lsn)).collect()
     }
 
-    /// Keeps the heads of a record that the index of the last volume has not got.
+    /// Keeps the heads of a record that the index of the last volume does not have.
     fn remember(&mut self, at: Position, changes: &[Change]) {
         let volume = at.lsn.segment();
         let last = self.opened.last_key_value().map_or(0, |(number, _)| *number);
@@ -284,10 +285,11 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Ends the replay: applies what is left in the indexes of damaged and missing volumes.
+    /// Completes the replay: applies the remaining needles in the indexes of damaged and missing
+    /// volumes.
     ///
     /// # Errors
-    /// The index cannot be continued, and must be rebuilt.
+    /// The index is inconsistent and must be rebuilt.
     pub(crate) fn end(&mut self) -> Result<()> {
         self.advance_to(u32::MAX);
         self.index.end_replay();
@@ -295,8 +297,8 @@ impl<'a> Replayer<'a> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Forgets volumes of the checkpoint that compaction removed after it. All their needles were
-    /// dead or moved, and the replay has shown that.
+    /// Removes volumes of the checkpoint that compaction removed after it. The replay has shown
+    /// that all their needles are dead or moved.
     fn forget_removed_volumes(&mut self) {
         let exists =
             |volume: u32| self.opened.contains_key(&volume) || self.expected.contains_key(&volume);
@@ -312,12 +314,12 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Takes the ranges of records that check out and hold something else than needles.
+    /// Returns and clears the ranges of intact records that contain something other than needles.
     pub(crate) fn take_malformed(&mut self) -> Vec<log::Damage> {
         std::mem::take(&mut self.malformed)
     }
 
-    /// Deletions known from an index only that lie at or behind `from`.
+    /// Returns the deletions at or after `from` that are known only from an index.
     pub(crate) fn affected_ends(&self, from: Lsn) -> impl Iterator<Item = &Head> {
         let ends = self.affected.iter().filter(move |(at, _)| at.lsn >= from);
         ends.map(|(_, head)| head).filter(|head| head.ends_something())
@@ -326,7 +328,7 @@ impl<'a> Replayer<'a> {
     fn malformed_at(&self, at: Position, why: NotANeedle) -> log::Damage {
         let what = match why {
             NotANeedle::Malformed(what) => what,
-            NotANeedle::Needs(_) => "the needle is cut short",
+            NotANeedle::Needs(_) => "the needle is truncated",
         };
         let offset = u64::from(at.lsn.offset());
         let end = offset + u64::from(log::footprint(at));
@@ -334,12 +336,12 @@ impl<'a> Replayer<'a> {
         log::Damage { file, offset, end, what: what.to_owned() }
     }
 
-    /// The volumes that must exist.
+    /// Returns the volumes that must exist.
     pub(crate) fn expected_volumes(&self) -> impl Iterator<Item = u32> {
         self.expected.keys().copied()
     }
 
-    /// `true` if a volume must exist.
+    /// Returns `true` if a volume must exist.
     pub(crate) fn expects(&self, volume: u32) -> bool {
         self.expected.contains_key(&volume)
     }

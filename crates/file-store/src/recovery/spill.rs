@@ -1,4 +1,4 @@
-//! Keeping the memory of a long replay bounded.
+//! Limits on the memory of a long replay.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use crate::checkpoint::files::{IndexFiles, choose_runs};
 use crate::error::{Error, Result};
 use crate::index::Index;
 
-/// Writes recent keys to runs while the log is replayed. No catalog lists these runs until the
-/// replay is complete.
+/// Writes recent keys to runs during the replay. No catalog lists these runs until the replay is
+/// complete.
 #[derive(Debug)]
 pub(crate) struct Spill {
     pub(crate) files: Arc<IndexFiles>,
-    /// The memory that recent keys may take.
+    /// The maximum memory of the recent keys.
     pub(crate) recent_bytes_max: usize,
-    /// The number of needles for which changes of the location table are kept.
+    /// The maximum number of needles for which changes of the location table are recorded.
     pub(crate) changes_max: u64,
 }
 
 impl Spill {
-    /// Writes the recent keys to a run if they take too much memory, and discards too many changes
-    /// of locations: the next checkpoint then has the whole table.
+    /// Writes the recent keys to a run if they use too much memory, and discards the changes of
+    /// locations if there are too many: the next checkpoint then contains the whole table.
     ///
     /// # Errors
-    /// A failed system call, or a damaged run.
+    /// A failed system call; [`Error::Damaged`] if a run is damaged.
     pub(crate) fn spill(&mut self, index: &mut Index) -> Result<()> {
         if index.change_count > self.changes_max {
             index.location_changes = None;
@@ -34,7 +34,7 @@ impl Spill {
         match self.files.write_run(&recent) {
             Ok(run) => index.keys.thaw_into(Some(run)),
             Err(Error::Full { .. }) => {
-                // Opening a store needs no space, but then more memory.
+                // Opening a store needs no space, but more memory without it.
                 index.keys.unfreeze();
                 self.recent_bytes_max = index.keys.recent_bytes() * 2;
                 return Ok(());

@@ -1,4 +1,4 @@
-//! What the damage found while opening a store means: which keys it hit, and what it may hide.
+//! The survey of damage found while a store is opened: the affected keys, and what may be hidden.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,24 +21,24 @@ use crate::volume_index::ranges::Ranges;
 /// The damage of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    /// All of it, with names as far as they are known.
+    /// All damage, with names as far as known.
     pub(crate) damage: Vec<Damage>,
     /// The places that may hide unknown keys.
     pub(crate) hidden: Vec<HiddenRange>,
     pub(crate) hidden_damage: Vec<Damage>,
     /// Damaged ranges by volume.
     pub(crate) ranges: BTreeMap<u32, Ranges>,
-    /// Volumes with damage, those that are missing included.
+    /// Damaged and missing volumes.
     pub(crate) volumes: BTreeSet<u32>,
-    /// Volumes that should exist and cannot be opened.
+    /// Volumes that should exist but cannot be opened.
     pub(crate) missing: BTreeSet<u32>,
 }
 
 impl Survey {
-    /// Judges what the log and the replay found.
+    /// Evaluates the damage that the log and the replay found.
     ///
     /// # Errors
-    /// The index is damaged, too, and must be rebuilt.
+    /// The index is damaged as well and must be rebuilt.
     pub(crate) fn new(
         replay: &mut Replayer<'_>,
         log: &Log,
@@ -54,7 +54,7 @@ impl Survey {
         let known: BTreeSet<u32> = damaged.iter().filter_map(volume_of).collect();
         for volume in survey.missing.difference(&known) {
             let file = replay.path(*volume);
-            let what = "the volume is missing, with all that was in it: put it back".to_owned();
+            let what = "the volume is missing with all its content: restore its file".to_owned();
             damaged.push(log::Damage { file, offset: 0, end: u64::MAX, what });
         }
         let place = |damage: &log::Damage| Some((volume_of(damage)?, damage.offset, damage.end));
@@ -90,14 +90,14 @@ impl Survey {
         if damage.end == u64::MAX || named.is_empty() && unknown.is_empty() || is_accepted {
             let mut plain = Damage::from(damage.clone());
             if is_accepted {
-                plain.what += "; the loss of what was here was accepted";
+                plain.what += "; the loss of the content was accepted";
             }
             self.damage.push(plain);
         }
         self.damage.extend(named);
         for (from, to) in unknown.iter() {
             let (file, what) = (damage.file.clone(), damage.what.clone());
-            let text = format!("{what}; which objects were here is not known");
+            let text = format!("{what}; the objects in this place are unknown");
             let hidden = Damage::of_file(file.clone(), from.into(), text);
             self.damage.push(hidden.clone());
             self.hidden_damage.push(hidden);
@@ -105,12 +105,12 @@ impl Survey {
         }
     }
 
-    /// Adds what is wrong with the manifest itself.
+    /// Adds the damage of the manifest itself.
     pub(crate) fn add_manifest(
         &mut self,
         root: &Path,
         must_exist: bool,
-        found: &manifest::Found,
+        found: &manifest::LoadedManifest,
         was_closed: bool,
     ) {
         if !must_exist {
@@ -119,20 +119,20 @@ impl Survey {
         let path = |name: &str| root.join(name);
         let is_rebuilt = found.manifest.as_ref().is_none_or(|manifest| manifest.is_rebuilt);
         if is_rebuilt {
-            let what = "the manifest was lost and made again from the volumes that exist: one that \
-                        was lost with it is not missed";
+            let what = "the manifest was lost and rebuilt from the existing volumes: the loss of \
+                        other volumes cannot be detected";
             self.damage.push(Damage::of_file(path(names::MANIFESTS[0]), 0, what));
         } else if was_closed {
-            // After a crash the copy that was being written may be torn.
+            // After a crash, the copy that was being written may be torn.
             for name in &found.damaged {
-                let what = "this copy of the manifest does not check out, and was written again";
+                let what = "this copy of the manifest was damaged, and was rewritten";
                 self.damage.push(Damage::of_file(path(name), 0, what));
             }
         }
     }
 }
 
-/// The volume that a damaged place is in.
+/// Returns the volume that contains a damaged place.
 fn volume_of(damage: &log::Damage) -> Option<u32> {
     let name = damage.file.file_name().and_then(|name| name.to_str())?;
     names::parse_volume(name)
@@ -142,10 +142,10 @@ fn offset(offset: u64) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
-/// The part of a damaged range whose content is unknown.
+/// Returns the part of a damaged range whose content is unknown.
 fn unknown(replay: &Replayer<'_>, log: &Log, volume: u32, (from, to): (u32, u32)) -> Ranges {
     let mut unknown = Ranges::default();
-    // A volume behind the one being written was made ready and never begun, unless it is listed.
+    // A volume after the newest one was prepared but never used, unless it is listed.
     let is_begun = volume <= log.synced().segment() || replay.expects(volume);
     if is_begun {
         unknown.insert(from, to);
@@ -161,10 +161,10 @@ fn unknown(replay: &Replayer<'_>, log: &Log, volume: u32, (from, to): (u32, u32)
     unknown
 }
 
-/// What is hidden, with the deletions that lie behind all of it.
+/// Returns the hidden ranges, with the deletions that lie behind all of them.
 ///
 /// # Errors
-/// The kernel's refusal to read a volume.
+/// A volume that cannot be read.
 pub(crate) fn settle_absent(
     ranges: Vec<HiddenRange>,
     log: &Log,

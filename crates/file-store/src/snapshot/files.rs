@@ -4,7 +4,7 @@ use haul_disk::{Allocation, Disk, Durability, File, Open, read_full, write_full}
 
 use crate::error::Result;
 
-/// The bytes that are copied at once.
+/// The bytes that one call copies.
 const COPY_BYTES: usize = 1 << 20;
 
 /// The header page at the end of a volume.
@@ -12,7 +12,7 @@ pub(super) const END_PAGE_BYTES: u64 = 4096;
 
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
 
-/// The bytes of the files that a snapshot has got so far.
+/// The sizes of the files that were written to a snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) linked_bytes: u64,
@@ -20,9 +20,9 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Gives the immutable file `name` of `from` the same name in `to`. Copies it if it cannot be
-    /// linked, because `to` is on another file system or is simulated. Returns `false` if the file
-    /// does not exist.
+    /// Links the immutable file `name` of `from` to the same name in `to`. Copies it if it cannot
+    /// be linked, because `to` is on another file system or is simulated. Returns `false` if the
+    /// file does not exist.
     ///
     /// # Errors
     /// The error of a failed system call.
@@ -37,7 +37,7 @@ impl Progress {
         let bytes = file.bytes()?;
         match to.link(&*file, name) {
             Ok(()) => self.linked_bytes += bytes,
-            // It was removed after it was opened.
+            // The file was removed after it was opened.
             Err(error) if error.is_not_found() => return Ok(false),
             Err(error) if must_copy(&error) => return self.copy_file(from, to, name),
             Err(error) => return Err(error.into()),
@@ -51,7 +51,7 @@ impl Progress {
     /// The error of a failed system call.
     ///
     /// # Durability
-    /// As [`Progress::link`].
+    /// Like [`Progress::link`].
     pub(super) fn copy_file(&mut self, from: &dyn Disk, to: &dyn Disk, name: &str) -> Result<bool> {
         let file = match from.open(name, READ) {
             Err(error) if error.is_not_found() => return Ok(false),
@@ -63,14 +63,14 @@ impl Progress {
         Ok(true)
     }
 
-    /// Copies the first `end` bytes of a volume and its last page `end_page`. The space between
+    /// Copies the first `end` bytes of a volume and its last page `end_page`. The space in between
     /// reads as zeros, and is allocated, because an open store writes to it.
     ///
     /// # Errors
     /// The error of a failed system call.
     ///
     /// # Durability
-    /// As [`Progress::link`].
+    /// Like [`Progress::link`].
     pub(super) fn copy_volume(
         &mut self,
         (from, to): (&dyn Disk, &dyn Disk),

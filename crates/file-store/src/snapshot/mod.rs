@@ -1,8 +1,8 @@
 //! Snapshots: directories that open as stores of their own, and share the immutable files of the
 //! store by hard links.
 //!
-//! A volume that nothing is appended to any more is never written in place while it has two names:
-//! the log recycles no file with another name.
+//! A sealed volume is never overwritten while it has two names: the log does not recycle files with
+//! other names.
 
 mod files;
 
@@ -41,11 +41,11 @@ pub struct SnapshotInfo {
     pub copied_bytes: u64,
 }
 
-/// The state of the store at the moment of the snapshot. No volume is removed while the caller
-/// holds [`Upkeep`], and no file of a big object while this exists.
-struct Moment<'a> {
+/// The state of the store at the time of the snapshot. No volume is removed while the caller holds
+/// the lock of [`Upkeep`], and no file of a big object while this value exists.
+struct StoreState<'a> {
     inner: &'a Inner,
-    /// The volumes that nothing is appended to any more.
+    /// The sealed volumes.
     sealed: BTreeSet<u32>,
     /// The volume with the last record, and its last page.
     tail: Option<(u32, Vec<u8>)>,
@@ -57,7 +57,7 @@ struct Moment<'a> {
     object_bytes: u64,
 }
 
-impl Drop for Moment<'_> {
+impl Drop for StoreState<'_> {
     fn drop(&mut self) {
         let mut index = self.inner.index.write();
         index.files.unpin(&self.pinned);
@@ -68,48 +68,49 @@ impl Drop for Moment<'_> {
 }
 
 impl Store {
-    /// Makes a snapshot in the directory `to`, which is created if missing, and must be empty. It
-    /// opens as a store with exactly the objects that are acknowledged at one moment of this call.
+    /// Creates a snapshot in the directory `to`, which is created if it does not exist, and must be
+    /// empty. The snapshot opens as a store with exactly the objects that were acknowledged at some
+    /// time during this call.
     ///
-    /// Writers wait only while the moment is determined; compaction waits until the call returns.
+    /// Writers wait only while this time is determined; compaction waits until the call returns.
     /// Sealed volumes and files of big objects are shared by hard links, or copied if `to` is on
-    /// another file system. The volume being written is copied. The index is left out: the first
-    /// opening of the snapshot rebuilds it.
+    /// another file system. The newest volume is copied. The index is omitted: the first opening of
+    /// the snapshot rebuilds it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the directory is not empty or a sync failed before, [`Error::Full`], or
-    /// a failed system call. An incomplete snapshot is left behind, and opening it fails with
+    /// [`Error::Invalid`] if the directory is not empty or a sync failed before; [`Error::Full`]; a
+    /// failed system call. An incomplete snapshot remains, and opening it fails with
     /// [`Error::NotAStore`].
     ///
     /// # Durability
-    /// The snapshot survives a power cut when this returns. A power cut before that leaves it
-    /// complete, or so that opening it fails.
+    /// The snapshot survives a power cut when this returns. After a power cut before that, it is
+    /// complete or opening it fails.
     pub fn snapshot(&self, to: &Path) -> Result<SnapshotInfo> {
         self.snapshot_on(Arc::new(OsDisk::open_or_create(to)?))
     }
 
-    /// Makes a snapshot in the root of any disk, such as a simulated one.
+    /// Creates a snapshot in the root of any disk, such as a simulated one.
     ///
     /// # Errors
-    /// As [`Store::snapshot`].
+    /// Like [`Store::snapshot`].
     ///
     /// # Durability
-    /// As [`Store::snapshot`].
+    /// Like [`Store::snapshot`].
     pub fn snapshot_on(&self, to: Arc<dyn Disk>) -> Result<SnapshotInfo> {
         if let Some(name) = to.list("")?.first() {
             let what = format!("{} is not empty (it contains {name})", to.root().display());
             return Err(Error::Invalid { what });
         }
         let upkeep = self.inner.upkeep.lock();
-        let moment = self.inner.moment()?;
-        moment.write(&to, &upkeep)
+        let state = self.inner.capture_state()?;
+        state.write(&to, &upkeep)
     }
 }
 
 impl Inner {
-    /// Determines the state of the store between two writes. The caller holds [`Upkeep`], so that no
-    /// compaction appends or removes anything.
-    fn moment(&self) -> Result<Moment<'_>> {
+    /// Determines the state of the store between two writes. The caller holds the lock of
+    /// [`Upkeep`], so that compaction neither appends nor removes anything.
+    fn capture_state(&self) -> Result<StoreState<'_>> {
         let _no_writer = self.gate.write();
         self.objects.check()?;
         if self.log.is_latched() {
@@ -124,30 +125,31 @@ impl Inner {
         manifest.volumes.extend(begun().map(|segment| (segment.number, segment.nonce)));
         let tail = begun().map(|segment| segment.number).next_back();
         let tail = match tail {
-            // Another thread may append to this volume later, and in some versions also to this
-            // page: it is read now.
+            // The page is read now, because another thread may append to this volume later, and
+            // some versions also write to this page.
             Some(number) => Some((number, read_end_page(&*self.volumes, &segment_name(number))?)),
             None => None,
         };
         let is_sealed = |number: &u32| tail.as_ref().is_none_or(|(tail, _)| number != tail);
-        // A damaged volume may be listed and not be open.
+        // A damaged volume may be listed but not open.
         let sealed = manifest.volumes.keys().copied().filter(is_sealed).collect();
         let mut index = self.index.write();
         let pinned: Vec<FilePart> = index.files.uses().map(|(file, _)| file).collect();
         index.files.pin(&pinned);
         let (objects, object_bytes) = (index.objects(), index.bytes());
         drop(index);
-        Ok(Moment { inner: self, sealed, tail, end, manifest, pinned, objects, object_bytes })
+        Ok(StoreState { inner: self, sealed, tail, end, manifest, pinned, objects, object_bytes })
     }
 }
 
-impl Moment<'_> {
+impl StoreState<'_> {
     /// Writes the snapshot.
     ///
-    /// 1. The manifest. A directory with a manifest and no marker is refused as a store, also after
-    ///    a power cut, because the manifest is durable before anything else is written.
-    /// 2. The volumes, their indexes and the files of big objects. Their names become durable.
-    /// 3. The marker, under another name, and a sync; then it is renamed, and the name becomes
+    /// 1. Writes the manifest durably, before anything else. A directory with a manifest and
+    ///    without a marker is refused as a store, even after a power cut.
+    /// 2. Links the volumes, their indexes and the files of big objects, and makes their names
+    ///    durable.
+    /// 3. Writes the marker under a temporary name, syncs it, renames it, and makes the name
     ///    durable. From here on the directory is a store.
     fn write(&self, to: &Arc<dyn Disk>, upkeep: &Upkeep) -> Result<SnapshotInfo> {
         drop(ManifestFile::open(to, self.manifest.clone(), true)?);
@@ -185,8 +187,8 @@ impl Moment<'_> {
         let mut count = 0;
         for number in &self.sealed {
             count += u64::from(progress.link(from, &to, &segment_name(*number))?);
-            // Indexes are derived, but name the objects of damaged volumes. They are copied, because
-            // they may be written in place. One that is not complete is left out.
+            // Indexes are derived data, but name the objects of damaged volumes. They are copied,
+            // because they may be overwritten. Incomplete indexes are omitted.
             if upkeep.indexed.contains(number) || upkeep.damaged.contains(number) {
                 progress.copy_file(from, &to, &names::index(*number))?;
             }
@@ -202,8 +204,8 @@ impl Moment<'_> {
         Ok(count)
     }
 
-    /// Links the files of all big objects. Files to which no needle refers may be among them;
-    /// opening the snapshot removes them as after a crash.
+    /// Links the files of all big objects. Files that are not referenced may be among them; opening
+    /// the snapshot removes them, as after a crash.
     fn write_big_files(&self, to: &Arc<dyn Disk>, progress: &mut Progress) -> Result<u64> {
         let from = &*self.inner.objects.disk;
         let to = Subdir::new(Arc::clone(to), names::OBJECTS);

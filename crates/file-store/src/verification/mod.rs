@@ -1,4 +1,4 @@
-//! Reading everything: on request, and at a set rate in the background.
+//! Verification of all data: on request, and in the background at a limited rate.
 
 pub(crate) mod scrub;
 pub(crate) mod verify;

@@ -1,4 +1,4 @@
-//! Reading everything at a gentle rate, so that damage is found before the bytes are needed.
+//! The scrub: reads all data in the background at a limited rate, to detect damage early.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
@@ -15,13 +15,13 @@ use crate::inner::Inner;
 use crate::recovery::damage::Damage;
 use crate::recovery::recover::volume_id;
 
-/// Everything is read no more often than this.
+/// The minimum interval between two scrubs.
 const EVERY: Duration = Duration::from_hours(24);
 
-/// Big files are read by this much.
+/// The length of a read of a big file.
 const STEP_BYTES: usize = 1 << 20;
 
-/// The thread that reads.
+/// The scrub thread.
 #[derive(Debug)]
 pub(crate) struct Scrub {
     stop: Option<mpsc::Sender<()>>,
@@ -29,7 +29,7 @@ pub(crate) struct Scrub {
 }
 
 impl Scrub {
-    /// Starts the thread, if the store is to be read in the background.
+    /// Starts the thread, unless the options disable it.
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
         let bytes_per_second = inner.options.scrub_bytes_per_second;
         if bytes_per_second == 0 {
@@ -62,17 +62,17 @@ impl Drop for Scrub {
     }
 }
 
-/// Keeps reading at its rate.
+/// The rate limit of the scrub.
 struct Pace {
     bytes_per_second: u64,
     bytes: u64,
     began: Instant,
-    /// Disconnected when the store closes.
+    /// Disconnected when the store is closed.
     stopped: mpsc::Receiver<()>,
 }
 
 impl Pace {
-    /// Waits until so many more bytes may have been read; `false` if the store closes.
+    /// Waits until `bytes` more bytes may be read. Returns `false` if the store is being closed.
     fn take(&mut self, bytes: u64) -> bool {
         self.bytes += bytes;
         let due = Duration::from_secs_f64(self.bytes as f64 / self.bytes_per_second as f64);
@@ -97,17 +97,17 @@ fn run(inner: &Inner, mut pace: Pace) {
     }
 }
 
-/// Counts the records of a volume and keeps the pace.
+/// A reader of a volume that counts records and applies the rate limit.
 struct Reading<'a> {
     inner: &'a Inner,
     pace: &'a mut Pace,
-    goes_on: bool,
+    continues: bool,
 }
 
 impl Reading<'_> {
     fn take(&mut self, bytes: u64) {
         self.inner.counters.scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.goes_on = self.goes_on && self.pace.take(bytes);
+        self.continues = self.continues && self.pace.take(bytes);
     }
 }
 
@@ -117,15 +117,15 @@ impl Replay for Reading<'_> {
     }
 
     fn wants_more(&self) -> bool {
-        self.goes_on
+        self.continues
     }
 }
 
 impl Inner {
-    /// Reads all volumes; `false` if the store closes.
+    /// Reads all volumes. Returns `false` if the store is being closed.
     fn scrub_volumes(&self, pace: &mut Pace) -> bool {
         for segment in self.log.segments() {
-            let mut reading = Reading { inner: self, pace, goes_on: true };
+            let mut reading = Reading { inner: self, pace, continues: true };
             let damage = match self.log.check(segment.number, &mut reading) {
                 Ok(damage) => damage,
                 Err(log::Error::Disk(error)) if !error.is_not_found() => vec![log::Damage {
@@ -134,10 +134,10 @@ impl Inner {
                     what: error.source.to_string(),
                     file: error.path,
                 }],
-                // It was removed since.
+                // The volume was removed in the meantime.
                 Err(_) => continue,
             };
-            if !reading.goes_on {
+            if !reading.continues {
                 return false;
             }
             self.note_volume_damage(&volume_id(&segment), damage);
@@ -166,11 +166,11 @@ impl Inner {
         for damage in named {
             self.damage.add(damage);
         }
-        // It is left as it is by compaction: what is in it may be worth rescuing.
+        // Compaction does not remove the volume, because its content may be recoverable.
         self.upkeep.lock().damaged.insert(volume.number);
     }
 
-    /// Names the objects whose needles are in damaged ranges of a volume.
+    /// Returns a report for each object whose needle is in a damaged range of a volume.
     fn name_objects(&self, volume: u32, found: &[log::Damage]) -> Vec<Damage> {
         let mut named = Vec::new();
         let keys = self.index.read().keys.snapshot();
@@ -192,13 +192,13 @@ impl Inner {
         named
     }
 
-    /// Reads all files of big objects; `false` if the store closes.
+    /// Reads all files of big objects. Returns `false` if the store is being closed.
     fn scrub_big_files(&self, pace: &mut Pace) -> bool {
         let files: Vec<FilePart> = self.index.read().files.parts().collect();
         for part in files {
-            let mut reading = Reading { inner: self, pace, goes_on: true };
+            let mut reading = Reading { inner: self, pace, continues: true };
             let outcome = self.read_big_file(part, &mut reading);
-            if !reading.goes_on {
+            if !reading.continues {
                 return false;
             }
             let is_used = self.index.read().files.contains(part.id);
@@ -213,7 +213,7 @@ impl Inner {
     fn read_big_file(&self, part: FilePart, reading: &mut Reading<'_>) -> Result<()> {
         let reader = BigReader::open(&self.objects, part)?;
         let mut offset = 0;
-        while offset < part.bytes && reading.goes_on {
+        while offset < part.bytes && reading.continues {
             let read = reader.read(offset, STEP_BYTES)?.len() as u64;
             offset += read;
             reading.take(read);

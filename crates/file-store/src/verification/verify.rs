@@ -1,4 +1,4 @@
-//! Reading everything back.
+//! Verification of all data on request.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,19 @@ use crate::store::Store;
 use crate::volume_index;
 use crate::volume_index::format::{IndexedNeedle, VolumeId};
 
-/// What reading everything back found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Verified {
-    /// Objects read.
+pub struct VerificationReport {
+    /// The number of objects read.
     pub objects: u64,
-    /// Their bytes.
+    /// The total length of these objects.
     pub bytes: u64,
-    /// What did not check out.
+    /// The damage found.
     pub damage: Vec<Damage>,
 }
 
-impl Verified {
-    /// Adds damage to something that has a name, unless it is known.
+impl VerificationReport {
+    /// Adds damage with a name, unless it is known.
     fn add(&mut self, damage: Damage) {
         let is_same = |known: &Damage| {
             (&known.bucket, &known.key) == (&damage.bucket, &damage.key)
@@ -37,7 +37,7 @@ impl Verified {
         }
     }
 
-    /// Adds a damaged place, unless something named there is known.
+    /// Adds a damaged place, unless named damage there is known.
     fn add_unnamed(&mut self, damage: Damage) {
         let is_there = |known: &Damage| known.file == damage.file && known.offset == damage.offset;
         if !self.damage.iter().any(is_there) {
@@ -47,19 +47,19 @@ impl Verified {
 }
 
 impl Store {
-    /// Reads every object back and checks it, in the order of their places in the volumes, while
-    /// the store goes on working, then each volume from end to end, since what no object is in
-    /// any more may be what one was lost from. `progress` hears how many objects and bytes are
-    /// done.
+    /// Reads and verifies every object, in the order of their positions in the volumes, while the
+    /// store continues to work. Then reads each volume completely, because a damaged place without
+    /// objects may have contained one. `progress` receives the number of objects and bytes read so
+    /// far.
     ///
     /// # Errors
-    /// When the kernel refuses to read for another reason than damage; damage is in the result.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified> {
-        let mut verified = Verified::default();
+    /// A failed system call. Damage is not an error, but part of the result.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerificationReport> {
+        let mut verified = VerificationReport::default();
         let (sound, in_volumes) = self.verify_volumes(&mut verified, progress)?;
         self.verify_keys(&sound, &mut verified, progress)?;
         verified.damage.extend(self.inner.damage.hidden());
-        // What cannot be read again: volumes that are missing, what they hid, the manifest.
+        // Damage that cannot be found again: missing volumes, hidden places, the manifest.
         for damage in self.inner.damage.places() {
             match damage.key.is_some() {
                 true => verified.add(damage),
@@ -75,11 +75,11 @@ impl Store {
         Ok(verified)
     }
 
-    /// Reads all volumes in the order of the log. Counts the objects in the needles of sound volumes;
+    /// Reads all volumes in log order. Counts the objects in the needles of intact volumes, and
     /// returns these volumes and the damage in the others.
     fn verify_volumes(
         &self,
-        verified: &mut Verified,
+        verified: &mut VerificationReport,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(BTreeSet<u32>, Vec<Damage>)> {
         let inner = &self.inner;
@@ -99,7 +99,7 @@ impl Store {
                 progress(objects, bytes);
             });
             let damage = match scanned {
-                // It was compacted since.
+                // The volume was compacted in the meantime.
                 Err(log::Error::Invalid(_)) => continue,
                 Err(log::Error::Disk(error)) if error.is_not_found() => continue,
                 Err(log::Error::Disk(error)) if error.op == Op::Read => {
@@ -123,12 +123,12 @@ impl Store {
         Ok((sound, found))
     }
 
-    /// Reads the objects that the volumes alone do not verify: those in damaged or missing volumes,
-    /// those in files of their own, and those that the index does not locate.
+    /// Reads the objects that reading the volumes does not verify: those in damaged or missing
+    /// volumes, those in files of their own, and those that the index does not locate.
     fn verify_keys(
         &self,
         sound: &BTreeSet<u32>,
-        verified: &mut Verified,
+        verified: &mut VerificationReport,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
         let inner = &self.inner;
@@ -155,15 +155,15 @@ impl Store {
         outcome
     }
 
-    fn verify_key(&self, bucket: &str, key: &str, verified: &mut Verified) -> Result<()> {
+    fn verify_key(&self, bucket: &str, key: &str, verified: &mut VerificationReport) -> Result<()> {
         let (bucket_name, key_name) = (Some(bucket.to_owned()), Some(key.to_owned()));
         match self.verify_object(bucket, key) {
-            // Missing objects were deleted since.
+            // A missing object was deleted in the meantime.
             Ok(()) | Err(Error::NoSuchKey { .. } | Error::NoSuchBucket { .. }) => {}
             Err(Error::Damaged { file, offset, what }) => {
                 verified.add(Damage { bucket: bucket_name, key: key_name, file, offset, what });
             }
-            // A device that cannot return a sector is damaged, too.
+            // An unreadable sector is damage, too.
             Err(Error::Disk(error)) if error.op == Op::Read => {
                 let (offset, what) = (error.offset.unwrap_or(0), error.source.to_string());
                 let file = error.path;
@@ -192,8 +192,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Names what damaged ranges of a volume held beside objects, which are read one by one: what
-    /// its index says of buckets, uploads and deletions there.
+    /// Returns a report for everything in damaged ranges of a volume besides objects, which are
+    /// read individually: the buckets, uploads and deletions that its index lists there.
     pub(crate) fn name_damage(&self, volume: &VolumeId, found: &[log::Damage]) -> Vec<Damage> {
         let read = volume_index::read(&*self.volumes, volume.number, Some(volume.nonce));
         let Some(volume_index) = read else { return Vec::new() };

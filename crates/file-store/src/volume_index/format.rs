@@ -1,6 +1,4 @@
-//! The bytes of volume indexes: the only file that knows them. See `FORMAT.md` for pictures.
-//!
-//! Pure: from bytes to what they say and back.
+//! The format of the indexes of volumes, which is described in `FORMAT.md`. Pure.
 
 use haul_append_log::{Lsn, Position};
 
@@ -9,27 +7,27 @@ use crate::index::entry::{Predecessor, Replaced};
 use crate::varint::{put_varint, take_varint};
 use crate::volume_index::ranges::Ranges;
 
-/// Blocks begin at multiples of a sector, so that a torn or damaged one harms no other.
+/// Blocks start at multiples of a sector, so that a torn or damaged one affects no other.
 pub(crate) const BLOCK_ALIGN: usize = 512;
 
 const MAGIC: [u8; 8] = *b"HAUL-IX3";
 const BLOCK_HEADER_BYTES: usize = 48;
 
-/// Version 2: entries without predecessors.
+/// The magic of version 2: entries without predecessors.
 const MAGIC_V2: [u8; 8] = *b"HAUL-IX2";
 
-/// Version 1: one checksum over the whole file, written when the volume was sealed.
+/// The magic of version 1: one checksum over the whole file, written when the volume was sealed.
 const MAGIC_V1: [u8; 8] = *b"HAUL-IDX";
 const HEADER_BYTES_V1: usize = 32;
 
-/// What a block says.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockKind {
     /// The heads of all needles in a range of the volume.
     Heads,
-    /// The store was closed: nothing was appended to the volume behind this offset.
+    /// The store was closed: the volume ends at this offset, unless it was continued later.
     Closed,
-    /// The volume was sealed: it ends at this offset, with so many needles in it.
+    /// The volume was sealed: it ends at this offset and has this number of needles.
     Complete,
 }
 
@@ -47,7 +45,7 @@ impl BlockKind {
     }
 }
 
-/// The volume an index belongs to.
+/// The volume that an index belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VolumeId {
     pub(crate) number: u32,
@@ -55,20 +53,20 @@ pub(crate) struct VolumeId {
     pub(crate) nonce: u64,
 }
 
-/// A block to be written.
+/// A block to write.
 #[derive(Debug)]
 pub(crate) struct Block<'a> {
     pub(crate) kind: BlockKind,
-    /// The range of the volume it speaks of.
+    /// The range of the volume that the block describes.
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// How many needles are in that range.
+    /// The number of needles in this range.
     pub(crate) needles: u32,
     /// Their entries, see [`push_entry`].
     pub(crate) entries: &'a [u8],
 }
 
-/// A needle, as an index has it.
+/// A needle in an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexedNeedle {
     pub(crate) at: Position,
@@ -139,7 +137,7 @@ impl Block<'_> {
     }
 }
 
-/// What the index of a volume says of it.
+/// The decoded index of a volume.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VolumeIndex {
     /// The number of the volume.
@@ -148,24 +146,24 @@ pub(crate) struct VolumeIndex {
     pub(crate) nonce: u64,
     /// The needles, in the order of the volume.
     pub(crate) needles: Vec<IndexedNeedle>,
-    /// How many needles it has, those included that were skipped.
+    /// The number of needles, including skipped ones.
     pub(crate) count: u64,
-    /// The ranges whose needles are all among them.
+    /// The ranges whose needles are all in the index.
     pub(crate) covered: Ranges,
-    /// Where the volume ends for certain: it was sealed, or closed and not opened since.
+    /// The certain end of the volume, if it was sealed, or closed and not opened since.
     pub(crate) end: Option<u32>,
-    /// It covers all of a sealed volume, which then need not be read.
+    /// `true` if the index covers all of a sealed volume, which then need not be read.
     pub(crate) is_complete: bool,
-    /// Where in the file the blocks end that can be kept; marks of an end do not count.
+    /// The end of the prefix of the file whose blocks can be kept, without marks of an end.
     pub(crate) kept_bytes: u64,
 }
 
-/// Reads an index. Blocks that do not check out are left out; `None` if none does.
+/// Decodes an index. Damaged blocks are omitted; `None` if all are damaged.
 ///
-/// `nonce` is that of the volume, where it is known: an index of another use of the file says
-/// nothing.
+/// `nonce` is that of the volume, if known: an index of another use of the file is ignored.
 ///
-/// The needles of blocks that end at or before the offset `skip_before` are counted and not decoded.
+/// The needles of blocks that end at or before the offset `skip_before` are counted but not
+/// decoded.
 pub(crate) fn decode(
     bytes: &[u8],
     volume: u32,
@@ -181,7 +179,7 @@ pub(crate) fn decode(
     while offset < bytes.len() {
         let Some((block, block_bytes)) = decode_block(&bytes[offset..], volume, found.or(nonce))
         else {
-            // What this one said of the end of the volume is not known.
+            // An earlier mark of the end of the volume may be obsolete.
             (index.end, counted) = (None, None);
             offset += BLOCK_ALIGN;
             continue;
@@ -214,7 +212,7 @@ pub(crate) fn decode(
     Some(index)
 }
 
-/// Where the first record of a volume is.
+/// The offset of the first record of a volume.
 pub(crate) const FIRST_RECORD: u32 = 4096;
 
 struct DecodedBlock<'a> {
@@ -352,7 +350,7 @@ mod tests {
         Block { kind, from, to, needles, entries: &entries }.encode(VOLUME, out);
     }
 
-    /// Two blocks of heads and the mark that the volume is complete.
+    /// Returns two blocks of heads and the mark that the volume is complete.
     fn complete() -> Vec<u8> {
         let mut bytes = Vec::new();
         block(&mut bytes, BlockKind::Heads, (4096, 4352), &[(4096, "a"), (4224, "b")]);
@@ -362,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn index_reads_back_as_written() {
+    fn index_round_trips() {
         let index = decode(&complete(), 3, Some(99), 0).unwrap();
         let keys: Vec<&str> = index.needles.iter().map(|needle| &*needle.head.key).collect();
         for needle in &index.needles {
@@ -383,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn flipped_byte_costs_one_block_and_the_rest_stays_known() {
+    fn flipped_byte_invalidates_only_its_block() {
         let whole = decode(&complete(), 3, Some(99), 0).unwrap();
         let bytes = complete();
         for byte in 0..bytes.len() {
@@ -399,12 +397,12 @@ mod tests {
                 let is_covered = index.covered.intersects(at.lsn.offset(), at.lsn.offset() + 1);
                 assert_eq!(is_known, is_covered, "byte {byte}: {}", head.key);
             }
-            assert!(!index.needles.is_empty(), "byte {byte} costs one block");
+            assert!(!index.needles.is_empty(), "byte {byte} invalidates one block");
         }
     }
 
     #[test]
-    fn mark_of_the_end_counts_only_as_the_last_block() {
+    fn mark_of_the_end_is_valid_only_as_the_last_block() {
         let mut bytes = Vec::new();
         block(&mut bytes, BlockKind::Heads, (4096, 4224), &[(4096, "a")]);
         let kept = bytes.len() as u64;
@@ -416,11 +414,11 @@ mod tests {
         let mut torn = bytes.clone();
         let last = bytes.len() - BLOCK_ALIGN;
         torn[last] ^= 1;
-        assert_eq!(decode(&torn, 3, Some(99), 0).unwrap().end, None, "a block that is not known");
+        assert_eq!(decode(&torn, 3, Some(99), 0).unwrap().end, None, "an unknown block follows");
     }
 
     #[test]
-    fn index_of_version_1_still_reads() {
+    fn index_of_version_1_is_decoded() {
         let mut bytes = vec![0; HEADER_BYTES_V1];
         bytes[..8].copy_from_slice(&MAGIC_V1);
         bytes[12..16].copy_from_slice(&3_u32.to_le_bytes());

@@ -1,7 +1,8 @@
-//! The indexes of volumes: the heads of all needles, kept apart from the needles themselves.
+//! The indexes of volumes: the heads of all needles, in separate files.
 //!
-//! They make opening fast, and they say what a damaged place of a volume held: a key whose newest
-//! needle is there answers with an error that names the place, and a deletion stays one.
+//! They make opening a store fast, and they record the content of damaged places: a request for a
+//! key whose newest needle is there fails with an error that names the place, and a deletion stays
+//! known.
 
 pub(crate) mod format;
 pub(crate) mod pending;

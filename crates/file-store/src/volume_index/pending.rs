@@ -1,4 +1,4 @@
-//! Heads of durable needles on their way into the index of their volume. Pure.
+//! Heads of durable needles that are not yet written to the index of their volume. Pure.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::volume_index::ranges::Ranges;
 /// The length of a record without a needle.
 pub(crate) const WATERMARK_BYTES: u32 = 32;
 
-/// The heads of a range of a volume that are to become one block.
+/// The heads of a range of a volume that will form one block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) from: u32,
@@ -21,11 +21,11 @@ pub(crate) struct Run {
     pub(crate) entries: Vec<u8>,
 }
 
-/// A record's heads.
+/// The heads of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) offset: u32,
-    /// Where the next record begins.
+    /// The offset of the next record.
     pub(crate) end: u32,
     needles: u32,
     entries: Vec<u8>,
@@ -58,32 +58,32 @@ impl Run {
     }
 }
 
-/// What the index of one volume has not got yet.
+/// The heads that the index of a volume lacks.
 ///
-/// Records become known in any order, since threads wait for their commits side by side; a block
-/// says that it has all heads of its range, so a record waits until those before it are known.
+/// Records arrive in any order, because threads wait for their commits concurrently. A block
+/// contains all heads of its range, so a record waits until all earlier ones have arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// Complete runs from before the store was opened.
     earlier: Vec<Run>,
     run: Run,
-    /// Records behind one that is not known yet.
+    /// Records after one that has not arrived yet.
     ahead: BTreeMap<u32, Record>,
-    /// Needles in all blocks, those that are written included.
+    /// The number of needles in all blocks, including written ones.
     pub(crate) counted: u32,
-    /// Some range will be in no block: the volume had damage there, or a write failed.
+    /// `true` if a range will be in no block: the volume was damaged there, or a write failed.
     pub(crate) has_gap: bool,
 }
 
 impl Pending {
-    /// Nothing of the volume is known yet.
+    /// Creates the state of a new volume.
     pub(crate) fn of_new_volume() -> Self {
         let run = Run { from: FIRST_RECORD, to: FIRST_RECORD, ..Run::default() };
         Self { run, ..Self::default() }
     }
 
-    /// Continues a volume that ends at `end`, of which `covered` is in the index already, with
-    /// `counted` needles. What lies in `damaged` is not known; `records` are the others.
+    /// Resumes a volume that ends at `end`. Its index already has `covered`, with `counted`
+    /// needles. The content of `damaged` is unknown; `records` are the other records.
     pub(crate) fn of_resumed_volume(
         end: u32,
         covered: &Ranges,
@@ -110,7 +110,7 @@ impl Pending {
                     run.take(record);
                 }
             }
-            // Behind the last record there is only the mark of a log that was closed.
+            // Only the mark of a closed log follows the last record.
             run.to = to;
             pending.earlier.push(run);
         }
@@ -121,11 +121,11 @@ impl Pending {
         pending
     }
 
-    /// Takes the heads of a durable record.
+    /// Adds the heads of a durable record.
     pub(crate) fn push(&mut self, record: Record) {
         self.ahead.insert(record.offset, record);
         loop {
-            // A record of the log without a needle, a watermark, may lie in between. Records with
+            // A record without a needle, a watermark of the log, may lie in between. Records with
             // needles are longer.
             let watermark_end = self.run.to + WATERMARK_BYTES;
             let next = self.ahead.first_entry().filter(|next| *next.key() <= watermark_end);
@@ -137,12 +137,12 @@ impl Pending {
         }
     }
 
-    /// Bytes of entries that can be written now.
+    /// Returns the number of bytes of entries that can be written now.
     pub(crate) fn bytes(&self) -> usize {
         self.run.entries.len()
     }
 
-    /// Takes what can be written now.
+    /// Returns and removes the runs that can be written now.
     pub(crate) fn take(&mut self) -> Vec<Run> {
         let mut runs = std::mem::take(&mut self.earlier);
         if self.run.from < self.run.to {
@@ -152,17 +152,17 @@ impl Pending {
         runs
     }
 
-    /// Where what is known ends, if nothing before it is missing.
+    /// Returns the end of the known records, if none before it is missing.
     pub(crate) fn end(&self) -> Option<u32> {
         (!self.has_gap && self.ahead.is_empty()).then_some(self.run.to)
     }
 
-    /// `true` if no record waits for one before it.
+    /// Returns `true` if no record waits for an earlier one.
     pub(crate) fn ahead_is_empty(&self) -> bool {
         self.ahead.is_empty()
     }
 
-    /// Where what is known without a hole ends.
+    /// Returns the end of the contiguous known records.
     pub(crate) fn known_to(&self) -> u32 {
         self.run.to
     }
@@ -177,7 +177,7 @@ mod tests {
     use crate::format::Kind;
     use crate::object::Etag;
 
-    /// A record of 128 bytes.
+    /// Returns a record of 128 bytes.
     fn record(offset: u32) -> Record {
         let etag = Etag { md5: [0; 16], parts: 0 };
         let (bucket, key, files) = ("b".to_owned(), offset.to_string(), Vec::new());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn record_waits_until_those_before_it_are_known() {
+    fn record_waits_until_earlier_ones_have_arrived() {
         let mut pending = Pending::of_new_volume();
         pending.push(record(4096 + 128));
         assert_eq!((spans(&pending.take()), pending.end()), (vec![], None));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn resumed_volume_gets_what_its_index_lacks_and_nothing_twice() {
+    fn resumed_volume_gets_each_missing_head_once() {
         let records: Vec<Record> = [4096, 4224, 4352, 4480].map(record).to_vec();
         for (covered, damaged, expected, has_gap) in [
             (&[][..], &[][..], vec![(4096, 4640, 4)], false),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Ranges that neither overlap nor touch.
+/// A set of ranges that neither overlap nor touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ranges(BTreeMap<u32, u32>);
 
@@ -11,7 +11,7 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// Adds a range, merging it with those it overlaps or touches.
+    /// Adds a range and merges it with those it overlaps or touches.
     pub(crate) fn insert(&mut self, from: u32, to: u32) {
         let (mut from, mut to) = (from, to);
         if from >= to {
@@ -26,7 +26,7 @@ impl Ranges {
         self.0.insert(from, to);
     }
 
-    /// Takes a range out.
+    /// Removes a range.
     pub(crate) fn remove(&mut self, from: u32, to: u32) {
         if from >= to {
             return;
@@ -44,12 +44,12 @@ impl Ranges {
         }
     }
 
-    /// `true` if any of the range is in the set.
+    /// Returns `true` if a part of the range is in the set.
     pub(crate) fn intersects(&self, from: u32, to: u32) -> bool {
         from < to && self.0.range(..to).next_back().is_some_and(|(_, end)| *end > from)
     }
 
-    /// `true` if the set is this range and nothing else.
+    /// Returns `true` if the set consists of exactly this range.
     pub(crate) fn is_all_of(&self, from: u32, to: u32) -> bool {
         match self.0.iter().next() {
             Some(range) => self.0.len() == 1 && range == (&from, &to),
@@ -57,12 +57,12 @@ impl Ranges {
         }
     }
 
-    /// Where the last range ends.
+    /// Returns the end of the last range.
     pub(crate) fn end(&self) -> Option<u32> {
         self.0.last_key_value().map(|(_, end)| *end)
     }
 
-    /// The ranges in order.
+    /// Returns the ranges in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
         self.0.iter().map(|(from, to)| (*from, *to))
     }

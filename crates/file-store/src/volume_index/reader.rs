@@ -1,12 +1,12 @@
-//! Reading the index of a volume.
+//! Reads of the index of a volume.
 
 use haul_disk::{Disk, Open, read_full};
 
 use crate::names;
 use crate::volume_index::format::{VolumeIndex, decode};
 
-/// Reads the index of a volume, as far as it checks out. `nonce` is that of the volume, where it
-/// is known; `None` if there is no index of this volume, or it cannot be read.
+/// Reads the intact part of the index of a volume. `nonce` is that of the volume, if known. Returns
+/// `None` if there is no index of this volume, or it cannot be read.
 pub(crate) fn read(volumes: &dyn Disk, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
     read_after(volumes, volume, nonce, 0)
 }

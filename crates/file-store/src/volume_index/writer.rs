@@ -1,4 +1,4 @@
-//! Writing the indexes of volumes, beside the log and never in the way of a commit.
+//! The writer of the indexes of volumes, which never delays a commit.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,15 +17,15 @@ use crate::names;
 use crate::volume_index::format::{Block, BlockKind, FIRST_RECORD, VolumeId, push_entry};
 use crate::volume_index::pending::{Pending, Record, Run, WATERMARK_BYTES};
 
-/// With so many bytes of heads waiting, the thread that writes is woken at once.
+/// The number of pending bytes of heads at which the index thread is woken at once.
 const WAKE_BYTES: usize = 64 << 10;
 
-/// The heads that are to be written, and the files they go to.
+/// The heads that are to be written, and their files.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     volumes: Arc<dyn Disk>,
     state: Mutex<State>,
-    /// Held while blocks are written, so that those of a volume stay in order.
+    /// Locked while blocks are written, so that the blocks of a volume stay in order.
     files: Mutex<BTreeMap<u32, IndexFile>>,
     changed: Condvar,
 }
@@ -33,7 +33,7 @@ pub(crate) struct IndexWriter {
 #[derive(Debug, Default)]
 struct State {
     pending: BTreeMap<u32, Pending>,
-    /// What made the thread wake, since it last looked.
+    /// The reasons for which the thread was woken since it last checked.
     has_new_volume: bool,
     has_heads: bool,
     is_woken: bool,
@@ -44,16 +44,16 @@ struct State {
 #[derive(Debug)]
 struct IndexFile {
     file: Arc<dyn File>,
-    /// Where the next block goes.
+    /// The offset of the next block.
     end: u64,
     is_synced: bool,
-    /// Its name survives a power cut.
+    /// `true` if its name survives a power cut.
     is_published: bool,
 }
 
-/// Why the thread that writes was woken.
+/// The reason why the index thread was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Woken {
+pub(crate) struct WakeReason {
     pub(crate) has_new_volume: bool,
     pub(crate) is_stopping: bool,
 }
@@ -64,12 +64,12 @@ impl IndexWriter {
         Self { volumes, state, files, changed: Condvar::new() }
     }
 
-    /// Continues the index of the volume that was being written when the store was closed or
-    /// stopped. Of its file the first `kept_bytes` are kept: what is behind them is torn, damaged,
-    /// or the mark of a store that was closed, which must be gone before anything is appended.
+    /// Resumes the index of the volume that was the newest one when the store was closed or
+    /// stopped. Keeps the first `kept_bytes` of its file: the bytes after them are torn, damaged,
+    /// or the mark of a closed store, which must be removed before anything is appended.
     ///
     /// # Errors
-    /// The kernel's refusal to cut or sync the file.
+    /// The file cannot be truncated or synced.
     pub(crate) fn resume(&self, volume: u32, kept_bytes: u64, pending: Pending) -> Result<()> {
         match self.volumes.open(&names::index(volume), Open::default()) {
             Ok(file) => {
@@ -90,12 +90,12 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Takes the needles of a durable record.
+    /// Adds the needles of a durable record.
     pub(crate) fn push(&self, at: Position, changes: &[Change]) {
         self.push_heads([(at, Record::new(at, changes))].into_iter());
     }
 
-    /// Takes durable records of one needle each.
+    /// Adds durable records of one needle each.
     pub(crate) fn push_records(&self, records: &[(Change, Position)]) {
         let record =
             |(change, at): &(Change, Position)| (*at, Record::new(*at, slice::from_ref(change)));
@@ -124,9 +124,10 @@ impl IndexWriter {
         }
     }
 
-    /// Waits until there is a new volume or much to write, the store closes, or heads have waited
-    /// for this long; with `must_return` in any case no longer than that.
-    pub(crate) fn wait(&self, at_most: Duration, must_return: bool) -> Woken {
+    /// Waits until there is a new volume or enough to write, until the store is closed, or until
+    /// heads have been pending for `at_most`. With `must_return`, waits at most that long in any
+    /// case.
+    pub(crate) fn wait(&self, at_most: Duration, must_return: bool) -> WakeReason {
         let mut deadline = must_return.then(|| Instant::now() + at_most);
         let mut state = self.state.lock();
         loop {
@@ -139,7 +140,7 @@ impl IndexWriter {
             if state.is_stopping || state.has_new_volume || is_much || is_late || is_woken {
                 let has_new_volume = std::mem::take(&mut state.has_new_volume);
                 state.has_heads = false;
-                return Woken { has_new_volume, is_stopping: state.is_stopping };
+                return WakeReason { has_new_volume, is_stopping: state.is_stopping };
             }
             match deadline {
                 Some(deadline) => drop(self.changed.wait_until(&mut state, deadline)),
@@ -148,7 +149,7 @@ impl IndexWriter {
         }
     }
 
-    /// Wakes the writing thread, which then also looks for other work.
+    /// Wakes the index thread, which then also looks for other work.
     pub(crate) fn wake(&self) {
         let was_woken = std::mem::replace(&mut self.state.lock().is_woken, true);
         if !was_woken {
@@ -156,15 +157,14 @@ impl IndexWriter {
         }
     }
 
-    /// Stops the writing thread.
+    /// Stops the index thread.
     pub(crate) fn stop(&self) {
         self.state.lock().is_stopping = true;
         self.changed.notify_all();
     }
 
-    /// Hands all heads that are known without a hole to the kernel. `volumes` are those that
-    /// exist. What cannot be written is left out, and the volume's index is made again from the
-    /// volume once that is sealed.
+    /// Writes all heads that are known without a gap. `volumes` are the existing volumes. After a
+    /// failed write, the index of the volume is rewritten from the volume once that is sealed.
     pub(crate) fn write(&self, volumes: &[VolumeId]) {
         let mut files = self.files.lock();
         for volume in volumes {
@@ -210,7 +210,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Makes a new index, in place of one that belongs to nothing.
+    /// Creates a new index, replacing a stale file.
     fn create(&self, volume: u32) -> Result<IndexFile> {
         let name = names::index(volume);
         let file = match self.volumes.create(&name, Open::default()) {
@@ -223,18 +223,18 @@ impl IndexWriter {
         Ok(IndexFile { file, end: 0, is_synced: true, is_published: false })
     }
 
-    /// Syncs what was written, names included.
+    /// Syncs the written blocks and the names of the files.
     ///
     /// # Errors
-    /// A failed sync. What it was to save is derived data: it is made again from the volumes.
+    /// A failed sync. The index is derived data, which is rewritten from the volumes.
     ///
     /// # Durability
-    /// What [`Self::write`] wrote before survives a power cut when this returns.
+    /// The blocks that [`Self::write`] wrote before survive a power cut when this returns.
     pub(crate) fn sync(&self) -> Result<()> {
         let mut files = self.files.lock();
         let mut is_new = false;
         for file in files.values_mut().filter(|file| !file.is_synced) {
-            // Whatever comes of it, it is not tried again.
+            // A failed sync is never repeated.
             file.is_synced = true;
             file.file.sync(Durability::Data)?;
             is_new |= !std::mem::replace(&mut file.is_published, true);
@@ -245,11 +245,11 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Ends the index of a sealed volume, all of whose needles were pushed before; `false` if it
-    /// has gaps, and must be made from the volume.
+    /// Completes the index of a sealed volume, all of whose needles were pushed before. Returns
+    /// `false` if it has gaps and must be written from the volume.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// A failed system call.
     pub(crate) fn complete(&self, volume: VolumeId) -> Result<bool> {
         let mut files = self.files.lock();
         let written = self.write_volume(&mut files, volume);
@@ -269,18 +269,18 @@ impl IndexWriter {
         synced.map(|()| true)
     }
 
-    /// Forgets a volume that is about to be removed: nothing is written to its index any more.
+    /// Stops writing the index of a volume that is about to be removed.
     pub(crate) fn forget(&self, volume: u32) {
         let mut files = self.files.lock();
         files.remove(&volume);
         self.state.lock().pending.remove(&volume);
     }
 
-    /// Marks the index of the volume being written, which ends at `end`: nothing was appended
-    /// behind that when the store was closed.
+    /// Marks the end of the newest volume in its index: nothing was appended after `end` when the
+    /// store was closed.
     ///
     /// # Errors
-    /// The kernel's refusal; opening the store reads the volume in any case.
+    /// A failed system call. Opening the store then reads the volume.
     pub(crate) fn close(&self, volume: VolumeId, end: u32) -> Result<()> {
         let mut files = self.files.lock();
         self.write_volume(&mut files, volume)?;
@@ -304,12 +304,13 @@ impl IndexWriter {
         self.sync()
     }
 
-    /// Puts a whole new index in the place of what is there.
+    /// Replaces an index by a new, complete one.
     ///
-    /// It is derived data: it is synced before it gets its name, and its name may be lost.
+    /// It is derived data: its content is synced before it gets its name, but its name need not be
+    /// durable.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// A failed system call.
     pub(crate) fn replace(
         &self,
         volume: VolumeId,
@@ -331,7 +332,7 @@ impl IndexWriter {
         let unfinished = names::unfinished(&name);
         let written = self.write_synced(&unfinished, &bytes);
         if written.is_err() {
-            // A full disk is glad to have the space now.
+            // On a full disk, the space is needed.
             drop(self.volumes.remove(&unfinished));
         }
         written?;
@@ -339,7 +340,7 @@ impl IndexWriter {
     }
 
     fn write_synced(&self, name: &str, bytes: &[u8]) -> haul_disk::Result<()> {
-        // One that was not finished may be in the way.
+        // An unfinished file may exist.
         drop(self.volumes.remove(name));
         let file = self.volumes.create(name, Open::default())?;
         write_full(&*file, bytes, 0)?;

@@ -1,4 +1,4 @@
-//! Getting space back without bringing anything back.
+//! Compaction frees space and restores nothing that was deleted.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use haul_disk::Op;
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::{Attributes, Compacted, Options, Precondition, Store};
+use haul_file_store::{Attributes, CompactionReport, Options, Precondition, Store};
 
 use crate::crash::open_on;
 use crate::{BUCKET, dump, file_names, get, new_store, put, random_bytes, reopen, small, try_get};
 
-/// Overwrites one key until the next volume is begun.
+/// Overwrites one key until the next volume is started.
 fn go_to_next_volume(store: &Store) {
     let volumes = store.stats().volumes + store.stats().volumes_compacted;
     for n in 0.. {
@@ -25,11 +25,11 @@ fn go_to_next_volume(store: &Store) {
     }
 }
 
-/// A volume most of which lives, with `work` at its end; behind it one that is nearly dead, with
-/// `undo` at its beginning.
+/// Writes a volume that is mostly live and ends with `work`, and a mostly dead one that starts with
+/// `undo`.
 fn two_volumes(store: &Store, work: impl FnOnce(), undo: impl FnOnce()) {
     for n in 0..66 {
-        put(store, &format!("lives {n}"), &random_bytes(n, 60_000));
+        put(store, &format!("live {n}"), &random_bytes(n, 60_000));
     }
     work();
     go_to_next_volume(store);
@@ -48,11 +48,11 @@ fn compact_second(store: &Store, dir: &Path) {
 #[test]
 fn volume_without_live_objects_is_removed_unread() {
     let disk = MemoryDisk::default();
-    // No checkpoint is due: the first put after one reads the head of the object that it replaces.
+    // No checkpoint is due: the first put after a checkpoint reads the head of the replaced object.
     let options = Options { index_memory_bytes: 64 << 20, ..small() };
     let (store, _recovered) = Store::open_on(Arc::new(disk.clone()), options).unwrap();
     store.create_bucket(BUCKET).unwrap();
-    // Afterwards, the needle of the bucket is no longer in a volume that is removed.
+    // Moves the needle of the bucket out of the volumes that are removed.
     go_to_next_volume(&store);
     store.compact().unwrap();
     put(&store, "filler", b"");
@@ -73,7 +73,7 @@ fn volume_without_live_objects_is_removed_unread() {
 }
 
 #[test]
-fn what_was_deleted_stays_so_when_its_tombstone_is_compacted_first() {
+fn deletion_stays_when_its_tombstone_is_compacted_first() {
     let (dir, store) = new_store();
     store.create_bucket("deleted").unwrap();
     let none = Attributes::new();
@@ -107,13 +107,13 @@ fn what_was_deleted_stays_so_when_its_tombstone_is_compacted_first() {
 }
 
 #[test]
-fn what_was_deleted_stays_so_when_the_volume_it_was_in_is_repaired() {
+fn deletion_stays_when_the_volume_of_the_object_is_repaired() {
     let (dir, store) = new_store();
     let work = || drop(put(&store, "key", b"bytes"));
     two_volumes(&store, work, || assert!(store.delete(BUCKET, "key").unwrap()));
     let before = dump(&store);
     store.close().unwrap();
-    // Both pages with the header are gone: the volume cannot be opened.
+    // Both copies of the header are lost: the volume cannot be opened.
     let path = dir.path().join("volumes/0000000001.segment");
     let whole = fs::read(&path).unwrap();
     let records = &whole[4096..whole.len() - 4096];
@@ -125,17 +125,17 @@ fn what_was_deleted_stays_so_when_the_volume_it_was_in_is_repaired() {
     fs::write(&path, whole).unwrap();
     let (store, recovered) = reopen(dir.path());
     assert!(recovered.damage.is_empty());
-    assert!(try_get(&store, "key").is_err(), "the dead came back");
+    assert!(try_get(&store, "key").is_err(), "the deleted object is back");
     assert!(dump(&store) == before);
 }
 
 #[test]
-fn a_volume_that_lives_is_left_alone_however_often_compaction_is_asked_for() {
+fn live_volume_is_not_compacted_on_repeated_requests() {
     let (dir, store) = new_store();
     for n in 0..200 {
         put(&store, &format!("{n}"), &random_bytes(n, 60_000));
     }
-    // The smallest there are: their heads take most of it.
+    // Minimal needles, which consist mostly of their heads.
     thread::scope(|scope| {
         for thread in 0..32 {
             let store = &store;
@@ -144,15 +144,15 @@ fn a_volume_that_lives_is_left_alone_however_often_compaction_is_asked_for() {
             });
         }
     });
-    assert_eq!(store.compact().unwrap(), Compacted::default());
+    assert_eq!(store.compact().unwrap(), CompactionReport::default());
     store.close().unwrap();
     let (store, _) = reopen(dir.path());
-    assert_eq!(store.compact().unwrap(), Compacted::default());
+    assert_eq!(store.compact().unwrap(), CompactionReport::default());
     assert_eq!(store.stats().volumes_compacted, 0);
 }
 
 #[test]
-fn when_all_is_deleted_all_space_comes_back() {
+fn deleting_all_objects_frees_all_space() {
     let (_dir, store) = new_store();
     for n in 0..300 {
         put(&store, &format!("{n}"), &random_bytes(n, 60_000));
@@ -160,7 +160,7 @@ fn when_all_is_deleted_all_space_comes_back() {
     for n in 0..300 {
         store.delete(BUCKET, &format!("{n}")).unwrap();
     }
-    // The bucket's own needle is in the first volume, and moves.
+    // The needle of the bucket is in the first volume, and is moved.
     store.compact().unwrap();
     assert_eq!(store.stats().volumes, 1, "{:?}", store.stats());
     go_to_next_volume(&store);
@@ -168,13 +168,13 @@ fn when_all_is_deleted_all_space_comes_back() {
 }
 
 #[test]
-fn a_damaged_volume_stays_and_what_lives_in_it_is_moved_or_kept() {
+fn damaged_volume_stays_and_its_live_needles_are_moved_or_kept() {
     let (dir, store) = new_store();
     for n in 0..60 {
         put(&store, &format!("{n}"), &random_bytes(n, 60_000));
     }
     go_to_next_volume(&store);
-    // While the store is open: nobody knows yet.
+    // Damages the volume while the store is open, so that it is not known.
     let path = dir.path().join("volumes/0000000001.segment");
     let volume = fs::read(&path).unwrap();
     let damaged = random_bytes(50, 60_000);
@@ -194,11 +194,11 @@ fn a_damaged_volume_stays_and_what_lives_in_it_is_moved_or_kept() {
     store.close().unwrap();
     crate::flip(&path, at);
     let (store, _) = reopen(dir.path());
-    assert!(get(&store, "50") == damaged, "it was repaired");
+    assert!(get(&store, "50") == damaged, "the volume is repaired");
 }
 
 #[test]
-fn objects_stored_while_their_volume_is_compacted_stay() {
+fn objects_stored_during_the_compaction_of_their_volume_stay() {
     const THREADS: u64 = 16;
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);

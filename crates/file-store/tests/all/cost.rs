@@ -1,4 +1,4 @@
-//! What the disk is really asked, counted by the kernel on a device nobody else uses.
+//! The requests that reach the disk, counted by the kernel on a loop device of the test.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -10,11 +10,11 @@ use haul_testing::LoopImage;
 
 use crate::{BUCKET, content, put, random_bytes};
 
-/// The longest read the kernel is sure to ask of a loop device at once through the page cache: its
-/// queue takes 128 pieces of memory, which are pages when the memory is in pieces.
+/// The longest request that the kernel certainly sends to a loop device for a cached read: a queue
+/// entry has 128 segments of memory, which are single pages if the memory is fragmented.
 const REQUEST_BYTES_MAX: u64 = 128 * PAGE_BYTES as u64;
 
-/// A store on a device of its own.
+/// A store on a loop device of its own.
 struct Bench {
     store: Store,
     device: Device,
@@ -27,20 +27,20 @@ impl Bench {
         let device = probe(image.mount()).unwrap().device.unwrap();
         let store = Self::open(&image);
         store.create_bucket(BUCKET).unwrap();
-        // Opened again, its volume is in the manifest.
+        // After reopening, the volume is in the manifest.
         store.close().unwrap();
         let store = Self::open(&image);
         Some(Self { store, device, image })
     }
 
     fn open(image: &LoopImage) -> Store {
-        // What is written beside the requests is not what is counted.
+        // Postpones background writes, which are not counted.
         let index_write_every = Duration::from_hours(1);
         let options = Options { index_write_every, idle_watermark_ms: 0, ..Options::default() };
         Store::open(&image.mount().join("store"), options).unwrap().0
     }
 
-    /// Puts the volumes out of the page cache.
+    /// Evicts the volumes from the page cache.
     fn evict(&self) {
         let volumes = OsDisk::open(self.image.mount().join("store/volumes")).unwrap();
         for name in volumes.list("").unwrap() {
@@ -69,7 +69,7 @@ impl Bench {
         let result = work();
         self.image.settle();
         let mut counted = DeviceCounters::of(&self.device).unwrap().since(&before);
-        // The kernel counts the bytes of a request a moment before the request itself.
+        // The kernel counts the bytes of a request slightly before the request.
         while counted.reads == 0 && counted.read_bytes > 0 {
             thread::yield_now();
             counted = DeviceCounters::of(&self.device).unwrap().since(&before);
@@ -79,7 +79,7 @@ impl Bench {
 }
 
 #[test]
-fn a_cold_small_object_is_one_request() {
+fn cold_small_object_is_one_request() {
     let Some(bench) = Bench::new() else { return };
     let lengths =
         [0, 100, 1000, 4096, 10_000, 65_536, 131_072, 300_000, 500_000, 1_000_000, 1 << 20];
@@ -97,12 +97,12 @@ fn a_cold_small_object_is_one_request() {
             let (object, counted) = bench.count(|| bench.store.get(BUCKET, &key).unwrap());
             assert_eq!(bench.store.stats().needle_reads - needles, 1);
             assert!(content(&object).unwrap() == random_bytes(1, length));
-            // The needle begins anywhere in a page; some 150 bytes go before the content.
+            // A needle starts at any offset in a page; about 150 bytes precede the content.
             let pages = (length + 150).div_ceil(PAGE_BYTES) as u64;
             let bytes = pages * PAGE_BYTES as u64;
             let page = PAGE_BYTES as u64;
             if length >= 256 << 10 {
-                // The length of so long an object is not known before its head is read.
+                // The length of such a long object is not known before its head is read.
                 let most = 1 + (bytes + page).div_ceil(REQUEST_BYTES_MAX);
                 assert!(counted.reads <= most, "{length} bytes: {counted:?}");
             } else if bytes + page <= REQUEST_BYTES_MAX {
@@ -111,7 +111,7 @@ fn a_cold_small_object_is_one_request() {
                 let longest = (bytes + page).div_ceil(REQUEST_BYTES_MAX);
                 assert!(counted.reads <= longest, "{length} bytes: {counted:?}");
             }
-            // The location has only the class of the length, which is at most twice as long.
+            // The location contains only the length class, which is at most twice the length.
             let most = (2 * bytes).max(bytes + 2 * page);
             assert!((bytes..=most).contains(&counted.read_bytes), "{length}: {counted:?}");
 
@@ -124,7 +124,7 @@ fn a_cold_small_object_is_one_request() {
 }
 
 #[test]
-fn cached_object_is_returned_without_a_request_and_an_uncached_one_is_not() {
+fn only_cached_object_is_returned_without_a_request() {
     let Some(bench) = Bench::new() else { return };
     let (store, lengths) = (&bench.store, [0, 100, 5000, 65_536, 131_072]);
     for length in lengths {
@@ -140,20 +140,20 @@ fn cached_object_is_returned_without_a_request_and_an_uncached_one_is_not() {
         let ((cold, object), counted) = bench
             .count(|| (store.get_cached(BUCKET, &key).unwrap(), store.get(BUCKET, &key).unwrap()));
         assert!(cold.is_none() && content(&object).unwrap() == bytes);
-        // The kernel begins to read for the first call, and the second one waits for the bytes.
+        // The first call starts to read ahead, and the second one waits for the bytes.
         assert!((1..=2).contains(&counted.reads), "{length} bytes: {counted:?}");
         let gets = store.stats().gets;
         let (hot, counted) = bench.count(|| store.get_cached(BUCKET, &key).unwrap());
         assert_eq!((counted.reads, store.stats().gets - gets), (0, 1), "{length} bytes");
-        assert!(content(&hot.expect("it was just read")).unwrap() == bytes);
-        let head = store.head_cached(BUCKET, &key).unwrap().expect("it was just read");
+        assert!(content(&hot.expect("the object was just read")).unwrap() == bytes);
+        let head = store.head_cached(BUCKET, &key).unwrap().expect("the object was just read");
         assert_eq!(head.info, store.head(BUCKET, &key).unwrap().info);
     }
     bench.evict();
     assert!(store.head_cached(BUCKET, "100").unwrap().is_none());
     for (length, is_returned) in [(600_000, true), (2_000_000, false)] {
         let key = length.to_string();
-        assert!(store.get_cached(BUCKET, &key).unwrap().is_none(), "it is not cached");
+        assert!(store.get_cached(BUCKET, &key).unwrap().is_none(), "the object is not cached");
         let bytes = content(&store.get(BUCKET, &key).unwrap()).unwrap();
         let (cached, counted) = bench.count(|| store.get_cached(BUCKET, &key).unwrap());
         assert_eq!((cached.is_some(), counted.reads), (is_returned, 0), "{length} bytes");
@@ -164,7 +164,7 @@ fn cached_object_is_returned_without_a_request_and_an_uncached_one_is_not() {
 }
 
 #[test]
-fn a_big_object_is_read_in_megabytes_and_is_not_left_in_the_page_cache() {
+fn big_object_is_read_in_megabytes_and_bypasses_the_page_cache() {
     const BYTES: usize = 8 << 20;
     let Some(bench) = Bench::new() else { return };
     let bytes = random_bytes(2, BYTES);
@@ -174,7 +174,7 @@ fn a_big_object_is_read_in_megabytes_and_is_not_left_in_the_page_cache() {
         let (found, counted) =
             bench.count(|| content(&bench.store.get(BUCKET, "big").unwrap()).unwrap());
         assert!(found == bytes);
-        // The needle, the table, and the bytes, each read as long as a device takes at once.
+        // The needle, the table, and the bytes in requests of the maximum length.
         assert!(counted.read_bytes >= BYTES as u64, "the second time, too: {counted:?}");
         assert!(counted.read_bytes <= BYTES as u64 + (16 << 10), "{counted:?}");
         assert!(counted.reads <= 2 + 8 * 8, "{counted:?}");
@@ -182,7 +182,7 @@ fn a_big_object_is_read_in_megabytes_and_is_not_left_in_the_page_cache() {
 }
 
 #[test]
-fn listings_and_misses_ask_the_disk_nothing() {
+fn listings_and_misses_cause_no_requests() {
     let Some(bench) = Bench::new() else { return };
     for n in 0..100 {
         put(&bench.store, &format!("key {n}"), b"bytes");
@@ -193,7 +193,7 @@ fn listings_and_misses_ask_the_disk_nothing() {
         for n in 0..100 {
             let request =
                 ListRequest { limit: 1000, delimiter: Some("/"), ..ListRequest::default() };
-            assert_eq!(bench.store.list(BUCKET, &request).unwrap().lines.len(), 100);
+            assert_eq!(bench.store.list(BUCKET, &request).unwrap().entries.len(), 100);
             let missing = format!("missing {n}");
             assert!(matches!(bench.store.get(BUCKET, &missing), Err(Error::NoSuchKey { .. })));
             assert!(matches!(bench.store.head(BUCKET, &missing), Err(Error::NoSuchKey { .. })));
@@ -207,7 +207,7 @@ fn listings_and_misses_ask_the_disk_nothing() {
 }
 
 #[test]
-fn writers_at_the_same_time_share_syncs() {
+fn concurrent_writers_share_syncs() {
     const WRITERS: u64 = 16;
     const OBJECTS: u64 = 50;
     let Some(bench) = Bench::new() else { return };
@@ -229,19 +229,19 @@ fn writers_at_the_same_time_share_syncs() {
     let after = bench.store.stats();
     let batches = after.log_batches - before.log_batches;
     assert_eq!(after.log_records - before.log_records, WRITERS * OBJECTS);
-    assert_eq!(counted.syncs, batches, "one sync for each batch: {counted:?}");
+    assert_eq!(counted.syncs, batches, "one sync per batch: {counted:?}");
     assert!(batches * 2 < WRITERS * OBJECTS, "{batches} batches");
     println!("{} objects in {batches} batches: {counted:?}", WRITERS * OBJECTS);
 }
 
 #[test]
-fn a_lonely_writer_pays_one_write_and_one_sync() {
+fn single_writer_pays_one_write_and_one_sync_per_object() {
     let Some(bench) = Bench::new() else { return };
     put(&bench.store, "first", b"bytes");
     let ((), counted) =
         bench.count(|| (0..32).for_each(|n| drop(put(&bench.store, &n.to_string(), b"bytes"))));
     assert_eq!(counted.syncs, 32, "{counted:?}");
-    // The emptying of the write cache counts as a write of no bytes.
+    // A cache flush counts as a write of no bytes.
     assert_eq!(counted.writes, 64, "{counted:?}");
     assert!(counted.written_bytes <= 32 * 2 * PAGE_BYTES as u64, "{counted:?}");
 }

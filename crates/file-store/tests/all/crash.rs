@@ -1,35 +1,35 @@
-//! The machine stops after any step of a workload, and after steps of the recovery from it.
+//! Crashes after every step of a workload, and after every step of the recovery.
 
 use std::sync::Arc;
 
 use haul_disk::{Disk, Open, read_full, write_full};
 use haul_disk_sim::{Crash, Crashes, Medium, MemoryDisk, Survival, crash_everywhere, crash_until};
-use haul_file_store::{Attributes, Error, ListRequest, Precondition, Recovered, Store};
+use haul_file_store::{Attributes, Error, ListRequest, Precondition, RecoveryReport, Store};
 use haul_testing::{PrintOnPanic, Random};
 
+use crate::contents::Contents;
 use crate::script::{Act, Lengths, Model};
-use crate::seen::Seen;
 use crate::small;
 
-pub(crate) fn open_on(disk: &MemoryDisk) -> (Store, Recovered) {
+pub(crate) fn open_on(disk: &MemoryDisk) -> (Store, RecoveryReport) {
     Store::open_on(Arc::new(disk.clone()), small()).unwrap()
 }
 
-/// What a workload did, and what the store must hold in between.
+/// The acts of a workload, and the expected states of the store.
 struct Workload {
-    /// Before each act and after the last.
+    /// The states before each act and after the last one.
     models: Vec<Model>,
     acts: Vec<Act>,
     volumes_compacted: u64,
 }
 
-/// So many acts of the workload are acknowledged.
+/// The number of acknowledged acts of the workload.
 struct Acknowledged(usize);
 
-/// What was there when the store was opened again.
-struct Found(Seen);
+/// The content of the store when it was reopened.
+struct RecoveredContents(Contents);
 
-/// This was stored in the bucket [`AFTERWARDS`] since.
+/// A key that was stored in the bucket [`AFTERWARDS`] after the recovery.
 struct Stored(String);
 
 const AFTERWARDS: &str = "afterwards";
@@ -42,7 +42,7 @@ impl Workload {
         for number in 1..=acts {
             let mut model = workload.models.last().unwrap().clone();
             let act = model.plan(&mut random, lengths);
-            let started = model.carry_out(&act, &store).unwrap();
+            let started = model.execute(&act, &store).unwrap();
             model.apply(&act, started);
             disk.note(Acknowledged(number));
             if number % 16 == 0 {
@@ -60,18 +60,18 @@ impl Workload {
         workload
     }
 
-    /// All acknowledged acts hold, and of the one that was under way all or nothing. What was
-    /// found once stays, and so does what was stored since.
-    fn check(&self, crash: &Crash, mut seen: Seen, store: &Store) -> Seen {
+    /// Checks that all acknowledged acts are in effect, and the act in progress completely or not
+    /// at all. The content found by the first recovery, and objects stored since, must stay.
+    fn check(&self, crash: &Crash, mut seen: Contents, store: &Store) -> Contents {
         let stored: Vec<&Stored> = crash.notes().collect();
         for Stored(key) in &stored {
             let object = store.get(AFTERWARDS, key).unwrap();
             assert_eq!(&object.read(0, 10).unwrap()[..], b"bytes");
         }
         let more = seen.take_bucket(AFTERWARDS);
-        assert!(more <= stored.len() + 1, "{more} are there of {}", stored.len());
-        if let Some(Found(before)) = crash.notes().last() {
-            assert!(seen == *before, "what was found does not stay");
+        assert!(more <= stored.len() + 1, "{more} objects exist, {} were stored", stored.len());
+        if let Some(RecoveredContents(before)) = crash.notes().last() {
+            assert!(seen == *before, "the recovered content changed");
         } else {
             let acknowledged = crash.notes().last().map_or(0, |Acknowledged(acts)| *acts);
             let act = self.acts.get(acknowledged);
@@ -81,29 +81,33 @@ impl Workload {
         seen
     }
 
-    /// Opens the store again, looks at all of it, and goes on.
+    /// Reopens the store, checks its content, and stores another object.
     fn recover(&self, crash: &Crash) {
         let derived = lose_derived_files(crash);
         let _context = PrintOnPanic(format!("{derived:?}"));
         let (mut store, mut recovered) = open_on(&crash.disk);
         if has_damaged_run(&store) {
-            // Of a run that was cut, and whose cutting was not synced, the next crash can leave the
-            // length without the bytes. A listing finds that, and opening the store repairs it.
-            assert!(!derived.keeps_index() || crash.notes::<Found>().count() > 0, "{recovered:?}");
+            // If a run was truncated and the truncation was not synced, the next crash can leave
+            // the length without the bytes. A listing detects that, and reopening the store repairs
+            // it.
+            assert!(
+                !derived.keeps_index() || crash.notes::<RecoveredContents>().count() > 0,
+                "{recovered:?}"
+            );
             store.close().unwrap();
             (store, recovered) = open_on(&crash.disk);
         }
-        // After the second crash, the files that the first one tore may be back.
-        let is_first = crash.notes::<Found>().count() == 0;
+        // The second crash may restore the files that were truncated after the first one.
+        let is_first = crash.notes::<RecoveredContents>().count() == 0;
         let is_usable = recovered.index_rebuilt.is_none();
         assert!(is_usable || !is_first || !derived.keeps_index(), "{recovered:?}");
         // One copy of the manifest may be lost.
         recovered.damage.retain(|damage| !damage.what.contains("this copy of the manifest"));
         assert_eq!(recovered.damage, [], "a power cut is not damage");
-        let seen = self.check(crash, Seen::of(&store), &store);
+        let seen = self.check(crash, Contents::of(&store), &store);
         let files = crash.disk.list("objects").unwrap().len() as u64;
-        assert_eq!(files, store.stats().big_files, "files too many or too few");
-        crash.disk.note(Found(seen));
+        assert_eq!(files, store.stats().big_files, "unexpected or missing files");
+        crash.disk.note(RecoveredContents(seen));
         match store.create_bucket(AFTERWARDS) {
             Ok(()) | Err(Error::BucketExists { .. }) => {}
             Err(other) => panic!("{other:?}"),
@@ -115,7 +119,7 @@ impl Workload {
     }
 }
 
-/// Returns `true` if a listing finds a damaged run of keys.
+/// Returns `true` if a listing finds a damaged run.
 fn has_damaged_run(store: &Store) -> bool {
     let whole = ListRequest { limit: usize::MAX, ..ListRequest::default() };
     let buckets = store.buckets().unwrap();
@@ -125,7 +129,7 @@ fn has_damaged_run(store: &Store) -> bool {
     })
 }
 
-/// What happens to the derived files in a crash, beside the crash itself.
+/// The loss of derived files in addition to a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Derived {
     Whole,
@@ -156,8 +160,8 @@ impl Derived {
     }
 }
 
-/// Removes, cuts or replaces derived files: without damage to volumes nothing depends on them.
-/// After the next power cut some of them are back, as old ones.
+/// Removes, truncates or replaces derived files, which are not needed while the volumes are intact.
+/// The next power cut may restore some of them in an old state.
 fn lose_derived_files(crash: &Crash) -> Derived {
     let acknowledged = crash.notes().last().map_or(0, |Acknowledged(acts)| *acts);
     let number = acknowledged + crash.notes::<Stored>().count();
@@ -186,7 +190,7 @@ fn lose_derived_files(crash: &Crash) -> Derived {
         Derived::VolumeIndexesTorn => {
             files("volumes").iter().filter(|name| name.ends_with(".index")).for_each(cut);
         }
-        // These may not exist yet.
+        // The copies may not exist yet.
         Derived::ManifestCopyLost => drop(disk.remove("MANIFEST.copy").ok()),
         Derived::CatalogLost => drop(disk.remove("index/CATALOG").ok()),
         Derived::IndexLost => {
@@ -209,7 +213,7 @@ fn lose_derived_files(crash: &Crash) -> Derived {
     derived
 }
 
-/// All files of the index, at some time before the crash.
+/// All files of the index at some time before the crash.
 struct OldIndex(Vec<(String, Vec<u8>)>);
 
 impl OldIndex {
@@ -225,7 +229,7 @@ impl OldIndex {
     }
 }
 
-/// Crashes workloads of so many acts; gives how many volumes they compacted.
+/// Crashes workloads with this number of acts. Returns the number of compacted volumes.
 fn crash_in(least: u64, crashes: &Crashes, acts: usize, lengths: Lengths) -> u64 {
     let mut compacted = 0;
     crash_until(least, crashes, |crashes| {
@@ -239,11 +243,11 @@ fn crash_in(least: u64, crashes: &Crashes, acts: usize, lengths: Lengths) -> u64
     compacted
 }
 
-/// A store was killed between the name of its marker and the sync of that name; the next process
-/// saw it, took it for granted, and lost it with the power. What it had stored by then was in a
-/// directory that was no store.
+/// Regression test: a process was killed between creating the marker and syncing its name. The next
+/// process found the marker and did not sync the name, so a power cut removed the marker, and the
+/// directory was no longer a store.
 #[test]
-fn a_store_whose_maker_was_killed_is_one_after_the_next_power_cut_too() {
+fn store_of_a_killed_creator_survives_the_next_power_cut() {
     let disk = MemoryDisk::default();
     drop(open_on(&disk));
     let (mut medium, none) = (Medium::default(), Attributes::new());
@@ -261,14 +265,14 @@ fn a_store_whose_maker_was_killed_is_one_after_the_next_power_cut_too() {
 }
 
 #[test]
-fn a_crash_loses_nothing_of_short_objects() {
+fn crash_loses_no_acknowledged_short_objects() {
     let crashes = Crashes { draws: 3, again_one_in: 16, ..Crashes::default() };
     crash_in(20_000, &crashes, 100, Lengths::Short);
 }
 
 #[test]
-fn a_crash_loses_nothing_while_volumes_fill_and_are_compacted() {
+fn crash_during_compaction_loses_no_acknowledged_objects() {
     let crashes = Crashes { draws: 1, all_up_to: 4, again_one_in: 16, ..Crashes::default() };
     let compacted = crash_in(25_000, &crashes, 300, Lengths::Long);
-    assert!(compacted > 0, "nothing was compacted");
+    assert!(compacted > 0, "no volume was compacted");
 }

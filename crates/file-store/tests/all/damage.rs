@@ -1,4 +1,4 @@
-//! What damage does, and to whom it is told.
+//! The effect of damage, and its report.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::sample::{Sample, damages, small_bytes};
 use crate::{BUCKET, big_files, dump, file_names, flip, new_store, put, put_part, reopen, try_get};
 
 #[test]
-fn a_volume_that_was_taken_away_is_told_until_it_is_back() {
+fn missing_volume_is_reported_until_it_is_restored() {
     let sample = Sample::new();
     let path = sample.dir.path().join("volumes/0000000001.segment");
     let elsewhere = sample.dir.path().join("volumes/elsewhere");
@@ -23,7 +23,7 @@ fn a_volume_that_was_taken_away_is_told_until_it_is_back() {
             (damages(&recovered)[0].clone(), recovered.orphans_removed),
             ((path.clone(), 0), 0)
         );
-        // Its index names what was in it, and nothing else is in doubt.
+        // The index of the volume names its objects, and no other key is in doubt.
         let lost: BTreeSet<&str> =
             recovered.damage.iter().filter_map(|damage| damage.key.as_deref()).collect();
         assert_eq!(lost.first(), Some(&"key 00"));
@@ -44,7 +44,7 @@ fn a_volume_that_was_taken_away_is_told_until_it_is_back() {
 }
 
 #[test]
-fn a_flipped_bit_in_an_object_harms_that_object_alone() {
+fn flipped_bit_in_an_object_affects_only_that_object() {
     let sample = Sample::new();
     for key in ["key 00", "key 40", "key 90", "key 99"] {
         let (volume, at) = sample.place(key);
@@ -58,15 +58,18 @@ fn a_flipped_bit_in_an_object_harms_that_object_alone() {
             flip(&path, offset);
             let (store, recovered) = reopen(copy.path());
             let found = sample.check(&store, &[key]);
-            let near = |file: &Path, told: u64| {
+            let near = |file: &Path, reported: u64| {
                 assert_eq!(file, path);
-                assert!(told <= offset && offset < told + 60_000, "{told} for {offset}");
+                assert!(
+                    reported <= offset && offset < reported + 60_000,
+                    "{reported} for {offset}"
+                );
             };
             if is_indexed || has_head {
                 assert_eq!(found.len(), 1);
                 near(&found[0].file, found[0].offset);
                 let Err(Error::Damaged { file, offset, .. }) = try_get(&store, key) else {
-                    panic!("{key} is whole");
+                    panic!("{key} is intact");
                 };
                 near(&file, offset);
             }
@@ -74,7 +77,7 @@ fn a_flipped_bit_in_an_object_harms_that_object_alone() {
             for (file, offset) in damages(&recovered) {
                 near(&file, offset);
             }
-            // It can be overwritten and deleted.
+            // The object can be overwritten and deleted.
             put(&store, key, b"again");
             assert_eq!(try_get(&store, key).unwrap(), b"again");
             drop(store);
@@ -85,7 +88,7 @@ fn a_flipped_bit_in_an_object_harms_that_object_alone() {
 }
 
 #[test]
-fn a_flipped_bit_in_a_big_file_harms_that_object_alone() {
+fn flipped_bit_in_a_big_file_affects_only_that_object() {
     let sample = Sample::new();
     for (n, name) in big_files(sample.dir.path()).iter().enumerate() {
         let bytes = fs::metadata(sample.dir.path().join("objects").join(name)).unwrap().len();
@@ -102,7 +105,7 @@ fn a_flipped_bit_in_a_big_file_harms_that_object_alone() {
             let block = offset - offset % 131_072;
             assert!([block, bytes - 8192].contains(&found[0].offset), "{}", found[0].offset);
         }
-        // The padding of the last block is nobody's.
+        // The padding of the last block belongs to no object.
         let copy = sample.copy();
         flip(&copy.path().join("objects").join(name), 300_001);
         let (store, _) = reopen(copy.path());
@@ -111,7 +114,7 @@ fn a_flipped_bit_in_a_big_file_harms_that_object_alone() {
 }
 
 #[test]
-fn any_flipped_bit_harms_one_object_at_most() {
+fn any_flipped_bit_affects_at_most_one_object() {
     let sample = Sample::new();
     let seed = haul_testing::seed();
     let mut random = Random(seed);
@@ -134,7 +137,7 @@ fn any_flipped_bit_harms_one_object_at_most() {
 }
 
 #[test]
-fn a_cut_file_harms_what_was_in_its_end() {
+fn truncated_file_affects_only_the_objects_at_its_end() {
     let sample = Sample::new();
     let cut = |copy: &TempDir, name: &str, bytes: u64| {
         let file = fs::File::options().write(true).open(copy.path().join(name)).unwrap();
@@ -159,7 +162,7 @@ fn a_cut_file_harms_what_was_in_its_end() {
             let bigs = ["big 0", "big 1", "big 2"];
             let lost = if key == "key 95" { [&lost[..], &bigs].concat() } else { lost };
             if removes_index {
-                // What was behind the cut is unknown.
+                // The needles after the truncation are unknown.
                 assert_eq!(recovered.hidden.len(), 1);
                 for key in sample.all[BUCKET].keys().filter(|key| !lost.contains(&key.as_str())) {
                     match try_get(&store, key) {
@@ -171,11 +174,11 @@ fn a_cut_file_harms_what_was_in_its_end() {
                 assert!(recovered.hidden.is_empty());
                 sample.check(&store, &lost);
             }
-            assert_eq!(big_files(copy.path()).len(), 3, "nobody knows that they are orphans");
-            put(&store, "key", b"it goes on");
+            assert_eq!(big_files(copy.path()).len(), 3, "it is unknown that the files are orphans");
+            put(&store, "key", b"new object");
             drop(store);
             let (store, _) = reopen(copy.path());
-            assert_eq!(try_get(&store, "key").unwrap(), b"it goes on");
+            assert_eq!(try_get(&store, "key").unwrap(), b"new object");
         }
     }
     let name = format!("objects/{}", big_files(sample.dir.path())[1]);
@@ -185,12 +188,12 @@ fn a_cut_file_harms_what_was_in_its_end() {
         let (store, _) = reopen(copy.path());
         let key = (0..3).map(|n| format!("big {n}")).find(|key| try_get(&store, key).is_err());
         let found = sample.check(&store, &[&key.unwrap()]);
-        assert_eq!(found.len(), 1, "cut to {bytes}");
+        assert_eq!(found.len(), 1, "truncated to {bytes}");
     }
 }
 
 #[test]
-fn a_missing_big_file_is_damage() {
+fn missing_big_file_is_damage() {
     let sample = Sample::new();
     let path = sample.dir.path().join("objects").join(&big_files(sample.dir.path())[0]);
     fs::remove_file(&path).unwrap();
@@ -203,21 +206,21 @@ fn a_missing_big_file_is_damage() {
 }
 
 #[test]
-fn with_damage_no_big_file_is_an_orphan() {
+fn damage_prevents_the_removal_of_big_files() {
     let sample = Sample::new();
-    // The needle of the first big object is the first thing behind the last small one.
+    // The needle of the first big object follows the last small object.
     let (volume, at) = sample.place("key 99");
     let header = (at + small_bytes(99) as u64).next_multiple_of(8);
     let path = sample.dir.path().join(volume);
     flip(&path, header);
     let (store, recovered) = reopen(sample.dir.path());
     assert_eq!((recovered.damage.len(), recovered.orphans_removed), (1, 0));
-    // The index names the place of its needle, whose head checks out.
+    // The index has the position of the needle, whose head is intact.
     sample.check(&store, &[]);
     store.delete(BUCKET, "key 98").unwrap();
     store.compact().unwrap();
     drop(store);
-    // Repaired from elsewhere, it is all there again.
+    // After the repair of the volume, all objects are intact.
     flip(&path, header);
     let (store, recovered) = reopen(sample.dir.path());
     assert!(recovered.damage.is_empty());
@@ -226,14 +229,14 @@ fn with_damage_no_big_file_is_an_orphan() {
 }
 
 #[test]
-fn damage_in_an_upload_does_not_lose_its_parts_for_good() {
+fn damage_of_an_upload_does_not_lose_its_parts_permanently() {
     let (dir, store) = new_store();
     let upload = store.start_upload(BUCKET, "key", &haul_file_store::Attributes::new()).unwrap();
     put_part(&store, "key", &upload, 1, b"part");
     store.close().unwrap();
     let path = dir.path().join("volumes/0000000001.segment");
     let volume = fs::read(&path).unwrap();
-    // The identifier of the upload stands first in the needle that starts it.
+    // The ID of the upload occurs first in the needle that starts it.
     let id = u128::from_str_radix(&upload, 16).unwrap().to_le_bytes();
     let at = volume.windows(16).position(|window| window == id).unwrap() as u64;
     flip(&path, at);

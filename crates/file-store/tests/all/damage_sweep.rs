@@ -1,4 +1,4 @@
-//! Damage anywhere never turns into an older version, a resurrection or a silent absence.
+//! Damage never yields an older version, a deleted object, or a missing object without an error.
 
 use haul_disk::Disk;
 use haul_disk_sim::{Medium, MemoryDisk};
@@ -9,7 +9,7 @@ use crate::crash::open_on;
 use crate::victim::{Answer, Victim, answer_in, names_key, settled};
 use crate::{BUCKET, small, without_checkpoints};
 
-/// An object that was overwritten and one that was deleted, each the last thing that happened.
+/// Returns the medium of a store whose last act overwrites or deletes an object.
 fn last_record_is_newest(deleted: bool) -> Medium {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
@@ -31,8 +31,8 @@ fn last_record_is_newest(deleted: bool) -> Medium {
 const VOLUME: &str = "volumes/0000000001.segment";
 const INDEX: &str = "volumes/0000000001.index";
 
-/// Flips every bit of the last record's head, of the key in it and of the 60 bytes before; with
-/// the index, and without it.
+/// Flips every bit of the last record's head, of its key, and of the 60 bytes before, with or
+/// without the index.
 fn flip_around_last_record(deleted: bool, with_index: bool) {
     let whole = last_record_is_newest(deleted);
     let current = if deleted { Answer::Absent } else { Answer::Bytes(vec![b'2'; 900]) };
@@ -41,7 +41,7 @@ fn flip_around_last_record(deleted: bool, with_index: bool) {
         let bytes = whole.file(VOLUME);
         bytes.windows(9).rposition(|window| window == b"bucketkey").unwrap()
     };
-    // The record's header and the front of the needle lie before the names; the object has an MD5
+    // The header of the record and the front of the needle precede the names. An object has an MD5
     // and a length of two bytes.
     let head_bytes = if deleted { 17 } else { 35 };
     let record = at - head_bytes - 32;
@@ -81,7 +81,7 @@ fn flipped_bit_around_a_tombstone_never_restores_the_object() {
     flip_around_last_record(true, false);
 }
 
-/// Damages a file at a random place; returns what was done.
+/// Damages a file at a random offset. Returns a description of the damage.
 fn damage(medium: &mut Medium, name: &str, random: &mut Random) -> String {
     let mut bytes = medium.file(name);
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -108,15 +108,15 @@ fn pick(names: &[String], random: &mut Random) -> String {
     names[usize::try_from(random.below(names.len() as u64)).unwrap()].clone()
 }
 
-/// Damages one victim again and again, each time another way.
+/// Damages one victim repeatedly, each time in another way.
 fn sweep(seed: u64, rounds: u64, is_closed: bool, options: Options) {
     let has_checkpoints = options.index_memory_bytes < 1 << 20;
     let victim = Victim::new(seed, 90, is_closed, options);
     let mut names: Vec<String> =
         victim.medium.file_names().filter(|name| *name != "STORE").map(str::to_owned).collect();
     if !is_closed {
-        // Without the index of the volume being written the last batch before a kill looks torn,
-        // should it be damaged: `docs/media.md`. Alone, the index is not missed.
+        // Without the index of the newest volume, a damaged last batch before a kill looks torn:
+        // see `docs/media.md`. The loss of this index alone has no effect.
         let last = names.iter().filter(|name| name.ends_with(".index")).max().unwrap().clone();
         let disk = MemoryDisk::on(&victim.medium);
         disk.remove(&last).unwrap();
@@ -143,7 +143,7 @@ fn sweep(seed: u64, rounds: u64, is_closed: bool, options: Options) {
             1 => damage(&mut medium, &pick(&indexes, &mut random), &mut random),
             _ => damage(&mut medium, &pick(&segments, &mut random), &mut random),
         }];
-        // Now and then a volume and its index, and the manifest.
+        // Sometimes a volume and its index, and the manifest.
         if random.below(3) == 0 {
             what.push(damage(&mut medium, &pick(&indexes, &mut random), &mut random));
             what.push(damage(&mut medium, &pick(&segments, &mut random), &mut random));
@@ -163,33 +163,33 @@ fn sweep(seed: u64, rounds: u64, is_closed: bool, options: Options) {
             _ => errors += 1,
         }
         if random.below(4) == 0 {
-            victim.check(&disk, &format!("opened again, {what}"));
+            victim.check(&disk, &format!("reopened, {what}"));
         }
     }
     println!("SEED={seed}: {rounds} rounds, {errors} with errors, {harmless} without");
     assert!(errors > 0 && harmless > 0);
 }
 
-/// How many rounds: more in the long checks.
+/// Returns the number of rounds, which `HAUL_DAMAGE_ROUNDS` sets for longer tests.
 fn rounds(few: u64) -> u64 {
     std::env::var("HAUL_DAMAGE_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
 }
 
 #[test]
-fn random_damage_to_a_closed_store_never_changes_an_answer() {
+fn random_damage_to_a_closed_store_never_yields_wrong_responses() {
     sweep(seed(), rounds(150), true, without_checkpoints());
     sweep(seed().wrapping_add(2), rounds(150), true, small());
 }
 
 #[test]
-fn random_damage_to_a_killed_store_never_changes_an_answer() {
+fn random_damage_to_a_killed_store_never_yields_wrong_responses() {
     sweep(seed().wrapping_add(1), rounds(150), false, without_checkpoints());
     sweep(seed().wrapping_add(3), rounds(150), false, small());
 }
 
-/// Each file alone, and each pair of them.
+/// Removes each file, and each pair of files.
 #[test]
-fn missing_files_never_change_an_answer() {
+fn missing_files_never_yield_wrong_responses() {
     missing_files(&Victim::new(seed(), 90, true, without_checkpoints()));
     missing_files(&Victim::new(seed().wrapping_add(1), 90, true, small()));
 }
@@ -211,7 +211,7 @@ fn missing_files(victim: &Victim) {
             }
             let what = format!("{first} and {second} missing");
             victim.check(&disk, &what);
-            victim.check(&disk, &format!("opened again, {what}"));
+            victim.check(&disk, &format!("reopened, {what}"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Stores written by earlier versions of this crate, kept as archives in `tests/fixtures`.
+//! Stores written by earlier versions of this crate, from the archives in `tests/fixtures`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ fn extract(dir: &TempDir, name: &str) -> PathBuf {
     dir.path().join(name)
 }
 
-/// Content of a big or large object in every archive.
+/// Returns the content of the big or large objects in every archive.
 fn pattern(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|n| (n >> 8).to_le_bytes()[0]).collect()
 }
@@ -29,7 +29,7 @@ fn marker(store: &Path) -> String {
     std::fs::read_to_string(store.join("STORE")).unwrap()
 }
 
-/// Content `n` in every archive.
+/// Returns content `n` of every archive.
 fn content(n: u32) -> Vec<u8> {
     let mut bytes = format!("record {n} ").into_bytes();
     let length = bytes.len() + (n * 97 % 5000) as usize;
@@ -37,7 +37,7 @@ fn content(n: u32) -> Vec<u8> {
     bytes
 }
 
-/// Checks the keys that were overwritten in turn, 2,600 times in all.
+/// Checks the keys that were overwritten in turn, 2,600 times in total.
 fn check_records(store: &Store) {
     for key in 0..300 {
         let object = store.get("first", &format!("key-{key:03}"));
@@ -52,10 +52,10 @@ fn check_records(store: &Store) {
     }
 }
 
-/// Format version 1: 300 keys overwritten eight times, 50 of them deleted, a big object, an upload
-/// in progress, an empty bucket; several volumes, one with an index; closed.
+/// Format version 1: 300 keys, each overwritten eight times, 50 of them deleted; a big object, an
+/// unfinished upload, an empty bucket; several volumes, one with an index; closed.
 #[test]
-fn a_store_of_version_1_is_read_and_continued() {
+fn store_of_version_1_is_read_and_continued() {
     let dir = disk_dir();
     let path = extract(&dir, "store-v1-closed");
     let options = Options { big_object_bytes: 256 << 10, ..small() };
@@ -79,7 +79,7 @@ fn a_store_of_version_1_is_read_and_continued() {
 }
 
 #[test]
-fn bucket_of_an_earlier_version_takes_rules_and_keeps_its_date() {
+fn bucket_of_an_earlier_version_accepts_rules_and_keeps_its_date() {
     for (name, options) in [
         ("store-v1-closed", Options { big_object_bytes: 256 << 10, ..small() }),
         ("store-v2-closed", options_v2()),
@@ -106,14 +106,14 @@ fn bucket_of_an_earlier_version_takes_rules_and_keeps_its_date() {
     }
 }
 
-/// Options with which the archive of version 2 was written.
+/// Returns the options with which the archive of version 2 was written.
 fn options_v2() -> Options {
     Options { big_object_bytes: 1 << 20, ..small() }
 }
 
-/// The content of the archive of version 2: as that of version 1, with an object of 600,000 bytes in
-/// a volume, an upload in progress with one part, an object uploaded in two parts, and a deleted
-/// bucket; several volumes, one with a complete index; closed.
+/// Checks the content of the archive of version 2: that of version 1, and an object of 600,000
+/// bytes in a volume, an unfinished upload with one part, an object uploaded in two parts, and a
+/// deleted bucket; several volumes, one with a complete index; closed.
 fn check_v2(store: &Store) {
     check_records(store);
     for (key, bytes) in [("large", 600_000), ("big", 1_300_000)] {
@@ -150,7 +150,7 @@ fn store_of_version_2_is_read_written_and_compacted() {
         assert!(recovered.damage.is_empty() && !recovered.after_crash, "{recovered:?}");
         assert_eq!(marker(&path), "haul file store, version 3\n");
         check_v2(&store);
-        // The volumes now have needles of both layouts.
+        // The volumes now contain needles of both layouts.
         for n in 0..50 {
             let bytes = random_bytes(n, 90_000);
             store.put("empty", &format!("{n}"), &bytes, &none, &Precondition::None).unwrap();
@@ -162,7 +162,7 @@ fn store_of_version_2_is_read_written_and_compacted() {
         assert_eq!(store.verify(&mut |_, _| {}).unwrap().damage, []);
         store.close().unwrap();
     }
-    // Without indexes, the volumes are read.
+    // Without indexes, opening reads the volumes.
     for name in file_names(&path.join("volumes")) {
         if name.ends_with(".index") {
             std::fs::remove_file(path.join("volumes").join(name)).unwrap();
@@ -174,7 +174,7 @@ fn store_of_version_2_is_read_written_and_compacted() {
 }
 
 #[test]
-fn crash_during_the_upgrade_of_a_store_of_version_2_leaves_a_store() {
+fn crash_during_upgrade_from_version_2_leaves_a_store() {
     let dir = disk_dir();
     let path = extract(&dir, "store-v2-closed");
     let disk = MemoryDisk::default();

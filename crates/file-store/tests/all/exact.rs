@@ -1,4 +1,4 @@
-//! What each operation asks of a disk, call by call.
+//! The exact calls of each operation on a disk.
 
 use haul_disk::Op;
 use haul_disk_sim::{CALLS, MemoryDisk};
@@ -6,48 +6,48 @@ use haul_disk_sim::{CALLS, MemoryDisk};
 use crate::crash::open_on;
 use crate::{BIG, BUCKET, content, list, put, random_bytes};
 
-/// The calls of `work` by kind, but for those there were none of. What the store's own threads do
-/// beside it, for the indexes of volumes and the manifest, is not counted.
+/// Returns the number of calls of `work` by kind, without kinds that did not occur. Calls of the
+/// background threads, for the indexes of volumes and the manifest, are not counted.
 fn calls<T>(disk: &MemoryDisk, work: impl FnOnce() -> T) -> Vec<(Op, u64)> {
     let before = disk.recorded_calls().len();
     work();
     let seen = disk.recorded_calls();
-    let is_beside = |thread: &str| ["store-index", "store-background"].contains(&thread);
+    let is_background = |thread: &str| ["store-index", "store-background"].contains(&thread);
     let count = |op: Op| {
         let seen = seen[before..].iter();
-        seen.filter(|(seen, thread)| *seen == op && !is_beside(thread)).count() as u64
+        seen.filter(|(seen, thread)| *seen == op && !is_background(thread)).count() as u64
     };
     let counted = CALLS.into_iter().map(|op| (op, count(op)));
     counted.filter(|(_, count)| *count > 0).collect()
 }
 
 #[test]
-fn each_operation_asks_the_disk_for_exactly_this() {
+fn each_operation_has_its_exact_number_of_calls() {
     let disk = MemoryDisk::default();
     disk.record_calls();
     let (store, _) = open_on(&disk);
     let batch = [(Op::Write, 1), (Op::Sync, 1)];
     let none: [(Op, u64); 0] = [];
-    let asked = |work: &dyn Fn()| calls(&disk, work);
-    assert_eq!(asked(&|| store.create_bucket(BUCKET).unwrap()), batch, "a bucket");
+    let calls_of = |work: &dyn Fn()| calls(&disk, work);
+    assert_eq!(calls_of(&|| store.create_bucket(BUCKET).unwrap()), batch, "a bucket");
     for bytes in [0, 100, 5000, BIG - 1] {
         let key = bytes.to_string();
         let bytes = random_bytes(1, bytes);
         let write = &|| drop(put(&store, &key, &bytes));
-        assert_eq!(asked(write), batch, "a small object of {key} bytes");
-        assert_eq!(asked(write), batch, "once more");
+        assert_eq!(calls_of(write), batch, "a small object of {key} bytes");
+        assert_eq!(calls_of(write), batch, "the same key again");
         let read = &|| assert!(content(&store.get(BUCKET, &key).unwrap()).unwrap() == bytes);
-        assert_eq!(asked(read), [(Op::Read, 1)], "reading {key} bytes");
-        assert_eq!(asked(&|| drop(store.stat(BUCKET, &key).unwrap())), none);
+        assert_eq!(calls_of(read), [(Op::Read, 1)], "reading {key} bytes");
+        assert_eq!(calls_of(&|| drop(store.stat(BUCKET, &key).unwrap())), none);
     }
-    assert_eq!(asked(&|| drop(list(&store, BUCKET))), none, "a listing");
-    assert_eq!(asked(&|| assert!(store.get(BUCKET, "missing").is_err())), none, "a miss");
-    assert_eq!(asked(&|| assert!(store.delete(BUCKET, "100").unwrap())), batch, "a deletion");
-    assert_eq!(asked(&|| assert!(!store.delete(BUCKET, "100").unwrap())), none, "of nothing");
+    assert_eq!(calls_of(&|| drop(list(&store, BUCKET))), none, "a listing");
+    assert_eq!(calls_of(&|| assert!(store.get(BUCKET, "missing").is_err())), none, "a miss");
+    assert_eq!(calls_of(&|| assert!(store.delete(BUCKET, "100").unwrap())), batch, "a deletion");
+    assert_eq!(calls_of(&|| assert!(!store.delete(BUCKET, "100").unwrap())), none, "a missing key");
     let keys = ["0", "5000", "65535"];
-    assert_eq!(asked(&|| drop(store.delete_many(BUCKET, &keys))), batch, "of several");
+    assert_eq!(calls_of(&|| drop(store.delete_many(BUCKET, &keys))), batch, "several deletions");
 
-    // A file of its own: its bytes, what tells of them at its end, its name; and a needle.
+    // A file (its bytes, its checksums and footer, its name) and a needle.
     let big = random_bytes(2, 3 * BIG);
     let made = [
         (Op::Write, 3),
@@ -58,8 +58,8 @@ fn each_operation_asks_the_disk_for_exactly_this() {
         (Op::Resize, 1),
         (Op::Rename, 1),
     ];
-    assert_eq!(asked(&|| drop(put(&store, "big", &big))), made, "a big object");
+    assert_eq!(calls_of(&|| drop(put(&store, "big", &big))), made, "a big object");
     let read = &|| assert!(content(&store.get(BUCKET, "big").unwrap()).unwrap() == big);
-    assert_eq!(asked(read), [(Op::Read, 3), (Op::Open, 1)], "reading it");
+    assert_eq!(calls_of(read), [(Op::Read, 3), (Op::Open, 1)], "reading it");
     store.close().unwrap();
 }

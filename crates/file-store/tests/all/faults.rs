@@ -1,4 +1,4 @@
-//! A medium that fails, at any call.
+//! A disk that fails at any call.
 
 use haul_disk::{Disk, Op};
 use haul_disk_sim::MemoryDisk;
@@ -6,12 +6,12 @@ use haul_file_store::Error;
 use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 use rustix::io::Errno;
 
+use crate::contents::Contents;
 use crate::crash::open_on;
 use crate::script::{Lengths, Model};
-use crate::seen::Seen;
 use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
 
-/// Runs a workload in which the `n`-th call of a kind fails; whether it came so far.
+/// Runs a workload in which the `n`-th call of a kind fails. Returns `true` if the call occurred.
 fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
     let _context = PrintOnPanic(format!("{op:?} number {n} fails\n{}", replay_command(seed)));
     let disk = MemoryDisk::default();
@@ -22,7 +22,7 @@ fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
     disk.fail(op, n, 1, Errno::IO);
     for _ in 0..60 {
         let act = model.plan(&mut random, Lengths::Long);
-        match model.carry_out(&act, &store) {
+        match model.execute(&act, &store) {
             Ok(started) => model.apply(&act, started),
             Err(_) => {
                 failed = Some(act);
@@ -30,19 +30,19 @@ fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
             }
         }
     }
-    let came = disk.calls(op) >= before + n;
-    assert!(came || failed.is_none(), "an error that nobody injected");
-    let seen = Seen::of(&store);
+    let occurred = disk.calls(op) >= before + n;
+    assert!(occurred || failed.is_none(), "an error without an injected fault");
+    let seen = Contents::of(&store);
     let is_part = failed.as_ref().filter(|act| act.is_divisible());
     let after = model.after(is_part, &seen);
-    let mut model = after.expect("what failed is not seen, except of several objects");
+    let mut model = after.expect("a failed act is not visible, except of several objects");
     disk.heal();
     if !store.stats().latched {
-        // It was refused, and all goes on, unless a thread in the background latches just now.
+        // The act was refused and the store continues, unless a background thread latches it now.
         failed = None;
         for _ in 0..10 {
             let act = model.plan(&mut random, Lengths::Short);
-            match model.carry_out(&act, &store) {
+            match model.execute(&act, &store) {
                 Ok(started) => model.apply(&act, started),
                 Err(error) => {
                     assert!(store.stats().latched, "{act:?}: {error:?}");
@@ -54,32 +54,32 @@ fn fail_nth(seed: u64, op: Op, n: u64) -> bool {
     }
     let is_latched = store.stats().latched;
     assert_eq!(store.close().is_err(), is_latched);
-    // The kernel may have dropped what was not synced: the store opens on what is left.
+    // The kernel may have dropped unsynced bytes: the store must open with the rest.
     let disk = MemoryDisk::on(&disk.medium());
     let (store, recovered) = open_on(&disk);
     assert_eq!(recovered.damage, []);
-    assert!(model.after(failed.as_ref(), &Seen::of(&store)).is_some());
+    assert!(model.after(failed.as_ref(), &Contents::of(&store)).is_some());
     assert_eq!(disk.list("objects").unwrap().len() as u64, store.stats().big_files);
-    came
+    occurred
 }
 
 #[test]
-fn a_failed_call_is_told_and_nothing_is_lost() {
+fn failed_call_returns_an_error_and_loses_no_data() {
     let seed = seed();
     for op in [Op::Sync, Op::SyncDir, Op::Write, Op::Create, Op::Rename, Op::Allocate, Op::Remove] {
-        let (mut n, mut came) = (1, 0);
+        let (mut n, mut occurred) = (1, 0);
         while fail_nth(seed, op, n) {
-            came += 1;
-            // Each of the first, then here and there.
+            occurred += 1;
+            // Each of the first calls, then a decreasing share.
             n += 1 + n / 6;
         }
-        println!("SEED={seed}: {came} of {n} calls to {op:?} failed");
-        assert!(came >= 1 || op == Op::Remove);
+        println!("SEED={seed}: {occurred} of {n} calls to {op:?} failed");
+        assert!(occurred >= 1 || op == Op::Remove);
     }
 }
 
 #[test]
-fn a_failed_sync_of_the_log_stops_the_store_and_everybody_hears_of_it() {
+fn failed_sync_of_the_log_reaches_all_writers_and_is_final() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
@@ -96,7 +96,10 @@ fn a_failed_sync_of_the_log_stops_the_store_and_everybody_hears_of_it() {
     });
     disk.heal();
     assert!(store.stats().latched);
-    assert!(matches!(try_put(&store, "later", b"lost"), Err(Error::Log(_))), "it is final");
+    assert!(
+        matches!(try_put(&store, "later", b"lost"), Err(Error::Log(_))),
+        "the failure is final"
+    );
     assert!(matches!(store.delete(BUCKET, "before"), Err(Error::Log(_))));
     assert_eq!(get(&store, "before"), b"before");
     assert!(store.close().is_err());
@@ -105,20 +108,20 @@ fn a_failed_sync_of_the_log_stops_the_store_and_everybody_hears_of_it() {
 }
 
 #[test]
-fn a_failed_sync_of_the_big_objects_directory_is_final() {
+fn failed_sync_of_the_big_objects_directory_is_final() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     disk.fail(Op::SyncDir, 1, 1, Errno::IO);
     assert!(try_put(&store, "key", &random_bytes(1, BIG)).is_err());
     assert!(store.stats().latched);
-    assert!(try_put(&store, "key", &random_bytes(1, BIG)).is_err(), "it is not tried again");
+    assert!(try_put(&store, "key", &random_bytes(1, BIG)).is_err(), "the sync is not repeated");
     assert!(disk.list("objects").unwrap().is_empty());
     assert!(store.stat(BUCKET, "key").is_err());
 }
 
 #[test]
-fn a_writer_that_failed_fails_until_it_is_dropped() {
+fn failed_writer_fails_until_it_is_dropped() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     disk.fail(Op::Write, 1, 1, Errno::IO);
@@ -132,12 +135,12 @@ fn a_writer_that_failed_fails_until_it_is_dropped() {
     disk.fail(Op::Write, 1, 1, Errno::IO);
     let mut writer = store.object_writer(Some(1 << 20)).unwrap();
     writer.write(&random_bytes(1, 1 << 20)).unwrap();
-    assert!(writer.finish().is_err(), "at the latest when it is finished");
+    assert!(writer.finish().is_err(), "at the latest when the writer is finished");
     assert!(disk.list("objects").unwrap().is_empty());
 }
 
 #[test]
-fn an_unreadable_sector_is_an_error_for_who_asks_and_damage_for_who_verifies() {
+fn unreadable_sector_is_an_error_for_get_and_damage_for_verify() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
@@ -155,7 +158,7 @@ fn an_unreadable_sector_is_an_error_for_who_asks_and_damage_for_who_verifies() {
 }
 
 #[test]
-fn short_transfers_and_interruptions_are_gone_on_with() {
+fn short_transfers_and_interrupted_calls_are_continued() {
     let disk = MemoryDisk::default();
     disk.transfer_at_most(4096);
     let (mut random, mut model) = (Random(1), Model::default());
@@ -164,21 +167,21 @@ fn short_transfers_and_interruptions_are_gone_on_with() {
         let op = if n % 2 == 0 { Op::Write } else { Op::Read };
         disk.fail_once(op, 1 + n % 5, Errno::INTR);
         let act = model.plan(&mut random, Lengths::Short);
-        let started = model.carry_out(&act, &store).unwrap();
+        let started = model.execute(&act, &store).unwrap();
         model.apply(&act, started);
     }
     assert!(disk.faulted_thread().is_some());
-    assert!(Seen::of(&store) == model.seen());
+    assert!(Contents::of(&store) == model.seen());
     store.close().unwrap();
-    assert!(Seen::of(&open_on(&disk).0) == model.seen());
+    assert!(Contents::of(&open_on(&disk).0) == model.seen());
 }
 
 #[test]
-fn an_interrupted_sync_is_final() {
+fn interrupted_sync_is_final() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
-    // A background thread may sync an index or a spare volume first, and then gets the fault.
+    // A background thread may first sync an index or a spare volume, and receive the fault.
     let is_refused = (0..20).any(|_| {
         disk.fail_once(Op::Sync, 1, Errno::INTR);
         matches!(try_put(&store, "key", b"lost"), Err(Error::Log(_)))
@@ -187,14 +190,14 @@ fn an_interrupted_sync_is_final() {
 }
 
 #[test]
-fn a_rotten_bit_anywhere_in_an_object_is_found_when_it_is_read() {
+fn rotten_bit_anywhere_in_an_object_is_detected_by_reading_it() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     let written_end = || {
         let mut medium = disk.medium();
         let file = medium.file(VOLUME_1);
-        // The page at the end holds the header once more.
+        // The last page is a copy of the header.
         file[..file.len() - 4096].iter().rposition(|byte| *byte != 0).unwrap() + 1
     };
     let begins = written_end();
@@ -206,7 +209,7 @@ fn a_rotten_bit_anywhere_in_an_object_is_found_when_it_is_read() {
         disk.rot(VOLUME_1, at, bit);
         match store.get(BUCKET, "key").and_then(|object| crate::content(&object)) {
             Err(Error::Damaged { .. }) => found += 1,
-            // What is between two records belongs to nobody.
+            // Bytes between two records belong to no object.
             other => assert!(other.is_ok_and(|bytes| bytes == random_bytes(1, 500)), "at {at}"),
         }
         disk.rot(VOLUME_1, at, bit);

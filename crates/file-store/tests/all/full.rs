@@ -1,4 +1,4 @@
-//! A full disk: what is refused, what still works, and how it ends.
+//! A full disk: refused calls, successful calls, and recovery of space.
 
 use std::time::UNIX_EPOCH;
 
@@ -8,14 +8,14 @@ use haul_file_store::{Error, Expiry, Lifecycle, LifecycleRule, Store};
 use haul_testing::{PrintOnPanic, Random, eventually, replay_command, seed};
 use rustix::io::Errno;
 
+use crate::contents::Contents;
 use crate::crash::open_on;
 use crate::script::{Lengths, Model};
-use crate::seen::Seen;
 use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
 
 const VOLUME: u64 = 4 << 20;
 
-/// Puts small objects until the disk is full, and says how many it took.
+/// Stores small objects until the disk is full. Returns their number.
 fn fill(store: &Store) -> u64 {
     for n in 0.. {
         match try_put(store, &format!("{n:04}"), &random_bytes(n, 50_000)) {
@@ -24,10 +24,10 @@ fn fill(store: &Store) -> u64 {
             Err(other) => panic!("{other:?}"),
         }
     }
-    unreachable!("the disk is endless")
+    unreachable!("the disk has a limit")
 }
 
-/// The same, with a compaction whenever the disk is full, until that gains nothing.
+/// Like [`fill`], but compacts whenever the disk is full, until that frees no space.
 fn fill_and_compact(store: &Store) -> u64 {
     let (mut n, mut compacted) = (0, u64::MAX);
     loop {
@@ -35,7 +35,8 @@ fn fill_and_compact(store: &Store) -> u64 {
             Ok(_) => n += 1,
             Err(Error::Full { .. }) if store.stats().volumes_compacted != compacted => {
                 compacted = store.stats().volumes_compacted;
-                // It may be full for compaction, too; and the one in the background helps.
+                // The disk may be full for compaction, too; and the background thread compacts as
+                // well.
                 drop(store.compact());
             }
             Err(Error::Full { .. }) => return n,
@@ -48,7 +49,7 @@ fn full_store() -> (MemoryDisk, Store, u64) {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
-    // One volume is kept for compaction.
+    // One volume is reserved for compaction.
     disk.limit(Some(5 * VOLUME + (100 << 10)));
     let objects = fill(&store);
     (disk, store, objects)
@@ -62,9 +63,9 @@ fn check(store: &Store, objects: std::ops::Range<u64>) {
 }
 
 #[test]
-fn objects_expire_on_a_full_disk_and_make_room() {
+fn objects_expire_on_a_full_disk_and_free_space() {
     let (_disk, store, objects) = full_store();
-    // Setting rules takes space that a full disk does not have.
+    // Setting rules needs space that a full disk does not have.
     assert!(store.delete(BUCKET, "0000").unwrap());
     store.compact().unwrap();
     let expire = Some(Expiry::At(UNIX_EPOCH));
@@ -80,7 +81,7 @@ fn objects_expire_on_a_full_disk_and_make_room() {
 }
 
 #[test]
-fn a_full_disk_refuses_and_loses_nothing_and_deleting_makes_room() {
+fn full_disk_refuses_writes_loses_no_data_and_deletes_free_space() {
     let (disk, store, objects) = full_store();
     assert!(objects > 200, "{objects}");
     check(&store, 0..objects);
@@ -91,8 +92,8 @@ fn a_full_disk_refuses_and_loses_nothing_and_deleting_makes_room() {
         assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
     }
     assert!(!store.stats().latched);
-    assert!(disk.list("objects").unwrap().is_empty(), "what was refused leaves nothing");
-    // One by one and together.
+    assert!(disk.list("objects").unwrap().is_empty(), "a refused object leaves no file");
+    // Deletions one by one and in one call.
     let keys: Vec<String> = (0..objects).map(|n| format!("{n:04}")).collect();
     let (one_by_one, together) = keys.split_at(keys.len() / 3);
     assert!(one_by_one.iter().all(|key| store.delete(BUCKET, key).unwrap()));
@@ -107,7 +108,7 @@ fn a_full_disk_refuses_and_loses_nothing_and_deleting_makes_room() {
 }
 
 #[test]
-fn deleting_wakes_the_compaction_of_a_full_disk() {
+fn deletion_wakes_the_compaction_of_a_full_disk() {
     let (disk, store, objects) = full_store();
     for n in 0..objects * 2 / 3 {
         store.delete(BUCKET, &format!("{n:04}")).unwrap();
@@ -119,7 +120,7 @@ fn deleting_wakes_the_compaction_of_a_full_disk() {
 }
 
 #[test]
-fn a_store_on_a_full_disk_opens_and_deletes() {
+fn store_on_a_full_disk_opens_and_deletes() {
     let (disk, store, objects) = full_store();
     store.close().unwrap();
     for _ in 0..3 {
@@ -136,7 +137,7 @@ fn a_store_on_a_full_disk_opens_and_deletes() {
 }
 
 #[test]
-fn the_last_space_of_a_disk_takes_a_shorter_volume() {
+fn last_space_of_a_disk_is_used_for_a_shorter_volume() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
@@ -154,7 +155,8 @@ fn the_last_space_of_a_disk_takes_a_shorter_volume() {
     check(&open_on(&disk).0, 0..again);
 }
 
-/// A disk that says it is full at the `n`-th call of a kind and at all that follow it.
+/// Runs a workload on a disk that is full from the `n`-th call of a kind on. Returns `true` if the
+/// call occurred.
 fn full_at(seed: u64, op: Op, n: u64) -> bool {
     let _context = PrintOnPanic(format!("full at {op:?} number {n}\n{}", replay_command(seed)));
     let disk = MemoryDisk::default();
@@ -165,15 +167,15 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
     let (mut refused, mut in_part) = (0, None);
     for _ in 0..150 {
         let act = model.plan(&mut random, Lengths::Long);
-        match model.carry_out(&act, &store) {
+        match model.execute(&act, &store) {
             Ok(started) => model.apply(&act, started),
-            // Of several objects some may have been stored or deleted.
+            // Some of several objects may have been stored or deleted.
             Err(Error::Full { .. } | Error::Log(_)) if act.is_divisible() => {
                 in_part = Some(act);
                 break;
             }
             Err(Error::Full { .. }) => refused += 1,
-            // A disk that takes no bytes where it has some already is not full but broken.
+            // A full disk accepts bytes where it already has some; this one is broken.
             Err(Error::Log(_)) if op == Op::Write => break,
             Err(other) => panic!("{act:?}: {other:?}"),
         }
@@ -181,20 +183,21 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
             break;
         }
     }
-    let came = disk.calls(op) >= before + n;
-    let mut model = model.after(in_part.as_ref(), &Seen::of(&store)).expect("nothing else changed");
+    let occurred = disk.calls(op) >= before + n;
+    let mut model =
+        model.after(in_part.as_ref(), &Contents::of(&store)).expect("only this act is visible");
     disk.heal();
     if !store.stats().latched {
         for _ in 0..20 {
             let act = model.plan(&mut random, Lengths::Long);
-            let mut outcome = model.carry_out(&act, &store);
-            // An allocation that failed just before may be reported only now.
+            let mut outcome = model.execute(&act, &store);
+            // A call may report the failed allocation of an earlier one.
             for _ in 0..100 {
                 if !matches!(outcome, Err(Error::Full { .. })) {
                     break;
                 }
                 std::thread::sleep(std::time::Duration::from_millis(10));
-                outcome = model.carry_out(&act, &store);
+                outcome = model.execute(&act, &store);
             }
             model.apply(&act, outcome.unwrap());
         }
@@ -202,22 +205,22 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
     drop(store);
     let (store, recovered) = open_on(&disk);
     assert_eq!(recovered.damage, []);
-    // Only what a latched log was told last may be there or not.
-    assert!(in_part.is_some() || op == Op::Write || Seen::of(&store) == model.seen());
+    // Only the last act of a latched log may be in effect or not.
+    assert!(in_part.is_some() || op == Op::Write || Contents::of(&store) == model.seen());
     assert_eq!(disk.list("objects").unwrap().len() as u64, store.stats().big_files);
-    came
+    occurred
 }
 
 #[test]
-fn a_disk_full_at_any_call_loses_nothing() {
+fn disk_full_at_any_call_loses_no_data() {
     let seed = seed();
     for op in [Op::Create, Op::Allocate, Op::Write] {
-        let (mut n, mut came) = (1, 0);
+        let (mut n, mut occurred) = (1, 0);
         while full_at(seed, op, n) {
-            came += 1;
+            occurred += 1;
             n += 1 + n / 4;
         }
-        println!("SEED={seed}: full at {came} of {n} calls to {op:?}");
-        assert!(came >= 3);
+        println!("SEED={seed}: full at {occurred} of {n} calls to {op:?}");
+        assert!(occurred >= 3);
     }
 }

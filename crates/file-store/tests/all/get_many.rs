@@ -1,4 +1,4 @@
-//! Reads of many objects with one call.
+//! Reads of many objects in one call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::{BUCKET, content, put, random_bytes, small, without_checkpoints};
 
-/// Objects up to 1 MiB are stored in volumes.
+/// Returns options with which objects up to 1 MiB are stored in volumes.
 fn options() -> Options {
     Options { big_object_bytes: 1 << 20, ..without_checkpoints() }
 }
@@ -33,7 +33,7 @@ fn texts(keys: &[String]) -> Vec<&str> {
     keys.iter().map(String::as_str).collect()
 }
 
-/// Asserts that `get_many` returns for each key what `get` returns.
+/// Asserts that `get_many` returns the result of `get` for each key.
 pub(crate) fn agrees_with_get(store: &Store, bucket: &str, keys: &[&str]) {
     let mut seen = vec![false; keys.len()];
     let mut results = store.get_many(bucket, keys);
@@ -75,9 +75,9 @@ fn check_all_kinds(store: &Store) {
 }
 
 #[test]
-fn objects_of_all_lengths_are_those_of_get() {
+fn objects_of_all_lengths_equal_those_of_get() {
     check_all_kinds(&store_on(&MemoryDisk::default()));
-    // On a real disk the objects are read through io_uring.
+    // On a real disk, the objects are read through io_uring.
     let dir = disk_dir();
     let (store, _) = Store::open(dir.path(), options()).unwrap();
     store.create_bucket(BUCKET).unwrap();
@@ -85,7 +85,7 @@ fn objects_of_all_lengths_are_those_of_get() {
 }
 
 #[test]
-fn neighbouring_needles_take_one_read() {
+fn adjacent_needles_are_one_read() {
     let disk = MemoryDisk::default();
     let store = store_on(&disk);
     let short = fill(&store, 100, 1000);
@@ -108,7 +108,7 @@ fn neighbouring_needles_take_one_read() {
 }
 
 #[test]
-fn distant_needles_take_one_read_each() {
+fn distant_needles_are_one_read_each() {
     let disk = MemoryDisk::default();
     let store = store_on(&disk);
     let long = fill(&store, 60, 30_000);
@@ -122,7 +122,7 @@ fn distant_needles_take_one_read_each() {
 }
 
 #[test]
-fn of_a_long_object_only_the_head_is_read() {
+fn only_the_head_of_a_long_object_is_read() {
     let disk = MemoryDisk::default();
     let store = store_on(&disk);
     let long = fill(&store, 10, 300_000);
@@ -185,7 +185,7 @@ fn failed_read_of_a_run_is_repeated_for_each_needle() {
 }
 
 #[test]
-fn needles_moved_while_the_iterator_waits_are_found() {
+fn needles_moved_during_the_iteration_are_found() {
     let disk = MemoryDisk::default();
     let store = store_on(&disk);
     let keys = fill(&store, 200, 60_000);
@@ -231,13 +231,13 @@ fn unfinished_iterator_can_be_dropped() {
 }
 
 #[test]
-fn objects_that_are_changed_and_compacted_meanwhile_are_of_one_state() {
+fn objects_changed_and_compacted_during_the_iteration_are_consistent() {
     let seed = seed();
     let _context = PrintOnPanic(format!("get_many\n{}", replay_command(seed)));
     let dir = disk_dir();
     let (store, _) = Store::open(dir.path(), small()).unwrap();
     store.create_bucket(BUCKET).unwrap();
-    // In volumes, and in files of their own.
+    // In volumes and in files of their own.
     let version = |n: u8| vec![n; if n.is_multiple_of(16) { 70_000 } else { 20_000 }];
     let keys: Vec<String> = (0..60).map(|n| n.to_string()).collect();
     let keys = texts(&keys);
@@ -253,7 +253,7 @@ fn objects_that_are_changed_and_compacted_meanwhile_are_of_one_state() {
                             Ok(object) => {
                                 assert_eq!(object.info.key, keys[index], "reader {reader}");
                                 let bytes = content(&object).unwrap();
-                                assert!(bytes == version(bytes[0]), "a mixture of two states");
+                                assert!(bytes == version(bytes[0]), "bytes of two states");
                             }
                             // Only the last keys are deleted.
                             Err(Error::NoSuchKey { key, .. }) => {

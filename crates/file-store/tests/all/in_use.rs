@@ -1,4 +1,4 @@
-//! A store is open once: a second opener is refused, in the same process and in another one.
+//! A store is open at most once, in the same process and in all processes.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const DIR: &str = "FILE_STORE_OPENS";
 const HOLDS: &str = "FILE_STORE_HOLDS";
 const TRIES: usize = 50;
 
-/// How many of the tries to open it are refused, and the last holder named.
+/// Tries to open the store repeatedly. Returns the number of refusals and the last reported holder.
 fn refusals(dir: &Path) -> (usize, String) {
     let mut last = String::new();
     let is_refused = |_: &usize| match Store::open(dir, small()).map(drop) {
@@ -29,7 +29,7 @@ fn refusals(dir: &Path) -> (usize, String) {
     ((0..TRIES).filter(is_refused).count(), last)
 }
 
-/// Not a test of its own: the other process.
+/// Not a test: the program of the other process.
 #[test]
 fn child_that_opens() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
@@ -39,7 +39,7 @@ fn child_that_opens() {
     }
     let _held = reopen(&dir);
     println!("held by {}", std::process::id());
-    // Until it is killed.
+    // Waits until it is killed.
     drop(std::io::stdin().read(&mut [0]));
 }
 
@@ -55,7 +55,7 @@ fn child(dir: &Path, holds: bool) -> (Child, BufReader<ChildStdout>) {
 }
 
 #[test]
-fn second_opener_is_refused_here_and_in_another_process() {
+fn second_opener_is_refused_in_the_same_and_in_another_process() {
     let (dir, store) = new_store();
     let this = format!("process {}", std::process::id());
     let (refused, holder) = refusals(dir.path());
@@ -93,9 +93,9 @@ fn store_on_any_disk_is_open_once() {
     open().unwrap();
 }
 
-/// The directory of the volumes belongs to a log, which leaves its description there.
+/// The directory of the volumes belongs to a log, which creates a lock file in it.
 #[test]
-fn lock_files_of_a_store_that_was_never_finished_are_no_foreign_files() {
+fn lock_files_of_an_unfinished_store_are_not_foreign_files() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("volumes")).unwrap();
     for name in ["LOCK", "volumes/LOCK"] {

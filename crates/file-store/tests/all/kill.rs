@@ -1,4 +1,4 @@
-//! SIGKILL to a process whose threads write, again and again.
+//! Repeated SIGKILL of a process with writing threads.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ const SEED: &str = "FILE_STORE_KILL_SEED";
 
 pub(crate) type Objects = BTreeMap<String, Vec<u8>>;
 
-/// What a thread does one after the other, to keys of its own: puts bytes, or deletes.
+/// Returns the sequence of acts of a thread on its own keys: puts and deletions.
 pub(crate) fn acts(seed: u64, thread: u64) -> impl Iterator<Item = (String, Option<Vec<u8>>)> {
     let mut random = Random(seed.wrapping_mul(THREADS) + thread);
     std::iter::from_fn(move || {
@@ -37,9 +37,9 @@ fn apply(objects: &mut Objects, (key, bytes): (String, Option<Vec<u8>>)) {
     }
 }
 
-/// Not a test but the process that is killed: it prints a line for each act acknowledged.
+/// Not a test: the program of the killed process. It prints a line for each acknowledged act.
 #[test]
-fn the_process_that_is_killed() {
+fn killed_process() {
     let (Ok(dir), Ok(seed)) = (std::env::var(DIR), std::env::var(SEED)) else { return };
     let seed: u64 = seed.parse().unwrap();
     let (store, _) = reopen(Path::new(&dir));
@@ -62,9 +62,9 @@ fn the_process_that_is_killed() {
     });
 }
 
-/// Runs the process until it has acknowledged so many acts; returns how many of each thread.
+/// Runs the process until it has acknowledged `acts` acts. Returns their number by thread.
 fn run_and_kill(dir: &Path, seed: u64, acts: u64) -> BTreeMap<u64, usize> {
-    let mut child = child_test("kill::the_process_that_is_killed")
+    let mut child = child_test("kill::killed_process")
         .env(DIR, dir)
         .env(SEED, seed.to_string())
         .spawn()
@@ -72,7 +72,7 @@ fn run_and_kill(dir: &Path, seed: u64, acts: u64) -> BTreeMap<u64, usize> {
     let mut acknowledged = BTreeMap::new();
     let mut lines = 0;
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        // The last one may be cut short; what was printed before it died counts.
+        // The last line may be truncated. Complete lines count.
         let line = line.unwrap();
         let words: Vec<&str> = line.split(' ').collect();
         if let ["ack", thread, number, "."] = words[..] {
@@ -83,12 +83,12 @@ fn run_and_kill(dir: &Path, seed: u64, acts: u64) -> BTreeMap<u64, usize> {
             }
         }
     }
-    assert!(!child.wait().unwrap().success(), "it was killed");
-    assert!(lines >= acts, "it died by itself");
+    assert!(!child.wait().unwrap().success(), "the process was killed");
+    assert!(lines >= acts, "the process ended on its own");
     acknowledged
 }
 
-/// The keys of a thread are as after all it acknowledged, or one act later.
+/// Checks that the keys of a thread are as after its acknowledged acts, or after one more.
 pub(crate) fn check(
     found: &Objects,
     before: &Objects,
@@ -116,7 +116,7 @@ pub(crate) fn objects(store: &Store) -> Objects {
 }
 
 #[test]
-fn a_killed_process_loses_nothing_it_acknowledged() {
+fn killed_process_loses_no_acknowledged_acts() {
     let first = seed();
     let _context = PrintOnPanic(format!("killed\n{}", replay_command(first)));
     let (dir, store) = new_store();

@@ -8,7 +8,7 @@ use std::time::{Instant, UNIX_EPOCH};
 use haul_disk::Disk;
 use haul_disk_sim::{MemoryDisk, Survival};
 use haul_file_store::{
-    Error, Expirable, Expiry, Lifecycle, LifecycleRule, SweepReport, TimeSource,
+    Error, ExpiredEntry, Expiry, Lifecycle, LifecycleRule, SweepReport, TimeSource,
 };
 use haul_testing::eventually;
 
@@ -17,7 +17,7 @@ use crate::*;
 
 const DAY_MS: u64 = 24 * 3_600_000;
 
-/// A clock that a test sets.
+/// A clock that the test sets.
 #[derive(Clone)]
 struct Time(Arc<AtomicU64>);
 
@@ -34,7 +34,7 @@ impl Time {
         Options { time: TimeSource::Manual(Arc::clone(&self.0)), ..small() }
     }
 
-    /// A store with one bucket.
+    /// Creates a store with one bucket.
     fn store(&self, options: Options) -> (TempDir, Store) {
         let dir = disk_dir();
         let (store, _) = Store::open(dir.path(), options).unwrap();
@@ -97,7 +97,10 @@ fn expired_objects_are_deleted_and_others_stay() {
         ..SweepReport::default()
     };
     assert_eq!(report, expected, "one millisecond before the age of the others");
-    let is_big = |one: &Expirable| matches!(one, Expirable::Object { info, rule } if info.key == "big" && rule == "large");
+    let is_big = |entry: &ExpiredEntry| match entry {
+        ExpiredEntry::Object { info, rule } => info.key == "big" && rule == "large",
+        ExpiredEntry::Upload { .. } => false,
+    };
     assert!(found.len() == 1 && is_big(&found[0]), "{found:?}");
     time.advance(1);
     assert_eq!(store.expire_now(BUCKET).unwrap().expired_bytes, 5);
@@ -112,7 +115,7 @@ fn no_such_bucket() -> String {
 }
 
 #[test]
-fn object_states_when_it_expires_and_is_served_until_the_sweep() {
+fn object_reports_its_expiration_and_is_served_until_the_sweep() {
     let time = Time::at_day(100);
     let (_dir, store) = time.store(time.options());
     let info = put(&store, "key", b"bytes");
@@ -141,7 +144,7 @@ fn stale_uploads_are_aborted_and_their_files_removed() {
     set(&store, &[rules]);
     let mut ids = Vec::new();
     let planned = store.expirable(BUCKET, &mut |one| {
-        if let Expirable::Upload { id, .. } = one {
+        if let ExpiredEntry::Upload { id, .. } = one {
             ids.push(id);
         }
         true
@@ -159,7 +162,7 @@ fn stale_uploads_are_aborted_and_their_files_removed() {
     assert!(big_files(dir.path()).is_empty(), "the part is removed");
 }
 
-/// Rules whose needle takes several reads.
+/// Returns rules whose needle requires several reads.
 fn many_rules() -> Vec<LifecycleRule> {
     (0..500).map(|number| expire_after(&format!("prefix-{number}/"), 1 + number)).collect()
 }
@@ -210,7 +213,7 @@ fn new_bucket_of_a_deleted_name_has_no_rules() {
 }
 
 #[test]
-fn invalid_rules_are_refused_and_the_earlier_ones_stay() {
+fn invalid_rules_are_refused_and_the_previous_ones_stay() {
     let (_dir, store) = new_store();
     let earlier = set(&store, &[expire_after("a", 1)]);
     let long = LifecycleRule { note: "x".repeat(2 << 20), ..expire_after("a", 1) };
@@ -235,7 +238,7 @@ fn background_sweep_runs_once_a_day_and_after_a_change_of_rules() {
     put(&store, "b", b"1");
     time.advance(DAY_MS);
     eventually("the sweep of the next day", || keys(&store).is_empty());
-    eventually("its end", || sweeps() == 2);
+    eventually("the end of the sweep", || sweeps() == 2);
     thread::sleep(10 * check_every);
     assert_eq!(sweeps(), 2, "nothing is due");
     put(&store, "c", b"1");
@@ -251,7 +254,7 @@ fn background_sweep_runs_once_a_day_and_after_a_change_of_rules() {
 }
 
 #[test]
-fn store_closes_in_the_middle_of_a_sweep_and_continues_it_later() {
+fn store_closes_during_a_sweep_and_continues_it_later() {
     let time = Time::at_day(100);
     let (dir, store) = time.store(time.options());
     let objects = 3000;
@@ -288,10 +291,10 @@ fn store_closes_in_the_middle_of_a_sweep_and_continues_it_later() {
     println!("opened {opened} times");
 }
 
-/// A key that may have a newer state in a damaged place is not deleted, and no key is deleted by
-/// rules that may have been replaced there.
+/// Keys that may have a newer state in a damaged place are not deleted, and rules that may have
+/// been replaced in a damaged place delete no keys.
 #[test]
-fn keys_and_rules_in_doubt_are_left_alone() {
+fn keys_and_rules_in_doubt_are_skipped() {
     for rules_are_certain in [true, false] {
         let disk = MemoryDisk::default();
         let (store, _) = open_on(&disk);
@@ -310,7 +313,7 @@ fn keys_and_rules_in_doubt_are_left_alone() {
         disk.remove("volumes/0000000001.index").unwrap();
         let mut medium = disk.medium().cut(Survival::Everything);
         let mut volume = medium.file("volumes/0000000001.segment");
-        // The checksums of the record and of the head of the second needle of the key.
+        // The checksums of the record and of the head of the key's second needle.
         let at = volume.windows(9).rposition(|window| window == b"bucketkey").unwrap();
         volume[at - 34] ^= 1;
         volume[at - 34 - 32] ^= 1;
@@ -332,7 +335,7 @@ fn keys_and_rules_in_doubt_are_left_alone() {
     }
 }
 
-/// A writer replaces objects while they are swept: none of the new ones may disappear.
+/// A writer replaces objects during sweeps. No new object may disappear.
 #[test]
 fn objects_replaced_during_sweeps_stay() {
     let time = Time::at_day(100);

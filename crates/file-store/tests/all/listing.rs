@@ -1,8 +1,8 @@
-//! Pages of listings against the plainest means.
+//! Pages of listings, compared with a simple implementation.
 
 use std::collections::BTreeSet;
 
-use haul_file_store::{Error, ListRequest, Listed};
+use haul_file_store::{Error, ListEntry, ListRequest};
 
 use crate::{BUCKET, new_store, put};
 
@@ -17,7 +17,7 @@ fn keys() -> Vec<String> {
     (0..2500).map(number).collect()
 }
 
-/// All lines, folded, sorted.
+/// Returns all entries: folded and sorted.
 fn plain(keys: &[String], prefix: &str, delimiter: Option<&str>) -> Vec<String> {
     let fold = |key: &String| {
         let rest = key.strip_prefix(prefix)?;
@@ -28,7 +28,7 @@ fn plain(keys: &[String], prefix: &str, delimiter: Option<&str>) -> Vec<String> 
 }
 
 #[test]
-fn all_pages_together_are_the_whole_listing() {
+fn all_pages_form_the_whole_listing() {
     let (_dir, store) = new_store();
     let keys = keys();
     std::thread::scope(|scope| {
@@ -53,9 +53,9 @@ fn all_pages_together_are_the_whole_listing() {
         loop {
             let request = ListRequest { prefix, delimiter, after: after.as_deref(), limit };
             let page = store.list(BUCKET, &request).unwrap();
-            assert!(page.lines.len() == limit || !page.more);
-            for line in &page.lines {
-                if let Listed::Object(info) = line {
+            assert!(page.entries.len() == limit || !page.more);
+            for line in &page.entries {
+                if let ListEntry::Object(info) = line {
                     assert_eq!(info.bytes, info.key.len() as u64);
                 }
                 found.push(line.name().to_owned());
@@ -67,7 +67,7 @@ fn all_pages_together_are_the_whole_listing() {
         }
         assert_eq!(found, plain(&keys, prefix, delimiter), "{prefix:?} {delimiter:?} {limit}");
     }
-    assert_eq!(store.stats().needle_reads, reads, "a listing reads nothing");
+    assert_eq!(store.stats().needle_reads, reads, "a listing reads no needles");
     let missing = store.list("no-bucket", &ListRequest { limit: 1, ..ListRequest::default() });
     assert!(matches!(missing, Err(Error::NoSuchBucket { .. })));
 }

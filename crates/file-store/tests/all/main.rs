@@ -1,22 +1,23 @@
-//! The store against the real kernel, against a model, against faults and power cuts.
+//! Tests of the store on the real kernel, against a model, and with faults and power cuts.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "helpers of tests, which may fail and speak like them"
+    reason = "test helpers fail and print like tests"
 )]
 
 mod compaction;
+mod contents;
 mod cost;
 mod crash;
 mod damage;
 mod damage_sweep;
-mod doubt;
 mod earlier_versions;
 mod exact;
 mod faults;
 mod full;
 mod get_many;
+mod hidden_keys;
 mod in_use;
 mod kill;
 mod lifecycle;
@@ -30,7 +31,6 @@ mod ranges;
 mod recovery;
 mod sample;
 mod script;
-mod seen;
 mod small_store;
 mod snapshot;
 mod start_put;
@@ -45,17 +45,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use haul_file_store::{
-    Attributes, Etag, ListRequest, Listed, Object, ObjectInfo, Options, Precondition, Recovered,
-    Result, Store,
+    Attributes, Etag, ListEntry, ListRequest, Object, ObjectInfo, Options, Precondition,
+    RecoveryReport, Result, Store,
 };
 use haul_testing::{Random, disk_dir};
 use tempfile::TempDir;
 
-/// The smallest volumes, so that a test sees many.
+/// Returns options with the smallest volumes, so that a test has many of them.
 fn small() -> Options {
-    // Without the watermarks of an idle log: tests compare exact costs.
+    // Without the watermarks of an idle log, because tests compare exact costs.
     let (volume_bytes, big_object_bytes) = (4 << 20, BIG as u64);
-    // So little memory for the index that checkpoints are frequent.
+    // With so little memory for the index that checkpoints are frequent.
     let index_memory_bytes = 8 << 10;
     Options {
         volume_bytes,
@@ -67,21 +67,21 @@ fn small() -> Options {
     }
 }
 
-/// From this many bytes on, an object of a [`small`] store is a big one.
+/// The length from which on an object of a [`small`] store is big.
 const BIG: usize = 64 << 10;
 
-/// Like [`small`], with enough memory for the index that a test writes no checkpoint.
+/// Returns options like [`small`], with so much memory for the index that no checkpoint is written.
 fn without_checkpoints() -> Options {
     Options { index_memory_bytes: 64 << 20, ..small() }
 }
 
 const BUCKET: &str = "bucket";
 
-fn reopen(dir: &Path) -> (Store, Recovered) {
+fn reopen(dir: &Path) -> (Store, RecoveryReport) {
     Store::open(dir, small()).unwrap()
 }
 
-/// A store with one bucket.
+/// Creates a store with one bucket.
 fn new_store() -> (TempDir, Store) {
     let dir = disk_dir();
     let (store, _) = reopen(dir.path());
@@ -97,15 +97,15 @@ fn try_put(store: &Store, key: &str, bytes: &[u8]) -> Result<ObjectInfo> {
     store.put(BUCKET, key, bytes, &Attributes::new(), &Precondition::None)
 }
 
-/// All bytes of an object.
+/// Returns all bytes of an object.
 fn content(object: &Object) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < object.info.bytes {
         let read = object.read(bytes.len() as u64, usize::MAX)?;
-        assert!(!read.is_empty(), "it ends before its length");
+        assert!(!read.is_empty(), "the object ends before its length");
         bytes.extend_from_slice(&read);
     }
-    assert!(object.read(object.info.bytes, 1)?.is_empty(), "it goes on behind its length");
+    assert!(object.read(object.info.bytes, 1)?.is_empty(), "the object is longer than its length");
     Ok(bytes)
 }
 
@@ -121,7 +121,7 @@ fn random_bytes(seed: u64, length: usize) -> Vec<u8> {
     Random(seed).bytes(length)
 }
 
-/// Adds a part to an upload and returns what completing it asks for.
+/// Adds a part to an upload. Returns its entry for the completion.
 fn put_part(store: &Store, key: &str, upload: &str, number: u16, bytes: &[u8]) -> (u16, Etag) {
     let mut writer = store.part_writer(Some(bytes.len() as u64)).unwrap();
     writer.write(bytes).unwrap();
@@ -130,16 +130,16 @@ fn put_part(store: &Store, key: &str, upload: &str, number: u16, bytes: &[u8]) -
     (number, part.etag)
 }
 
-/// All keys of a bucket, by pages.
+/// Returns the objects of a bucket, listed in pages.
 fn list(store: &Store, bucket: &str) -> Vec<ObjectInfo> {
     let mut found: Vec<ObjectInfo> = Vec::new();
     loop {
         let after = found.last().map(|info| info.key.clone());
         let request = ListRequest { after: after.as_deref(), limit: 100, ..ListRequest::default() };
         let page = store.list(bucket, &request).unwrap();
-        found.extend(page.lines.into_iter().map(|line| match line {
-            Listed::Object(info) => info,
-            Listed::Prefix(prefix) => panic!("{prefix:?} without a delimiter"),
+        found.extend(page.entries.into_iter().map(|line| match line {
+            ListEntry::Object(info) => info,
+            ListEntry::Prefix(prefix) => panic!("{prefix:?} without a delimiter"),
         }));
         if !page.more {
             return found;
@@ -147,10 +147,10 @@ fn list(store: &Store, bucket: &str) -> Vec<ObjectInfo> {
     }
 }
 
-/// The objects of each bucket: their bytes and attributes.
+/// The bytes and attributes of the objects, by bucket and key.
 type Dump = BTreeMap<String, BTreeMap<String, (Vec<u8>, Attributes)>>;
 
-/// Everything in a store, read back. What is listed can be read, and counts are exact.
+/// Reads the whole store, and checks that listed objects are readable and the totals are exact.
 fn dump(store: &Store) -> Dump {
     let (mut dump, stats) = (Dump::new(), store.stats());
     let (mut objects, mut object_bytes) = (0, 0);
@@ -181,7 +181,7 @@ fn dump(store: &Store) -> Dump {
     dump
 }
 
-/// The files of big objects in the directory of a store.
+/// Returns the names of the files of big objects in the directory of a store.
 fn big_files(dir: &Path) -> Vec<String> {
     file_names(&dir.join("objects"))
 }
@@ -194,7 +194,7 @@ fn file_names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Flips one bit.
+/// Flips a bit of a file.
 fn flip(path: &Path, offset: u64) {
     let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
     let mut byte = [0];

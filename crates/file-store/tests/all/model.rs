@@ -1,18 +1,19 @@
-//! Random workloads against the model.
+//! Random workloads, compared with a model.
 
 use std::path::Path;
 
 use haul_file_store::Store;
 use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 
+use crate::contents::Contents;
 use crate::get_many::agrees_with_get;
 use crate::script::{Lengths, Model};
-use crate::seen::Seen;
 use crate::{big_files, disk_dir, list, reopen};
 
-/// What the store holds is what the model does, and no file too many or too few is there.
+/// Checks that the content of the store equals the model, and that it has no unexpected or missing
+/// files.
 fn check(model: &Model, store: &Store, dir: &Path) {
-    assert!(Seen::of(store) == model.seen(), "the store is not what the model is");
+    assert!(Contents::of(store) == model.seen(), "the store differs from the model");
     for bucket in store.buckets().unwrap() {
         let mut keys: Vec<String> =
             list(store, &bucket.name).into_iter().map(|info| info.key).collect();
@@ -33,7 +34,7 @@ fn run(seed: u64, acts: u32, lengths: Lengths) {
     let (mut restarts, mut compacted) = (0, 0);
     for _ in 0..acts {
         let act = model.plan(&mut random, lengths);
-        let started = model.carry_out(&act, &store).unwrap_or_else(|e| panic!("{act:?}: {e:?}"));
+        let started = model.execute(&act, &store).unwrap_or_else(|e| panic!("{act:?}: {e:?}"));
         model.apply(&act, started);
         if random.below(100) == 0 {
             restarts += 1;
@@ -42,7 +43,7 @@ fn run(seed: u64, acts: u32, lengths: Lengths) {
             if closed {
                 store.close().unwrap();
             } else {
-                // As after a kill: another process opens what is on the disk now.
+                // Like after a kill, another process opens the files that exist now.
                 let copy = crate::sample::copy_of(dir.path());
                 let (copied, recovered) = reopen(copy.path());
                 assert_eq!((recovered.after_crash, recovered.damage), (true, Vec::new()));

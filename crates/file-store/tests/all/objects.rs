@@ -1,4 +1,4 @@
-//! Objects one by one: what goes in comes out.
+//! Single objects: they are read as they were stored.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use crate::{BIG, BUCKET, big_files, content, dump, get, new_store, put, random_b
 
 const NONE: Precondition = Precondition::None;
 
-/// Around every border there is: pages, blocks, megabytes, big objects, and with odd lengths.
+/// Returns lengths around each boundary (pages, blocks, megabytes, big objects), and odd lengths.
 fn lengths() -> Vec<usize> {
     let borders = [4 << 10, BIG, 128 << 10, 256 << 10, 1 << 20, 2 << 20, (1 << 20) + (128 << 10)];
     let around = borders.iter().flat_map(|border| [border - 1, *border, border + 1]);
@@ -18,7 +18,7 @@ fn lengths() -> Vec<usize> {
 }
 
 #[test]
-fn objects_of_every_length_come_back_also_after_reopening() {
+fn objects_of_every_length_are_read_back_also_after_reopening() {
     let (dir, store) = new_store();
     let check = |store: &haul_file_store::Store| {
         for length in lengths() {
@@ -43,7 +43,7 @@ fn objects_of_every_length_come_back_also_after_reopening() {
 }
 
 #[test]
-fn content_may_come_in_pieces_of_any_length() {
+fn content_is_written_in_pieces_of_any_length() {
     let (_dir, store) = new_store();
     let bytes = random_bytes(1, 3_333_333);
     for (key, expected) in [("unknown", None), ("known", Some(3_333_333)), ("wrong", Some(9 << 20))]
@@ -65,7 +65,7 @@ fn content_may_come_in_pieces_of_any_length() {
 }
 
 #[test]
-fn content_that_is_given_up_leaves_no_file() {
+fn discarded_content_leaves_no_file() {
     let (dir, store) = new_store();
     let mut writer = store.object_writer(None).unwrap();
     writer.write(&random_bytes(1, 3 << 20)).unwrap();
@@ -83,7 +83,7 @@ fn content_that_is_given_up_leaves_no_file() {
 }
 
 #[test]
-fn the_md5_is_the_etag() {
+fn etag_is_the_md5() {
     let (_dir, store) = new_store();
     let etag = put(&store, "empty", b"").etag;
     assert_eq!(etag.to_string(), "d41d8cd98f00b204e9800998ecf8427e");
@@ -139,7 +139,7 @@ fn any_text_is_a_key() {
 }
 
 #[test]
-fn attributes_come_back_however_long() {
+fn attributes_up_to_the_limit_are_read_back() {
     let (_dir, store) = new_store();
     let long = Attributes::from_iter([("x".repeat(1000), "y".repeat(15_000))]);
     let many = Attributes::from_iter((0..1000).map(|n| (n.to_string(), "ü\0\"")));
@@ -181,7 +181,7 @@ fn any_range_of_a_big_object_can_be_read() {
 }
 
 #[test]
-fn an_object_can_be_read_to_its_end_whatever_happens_to_it() {
+fn open_object_stays_readable_after_overwrite_and_deletion() {
     let (dir, store) = new_store();
     for length in [1000, 300_000] {
         let bytes = random_bytes(4, length);
@@ -200,7 +200,7 @@ fn an_object_can_be_read_to_its_end_whatever_happens_to_it() {
 }
 
 #[test]
-fn a_reader_may_outlive_its_store() {
+fn reader_may_outlive_its_store() {
     let (dir, store) = new_store();
     let bytes = random_bytes(4, 300_000);
     put(&store, "key", &bytes);
@@ -241,8 +241,8 @@ fn copies_share_big_files_and_survive_their_source() {
         assert_eq!((copy.etag, copy.bytes), (source.etag, source.bytes));
         let again = Attributes::from_iter([("c", "d")]);
         store.copy((BUCKET, "source"), (BUCKET, "source"), Some(&again), &NONE).unwrap();
-        assert_eq!(store.get(BUCKET, "source").unwrap().attributes, again, "onto itself");
-        assert_eq!(big_files(dir.path()).len(), usize::from(length >= BIG), "they share it");
+        assert_eq!(store.get(BUCKET, "source").unwrap().attributes, again, "copied to itself");
+        assert_eq!(big_files(dir.path()).len(), usize::from(length >= BIG), "the file is shared");
         store.delete(BUCKET, "source").unwrap();
         let copy = store.get("other", "copy").unwrap();
         assert!(content(&copy).unwrap() == bytes);
@@ -258,7 +258,7 @@ fn copies_share_big_files_and_survive_their_source() {
 }
 
 #[test]
-fn a_precondition_is_about_what_is_there() {
+fn precondition_is_tested_against_the_current_object() {
     let (_dir, store) = new_store();
     let none = Attributes::new();
     let attempt = |precondition: &Precondition| store.put(BUCKET, "key", b"1", &none, precondition);
@@ -276,7 +276,7 @@ fn a_precondition_is_about_what_is_there() {
 }
 
 #[test]
-fn of_many_who_create_a_key_exactly_one_wins() {
+fn one_of_many_concurrent_creators_of_a_key_succeeds() {
     let (_dir, store) = new_store();
     let (barrier, winner, wins) = (Barrier::new(16), AtomicU32::new(0), AtomicU32::new(0));
     for round in 0..10 {
@@ -322,7 +322,7 @@ fn many_deletions_share_few_syncs() {
     let after = store.stats();
     assert!(outcomes[..500].iter().all(|outcome| matches!(outcome, Ok(true))));
     assert!(outcomes[500..].iter().all(|outcome| matches!(outcome, Ok(false))));
-    // One, if no sync ends before the last tombstone is there.
+    // One sync, if no sync ends before the last tombstone is appended.
     assert!(after.log_syncs - before.log_syncs <= 20, "{before:?} {after:?}");
     assert_eq!((after.objects, after.deletes), (0, 500));
     let missing = store.delete_many("no-bucket", &["a", "b"]);
@@ -334,7 +334,7 @@ fn buckets_are_created_counted_and_deleted() {
     let (dir, store) = new_store();
     assert!(matches!(store.create_bucket(BUCKET), Err(Error::BucketExists { .. })));
     assert!(matches!(store.create_bucket("Bad"), Err(Error::InvalidBucketName { .. })));
-    assert!(matches!(store.delete_bucket("nobody"), Err(Error::NoSuchBucket { .. })));
+    assert!(matches!(store.delete_bucket("missing"), Err(Error::NoSuchBucket { .. })));
     put(&store, "key", b"12345");
     put(&store, "big", &random_bytes(1, 100_000));
     let info = store.bucket(BUCKET).unwrap();
@@ -357,7 +357,7 @@ fn buckets_are_created_counted_and_deleted() {
 }
 
 #[test]
-fn an_object_outlives_the_options_it_was_stored_with() {
+fn object_stays_readable_after_a_change_of_options() {
     let dir = crate::disk_dir();
     let wide = haul_file_store::Options {
         big_object_bytes: 2 << 20,

@@ -1,5 +1,5 @@
-//! The power is cut under a process whose threads store and delete, again and again, with a real
-//! kernel, real file systems and a disk whose write cache forgets.
+//! Repeated power cuts under a process with storing and deleting threads, on a real kernel, real
+//! file systems, and a disk with a volatile write cache.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -18,10 +18,10 @@ const DIR: &str = "FILE_STORE_POWER_DIR";
 const SEED: &str = "FILE_STORE_POWER_SEED";
 const CUTS: u64 = 20;
 
-/// Not a test but the process under which the power is cut: it prints a line for each act
-/// acknowledged, until nothing works any more.
+/// Not a test: the program of the process under which the power is cut. It prints a line for each
+/// acknowledged act, until all calls fail.
 #[test]
-fn the_process_without_power() {
+fn process_without_power() {
     let (Ok(dir), Ok(seed)) = (std::env::var(DIR), std::env::var(SEED)) else { return };
     let seed: u64 = seed.parse().unwrap();
     let store = match Store::open(Path::new(&dir), small()) {
@@ -44,13 +44,13 @@ fn the_process_without_power() {
             let works = move || works(thread).map_err(|error| println!("failed {error:?}"));
             threads.push(scope.spawn(works));
         }
-        // Where nothing is to be compacted, that succeeds without power too.
+        // If there is no volume to compact, compaction succeeds even without power.
         while !threads.iter().all(ScopedJoinHandle::is_finished) && store.compact().is_ok() {}
     });
 }
 
-/// Runs the process until the power goes: with some request of the disk, or after some act.
-/// Returns how many acts of each thread it acknowledged.
+/// Runs the process until the power is cut, either with a random request of the disk or after a
+/// random act. Returns the number of acknowledged acts by thread.
 fn cut_under_it(
     disk: &SpinningDisk,
     dir: &Path,
@@ -63,7 +63,7 @@ fn cut_under_it(
         _ => (Some(1 + random.below(300)), u64::MAX),
     };
     disk.power_cut_after(requests, seed);
-    let mut child = child_test("power::the_process_without_power")
+    let mut child = child_test("power::process_without_power")
         .env(DIR, dir)
         .env(SEED, seed.to_string())
         .spawn()
@@ -71,7 +71,7 @@ fn cut_under_it(
     let (mut acknowledged, mut lines) = (BTreeMap::new(), 0);
     let mut failure = String::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        // The last one may be cut short.
+        // The last line may be truncated.
         let line = line.unwrap();
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
@@ -89,11 +89,15 @@ fn cut_under_it(
     }
     let status = child.wait().unwrap();
     assert!(status.success() || status.signal() == Some(9), "the process: {status}");
-    assert_eq!(disk.counters().power_cuts, cuts_before + 1, "it ended by itself: {failure}");
+    assert_eq!(
+        disk.counters().power_cuts,
+        cuts_before + 1,
+        "the process ended on its own: {failure}"
+    );
     acknowledged
 }
 
-/// Cuts the power again and again on one file system, and says how often.
+/// Cuts the power repeatedly on one file system. Returns the number of cuts.
 fn cut_again_and_again(fs: &str, bytes: u64, first: u64) -> Option<u64> {
     let mut options = Options::new(Parameters::travelstar_7k320(), bytes);
     options.time_scale = 0.0;
@@ -131,7 +135,7 @@ fn cut_again_and_again(fs: &str, bytes: u64, first: u64) -> Option<u64> {
 }
 
 #[test]
-fn what_was_stored_or_deleted_before_the_power_went_is_so_on_a_real_file_system() {
+fn acknowledged_acts_survive_power_cuts_on_real_file_systems() {
     let seed = seed();
     println!("SEED={seed}");
     let Some(on_ext4) = cut_again_and_again("ext4", 128 << 20, seed) else { return };

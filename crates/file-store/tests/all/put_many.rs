@@ -31,9 +31,9 @@ fn numbered(numbers: std::ops::Range<u64>, length: usize) -> Vec<(String, Vec<u8
 }
 
 #[test]
-fn objects_of_a_call_are_stored_as_if_put_one_by_one() {
+fn objects_of_a_call_are_stored_as_by_single_puts() {
     let (dir, store) = new_store();
-    // More than a batch, with empty, big and nearly big objects in between.
+    // More than a batch, including empty, big and nearly big objects.
     let mut objects = numbered(0..5000, 100);
     for (number, length) in [(0, 0), (7, BIG), (8, BIG - 1), (9, BIG + 1), (4999, 3 * BIG)] {
         objects[number].1 = random_bytes(number as u64, length);
@@ -96,10 +96,10 @@ fn each_object_is_refused_on_its_own() {
         ("missing", &attributes, &present, false),
         ("missing", &attributes, &matches, false),
         ("missing", &attributes, &absent, true),
-        // It exists now.
+        // The object exists now.
         ("missing", &attributes, &absent, false),
         ("present", &attributes, &matches, true),
-        // It has another ETag now.
+        // The object has another ETag now.
         ("present", &attributes, &matches, false),
     ];
     let objects = rows.map(|(key, attributes, precondition, _)| NewObject {
@@ -160,7 +160,7 @@ fn full_disk_stores_the_objects_before_the_refused_one() {
         objects[..stored].iter().for_each(|(key, bytes)| assert!(get(store, key) == *bytes));
     };
     check(&store, stored);
-    // Objects that are replaced give their space back while the call waits for it.
+    // Replaced objects free their space while the call waits for it.
     let keys: Vec<&str> = objects[..stored].iter().map(|(key, _)| key.as_str()).collect();
     assert!(store.delete_many(BUCKET, &keys).into_iter().all(|gone| gone.unwrap()));
     let again = put_many(&store, &objects[..stored / 2]);
@@ -170,7 +170,7 @@ fn full_disk_stores_the_objects_before_the_refused_one() {
 }
 
 #[test]
-fn objects_of_a_failed_sync_all_get_the_error_and_are_not_visible() {
+fn failed_sync_is_returned_for_all_objects_and_hides_them() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
@@ -201,7 +201,7 @@ fn concurrent_calls_for_the_same_keys_neither_deadlock_nor_mix() {
                     let mut objects = numbered(0..300, 0);
                     let bytes = random_bytes(thread * 1000 + round, 200);
                     objects.iter_mut().for_each(|(_, content)| content.clone_from(&bytes));
-                    // Each thread names the keys in another order.
+                    // Each thread lists the keys in another order.
                     match thread {
                         0 => {}
                         1 => objects.reverse(),
@@ -224,7 +224,7 @@ fn concurrent_calls_for_the_same_keys_neither_deadlock_nor_mix() {
     put(&store, "00007", b"bytes");
     let last: std::collections::HashSet<Vec<u8>> =
         (0..300).filter(|n| *n != 7).map(|n| get(&store, &format!("{n:05}"))).collect();
-    // Whole calls, since all keys of a call are locked at once.
+    // Each call is applied completely, because all its keys are locked together.
     assert_eq!(last.len(), 1);
     assert_eq!(store.stats().objects, 300);
     assert!(store.verify(&mut |_, _| {}).unwrap().damage.is_empty());

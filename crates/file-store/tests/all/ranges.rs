@@ -12,7 +12,7 @@ use crate::{BUCKET, put, random_bytes, small, try_get};
 
 const BLOCK: usize = 64 << 10;
 
-/// Objects up to 1 MiB are stored in volumes.
+/// Returns options with which objects up to 1 MiB are stored in volumes.
 fn options() -> Options {
     Options { big_object_bytes: 1 << 20, ..small() }
 }
@@ -89,7 +89,7 @@ fn range_reads_the_head_and_its_blocks() {
     assert_eq!(after.needle_reads - before.needle_reads, 3);
     let bytes = after.needle_read_bytes - before.needle_read_bytes;
     assert_eq!(bytes, 4096 + 3 * BLOCK as u64);
-    // The same in one call.
+    // The same range in one call.
     let range = store.get_range(BUCKET, "key", 300_000, 100).unwrap();
     assert!(range == random_bytes(1, 900_000)[300_000..300_100]);
     let ranged = store.stats();
@@ -102,7 +102,7 @@ fn range_reads_the_head_and_its_blocks() {
 }
 
 #[test]
-fn damaged_block_fails_only_the_ranges_that_have_it() {
+fn damaged_block_fails_only_the_ranges_that_contain_it() {
     let (disk, store) = new_store();
     let content = random_bytes(1, 6 * BLOCK);
     put(&store, "key", &content);
@@ -142,7 +142,7 @@ fn open_object_stays_readable_after_deletion_and_compaction() {
         let name = format!("{number:010}.segment");
         !disk.list("volumes").unwrap().contains(&name)
     };
-    // Many more volumes are written than there are spare files, so each free file is used again.
+    // Many more volumes are written than there are spare files, so each free file is reused.
     for round in 0..40 {
         put(&store, "filler", &random_bytes(round, 900_000));
         store.compact().unwrap();
@@ -175,7 +175,7 @@ fn copy_has_block_checksums_and_survives_a_reopening() {
 }
 
 #[test]
-fn ranges_read_while_objects_are_overwritten_and_compacted_are_of_one_state() {
+fn ranges_read_during_overwrites_and_compaction_are_consistent() {
     let (_, store) = new_store();
     let contents: BTreeMap<u8, Vec<u8>> = (0..4).map(|n| (n, vec![n; 600_000])).collect();
     put(&store, "key", &contents[&0]);

@@ -1,9 +1,9 @@
-//! Opening a store again, whatever happened to it.
+//! Reopening a store in any state.
 
 use std::fs;
 use std::path::Path;
 
-use haul_file_store::{Error, Options, Recovered, Store};
+use haul_file_store::{Error, Options, RecoveryReport, Store};
 use haul_testing::{Random, eventually};
 use tempfile::TempDir;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Opens a store whose index is not checkpointed, so that the indexes of volumes are needed.
-fn reopen(dir: &Path) -> (Store, Recovered) {
+fn reopen(dir: &Path) -> (Store, RecoveryReport) {
     Store::open(dir, without_checkpoints()).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn new_store() -> (TempDir, Store) {
 }
 
 #[test]
-fn indexes_say_what_the_volumes_say() {
+fn indexes_agree_with_their_volumes() {
     let sample = Sample::new();
     let index = "volumes/0000000001.index";
     let bytes = fs::metadata(sample.dir.path().join(index)).unwrap().len();
@@ -51,7 +51,7 @@ fn indexes_say_what_the_volumes_say() {
 }
 
 #[test]
-fn an_index_that_was_not_finished_is_removed() {
+fn unfinished_index_is_removed() {
     let sample = Sample::new();
     let path = sample.dir.path().join("volumes/0000000001.index.new");
     fs::write(&path, b"unfinished").unwrap();
@@ -60,14 +60,14 @@ fn an_index_that_was_not_finished_is_removed() {
 }
 
 #[test]
-fn files_nobody_refers_to_are_removed_and_those_of_others_are_not() {
+fn orphaned_files_are_removed_and_foreign_files_are_not() {
     let sample = Sample::new();
     let objects = sample.dir.path().join("objects");
     let before = file_names(&objects);
     let orphan = "0123456789abcdef0123456789abcdef";
     fs::write(objects.join(orphan), b"orphan").unwrap();
     fs::write(objects.join(format!("{orphan}.new")), b"unfinished").unwrap();
-    fs::write(objects.join("report.new"), b"somebody's").unwrap();
+    fs::write(objects.join("report.new"), b"foreign").unwrap();
     let (store, recovered) = reopen(sample.dir.path());
     assert_eq!(recovered.orphans_removed, 1);
     assert!(dump(&store) == sample.all);
@@ -76,7 +76,7 @@ fn files_nobody_refers_to_are_removed_and_those_of_others_are_not() {
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_refused_and_untouched() {
+fn foreign_directory_is_refused_and_unchanged() {
     let md5 = "d41d8cd98f00b204e9800998ecf8427e";
     for foreign in [
         "notes.txt".to_owned(),
@@ -101,7 +101,7 @@ fn a_directory_of_somebody_else_is_refused_and_untouched() {
 }
 
 #[test]
-fn a_store_whose_volumes_are_gone_is_refused_with_its_big_objects_untouched() {
+fn store_without_volumes_is_refused_and_keeps_its_big_objects() {
     let sample = Sample::new();
     let volumes = sample.dir.path().join("volumes");
     fs::rename(&volumes, sample.dir.path().join("elsewhere")).unwrap();
@@ -115,7 +115,7 @@ fn a_store_whose_volumes_are_gone_is_refused_with_its_big_objects_untouched() {
 }
 
 #[test]
-fn a_compacted_volume_is_not_missing() {
+fn compacted_volume_is_not_missing() {
     let sample = Sample::new();
     let (store, _) = reopen(sample.dir.path());
     for n in 0..100 {
@@ -129,19 +129,19 @@ fn a_compacted_volume_is_not_missing() {
 }
 
 #[test]
-fn a_store_is_open_once() {
+fn store_is_open_once() {
     let (dir, store) = new_store();
-    let options = Options { holder: "somebody else".to_owned(), ..small() };
+    let options = Options { holder: "another process".to_owned(), ..small() };
     let refused = Store::open(dir.path(), options).unwrap_err();
     let Error::InUse { dir: named, holder } = refused else { panic!("{refused:?}") };
     assert_eq!((named.as_path(), holder), (dir.path(), small().holder));
-    put(&store, "key", b"it harms nobody");
+    put(&store, "key", b"stored after the refusal");
     drop(store);
-    assert_eq!(try_get(&reopen(dir.path()).0, "key").unwrap(), b"it harms nobody");
+    assert_eq!(try_get(&reopen(dir.path()).0, "key").unwrap(), b"stored after the refusal");
 }
 
 #[test]
-fn a_hundred_thousand_objects_open_in_a_moment() {
+fn store_of_100_000_objects_opens_quickly() {
     let dir = disk_dir();
     let (store, _) =
         Store::open(dir.path(), Options { volume_bytes: 8 << 20, ..without_checkpoints() })
@@ -180,16 +180,16 @@ fn a_hundred_thousand_objects_open_in_a_moment() {
     }
 }
 
-/// A tombstone that is taken in before what it deletes would be forgotten: an older volume has to
-/// have its turn first, also when it alone must be read.
+/// A tombstone that is applied before the object it deletes has no effect, so an older volume must
+/// be applied first, even if it alone has to be read.
 #[test]
-fn what_was_deleted_stays_so_when_an_older_volume_has_lost_its_index() {
+fn deletion_stays_when_an_older_volume_has_lost_its_index() {
     let (dir, store) = new_store();
     let deleted: Vec<String> = (0..20).map(|n| format!("deleted {n}")).collect();
     for key in &deleted {
         put(&store, key, &random_bytes(1, 1000));
     }
-    // Enough lives in both volumes for neither to be compacted.
+    // Both volumes have enough live bytes that neither is compacted.
     let fill = |name: &str, volumes| {
         for n in 0.. {
             if store.stats().volumes > volumes {
@@ -203,7 +203,7 @@ fn what_was_deleted_stays_so_when_an_older_volume_has_lost_its_index() {
     fill("second", 2);
     let index = |volume: u32| dir.path().join(format!("volumes/{volume:010}.index"));
     store.close().unwrap();
-    // Opening looks after the indexes that are missing.
+    // Opening the store rewrites missing indexes.
     let (store, _) = reopen(dir.path());
     eventually("the index is written", || index(1).exists() && index(2).exists());
     store.close().unwrap();

@@ -1,11 +1,11 @@
-//! A store to damage, and what must be left of it.
+//! A sample store to damage, and checks of its content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use haul_file_store::{Damage, Error, Recovered, Store};
+use haul_file_store::{Damage, Error, RecoveryReport, Store};
 use haul_testing::eventually;
 use tempfile::TempDir;
 
@@ -15,8 +15,8 @@ use crate::{
     without_checkpoints,
 };
 
-/// The files of a store as they are now, taken again while compaction changes them meanwhile: a
-/// killed process leaves the files of one moment.
+/// Returns a copy of the files of a store. Repeats the copy if compaction changed the files in the
+/// meantime, because a killed process leaves the files of one moment.
 pub(crate) fn copy_of(dir: &Path) -> TempDir {
     loop {
         let before = files_of(dir);
@@ -26,7 +26,7 @@ pub(crate) fn copy_of(dir: &Path) -> TempDir {
         }
         for (path, _) in &before {
             let to = copy.path().join(path.strip_prefix(dir).unwrap());
-            // One that is gone meanwhile is noticed below.
+            // A file that was removed in the meantime is detected below.
             fs::copy(path, to).ok();
         }
         if files_of(dir) == before {
@@ -35,7 +35,7 @@ pub(crate) fn copy_of(dir: &Path) -> TempDir {
     }
 }
 
-/// The files of a store, each with its length and when it was last changed.
+/// Returns the files of a store with their lengths and modification times.
 fn files_of(dir: &Path) -> Vec<(PathBuf, Option<(u64, SystemTime)>)> {
     let mut files = Vec::new();
     for part in ["", "volumes", "objects", "index"] {
@@ -51,16 +51,16 @@ fn files_of(dir: &Path) -> Vec<(PathBuf, Option<(u64, SystemTime)>)> {
     files
 }
 
-/// How long the small objects of a [`Sample`] are.
+/// Returns the lengths of the small objects of a [`Sample`].
 pub(crate) fn small_bytes(n: u64) -> usize {
     50_000 + 3 * usize::try_from(n).unwrap()
 }
 
-/// A closed store with a sealed volume that has its index, one being written, and big objects.
+/// A closed store with a sealed, indexed volume, the newest volume, and big objects.
 pub(crate) struct Sample {
     pub(crate) dir: TempDir,
     pub(crate) all: Dump,
-    /// In which volume and where in it the bytes of a small object begin.
+    /// The volume of each small object, and the offset of its bytes in it.
     pub(crate) places: BTreeMap<String, (String, u64)>,
 }
 
@@ -90,25 +90,25 @@ impl Sample {
         self.places[key].clone()
     }
 
-    /// Checks that of all objects only those in `lost` are not what they were, and how the store
-    /// tells so. Returns the damage that verifying found.
+    /// Checks that exactly the objects in `lost` are damaged, and that `get` and `verify` report
+    /// that. Returns the damage that `verify` found.
     pub(crate) fn check(&self, store: &Store, lost: &[&str]) -> Vec<Damage> {
-        let mut told = BTreeSet::new();
+        let mut damaged = BTreeSet::new();
         for (key, (bytes, _)) in &self.all[BUCKET] {
             let cached = store.get_cached(BUCKET, key).unwrap();
             if let Some(cached) = cached.filter(haul_file_store::Object::is_in_memory) {
-                assert!(!lost.contains(&key.as_str()), "{key} is whole");
+                assert!(!lost.contains(&key.as_str()), "{key} is intact");
                 assert!(content(&cached).unwrap() == *bytes, "wrong bytes of {key}");
             }
             match try_get(store, key) {
                 Ok(found) => {
                     assert!(found == *bytes, "wrong bytes of {key}");
-                    assert!(!lost.contains(&key.as_str()), "{key} is whole");
+                    assert!(!lost.contains(&key.as_str()), "{key} is intact");
                 }
                 Err(Error::Damaged { file, .. }) => {
                     assert!(lost.contains(&key.as_str()), "{key} is damaged");
                     assert!(file.starts_with(store.dir()));
-                    told.insert(key.clone());
+                    damaged.insert(key.clone());
                 }
                 Err(other) => panic!("{key}: {other:?}"),
             }
@@ -119,17 +119,20 @@ impl Sample {
         assert!(listed.iter().all(|info| self.all[BUCKET].contains_key(&info.key)));
         let verified = store.verify(&mut |_, _| {}).unwrap();
         assert_eq!(verified.objects, listed.len() as u64);
-        // Volumes tell of what cannot be any object's, too.
-        let (found, nobodys): (Vec<_>, Vec<_>) =
+        // Damage in volumes may belong to no object.
+        let (found, unnamed): (Vec<_>, Vec<_>) =
             verified.damage.into_iter().partition(|damage| damage.key.is_some());
         let keys: BTreeSet<String> = found.iter().filter_map(|damage| damage.key.clone()).collect();
-        assert!(keys.is_superset(&told), "verifying finds what reading does: {keys:?} {told:?}");
-        assert!(nobodys.is_empty() || !lost.is_empty(), "{nobodys:?}");
+        assert!(
+            keys.is_superset(&damaged),
+            "`verify` finds all damage that `get` finds: {keys:?} {damaged:?}"
+        );
+        assert!(unnamed.is_empty() || !lost.is_empty(), "{unnamed:?}");
         found
     }
 }
 
-/// Finds the bytes of the small objects, which were put in the order of their keys.
+/// Finds the bytes of the small objects, which were stored in the order of their keys.
 pub(crate) fn places(dir: &Path, all: &Dump) -> BTreeMap<String, (String, u64)> {
     let mut places = BTreeMap::new();
     let mut keys = (0..100).map(|n| format!("key {n:02}")).peekable();
@@ -138,7 +141,7 @@ pub(crate) fn places(dir: &Path, all: &Dump) -> BTreeMap<String, (String, u64)> 
         let mut from = 0;
         while let Some(key) = keys.peek() {
             let bytes = &all[BUCKET][key].0;
-            // The next one begins soon behind the one before, or is in the next volume.
+            // The next object follows within a few KiB, or is in the next volume.
             let soon = &volume[from..volume.len().min(from + 8192)];
             let Some(at) = soon.windows(32).position(|window| *window == bytes[..32]) else {
                 break;
@@ -152,6 +155,6 @@ pub(crate) fn places(dir: &Path, all: &Dump) -> BTreeMap<String, (String, u64)> 
     places
 }
 
-pub(crate) fn damages(recovered: &Recovered) -> Vec<(PathBuf, u64)> {
+pub(crate) fn damages(recovered: &RecoveryReport) -> Vec<(PathBuf, u64)> {
     recovered.damage.iter().map(|damage| (damage.file.clone(), damage.offset)).collect()
 }

@@ -1,4 +1,4 @@
-//! Random workloads, and the plainest model of what a store must hold after them.
+//! Random workloads, and a simple model of the expected content of a store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use haul_testing::Random;
 use md5::{Digest, Md5};
 
 use crate::BIG;
-use crate::seen::{Seen, SeenUpload, order, pairs};
+use crate::contents::{Contents, UploadContents, order, pairs};
 use crate::start_put::block_on;
 
 type Content = Arc<[u8]>;
 
-/// One thing to do to a store.
+/// An operation of a workload.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     CreateBucket(String),
@@ -42,20 +42,20 @@ struct Upload {
     parts: BTreeMap<u16, Content>,
 }
 
-/// What a store must hold.
+/// The expected content of a store.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
     buckets: BTreeMap<String, BTreeMap<String, (Content, Attributes)>>,
     uploads: BTreeMap<String, Upload>,
-    /// Those with rules.
+    /// The lifecycles of buckets with rules.
     lifecycles: BTreeMap<String, Lifecycle>,
 }
 
-/// How long the objects of a workload are.
+/// The lengths of the objects of a workload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lengths {
     Short,
-    /// Volumes fill soon.
+    /// Lengths with which volumes fill quickly.
     Long,
 }
 
@@ -79,7 +79,8 @@ fn attributes(random: &mut Random) -> Attributes {
     (0..random.below(3)).map(|n| (format!("name {n}"), random.below(1000).to_string())).collect()
 }
 
-/// Rules by which some keys have expired, sometimes so many that they take several reads.
+/// Returns rules by which some keys are expired, sometimes so many that their needle needs several
+/// reads.
 fn lifecycle(random: &mut Random) -> Lifecycle {
     let count = if random.below(8) == 0 { 100 } else { random.below(3) };
     let rule = |number: u64| LifecycleRule {
@@ -96,14 +97,14 @@ fn lifecycle(random: &mut Random) -> Lifecycle {
 }
 
 impl Act {
-    /// Returns `true` if the act changes several objects, each on its own.
+    /// Returns `true` if the act changes several objects, each of which is atomic on its own.
     pub(crate) fn is_divisible(&self) -> bool {
         matches!(self, Self::Delete { .. } | Self::PutMany { .. } | Self::Expire { .. })
     }
 }
 
 impl Model {
-    /// The keys of a bucket that have expired.
+    /// Returns the expired keys of a bucket.
     fn expired(&self, bucket: &str) -> Vec<String> {
         let rules = self.lifecycles.get(bucket).map_or(&[][..], |lifecycle| &lifecycle.rules);
         let has_expired = |key: &&String| {
@@ -116,7 +117,7 @@ impl Model {
         self.buckets[bucket].keys().filter(has_expired).cloned().collect()
     }
 
-    /// Something that makes sense now.
+    /// Returns a random act that is valid in the current state.
     pub(crate) fn plan(&self, random: &mut Random, lengths: Lengths) -> Act {
         let buckets: Vec<&String> = self.buckets.keys().collect();
         let new_bucket = format!("bucket-{}", random.below(4));
@@ -187,14 +188,14 @@ impl Model {
         }
     }
 
-    /// Does it to a store; the answer is the identifier of an upload that was started.
-    pub(crate) fn carry_out(&self, act: &Act, store: &Store) -> Result<Option<String>> {
+    /// Executes an act on a store. Returns the ID of a started upload.
+    pub(crate) fn execute(&self, act: &Act, store: &Store) -> Result<Option<String>> {
         let none = Precondition::None;
         match act {
             Act::CreateBucket(bucket) => store.create_bucket(bucket)?,
             Act::DeleteBucket(bucket) => store.delete_bucket(bucket)?,
             Act::Put { bucket, key, bytes, attributes } => {
-                // Both kinds of put, without a random number, which would change the workload.
+                // Both kinds of put. A random choice would change the workload.
                 let started = match bytes.len() % 2 {
                     0 => store.start_put(bucket, key, bytes, attributes, &none)?,
                     _ => None,
@@ -258,7 +259,7 @@ impl Model {
         Ok(None)
     }
 
-    /// What the store must hold after it.
+    /// Applies an act to the model.
     pub(crate) fn apply(&mut self, act: &Act, started: Option<String>) {
         match act.clone() {
             Act::CreateBucket(bucket) => drop(self.buckets.insert(bucket, BTreeMap::new())),
@@ -282,16 +283,18 @@ impl Model {
                 self.objects(&to.0).insert(to.1, object);
             }
             Act::Start { bucket, key, attributes } => {
-                let id = started.unwrap_or_else(|| "nobody was told".to_owned());
+                let id = started.unwrap_or_else(|| "unacknowledged".to_owned());
                 let parts = BTreeMap::new();
                 self.uploads.insert(id, Upload { bucket, key, attributes, parts });
             }
             Act::Part { upload, number, bytes } => {
-                let upload = self.uploads.get_mut(&upload).expect("it was planned so");
+                let upload =
+                    self.uploads.get_mut(&upload).expect("the act was planned for this state");
                 upload.parts.insert(number, bytes);
             }
             Act::Complete { upload, numbers } => {
-                let upload = self.uploads.remove(&upload).expect("it was planned so");
+                let upload =
+                    self.uploads.remove(&upload).expect("the act was planned for this state");
                 let bytes: Vec<u8> =
                     numbers.iter().flat_map(|number| upload.parts[number].to_vec()).collect();
                 let object = (bytes.into(), upload.attributes);
@@ -311,12 +314,12 @@ impl Model {
     }
 
     fn objects(&mut self, bucket: &str) -> &mut BTreeMap<String, (Content, Attributes)> {
-        self.buckets.get_mut(bucket).expect("it was planned so")
+        self.buckets.get_mut(bucket).expect("the act was planned for this state")
     }
 
-    /// Returns `true` if a crash during an act may leave this state. Of several objects, those up to
-    /// any one of them are stored.
-    pub(crate) fn allows_crash(&self, act: Option<&Act>, seen: &Seen) -> bool {
+    /// Returns `true` if a crash during an act may leave this state. Of several objects, a prefix
+    /// may be stored.
+    pub(crate) fn allows_crash(&self, act: Option<&Act>, seen: &Contents) -> bool {
         let Some(Act::PutMany { bucket, objects }) = act else {
             return self.after(act, seen).is_some();
         };
@@ -327,9 +330,9 @@ impl Model {
         })
     }
 
-    /// Returns the model of a state that an act that failed may leave: of several objects, any may
-    /// be deleted or stored. `None` if the act cannot leave this state.
-    pub(crate) fn after(&self, act: Option<&Act>, seen: &Seen) -> Option<Self> {
+    /// Returns the model of a state that a failed act may leave: any of several objects may be
+    /// deleted or stored. `None` if the act cannot leave this state.
+    pub(crate) fn after(&self, act: Option<&Act>, seen: &Contents) -> Option<Self> {
         if self.seen() == *seen {
             return Some(self.clone());
         }
@@ -353,7 +356,7 @@ impl Model {
         Some(after).filter(|after| after.seen() == *seen)
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> Contents {
         let objects = |objects: &BTreeMap<String, (Content, Attributes)>| {
             let object = |(key, (bytes, attributes)): (&String, &(Content, Attributes))| {
                 (key.clone(), (bytes.to_vec(), attributes.clone()))
@@ -366,9 +369,9 @@ impl Model {
             let part = |(number, bytes): (u16, Content)| (number, bytes.len() as u64, etag(&bytes));
             (bucket, key, pairs(&attributes), parts.into_iter().map(part).collect())
         };
-        let mut uploads: Vec<SeenUpload> = self.uploads.values().map(upload).collect();
+        let mut uploads: Vec<UploadContents> = self.uploads.values().map(upload).collect();
         uploads.sort_by(order);
-        Seen { objects, uploads, lifecycles: self.lifecycles.clone() }
+        Contents { objects, uploads, lifecycles: self.lifecycles.clone() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The disk space of a store that contains little, and its growth.
+//! The disk usage of a small store, and its growth.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::{BUCKET, file_names, get, put, random_bytes, small};
 
 const MIB: u64 = 1 << 20;
 
-/// Options with which the lengths of volumes are 4, 8 and then 16 MiB.
+/// Returns options with which volumes have 4, 8 and then 16 MiB.
 fn growing() -> Options {
     Options { volume_bytes: 16 * MIB, ..small() }
 }
 
-/// Returns the bytes of the blocks that the files below `dir` occupy, like `du`.
+/// Returns the disk usage of the files below `dir`, like `du`.
 fn disk_usage(dir: &Path) -> u64 {
     let of_entry = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry.unwrap();
@@ -30,7 +30,7 @@ fn disk_usage(dir: &Path) -> u64 {
 }
 
 #[test]
-fn fresh_store_takes_less_than_20_mib() {
+fn new_store_uses_less_than_20_mib() {
     const BYTES_MAX: u64 = 20 << 20;
     let dir = disk_dir();
     let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
@@ -50,8 +50,8 @@ fn fresh_store_takes_less_than_20_mib() {
     assert!(get(&store, "042") == random_bytes(42, 4096));
 }
 
-/// Returns the lengths of the files in the directory of volumes whose names end with `suffix`, in
-/// mebibytes, in the order of their names.
+/// Returns the lengths, in mebibytes, of the files in the directory of volumes whose names end with
+/// `suffix`, sorted by name.
 fn lengths(dir: &Path, suffix: &str) -> Vec<u64> {
     let volumes = dir.join("volumes");
     let names = file_names(&volumes).into_iter().filter(|name| name.ends_with(suffix));
@@ -76,7 +76,7 @@ fn volumes_reach_their_full_length_as_the_store_grows() {
     assert!(volumes.len() >= 5, "{volumes:?}");
     let growing = volumes.iter().zip([4, 8].into_iter().chain(std::iter::repeat(16)));
     assert!(growing.into_iter().all(|(volume, expected)| *volume == expected), "{volumes:?}");
-    // The short reserve takes 1 MiB.
+    // The short reserve has 1 MiB.
     eventually("the reserve has whole volumes only", || {
         lengths(dir.path(), ".spare") == [1, 16, 16]
     });
@@ -85,7 +85,7 @@ fn volumes_reach_their_full_length_as_the_store_grows() {
 }
 
 #[test]
-fn growing_store_gives_space_back_on_a_full_disk_of_any_size() {
+fn growing_store_frees_space_on_a_full_disk_of_any_size() {
     let mut volumes = Vec::new();
     for limit in [28, 45, 75, 100, 140, 180] {
         let _context = PrintOnPanic(format!("a disk of {limit} MiB"));

@@ -13,14 +13,14 @@ use haul_testing::disk_dir;
 
 use crate::{BIG, BUCKET, content, get, new_store, put, random_bytes, reopen, small};
 
-/// The objects of a bucket, with their content.
+/// The objects of a bucket by key.
 type Objects = BTreeMap<String, Vec<u8>>;
 
 fn key(number: u64) -> String {
     format!("key-{number:04}")
 }
 
-/// Stores `count` objects, each tenth of them big, and returns them.
+/// Stores `count` objects, every tenth of them big, and returns them.
 fn fill(store: &Store, count: u64, seed: u64) -> Objects {
     let object = |number| {
         let length = if number % 10 == 0 { BIG + 1000 } else { 30_000 };
@@ -94,7 +94,7 @@ fn store_survives_recycling_of_the_volumes_of_its_snapshot() {
 }
 
 #[test]
-fn store_opened_again_recycles_no_file_of_its_snapshot() {
+fn reopened_store_recycles_no_file_of_its_snapshot() {
     let (dir, store) = new_store();
     let expected = fill(&store, 300, 1);
     let to = dir.path().join("snapshot");
@@ -126,7 +126,7 @@ fn snapshot_of_a_busy_store_has_a_prefix_of_its_acknowledged_objects() {
             let before = store.stats().puts;
             let info = store.snapshot(&to).unwrap();
             assert!(info.objects >= before, "{info:?} after {before}");
-            // The snapshot may have one object that the writer has not counted yet.
+            // The snapshot may contain one object that the writer has not counted yet.
             (to, info.objects, store.stats().puts + 1)
         });
         let snapshots = snapshots.collect();
@@ -161,7 +161,7 @@ fn snapshot_into_a_directory_that_is_not_empty_is_refused() {
 }
 
 #[test]
-fn power_cut_during_a_snapshot_leaves_all_of_it_or_no_store() {
+fn power_cut_during_a_snapshot_leaves_a_complete_one_or_none() {
     let source: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
     let (store, _) = Store::open_on(source, small()).unwrap();
     store.create_bucket(BUCKET).unwrap();

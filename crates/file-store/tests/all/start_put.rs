@@ -1,4 +1,5 @@
-//! Puts that hold no thread: completed without being polled, and refused where they would block.
+//! Puts that occupy no thread: they are completed without being polled, and refused if they would
+//! block.
 
 use std::os::fd::AsFd;
 use std::pin::pin;
@@ -47,7 +48,7 @@ fn start(store: &Store, key: &str, bytes: &[u8]) -> PendingPut {
     try_start(store, key, bytes).unwrap().unwrap()
 }
 
-/// Stores an object without holding a thread, or as usual if that would block.
+/// Stores an object with `start_put`, or with `put` if that would block.
 fn put_either(store: &Store, key: &str, bytes: &[u8]) -> ObjectInfo {
     match try_start(store, key, bytes).unwrap() {
         Some(pending) => block_on(pending).unwrap(),
@@ -55,7 +56,7 @@ fn put_either(store: &Store, key: &str, bytes: &[u8]) -> ObjectInfo {
     }
 }
 
-/// A store with one bucket in memory.
+/// Creates a store in memory with one bucket.
 fn memory_store() -> (MemoryDisk, Store) {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
@@ -104,7 +105,7 @@ fn dropped_and_unpolled_puts_are_completed_by_close() {
 }
 
 #[test]
-fn unpolled_puts_do_not_stop_what_keeps_writers_out() {
+fn unpolled_puts_do_not_block_operations_that_exclude_writers() {
     within_a_minute("creating a bucket", || {
         let (disk, store) = memory_store();
         disk.block(Op::Sync);
@@ -122,7 +123,7 @@ fn unpolled_puts_do_not_stop_what_keeps_writers_out() {
             disk.unblock();
             creating.join().unwrap().unwrap();
         });
-        // Checkpoints are frequent, and wait for all writers.
+        // Checkpoints are frequent and wait for all writers.
         for n in 0..2000 {
             let key = format!("{n:04}");
             match try_start(&store, &key, b"bytes").unwrap() {
@@ -167,7 +168,7 @@ fn long_object_and_full_buffer_would_block() {
     let count = started.len();
     started.into_iter().for_each(|pending| drop(block_on(pending).unwrap()));
     assert_eq!(store.stats().objects, count as u64);
-    // A checkpoint may keep writers out just now.
+    // A checkpoint may exclude writers now.
     put_either(&store, "after", longest);
 }
 
@@ -179,7 +180,7 @@ fn present_object_that_must_be_read_would_block() {
         let none = Attributes::new();
         store.start_put(BUCKET, "cold", b"new", &none, &Precondition::Absent)
     };
-    assert!(matches!(test(), Err(Error::PreconditionFailed)), "it was stored recently");
+    assert!(matches!(test(), Err(Error::PreconditionFailed)), "the object was stored recently");
     let mut fillers = 0;
     eventually("a checkpoint is written", || {
         fillers += 1;
@@ -261,7 +262,10 @@ fn failed_sync_is_returned_by_every_pending_put() {
         assert!(matches!(outcome, Err(Error::Log(_))), "{outcome:?}");
     }
     assert!(store.stats().latched);
-    assert!(matches!(try_start(&store, "later", b"lost"), Err(Error::Log(_))), "it is final");
+    assert!(
+        matches!(try_start(&store, "later", b"lost"), Err(Error::Log(_))),
+        "the failure is final"
+    );
     assert!(matches!(try_put(&store, "0", b"lost"), Err(Error::Log(_))), "the key is unlocked");
     assert_eq!(dump(&store)[BUCKET].len(), 1);
     disk.heal();
@@ -298,8 +302,8 @@ fn waker_may_drop_the_store() {
     });
 }
 
-/// Puts, overwrites and deletes keys that are this thread's alone, by both kinds of put, of which
-/// some are not waited for. Also overwrites a key of all threads.
+/// Puts, overwrites and deletes keys of this thread with both kinds of put, without waiting for
+/// some of them. Also overwrites a key that all threads share.
 fn overwrite(store: &Store, thread: u64, seed: u64) -> Vec<Option<Vec<u8>>> {
     let mut random = Random(seed ^ thread << 32);
     let mut mine = vec![None; 6];
@@ -310,7 +314,7 @@ fn overwrite(store: &Store, thread: u64, seed: u64) -> Vec<Option<Vec<u8>>> {
         let bytes = random.bytes(length);
         match random.below(8) {
             0 => {
-                // The key is in use until an earlier put that was dropped is completed.
+                // The key is locked until an earlier, dropped put is completed.
                 store.delete(BUCKET, &key).unwrap();
                 mine[n] = None;
                 continue;
@@ -318,7 +322,7 @@ fn overwrite(store: &Store, thread: u64, seed: u64) -> Vec<Option<Vec<u8>>> {
             1..=2 => drop(put(store, &key, &bytes)),
             3 => {
                 put_either(store, "shared", &[b'a' + u8::try_from(thread).unwrap(); 100]);
-                assert!(matches!(get_shared(store), Some(b'a'..=b'd')), "a mixture");
+                assert!(matches!(get_shared(store), Some(b'a'..=b'd')), "bytes of two objects");
                 continue;
             }
             4..=5 => match try_start(store, &key, &bytes).unwrap() {
@@ -381,7 +385,7 @@ fn present_object_in_the_page_cache_does_not_block() {
     assert_eq!(store.head(BUCKET, "cold").unwrap().info.bytes, 5);
     assert!(matches!(start(&Precondition::Absent), Err(Error::PreconditionFailed)));
     let mut started = None;
-    eventually("no checkpoint keeps writers out", || {
+    eventually("no checkpoint excludes writers", || {
         started = start(&Precondition::None).unwrap();
         started.is_some()
     });

@@ -1,4 +1,4 @@
-//! A store that is overwritten again and again, or filled to the last byte, never stops for good.
+//! A store that is overwritten constantly, or filled completely, never stalls permanently.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use crate::{BUCKET, file_names, get, put, random_bytes, reopen, try_put};
 
 const VOLUME: u64 = 4 << 20;
 
-/// Objects of one page and a bit, as many to a volume as in a real store of larger ones.
+/// The length of an object: a volume has as many of them as a real volume has larger ones.
 const OBJECT: usize = 16 << 10;
 
-/// What an object takes in a volume.
+/// The bytes that an object occupies in a volume.
 const NEEDLE: u64 = OBJECT as u64 + 200;
 
 fn device_bytes(image: &LoopImage) -> u64 {
@@ -30,8 +30,8 @@ fn free_bytes(image: &LoopImage) -> u64 {
     OsDisk::open(image.mount()).unwrap().free_bytes().unwrap().unwrap()
 }
 
-/// Overwrites a store on a file system of its own with several writers; returns the bytes the
-/// device wrote for each byte stored.
+/// Overwrites a store on a file system of its own with several writers. Returns the bytes that the
+/// device wrote per byte stored.
 fn churn(live_percent: u64, times: u64, is_skewed: bool) -> Option<f64> {
     const WRITERS: u64 = 8;
     let image = LoopImage::new("ext4", 192 << 20)?;
@@ -66,7 +66,7 @@ fn churn(live_percent: u64, times: u64, is_skewed: bool) -> Option<f64> {
     };
     store_all(objects, &|n, _| n);
     let before = device_bytes(&image);
-    // Skewed: a tenth of the objects gets nine of ten overwrites.
+    // Skewed: a tenth of the objects receives nine of ten overwrites.
     store_all(objects + puts, &|_, random| match is_skewed && random.below(10) > 0 {
         true => random.below(objects / 10 + 1),
         false => random.below(objects),
@@ -84,15 +84,15 @@ fn churn(live_percent: u64, times: u64, is_skewed: bool) -> Option<f64> {
     Some(amplification)
 }
 
-/// The overwrites as multiples of the usable space: `HAUL_CHURN_TIMES`, or 2.
+/// Returns the overwrites as multiples of the usable space: `HAUL_CHURN_TIMES`, or 2.
 fn churn_times() -> u64 {
     std::env::var("HAUL_CHURN_TIMES").ok().map_or(2, |text| text.parse().unwrap())
 }
 
 #[test]
-fn no_overwrite_fails_and_each_byte_is_written_a_few_times() {
-    // Volumes are a fortieth of this disk, and those that are not full weigh more than on a real
-    // one. Many overwrites take minutes; then all shares and both distributions are tried.
+fn no_overwrite_fails_and_write_amplification_is_bounded() {
+    // A volume is a fortieth of this disk, so partially filled volumes weigh more than on a real
+    // disk. Many overwrites take minutes; then all shares and both distributions are tested.
     const ALL: [(u64, f64); 3] = [(60, 4.0), (75, 4.5), (80, 7.0)];
     let times = churn_times();
     let cases = ALL.into_iter().flat_map(|(live, max)| [(live, false, max), (live, true, max)]);
@@ -107,7 +107,7 @@ fn body(n: u64) -> Vec<u8> {
     random_bytes(n, 50_000)
 }
 
-/// The objects of a full store.
+/// A full store and its live objects.
 pub(crate) struct FullStore<'a> {
     store: Option<Store>,
     open: &'a dyn Fn() -> Store,
@@ -128,7 +128,7 @@ impl<'a> FullStore<'a> {
         self.store.as_ref().unwrap()
     }
 
-    /// Puts one more object; `false` if the disk is full.
+    /// Stores one more object. Returns `false` if the disk is full.
     fn try_put(&mut self) -> bool {
         match try_put(self.store(), &self.next.to_string(), &body(self.next)) {
             Ok(_) => {
@@ -153,11 +153,11 @@ impl<'a> FullStore<'a> {
         }
     }
 
-    /// Deletes so many objects, compacts, and puts at least four: so many rounds, each from a disk
-    /// that is full again. Every seventh time the full store is opened again.
+    /// In each round, deletes objects from a full disk, compacts, and stores at least four objects
+    /// until the disk is full again. Reopens the full store in every seventh round.
     ///
-    /// The more volumes are short, the more objects must be deleted: little dead space in a short
-    /// volume, or in the one being written, is not given back on a full disk.
+    /// The more volumes are short, the more objects must be deleted: a full disk does not get back
+    /// a small dead space in a short volume or in the newest one.
     pub(crate) fn delete_and_compact(&mut self, rounds: u64, deletes: u64) {
         let mut random = Random(seed());
         for round in 0..rounds {
@@ -175,7 +175,7 @@ impl<'a> FullStore<'a> {
             while self.try_put() {}
             if round % 7 == 6 {
                 self.reopen();
-                assert!(!self.try_put(), "it was full");
+                assert!(!self.try_put(), "the disk was full");
             }
         }
         self.check();
@@ -183,30 +183,30 @@ impl<'a> FullStore<'a> {
 }
 
 #[test]
-fn deleting_and_compacting_give_space_back_on_a_full_disk() {
+fn deletion_and_compaction_free_space_on_a_full_disk() {
     let disk = MemoryDisk::default();
     disk.limit(Some(7 * VOLUME));
     let open = || open_on(&disk).0;
     let mut full = FullStore::new(&open);
-    assert!(full.live.len() > 230, "{}: two of seven volumes are kept", full.live.len());
+    assert!(full.live.len() > 230, "{}: two of seven volumes are reserved", full.live.len());
     full.delete_and_compact(10, 8);
 }
 
 #[test]
-fn a_real_full_disk_gives_space_back_a_hundred_times() {
+fn full_real_disk_frees_space_a_hundred_times() {
     let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
     let open = || reopen(&image.mount().join("store")).0;
     FullStore::new(&open).delete_and_compact(100, 8);
 }
 
-/// What an earlier version left: a third of all bytes dead, no reserve, and not a byte free.
+/// A store of an earlier version: a third of all bytes dead, no reserve, and a full disk.
 #[test]
-fn a_disk_filled_by_a_version_without_reserve_gives_space_back() {
+fn disk_filled_by_a_version_without_reserve_frees_space() {
     const OBJECTS: u64 = 5000;
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
-    // Small ones, whose indexes take a few percent.
+    // Small objects, whose indexes use a few percent of the space.
     let small = |n: u64| random_bytes(n, 4096);
     thread::scope(|scope| {
         for writer in 0..8 {
@@ -226,7 +226,7 @@ fn a_disk_filled_by_a_version_without_reserve_gives_space_back() {
     disk.limit(Some(disk.used_bytes()));
     let (store, recovered) = open_on(&disk);
     assert_eq!((recovered.objects, recovered.damage.len()), (OBJECTS - dead.len() as u64, 0));
-    // The background thread may have begun already.
+    // The background thread may have started already.
     store.compact().or_else(|_full| store.compact()).unwrap();
     let began = std::time::Instant::now();
     while store.stats().reserve_volumes < store.stats().reserve_volumes_wanted {
@@ -245,7 +245,7 @@ fn a_disk_filled_by_a_version_without_reserve_gives_space_back() {
 }
 
 #[test]
-fn a_store_of_one_volume_keeps_no_space_for_compaction() {
+fn store_of_one_volume_reserves_no_space_for_compaction() {
     let dir = crate::disk_dir();
     let (store, _) = reopen(dir.path());
     store.create_bucket(BUCKET).unwrap();

@@ -1,4 +1,4 @@
-//! Many threads at once, and compaction all the time.
+//! Many threads, with constant compaction.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::{BIG, BUCKET, big_files, dump, get, new_store, put, put_part, reopen,
 
 type Owned = BTreeMap<String, Vec<u8>>;
 
-/// Puts, overwrites, deletes, copies and uploads keys that are this thread's alone.
+/// Puts, overwrites, deletes, copies and uploads keys that only this thread uses.
 fn work(store: &Store, thread: u64, seed: u64, acts: u32) -> Owned {
     let mut random = Random(seed ^ thread << 32);
     let mut mine = Owned::new();
@@ -75,7 +75,7 @@ fn work(store: &Store, thread: u64, seed: u64, acts: u32) -> Owned {
 }
 
 #[test]
-fn threads_with_keys_of_their_own_do_not_disturb_each_other_nor_compaction_them() {
+fn threads_with_separate_keys_and_compaction_do_not_interfere() {
     let seed = seed();
     let _context = PrintOnPanic(format!("threads\n{}", replay_command(seed)));
     let (dir, mut store) = new_store();
@@ -116,7 +116,7 @@ fn threads_with_keys_of_their_own_do_not_disturb_each_other_nor_compaction_them(
 }
 
 #[test]
-fn readers_see_one_version_or_another_while_it_is_overwritten() {
+fn readers_see_exactly_one_version_during_overwrites() {
     let (_dir, store) = new_store();
     let version = |n: u8| vec![n; if n.is_multiple_of(2) { 1000 } else { 2 * BIG }];
     put(&store, "key", &version(0));
@@ -126,7 +126,7 @@ fn readers_see_one_version_or_another_while_it_is_overwritten() {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     let bytes = get(&store, "key");
-                    assert!(bytes == version(bytes[0]), "a mixture");
+                    assert!(bytes == version(bytes[0]), "bytes of two versions");
                 }
             });
         }
@@ -136,7 +136,7 @@ fn readers_see_one_version_or_another_while_it_is_overwritten() {
 }
 
 #[test]
-fn of_many_who_complete_or_abort_an_upload_one_succeeds() {
+fn one_of_many_completions_and_abortions_of_an_upload_succeeds() {
     let (dir, store) = new_store();
     for round in 0..20 {
         let upload = store.start_upload(BUCKET, "key", &Attributes::new()).unwrap();

@@ -1,4 +1,4 @@
-//! Uploads in parts.
+//! Multipart uploads.
 
 use haul_file_store::{Attributes, Error, Etag, Precondition, Store};
 
@@ -24,7 +24,7 @@ fn part(number: u16) -> Vec<u8> {
 }
 
 #[test]
-fn parts_come_in_any_order_and_go_in_theirs() {
+fn parts_are_stored_in_any_order_and_assembled_by_number() {
     let (dir, store) = new_store();
     let upload = start(&store);
     let mut parts: Vec<(u16, Etag)> = [7, 3, 10_000, 1, 4, 2]
@@ -35,7 +35,7 @@ fn parts_come_in_any_order_and_go_in_theirs() {
     let known: Vec<u16> =
         store.parts(BUCKET, KEY, &upload).unwrap().iter().map(|part| part.number).collect();
     assert_eq!(known, [1, 2, 3, 4, 7, 10_000]);
-    assert!(store.stat(BUCKET, KEY).is_err(), "nobody sees it before it is complete");
+    assert!(store.stat(BUCKET, KEY).is_err(), "the object is not visible before completion");
 
     let info = complete(&store, &upload, &parts).unwrap();
     let expected: Vec<u8> = parts.iter().flat_map(|(number, _)| part(*number)).collect();
@@ -58,17 +58,17 @@ fn parts_come_in_any_order_and_go_in_theirs() {
     assert_eq!(big_files(dir.path()).len(), 6);
 }
 
-/// Opens a copy, since the store itself is still open.
+/// Opens a copy, because the store itself is still open.
 fn reopen_after(dir: &std::path::Path) -> Store {
     let copy = crate::sample::copy_of(dir);
     let store = reopen(copy.path()).0;
-    // The directory must outlive the store; it is in the tests' own, which cargo cleans.
+    // The directory must outlive the store; it is in cargo's directory for tests.
     std::mem::forget(copy);
     store
 }
 
 #[test]
-fn the_etag_is_that_of_s3() {
+fn etag_is_that_of_s3() {
     let (_dir, store) = new_store();
     let upload = start(&store);
     let parts =
@@ -89,12 +89,12 @@ fn md5_of_md5s() -> String {
 }
 
 #[test]
-fn a_part_can_be_uploaded_again() {
+fn part_can_be_replaced() {
     let (dir, store) = new_store();
     let upload = start(&store);
     let first = put_part(&store, KEY, &upload, 1, b"first");
     let second = put_part(&store, KEY, &upload, 1, b"second");
-    assert_eq!(big_files(dir.path()).len(), 1, "the file of the first is gone");
+    assert_eq!(big_files(dir.path()).len(), 1, "the file of the first part is removed");
     let wrong = complete(&store, &upload, &[first]);
     assert!(matches!(wrong, Err(Error::InvalidPart { number: 1, .. })));
     complete(&store, &upload, &[second]).unwrap();
@@ -102,7 +102,7 @@ fn a_part_can_be_uploaded_again() {
 }
 
 #[test]
-fn wrong_lists_of_parts_are_refused_and_harm_nothing() {
+fn invalid_lists_of_parts_are_refused_without_effect() {
     let (_dir, store) = new_store();
     let upload = start(&store);
     let one = put_part(&store, KEY, &upload, 1, b"one");
@@ -113,8 +113,8 @@ fn wrong_lists_of_parts_are_refused_and_harm_nothing() {
     assert!(refused(&[]), "no parts");
     assert!(refused(&[three, one]), "out of order");
     assert!(refused(&[one, one]), "twice");
-    assert!(refused(&[one, (2, one.1)]), "one that is not there");
-    assert!(refused(&[(1, three.1)]), "another etag");
+    assert!(refused(&[one, (2, one.1)]), "a missing part");
+    assert!(refused(&[(1, three.1)]), "another ETag");
     for number in [0, 10_001] {
         let mut writer = store.part_writer(None).unwrap();
         writer.write(b"x").unwrap();
@@ -133,7 +133,7 @@ fn wrong_lists_of_parts_are_refused_and_harm_nothing() {
 }
 
 #[test]
-fn completing_drops_the_parts_not_named_and_aborting_all() {
+fn completion_removes_unlisted_parts_and_abortion_all() {
     let (dir, store) = new_store();
     let upload = start(&store);
     let parts: Vec<_> = (1..=5).map(|n| put_part(&store, KEY, &upload, n, &part(n))).collect();
@@ -151,7 +151,7 @@ fn completing_drops_the_parts_not_named_and_aborting_all() {
 }
 
 #[test]
-fn a_precondition_is_tested_when_the_upload_completes() {
+fn precondition_is_tested_at_completion() {
     let (_dir, store) = new_store();
     let upload = start(&store);
     let one = put_part(&store, KEY, &upload, 1, b"one");
@@ -165,13 +165,13 @@ fn a_precondition_is_tested_when_the_upload_completes() {
 }
 
 #[test]
-fn an_upload_goes_on_after_a_restart_and_after_compaction() {
+fn upload_continues_after_a_restart_and_after_compaction() {
     let (dir, store) = new_store();
     let upload = start(&store);
     let mut parts = vec![put_part(&store, KEY, &upload, 1, &part(1))];
     let mut store = store;
     for number in 2..8 {
-        // Fill volumes, so that the needles of the upload are moved.
+        // Fills volumes, so that the needles of the upload are moved.
         for round in 0..100 {
             put(&store, "filler", &random_bytes(round, 60_000));
         }
@@ -199,7 +199,7 @@ fn an_upload_goes_on_after_a_restart_and_after_compaction() {
 }
 
 #[test]
-fn an_object_may_have_very_many_parts() {
+fn object_may_have_very_many_parts() {
     const PARTS: u16 = 600;
     let (dir, store) = new_store();
     let upload = start(&store);

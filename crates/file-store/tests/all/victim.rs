@@ -1,4 +1,4 @@
-//! A store with all kinds of needles in several volumes, to be damaged, and what it must answer.
+//! A store with all kinds of needles in several volumes, to be damaged, and its valid responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use haul_disk::{Disk, Open, read_full};
 use haul_disk_sim::{Medium, MemoryDisk, Survival};
 use haul_file_store::{
-    Attributes, Damage, Error, ListRequest, Options, Precondition, Recovered, Store,
+    Attributes, Damage, Error, ListRequest, Options, Precondition, RecoveryReport, Store,
 };
 use haul_testing::{Random, eventually};
 
 use crate::{BIG, BUCKET, list, put_part};
 
-/// What a store may answer for a key.
+/// A response of a store for a key.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Answer {
     Bytes(Vec<u8>),
@@ -41,7 +41,7 @@ pub(crate) fn answer_in(store: &Store, bucket: &str, key: &str) -> Answer {
     }
 }
 
-/// The medium with everything on its way written.
+/// Returns the medium after all pending writes.
 pub(crate) fn settled(disk: &MemoryDisk) -> Medium {
     disk.medium().cut(Survival::Everything)
 }
@@ -53,13 +53,13 @@ pub(crate) fn names_key(damage: &[Damage], bucket: &str, key: &str) -> bool {
     damage.iter().any(is_it)
 }
 
-/// What a store must hold: every key and bucket ever used, and what it is now.
+/// The expected state: every key and bucket that was ever used.
 #[derive(Debug, Default)]
 struct Expected {
-    /// Bytes, or `None` for a key that was deleted or never completed.
+    /// The content of each key; `None` if it was deleted or never completed.
     objects: BTreeMap<(String, String), Option<Vec<u8>>>,
     buckets: BTreeSet<String>,
-    /// By identifier: the key, and the numbers of its parts.
+    /// The key and the part numbers of each upload by ID.
     uploads: BTreeMap<String, (String, Vec<u16>)>,
 }
 
@@ -70,12 +70,12 @@ pub(crate) struct Victim {
     expected: Expected,
 }
 
-/// A page with all keys.
+/// Requests all keys in one page.
 fn whole() -> ListRequest<'static> {
     ListRequest { limit: usize::MAX, ..ListRequest::default() }
 }
 
-/// Between how many bytes the objects of a [`Victim`] are: mostly short, so that records lie close.
+/// Returns content of a random length, mostly short, so that records are close to each other.
 fn content_bytes(random: &mut Random) -> Vec<u8> {
     let length = match random.below(12) {
         0 => BIG as u64 + random.below(2 * BIG as u64),
@@ -95,7 +95,7 @@ impl Victim {
         expected.buckets.insert(BUCKET.to_owned());
         for act in 0..acts {
             expected.act(&store, &mut random);
-            // Enough to fill a volume now and then.
+            // Sometimes enough to fill a volume.
             if act % (acts / 3) == acts / 6 {
                 for filler in 0..70 {
                     let key = format!("filler {act} {filler}");
@@ -113,18 +113,19 @@ impl Victim {
             store.close().unwrap();
             return Self { medium: settled(&disk), options, expected };
         }
-        // Killed once the heads are in the indexes; before, the last ones have no second copy.
+        // The process is killed once the heads are in the indexes; before that, the last ones have
+        // no second copy.
         eventually("the index holds the last key", || indexes_hold(&disk, last.as_bytes()));
         let medium = settled(&disk);
         Self { medium, options, expected }
     }
 
-    /// Opens the damaged store, and checks all answers. Returns how many were errors.
+    /// Opens the damaged store and checks all responses. Returns the number of errors.
     pub(crate) fn check(&self, disk: &MemoryDisk, what: &str) -> usize {
         let disk = Arc::new(disk.clone());
         let (mut store, mut recovered) =
             Store::open_on(Arc::clone(&disk) as _, self.options.clone()).unwrap();
-        // A damaged run of keys is found by the first listing. Opening the store rebuilds it.
+        // The first listing detects a damaged run. Reopening the store rebuilds it.
         if let Err(Error::Damaged { file, .. }) = store.list(BUCKET, &whole())
             && file.starts_with("memory/index")
         {
@@ -214,7 +215,7 @@ impl Expected {
         }
     }
 
-    fn check(&self, store: &Store, recovered: &Recovered, what: &str) -> usize {
+    fn check(&self, store: &Store, recovered: &RecoveryReport, what: &str) -> usize {
         let mut in_error = Vec::new();
         for ((bucket, key), bytes) in &self.objects {
             let found = answer_in(store, bucket, key);
@@ -241,7 +242,7 @@ impl Expected {
         in_error.len() + uploads
     }
 
-    fn check_listings(&self, store: &Store, recovered: &Recovered, what: &str) {
+    fn check_listings(&self, store: &Store, recovered: &RecoveryReport, what: &str) {
         match store.buckets() {
             Ok(buckets) => {
                 let names: BTreeSet<String> = buckets.into_iter().map(|found| found.name).collect();

@@ -1,5 +1,5 @@
-//! The admin address: a page that shows the server live, its numbers as JSON and as Prometheus
-//! metrics, and a health check. Nothing can be changed here.
+//! The admin address: a page with live statistics, the statistics as JSON and as Prometheus
+//! metrics, and health checks. All of it is read-only.
 
 mod prometheus;
 
@@ -17,32 +17,32 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::body::memory::PeerMemory;
 use crate::config::{Addresses, Credentials};
 use crate::front::anonymous::is_this_machine;
 use crate::front::hot::HotObjects;
-use crate::memory::PeerMemory;
-use crate::metrics::{Metrics, RequestsSeen};
+use crate::metrics::{Metrics, RequestCounts};
 
 const PAGE: &str = include_str!("page.html");
 
-/// The page needs nothing but itself.
+/// The content security policy of the page, which loads nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'";
 
-/// What the page tells about.
+/// The handler of requests to the admin address.
 pub(crate) struct Admin {
     pub(crate) store: Arc<Store>,
     pub(crate) metrics: Arc<Metrics>,
-    /// Asked for by HTTP Basic authentication; `None` on loopback.
+    /// The credentials that HTTP Basic authentication requires; `None` on loopback addresses.
     pub(crate) credentials: Option<Credentials>,
     pub(crate) addresses: Addresses,
-    /// Those of S3 and plain HTTP.
+    /// The connections of S3 and plain HTTP.
     pub(crate) connections: Arc<Connections<PeerMemory>>,
     pub(crate) hot: Arc<HotObjects>,
 }
 
 impl Admin {
-    /// Answers one request.
+    /// Returns the response to a request.
     pub(crate) fn answer(&self, request: &Request<RequestBody>) -> Response<Bytes> {
         let path = request.uri().path();
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -53,9 +53,13 @@ impl Admin {
         let is_check = matches!(path, "/health" | "/ready");
         if !is_check && !is_allowed(self.credentials.as_ref(), request.headers()) {
             if self.credentials.is_none() {
-                return plain(StatusCode::FORBIDDEN, "Ask for localhost or for an address\n");
+                return plain(
+                    StatusCode::FORBIDDEN,
+                    "Use localhost or an IP address as the host\n",
+                );
             }
-            let mut response = plain(StatusCode::UNAUTHORIZED, "Give the keys of the server\n");
+            let mut response =
+                plain(StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n");
             let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
             response.headers_mut().insert(WWW_AUTHENTICATE, basic);
             return response;
@@ -78,21 +82,21 @@ impl Admin {
             }
             "/health" | "/ready" if self.store.stats().latched => plain(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "A sync failed: nothing more is written until the server is started again\n",
+                "A sync failed: writes are refused until the server is restarted\n",
             ),
             "/health" => {
                 respond(StatusCode::OK, "text/plain; charset=utf-8", health(&self.store.stats()))
             }
-            // A draining server no longer listens on this address.
+            // A draining server does not listen on this address.
             "/ready" => plain(StatusCode::OK, "ok\n"),
             _ => plain(
                 StatusCode::NOT_FOUND,
-                "There are /, /stats.json, /metrics, /health and /ready\n",
+                "The paths are /, /stats.json, /metrics, /health and /ready\n",
             ),
         }
     }
 
-    /// The size and the free bytes of the file system the store is on.
+    /// Returns the size and the free bytes of the store's file system.
     fn free(&self) -> Option<(u64, u64)> {
         let status = rustix::fs::statvfs(self.store.dir()).ok()?;
         Some((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
@@ -117,8 +121,8 @@ impl Admin {
     }
 }
 
-/// Whether a request shows the keys, or need not: then it must have come by a name that means this
-/// machine, as with S3.
+/// Returns `true` if a request has the credentials, or if there are none and its host is a name of
+/// this machine, as for S3 requests.
 fn is_allowed(credentials: Option<&Credentials>, headers: &HeaderMap) -> bool {
     let header = |name| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
     let Some(Credentials { access_key, secret_key }) = credentials else {
@@ -126,12 +130,12 @@ fn is_allowed(credentials: Option<&Credentials>, headers: &HeaderMap) -> bool {
     };
     let given = header(AUTHORIZATION).strip_prefix(b"Basic ").unwrap_or_default();
     let expected = BASE64.encode_to_string(format!("{access_key}:{secret_key}"));
-    // In a time that does not tell how much of it was right.
+    // A comparison in constant time, which does not reveal the length of the matching prefix.
     let differing = given.iter().zip(expected.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
     given.len() == expected.len() && differing == 0
 }
 
-fn request_json(seen: &RequestsSeen) -> Value {
+fn request_json(seen: &RequestCounts) -> Value {
     json!({
         "kind": seen.kind.name(),
         "by_status": seen.by_status,
@@ -185,19 +189,19 @@ fn lifecycle_json(stats: &LifecycleStats) -> Value {
     })
 }
 
-/// What `/health` says of a server that writes. Damage is no reason to send clients elsewhere, where
-/// the objects are not either: the status stays 200.
+/// Returns the body of `/health` for a server that accepts writes. The status is 200 even if data
+/// is damaged: another server does not have the objects either.
 fn health(stats: &Stats) -> String {
     match (stats.damaged_places, stats.hidden_places) {
         (0, _) => "ok\n".to_owned(),
         (places, 0) => format!(
-            "degraded: {places} damaged places; objects there answer with errors, all others are as \
-             they were stored (\"haul store verify\" names them)\n"
+            "degraded: {places} damaged places; requests for objects there fail, all others are \
+             unaffected (\"haul store verify\" lists the objects)\n"
         ),
         (places, hidden) => format!(
-            "degraded: {places} damaged places, {hidden} of them held objects that nothing names; \
-             listings and keys that may have been there answer with errors (see \"haul store \
-             accept-damage\")\n"
+            "degraded: {places} damaged places, {hidden} of them held objects whose keys are \
+             unknown; listings, and requests for keys that may have been there, fail (see \
+             \"haul store accept-damage\")\n"
         ),
     }
 }
@@ -232,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn health_is_degraded_while_damage_is_known() {
+    fn known_damage_degrades_health() {
         let stats = |damaged_places, hidden_places| Stats {
             damaged_places,
             hidden_places,
@@ -240,11 +244,11 @@ mod tests {
         };
         assert_eq!(health(&stats(0, 0)), "ok\n");
         assert!(health(&stats(2, 0)).starts_with("degraded: 2 damaged places; "));
-        assert!(health(&stats(2, 1)).contains("1 of them held objects that nothing names"));
+        assert!(health(&stats(2, 1)).contains("1 of them held objects whose keys are unknown"));
     }
 
     #[test]
-    fn keys_are_asked_for_where_there_are_any() {
+    fn credentials_are_required_if_there_are_any() {
         let keys = Credentials { access_key: "key".into(), secret_key: "secret".into() };
         let allowed = |name, value: &'static str| {
             let headers = [(name, HeaderValue::from_static(value))].into_iter().collect();

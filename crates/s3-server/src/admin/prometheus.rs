@@ -1,4 +1,4 @@
-//! The text format of Prometheus, version 0.0.4. Pure.
+//! Metrics in the text format of Prometheus, version 0.0.4. Pure.
 
 use std::time::UNIX_EPOCH;
 
@@ -10,7 +10,7 @@ use haul_http_engine::ConnectionStats;
 use crate::front::hot::HotStats;
 use crate::metrics::Metrics;
 
-/// All metrics. `file_system`: its size and free bytes, where they could be had.
+/// Returns all metrics. `file_system` is the size and the free bytes of the file system, if known.
 pub(super) fn text(
     stats: &Stats,
     metrics: &Metrics,
@@ -23,12 +23,12 @@ pub(super) fn text(
     connections_of_s3(&mut out, connections);
     out.gauge("haul_cache_objects", "Hot objects in memory.", cache.objects);
     out.gauge("haul_cache_bytes", "Memory of hot objects.", cache.bytes);
-    let help = "GETs and HEADs answered from hot objects.";
+    let help = "GET and HEAD requests served from hot objects.";
     out.counter("haul_cache_hits_total", help, cache.hits);
     store(&mut out, stats);
     if let Some((bytes, free_bytes)) = file_system {
         out.gauge("haul_file_system_bytes", "Size of the file system of the store.", bytes);
-        out.gauge("haul_file_system_free_bytes", "Free bytes of it.", free_bytes);
+        out.gauge("haul_file_system_free_bytes", "Free bytes of the file system.", free_bytes);
     }
     out.process();
     out.into_text()
@@ -36,8 +36,8 @@ pub(super) fn text(
 
 fn requests(out: &mut Exposition, metrics: &Metrics) {
     let up = metrics.uptime().as_secs_f64();
-    out.gauge("haul_uptime_seconds", "Time since the server was started.", up);
-    out.gauge("haul_requests_in_flight", "Requests being answered.", metrics.in_flight());
+    out.gauge("haul_uptime_seconds", "Time since the server started.", up);
+    out.gauge("haul_requests_in_flight", "Requests in flight.", metrics.in_flight());
     let (received, sent) = (metrics.received_bytes(), metrics.sent_bytes());
     out.counter("haul_received_bytes_total", "Bytes of objects received.", received);
     out.counter("haul_sent_bytes_total", "Bytes of responses sent.", sent);
@@ -49,7 +49,7 @@ fn requests(out: &mut Exposition, metrics: &Metrics) {
             family.sample(&[("kind", seen.kind.name()), ("status", &status)], *count);
         }
     }
-    let help = "From the head of the request to that of the response.";
+    let help = "Time from the head of a request to the head of its response.";
     let mut family = out.family("haul_request_duration_seconds", Histogram, help);
     for seen in metrics.requests() {
         let latency = Latency::of(&seen.latency);
@@ -59,10 +59,10 @@ fn requests(out: &mut Exposition, metrics: &Metrics) {
 }
 
 fn connections_of_s3(out: &mut Exposition, stats: &ConnectionStats) {
-    out.gauge("haul_connections", "Connections of S3 clients open now.", stats.open);
+    out.gauge("haul_connections", "Open connections of S3 clients.", stats.open);
     let name = "haul_connections_refused_total";
-    out.counter(name, "Connections beyond the limit of their peer.", stats.refused);
-    let help = "Connections closed by the server while they waited for a request.";
+    out.counter(name, "Connections refused because their peer had too many.", stats.refused);
+    let help = "Connections that the server closed while they waited for a request.";
     out.family("haul_connections_closed_total", Counter, help)
         .sample(&[("reason", "room")], stats.evicted)
         .sample(&[("reason", "time")], stats.timed_out);
@@ -74,46 +74,46 @@ fn store(out: &mut Exposition, stats: &Stats) {
     out.gauge("haul_object_bytes", "Bytes of all objects.", stats.object_bytes);
     out.gauge(
         "haul_uploads",
-        "Uploads in parts that are neither complete nor aborted.",
+        "Multipart uploads that are neither completed nor aborted.",
         stats.uploads,
     );
     out.gauge("haul_volumes", "Volumes of small objects.", stats.volumes);
     out.gauge("haul_volume_bytes", "Bytes of all volumes.", stats.volume_bytes);
     let live = stats.live_volume_bytes;
-    out.gauge("haul_volume_live_bytes", "Bytes in volumes that belong to an object.", live);
-    let help = "Bytes in volumes of objects that were replaced or deleted.";
+    out.gauge("haul_volume_live_bytes", "Bytes in volumes that belong to objects.", live);
+    let help = "Bytes in volumes that belonged to replaced or deleted objects.";
     out.gauge("haul_volume_dead_bytes", help, stats.dead_volume_bytes);
     if let Some(free_bytes) = stats.free_bytes {
-        let help = "Bytes that small objects can still take before compaction must free more.";
+        let help = "Bytes of small objects that fit before compaction must free space.";
         out.gauge("haul_store_free_bytes", help, free_bytes);
     }
     let help = "Bytes of the sorted runs of keys on disk.";
     out.gauge("haul_index_run_bytes", help, stats.index_run_bytes);
-    let help = "Memory of keys that no run contains yet.";
+    let help = "Memory of keys that are not in a run yet.";
     out.gauge("haul_index_recent_bytes", help, stats.index_recent_bytes);
-    out.gauge("haul_big_files", "Files of big objects and parts.", stats.big_files);
-    out.gauge("haul_big_file_bytes", "Bytes of them.", stats.big_file_bytes);
+    out.gauge("haul_big_files", "Files of big objects and of parts.", stats.big_files);
+    out.gauge("haul_big_file_bytes", "Bytes of these files.", stats.big_file_bytes);
     out.gauge("haul_pinned_bytes", "Bytes of big objects locked in memory.", stats.pinned_bytes);
     let latched = u64::from(stats.latched);
     out.gauge("haul_latched", "1 after a failed sync, when writes are refused.", latched);
-    out.gauge("haul_damaged_places", "Damaged places known.", stats.damaged_places);
+    out.gauge("haul_damaged_places", "Known damaged places.", stats.damaged_places);
     out.gauge(
         "haul_damaged_hidden_places",
-        "Damaged places that held objects nothing names, and whose loss is not accepted.",
+        "Damaged places with objects whose keys are unknown and whose loss is not accepted.",
         stats.hidden_places,
     );
     out.counter(
         "haul_scrubbed_bytes_total",
-        "Bytes read in the background to look for damage.",
+        "Bytes read by the background scrub.",
         stats.scrubbed_bytes,
     );
-    out.counter("haul_scrubs_total", "How often everything was read so.", stats.scrubs);
+    out.counter("haul_scrubs_total", "Completed scrubs of the whole store.", stats.scrubs);
     lifecycle(out, &stats.lifecycle);
 
     out.counter("haul_store_puts_total", "Objects stored.", stats.puts);
     out.counter("haul_store_gets_total", "Objects read.", stats.gets);
     out.counter("haul_store_deletes_total", "Objects deleted.", stats.deletes);
-    out.counter("haul_store_lists_total", "Pages listed.", stats.lists);
+    out.counter("haul_store_lists_total", "Listed pages.", stats.lists);
     out.counter("haul_store_reads_total", "Reads of volumes.", stats.needle_reads);
     let read_bytes = stats.needle_read_bytes;
     out.counter("haul_store_read_bytes_total", "Bytes read from volumes.", read_bytes);
@@ -122,7 +122,7 @@ fn store(out: &mut Exposition, stats: &Stats) {
     let written_bytes = stats.log_written_bytes;
     out.counter("haul_log_written_bytes_total", "Bytes written to the log.", written_bytes);
     let sync = Latency::of(&stats.sync_us);
-    let help = "Syncs of the log: how long the disk took.";
+    let help = "Duration of syncs of the log.";
     out.family("haul_sync_duration_seconds", Histogram, help).histogram(
         &[],
         sync.buckets,
@@ -132,11 +132,11 @@ fn store(out: &mut Exposition, stats: &Stats) {
 }
 
 fn lifecycle(out: &mut Exposition, stats: &LifecycleStats) {
-    let help = "1 while a bucket is searched for expired objects and stale uploads.";
+    let help = "1 while a sweep searches a bucket for expired objects and stale uploads.";
     out.gauge("haul_lifecycle_sweeping", help, u64::from(stats.sweeping));
-    let help = "Sweeps of a bucket that were completed.";
+    let help = "Completed sweeps of a bucket.";
     out.counter("haul_lifecycle_sweeps_total", help, stats.sweeps);
-    let help = "Sweeps that failed and are repeated.";
+    let help = "Failed sweeps, which are repeated.";
     out.counter("haul_lifecycle_errors_total", help, stats.errors);
     let help = "Keys listed by sweeps.";
     out.counter("haul_lifecycle_scanned_keys_total", help, stats.scanned_keys);
@@ -158,24 +158,24 @@ fn lifecycle(out: &mut Exposition, stats: &LifecycleStats) {
     }
 }
 
-/// A histogram as it is shown.
+/// A latency histogram in the form of Prometheus.
 struct Latency {
-    /// Upper bounds in seconds, and how much took less.
+    /// Upper bounds in seconds, and the cumulative counts of shorter latencies.
     buckets: Vec<(f64, u64)>,
-    /// Estimated from the middles of the buckets.
+    /// The sum of all latencies, estimated from the middles of the buckets.
     estimated_sum_s: f64,
     count: u64,
 }
 
 impl Latency {
-    /// Bucket i of `counts` holds what took less than 2^i µs; the last one everything longer.
+    /// Converts counts: bucket i counts latencies below 2^i µs, the last one also all longer ones.
     fn of(counts: &[u64]) -> Self {
         let mut latency = Self { buckets: Vec::new(), estimated_sum_s: 0.0, count: 0 };
         for (index, count) in counts.iter().enumerate() {
             latency.count += count;
             let bound_s = (1_u64 << index) as f64 / 1e6;
             latency.estimated_sum_s += *count as f64 * bound_s * 0.75;
-            // From 16 µs to 67 s: what is shorter or longer needs no bounds of its own.
+            // Bounds from 16 µs to 67 s; shorter and longer latencies need no finer bounds.
             if (4..27).contains(&index) {
                 latency.buckets.push((bound_s, latency.count));
             }
@@ -194,7 +194,7 @@ mod tests {
     use crate::metrics::Kind;
 
     #[test]
-    fn histograms_rise_to_their_count() {
+    fn histogram_buckets_are_cumulative() {
         let metrics = Metrics::new();
         for us in [3, 100, 100, 5_000, 90_000_000] {
             metrics.answered(Kind::Get, StatusCode::OK, Duration::from_micros(us));
@@ -255,11 +255,11 @@ mod tests {
             assert!(exposed.lines().any(|found| found == line), "{line} is not in\n{exposed}");
         }
         let unlimited = shown(&Stats { free_bytes: None, ..stats });
-        assert!(!unlimited.contains("haul_store_free_bytes"), "the disk has no limit");
+        assert!(!unlimited.contains("haul_store_free_bytes"), "the disk is unlimited");
     }
 
     #[test]
-    fn every_metric_is_explained_once() {
+    fn each_metric_has_one_type() {
         let text = text(
             &Stats::default(),
             &Metrics::new(),

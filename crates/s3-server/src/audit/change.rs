@@ -1,4 +1,4 @@
-//! The changes of one request, as its operation reports them.
+//! The changes of one request, reported by its operation.
 
 use std::sync::Arc;
 
@@ -9,31 +9,32 @@ use parking_lot::Mutex;
 /// One change of a request.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    /// `None`: the key of the request.
+    /// The key that changed; `None`: the key of the request.
     pub(super) key: Option<String>,
     pub(super) bytes: Option<u64>,
     pub(super) etag: Option<String>,
-    /// The error code of this key.
+    /// The error code for this key.
     pub(super) error: Option<String>,
 }
 
-/// The changes of one request, among its extensions if the server has an audit log.
+/// The changes of one request. An extension of the request if the server has an audit log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes(Arc<Mutex<Vec<Change>>>);
 
 impl Changes {
-    /// Returns the changes of a request that is audited.
+    /// Returns the changes of a request, if it is audited.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
         extensions.get()
     }
 
-    /// Adds an object or a part that was stored.
+    /// Adds an object or part that was stored.
     pub(crate) fn stored(&self, bytes: u64, etag: Etag) {
         let (bytes, etag) = (Some(bytes), Some(etag.to_string()));
         self.0.lock().push(Change { bytes, etag, ..Change::default() });
     }
 
-    /// Adds a key that was deleted, or was not because of an error with this code.
+    /// Adds a key that was deleted, or that could not be deleted because of the error with this
+    /// code.
     pub(crate) fn deleted(&self, key: &str, error: Option<&str>) {
         let (key, error) = (Some(key.to_owned()), error.map(str::to_owned));
         self.0.lock().push(Change { key, error, ..Change::default() });

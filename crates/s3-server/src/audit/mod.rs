@@ -1,4 +1,4 @@
-//! The audit log: a line for each change, and for each attempt that failed.
+//! The audit log: a line for each change and for each failed attempt.
 
 mod change;
 mod operation;
@@ -20,8 +20,8 @@ pub(crate) use change::Changes;
 use operation::operation;
 
 /// An audit log. Each line is a JSON object with the fields `time`, `request_id`, `client`,
-/// `access_key`, `operation`, `bucket`, `key`, `status`, `error`, `bytes` and `etag`. A field without
-/// a value is `null`. The time is that of the outcome.
+/// `access_key`, `operation`, `bucket`, `key`, `status`, `error`, `bytes` and `etag`. A field
+/// without a value is `null`. `time` is the time at which the request ended.
 #[derive(Clone)]
 pub struct AuditLog {
     lines: Arc<dyn Lines>,
@@ -34,12 +34,12 @@ impl fmt::Debug for AuditLog {
 }
 
 impl AuditLog {
-    /// Creates a log whose lines go to `lines`.
+    /// Creates a log that appends its lines to `lines`.
     pub fn new(lines: Arc<dyn Lines>) -> Self {
         Self { lines }
     }
 
-    /// Begins the record of a request that changes something; `None` if it only reads.
+    /// Starts the record of a request; `None` if the request only reads.
     pub(crate) fn begin(
         &self,
         request: &Request<RequestBody>,
@@ -64,8 +64,8 @@ impl AuditLog {
     }
 }
 
-/// A request whose line is not written yet. It is written when this is dropped, so a request whose
-/// client disconnects has a line as well.
+/// A request whose audit lines are not yet written. Dropping the record writes them, so a request
+/// whose client disconnects is recorded as well.
 pub(crate) struct AuditRecord {
     log: AuditLog,
     identity: RequestIdentity,
@@ -79,12 +79,12 @@ pub(crate) struct AuditRecord {
 }
 
 impl AuditRecord {
-    /// Returns the place where the operation adds its changes.
+    /// Returns the list to which the operation adds its changes.
     pub(crate) fn changes(&self) -> Changes {
         self.changes.clone()
     }
 
-    /// Writes the lines of a request with this response.
+    /// Records the outcome of the request and writes its lines.
     pub(crate) fn end(mut self, response: &Response<Body>) {
         self.status = response.status().as_u16();
         if !response.status().is_success() {

@@ -1,9 +1,9 @@
-//! The names of operations that change something, by method, path and query. Pure.
+//! The names of operations that change data, derived from method, path and query. Pure.
 
 use haul_http_engine::RequestBody;
 use hyper::{Method, Request};
 
-/// Parts of buckets and objects that no operation of this server changes.
+/// Subresources of buckets and objects that this server cannot change.
 const UNSUPPORTED: [&str; 22] = [
     "accelerate",
     "acl",
@@ -29,10 +29,10 @@ const UNSUPPORTED: [&str; 22] = [
     "website",
 ];
 
-/// The name of an operation that the server does not support.
+/// The name of operations that the server does not support.
 const OTHER: &str = "Other";
 
-/// Returns the name of the operation, as in the S3 reference; `None` if it only reads.
+/// Returns the name of the operation in the S3 reference; `None` if it only reads.
 pub(super) fn operation(request: &Request<RequestBody>, has_key: bool) -> Option<&'static str> {
     let is_copy = request.headers().contains_key("x-amz-copy-source");
     of(request.method(), request.uri().query().unwrap_or_default(), has_key, is_copy)

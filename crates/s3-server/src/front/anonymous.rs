@@ -12,8 +12,8 @@ use hyper::{Method, Request};
 use s3s::dto::Range;
 use s3s::{Body, S3ErrorCode, S3Result};
 
-use crate::aws_chunked::Decoded;
-use crate::digests::{Trailer, Unverified};
+use crate::body::aws_chunked::DecodedBody;
+use crate::body::digests::{Trailer, Unverified};
 use crate::errors::refuse;
 
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
@@ -93,7 +93,7 @@ pub(crate) fn unsigned(request: Request<RequestBody>) -> S3Result<Request<Body>>
             headers.insert(CONTENT_LENGTH, decoded);
             let trailer = Trailer::default();
             unverified.trailer = Some(trailer.clone());
-            Body::http_body(Decoded::new(body, trailer))
+            Body::http_body(DecodedBody::new(body, trailer))
         }
         hash => {
             unverified.content_sha256 = hash.and_then(|hash| from_hex(hash.as_bytes()));

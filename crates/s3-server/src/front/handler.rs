@@ -7,8 +7,8 @@ use haul_http_engine::{BoxError, Handler, Origin, RequestBody, ResponseFuture, R
 use hyper::{Request, Response};
 
 use crate::admin::Admin;
+use crate::body::memory::PeerMemory;
 use crate::front::{Counted, Front};
-use crate::memory::PeerMemory;
 
 /// The index of the listener of S3 and plain HTTP.
 pub(crate) const S3: usize = 0;

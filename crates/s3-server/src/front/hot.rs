@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
-use haul_file_store::{Attributes, ObjectInfo, Place};
+use haul_file_store::{Attributes, ObjectInfo, ObjectLocation};
 use haul_http_engine::PreparedHead;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use crate::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
+use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 
 /// The longest object that is cached, unless the cache is small.
 const OBJECT_BYTES_MAX: u64 = 1 << 20;
@@ -34,7 +34,7 @@ const AVERAGE_BYTES: u64 = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct HotObject {
     /// The entry is used only while the object has this place.
-    pub(crate) place: Place,
+    pub(crate) place: ObjectLocation,
     pub(crate) head: PreparedHead,
     pub(crate) body: Bytes,
     pub(crate) info: ObjectInfo,
@@ -54,7 +54,7 @@ pub(crate) struct HotChecksum {
 impl HotChecksum {
     /// Returns the checksum kept among these attributes.
     pub(crate) fn kept(attributes: &Attributes) -> Option<Self> {
-        let Checksum { algorithm, value } = Checksum::kept(attributes)?;
+        let Checksum { algorithm, value } = Checksum::from_attributes(attributes)?;
         let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned();
         Some(Self { name: algorithm.header(), value, kind })
     }
@@ -109,7 +109,7 @@ impl HotObjects {
     }
 
     /// Returns the object at `path` if it has not changed since it was cached.
-    pub(crate) fn get(&self, path: &str, place: Place) -> Option<Arc<HotObject>> {
+    pub(crate) fn get(&self, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
         let found = self.cache.as_ref()?.get(path).filter(|object| object.place == place)?;
         self.hits.fetch_add(1, Relaxed);
         Some(found)

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use haul_file_store::{Object, Place};
+use haul_file_store::{Object, ObjectLocation};
 use haul_http_engine::{Origin, PreparedHead, RequestIdentity, ResponseHead};
 use haul_http1::{Date, HeadWriter, Request, Target};
 use hyper::StatusCode;
 use s3s::dto::Range;
 
-use crate::attributes;
+use crate::body::memory::PeerMemory;
+use crate::buckets::lifecycle::operations::expiration;
 use crate::front::Front;
 use crate::front::anonymous::is_this_machine;
 use crate::front::hot::{HotChecksum, HotObject};
 use crate::front::signature::is_operation;
 use crate::front::text::decode;
-use crate::lifecycle::operations::expiration;
-use crate::memory::PeerMemory;
 use crate::metrics::Kind;
-use crate::range::{Selected, select};
-use crate::tagging;
+use crate::objects::attributes;
+use crate::objects::range::{Selected, select};
+use crate::objects::tagging;
 
 /// Headers that a plain request may have beside those of HTTP itself.
 const PLAIN_HEADERS: [&str; 5] = [
@@ -78,7 +78,7 @@ impl Front {
         }
         let path = path.strip_prefix('/')?;
         let (bucket, key) = path.split_once('/').filter(|(_, key)| !key.is_empty())?;
-        let place = self.store.place(bucket, key)?;
+        let place = self.store.location(bucket, key)?;
         let object = match self.hot.get(path, place) {
             Some(object) => object,
             None => self.read_cached(kind, path, place)?,
@@ -120,7 +120,7 @@ impl Front {
 
     /// Reads an object from the page cache, for HEAD only its head, and keeps it if it is whole.
     /// Errors are left to the service, which has the words for them.
-    fn read_cached(&self, kind: Kind, path: &str, place: Place) -> Option<Arc<HotObject>> {
+    fn read_cached(&self, kind: Kind, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
         let (bucket, key) = path.split_once('/')?;
         let object = match kind {
             Kind::Head => self.store.head_cached(bucket, key),
@@ -143,12 +143,12 @@ impl Front {
             place,
             head: PreparedHead::new(|head| describe(&object, head)).ok()?,
             body,
-            tags: tagging::kept(&object.attributes).len(),
+            tags: tagging::from_attributes(&object.attributes).len(),
             checksum: HotChecksum::kept(&object.attributes),
             info: object.info,
         });
         // It may have been overwritten after its place was determined.
-        if kind != Kind::Head && self.store.place(bucket, key) == Some(place) {
+        if kind != Kind::Head && self.store.location(bucket, key) == Some(place) {
             self.hot.insert(path, Arc::clone(&hot));
         }
         Some(hot)

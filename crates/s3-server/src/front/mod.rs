@@ -28,13 +28,13 @@ use tracing::Instrument;
 
 use crate::audit::AuditLog;
 use crate::auth::{check_region, check_signature_kind};
+use crate::body::memory::BodyMemory;
+use crate::body::send::{BodySlot, ObjectBody};
 use crate::errors::{incomplete, refuse};
 use crate::front::answer::{RequestIds, finish};
 use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
-use crate::memory::BodyMemory;
 use crate::metrics::{Kind, Metrics};
-use crate::send::{BodySlot, ObjectBody};
 
 /// Headers that ask for what there is none of. To ignore them would leave the client in the belief
 /// that its objects are encrypted or locked.

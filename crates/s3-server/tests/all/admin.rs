@@ -3,7 +3,7 @@
 use crate::client::Running;
 
 #[test]
-fn the_page_needs_nothing_but_itself() {
+fn page_loads_no_other_resources() {
     let server = Running::new();
     let page = server.admin.get("/");
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
@@ -17,7 +17,7 @@ fn the_page_needs_nothing_but_itself() {
 }
 
 #[test]
-fn the_numbers_tell_what_happened() {
+fn statistics_count_requests() {
     let server = Running::new();
     server.s3.put("/bucket/key", b"hello");
     server.s3.get("/bucket/key");
@@ -54,7 +54,7 @@ fn the_numbers_tell_what_happened() {
 }
 
 #[test]
-fn deleted_object_turns_live_bytes_into_dead_ones() {
+fn deleted_object_turns_live_bytes_into_dead_bytes() {
     let server = Running::new();
     server.s3.put("/bucket/key", &[7; 10_000]);
     let store = || {
@@ -71,7 +71,7 @@ fn deleted_object_turns_live_bytes_into_dead_ones() {
 }
 
 #[test]
-fn the_address_answers_questions_only() {
+fn admin_address_is_read_only() {
     let server = Running::new();
     let health = server.admin.get("/health");
     assert_eq!((health.status, health.text().as_str()), (200, "ok\n"));

@@ -1,4 +1,4 @@
-//! What no client should send: refused with the error S3 has for it, and survived.
+//! Invalid requests: they are refused with the error code of S3, and the server continues to work.
 
 use std::io::Write;
 
@@ -9,21 +9,21 @@ use haul_testing::{Transport, over};
 use crate::client::{Reply, Running, assert_refused, noise};
 
 over!(Plain Tls => (
-    names_no_object_can_have_are_refused,
+    invalid_keys_and_bucket_names_are_refused,
     request_to_unknown_bucket_is_no_such_bucket,
-    a_refusal_is_heard_by_a_client_that_still_sends,
-    bodies_that_make_no_sense_are_refused,
-    headers_that_make_no_sense_are_refused,
-    malformed_http_is_refused_and_harms_no_other_client,
-    a_body_that_is_cut_short_is_incomplete_and_no_failure_of_the_server,
+    client_that_still_sends_receives_the_refusal,
+    invalid_bodies_are_refused,
+    invalid_headers_are_refused,
+    malformed_http_is_refused_and_affects_no_other_client,
+    truncated_body_is_incomplete_not_an_internal_error,
     every_error_has_a_message,
     web_pages_cannot_reach_a_server_without_credentials,
     silent_client_is_disconnected,
-    every_answer_has_an_identifier_and_errors_repeat_it,
-    refusal_before_the_body_was_read_closes_the_connection,
+    every_response_has_a_request_id_which_errors_repeat,
+    refusal_before_the_body_is_read_closes_the_connection,
 ));
 
-fn names_no_object_can_have_are_refused(transport: Transport) {
+fn invalid_keys_and_bucket_names_are_refused(transport: Transport) {
     let server = Running::over(transport);
     let long = format!("/bucket/{}", "k".repeat(1025));
     let very_long = format!("/bucket/{}", "k".repeat(5000));
@@ -61,14 +61,14 @@ fn request_to_unknown_bucket_is_no_such_bucket(transport: Transport) {
     }
 }
 
-fn a_refusal_is_heard_by_a_client_that_still_sends(transport: Transport) {
+fn client_that_still_sends_receives_the_refusal(transport: Transport) {
     let server = Running::over(transport);
     let body = noise(20_000_000);
     assert_refused(&server.s3.put("/nowhere/key", &body), 404, "NoSuchBucket");
     assert_refused(&server.s3.put("/B/key", &body), 400, "InvalidBucketName");
 }
 
-fn bodies_that_make_no_sense_are_refused(transport: Transport) {
+fn invalid_bodies_are_refused(transport: Transport) {
     let server = Running::over(transport);
     for body in ["", "x", "<Delete>", "<Delete/>", "<a>", "<Delete><Object/></Delete>", "\0"] {
         let reply = server.s3.post("/bucket?delete", body);
@@ -83,7 +83,7 @@ fn bodies_that_make_no_sense_are_refused(transport: Transport) {
     assert_refused(&reply, 400, "EntityTooLarge");
 }
 
-fn headers_that_make_no_sense_are_refused(transport: Transport) {
+fn invalid_headers_are_refused(transport: Transport) {
     let server = Running::over(transport);
     let put = |name, value| server.s3.send("PUT", "/bucket/key", &[(name, value)], b"x");
     assert_refused(&put("x-amz-tagging", "=&="), 400, "InvalidTag");
@@ -99,7 +99,7 @@ fn headers_that_make_no_sense_are_refused(transport: Transport) {
     assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
 }
 
-fn malformed_http_is_refused_and_harms_no_other_client(transport: Transport) {
+fn malformed_http_is_refused_and_affects_no_other_client(transport: Transport) {
     let server = Running::over(transport);
     for bytes in [
         &b"\0\0\0\0\r\n\r\n"[..],
@@ -124,7 +124,7 @@ fn malformed_http_is_refused_and_harms_no_other_client(transport: Transport) {
     assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
 }
 
-fn a_body_that_is_cut_short_is_incomplete_and_no_failure_of_the_server(transport: Transport) {
+fn truncated_body_is_incomplete_not_an_internal_error(transport: Transport) {
     let server = Running::over(transport);
     for (method, target) in [
         ("POST", "/bucket?delete"),
@@ -192,30 +192,30 @@ fn silent_client_is_disconnected(transport: Transport) {
 }
 
 #[test]
-fn a_public_address_without_credentials_is_refused() {
+fn public_address_without_credentials_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = std::sync::Arc::new(Store::open(dir.path(), Options::default()).unwrap().0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = Config { listen: "0.0.0.0:0".parse().unwrap(), ..Config::default() };
     let outcome = runtime.block_on(async { Server::bind(config, store) });
-    let Err(error @ Error::Public { .. }) = outcome else { panic!("it listens") };
+    let Err(error @ Error::Public { .. }) = outcome else { panic!("the server listens") };
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
 }
 
-fn every_answer_has_an_identifier_and_errors_repeat_it(transport: Transport) {
+fn every_response_has_a_request_id_which_errors_repeat(transport: Transport) {
     let server = Running::over(transport);
     server.s3.put("/bucket/key", b"<Error></Error>");
     let good = server.s3.get("/bucket/key");
     assert_eq!(good.text(), "<Error></Error>");
     let bad = server.s3.get("/bucket/nothing");
-    let told = bad.header("x-amz-request-id").unwrap();
-    assert_eq!(bad.xml("RequestId").as_deref(), Some(told));
-    assert_ne!(good.header("x-amz-request-id"), Some(told));
+    let id = bad.header("x-amz-request-id").unwrap();
+    assert_eq!(bad.xml("RequestId").as_deref(), Some(id));
+    assert_ne!(good.header("x-amz-request-id"), Some(id));
     assert!(bad.is_whole());
     assert!(server.s3.head("/bucket/nothing").header("x-amz-request-id").is_some());
 }
 
-fn refusal_before_the_body_was_read_closes_the_connection(transport: Transport) {
+fn refusal_before_the_body_is_read_closes_the_connection(transport: Transport) {
     let server = Running::over(transport);
     let answer = |target: &str, length: &str, body: &[u8]| {
         let mut stream = server.s3.connect();
@@ -224,7 +224,7 @@ fn refusal_before_the_body_was_read_closes_the_connection(transport: Transport) 
         stream.write_all(body).unwrap();
         Reply::read(&mut stream)
     };
-    // The answer comes although the body does not.
+    // The response is sent before the body arrives.
     let refused = answer("/nowhere/key", "5", b"");
     assert_refused(&refused, 404, "NoSuchBucket");
     assert_eq!(refused.header("connection"), Some("close"));

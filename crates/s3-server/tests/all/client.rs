@@ -1,4 +1,4 @@
-//! A server to talk to, and a client so plain that it can also send what no client should.
+//! A server under test, and a simple client that can also send malformed requests.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -14,10 +14,10 @@ use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-/// How long a test waits for the end of the server before it fails.
+/// The maximum time a test waits for the server to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// As in a runtime of Tokio with its default options.
+/// The default of a Tokio runtime.
 const BLOCKING_THREADS_MAX: usize = 512;
 
 /// A server that runs until it is dropped.
@@ -51,12 +51,12 @@ impl Default for Setup {
 }
 
 impl Running {
-    /// A server without credentials, with a bucket named `bucket`.
+    /// Starts a server without credentials, with a bucket named `bucket`.
     pub(crate) fn new() -> Self {
         Self::over(Transport::Plain)
     }
 
-    /// A server over this transport without credentials, with a bucket named `bucket`.
+    /// Starts a server over this transport without credentials, with a bucket named `bucket`.
     pub(crate) fn over(transport: Transport) -> Self {
         let server = Self::over_with(transport, Limits::default());
         assert_eq!(server.s3.put("/bucket", b"").status, 200);
@@ -67,7 +67,7 @@ impl Running {
         Self::on(tempfile::tempdir().unwrap(), credentials, limits)
     }
 
-    /// A server over this transport, without credentials.
+    /// Starts a server over this transport, without credentials and without buckets.
     pub(crate) fn over_with(transport: Transport, limits: Limits) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), small()).unwrap().0;
@@ -76,7 +76,7 @@ impl Running {
         server
     }
 
-    /// A server on a store that is already there.
+    /// Starts a server on an existing store.
     pub(crate) fn on(dir: TempDir, credentials: Option<Credentials>, limits: Limits) -> Self {
         let store = Store::open(dir.path(), small()).unwrap().0;
         let mut server = Self::serve(store, Setup { credentials, limits, ..Setup::default() });
@@ -84,13 +84,13 @@ impl Running {
         server
     }
 
-    /// A server on a disk in memory, with these logs.
+    /// Starts a server on a disk in memory, with these logs.
     pub(crate) fn with_logs(credentials: Option<Credentials>, logs: Logs) -> Self {
         let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
         Self::serve(store, Setup { credentials, logs, ..Setup::default() })
     }
 
-    /// A server on a store with these options, with a bucket named `bucket`.
+    /// Starts a server on a store with these options, with a bucket named `bucket`.
     pub(crate) fn with_options(options: Options) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), options).unwrap().0;
@@ -100,13 +100,13 @@ impl Running {
         server
     }
 
-    /// A server on a disk in memory, with a bucket named `bucket`.
+    /// Starts a server on a disk in memory, with a bucket named `bucket`.
     pub(crate) fn in_memory(disk: &MemoryDisk) -> Self {
         Self::with_blocking_threads(disk, BLOCKING_THREADS_MAX)
     }
 
-    /// A server on a disk in memory, with a bucket named `bucket` and at most so many threads for
-    /// calls that block.
+    /// Starts a server on a disk in memory, with a bucket named `bucket` and a limit on the number
+    /// of threads for blocking calls.
     pub(crate) fn with_blocking_threads(disk: &MemoryDisk, blocking_threads_max: usize) -> Self {
         let options = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..small() };
         let store = Store::open_on(Arc::new(disk.clone()), options).unwrap().0;
@@ -138,7 +138,7 @@ impl Running {
                 ready.send(server.addresses()).unwrap();
                 server.run(async { drop(stopped.await) }).await.unwrap();
             });
-            // A call of the store that never returns fails its test, and holds up no other.
+            // Bounds the wait for a call of the store that never returns.
             runtime.shutdown_timeout(PATIENCE);
         });
         let addresses = addresses.recv().unwrap();
@@ -151,19 +151,19 @@ impl Running {
         }
     }
 
-    /// The directory of the store.
+    /// Returns the directory of the store.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.as_ref().unwrap().path()
     }
 
-    /// Tells the server to stop, without waiting for it.
-    pub(crate) fn tell_to_stop(&mut self) {
+    /// Requests the server to stop, without waiting for it.
+    pub(crate) fn request_stop(&mut self) {
         drop(self.stop.take());
     }
 
-    /// Waits until the server has stopped.
+    /// Stops the server and waits until it has stopped.
     pub(crate) fn join(&mut self) {
-        self.tell_to_stop();
+        self.request_stop();
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
         }
@@ -189,14 +189,14 @@ pub(crate) fn small() -> Options {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.tell_to_stop();
+        self.request_stop();
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
     }
 }
 
-/// Sends requests, each over a connection of its own.
+/// A client that opens a connection per request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client(pub(crate) Endpoint);
 
@@ -236,7 +236,7 @@ impl Client {
         self.raw(&[&self.head_bytes(method, target, &all), body].concat())
     }
 
-    /// The head of a request.
+    /// Returns the head of a request.
     pub(crate) fn head_bytes(&self, method: &str, target: &str, headers: &[Header]) -> Vec<u8> {
         let mut head = format!("{method} {target} HTTP/1.1\r\nconnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
@@ -248,8 +248,8 @@ impl Client {
         (head + "\r\n").into_bytes()
     }
 
-    /// Sends these bytes and reads until the server closes. A server that closes early is heard
-    /// all the same.
+    /// Sends these bytes and reads until the server closes the connection. Also reads the response
+    /// of a server that closes before it has received all bytes.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Reply {
         let mut stream = self.connect();
         drop(stream.write_all(bytes));
@@ -261,18 +261,18 @@ impl Client {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
-    /// 0 if there was none.
+    /// The status; 0 if there was no response.
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
 impl Reply {
-    /// Reads as much as is announced, or until the server closes. A reset after the answer is how
-    /// a server hangs up on a client that still sends.
+    /// Reads a response of the declared length, or until the connection is closed. A reset after
+    /// the response ends it too: a server resets the connection of a client that still sends.
     pub(crate) fn read(stream: &mut ClientStream) -> Self {
         let mut bytes = Vec::new();
         let mut piece = vec![0; 64 << 10];
@@ -323,12 +323,12 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The content of the first XML element of this name.
+    /// Returns the content of the first XML element with this name.
     pub(crate) fn xml(&self, name: &str) -> Option<String> {
         self.all_xml(name).into_iter().next()
     }
 
-    /// The contents of all XML elements of this name.
+    /// Returns the contents of all XML elements with this name.
     pub(crate) fn all_xml(&self, name: &str) -> Vec<String> {
         let text = self.text();
         let (open, close) = (format!("<{name}>"), format!("</{name}>"));
@@ -336,24 +336,24 @@ impl Reply {
         after.map(|rest| rest.split(&close).next().unwrap().to_owned()).collect()
     }
 
-    /// Status and S3 error code.
+    /// Returns the status and the S3 error code.
     pub(crate) fn error(&self) -> (u16, String) {
         (self.status, self.xml("Code").unwrap_or_default())
     }
 
-    /// Whether the body has as many bytes as were announced.
+    /// Returns `true` if the body has the declared length.
     pub(crate) fn is_whole(&self) -> bool {
         self.header("content-length") == Some(self.body.len().to_string().as_str())
     }
 }
 
-/// Fails unless the answer is this error.
+/// Fails unless the response is this error.
 #[track_caller]
 pub(crate) fn assert_refused(reply: &Reply, status: u16, code: &str) {
     assert_eq!(reply.error(), (status, code.to_owned()), "{}", reply.text());
 }
 
-/// Bytes that look random and are always the same.
+/// Returns pseudorandom bytes, the same on each call.
 pub(crate) fn noise(bytes: usize) -> Vec<u8> {
     haul_testing::noise(1, bytes)
 }

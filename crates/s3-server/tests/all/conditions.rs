@@ -10,7 +10,7 @@ const PAST: &str = "Wed, 21 Oct 2015 07:28:00 GMT";
 const FUTURE: &str = "Wed, 21 Oct 2065 07:28:00 GMT";
 
 #[test]
-fn reads_are_answered_as_their_conditions_say() {
+fn conditions_of_reads_are_evaluated() {
     let server = Running::new();
     server.s3.put("/bucket/key", b"hello");
     for (headers, status) in [
@@ -43,7 +43,7 @@ fn reads_are_answered_as_their_conditions_say() {
 }
 
 #[test]
-fn a_range_of_another_state_is_sent_whole() {
+fn if_range_with_another_etag_sends_the_whole_object() {
     let server = Running::new();
     server.s3.put("/bucket/key", b"hello");
     for (if_range, status) in [(ETAG, 206), (OTHER, 200)] {
@@ -53,7 +53,7 @@ fn a_range_of_another_state_is_sent_whole() {
 }
 
 #[test]
-fn writes_go_through_only_if_their_condition_holds() {
+fn write_succeeds_only_if_its_condition_holds() {
     let server = Running::new();
     let put = |header, value| server.s3.send("PUT", "/bucket/key", &[(header, value)], b"hello");
     assert_refused(&put("if-match", ETAG), 404, "NoSuchKey");
@@ -66,7 +66,7 @@ fn writes_go_through_only_if_their_condition_holds() {
 }
 
 #[test]
-fn one_of_many_writers_finds_the_key_free() {
+fn one_of_many_conditional_creates_succeeds() {
     let server = Running::new();
     let s3 = server.s3;
     let statuses: Vec<_> = std::thread::scope(|scope| {

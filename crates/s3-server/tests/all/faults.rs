@@ -1,4 +1,4 @@
-//! A medium that is full, fails, or does not return what was written.
+//! A disk that is full, fails, or returns damaged data.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::client::{Running, assert_refused, noise};
 
-/// Flips a bit of these bytes wherever a file below `dir` holds them. Returns the file.
+/// Flips a bit of these bytes in every file below `dir` that contains them. Returns the file.
 fn damage(dir: &Path, bytes: &[u8]) -> PathBuf {
     let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
@@ -34,7 +34,7 @@ fn damage(dir: &Path, bytes: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn damaged_bytes_are_an_error_that_names_the_file() {
+fn damaged_object_is_an_error_that_names_the_file() {
     let server = Running::new();
     let body = noise(100_000);
     server.s3.put("/bucket/damaged", &body);
@@ -50,7 +50,7 @@ fn damaged_bytes_are_an_error_that_names_the_file() {
 }
 
 #[test]
-fn damage_in_the_middle_of_a_big_object_breaks_the_connection() {
+fn damage_within_a_big_object_closes_the_connection() {
     let server = Running::new();
     let body = noise(12 << 20);
     server.s3.put("/bucket/damaged", &body);
@@ -69,7 +69,7 @@ fn damage_in_the_middle_of_a_big_object_breaks_the_connection() {
 }
 
 #[test]
-fn a_full_disk_refuses_new_objects_and_serves_and_deletes_old_ones() {
+fn full_disk_refuses_writes_and_allows_reads_and_deletes() {
     let disk = MemoryDisk::default();
     let server = Running::in_memory(&disk);
     let (small, big) = (noise(500_000), noise(3_000_000));
@@ -96,11 +96,11 @@ fn a_full_disk_refuses_new_objects_and_serves_and_deletes_old_ones() {
 }
 
 #[test]
-fn after_a_failed_sync_writes_are_refused_and_reads_go_on() {
+fn failed_sync_refuses_writes_and_allows_reads() {
     let disk = MemoryDisk::default();
     let server = Running::in_memory(&disk);
     server.s3.put("/bucket/good", b"hello");
-    // A sync of a background thread may fail instead, which is no failure of a request.
+    // The injected fault may fail a sync of a background thread instead, and no request.
     let fails = |number: u32| {
         disk.fail(Op::Sync, 1, 1, Errno::IO);
         server.s3.put(&format!("/bucket/lost-{number}"), b"x").status >= 500

@@ -1,4 +1,4 @@
-//! What clients say of their bytes is verified before anything is stored.
+//! Checksums and lengths that clients declare are verified before anything is stored.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ const CHECKSUMS: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn a_checksum_is_verified_kept_and_returned() {
+fn checksum_is_verified_stored_and_returned() {
     let server = Running::new();
     for (name, value) in CHECKSUMS {
         let put = server.s3.send("PUT", "/bucket/key", &[(name, value)], HELLO);
@@ -25,7 +25,7 @@ fn a_checksum_is_verified_kept_and_returned() {
             assert_eq!(reply.header(name), Some(value), "{method}");
             assert_eq!(reply.header("x-amz-checksum-type"), Some("FULL_OBJECT"));
             assert_eq!(server.s3.send(method, "/bucket/key", &[], b"").header(name), None);
-            // Of a part of the object it would be wrong.
+            // The checksum covers the whole object, so a range has none.
             let part = [mode[0], ("range", "bytes=0-1")];
             assert_eq!(server.s3.send(method, "/bucket/key", &part, b"").header(name), None);
         }
@@ -37,7 +37,7 @@ fn a_checksum_is_verified_kept_and_returned() {
 }
 
 #[test]
-fn checksums_of_big_objects_are_verified_too() {
+fn checksums_of_big_objects_are_verified() {
     let server = Running::new();
     let body = noise(7_000_000);
     let (name, right) = ("x-amz-checksum-crc32", crc32_base64(&body));
@@ -54,7 +54,7 @@ fn crc32_base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_content_md5_is_verified() {
+fn content_md5_is_verified() {
     let server = Running::new();
     let put =
         |value, body: &[u8]| server.s3.send("PUT", "/bucket/key", &[("content-md5", value)], body);
@@ -67,7 +67,7 @@ fn a_content_md5_is_verified() {
 }
 
 #[test]
-fn a_signed_hash_is_verified_even_where_signatures_are_not() {
+fn signed_hash_is_verified_even_without_credentials() {
     let server = Running::new();
     let hash = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
     let put =
@@ -76,7 +76,7 @@ fn a_signed_hash_is_verified_even_where_signatures_are_not() {
     assert_eq!(put(HELLO).status, 200);
 }
 
-/// A body in the framing of clients that send their checksum last.
+/// Returns a body in `aws-chunked` framing, with this trailer.
 fn trailing(body: &[u8], trailer: &str) -> Vec<u8> {
     let mut framed = Vec::new();
     for chunk in body.chunks(1 << 20) {
@@ -100,7 +100,7 @@ fn put_trailing(server: &Running, length: usize, framed: &[u8]) -> Reply {
 }
 
 #[test]
-fn a_checksum_in_the_trailer_is_verified() {
+fn checksum_in_trailer_is_verified() {
     let server = Running::new();
     for body in [HELLO.to_vec(), Vec::new(), noise(6_000_000)] {
         let right = format!("x-amz-checksum-crc32:{}\r\n", crc32_base64(&body));
@@ -119,7 +119,7 @@ fn a_checksum_in_the_trailer_is_verified() {
 }
 
 #[test]
-fn framing_that_is_malformed_or_tells_another_length_is_refused() {
+fn malformed_framing_and_wrong_decoded_length_are_refused() {
     let server = Running::new();
     let trailer = "x-amz-checksum-crc32:NhCmhg==\r\n";
     let framed = trailing(HELLO, trailer);
@@ -131,7 +131,7 @@ fn framing_that_is_malformed_or_tells_another_length_is_refused() {
 }
 
 #[test]
-fn a_body_that_ends_too_early_leaves_nothing() {
+fn incomplete_body_stores_nothing() {
     let server = Running::new();
     let body = noise(8_000_000);
     for (declared, sent) in [(100, 50), (4 << 20, 1 << 20), (8_000_000, 7_999_999)] {
@@ -148,7 +148,7 @@ fn a_body_that_ends_too_early_leaves_nothing() {
 }
 
 #[test]
-fn one_checksum_is_given_once() {
+fn second_checksum_is_refused() {
     let server = Running::new();
     let two = server.s3.send("PUT", "/bucket/key", &CHECKSUMS[..2], HELLO);
     assert_refused(&two, 400, "InvalidRequest");

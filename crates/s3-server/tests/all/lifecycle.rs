@@ -1,4 +1,4 @@
-//! Lifecycle configurations, and what becomes of objects and uploads by them.
+//! Lifecycle configurations, and their effect on objects and uploads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::client::{Reply, Running, assert_refused, small};
 
 const DAY_MS: u64 = 24 * 3_600_000;
 
-/// 2026-01-01, at noon.
+/// 2026-01-01, noon UTC.
 const NOON_MS: u64 = 20_454 * DAY_MS + DAY_MS / 2;
 
 const RULES: &str = "<LifecycleConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
@@ -21,7 +21,7 @@ const RULES: &str = "<LifecycleConfiguration xmlns=\"http://s3.amazonaws.com/doc
     <AbortIncompleteMultipartUpload><DaysAfterInitiation>1</DaysAfterInitiation>\
     </AbortIncompleteMultipartUpload></Rule></LifecycleConfiguration>";
 
-/// A server with a bucket and a clock that the test sets, which checks for expired objects often.
+/// Starts a server with a bucket, a clock that the test controls, and frequent sweeps.
 fn server() -> (Running, Arc<AtomicU64>) {
     let time = Arc::new(AtomicU64::new(NOON_MS));
     let server = Running::with_options(Options {
@@ -63,7 +63,7 @@ fn configuration_is_stored_returned_and_deleted() {
 }
 
 #[test]
-fn refused_configuration_leaves_the_earlier_one() {
+fn refused_configuration_leaves_the_previous_one() {
     let server = Running::new();
     assert_refused(&put_rules(&server, RULES), 200, "");
     for (rules, status, code) in [
@@ -88,7 +88,7 @@ fn refused_configuration_leaves_the_earlier_one() {
 fn responses_state_when_an_object_expires() {
     let (server, _time) = server();
     assert_refused(&put_rules(&server, RULES), 200, "");
-    // Two days after noon of the first of January, and on to midnight.
+    // Two days after noon of January 1, rounded up to midnight.
     let expires = Some("expiry-date=\"Sun, 04 Jan 2026 00:00:00 GMT\", rule-id=\"old+logs\"");
     for reply in [
         server.s3.put("/bucket/logs/a", b"bytes"),

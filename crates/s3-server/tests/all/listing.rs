@@ -1,4 +1,4 @@
-//! The three ways to list objects.
+//! The three forms of listings.
 
 use crate::client::{Running, assert_refused};
 
@@ -13,7 +13,7 @@ fn filled() -> Running {
     server
 }
 
-/// Keys and common prefixes over all pages.
+/// Returns the keys and common prefixes of all pages.
 fn pages(server: &Running, query: &str, next: &str, parameter: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut after = String::new();
@@ -37,7 +37,7 @@ fn pages(server: &Running, query: &str, next: &str, parameter: &str) -> Vec<Stri
 }
 
 #[test]
-fn pages_of_every_size_list_everything_once() {
+fn pages_of_every_size_list_each_name_once() {
     let server = filled();
     let all = ["a", "b/1", "b/2", "b/c/3", "c", "d/", "d/4", "e%2B%20f"];
     let folded = ["a", "b/", "c", "d/", "e%2B%20f"];
@@ -56,7 +56,7 @@ fn pages_of_every_size_list_everything_once() {
 }
 
 #[test]
-fn a_prefix_and_a_start_narrow_the_list() {
+fn prefix_and_start_after_restrict_the_listing() {
     let server = filled();
     let keys = |query: &str| server.s3.get(&format!("/bucket?list-type=2&{query}")).all_xml("Key");
     assert_eq!(keys("prefix=b/"), ["b/1", "b/2", "b/c/3"]);
@@ -67,7 +67,7 @@ fn a_prefix_and_a_start_narrow_the_list() {
 }
 
 #[test]
-fn lists_tell_what_was_asked_and_how_much_there_is() {
+fn listing_echoes_its_parameters_and_counts_keys() {
     let server = filled();
     let reply = server.s3.get("/bucket?list-type=2&prefix=b/&delimiter=/&max-keys=2");
     assert_eq!(reply.xml("KeyCount").as_deref(), Some("2"));
@@ -94,7 +94,7 @@ fn every_object_is_its_only_version() {
 }
 
 #[test]
-fn senseless_questions_are_refused() {
+fn invalid_listing_parameters_are_refused() {
     let server = filled();
     for query in
         ["max-keys=-1", "max-keys=x", "encoding-type=x", "list-type=2&continuation-token=%21"]
@@ -106,7 +106,7 @@ fn senseless_questions_are_refused() {
 }
 
 #[test]
-fn a_key_with_a_carriage_return_is_listed_and_deleted_as_it_is() {
+fn key_with_carriage_return_is_listed_and_deleted() {
     let server = Running::new();
     assert_eq!(server.s3.put("/bucket/a%0Db", b"x").status, 200);
     for query in ["", "?list-type=2", "?versions"] {

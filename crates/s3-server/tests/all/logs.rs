@@ -12,21 +12,21 @@ use crate::client::{Running, noise};
 use crate::signing::{Signer, hash};
 
 #[derive(Default)]
-struct Kept(Mutex<Vec<Value>>);
+struct RecordedLines(Mutex<Vec<Value>>);
 
-impl Lines for Kept {
+impl Lines for RecordedLines {
     fn append(&self, line: &[u8]) {
         self.0.lock().push(serde_json::from_slice(line).unwrap());
     }
 }
 
-impl Kept {
+impl RecordedLines {
     fn lines(self: &Arc<Self>) -> Arc<dyn Lines> {
         Arc::clone(self) as Arc<dyn Lines>
     }
 
-    /// Waits for `count` lines, and takes them in the order of the requests: a client may receive a
-    /// response, and send the next request, before the line is written.
+    /// Waits for `count` lines and removes them, in the order of the requests: a client may receive
+    /// a response, and send the next request, before the line is written.
     fn take(&self, count: usize) -> Vec<Value> {
         eventually("the lines are there", || self.0.lock().len() >= count);
         let mut lines = std::mem::take(&mut *self.0.lock());
@@ -35,26 +35,26 @@ impl Kept {
     }
 }
 
-struct Logged {
+struct LoggedServer {
     server: Running,
-    access: Arc<Kept>,
-    audit: Arc<Kept>,
+    access: Arc<RecordedLines>,
+    audit: Arc<RecordedLines>,
 }
 
-fn server(credentials: Option<Credentials>) -> Logged {
-    let (access, audit) = (Arc::new(Kept::default()), Arc::new(Kept::default()));
+fn server(credentials: Option<Credentials>) -> LoggedServer {
+    let (access, audit) = (Arc::new(RecordedLines::default()), Arc::new(RecordedLines::default()));
     let logs = Logs {
         access: Some(AccessLog { lines: access.lines(), format: LogFormat::Json }),
         audit: Some(AuditLog::new(audit.lines())),
     };
-    Logged { server: Running::with_logs(credentials, logs), access, audit }
+    LoggedServer { server: Running::with_logs(credentials, logs), access, audit }
 }
 
 fn keys() -> Option<Credentials> {
     Some(Credentials { access_key: "key".into(), secret_key: "secret".into() })
 }
 
-/// The fields of an audit line, separated by spaces.
+/// Returns the fields of an audit line, separated by spaces.
 fn fields(line: &Value) -> String {
     let names = ["operation", "bucket", "key", "status", "error", "bytes", "etag"];
     let text = |name: &&str| line[name].to_string().replace('"', "");
@@ -63,10 +63,10 @@ fn fields(line: &Value) -> String {
 
 #[test]
 fn each_request_is_logged_once_with_the_id_of_its_response() {
-    let Logged { server, access, .. } = server(None);
+    let LoggedServer { server, access, .. } = server(None);
     server.s3.put("/bucket", b"");
     server.s3.put("/bucket/key", b"hello");
-    // From the store, and then from the cache.
+    // The first response comes from the store, the others from the cache.
     let replies = [(); 3].map(|()| server.s3.get("/bucket/key"));
     let missing = server.s3.get("/bucket/none");
     server.admin.get("/metrics");
@@ -84,7 +84,7 @@ fn each_request_is_logged_once_with_the_id_of_its_response() {
 
 #[test]
 fn lines_have_the_access_key_of_signed_requests() {
-    let Logged { server, access, audit } = server(keys());
+    let LoggedServer { server, access, audit } = server(keys());
     let right = Signer { client: server.s3, access_key: "key", secret_key: "secret" };
     right.send("PUT", "/bucket", &hash(b""), b"");
     right.send("PUT", "/bucket/key", &hash(b"hello"), b"hello");
@@ -106,7 +106,7 @@ fn lines_have_the_access_key_of_signed_requests() {
 
 #[test]
 fn each_change_has_a_line_with_its_outcome() {
-    let Logged { server, audit, access } = server(None);
+    let LoggedServer { server, audit, access } = server(None);
     let s3 = &server.s3;
     s3.put("/bucket", b"");
     s3.put("/bucket/a%20b", b"hello");
@@ -144,8 +144,8 @@ fn each_change_has_a_line_with_its_outcome() {
 }
 
 #[test]
-fn operations_of_an_upload_have_lines() {
-    let Logged { server, audit, .. } = server(None);
+fn operations_of_a_multipart_upload_are_audited() {
+    let LoggedServer { server, audit, .. } = server(None);
     let s3 = &server.s3;
     s3.put("/bucket", b"");
     let started = s3.post("/bucket/key?uploads", "").xml("UploadId").unwrap();
@@ -170,8 +170,8 @@ fn operations_of_an_upload_have_lines() {
 }
 
 #[test]
-fn change_whose_client_disconnects_has_a_line() {
-    let Logged { mut server, audit, access } = server(None);
+fn change_of_disconnected_client_is_audited() {
+    let LoggedServer { mut server, audit, access } = server(None);
     server.s3.put("/bucket", b"");
     let mut stream = server.s3.connect();
     let headers = [("content-length", "5000000")];

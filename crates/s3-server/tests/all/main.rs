@@ -1,9 +1,9 @@
-//! The server as clients see it: over TCP, on a real store in a directory of its own.
+//! Tests over TCP, most of them with a store in a temporary directory.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "helpers of tests, which may fail like them"
+    reason = "test helpers fail by panics, like tests"
 )]
 
 mod admin;
@@ -11,7 +11,6 @@ mod auth;
 mod bad_input;
 mod client;
 mod conditions;
-mod ending;
 mod faults;
 mod hostile;
 mod inline;
@@ -21,6 +20,7 @@ mod listing;
 mod logs;
 mod objects;
 mod pinned;
+mod shutdown;
 mod signing;
 mod small_puts;
 mod uploads;

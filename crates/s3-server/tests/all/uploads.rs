@@ -1,4 +1,4 @@
-//! Uploads in parts.
+//! Multipart uploads.
 
 use crate::client::{Reply, Running, assert_refused, noise};
 
@@ -48,7 +48,7 @@ fn parts_become_one_object() {
     let server = Running::new();
     let body = noise(2 * PART_BYTES + 77);
     let upload = Upload::start(&server, "big", &[("x-amz-meta-a", "1")]);
-    // Out of order, and one part twice.
+    // Parts in any order, one of them uploaded twice.
     let third = etag(&upload.part(9, &[], &body[2 * PART_BYTES..]));
     upload.part(1, &[], b"to be replaced");
     let first = etag(&upload.part(1, &[], &body[..PART_BYTES]));
@@ -77,14 +77,14 @@ fn parts_become_one_object() {
     assert!(part.body == body[2 * PART_BYTES..]);
     assert_refused(&server.s3.get("/bucket/big?partNumber=4"), 400, "InvalidPart");
 
-    // A client that did not hear of its success may ask again.
+    // A client that did not receive the response repeats the request.
     let again = upload.complete(&[], &[(1, &first), (2, &second), (9, &third)]);
     assert_eq!(again.xml("ETag"), done.xml("ETag"), "{}", again.text());
     assert_refused(&upload.complete(&[], &[(1, &first)]), 404, "NoSuchUpload");
 }
 
 #[test]
-fn parts_that_do_not_fit_are_refused() {
+fn invalid_lists_of_parts_are_refused() {
     let server = Running::new();
     let upload = Upload::start(&server, "key", &[]);
     let small = etag(&upload.part(1, &[], b"small"));
@@ -119,7 +119,7 @@ fn an_aborted_upload_is_gone() {
 }
 
 #[test]
-fn parts_are_copied_from_objects() {
+fn parts_can_be_copied_from_objects() {
     let server = Running::new();
     let body = noise(PART_BYTES + 1000);
     server.s3.put("/bucket/from", &body);
@@ -140,7 +140,7 @@ fn parts_are_copied_from_objects() {
 }
 
 #[test]
-fn the_checksum_of_the_whole_follows_from_those_of_the_parts() {
+fn checksum_of_object_is_computed_from_checksums_of_parts() {
     let server = Running::new();
     let body = noise(PART_BYTES + 1000);
     let (front, back) = body.split_at(PART_BYTES);
@@ -150,7 +150,7 @@ fn the_checksum_of_the_whole_follows_from_those_of_the_parts() {
         let upload = Upload::start(&server, "key", &headers);
         let first = upload.part(1, &[("x-amz-checksum-crc32", &crc32(front))], front);
         assert_eq!(first.header("x-amz-checksum-crc32"), Some(crc32(front).as_str()));
-        // The checksum of a part is computed even if the client does not say it.
+        // The server computes the checksum of a part for which the client declares none.
         let second = upload.part(2, &[], back);
         assert_eq!(second.header("x-amz-checksum-crc32"), Some(crc32(back).as_str()));
         let wrong = upload.part(3, &[("x-amz-checksum-sha1", "AAAA")], back);
@@ -161,7 +161,7 @@ fn the_checksum_of_the_whole_follows_from_those_of_the_parts() {
         assert_refused(&wrong, 400, "BadDigest");
         let done = upload.complete(&[], &parts);
         assert_eq!(done.status, 200);
-        // Who asks again hears the same.
+        // A repeated request gets the same response.
         let again = upload.complete(&[], &parts);
         for name in ["ETag", "ChecksumCRC32", "ChecksumType"] {
             assert!(done.xml(name).is_some(), "{name}");
@@ -169,9 +169,9 @@ fn the_checksum_of_the_whole_follows_from_those_of_the_parts() {
         }
         let got = server.s3.send("HEAD", "/bucket/key", &mode, b"");
         assert_eq!(got.header("x-amz-checksum-type"), Some(kind));
-        let told = got.header("x-amz-checksum-crc32").unwrap();
-        assert!(told.ends_with(suffix));
-        assert_eq!(told == crc32(&body), kind == "FULL_OBJECT", "{told}");
+        let checksum = got.header("x-amz-checksum-crc32").unwrap();
+        assert!(checksum.ends_with(suffix));
+        assert_eq!(checksum == crc32(&body), kind == "FULL_OBJECT", "{checksum}");
     }
 }
 
@@ -181,7 +181,7 @@ fn crc32(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_completion_takes_conditions() {
+fn completion_supports_conditions() {
     let server = Running::new();
     server.s3.put("/bucket/key", b"old");
     let upload = Upload::start(&server, "key", &[]);
@@ -195,7 +195,7 @@ fn a_completion_takes_conditions() {
 }
 
 #[test]
-fn an_upload_that_is_not_there_is_told_before_its_parts_are_judged() {
+fn missing_upload_is_reported_before_invalid_parts() {
     let server = Running::new();
     let target = "/bucket/key?uploadId=abc1234def";
     let part = "<Part><PartNumber>1</PartNumber><ETag>1234</ETag></Part>";
@@ -204,13 +204,13 @@ fn an_upload_that_is_not_there_is_told_before_its_parts_are_judged() {
 }
 
 #[test]
-fn an_upload_left_behind_does_not_keep_its_bucket() {
+fn unfinished_upload_does_not_prevent_deletion_of_its_bucket() {
     let server = Running::new();
     let upload = Upload::start(&server, "key", &[]);
     upload.part(1, &[], b"left behind");
     server.s3.put("/bucket/other", b"x");
     assert_refused(&server.s3.delete("/bucket"), 409, "BucketNotEmpty");
-    // A bucket that stays keeps its uploads.
+    // A failed deletion of the bucket aborts no uploads.
     assert_eq!(upload.part(2, &[], b"more").status, 200);
     server.s3.delete("/bucket/other");
     assert_eq!(server.s3.delete("/bucket").status, 204);
@@ -219,7 +219,7 @@ fn an_upload_left_behind_does_not_keep_its_bucket() {
 }
 
 #[test]
-fn attributes_tell_the_parts_of_an_object_in_pages() {
+fn object_attributes_list_parts_in_pages() {
     let server = Running::new();
     let upload = Upload::start(&server, "key", &[]);
     let body = noise(PART_BYTES);
@@ -234,7 +234,7 @@ fn attributes_tell_the_parts_of_an_object_in_pages() {
     let all = ask(&[]);
     assert_eq!(all.all_xml("Size"), ["5242880", "5242880", "3"], "{}", all.text());
     assert_eq!(all.xml("IsTruncated").as_deref(), Some("false"));
-    // Unlike everywhere else, the ETag has no quotes here.
+    // Only in this response, S3 returns the ETag without quotes.
     assert!(all.xml("ETag").unwrap().ends_with("-3"), "{}", all.text());
     let page = ask(&[("x-amz-max-parts", "1"), ("x-amz-part-number-marker", "1")]);
     assert_eq!(page.all_xml("PartNumber"), ["2"]);

@@ -36,8 +36,7 @@ const HEADLESS: &[&str] =
 
 /// Crates that have private words or headless doc comments, and the number of each. The
 /// numbers may only decrease.
-const LEFT: &[(&str, usize, usize)] =
-    &[("file-server", 301, 108), ("file-store", 72, 107), ("s3-server", 99, 38)];
+const LEFT: &[(&str, usize, usize)] = &[("file-server", 301, 108), ("s3-server", 20, 11)];
 
 fn private(file: &Source) -> usize {
     let count = |line: &str| {

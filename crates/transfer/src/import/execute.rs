@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_file_store::{
-    Attributes, Error as StoreError, Precondition, Result as StoreResult, Store, Written,
+    Attributes, Error as StoreError, Precondition, Result as StoreResult, Store, WrittenContent,
 };
 use parking_lot::{Mutex, MutexGuard};
 
@@ -124,7 +124,7 @@ impl From<StoreError> for ImportError {
 enum Content<'a> {
     Small(Vec<u8>),
     /// A file streamed to the store, whose bytes were counted while they were read.
-    Big(Written, Part<'a>),
+    Big(WrittenContent, Part<'a>),
 }
 
 /// The content and modification time of a file; `None` if the file is already stored.

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
 use haul_file_store::{
-    Attributes, Error as StoreError, NewObject, Precondition, Result as StoreResult, Store, Written,
+    Attributes, Error as StoreError, NewObject, Precondition, Result as StoreResult, Store,
+    WrittenContent,
 };
 
 use super::error::{MemberError, TarError};
@@ -22,7 +23,7 @@ pub(super) struct Item {
 pub(super) enum Content {
     Small(Vec<u8>),
     /// A member that was streamed to the store.
-    Big(Written),
+    Big(WrittenContent),
     /// The same content as that of the object with this key, and the same attributes.
     LinkTo(String),
 }

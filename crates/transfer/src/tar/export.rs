@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use haul_file_store::{ListRequest, Listed, Object, Result as StoreResult, Store};
+use haul_file_store::{ListEntry, ListRequest, Object, Result as StoreResult, Store};
 
 use super::error::TarExportError;
 use super::header::{BLOCK_BYTES, Header, NAME_BYTES_MAX, kind};
@@ -50,8 +50,8 @@ impl TarExport<'_> {
             let (prefix, limit) = (self.prefix, PAGE_OBJECTS);
             let request = ListRequest { prefix, after: after.as_deref(), limit, delimiter: None };
             let page = self.store.list(self.bucket, &request).map_err(TarExportError::List)?;
-            after = page.lines.last().map(|line| line.name().to_owned());
-            let keys: Vec<&str> = page.lines.iter().map(Listed::name).collect();
+            after = page.entries.last().map(|line| line.name().to_owned());
+            let keys: Vec<&str> = page.entries.iter().map(ListEntry::name).collect();
             for (key, object) in keys.iter().zip(self.look_up(&keys)) {
                 if events.is_stopped() {
                     return Err(TarExportError::Stopped);

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
 use haul_disk::{Error as DiskError, OsDisk};
-use haul_file_store::{ListRequest, Listed, ObjectInfo, Options, Store};
+use haul_file_store::{ListEntry, ListRequest, ObjectInfo, Options, Store};
 use haul_transfer::{
     Export, ExportError, ExportEvents, ExportPlan, Import, ImportEvents, ImportPlan, Imported,
     Mtime, Source, sync_file_system,
@@ -112,10 +112,10 @@ impl Case {
         let request = ListRequest { prefix: "p/", delimiter: None, after: None, limit: 100 };
         let page = self.store.list("bucket", &request).unwrap();
         let object = |line| match line {
-            Listed::Object(info) => Some(info),
+            ListEntry::Object(info) => Some(info),
             _ => None,
         };
-        page.lines.into_iter().filter_map(object).collect()
+        page.entries.into_iter().filter_map(object).collect()
     }
 }
 

@@ -76,8 +76,8 @@ fn list_all(store: &Store) -> Result<Step, Failure> {
     let mut after: Option<String> = None;
     loop {
         let page = page(store, after.as_deref())?;
-        count += page.lines.len() as u64;
-        after = page.lines.last().map(|line| line.name().to_owned());
+        count += page.entries.len() as u64;
+        after = page.entries.last().map(|line| line.name().to_owned());
         if !page.more {
             break;
         }

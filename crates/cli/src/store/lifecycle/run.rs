@@ -1,6 +1,6 @@
 //! `haul store lifecycle run`: deletes expired objects and aborts stale uploads.
 
-use haul_file_store::{Expirable, Store, SweepReport};
+use haul_file_store::{ExpiredEntry, Store, SweepReport};
 use serde_json::{Value, json};
 
 use crate::args::LifecycleRunArgs;
@@ -58,9 +58,9 @@ fn list(
     searched.or_fail(|| format!("cannot apply the lifecycle rules of {bucket}"))
 }
 
-fn expirable_line(bucket: &str, expirable: &Expirable) -> String {
+fn expirable_line(bucket: &str, expirable: &ExpiredEntry) -> String {
     match expirable {
-        Expirable::Object { info, rule } => {
+        ExpiredEntry::Object { info, rule } => {
             let (key, modified) = (Name(&info.key), rfc3339(info.modified));
             format!(
                 "{bucket}/{key}: {}, modified {modified}, rule {}",
@@ -68,23 +68,23 @@ fn expirable_line(bucket: &str, expirable: &Expirable) -> String {
                 Name(rule)
             )
         }
-        Expirable::Upload { id, key, started, rule } => {
+        ExpiredEntry::Upload { id, key, started, rule } => {
             let (key, started) = (Name(key), rfc3339(*started));
             format!("{bucket}/{key}: upload {id}, started {started}, rule {}", Name(rule))
         }
     }
 }
 
-fn expirable_json(bucket: &str, expirable: &Expirable) -> Value {
+fn expirable_json(bucket: &str, expirable: &ExpiredEntry) -> Value {
     match expirable {
-        Expirable::Object { info, rule } => json!({
+        ExpiredEntry::Object { info, rule } => json!({
             "bucket": bucket,
             "key": info.key,
             "bytes": info.bytes,
             "modified": rfc3339(info.modified),
             "rule": rule,
         }),
-        Expirable::Upload { id, key, started, rule } => json!({
+        ExpiredEntry::Upload { id, key, started, rule } => json!({
             "bucket": bucket,
             "key": key,
             "upload": id,

@@ -1,4 +1,4 @@
-//! The future of a put that was started, and the side that resolves it.
+//! The future of a started put, and the resolver that completes it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -10,31 +10,30 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::object::ObjectInfo;
 
-/// A put that [`crate::Store::start_put`] began.
+/// A put that was started by [`crate::Store::start_put`].
 ///
 /// Resolves when the object is durable and visible. The put does not depend on the future: it is
 /// completed if the future is never polled, and if the future is dropped.
 ///
-/// The store calls the waker on a thread of its own, which completes the puts of all callers, and
-/// holds no lock meanwhile. The waker must not wait for the store. If it panics, other wakers are
-/// still called.
+/// The store calls the waker on the completing thread, without holding a lock. The waker must not
+/// wait for the store. If it panics, other wakers are still called.
 ///
 /// # Errors
-/// [`Error::Log`] if the write or the sync failed. Whether the object survived is then known only
-/// after the store was opened again.
+/// [`Error::Log`] if the write or the sync failed. Then only reopening the store determines whether
+/// the object was stored.
 #[derive(Debug)]
 #[must_use = "the object is durable only when the future has resolved"]
 pub struct PendingPut {
     state: Arc<Mutex<State>>,
 }
 
-/// The side that resolves a [`PendingPut`], also if it is dropped.
+/// The resolver of a [`PendingPut`]. Dropping it resolves the future with an error.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     state: Option<Arc<Mutex<State>>>,
 }
 
-/// A waker that is called, without a lock, when this is dropped.
+/// A waker. It is called, without a lock, when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Wake(Option<Waker>);
 
@@ -42,7 +41,7 @@ pub(crate) struct Wake(Option<Waker>);
 enum State {
     Pending(Option<Waker>),
     Resolved(Result<ObjectInfo>),
-    /// The future has returned its result, or was dropped.
+    /// The future has returned its result or was dropped.
     Finished,
 }
 
@@ -81,7 +80,7 @@ impl Drop for PendingPut {
 }
 
 impl Resolver {
-    /// Resolves the future. The result calls its waker.
+    /// Sets the result of the future. Dropping the returned value calls the waker.
     pub(crate) fn resolve(mut self, result: Result<ObjectInfo>) -> Wake {
         Wake(self.state.take().and_then(|state| set(&state, result)))
     }
@@ -90,12 +89,12 @@ impl Resolver {
 impl Drop for Resolver {
     fn drop(&mut self) {
         let Some(state) = self.state.take() else { return };
-        let what = "the thread that completes puts panicked: close the store and open it again";
+        let what = "the thread that completes puts panicked: close and reopen the store";
         drop(Wake(set(&state, Err(Error::Invalid { what: what.to_owned() }))));
     }
 }
 
-/// Sets the result of a future that still exists, and returns its waker.
+/// Sets the result if the future still exists, and returns its waker.
 fn set(state: &Mutex<State>, result: Result<ObjectInfo>) -> Option<Waker> {
     let mut state = state.lock();
     match std::mem::replace(&mut *state, State::Finished) {
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_waker_is_called_once_and_the_result_returned_once() {
+    fn last_waker_is_called_once_and_result_is_returned_once() {
         let (first, last) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
         let (resolver, put) = pending_put();
         let mut put = pin!(put);
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_resolver_is_an_error_and_a_panicking_waker_is_contained() {
+    fn dropped_resolver_is_an_error_and_waker_panic_is_contained() {
         let counter = Arc::new(Counter { panics: true, ..Counter::default() });
         let (resolver, put) = pending_put();
         let mut put = pin!(put);
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_future_wakes_no_task() {
+    fn dropped_future_wakes_no_task() {
         let counter = Arc::new(Counter::default());
         let (resolver, mut put) = pending_put();
         assert!(poll(Pin::new(&mut put), &counter).is_pending());

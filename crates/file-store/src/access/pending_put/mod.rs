@@ -1,8 +1,8 @@
-//! Puts that hold no thread while they wait for the sync of the log.
+//! Puts that occupy no thread while they wait for the sync of the log.
 //!
-//! [`start`] appends the needle and queues the put ([`queue`]). A thread of the store ([`thread`])
+//! [`start`] appends the needle and queues the put in [`queue`]. The completing thread ([`thread`])
 //! waits for the log, applies durable needles to the index, and resolves the futures ([`future`]).
-//! A put is completed whether or not its future is polled or exists.
+//! A put is completed even if its future is never polled or is dropped.
 
 pub(crate) mod future;
 pub(crate) mod queue;

@@ -1,28 +1,28 @@
-//! The queue of puts that are appended to the log and not completed.
+//! The queue of puts that are appended to the log but not completed.
 
 use haul_append_log::{Position, Ticket};
 use parking_lot::{Condvar, Mutex};
 
 use crate::access::pending_put::future::Resolver;
-use crate::access::writers::Entered;
+use crate::access::writers::BucketWriter;
 use crate::error::{Error, Result};
 use crate::index::entry::Change;
 use crate::locks::KeyGuard;
 use crate::object::ObjectInfo;
 
-/// A put whose needle is appended. Its fields are dropped in the order of their declaration.
+/// A put whose needle is appended. The order of the fields is their drop order.
 #[derive(Debug)]
 pub(crate) struct AppendedPut {
     pub(crate) ticket: Ticket,
     pub(crate) change: Change,
     pub(crate) info: ObjectInfo,
     pub(crate) locks: Locks,
-    /// Last, because it wakes the caller, who may then put the same key.
+    /// The last field, because dropping it wakes the caller, which may then put the same key.
     pub(crate) resolver: Resolver,
 }
 
-/// A put whose needle is durable, or was not written. Its fields are dropped in the order of their
-/// declaration.
+/// A put whose needle is durable or could not be written. The order of the fields is their drop
+/// order.
 #[derive(Debug)]
 pub(crate) struct WaitedPut {
     pub(crate) at: Result<Position>,
@@ -32,11 +32,11 @@ pub(crate) struct WaitedPut {
     pub(crate) resolver: Resolver,
 }
 
-/// The locks of a put. They are held until its needle is applied to the index.
+/// The locks of a put, which it holds until its needle is applied to the index.
 #[derive(Debug)]
 pub(crate) struct Locks {
     pub(crate) _key: KeyGuard,
-    pub(crate) _entered: Entered,
+    pub(crate) _writer: BucketWriter,
 }
 
 impl AppendedPut {
@@ -47,7 +47,7 @@ impl AppendedPut {
     }
 }
 
-/// The queue from the callers to the completing thread.
+/// The queue between the callers and the completing thread.
 #[derive(Debug, Default)]
 pub(crate) struct PendingPuts {
     state: Mutex<State>,
@@ -57,7 +57,7 @@ pub(crate) struct PendingPuts {
 #[derive(Debug, Default)]
 struct State {
     puts: Vec<AppendedPut>,
-    /// `true` while the completing thread waits, so that no other push makes a system call.
+    /// `true` while the completing thread waits. Otherwise a push makes no system call.
     is_waiting: bool,
     is_stopping: bool,
 }
@@ -74,7 +74,7 @@ impl PendingPuts {
         }
     }
 
-    /// Waits for a put and returns all that are queued; `None` if the queue is stopped and empty.
+    /// Waits for a put and returns all queued puts; `None` if the queue is stopped and empty.
     pub(crate) fn take(&self) -> Option<Vec<AppendedPut>> {
         let mut state = self.state.lock();
         while state.puts.is_empty() && !state.is_stopping {
@@ -86,12 +86,12 @@ impl PendingPuts {
         (!puts.is_empty()).then_some(puts)
     }
 
-    /// Queues puts again that the completing thread took and did not complete.
+    /// Returns puts to the queue that the completing thread has not completed.
     pub(crate) fn put_back(&self, mut puts: Vec<AppendedPut>) {
         self.state.lock().puts.append(&mut puts);
     }
 
-    /// Lets the completing thread end when the queue is empty.
+    /// Makes the completing thread end once the queue is empty.
     pub(crate) fn stop(&self) {
         self.state.lock().is_stopping = true;
         self.changed.notify_all();

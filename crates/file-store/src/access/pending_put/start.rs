@@ -1,4 +1,4 @@
-//! Starting a put without blocking the thread.
+//! Start of a put that does not block the calling thread.
 
 use haul_append_log::Room;
 
@@ -13,21 +13,22 @@ use crate::object::{Attributes, ObjectInfo, Precondition};
 use crate::store::Store;
 
 impl Store {
-    /// The length of the longest object that [`Store::start_put`] stores. Hashing a longer one
-    /// takes more time than another thread needs to take it over.
+    /// The maximum length of an object for [`Store::start_put`]. Hashing a longer object takes more
+    /// time than passing it to another thread.
     pub const START_PUT_BYTES_MAX: usize = 8 << 10;
 
-    /// Starts to store a small object like [`Store::put`] without blocking the thread. Returns a
-    /// future that resolves when the object is durable and visible, or `None` if the put would
-    /// block: the caller then calls [`Store::put`] on a thread that may block.
+    /// Starts to store a small object like [`Store::put`], without blocking the calling thread.
+    /// Returns a future that resolves when the object is durable and visible, or `None` if the put
+    /// would block: the caller then calls [`Store::put`] on a thread that may block.
     ///
     /// A put would block if the object is longer than [`Store::START_PUT_BYTES_MAX`], if another
     /// thread writes the key, if the object that it replaces must be read from the disk (it was not
-    /// stored recently, and is not in the page cache), if the buffer of the log or the disk is full, if compaction delays
-    /// writers, or while a checkpoint, a snapshot or a change of buckets keeps writers out.
+    /// stored recently, and is not in the page cache), if the buffer of the log or the disk is
+    /// full, if compaction delays writers, or while a checkpoint, a snapshot or a change of buckets
+    /// keeps writers out.
     ///
-    /// The put holds its locks until it is completed, by a thread of the store: also if the future
-    /// is never polled, or is dropped. [`Store::close`] completes it, too.
+    /// The put holds its locks until the completing thread has completed it, even if the future is
+    /// never polled or is dropped. [`Store::close`] completes it, too.
     ///
     /// ```
     /// # use haul_file_store::{Attributes, ObjectInfo, Precondition, Result, Store};
@@ -42,11 +43,11 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Store::put`] except [`crate::Error::Full`] and [`crate::Error::Stalled`]. Nothing
-    /// was stored.
+    /// Those of [`Store::put`] except [`crate::Error::Full`] and [`crate::Error::Stalled`]. After
+    /// an error, nothing is stored.
     ///
     /// # Durability
-    /// It survives a power cut when the future has resolved.
+    /// The object survives a power cut once the future has resolved.
     pub fn start_put(
         &self,
         bucket: &str,
@@ -67,12 +68,11 @@ impl Store {
 }
 
 impl Inner {
-    /// Starts a put whose head has the names only.
+    /// Starts a put whose head has only the names.
     ///
-    /// 1. The key is locked, its present object is looked up in memory, and the precondition is
-    ///    tested.
-    /// 2. The needle is appended to the log. After a crash the log has it or not.
-    /// 3. The put is queued for the completing thread, which owns its locks from here on.
+    /// 1. Locks the key, looks up its current object in memory, and tests the precondition.
+    /// 2. Appends the needle to the log. After a crash the log may or may not have it.
+    /// 3. Queues the put for the completing thread, which owns its locks from then on.
     fn start_put(
         &self,
         mut head: Head,
@@ -82,7 +82,7 @@ impl Inner {
     ) -> Result<Option<PendingPut>> {
         let Some(entered) = self.try_enter(&head.bucket)? else { return Ok(None) };
         let Some(key) = self.keys.try_lock(&head.bucket, &head.key) else { return Ok(None) };
-        let locks = Locks { _key: key, _entered: entered };
+        let locks = Locks { _key: key, _writer: entered };
         let Some(current) = self.find_in_memory(&head.bucket, &head.key) else { return Ok(None) };
         self.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
         head.bytes = bytes.len() as u64;

@@ -1,4 +1,4 @@
-//! The thread that completes puts: it waits for the log on behalf of all of them, and applies the
+//! The completing thread: it waits for the log on behalf of all started puts, and applies the
 //! needles of a batch to the index in one step.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,8 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 
-/// The puts that are applied while the index is locked once: readers wait meanwhile.
+/// The maximum number of puts that are applied under one lock of the index, during which readers
+/// wait.
 const APPLY_MAX: usize = 64;
 
 /// The completing thread of an open store.
@@ -33,13 +34,13 @@ impl CompletingThread {
         Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
     }
 
-    /// Completes all puts and ends the thread. No put is started any more.
+    /// Completes all puts and ends the thread. No more puts are started.
     pub(crate) fn stop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
         inner.pending_puts.stop();
         let Some(thread) = self.thread.take() else { return };
         if thread.thread().id() == thread::current().id() {
-            // A waker dropped the store on this thread, which cannot wait for itself.
+            // A waker dropped the store on this thread, which cannot join itself.
             complete_until_stopped(&inner);
         } else {
             drop(thread.join());
@@ -56,29 +57,30 @@ impl Drop for CompletingThread {
 fn complete_until_stopped(inner: &Inner) {
     while let Some(puts) = inner.pending_puts.take() {
         // After a panic, the puts that were being completed return an error. The thread continues,
-        // because the others would keep their locks without it.
+        // because otherwise the remaining puts would hold their locks forever.
         drop(catch_unwind(AssertUnwindSafe(|| complete_durable(inner, puts))));
     }
 }
 
-/// Waits until the oldest put is durable, and completes all puts that are durable then. The others
-/// return to the queue: a waker that drops the store completes them from there.
+/// Waits until the oldest put is durable, and completes all puts that are durable by then. The
+/// other puts return to the queue; if a waker drops the store, they are completed from there.
 ///
-/// 1. The log commits the batch of the oldest put, on this thread unless another thread does. After
-///    a crash before the end of the sync, the log has the needles of the batch or not.
-/// 2. Durable needles are applied to the index, and are visible from here on.
+/// 1. The log commits the batch of the oldest put, on this thread unless another thread does so.
+///    After a crash before the end of the sync, the log may or may not have the needles of the
+///    batch.
+/// 2. Durable needles are applied to the index and become visible.
 /// 3. The keys are unlocked.
-/// 4. The futures resolve, and their wakers are called. No lock is held.
+/// 4. The futures resolve, and their wakers are called, without a lock.
 ///
 /// If the write or the sync fails, all puts return the error, and nothing is applied.
 fn complete_durable(inner: &Inner, mut puts: Vec<AppendedPut>) {
-    // The callers append and queue their puts in two steps, so the order can differ.
+    // A caller appends and queues its put in two steps, so the orders may differ.
     puts.sort_unstable_by_key(|put| put.ticket.position().lsn);
     let oldest = puts.remove(0).wait();
     let synced = inner.log.synced();
     let count = match oldest.at {
         Ok(_) => puts.partition_point(|put| put.ticket.position().lsn < synced),
-        // The log has failed, so no ticket blocks.
+        // The log has failed, so waiting for a ticket does not block.
         Err(_) => puts.len(),
     };
     inner.pending_puts.put_back(puts.split_off(count));
@@ -93,7 +95,8 @@ fn complete_durable(inner: &Inner, mut puts: Vec<AppendedPut>) {
     drop(wakes);
 }
 
-/// Executes the steps 2 to 4 of [`complete_durable`], except that it adds the wakers to `wakes`.
+/// Executes steps 2 to 4 of [`complete_durable`], but adds the wakers to `wakes` instead of calling
+/// them.
 fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
     let (mut records, mut locks) = (Vec::with_capacity(puts.len()), Vec::new());
     let mut outcomes = Vec::with_capacity(puts.len());

@@ -1,10 +1,10 @@
-//! The encoding of a whole table, for a file from which it is loaded again.
+//! The encoding of a whole table, for a file from which it can be loaded.
 //!
 //! A dump is a sequence of chunks, each of one or more pages in the order of their hashes:
 //!
 //! | bytes | field of a page, little-endian |
 //! |---|---|
-//! | 8 | the least hash of the page |
+//! | 8 | the smallest hash of the page |
 //! | 8 | the number of slots |
 //! | 4 | the depth |
 //! | 8 each | the slots, in ascending order |
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::page::Page;
 use super::{DEPTH_MAX, DEPTH_MIN, Locations, is_depth_allowed};
 
-/// Bytes from which a chunk is complete.
+/// The length at which a chunk is complete.
 const CHUNK_BYTES: usize = 256 << 10;
 
 const SLOT_BYTES: usize = 8;
@@ -24,7 +24,7 @@ const SLOT_BYTES: usize = 8;
 /// The number of hashes, the end of the last page.
 const HASHES_END: u128 = 1 << 64;
 
-/// The state of a table at one time.
+/// A snapshot of a table.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// All pages, in the order of their hashes.
@@ -42,8 +42,8 @@ impl Snapshot {
         self.pages.iter().map(|page| page.len() as u64).sum()
     }
 
-    /// Encodes the snapshot in chunks of about 256 KiB. Each page is released when it has been
-    /// encoded, so that a change of the table need no longer copy it.
+    /// Encodes the snapshot in chunks of about 256 KiB. Each page is released after its encoding,
+    /// so that changes of the table need not copy it.
     pub(crate) fn chunks(self) -> impl Iterator<Item = Vec<u8>> {
         let mut pages = self.pages.into_iter();
         let mut hash = 0;
@@ -58,7 +58,7 @@ impl Snapshot {
     }
 }
 
-/// Appends a page that begins with a hash; returns the hash with which the next page begins.
+/// Appends a page that starts with a hash. Returns the first hash of the next page.
 fn encode_page(chunk: &mut Vec<u8>, hash: u64, page: &Page) -> u64 {
     chunk.extend_from_slice(&hash.to_le_bytes());
     chunk.extend_from_slice(&(page.len() as u64).to_le_bytes());
@@ -72,16 +72,16 @@ fn encode_page(chunk: &mut Vec<u8>, hash: u64, page: &Page) -> u64 {
 /// The reason why a dump cannot be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LoadError {
-    /// A chunk ends inside of a page.
+    /// A chunk ends within a page.
     #[error("a page of the index is incomplete")]
     Truncated,
     /// A depth is out of range, or too great for the number of pages.
     #[error("a page of the index has an invalid depth")]
     Depth,
-    /// A page does not begin where the page before ends.
+    /// A page does not start where the previous page ends.
     #[error("a page of the index is missing, repeated or out of order")]
     Range,
-    /// A slot is invalid, or less than the slot before.
+    /// A slot is invalid or not greater than the previous one.
     #[error("a page of the index has invalid or unsorted slots")]
     Slots,
     /// Pages are missing at the end.
@@ -93,7 +93,7 @@ pub(crate) enum LoadError {
 #[derive(Debug, Default)]
 pub(crate) struct Loader {
     pages: Vec<Arc<Page>>,
-    /// The hash with which the next page begins.
+    /// The first hash of the next page.
     next: u128,
 }
 
@@ -106,7 +106,7 @@ impl Loader {
     /// Adds the next chunk. After an error, the loader must not be used again.
     ///
     /// # Errors
-    /// Fails if the chunk is inconsistent, or does not follow the chunk before.
+    /// Fails if the chunk is inconsistent or does not follow the previous one.
     pub(crate) fn add(&mut self, mut chunk: &[u8]) -> Result<(), LoadError> {
         while !chunk.is_empty() {
             chunk = self.add_page(chunk)?;
@@ -129,7 +129,7 @@ impl Loader {
         Ok(Locations::from_pages(self.pages))
     }
 
-    /// Adds the first page of a chunk, and returns the rest of the chunk.
+    /// Adds the first page of a chunk and returns the rest of the chunk.
     fn add_page<'a>(&mut self, chunk: &'a [u8]) -> Result<&'a [u8], LoadError> {
         let (hash, count, depth, rest) = decode_header(chunk).ok_or(LoadError::Truncated)?;
         if !(DEPTH_MIN..=DEPTH_MAX).contains(&depth) {
@@ -150,7 +150,8 @@ impl Loader {
     }
 }
 
-/// Returns the least hash of a page, the number of its slots, its depth, and the bytes behind.
+/// Returns the smallest hash of a page, the number of its slots, its depth, and the remaining
+/// bytes.
 fn decode_header(bytes: &[u8]) -> Option<(u64, u64, u32, &[u8])> {
     let (hash, bytes) = bytes.split_first_chunk()?;
     let (count, bytes) = bytes.split_first_chunk()?;

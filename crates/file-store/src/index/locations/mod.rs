@@ -1,27 +1,27 @@
-//! Maps 64-bit hashes of keys to 43-bit values in memory, in about 8.8 bytes an entry.
+//! A table from 64-bit hashes of keys to 43-bit values in memory, with about 8.8 bytes per entry.
 //!
 //! # What it is
 //! [`Locations`] locates the records of a store: the hash is a keyed hash of the key, the value is
-//! the place of the record on the disk. Neither the key nor the whole hash is stored. A lookup
+//! the position of the record on the disk. Neither the key nor the whole hash is stored. A lookup
 //! returns each value whose known bits of the hash match; the key in the record decides. The table
-//! grows without the hashes: entries only become less exact.
+//! grows without the full hashes: entries become less exact instead.
 //!
 //! # Structure
-//! A directory is indexed by the first bits of the hash, and refers to pages \[Fagin79\]. A page of
-//! depth d contains all entries whose hashes begin with the same d bits, as sorted slots of 8 bytes.
-//! A slot has 43 bits of the value and up to 20 bits of the hash, those behind the first d, in the
-//! encoding of \[Dayan23\], which states how many bits are known. A full page is split in two of
-//! depth d + 1: the first known bit of an entry selects its page, and is then dropped.
+//! A directory is indexed by the first bits of the hash and refers to pages \[Fagin79\]. A page of
+//! depth d contains all entries whose hashes start with the same d bits, as sorted slots of 8
+//! bytes. A slot has 43 bits of the value and up to 20 bits of the hash, those after the first d,
+//! in the encoding of \[Dayan23\], which contains the number of known bits. A full page is split
+//! into two of depth d + 1: the first known bit of an entry selects its page and is then dropped.
 //!
 //! # Memory
-//! 8.8 bytes of heap an entry on average from 10^5 entries on, at most 9.2; 9.0 bytes of resident
-//! memory from 10^6 entries on (measured with glibc). An empty table occupies 20 KB. A table that
+//! 8.8 bytes of heap per entry on average from 10^5 entries on, at most 9.2; 9.0 bytes of resident
+//! memory from 10^6 entries on (measured with glibc). An empty table uses 20 KB. A table that
 //! shrinks keeps its pages, of about 150 bytes each, but not their blocks of slots.
 //!
 //! # False matches
-//! The known bits of an entry become fewer by one each time that the table doubles. A lookup of an
-//! absent key returns 0.002 values on average in a table that has grown to 10^6 entries, 0.0035 in
-//! one of 10^7, and 0.0005 more each time that the table doubles.
+//! The number of known bits of an entry decreases by one each time the table doubles. A lookup of
+//! an absent key returns 0.002 values on average in a table that has grown to 10^6 entries, 0.0035
+//! in one of 10^7, and 0.0005 more each time the table doubles.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Fagin79\] extendible hashing, \[Dayan23\] fingerprints of
@@ -45,8 +45,8 @@ const DEPTH_MIN: u32 = 8;
 /// The greatest depth: at most 2^32 pages, whose indexes have 32 bits.
 const DEPTH_MAX: u32 = 32;
 
-/// The greatest number of directory entries a page. A page whose split would exceed it grows
-/// instead: its hashes are not uniform.
+/// The maximum number of directory entries per page. A page whose split would exceed it grows
+/// instead, because its hashes are not uniform.
 const DIRECTORY_ENTRIES_PER_PAGE_MAX: usize = 16;
 
 /// A table from hashes to values. Several entries may have the same hash.
@@ -87,8 +87,7 @@ impl Locations {
         self.len
     }
 
-    /// Returns the bytes that this table occupies on the heap, without those that only snapshots
-    /// refer to.
+    /// Returns the heap bytes of this table, without those that only snapshots reference.
     pub(crate) const fn heap_bytes(&self) -> u64 {
         let directory = self.directory.capacity() * size_of::<u32>();
         let pages = self.pages.capacity() * size_of::<Arc<Page>>();
@@ -116,8 +115,8 @@ impl Locations {
         true
     }
 
-    /// Replaces the value of an entry, of which the bits of the hash are then known as if it was
-    /// new; `false`, without a change, if no entry matches the hash and has the old value.
+    /// Replaces the value of an entry. The entry then has as many known bits as a new one. Returns
+    /// `false`, without a change, if no entry matches the hash and has the old value.
     pub(crate) fn replace(&mut self, hash: u64, old: u64, new: u64) -> bool {
         let found = self.remove(hash, old);
         if found {
@@ -126,7 +125,7 @@ impl Locations {
         found
     }
 
-    /// `true` if an entry matches the hash and has the value.
+    /// Returns `true` if an entry matches the hash and has the value.
     pub(crate) fn contains(&self, hash: u64, value: u64) -> bool {
         self.matches(hash).any(|found| found == value)
     }
@@ -137,8 +136,8 @@ impl Locations {
         self.matching(hash).map(|(_, found)| slot::value(found))
     }
 
-    /// Returns the state of now, which later changes do not affect. Takes time for each page, not
-    /// for each entry; a page is copied when it is first changed after that.
+    /// Returns a snapshot, which later changes do not affect. Takes time per page, not per entry; a
+    /// page is copied when it first changes after that.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut pages = Vec::with_capacity(self.pages.len());
         let mut at = 0;
@@ -163,7 +162,7 @@ impl Locations {
         &self.pages[self.page_index(hash)]
     }
 
-    /// Changes the page of a hash, or a copy if a snapshot refers to the page.
+    /// Changes the page of a hash, or a copy of it if a snapshot references the page.
     fn change<R>(&mut self, hash: u64, change: impl FnOnce(&mut Page) -> R) -> R {
         let index = self.page_index(hash);
         let shared = &mut self.pages[index];
@@ -188,7 +187,7 @@ impl Locations {
         }
         let upper = self.change(hash, Page::split);
         let depth = upper.depth();
-        // The entries of the upper page are the second half of those of the page before.
+        // The entries of the upper page are the second half of those of the previous page.
         let count = 1 << (self.depth - depth);
         let first = (first_bits(hash, depth) | 1) * count;
         let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
@@ -198,7 +197,7 @@ impl Locations {
     }
 }
 
-/// `true` if a table of so many pages may have a page of this depth.
+/// Returns `true` if a table with this number of pages may have a page of this depth.
 fn is_depth_allowed(depth: u32, pages: usize) -> bool {
     (DEPTH_MIN..=DEPTH_MAX).contains(&depth)
         && 1 << depth <= pages.saturating_mul(DIRECTORY_ENTRIES_PER_PAGE_MAX)

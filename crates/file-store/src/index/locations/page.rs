@@ -1,33 +1,34 @@
-//! A page: the sorted slots of all entries whose hashes begin with the same bits.
+//! A page: the sorted slots of all entries whose hashes start with the same bits.
 
 use super::slot;
 
-/// Slots of a block. With its header in the allocator (8 bytes in glibc), a block fills 512 bytes.
+/// The number of slots of a block. With its allocator header (8 bytes in glibc), a block fills 512
+/// bytes.
 pub(super) const BLOCK_SLOTS: usize = 63;
 
-/// Slots from which a page is split: 16 blocks.
+/// The number of slots from which a page is split: 16 blocks.
 pub(super) const PAGE_SLOTS_MAX: usize = 16 * BLOCK_SLOTS;
 
-/// Bytes that an allocator adds to each allocation.
+/// The bytes that the allocator adds to each allocation.
 const ALLOCATION_HEADER_BYTES: usize = 8;
 
-/// Blocks by which the list of blocks grows.
+/// The number of blocks by which the list of blocks grows.
 const BLOCKS_STEP: usize = 4;
 
-/// Slots by which a search first moves away from the index that it expects.
+/// The first step, in slots, by which a search moves away from the expected index.
 const FIRST_STEP: usize = 16;
 
 type Block = [u64; BLOCK_SLOTS];
 
-/// The entries whose hashes begin with the same `depth` bits, sorted by slot. Blocks of one size
-/// do not fragment the heap; all but the last are full.
+/// The entries whose hashes start with the same `depth` bits, sorted by slot. Blocks of one size do
+/// not fragment the heap; all but the last are full.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
     #[expect(clippy::vec_box, reason = "one allocation for all blocks would fragment the heap")]
     blocks: Vec<Box<Block>>,
     len: usize,
     depth: u32,
-    /// The least number of known bits of a slot.
+    /// The smallest number of known bits of a slot.
     known_min: u32,
 }
 
@@ -37,7 +38,7 @@ impl Page {
         Self { blocks: Vec::new(), len: 0, depth, known_min: slot::KNOWN_BITS_MAX }
     }
 
-    /// Creates a page from slots, or returns `None` if they are not sorted or one is invalid.
+    /// Creates a page from slots; `None` if they are not sorted or one is invalid.
     pub(super) fn from_sorted(
         depth: u32,
         slots: impl ExactSizeIterator<Item = u64>,
@@ -47,7 +48,7 @@ impl Page {
         page.check().then_some(page)
     }
 
-    /// Returns the number of bits with which all hashes of this page begin.
+    /// Returns the number of bits with which all hashes of this page start.
     pub(super) const fn depth(&self) -> u32 {
         self.depth
     }
@@ -57,12 +58,12 @@ impl Page {
         self.len
     }
 
-    /// `true` if every slot has a known bit, which a split needs.
+    /// Returns `true` if every slot has a known bit, which a split needs.
     pub(super) const fn can_split(&self) -> bool {
         self.known_min > 0
     }
 
-    /// Returns the bytes that this page occupies on the heap, in an `Arc`.
+    /// Returns the heap bytes of this page in an `Arc`.
     pub(super) const fn heap_bytes(&self) -> usize {
         const BLOCK_BYTES: usize = size_of::<Block>() + ALLOCATION_HEADER_BYTES;
         const PAGE_BYTES: usize =
@@ -84,7 +85,7 @@ impl Page {
 
     /// Returns the index and the slot of each entry that matches a probe.
     pub(super) fn matching(&self, probe: u64) -> impl Iterator<Item = (usize, u64)> {
-        // All known bits that a match can have lie behind these first bits.
+        // All known bits of a match lie behind these first bits.
         let behind = u64::MAX >> self.known_min;
         let last = probe | behind;
         (self.lower_bound(probe & !behind)..self.len)
@@ -130,8 +131,8 @@ impl Page {
         }
     }
 
-    /// Splits the page by the first known bit, and returns the page of the entries where this bit
-    /// is 1. All slots must have a known bit.
+    /// Splits the page by the first known bit. Returns the page of the entries in which this bit is
+    /// 1. All slots must have a known bit.
     pub(super) fn split(&mut self) -> Self {
         self.depth += 1;
         let cut = self.lower_bound(1 << 63);
@@ -152,10 +153,11 @@ impl Page {
         self.blocks[index / BLOCK_SLOTS][index % BLOCK_SLOTS]
     }
 
-    /// Returns the index of the first slot that is not less than `target`. The search begins at
-    /// the index to expect of hashes, which are uniform.
+    /// Returns the index of the first slot that is not less than `target`. The search starts at the
+    /// index that uniform hashes let expect.
     fn lower_bound(&self, target: u64) -> usize {
-        // Every slot before `low` is less than the target, no slot from `high` on.
+        // Invariant: every slot before `low` is less than the target, and no slot from `high` on
+        // is.
         let (mut low, mut high, mut step) = (0, self.len, FIRST_STEP);
         let expected = (u128::from(target) * self.len as u128) >> 64;
         let mut probe = usize::try_from(expected).unwrap_or(0);
@@ -205,7 +207,8 @@ impl Page {
         self.blocks.push(Box::new([0; BLOCK_SLOTS]));
     }
 
-    /// Updates the least number of known bits; `false` if a slot is invalid or not in order.
+    /// Updates the smallest number of known bits. Returns `false` if a slot is invalid or out of
+    /// order.
     fn check(&mut self) -> bool {
         let mut last = 0;
         let sorted = self.slots().all(|slots| {
@@ -219,7 +222,7 @@ impl Page {
     }
 
     fn update_known_min(&mut self) {
-        // The fingerprint with the most zeros at its end has the fewest known bits.
+        // The fingerprint with the most trailing zeros has the fewest known bits.
         let ends = self.slots().flatten().fold(0, |ends, stored| {
             let fingerprint = stored >> slot::VALUE_BITS;
             ends | fingerprint & fingerprint.wrapping_neg()

@@ -1,17 +1,17 @@
 //! The encoding of one entry in 64 bits: a fingerprint of 21 bits above a value of 43 bits.
 //!
-//! The fingerprint is the known bits of the hash (at most 20), a 1 bit that ends them, and zeros.
+//! The fingerprint is the known bits of the hash (at most 20), a terminating 1 bit, and zeros.
 
-/// Bits of a value.
+/// The number of bits of a value.
 pub(super) const VALUE_BITS: u32 = 43;
 
-/// Known bits of the hash in the slot of a new entry.
+/// The number of known bits of the hash in the slot of a new entry.
 pub(super) const KNOWN_BITS_MAX: u32 = 20;
 
 const VALUE_MASK: u64 = (1 << VALUE_BITS) - 1;
 
-/// Returns the slot of a new entry with the value 0, in a page of the given depth. Lookups use it
-/// as the probe that slots are compared with.
+/// Returns the slot of a new entry with the value 0 in a page of the given depth. Lookups compare
+/// slots with it.
 pub(super) const fn fresh(hash: u64, depth: u32) -> u64 {
     const KNOWN_MASK: u64 = !0 << (64 - KNOWN_BITS_MAX);
     (hash << depth) & KNOWN_MASK | 1 << VALUE_BITS
@@ -27,19 +27,19 @@ pub(super) const fn known_bits(slot: u64) -> u32 {
     63 - (slot & !VALUE_MASK).trailing_zeros()
 }
 
-/// `true` if the known bits of a slot equal those of a probe that [`fresh`] returned.
+/// Returns `true` if the known bits of a slot equal those of a probe that [`fresh`] returned.
 pub(super) const fn matches(slot: u64, probe: u64) -> bool {
     let end = (slot & !VALUE_MASK).trailing_zeros();
     (slot ^ probe) >> end >> 1 == 0
 }
 
-/// Returns the slot of the same entry in a page that is one level deeper: without the first known
+/// Returns the slot of the same entry in a page that is one level deeper, without the first known
 /// bit. The slot must have a known bit.
 pub(super) const fn descend(slot: u64) -> u64 {
     (slot & !VALUE_MASK) << 1 | value(slot)
 }
 
-/// `true` if the slot has a fingerprint: a fingerprint of zeros does not exist.
+/// Returns `true` if the slot is valid: its fingerprint is not zero.
 pub(super) const fn is_valid(slot: u64) -> bool {
     slot > VALUE_MASK
 }

@@ -1,4 +1,4 @@
-//! Compares the table with a model, and measures growth and false matches.
+//! Compares the table with a model, and measures its growth and false matches.
 
 use haul_testing::Random;
 use proptest::prelude::*;
@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use super::dump::{LoadError, Loader, Snapshot};
 use super::*;
 
-/// The hash of a key. With `skew`, most bits at the beginning are equal.
+/// Returns the hash of a key. With `skew`, most of the first bits are equal.
 fn hash_of(key: u64, skew: u32) -> u64 {
     Random(key).number() >> skew
 }
 
-/// Returns the table that contains the hashes of the keys below `count`, with the keys as values.
+/// Returns a table with the hashes of the keys below `count`, and the keys as values.
 fn grown(count: u64) -> Locations {
     let mut table = Locations::new();
     for key in 0..count {
@@ -81,7 +81,7 @@ fn memory_of_an_entry_is_bounded() {
         }
     }
     let average = sum / sizes;
-    assert!(average < 9.2, "{average} bytes an entry");
+    assert!(average < 9.2, "{average} bytes per entry");
     let pages: usize = table.pages.iter().map(|page| page.heap_bytes()).sum();
     assert_eq!(table.page_bytes, pages);
 }
@@ -143,7 +143,7 @@ fn inconsistent_dump_is_an_error() {
 fn dump_with_too_large_a_directory_is_an_error() {
     let mut chunk = Vec::new();
     let mut next: u64 = 0;
-    // The ranges fit, but a directory of depth 32 would occupy 16 GiB.
+    // The ranges fit, but a directory of depth 32 would use 16 GiB.
     for depth in std::iter::once(32_u32).chain((9..=32).rev()).chain([8; 255]) {
         chunk.extend_from_slice(&next.to_le_bytes());
         chunk.extend_from_slice(&0_u64.to_le_bytes());
@@ -175,7 +175,7 @@ fn changes() -> impl Strategy<Value = Vec<(Change, u64)>> {
     prop::collection::vec((change, 0_u64..400), 0..4000)
 }
 
-/// Values contain the key, so that a false match of another key never has an expected value.
+/// Returns a value that contains the key, so that a false match of another key is detected.
 fn value_of(key: u64, number: usize) -> u64 {
     (key << 20) | (number as u64 % 4)
 }

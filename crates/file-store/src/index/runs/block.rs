@@ -1,27 +1,27 @@
 //! The entries of a block of a run, and their encoding. Pure.
 //!
-//! Keys and values are apart, because the bytes of each part resemble each other: a packed block is
-//! shorter this way, and a search reads only the keys.
+//! Keys and values are stored separately, because similar bytes compress better next to each other,
+//! and a search reads only the keys.
 
 use std::ops::Range;
 
 use crate::index::runs::format::{KEY_BYTES_MAX, Malformed, number, push_number, shared_prefix};
 
-/// The maximum length of the numbers in front of an entry.
+/// The maximum length of the numbers before an entry.
 const ENTRY_NUMBERS_BYTES_MAX: usize = 2 + 2 + 3;
 
 /// The entries of a block in ascending order of their keys.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
-    /// For each entry three numbers, and the bytes in which its key differs from the key before.
+    /// For each entry, three numbers and the suffix in which its key differs from the previous key.
     pub(super) keys: Vec<u8>,
-    /// The values, with nothing between them.
+    /// The concatenated values.
     pub(super) values: Vec<u8>,
 }
 
-/// A place in front of an entry of a block, or the end of the block.
+/// A position before an entry of a block, or at the end of the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Place {
+pub(crate) struct BlockPosition {
     key: usize,
     value: usize,
 }
@@ -32,14 +32,14 @@ pub(crate) struct EntryAt {
     /// The length of the prefix that the key shares with the preceding key.
     pub(crate) shared: usize,
     suffix: Range<usize>,
-    /// The place of the value; `None` for a deletion mark.
+    /// The position of the value; `None` for a tombstone.
     pub(crate) value: Option<Range<usize>>,
     /// The end of the entry.
-    pub(crate) end: Place,
+    pub(crate) end: BlockPosition,
 }
 
 impl Block {
-    /// Removes all entries, and keeps the memory.
+    /// Removes all entries but keeps the allocated memory.
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.values.clear();
@@ -49,13 +49,13 @@ impl Block {
         self.keys.is_empty()
     }
 
-    /// Returns the greatest length of the block after this entry was appended.
+    /// Returns the maximum length of the block after this entry is appended.
     pub(crate) fn bytes_with(&self, suffix_bytes: usize, value_bytes: usize) -> usize {
         let entry = ENTRY_NUMBERS_BYTES_MAX + suffix_bytes + value_bytes;
         self.keys.len() + self.values.len() + entry
     }
 
-    /// Appends an entry. `previous` is the preceding key of the block, or empty.
+    /// Appends an entry. `previous` is the previous key of the block, or empty.
     pub(crate) fn push(&mut self, previous: &[u8], key: &[u8], value: Option<&[u8]>) {
         let shared = shared_prefix(previous, key);
         push_number(&mut self.keys, shared);
@@ -65,15 +65,15 @@ impl Block {
         self.values.extend_from_slice(value.unwrap_or_default());
     }
 
-    /// `true` if there is no entry after this place.
+    /// Returns `true` if there is no entry after this position.
     #[inline]
-    pub(crate) fn is_end(&self, place: Place) -> bool {
+    pub(crate) fn is_end(&self, place: BlockPosition) -> bool {
         place.key >= self.keys.len()
     }
 
-    /// Decodes the entry after this place.
+    /// Decodes the entry after this position.
     #[inline]
-    pub(crate) fn decode(&self, place: Place) -> Result<EntryAt, Malformed> {
+    pub(crate) fn decode(&self, place: BlockPosition) -> Result<EntryAt, Malformed> {
         let mut at = place.key;
         let shared = number(&self.keys, &mut at)?;
         let suffix_bytes = number(&self.keys, &mut at)?;
@@ -87,17 +87,17 @@ impl Block {
             return Err(Malformed);
         }
         let value = (value_bytes > 0).then_some(place.value..value_end);
-        let end = Place { key: suffix.end, value: value_end };
+        let end = BlockPosition { key: suffix.end, value: value_end };
         Ok(EntryAt { shared, suffix, value, end })
     }
 
-    /// Returns the bytes in which the key of an entry differs from the preceding key.
+    /// Returns the suffix in which the key of an entry differs from the previous key.
     #[inline]
     pub(crate) fn suffix(&self, entry: &EntryAt) -> &[u8] {
         &self.keys[entry.suffix.clone()]
     }
 
-    /// Returns the value at a place that [`Self::decode`] returned.
+    /// Returns the value at a position that [`Self::decode`] returned.
     #[inline]
     pub(crate) fn value(&self, value: Range<usize>) -> &[u8] {
         &self.values[value]
@@ -106,12 +106,12 @@ impl Block {
     /// Finds the first entry at or after `place` whose key is not less than `target`; `None` if the
     /// block has none. The key of the entry is `target[..shared]` followed by the suffix.
     ///
-    /// The key before `place` is less than `target`, and shares the first `matched` bytes with it.
-    /// An entry that shares more with its preceding key is less than `target`, too, and is skipped
-    /// without a comparison. An entry that shares less is greater.
+    /// The key before `place` must be less than `target` and share its first `matched` bytes. An
+    /// entry that shares more bytes with its previous key is less than `target`, too, and is
+    /// skipped without a comparison. An entry that shares fewer bytes is greater.
     pub(crate) fn seek(
         &self,
-        mut place: Place,
+        mut place: BlockPosition,
         mut matched: usize,
         target: &[u8],
     ) -> Result<Option<EntryAt>, Malformed> {

@@ -4,9 +4,8 @@ use crate::index::runs::format::{Footer, Malformed, decode_index_entry};
 
 /// The separators and offsets of the blocks of a run.
 ///
-/// The keys of a block are not less than its separator and less than the separator of the next
-/// block. All separators are in one allocation, so that a block costs 12 bytes besides its
-/// separator.
+/// The keys of a block are at least its separator and less than the separator of the next block.
+/// All separators are in one allocation, so that a block costs 12 bytes plus its separator.
 #[derive(Debug)]
 pub(crate) struct BlockIndex {
     separators: Box<[u8]>,
@@ -20,7 +19,7 @@ impl BlockIndex {
     /// Decodes the block index of a run with this footer.
     pub(crate) fn decode(bytes: &[u8], footer: &Footer) -> Result<Self, Malformed> {
         let blocks = usize::try_from(footer.blocks).map_err(|_too_large| Malformed)?;
-        // An entry has at least two bytes, which limits the memory that a wrong number costs.
+        // An entry has at least two bytes. This bounds the memory that a wrong number allocates.
         if blocks > bytes.len() / 2 {
             return Err(Malformed);
         }
@@ -66,8 +65,8 @@ impl BlockIndex {
         &self.separators[start as usize..self.ends[block] as usize]
     }
 
-    /// Returns the only block that may contain `key`; the first block if `key` is less than all
-    /// keys, and `None` if there are no blocks.
+    /// Returns the only block that may contain `key`: the first block if `key` is less than all
+    /// keys, `None` if there are no blocks.
     pub(crate) fn find(&self, key: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.blocks());
         while low < high {
@@ -81,8 +80,8 @@ impl BlockIndex {
         if low == 0 && self.blocks() > 0 { Some(0) } else { low.checked_sub(1) }
     }
 
-    /// Returns the end of the longest sequence of blocks that begins with `block` and has at most
-    /// `bytes_max` bytes, or only this block if it is longer.
+    /// Returns the end of the longest sequence of blocks that starts with `block` and has at most
+    /// `bytes_max` bytes; at least one block.
     pub(crate) fn end_within(&self, block: usize, bytes_max: usize) -> usize {
         let end = self.offsets[block].saturating_add(bytes_max as u64);
         let fitting = self.offsets[block + 1..].iter().take_while(|offset| **offset <= end).count();

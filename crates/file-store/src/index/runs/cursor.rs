@@ -1,24 +1,24 @@
-//! A position in a run, which moves forward from block to block.
+//! A position in a run that moves forward from block to block.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::index::runs::block::{Block, EntryAt, Place};
+use crate::index::runs::block::{Block, BlockPosition, EntryAt};
 use crate::index::runs::format::{BLOCK_BYTES, Malformed, shared_prefix};
 use crate::index::runs::run::Run;
 use crate::index::runs::source::Source;
 
 /// A position in a run.
 ///
-/// After a seek, the cursor reads one block; while it advances, it reads twice as many bytes at
-/// each read, up to a limit. It allocates only when its buffers grow.
+/// After a seek, the cursor reads one block. While it advances, each read is twice as long as the
+/// previous one, up to a limit. It allocates only when its buffers grow.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     run: Arc<Run>,
     readahead_bytes_max: usize,
     readahead_bytes: usize,
-    /// The bytes of the blocks `loaded`, followed by bytes without meaning.
+    /// The bytes of the blocks `loaded`, followed by unspecified bytes.
     buffer: Vec<u8>,
     loaded: Range<usize>,
     state: State,
@@ -26,8 +26,8 @@ pub(crate) struct Cursor {
     number: usize,
     /// The entries of the current block.
     block: Block,
-    /// The place of the entry after the current one.
-    next: Place,
+    /// The position of the next entry.
+    next: BlockPosition,
     key: Vec<u8>,
     value: Option<Range<usize>>,
 }
@@ -41,8 +41,8 @@ enum State {
 }
 
 impl Cursor {
-    /// Creates a cursor that reads at most `readahead_bytes_max` bytes at once, or one block if
-    /// the limit is less than a block.
+    /// Creates a cursor that reads at most `readahead_bytes_max` bytes at once, but at least one
+    /// block.
     pub(crate) fn new(run: Arc<Run>, readahead_bytes_max: usize) -> Self {
         Self {
             run,
@@ -53,13 +53,13 @@ impl Cursor {
             state: State::BeforeFirst,
             number: 0,
             block: Block::default(),
-            next: Place::default(),
+            next: BlockPosition::default(),
             key: Vec::new(),
             value: None,
         }
     }
 
-    /// Returns the current entry, with `None` in the place of the value for a deletion mark.
+    /// Returns the current entry; its value is `None` for a tombstone.
     #[cfg(test)]
     #[inline]
     pub(crate) fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
@@ -102,7 +102,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves in front of the first entry of a block.
+    /// Moves before the first entry of a block.
     fn enter(&mut self, number: usize) -> Result<()> {
         if !self.loaded.contains(&number) {
             let end = self.run.index().end_within(number, self.readahead_bytes);
@@ -111,7 +111,7 @@ impl Cursor {
             self.loaded = number..end;
         }
         self.run.unpack_block(number, self.loaded.start, &self.buffer, &mut self.block)?;
-        self.next = Place::default();
+        self.next = BlockPosition::default();
         self.number = number;
         Ok(())
     }
@@ -139,8 +139,8 @@ impl Cursor {
             return self.enter_first(self.number + 1);
         }
         let entry = self.decode_next()?;
-        // The key is greater than the preceding one, or the order of a damaged run would mislead
-        // the caller.
+        // Entries of a damaged run that are out of order would mislead the caller, so keys must
+        // ascend.
         let first = self.block.suffix(&entry).first();
         let is_ascending = match self.key.get(entry.shared) {
             Some(replaced) => first > Some(replaced),
@@ -158,7 +158,7 @@ impl Cursor {
         self.block.decode(self.next).map_err(|Malformed| self.run.malformed(self.number))
     }
 
-    /// Makes an entry the current one. The key has at least its shared bytes.
+    /// Makes an entry the current one. The current key has at least its shared bytes.
     #[inline]
     fn set_current(&mut self, entry: EntryAt) {
         self.key.truncate(entry.shared);
@@ -190,7 +190,7 @@ impl Source for Cursor {
             State::BeforeFirst => self.enter_first(0),
             State::AtEnd => return Ok(()),
             State::Failed => {
-                let what = "a cursor that failed must be positioned again".to_owned();
+                let what = "a failed cursor must be repositioned by a seek".to_owned();
                 return Err(Error::Invalid { what });
             }
         };

@@ -1,4 +1,4 @@
-//! Encodes and decodes the files of sorted runs, as described in `FORMAT.md`.
+//! The format of sorted runs, which is described in `FORMAT.md`.
 
 use haul_crc::{crc32c, crc32c_append};
 
@@ -10,23 +10,23 @@ pub(crate) const KEY_BYTES_MAX: usize = 4 << 10;
 /// The maximum length of a value.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
 
-/// The maximum length of a block that is not packed, unless the block has only one entry.
+/// The maximum length of an unpacked block with more than one entry.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 
 /// The length of the footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
 
-/// The length of the checksum at the beginning of a block.
+/// The length of the checksum at the start of a block.
 pub(crate) const CHECKSUM_BYTES: usize = 4;
 
 const MAGIC: [u8; 8] = *b"HAUL-RUN";
 const VERSION: u32 = 2;
 
-/// The error of bytes that no writer produces.
+/// The error of malformed bytes, which no writer produces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// The last bytes of a run.
+/// The footer of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) id: u64,
@@ -87,8 +87,8 @@ impl Footer {
     }
 }
 
-/// Computes the checksum of the block at `offset`. The checksum covers the run and the offset, so
-/// that a block written to a wrong place does not pass for the right one.
+/// Computes the checksum of the block at `offset`. It includes the run and the offset, so that a
+/// misplaced block is detected.
 fn block_checksum(run: u64, offset: u64, packed: &[u8]) -> u32 {
     let mut place = [0; 16];
     place[..8].copy_from_slice(&run.to_le_bytes());
@@ -96,7 +96,7 @@ fn block_checksum(run: u64, offset: u64, packed: &[u8]) -> u32 {
     crc32c_append(crc32c(&place), packed)
 }
 
-/// Writes the checksum into the first bytes of a block.
+/// Writes the checksum to the start of a block.
 pub(crate) fn seal_block(block: &mut [u8], run: u64, offset: u64) {
     let (checksum, packed) = block.split_at_mut(CHECKSUM_BYTES);
     checksum.copy_from_slice(&block_checksum(run, offset, packed).to_le_bytes());
@@ -120,8 +120,8 @@ pub(crate) fn push_index_entry(out: &mut Vec<u8>, separator: &[u8], block_bytes:
     out.extend_from_slice(separator);
 }
 
-/// Decodes the entry of the block index at `at`, and moves `at` to the next one. Returns the
-/// separator and the length of the block.
+/// Decodes the entry of the block index at `at` and advances `at`. Returns the separator and the
+/// length of the block.
 pub(crate) fn decode_index_entry<'a>(
     index: &'a [u8],
     at: &mut usize,
@@ -151,8 +151,7 @@ pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     shared + a[shared..].iter().zip(&b[shared..]).take_while(|(a, b)| a == b).count()
 }
 
-/// Appends a number of at most 28 bits: seven bits a byte, the low ones first. The top bit marks
-/// all bytes but the last.
+/// Encodes a number of at most 28 bits in LEB128.
 pub(super) fn push_number(out: &mut Vec<u8>, mut number: usize) {
     while number >= 0x80 {
         out.push(number.to_le_bytes()[0] | 0x80);
@@ -161,7 +160,7 @@ pub(super) fn push_number(out: &mut Vec<u8>, mut number: usize) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// Takes a number at `at`, and moves `at` behind it.
+/// Decodes a number at `at` and advances `at`.
 #[inline]
 pub(super) fn number(bytes: &[u8], at: &mut usize) -> Result<usize, Malformed> {
     let byte = *bytes.get(*at).ok_or(Malformed)?;

@@ -1,36 +1,35 @@
-//! Merges several sorted sources into one, in which newer entries replace older ones.
+//! The merge of several sorted sources, in which newer entries replace older ones.
 
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
 use crate::index::runs::source::Source;
 
-/// The treatment of deletion marks in a merge.
+/// The treatment of tombstones in a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deletions {
-    /// Deletion marks are entries of the result, because sources older than all of the merge may
-    /// have the keys.
+    /// Tombstones are part of the result, because sources older than the merged ones may have the
+    /// keys.
     Deliver,
-    /// Deletion marks hide the older entries and are not part of the result.
+    /// Tombstones hide older entries and are not part of the result.
     Drop,
 }
 
-/// The merge of several sources, itself a source. Of several entries with the same key, only that
-/// of the newest source is delivered.
+/// The merge of several sources, itself a source. Of several entries with the same key, only the
+/// newest one is delivered.
 ///
 /// # Source
-/// \[Knuth98\], section 5.4.1: a tree of losers. Advancing compares one key for each level of the
-/// tree.
+/// \[Knuth98\], section 5.4.1: a tree of losers. Advancing compares one key per level of the tree.
 #[derive(Debug)]
 pub(crate) struct Merged<S> {
-    /// The newest source comes first.
+    /// From newest to oldest.
     sources: Vec<S>,
     /// For each inner node of a binary tree over the sources, the source that lost the comparison
     /// at this node. Item 0 is the source that won all its comparisons.
     tree: Vec<usize>,
     deletions: Deletions,
     state: State,
-    /// The key that is being passed in all sources.
+    /// The key that all sources are advanced past.
     passed: Vec<u8>,
 }
 
@@ -42,13 +41,13 @@ enum State {
 }
 
 impl<S: Source> Merged<S> {
-    /// Creates a merge of sources that are not positioned yet, the newest first.
+    /// Creates a merge of unpositioned sources, from newest to oldest.
     pub(crate) fn new(sources: Vec<S>, deletions: Deletions) -> Self {
         let tree = vec![0; sources.len()];
         Self { sources, tree, deletions, state: State::BeforeFirst, passed: Vec::new() }
     }
 
-    /// Returns the current entry, with `None` in the place of the value for a deletion mark.
+    /// Returns the current entry; its value is `None` for a tombstone.
     pub(crate) fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
         let winner = self.winner()?;
         Some((winner.key()?, winner.value()))
@@ -59,7 +58,7 @@ impl<S: Source> Merged<S> {
         is_positioned.then(|| self.tree.first().map(|winner| &self.sources[*winner]))?
     }
 
-    /// Positions all sources by `position`, and moves to the first entry of the result.
+    /// Positions all sources with `position` and moves to the first entry of the result.
     fn reposition(&mut self, mut position: impl FnMut(&mut S) -> Result<()>) -> Result<()> {
         self.state = State::Failed;
         for source in &mut self.sources {
@@ -73,7 +72,7 @@ impl<S: Source> Merged<S> {
         Ok(())
     }
 
-    /// Fills the tree below a node and returns the winner of the node.
+    /// Builds the tree below a node and returns the winner of the node.
     fn build(&mut self, node: usize) -> usize {
         if node >= self.sources.len() {
             return node - self.sources.len();
@@ -85,7 +84,7 @@ impl<S: Source> Merged<S> {
         winner
     }
 
-    /// `true` if the current entry of one source comes before that of another one.
+    /// Returns `true` if the current entry of one source comes before that of another one.
     #[inline]
     fn is_before(&self, one: usize, other: usize) -> bool {
         match (self.sources[one].key(), self.sources[other].key()) {
@@ -100,7 +99,7 @@ impl<S: Source> Merged<S> {
         }
     }
 
-    /// Advances the winner, and repeats its comparisons.
+    /// Advances the winner and repeats its comparisons.
     #[inline]
     fn advance_winner(&mut self) -> Result<()> {
         let mut winner = self.tree[0];
@@ -119,7 +118,7 @@ impl<S: Source> Merged<S> {
         Ok(())
     }
 
-    /// Moves all sources past the current key.
+    /// Advances all sources past the current key.
     #[inline]
     fn pass_key(&mut self) -> Result<()> {
         let Some(key) = self.tree.first().and_then(|winner| self.sources[*winner].key()) else {
@@ -135,7 +134,7 @@ impl<S: Source> Merged<S> {
         }
     }
 
-    /// Moves past deletion marks that are not part of the result.
+    /// Skips tombstones that are not part of the result.
     #[inline]
     fn skip_dropped(&mut self) -> Result<()> {
         while self.deletions == Deletions::Drop {
@@ -160,7 +159,7 @@ impl<S: Source> Source for Merged<S> {
         match self.state {
             State::BeforeFirst => return self.reposition(Source::advance),
             State::Failed => {
-                let what = "a merge that failed must be positioned again".to_owned();
+                let what = "a failed merge must be repositioned by a seek".to_owned();
                 return Err(Error::Invalid { what });
             }
             State::Positioned => {}

@@ -1,4 +1,4 @@
-//! Merges adjacent runs into a new one.
+//! Merging of adjacent runs into a new one.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::index::runs::run::Run;
 use crate::index::runs::source::Source;
 use crate::index::runs::writer::{RunInfo, RunWriter};
 
-/// The bytes that a merge reads at once from each run.
+/// The bytes that a merge reads ahead from each run.
 const READAHEAD_BYTES: usize = 256 << 10;
 
 /// The number of keys after which a merge calls `pace` even if it wrote nothing.
 const KEYS_PER_CALL: u64 = 1 << 14;
 
-/// The file that a merge writes.
+/// The output of a merge.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output<'a> {
     /// The name of the file, which must not exist.
@@ -26,12 +26,12 @@ pub(crate) struct Output<'a> {
     pub(crate) id: u64,
 }
 
-/// Merges `inputs`, the newest first, which must be adjacent in age, into one run.
+/// Merges `inputs`, given from newest to oldest and adjacent in age, into one run.
 ///
-/// `drop_deletions` is allowed only if the oldest of all runs is among the inputs. `pace` is called
-/// after each write, with the number of bytes written so far. It may wait to limit the rate, and
-/// stops the merge by returning `false`; the result is then `None`, and the caller removes the
-/// file, as after an error.
+/// `drop_deletions` is allowed only if the oldest of all runs is an input. `pace` is called after
+/// each write with the number of bytes written so far. It may sleep to limit the rate, and cancels
+/// the merge by returning `false`: the result is then `None`, and the caller removes the file, as
+/// after an error.
 ///
 /// # Errors
 /// `Damaged` if an input is damaged; a failed read, write or sync, which is final.
@@ -46,7 +46,7 @@ pub(crate) fn merge_runs(
     pace: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<RunInfo>> {
     let cursors = inputs.iter().map(|run| Cursor::new(Arc::clone(run), READAHEAD_BYTES)).collect();
-    // Deletion marks are delivered in either case, so that `pace` is called while they are dropped.
+    // Tombstones are delivered in either case, so that `pace` is called while they are dropped.
     let mut merged = Merged::new(cursors, Deletions::Deliver);
     let mut writer = RunWriter::create(disk, output.name, output.id)?;
     let (mut keys, mut written) = (0, 0);

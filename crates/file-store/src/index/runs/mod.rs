@@ -1,15 +1,15 @@
-//! Sorted runs: immutable files of keys, each with a value or a deletion mark.
+//! Sorted runs: immutable files of keys, each with a value or a tombstone.
 //!
-//! Runs are the part of a log-structured merge tree (LSM tree) that is on the disk. Entries of a
-//! newer run replace those of older runs. All bytes are checksummed, and all are derived data: the
-//! caller removes a damaged run and rebuilds it from the log.
+//! Runs are the on-disk part of a log-structured merge tree (LSM tree). Entries of newer runs
+//! replace those of older runs. All bytes are checksummed, and all are derived data: the caller
+//! removes a damaged run and rebuilds it from the log.
 //!
 //! # Cost
-//! An open run costs one separator (a prefix of a key) and 12 bytes of memory for each block of
-//! 16 KiB: 0.16 bytes for each entry with a key of 46 bytes and a value of 40 bytes. Before it is
-//! compressed, such an entry has 3.3 bytes besides its value and the bytes in which its key differs
-//! from the preceding one. Looking up a key is one read of a block. A cursor reads each block once,
-//! and several blocks with one read while it advances.
+//! An open run uses one separator (a prefix of a key) and 12 bytes of memory per block of 16 KiB:
+//! 0.16 bytes per entry with a key of 46 bytes and a value of 40 bytes. Uncompressed, such an entry
+//! has 3.3 bytes in addition to its value and the suffix in which its key differs from the previous
+//! one. A lookup of a key reads one block. A cursor reads each block once, and several blocks with
+//! one read while it advances.
 //!
 //! # Sources
 //! \[ONeil96\] the LSM tree, \[LevelDBTable\] blocks with prefix compression and a block index, RFC

@@ -1,8 +1,8 @@
-//! The packed form of a block, as it is in the file.
+//! The compressed form of a block in the file.
 //!
 //! # Source
 //! RFC 8878 (zstd): its entropy coding halves random hexadecimal digits, which many keys contain
-//! and which compressors without entropy coding, such as LZ4, leave as they are.
+//! and which compressors without entropy coding, such as LZ4, do not compress.
 
 use parking_lot::Mutex;
 use zstd::bulk::{Compressor, Decompressor};
@@ -12,17 +12,16 @@ use crate::index::runs::format::{
     BLOCK_BYTES, KEY_BYTES_MAX, Malformed, VALUE_BYTES_MAX, number, push_number,
 };
 
-/// The level of the compressor. Level 3 takes longer, and saves 2 % more.
+/// The compression level. Level 3 takes longer and saves 2 % more.
 const LEVEL: i32 = 1;
 
 /// The maximum length of a part of a block. A longer block has a single entry.
 const PART_BYTES_MAX: usize = 16 + max(BLOCK_BYTES, max(KEY_BYTES_MAX, VALUE_BYTES_MAX));
 
-/// The decompressors that are kept for reuse. Each has about 100 KiB of memory.
+/// The maximum number of decompressors kept for reuse. Each uses about 100 KiB of memory.
 const DECOMPRESSORS_MAX: usize = 8;
 
-/// Decompressors that are not in use: creating one for each page of a listing would cost more than
-/// the page.
+/// Unused decompressors: creating one per page of a listing would take longer than the page.
 static DECOMPRESSORS: Mutex<Vec<Decompressor<'static>>> = Mutex::new(Vec::new());
 
 const fn max(one: usize, other: usize) -> usize {
@@ -31,7 +30,7 @@ const fn max(one: usize, other: usize) -> usize {
 
 /// Packs blocks.
 pub(crate) struct Packer {
-    /// `None` if there was no memory for it: all blocks are stored as they are.
+    /// `None` if it could not be allocated: all blocks are stored uncompressed.
     compressor: Option<Compressor<'static>>,
     frame: Vec<u8>,
 }
@@ -41,7 +40,7 @@ impl Packer {
         Self { compressor: Compressor::new(LEVEL).ok(), frame: Vec::new() }
     }
 
-    /// Appends the packed form of a block.
+    /// Appends the compressed form of a block.
     pub(crate) fn pack(&mut self, block: &Block, out: &mut Vec<u8>) {
         for part in [&block.keys, &block.values] {
             let stored = if self.compress(part) { &self.frame } else { part };
@@ -56,7 +55,7 @@ impl Packer {
         self.frame.clear();
         self.frame.reserve(part.len());
         let compressor = self.compressor.as_mut();
-        // Without space for the frame this fails: it would be longer than the part.
+        // Without space for the frame this fails: the frame would be longer than the part.
         let bytes = compressor.map(|packer| packer.compress_to_buffer(part, &mut self.frame));
         matches!(bytes, Some(Ok(bytes)) if bytes < part.len())
     }
@@ -68,7 +67,7 @@ impl std::fmt::Debug for Packer {
     }
 }
 
-/// Decodes the packed form of a block, which replaces the entries of `block`.
+/// Decompresses a block and replaces the entries of `block`.
 pub(crate) fn unpack(packed: &[u8], block: &mut Block) -> Result<(), Malformed> {
     let mut at = 0;
     for part in [&mut block.keys, &mut block.values] {

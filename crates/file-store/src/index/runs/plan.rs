@@ -1,8 +1,8 @@
-//! Chooses the runs to merge: size-tiered, only runs adjacent in age.
+//! The plan of merges: size-tiered, only runs adjacent in age.
 //!
-//! Runs belong to tiers by their size: each tier is four times as large as the one below. When four
-//! runs of a tier are adjacent, they are merged into a run of the next tier, so that there are at
-//! most three runs in each tier, and an entry is rewritten about once in each tier.
+//! Runs belong to tiers by their size; each tier is four times as large as the tier below. Four
+//! adjacent runs of a tier are merged into a run of the next tier, so that there are at most three
+//! runs per tier, and an entry is rewritten about once per tier.
 //!
 //! # Source
 //! \[RocksDBUniversal\]: universal compaction, a size-tiered merge of runs ordered by age.
@@ -12,35 +12,35 @@ use std::ops::Range;
 /// The number of runs of a tier that are merged, and the ratio of the sizes of two tiers.
 pub(crate) const FAN_IN: usize = 4;
 
-/// The maximum number of runs in one merge, which limits its memory.
+/// The maximum number of runs in one merge, which bounds its memory.
 pub(crate) const MERGED_MAX: usize = 32;
 
-/// The share of entries without use at which all runs are merged, as a reciprocal.
+/// The share of useless entries at which all runs are merged, as a reciprocal.
 const USELESS_SHARE: u64 = 2;
 
-/// The share of deletion marks at which all runs are merged, as a reciprocal.
+/// The share of tombstones at which all runs are merged, as a reciprocal.
 const DELETIONS_SHARE: u64 = 4;
 
 /// The size of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunSize {
-    /// The number of entries, deletion marks included.
+    /// The number of entries, including tombstones.
     pub(crate) entries: u64,
-    /// The number of deletion marks.
+    /// The number of tombstones.
     pub(crate) deletions: u64,
     /// The length of the file.
     pub(crate) bytes: u64,
 }
 
-/// Returns the runs to merge next, or `None` if the runs need no merge. `runs` are ordered by age,
-/// the newest first. `live_entries` is the number of keys that exist, if the caller knows it.
+/// Returns the runs to merge next; `None` if no merge is needed. `runs` are ordered from newest to
+/// oldest. `live_entries` is the number of existing keys, if known.
 ///
-/// - All runs, if half of their entries are replaced or deleted, or if a quarter of them are
-///   deletion marks. A merge with the oldest run must drop the deletion marks, or the same merge
-///   is chosen again.
+/// - All runs, if half of their entries are replaced or deleted, or a quarter of them are
+///   tombstones. A merge with the oldest run must drop the tombstones, or the same merge is chosen
+///   again.
 /// - Otherwise, four or more runs of a tier. A run that is smaller than a newer run belongs to the
 ///   tier of this newer run, because it must be merged with it before larger runs. If the result
-///   makes the next tier full, the runs of that tier are merged at the same time.
+///   fills the next tier, the runs of that tier are merged at the same time.
 pub(crate) fn choose(runs: &[RunSize], live_entries: Option<u64>) -> Option<Range<usize>> {
     if runs.len() <= MERGED_MAX && are_mostly_useless(runs, live_entries) {
         return Some(0..runs.len());
@@ -75,7 +75,7 @@ fn tier(bytes: u64) -> u32 {
     bytes.max(1).ilog2() / FAN_IN.ilog2()
 }
 
-/// Returns the tier of each run; no tier is less than that of a newer run.
+/// Returns the tier of each run. No tier is less than that of a newer run.
 fn tiers(runs: &[RunSize]) -> Vec<u32> {
     let mut least = 0;
     let of_run = |run: &RunSize| {
@@ -85,7 +85,7 @@ fn tiers(runs: &[RunSize]) -> Vec<u32> {
     runs.iter().map(of_run).collect()
 }
 
-/// `true` if a merge of all runs would remove enough entries.
+/// Returns `true` if a merge of all runs would remove enough entries.
 fn are_mostly_useless(runs: &[RunSize], live_entries: Option<u64>) -> bool {
     let sum = |count: fn(&RunSize) -> u64| -> u64 { runs.iter().map(count).sum() };
     let entries = sum(|run| run.entries);
@@ -95,7 +95,7 @@ fn are_mostly_useless(runs: &[RunSize], live_entries: Option<u64>) -> bool {
     }
     let (Some(live), Some(oldest)) = (live_entries, runs.last()) else { return false };
     // A newer entry makes at most itself and one older entry useless. The number of live entries
-    // includes changes that are in no run yet, so it alone could ask for merges without effect.
+    // includes changes that no run contains, so on its own it could cause merges without effect.
     let newer = entries - oldest.entries;
     let useless = entries.saturating_sub(live).min(2 * newer);
     useless > 0 && useless >= entries / USELESS_SHARE

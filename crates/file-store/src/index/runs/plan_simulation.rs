@@ -1,5 +1,5 @@
-//! Simulates sequences of new runs and their merges, and checks the number of runs and the bytes
-//! rewritten.
+//! Simulates sequences of new runs and their merges, and checks the number of runs and of rewritten
+//! bytes.
 
 use haul_testing::Random;
 
@@ -7,10 +7,10 @@ use super::plan::{FAN_IN, MERGED_MAX, RunSize, choose};
 
 const ENTRY_BYTES: u64 = 60;
 
-/// A simulated tree. The keys of a workload are drawn from `keys` keys, if it overwrites.
+/// A simulated tree. A workload with overwrites draws its keys from `keys` keys.
 #[derive(Default)]
 struct Simulation {
-    /// The newest first.
+    /// From newest to oldest.
     runs: Vec<RunSize>,
     keys: Option<u64>,
     added_bytes: u64,
@@ -34,7 +34,7 @@ impl Simulation {
         let Some(range) = choose(&self.runs, live) else { return false };
         assert!(range.end <= self.runs.len() && range.len() >= 2, "{range:?}");
         assert!(range.len() <= MERGED_MAX, "{range:?}");
-        // Two random subsets of the keys have a share of their keys in common.
+        // The expected number of common keys of two random subsets of the keys.
         let common = |one: u64, other: u64| self.keys.map_or(0, |keys| one * other / keys);
         let union = |one: u64, other: u64| one + other - common(one, other);
         let entries = self.runs[range.clone()].iter().map(|run| run.entries).fold(0, union);
@@ -78,7 +78,7 @@ fn runs_of_mixed_sizes_stay_few() {
     for largest in [10, 1000, 100_000] {
         let mut simulation = Simulation::default();
         for _ in 0..3000 {
-            // As many small runs as large ones, by magnitude.
+            // As many small runs as large ones on a logarithmic scale.
             let magnitude = random.below(largest) + 1;
             simulation.add(random.below(magnitude) + 1);
             simulation.merge_all();
@@ -99,7 +99,8 @@ fn large_runs_among_small_ones_are_rewritten_rarely() {
         }
         let tiers = log4(simulation.added_bytes as f64 / ENTRY_BYTES as f64).ceil() + 1.0;
         assert!(simulation.runs_max as f64 <= 3.0 * tiers, "{} runs", simulation.runs_max);
-        // A merge with trapped small runs does not raise the tier, at most three times in a tier.
+        // A merge with trapped small runs does not raise the tier; this happens at most three times
+        // per tier.
         let rewrites = 3.0 * log4(3000.0 / f64::from(period)) + 1.0;
         assert!(simulation.rewrites() <= rewrites, "{} times", simulation.rewrites());
     }
@@ -137,11 +138,11 @@ fn overwritten_entries_use_limited_space() {
 }
 
 #[test]
-fn many_deletion_marks_cause_a_merge_of_all_runs() {
+fn many_tombstones_cause_a_merge_of_all_runs() {
     let old = run(10_000, 0);
     assert_eq!(choose(&[run(2000, 2000), old], None), None);
     assert_eq!(choose(&[run(3500, 3500), old], None), Some(0..2));
-    assert_eq!(choose(&[run(300, 300)], None), Some(0..1), "only marks");
+    assert_eq!(choose(&[run(300, 300)], None), Some(0..1), "only tombstones");
     assert_eq!(choose(&[old], None), None);
     assert_eq!(choose(&[], None), None);
     assert_eq!(choose(&[], Some(0)), None);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use haul_disk::{Disk, File, Open, read_full};
 
 use crate::error::{Error, Result};
-use crate::index::runs::block::{Block, Place};
+use crate::index::runs::block::{Block, BlockPosition};
 use crate::index::runs::block_index::BlockIndex;
 use crate::index::runs::format::{FOOTER_BYTES, Footer, Malformed, checked_block};
 use crate::index::runs::packed::unpack;
 use crate::index::runs::writer::RunInfo;
 
-/// A run open for reading, shared by any number of cursors.
+/// A run that is open for reading. Cursors share it.
 #[derive(Debug)]
 pub(crate) struct Run {
     file: Arc<dyn File>,
@@ -21,7 +21,7 @@ pub(crate) struct Run {
     index: BlockIndex,
 }
 
-/// Memory for lookups, which one lookup after the other may use.
+/// Reusable memory of lookups.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     packed: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) struct Buffers {
 }
 
 impl Run {
-    /// Opens a complete run, and reads and checks its footer and its block index.
+    /// Opens a complete run and verifies its footer and its block index.
     ///
     /// # Errors
     /// `Damaged` if the file is not a complete run; the error of a failed system call.
@@ -82,7 +82,7 @@ impl Run {
     }
 
     /// Looks up a key with one read: `None` if the run has no entry, `Some(None)` if it has a
-    /// deletion mark. The value is a part of `buffers`, which the caller may reuse.
+    /// tombstone. The value is a part of `buffers`.
     ///
     /// # Errors
     /// `Damaged` if the block is damaged; the error of a failed read.
@@ -95,8 +95,9 @@ impl Run {
         let Buffers { packed, block } = buffers;
         self.read_blocks(number, number + 1, packed)?;
         self.unpack_block(number, number, packed, block)?;
-        let found =
-            block.seek(Place::default(), 0, key).map_err(|Malformed| self.malformed(number))?;
+        let found = block
+            .seek(BlockPosition::default(), 0, key)
+            .map_err(|Malformed| self.malformed(number))?;
         Ok(found.and_then(|entry| {
             let is_equal = *block.suffix(&entry) == key[entry.shared..];
             is_equal.then(|| entry.value.map(|value| block.value(value)))
@@ -107,7 +108,7 @@ impl Run {
         &self.index
     }
 
-    /// Reads the blocks `first..end` into the beginning of `buffer`, which grows as needed.
+    /// Reads the blocks `first..end` to the start of `buffer`, which grows as needed.
     pub(crate) fn read_blocks(&self, first: usize, end: usize, buffer: &mut Vec<u8>) -> Result<()> {
         let offset = self.index.offset(first);
         let bytes = usize::try_from(self.index.offset(end) - offset).unwrap_or(usize::MAX);
@@ -121,7 +122,7 @@ impl Run {
         Ok(())
     }
 
-    /// Checks and unpacks a block in a buffer that begins with the block `first`.
+    /// Verifies and unpacks a block in a buffer that starts with the block `first`.
     pub(crate) fn unpack_block(
         &self,
         number: usize,
@@ -136,13 +137,13 @@ impl Run {
         unpack(packed, block).map_err(|Malformed| self.malformed(number))
     }
 
-    /// Returns the beginning of a block in a buffer that begins with the block `first`.
+    /// Returns the start of a block in a buffer that starts with the block `first`.
     fn position(&self, block: usize, first: usize) -> usize {
         let bytes = self.index.offset(block) - self.index.offset(first);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Returns the error for a block whose entries no writer produces.
+    /// Returns the error for a malformed block, which no writer produces.
     pub(crate) fn malformed(&self, block: usize) -> Error {
         self.damaged(self.index.offset(block), "a block is malformed")
     }

@@ -1,22 +1,22 @@
-//! Sequences of entries in ascending order of their keys, which a merge reads.
+//! Sorted sequences of entries, the inputs of a merge.
 
 use crate::error::Result;
 
 /// A position in a sorted sequence of entries with different keys.
 ///
 /// A new source has no current entry; `advance` then moves to the first one. After an error it has
-/// none either, and must be positioned by `seek` again.
+/// none either, and must be repositioned by `seek`.
 pub(crate) trait Source {
     /// Moves to the first entry whose key is not less than `key`, or to the end.
     fn seek(&mut self, key: &[u8]) -> Result<()>;
 
-    /// Moves to the next entry, or to the end. At the end it has no effect.
+    /// Moves to the next entry, or to the end. Has no effect at the end.
     fn advance(&mut self) -> Result<()>;
 
     /// Returns the key of the current entry; `None` at the end.
     fn key(&self) -> Option<&[u8]>;
 
-    /// Returns the value of the current entry; `None` for a deletion mark, and at the end.
+    /// Returns the value of the current entry; `None` for a tombstone and at the end.
     fn value(&self) -> Option<&[u8]>;
 }
 
@@ -38,7 +38,7 @@ impl<S: Source + ?Sized> Source for Box<S> {
     }
 }
 
-/// A sorted slice of keys, each with a value or a deletion mark.
+/// A sorted slice of keys, each with a value or a tombstone.
 #[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct SliceSource<'a, K, V> {

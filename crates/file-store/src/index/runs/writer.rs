@@ -1,4 +1,4 @@
-//! Writes runs: entries in ascending order of their keys, into a new file.
+//! A writer of runs: ascending entries, in a new file.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::index::runs::format::{
 };
 use crate::index::runs::packed::Packer;
 
-/// The bytes that are collected for one write.
+/// The number of bytes that are buffered for one write.
 pub(crate) const WRITE_BYTES: usize = 512 << 10;
 
 /// The properties of a complete run.
@@ -20,27 +20,27 @@ pub(crate) const WRITE_BYTES: usize = 512 << 10;
 pub(crate) struct RunInfo {
     /// The name of the file.
     pub(crate) name: String,
-    /// The identifier that the caller chose. A caller that reuses the name of a removed run
-    /// chooses another identifier, so that old bytes on the disk never pass for the new run.
+    /// The ID that the caller chose. A caller that reuses the name of a removed run must choose
+    /// another ID, so that stale bytes on the disk are never accepted as the new run.
     pub(crate) id: u64,
-    /// The number of entries, deletion marks included.
+    /// The number of entries, including tombstones.
     pub(crate) entries: u64,
-    /// The number of deletion marks.
+    /// The number of tombstones.
     pub(crate) deletions: u64,
     /// The length of the file.
     pub(crate) bytes: u64,
 }
 
-/// A run being written.
+/// A run that is being written.
 ///
 /// After an error, all later calls fail, and the caller removes the file. Dropping a writer leaves
-/// an incomplete file, which the caller removes, too.
+/// an incomplete file, which the caller also removes.
 #[derive(Debug)]
 pub(crate) struct RunWriter {
     file: Arc<dyn File>,
     name: String,
     id: u64,
-    /// Packed blocks that are not written yet.
+    /// Packed blocks that are not yet written.
     buffer: Vec<u8>,
     /// The offset of the buffer in the file.
     buffer_offset: u64,
@@ -79,10 +79,11 @@ impl RunWriter {
         })
     }
 
-    /// Appends an entry; `None` is a deletion mark. The key must be greater than the last one.
+    /// Appends an entry; `None` is a tombstone. The key must be greater than the previous one.
     ///
     /// # Errors
-    /// A failed write, which is final; `Invalid` for an entry that the format cannot hold.
+    /// A failed write, which is final; `Invalid` for an entry that exceeds the limits of the
+    /// format.
     pub(crate) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.check_usable()?;
         if key.is_empty() || key.len() > KEY_BYTES_MAX {

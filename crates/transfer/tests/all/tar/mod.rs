@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use haul_file_store::{Attributes, ListRequest, Listed, Options, Precondition, Store};
+use haul_file_store::{Attributes, ListEntry, ListRequest, Options, Precondition, Store};
 use haul_transfer::{MTIME_ATTRIBUTE, TarError, TarExport, TarImport, TarImported};
 use tempfile::TempDir;
 
@@ -67,13 +67,13 @@ impl Case {
 
     fn dump(&self) -> Dump {
         let request = ListRequest { limit: usize::MAX, ..ListRequest::default() };
-        let object = |line: Listed| {
+        let object = |line: ListEntry| {
             let object = self.store.get(BUCKET, line.name()).unwrap();
             let pieces = haul_transfer::pieces(&object, 0..object.info.bytes);
             let bytes = pieces.flat_map(|piece| piece.unwrap().to_vec()).collect();
             (line.name().to_owned(), bytes, object.attributes.clone())
         };
-        self.store.list(BUCKET, &request).unwrap().lines.into_iter().map(object).collect()
+        self.store.list(BUCKET, &request).unwrap().entries.into_iter().map(object).collect()
     }
 
     fn keys(&self) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Damaged files give errors, never wrong entries.
+//! Damaged files yield errors, never wrong entries.
 
 use haul_disk_sim::MemoryDisk;
 use haul_testing::noise;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{NAME, Pair, bytes_of, disk_with, open_and_scan, run_of, store_pairs, write};
 use crate::error::Error;
-use crate::index::runs::block::{Block, Place};
+use crate::index::runs::block::{Block, BlockPosition};
 use crate::index::runs::block_index::BlockIndex;
 use crate::index::runs::format::{
     CHECKSUM_BYTES, FOOTER_BYTES, Footer, Malformed, push_index_entry, push_number, seal_block,
@@ -16,7 +16,7 @@ use crate::index::runs::packed::{Packer, unpack};
 
 fn small_run() -> (Vec<Pair>, Vec<u8>) {
     let mut pairs = store_pairs(40);
-    // Several blocks, of which one has a single entry.
+    // Several blocks, one of which has a single entry.
     pairs[10].1 = Some(noise(1, 9000));
     pairs[11].1 = Some(vec![2; 20_000]);
     let disk = MemoryDisk::default();
@@ -50,7 +50,7 @@ fn truncated_run_is_detected() {
 }
 
 #[test]
-fn block_at_a_wrong_place_is_detected() {
+fn misplaced_block_is_detected() {
     // All blocks have the same length.
     let pairs: Vec<Pair> =
         (0..9_u8).map(|n| (vec![n + 1], Some(noise(n.into(), 16_000)))).collect();
@@ -78,7 +78,7 @@ fn merge_of_a_damaged_run_fails() {
 }
 
 #[test]
-fn bytes_of_a_run_are_those_of_the_format_page() {
+fn bytes_of_a_run_match_the_format_page() {
     let pairs = [(b"a/b".to_vec(), Some(b"v".to_vec())), (b"a/c".to_vec(), None)];
     let disk = MemoryDisk::default();
     write(&disk, NAME, &pairs).unwrap();
@@ -103,7 +103,7 @@ fn bytes_of_a_run_are_those_of_the_format_page() {
     assert_eq!(bytes, expected.concat());
 }
 
-/// Returns the packed form of a block with these keys, without values and not compressed.
+/// Returns the uncompressed form of a block with these keys and without values.
 fn stored(keys: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     for part in [keys, b""] {
@@ -114,8 +114,8 @@ fn stored(keys: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Returns a run with these bytes in its only block and these in its index, or with an index that
-/// matches the block; all checksums match.
+/// Returns a run with this block and this block index, or with the index of the block if `index` is
+/// `None`. All checksums match.
 fn sealed(packed: &[u8], index: Option<&[u8]>, blocks: u32) -> Vec<u8> {
     let mut bytes = vec![0; CHECKSUM_BYTES];
     bytes.extend_from_slice(packed);
@@ -207,7 +207,7 @@ proptest! {
             }
         }
         let block = Block { keys: bytes.clone(), values: vec![0; 10] };
-        if let Ok(Some(entry)) = block.seek(Place::default(), 0, &target) {
+        if let Ok(Some(entry)) = block.seek(BlockPosition::default(), 0, &target) {
             prop_assert!(entry.shared <= target.len() && block.suffix(&entry).len() <= bytes.len());
         }
         let footer = Footer {

@@ -1,4 +1,4 @@
-//! Failed calls and power cuts while runs are written and read.
+//! Failed calls and power cuts during writes and reads of runs.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::index::runs::merge_runs::{Output, merge_runs};
 use crate::index::runs::source::Source;
 use crate::index::runs::writer::RunWriter;
 
-/// A run of several writes.
+/// Returns the entries of a run that needs several writes.
 fn long_pairs() -> Vec<Pair> {
     (0..90_u8).map(|n| (vec![b'k', n], Some(noise(n.into(), 15_000)))).collect()
 }
@@ -62,7 +62,7 @@ fn unsorted_and_oversized_entries_are_refused() {
 }
 
 #[test]
-fn failed_read_is_no_damage_and_needs_a_new_seek() {
+fn failed_read_is_not_damage_and_requires_a_new_seek() {
     let disk = MemoryDisk::default();
     let pairs = store_pairs(2000);
     let run = run_of(&disk, NAME, &pairs);
@@ -85,7 +85,7 @@ fn short_transfers_are_continued() {
 }
 
 #[test]
-fn stopped_merge_has_no_result() {
+fn cancelled_merge_has_no_result() {
     let disk = MemoryDisk::default();
     let runs = [run_of(&disk, "1.run", &long_pairs()), run_of(&disk, "2.run", &store_pairs(9000))];
     let (mut calls, output) = (Vec::new(), Output { name: NAME, id: 3 });
@@ -97,11 +97,11 @@ fn stopped_merge_has_no_result() {
     assert_eq!(calls.len(), 3);
     assert!(calls.is_sorted() && calls[0] >= 500_000, "{calls:?}");
     disk.remove(NAME).unwrap();
-    merge_runs(&disk, &runs, output, true, &mut |_| true).unwrap().expect("not stopped");
+    merge_runs(&disk, &runs, output, true, &mut |_| true).unwrap().expect("not cancelled");
 }
 
 #[test]
-fn merge_of_deletions_only_can_be_stopped() {
+fn merge_of_tombstones_can_be_cancelled() {
     let disk = MemoryDisk::default();
     let marks: Vec<Pair> = (0..20_000_u32).map(|n| (n.to_be_bytes().to_vec(), None)).collect();
     let runs = [run_of(&disk, "1.run", &marks)];

@@ -17,7 +17,7 @@ use crate::index::runs::run::Run;
 use crate::index::runs::source::Source;
 use crate::index::runs::writer::{RunInfo, RunWriter};
 
-/// A key, and its value or a deletion mark.
+/// A key, and its value or a tombstone.
 type Pair = (Vec<u8>, Option<Vec<u8>>);
 
 const NAME: &str = "0000000001.run";
@@ -39,7 +39,7 @@ fn run_of(disk: &dyn Disk, name: &str, pairs: &[Pair]) -> Arc<Run> {
     Arc::new(run)
 }
 
-/// Reads a source from its current position to the end.
+/// Returns the entries of a source from its current position to the end.
 fn rest(source: &mut impl Source) -> Result<Vec<Pair>> {
     let mut pairs = Vec::new();
     while let Some(key) = source.key() {
@@ -55,7 +55,7 @@ fn scan(run: &Arc<Run>) -> Result<Vec<Pair>> {
     rest(&mut cursor)
 }
 
-/// Opens a run and reads all of it.
+/// Opens a run and reads all its entries.
 fn open_and_scan(disk: &dyn Disk, name: &str) -> Result<Vec<Pair>> {
     scan(&Arc::new(Run::open(disk, name)?))
 }
@@ -75,7 +75,7 @@ fn disk_with(name: &str, bytes: &[u8]) -> MemoryDisk {
     disk
 }
 
-/// Entries as those of a store: a bucket, a zero byte, a key; every tenth is a deletion mark.
+/// Returns entries like those of a store: a bucket, a zero byte, a key. Every tenth is a tombstone.
 fn store_pairs(count: usize) -> Vec<Pair> {
     let pair = |n: usize| {
         let key = format!("photos\0albums/{:04}/{:016x}.jpeg", n / 50, n * 0x9e37_79b9);

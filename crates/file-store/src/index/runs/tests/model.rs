@@ -17,7 +17,7 @@ use crate::index::runs::source::{SliceSource, Source};
 
 type Map = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// Keys with long common prefixes, few enough that generations have keys in common.
+/// Generates keys with long common prefixes, few enough that generations have common keys.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         Just(b"a".to_vec()),
@@ -47,7 +47,7 @@ fn pairs(map: &Map) -> Vec<Pair> {
     map.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Merges generations, the newest first.
+/// Merges generations, given from newest to oldest.
 fn merged_map(generations: &[Map], deletions: Deletions) -> Map {
     let mut map = Map::new();
     for generation in generations.iter().rev() {
@@ -57,7 +57,7 @@ fn merged_map(generations: &[Map], deletions: Deletions) -> Map {
     map
 }
 
-/// Checks that seeks, in this order, and steps after them, find the entries of a map.
+/// Checks that seeks in this order, and steps after them, find the entries of a map.
 fn check_seeks(source: &mut impl Source, map: &Map, seeks: &[(Vec<u8>, usize)]) {
     for (target, steps) in seeks {
         source.seek(target).unwrap();
@@ -115,7 +115,7 @@ proptest! {
         prop_assert_eq!(rest(&mut merged).unwrap(), pairs(&expected));
         check_seeks(&mut merged, &expected, &seeks);
 
-        // The newest generation is in memory, as in a store that is running.
+        // The newest generation is in memory, as in a running store.
         let mut sources: Vec<Box<dyn Source + '_>> = Vec::new();
         for (list, cursor) in lists.iter().zip(cursors(&runs, 1 << 20)) {
             match sources.is_empty() {
@@ -128,7 +128,7 @@ proptest! {
 
         let output = Output { name: "merged", id: 9 };
         let info = merge_runs(&disk, &runs, output, drop_deletions, &mut |_| true);
-        let info = info.unwrap().expect("it was not stopped");
+        let info = info.unwrap().expect("the merge is not cancelled");
         let run = Arc::new(Run::open(&disk, "merged").unwrap());
         prop_assert_eq!(&info, run.info());
         prop_assert_eq!(super::scan(&run).unwrap(), pairs(&expected));

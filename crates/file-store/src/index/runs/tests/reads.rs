@@ -1,4 +1,4 @@
-//! The number of reads, and the sizes of files and of memory.
+//! The number of reads, and the sizes of files and memory.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ fn entry_is_shorter_than_the_rest_of_its_key_and_its_value() {
     let payload = |pair: &[Pair]| pair[1].0.len() - shared_prefix(&pair[0].0, &pair[1].0) + 31;
     let payload_bytes: usize = pairs.windows(2).map(payload).sum();
     let entries = pairs.len() as f64;
-    // The rest of a key has hexadecimal digits, and a value has 16 random bytes.
+    // The suffix of a key has hexadecimal digits, and a value has 16 random bytes.
     let share = run.info().bytes as f64 / payload_bytes as f64;
     assert!(share <= 0.65, "{share}");
     let memory = run.memory_bytes() as f64 / entries;

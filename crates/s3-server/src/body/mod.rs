@@ -1,0 +1,8 @@
+//! Bodies of requests and responses: memory, framing, checksums, transfer.
+
+pub(crate) mod aws_chunked;
+pub(crate) mod checksum;
+pub(crate) mod digests;
+pub(crate) mod memory;
+pub(crate) mod receive;
+pub(crate) mod send;

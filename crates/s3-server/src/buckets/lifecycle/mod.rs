@@ -1,0 +1,26 @@
+//! Lifecycle configurations: conversion of S3's rules in days to the store's rules in seconds.
+//!
+//! `parse` validates the rules that clients send, `render` converts rules back, `document` does
+//! both for files, and `operations` implements the requests and the header `x-amz-expiration`.
+
+pub(crate) mod document;
+pub(crate) mod operations;
+mod parse;
+mod render;
+
+use std::time::Duration;
+
+/// A day. S3 rounds up the end of an age in days to the next midnight UTC.
+const DAY: Duration = Duration::from_hours(24);
+
+/// The note of a rule whose prefix is in the element `Prefix` of the rule.
+const RULE_PREFIX: &str = "prefix";
+
+/// The note of a rule whose prefix, which may be empty, is in the element `Prefix` of the filter.
+const FILTER_PREFIX: &str = "filter-prefix";
+
+/// The note of a rule whose filter has the element `And`.
+const AND: &str = "and";
+
+#[cfg(test)]
+mod tests;

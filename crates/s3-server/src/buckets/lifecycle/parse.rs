@@ -1,0 +1,208 @@
+//! Validation and conversion of the rules that a client sends. Pure.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{Duration, SystemTime};
+
+use haul_file_store::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
+use s3s::dto::{self, ExpirationStatus, LifecycleExpiration, LifecycleRuleFilter};
+use s3s::{S3ErrorCode, S3Result};
+use time::{OffsetDateTime, Time};
+
+use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
+use crate::errors::refuse;
+
+const ID_CHARS_MAX: usize = 255;
+const PREFIX_BYTES_MAX: usize = 1024;
+
+/// Converts S3's rules to a lifecycle of the store.
+pub(super) fn lifecycle(rules: Vec<dto::LifecycleRule>) -> S3Result<Lifecycle> {
+    if rules.is_empty() {
+        return Err(refuse(S3ErrorCode::MalformedXML, "A lifecycle needs at least one rule"));
+    }
+    if rules.len() > LIFECYCLE_RULES_MAX {
+        let message = format!("A lifecycle has at most {LIFECYCLE_RULES_MAX} rules");
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
+    let rules = rules.into_iter().map(rule).collect::<S3Result<Vec<_>>>()?;
+    let mut ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
+    ids.sort_unstable();
+    if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        let message = format!("Rule ID must be unique. Found same ID for two rules: {}", pair[0]);
+        return Err(refuse(S3ErrorCode::InvalidArgument, message));
+    }
+    Ok(Lifecycle { rules })
+}
+
+fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
+    check_supported(&rule)?;
+    let enabled = match rule.status.as_str() {
+        ExpirationStatus::ENABLED => true,
+        ExpirationStatus::DISABLED => false,
+        other => return malformed(format!("Status must be Enabled or Disabled, not {other:?}")),
+    };
+    let id = rule.id.filter(|id| !id.is_empty()).unwrap_or_else(new_id);
+    if id.chars().count() > ID_CHARS_MAX {
+        let message = format!("ID length should not exceed allowed limit of {ID_CHARS_MAX}");
+        return Err(refuse(S3ErrorCode::InvalidArgument, message));
+    }
+    let filter = match (rule.filter, rule.prefix) {
+        (Some(_), Some(_)) => return malformed("A rule cannot have both a Filter and a Prefix"),
+        (None, None) => return malformed("A rule must have a Filter or a Prefix"),
+        (Some(filter), None) => conditions(filter)?,
+        (None, Some(prefix)) => Conditions { prefix, note: RULE_PREFIX, ..Conditions::default() },
+    };
+    filter.check()?;
+    let expire = rule.expiration.map(|expiration| expiry(&expiration)).transpose()?;
+    let abort = rule.abort_incomplete_multipart_upload;
+    let abort_uploads_after = match abort.map(|abort| abort.days_after_initiation) {
+        Some(days) => Some(positive_days(
+            days.unwrap_or(0),
+            "'DaysAfterInitiation' for AbortIncompleteMultipartUpload action",
+        )?),
+        None => None,
+    };
+    if expire.is_none() && abort_uploads_after.is_none() {
+        let message = "At least one action needs to be specified in a rule";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
+    if abort_uploads_after.is_some() && filter.has_sizes() {
+        let message = "AbortIncompleteMultipartUpload cannot be specified with object sizes";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
+    Ok(LifecycleRule {
+        id,
+        enabled,
+        prefix: filter.prefix,
+        bytes_greater_than: filter.greater_than,
+        bytes_less_than: filter.less_than,
+        expire,
+        abort_uploads_after,
+        round_up_to: DAY,
+        note: filter.note.to_owned(),
+    })
+}
+
+/// Refuses rules for features that are not implemented: versions, storage classes, tags.
+fn check_supported(rule: &dto::LifecycleRule) -> S3Result<()> {
+    let filter = rule.filter.as_ref();
+    let and = filter.and_then(|filter| filter.and.as_ref());
+    let has_tags = filter.is_some_and(|filter| filter.tag.is_some())
+        || and.is_some_and(|and| and.tags.as_ref().is_some_and(|tags| !tags.is_empty()));
+    let expiration = rule.expiration.as_ref();
+    let has_marker = expiration.is_some_and(|e| e.expired_object_delete_marker.is_some());
+    let message = if rule.noncurrent_version_expiration.is_some()
+        || rule.noncurrent_version_transitions.is_some()
+        || has_marker
+    {
+        "Lifecycle rules for versions are not implemented: an object has one version"
+    } else if rule.transitions.is_some() {
+        "Transitions are not implemented: there is only one storage class"
+    } else if has_tags {
+        "Lifecycle rules by tags are not implemented: use a prefix"
+    } else {
+        return Ok(());
+    };
+    Err(refuse(S3ErrorCode::NotImplemented, message))
+}
+
+/// The conditions of a rule on objects.
+#[derive(Debug, Default)]
+struct Conditions {
+    prefix: String,
+    greater_than: Option<u64>,
+    less_than: Option<u64>,
+    /// The form of the filter, which `render` restores.
+    note: &'static str,
+}
+
+fn conditions(filter: LifecycleRuleFilter) -> S3Result<Conditions> {
+    let LifecycleRuleFilter {
+        and, object_size_greater_than, object_size_less_than, prefix, ..
+    } = filter;
+    let sizes = [object_size_greater_than, object_size_less_than];
+    let given = usize::from(prefix.is_some()) + sizes.iter().flatten().count();
+    if given + usize::from(and.is_some()) > 1 {
+        return malformed("A Filter can have only one condition; use And to combine several");
+    }
+    if let Some(and) = and {
+        return Ok(Conditions {
+            prefix: and.prefix.unwrap_or_default(),
+            greater_than: and.object_size_greater_than.map(size).transpose()?,
+            less_than: and.object_size_less_than.map(size).transpose()?,
+            note: AND,
+        });
+    }
+    let [greater_than, less_than] = sizes.map(|bytes| bytes.map(size).transpose());
+    Ok(Conditions {
+        note: if prefix.is_some() { FILTER_PREFIX } else { "" },
+        prefix: prefix.unwrap_or_default(),
+        greater_than: greater_than?,
+        less_than: less_than?,
+    })
+}
+
+impl Conditions {
+    fn has_sizes(&self) -> bool {
+        self.greater_than.is_some() || self.less_than.is_some()
+    }
+
+    fn check(&self) -> S3Result<()> {
+        if self.prefix.len() > PREFIX_BYTES_MAX {
+            let message = format!("The maximum size of a prefix is {PREFIX_BYTES_MAX}");
+            return Err(refuse(S3ErrorCode::InvalidRequest, message));
+        }
+        match (self.greater_than, self.less_than) {
+            (_, Some(0)) => {
+                let message = "'ObjectSizeLessThan' has to be greater than 0";
+                Err(refuse(S3ErrorCode::InvalidRequest, message))
+            }
+            (Some(greater), Some(less)) if less <= greater.saturating_add(1) => {
+                let message = "'ObjectSizeLessThan' has to be greater than 'ObjectSizeGreaterThan'";
+                Err(refuse(S3ErrorCode::InvalidRequest, message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn size(bytes: i64) -> S3Result<u64> {
+    u64::try_from(bytes).map_err(|_negative| {
+        refuse(S3ErrorCode::InvalidRequest, "The size of an object cannot be negative")
+    })
+}
+
+fn expiry(expiration: &LifecycleExpiration) -> S3Result<Expiry> {
+    match (&expiration.days, &expiration.date) {
+        (Some(days), None) => {
+            Ok(Expiry::After(positive_days(*days, "'Days' for Expiration action")?))
+        }
+        (None, Some(date)) => {
+            let date = OffsetDateTime::from(date.clone());
+            if date.to_utc().time() != Time::MIDNIGHT {
+                let message = "'Date' must be at midnight GMT";
+                return Err(refuse(S3ErrorCode::InvalidArgument, message));
+            }
+            Ok(Expiry::At(SystemTime::from(date).max(SystemTime::UNIX_EPOCH)))
+        }
+        _ => malformed("An Expiration must have either Days or a Date"),
+    }
+}
+
+fn positive_days(days: i32, what: &str) -> S3Result<Duration> {
+    match u32::try_from(days) {
+        Ok(days) if days > 0 => Ok(DAY * days),
+        _ => {
+            let message = format!("{what} must be a positive integer");
+            Err(refuse(S3ErrorCode::InvalidArgument, message))
+        }
+    }
+}
+
+/// Returns an ID for a rule without one: 64 random bits.
+fn new_id() -> String {
+    format!("{:016x}", RandomState::new().build_hasher().finish())
+}
+
+fn malformed<T>(message: impl Into<String>) -> S3Result<T> {
+    Err(refuse(S3ErrorCode::MalformedXML, message))
+}

@@ -1,0 +1,5 @@
+//! Operations on buckets, lifecycles, and features that are not implemented.
+
+pub(crate) mod bucket;
+pub(crate) mod lifecycle;
+pub(crate) mod stubs;

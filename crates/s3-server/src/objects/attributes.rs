@@ -1,0 +1,76 @@
+//! The attributes of an object: their names, and the response headers that they become.
+
+use haul_file_store::{ATTRIBUTE_BYTES_MAX, Attributes};
+use s3s::dto::{Metadata, Timestamp, TimestampFormat};
+use s3s::{S3ErrorCode, S3Result};
+
+use crate::body::checksum::Algorithm;
+use crate::errors::refuse;
+
+/// The prefix of the headers, and attributes, of user metadata.
+pub(crate) const METADATA_PREFIX: &str = "x-amz-meta-";
+
+/// The content type of an object that was stored without one and whose key has no known extension.
+const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
+
+/// Refuses attributes that leave no space for checksums within the limit of the store.
+pub(crate) fn check(attributes: &Attributes) -> S3Result<()> {
+    const CHECKSUM_BYTES_MAX: usize = 512;
+    if attributes.bytes() + CHECKSUM_BYTES_MAX <= ATTRIBUTE_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("The metadata is too large: {} bytes", attributes.bytes());
+    Err(refuse(S3ErrorCode::MetadataTooLarge, message))
+}
+
+/// Returns a copy of the attribute `name`.
+pub(crate) fn shown(attributes: &Attributes, name: &str) -> Option<String> {
+    attributes.get(name).map(str::to_owned)
+}
+
+/// Returns the user metadata in the attributes.
+pub(crate) fn metadata(attributes: &Attributes) -> Option<Metadata> {
+    let metadata: Metadata = attributes
+        .iter()
+        .filter_map(|(name, value)| {
+            Some((name.strip_prefix(METADATA_PREFIX)?.into(), value.into()))
+        })
+        .collect();
+    (!metadata.is_empty()).then_some(metadata)
+}
+
+/// Returns the content type of an object: the stored one, or the type of the extension of the key,
+/// which clients without a content type (curl) expect. The derived type is not stored.
+pub(crate) fn content_type(attributes: &Attributes, key: &str) -> String {
+    match attributes.get("content-type") {
+        Some(given) => given.to_owned(),
+        None => mime_guess::from_path(key).first_raw().unwrap_or(DEFAULT_CONTENT_TYPE).to_owned(),
+    }
+}
+
+/// Returns the stored `Expires` date.
+pub(crate) fn expires(attributes: &Attributes) -> Option<Timestamp> {
+    Timestamp::parse(TimestampFormat::HttpDate, attributes.get("expires")?).ok()
+}
+
+/// Copies the checksum attributes of the source of a copy to its destination.
+pub(crate) fn copy_checksum(from: &Attributes, to: &mut Attributes) {
+    let names = Algorithm::ALL.map(Algorithm::header);
+    for name in names.into_iter().chain([crate::body::checksum::TYPE_ATTRIBUTE]) {
+        if let Some(value) = from.get(name) {
+            to.set(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_content_type_is_derived_from_the_key() {
+        let none = Attributes::new();
+        assert_eq!(content_type(&none, "a/b.html"), "text/html");
+        assert_eq!(content_type(&none, "a/b"), DEFAULT_CONTENT_TYPE);
+    }
+}

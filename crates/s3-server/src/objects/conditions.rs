@@ -1,0 +1,195 @@
+//! Conditional requests: preconditions on an object, evaluated by `haul-http1`. Pure.
+//!
+//! Unlike in RFC 9110, ETags may be unquoted, and a write accepts one condition.
+
+use std::time::SystemTime;
+
+use haul_file_store::{ObjectInfo, Precondition};
+use haul_http1::{EntityTag, IfRange, TagList, Validators, Verdict};
+use hyper::header::{HeaderMap, HeaderValue, IF_RANGE};
+use s3s::dto::{ETagCondition, Timestamp};
+use s3s::{S3ErrorCode, S3Result};
+use time::OffsetDateTime;
+
+use crate::errors::refuse;
+
+/// The conditions of a read.
+#[derive(Debug, Default)]
+pub(crate) struct Conditions {
+    pub(crate) if_match: Option<ETagCondition>,
+    pub(crate) if_none_match: Option<ETagCondition>,
+    pub(crate) if_modified_since: Option<Timestamp>,
+    pub(crate) if_unmodified_since: Option<Timestamp>,
+}
+
+impl Conditions {
+    /// Returns `true` if the request has a condition.
+    pub(crate) fn any(&self) -> bool {
+        self.if_match.is_some()
+            || self.if_none_match.is_some()
+            || self.if_modified_since.is_some()
+            || self.if_unmodified_since.is_some()
+    }
+}
+
+/// Takes the conditions on the source out of the input of a copy.
+macro_rules! source_conditions {
+    ($input:expr) => {
+        $crate::objects::conditions::Conditions {
+            if_match: $input.copy_source_if_match.take(),
+            if_none_match: $input.copy_source_if_none_match.take(),
+            if_modified_since: $input.copy_source_if_modified_since.take(),
+            if_unmodified_since: $input.copy_source_if_unmodified_since.take(),
+        }
+    };
+}
+pub(crate) use source_conditions;
+
+impl Conditions {
+    /// Evaluates the conditions of a read, and its `If-Range` if its headers are given.
+    pub(crate) fn verdict(&self, object: &ObjectInfo, headers: Option<&HeaderMap>) -> Verdict {
+        let [if_match, if_none_match] = [&self.if_match, &self.if_none_match]
+            .map(|condition| condition.as_ref().map(header_value));
+        let tag = quoted(&object.etag.to_string());
+        let if_range = headers.and_then(|headers| headers.get(IF_RANGE));
+        let range_tag = if_range.map(|value| quoted(value.to_str().unwrap_or_default()));
+        let conditions = haul_http1::Conditions {
+            if_match: if_match.as_ref().map(tags),
+            if_none_match: if_none_match.as_ref().map(tags),
+            if_modified_since: self.if_modified_since.clone().map(time),
+            if_unmodified_since: self.if_unmodified_since.clone().map(time),
+            if_range: if_range.map(|value| match IfRange::parse(value.as_bytes()) {
+                IfRange::Invalid => IfRange::parse(range_tag.as_deref().unwrap_or_default()),
+                valid => valid,
+            }),
+        };
+        conditions.evaluate(&Validators { tag: EntityTag::strong(&tag), modified: object.modified })
+    }
+}
+
+/// Returns the value of the header that a condition was parsed from. `s3s` parses a list of tags as
+/// one tag that contains the quotes and commas between them, so the result is the list again.
+fn header_value(condition: &ETagCondition) -> HeaderValue {
+    condition.to_http_header().unwrap_or_else(|_unwritable| HeaderValue::from_static(""))
+}
+
+fn tags(header_value: &HeaderValue) -> TagList<'_> {
+    [header_value.as_bytes()].into_iter().collect()
+}
+
+/// Adds the quotes of a tag, which many S3 clients omit.
+fn quoted(tag: &str) -> Vec<u8> {
+    format!("\"{}\"", tag.trim_matches('"')).into_bytes()
+}
+
+fn time(date: Timestamp) -> SystemTime {
+    OffsetDateTime::from(date).into()
+}
+
+/// Returns the precondition in the `If-Match` and `If-None-Match` headers of a write.
+pub(crate) fn precondition(
+    if_match: Option<&ETagCondition>,
+    if_none_match: Option<&ETagCondition>,
+) -> S3Result<Precondition> {
+    match (if_match, if_none_match) {
+        (None, None) => Ok(Precondition::None),
+        (None, Some(ETagCondition::Any)) => Ok(Precondition::Absent),
+        (Some(ETagCondition::Any), None) => Ok(Precondition::Present),
+        (Some(ETagCondition::ETag(etag)), None) => match etag.value().parse() {
+            Ok(etag) => Ok(Precondition::Matches(etag)),
+            Err(_) => Err(refuse(S3ErrorCode::PreconditionFailed, "No object has this ETag")),
+        },
+        _ => Err(refuse(
+            S3ErrorCode::NotImplemented,
+            "A write supports either If-Match, or If-None-Match with the value *",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    const ETAG: &str = "\"000000000000000000000000000000ff\"";
+    const OTHER: &str = "\"000000000000000000000000000000fe\"";
+
+    fn object() -> ObjectInfo {
+        ObjectInfo {
+            key: "k".into(),
+            bytes: 1,
+            modified: UNIX_EPOCH + Duration::from_millis(100_700),
+            etag: ETAG.trim_matches('"').parse().unwrap(),
+        }
+    }
+
+    fn etag(text: &str) -> Option<ETagCondition> {
+        (!text.is_empty()).then(|| text.parse().unwrap())
+    }
+
+    #[test]
+    fn conditions_are_evaluated_as_in_http() {
+        use Verdict::{Failed, NotModified};
+        let proceed = Verdict::Proceed { with_ranges: true };
+        let list = format!("{OTHER}, {ETAG}");
+        let weak = format!("W/{ETAG}");
+        for (tag, as_if_match, as_if_none_match) in [
+            ("*", proceed, NotModified),
+            (ETAG, proceed, NotModified),
+            (ETAG.trim_matches('"'), proceed, NotModified),
+            (OTHER, Failed, proceed),
+            (&list, proceed, NotModified),
+            (&weak, Failed, NotModified),
+        ] {
+            let conditions = Conditions { if_match: etag(tag), ..Conditions::default() };
+            assert_eq!(conditions.verdict(&object(), None), as_if_match, "If-Match {tag}");
+            let conditions = Conditions { if_none_match: etag(tag), ..Conditions::default() };
+            assert_eq!(conditions.verdict(&object(), None), as_if_none_match, "{tag}");
+        }
+        for (seconds, as_unmodified, as_modified) in
+            [(-1, Failed, proceed), (99, Failed, proceed), (100, proceed, NotModified)]
+        {
+            let date = Some(Timestamp::from(OffsetDateTime::from_unix_timestamp(seconds).unwrap()));
+            let conditions =
+                Conditions { if_unmodified_since: date.clone(), ..Conditions::default() };
+            assert_eq!(conditions.verdict(&object(), None), as_unmodified, "{seconds}");
+            let conditions = Conditions { if_modified_since: date, ..Conditions::default() };
+            assert_eq!(conditions.verdict(&object(), None), as_modified, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn if_range_accepts_unquoted_tags() {
+        for (if_range, with_ranges) in [
+            (ETAG, true),
+            (ETAG.trim_matches('"'), true),
+            (OTHER, false),
+            ("W/\"000000000000000000000000000000ff\"", false),
+            ("Thu, 01 Jan 1970 00:01:40 GMT", true),
+            ("Thu, 01 Jan 1970 00:01:41 GMT", false),
+            ("yesterday", false),
+        ] {
+            let headers = [(IF_RANGE, if_range.parse().unwrap())].into_iter().collect();
+            let verdict = Conditions::default().verdict(&object(), Some(&headers));
+            assert_eq!(verdict, Verdict::Proceed { with_ranges }, "{if_range}");
+        }
+    }
+
+    #[test]
+    fn write_accepts_one_condition() {
+        let any = etag("*");
+        let one = etag(ETAG);
+        let of = |a: &Option<ETagCondition>, b: &Option<ETagCondition>| {
+            precondition(a.as_ref(), b.as_ref())
+        };
+        assert_eq!(of(&None, &None).unwrap(), Precondition::None);
+        assert_eq!(of(&None, &any).unwrap(), Precondition::Absent);
+        assert_eq!(of(&any, &None).unwrap(), Precondition::Present);
+        assert_eq!(of(&one, &None).unwrap(), Precondition::Matches(object().etag));
+        assert_eq!(of(&None, &one).unwrap_err().code().as_str(), "NotImplemented");
+        assert_eq!(of(&one, &any).unwrap_err().code().as_str(), "NotImplemented");
+        let strange = etag("\"strange\"");
+        assert_eq!(of(&strange, &None).unwrap_err().code().as_str(), "PreconditionFailed");
+    }
+}

@@ -1,0 +1,12 @@
+//! Operations on objects: reads, writes, copies, listings, tags.
+
+pub(crate) mod attributes;
+pub(crate) mod conditions;
+pub(crate) mod copy;
+pub(crate) mod headers;
+pub(crate) mod list;
+pub(crate) mod listing;
+pub(crate) mod range;
+pub(crate) mod read;
+pub(crate) mod tagging;
+pub(crate) mod write;

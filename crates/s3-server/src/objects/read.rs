@@ -1,0 +1,308 @@
+//! Reading objects and what is known of them.
+
+use std::sync::Arc;
+
+use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store};
+use haul_http1::Verdict;
+use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
+use s3s::dto::{
+    self, ChecksumType, ETag, GetObjectAttributesInput, GetObjectAttributesOutput,
+    GetObjectAttributesParts, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
+    ObjectPart, Range, StorageClass, Timestamp, TimestampFormat,
+};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+
+use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
+use crate::body::send;
+use crate::body::send::BodySlot;
+use crate::buckets::lifecycle::operations::expiration;
+use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::objects::attributes::{self, shown};
+use crate::objects::conditions::Conditions;
+use crate::objects::listing::page_limit;
+use crate::objects::range::{Selected, select};
+use crate::objects::tagging;
+use crate::service::Haul;
+
+pub(crate) async fn get_object(
+    haul: &Haul,
+    request: S3Request<GetObjectInput>,
+) -> S3Result<GetObjectOutput> {
+    let S3Request { input, headers, extensions, .. } = request;
+    check_key(&input.key)?;
+    check_version(input.version_id.as_deref())?;
+    let conditions = Conditions {
+        if_match: input.if_match,
+        if_none_match: input.if_none_match,
+        if_modified_since: input.if_modified_since,
+        if_unmodified_since: input.if_unmodified_since,
+    };
+    let (bucket, key) = (input.bucket, input.key);
+    // The content may not be needed, or not all of it.
+    let reads_little = conditions.any() || is_short_range(input.range.as_ref());
+    let mut memory = haul.reserve(&extensions, haul.store().open_bytes_max(&bucket, &key)).await?;
+    let cached = haul.store().get_cached(&bucket, &key).map_err(from_store)?;
+    let (object, expiration) = match cached {
+        Some(object) => with_expiration(haul.store(), &bucket, object),
+        None => {
+            haul.blocking(move |store| {
+                let object = match reads_little {
+                    true => store.open_object(&bucket, &key),
+                    false => store.get(&bucket, &key),
+                };
+                Ok(with_expiration(store, &bucket, object.map_err(from_store)?))
+            })
+            .await?
+        }
+    };
+    let with_ranges = judge(&conditions, &object.info, &headers)?;
+
+    let range = input.range.filter(|_| with_ranges);
+    let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
+    let with_checksum = input.checksum_mode.is_some();
+    let mut output = described(&object, &selected, input.part_number.is_some(), with_checksum);
+    output.expiration = expiration;
+
+    let range = selected.bytes;
+    let object = Arc::new(object);
+    if range.start == 0 {
+        send::pin_if_hot(&object);
+    }
+    let body = match send::pinned(&object, &range) {
+        Some(body) => body,
+        None => {
+            if !object.is_in_memory() {
+                drop(memory);
+                let small_bytes_max = haul.limits().small_body_bytes_max;
+                let bytes = send::memory_bytes(object.info.bytes, small_bytes_max);
+                memory = haul.reserve(&extensions, bytes).await?;
+            }
+            send::read(object, range, memory).await?
+        }
+    };
+    if let Some(slot) = extensions.get::<BodySlot>() {
+        slot.put(body);
+    }
+    Ok(output)
+}
+
+/// Adds the value of `x-amz-expiration` to an object.
+fn with_expiration(store: &Store, bucket: &str, object: Object) -> (Object, Option<String>) {
+    let expiration = expiration(store, bucket, &object.info);
+    (object, expiration)
+}
+
+pub(crate) async fn head_object(
+    haul: &Haul,
+    request: S3Request<HeadObjectInput>,
+) -> S3Result<HeadObjectOutput> {
+    let S3Request { input, headers, .. } = request;
+    check_key(&input.key)?;
+    check_version(input.version_id.as_deref())?;
+    let conditions = Conditions {
+        if_match: input.if_match,
+        if_none_match: input.if_none_match,
+        if_modified_since: input.if_modified_since,
+        if_unmodified_since: input.if_unmodified_since,
+    };
+    let (bucket, key) = (input.bucket, input.key);
+    let cached = haul.store().head_cached(&bucket, &key).map_err(from_store)?;
+    let (object, expiration) = match cached {
+        Some(object) => with_expiration(haul.store(), &bucket, object),
+        None => {
+            haul.blocking(move |store| {
+                let object = store.head(&bucket, &key).map_err(from_store)?;
+                Ok(with_expiration(store, &bucket, object))
+            })
+            .await?
+        }
+    };
+    let with_ranges = judge(&conditions, &object.info, &headers)?;
+    let range = input.range.filter(|_| with_ranges);
+    let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
+    let with_checksum = input.checksum_mode.is_some();
+    let got = described(&object, &selected, input.part_number.is_some(), with_checksum);
+    Ok(HeadObjectOutput {
+        accept_ranges: got.accept_ranges,
+        cache_control: input.response_cache_control.or(got.cache_control),
+        checksum_crc32: got.checksum_crc32,
+        checksum_crc32c: got.checksum_crc32c,
+        checksum_crc64nvme: got.checksum_crc64nvme,
+        checksum_sha1: got.checksum_sha1,
+        checksum_sha256: got.checksum_sha256,
+        checksum_type: got.checksum_type,
+        content_disposition: input.response_content_disposition.or(got.content_disposition),
+        content_encoding: input.response_content_encoding.or(got.content_encoding),
+        content_language: input.response_content_language.or(got.content_language),
+        content_length: got.content_length,
+        content_range: got.content_range,
+        content_type: input.response_content_type.or(got.content_type),
+        e_tag: got.e_tag,
+        expiration,
+        expires: input.response_expires.or(got.expires),
+        last_modified: got.last_modified,
+        metadata: got.metadata,
+        parts_count: got.parts_count,
+        website_redirect_location: got.website_redirect_location,
+        ..HeadObjectOutput::default()
+    })
+}
+
+pub(crate) async fn get_object_attributes(
+    haul: &Haul,
+    request: S3Request<GetObjectAttributesInput>,
+) -> S3Result<GetObjectAttributesOutput> {
+    let GetObjectAttributesInput { bucket, key, version_id, object_attributes, .. } = request.input;
+    let GetObjectAttributesInput { max_parts, part_number_marker, .. } = request.input;
+    let (max_parts, limit) = page_limit(max_parts, "x-amz-max-parts")?;
+    let marker = part_number_marker.unwrap_or(0);
+    check_key(&key)?;
+    check_version(version_id.as_deref())?;
+    let object = haul.blocking(move |store| store.head(&bucket, &key).map_err(from_store)).await?;
+    let mut output = GetObjectAttributesOutput {
+        last_modified: Some(Timestamp::from(object.info.modified)),
+        ..GetObjectAttributesOutput::default()
+    };
+    // They come in one header or in many.
+    for wanted in object_attributes.iter().flat_map(|wanted| wanted.as_str().split(',')) {
+        match wanted.trim() {
+            "ETag" => output.e_tag = Some(etag(object.info.etag)),
+            "ObjectSize" => output.object_size = Some(length(object.info.bytes)),
+            "StorageClass" => output.storage_class = Some(standard()),
+            "Checksum" => output.checksum = checksum(&object.attributes),
+            "ObjectParts" if object.info.etag.parts > 0 => {
+                let parts = object_parts(&object.part_bytes(), marker, limit);
+                output.object_parts = Some(GetObjectAttributesParts {
+                    max_parts: Some(max_parts),
+                    total_parts_count: Some(i32::from(object.info.etag.parts)),
+                    ..parts
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(output)
+}
+
+/// The parts after number `marker`, at most `limit` of them. Their own checksums are not kept.
+fn object_parts(part_bytes: &[u64], marker: i32, limit: usize) -> GetObjectAttributesParts {
+    let sizes = (1..).zip(part_bytes).skip_while(|(number, _)| *number <= marker);
+    let parts: Vec<_> = sizes
+        .take(limit)
+        .map(|(number, bytes)| ObjectPart {
+            part_number: Some(number),
+            size: Some(length(*bytes)),
+            ..ObjectPart::default()
+        })
+        .collect();
+    let last = parts.last().and_then(|part| part.part_number);
+    let more = last.filter(|last| usize::try_from(*last).is_ok_and(|last| last < part_bytes.len()));
+    GetObjectAttributesParts {
+        is_truncated: Some(more.is_some()),
+        next_part_number_marker: more,
+        part_number_marker: Some(marker),
+        parts: Some(parts),
+        ..GetObjectAttributesParts::default()
+    }
+}
+
+/// The longest range for which only the blocks that it touches are read.
+const SHORT_RANGE_BYTES: u64 = 256 << 10;
+
+/// Returns `true` for a short range of an object of any length.
+fn is_short_range(range: Option<&Range>) -> bool {
+    let selected = range.and_then(|range| select(Some(range), None, &[u64::MAX / 2]).ok());
+    selected.is_some_and(|selected| selected.bytes.end - selected.bytes.start <= SHORT_RANGE_BYTES)
+}
+
+/// Everything but the body.
+fn described(
+    object: &Object,
+    selected: &Selected,
+    by_part: bool,
+    with_checksum: bool,
+) -> GetObjectOutput {
+    let Object { info, attributes, .. } = object;
+    let mut output = GetObjectOutput {
+        accept_ranges: Some("bytes".to_owned()),
+        cache_control: shown(attributes, "cache-control"),
+        content_disposition: shown(attributes, "content-disposition"),
+        content_encoding: shown(attributes, "content-encoding"),
+        content_language: shown(attributes, "content-language"),
+        content_length: Some(length(selected.bytes.end - selected.bytes.start)),
+        content_range: selected.content_range.clone(),
+        content_type: Some(attributes::content_type(attributes, &info.key)),
+        e_tag: Some(etag(info.etag)),
+        expires: attributes::expires(attributes),
+        last_modified: Some(Timestamp::from(info.modified)),
+        metadata: attributes::metadata(attributes),
+        website_redirect_location: shown(attributes, "x-amz-website-redirect-location"),
+        ..GetObjectOutput::default()
+    };
+    if by_part && info.etag.parts > 0 {
+        output.parts_count = Some(i32::from(info.etag.parts));
+    }
+    let tags = tagging::from_attributes(attributes).len();
+    if tags > 0 {
+        output.tag_count = i32::try_from(tags).ok();
+    }
+    // The checksum is that of all bytes: with a part of them, clients would find it wrong.
+    if with_checksum && selected.content_range.is_none() {
+        output.checksum_type = checksum(attributes).and_then(|checksum| checksum.checksum_type);
+        show_checksum!(output, Checksum::from_attributes(attributes));
+    }
+    output
+}
+
+/// The checksum kept with an object.
+fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
+    let kept = Checksum::from_attributes(attributes)?;
+    let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT);
+    let checksum_type = Some(ChecksumType::from(kind.to_owned()));
+    let mut shown = dto::Checksum { checksum_type, ..dto::Checksum::default() };
+    show_checksum!(shown, Some(kept));
+    Some(shown)
+}
+
+/// The answer to conditions that do not hold. Where they do: `true` if a `Range` applies.
+fn judge(conditions: &Conditions, info: &ObjectInfo, headers: &HeaderMap) -> S3Result<bool> {
+    match conditions.verdict(info, Some(headers)) {
+        Verdict::Proceed { with_ranges } => Ok(with_ranges),
+        Verdict::Failed => {
+            let message = "At least one of the preconditions you specified did not hold";
+            Err(refuse(S3ErrorCode::PreconditionFailed, message))
+        }
+        Verdict::NotModified => Err(not_modified(info)),
+    }
+}
+
+fn not_modified(info: &ObjectInfo) -> S3Error {
+    let mut headers = HeaderMap::new();
+    let mut date = Vec::new();
+    let modified = Timestamp::from(info.modified);
+    if modified.format(TimestampFormat::HttpDate, &mut date).is_ok()
+        && let Ok(value) = HeaderValue::from_bytes(&date)
+    {
+        headers.insert(LAST_MODIFIED, value);
+    }
+    if let Ok(value) = HeaderValue::try_from(format!("\"{}\"", info.etag)) {
+        headers.insert(ETAG, value);
+    }
+    let mut error = refuse(S3ErrorCode::NotModified, "Not Modified");
+    error.set_headers(headers);
+    error
+}
+
+/// An ETag as it is sent.
+pub(crate) fn etag(etag: Etag) -> ETag {
+    ETag::Strong(etag.to_string())
+}
+
+/// A length as it is sent.
+pub(crate) fn length(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn standard() -> StorageClass {
+    StorageClass::from_static(StorageClass::STANDARD)
+}

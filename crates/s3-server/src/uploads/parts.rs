@@ -1,0 +1,221 @@
+//! Parts of multipart uploads: upload, copy, list.
+
+use haul_file_store::{
+    Attributes, Object, ObjectWriter, PART_NUMBER_MAX, PartInfo, Store, UploadInfo,
+};
+use s3s::dto::{
+    ChecksumAlgorithm, ChecksumType, CopyPartResult, Initiator, ListPartsInput, ListPartsOutput,
+    Owner, Part, Range, StorageClass, Timestamp, UploadPartCopyInput, UploadPartCopyOutput,
+    UploadPartInput, UploadPartOutput,
+};
+use s3s::{S3ErrorCode, S3Request, S3Result};
+
+use crate::audit::Changes;
+use crate::body::checksum::{
+    ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, show_checksum,
+};
+use crate::body::receive::Receiver;
+use crate::body::send::CHUNK_BYTES;
+use crate::buckets::bucket::owner;
+use crate::errors::{from_store, refuse};
+use crate::objects::conditions::source_conditions;
+use crate::objects::copy;
+use crate::objects::listing::page_limit;
+use crate::objects::range::{Selected, select};
+use crate::objects::read::{etag, length};
+use crate::objects::write::keep;
+use crate::service::Haul;
+
+pub(crate) async fn upload_part(
+    haul: &Haul,
+    mut request: S3Request<UploadPartInput>,
+) -> S3Result<UploadPartOutput> {
+    let body = request.input.body.take();
+    let mut receiver = Receiver::of(haul, &request, body)?;
+    let changes = Changes::of(&request.extensions).cloned();
+    let UploadPartInput { bucket, key, upload_id, part_number, .. } = request.input;
+    let number = part_number_of(part_number)?;
+    let upload = haul.store().upload(&bucket, &key, &upload_id).map_err(from_store)?;
+    if let Some(algorithm) = algorithm(&upload) {
+        receiver.claims().want(algorithm)?;
+    }
+    let streamed = receiver.stream(haul, Store::part_writer).await?;
+    let (part, checksum) = haul
+        .blocking(move |store| {
+            let (written, checksum) = streamed.finish()?;
+            let mut attributes = Attributes::new();
+            keep(&mut attributes, checksum.as_ref());
+            let part = store.put_part(&bucket, &key, &upload_id, number, written, &attributes);
+            Ok((part.map_err(from_store)?, checksum))
+        })
+        .await?;
+    if let Some(changes) = changes {
+        changes.stored(part.bytes, part.etag);
+    }
+    let mut output = UploadPartOutput { e_tag: Some(etag(part.etag)), ..Default::default() };
+    show_checksum!(output, checksum);
+    Ok(output)
+}
+
+pub(crate) async fn upload_part_copy(
+    haul: &Haul,
+    request: S3Request<UploadPartCopyInput>,
+) -> S3Result<UploadPartCopyOutput> {
+    let changes = Changes::of(&request.extensions).cloned();
+    let mut input = request.input;
+    let conditions = source_conditions!(input);
+    let from = copy::source(&input.copy_source)?;
+    let number = part_number_of(input.part_number)?;
+    let range = input.copy_source_range.as_deref().map(whole_range).transpose()?;
+    let bytes_max = haul.limits().object_bytes_max;
+    let UploadPartCopyInput { bucket, key, upload_id, .. } = input;
+    let (part, checksum) = haul
+        .blocking(move |store| {
+            let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
+            let object = store.get(&from.0, &from.1).map_err(from_store)?;
+            copy::check_conditions(&conditions, &object.info)?;
+            let selected = source_bytes(range.as_ref(), object.info.bytes)?;
+            let bytes = selected.bytes.end - selected.bytes.start;
+            if bytes > bytes_max {
+                let message = format!("A part has at most {bytes_max} bytes; specify a range");
+                return Err(refuse(S3ErrorCode::InvalidRequest, message));
+            }
+            let mut writer = store.part_writer(Some(bytes)).map_err(from_store)?;
+            let checksum = copy_bytes(&object, &selected, &mut writer, algorithm(&upload))?;
+            let mut attributes = Attributes::new();
+            keep(&mut attributes, checksum.as_ref());
+            let written = writer.finish().map_err(from_store)?;
+            let part = store.put_part(&bucket, &key, &upload_id, number, written, &attributes);
+            Ok((part.map_err(from_store)?, checksum))
+        })
+        .await?;
+    if let Some(changes) = changes {
+        changes.stored(part.bytes, part.etag);
+    }
+    let mut result = CopyPartResult {
+        e_tag: Some(etag(part.etag)),
+        last_modified: Some(Timestamp::from(part.modified)),
+        ..CopyPartResult::default()
+    };
+    show_checksum!(result, checksum);
+    let copy_part_result = Some(result);
+    Ok(UploadPartCopyOutput { copy_part_result, ..UploadPartCopyOutput::default() })
+}
+
+/// Copies bytes of an object to a writer, and computes their checksum with `algorithm`.
+fn copy_bytes(
+    object: &Object,
+    selected: &Selected,
+    writer: &mut ObjectWriter,
+    algorithm: Option<Algorithm>,
+) -> S3Result<Option<Checksum>> {
+    let mut hasher = algorithm.map(Algorithm::hasher);
+    let mut left = selected.bytes.clone();
+    while !left.is_empty() {
+        let bytes_max = usize::try_from(left.end - left.start).unwrap_or(usize::MAX);
+        let bytes = object.read(left.start, bytes_max.min(CHUNK_BYTES)).map_err(from_store)?;
+        if bytes.is_empty() {
+            return Err(refuse(
+                S3ErrorCode::InternalError,
+                "The object is shorter than its length",
+            ));
+        }
+        left.start += bytes.len() as u64;
+        if let Some(hasher) = &mut hasher {
+            hasher.update(&bytes);
+        }
+        writer.write(&bytes).map_err(from_store)?;
+    }
+    Ok(hasher.map(crate::body::checksum::Hasher::finish))
+}
+
+pub(crate) async fn list_parts(
+    haul: &Haul,
+    request: S3Request<ListPartsInput>,
+) -> S3Result<ListPartsOutput> {
+    let ListPartsInput { bucket, key, upload_id, max_parts, part_number_marker, .. } =
+        request.input;
+    let (max_parts, limit) = page_limit(max_parts, "max-parts")?;
+    let marker = part_number_marker.unwrap_or(0);
+    let (upload, mut parts) = haul
+        .blocking({
+            let (bucket, key, upload_id) = (bucket.clone(), key.clone(), upload_id.clone());
+            move |store| {
+                let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
+                let parts = store.parts(&bucket, &key, &upload_id).map_err(from_store)?;
+                Ok((upload, parts))
+            }
+        })
+        .await?;
+    parts.retain(|part| i32::from(part.number) > marker);
+    let more = limit > 0 && parts.len() > limit;
+    parts.truncate(limit);
+    let last = parts.last().filter(|_| more).map(|part| i32::from(part.number));
+    let kind = upload.attributes.get(TYPE_ATTRIBUTE);
+    let Owner { display_name, id } = owner();
+    Ok(ListPartsOutput {
+        bucket: Some(bucket),
+        checksum_algorithm: algorithm(&upload)
+            .map(|algorithm| ChecksumAlgorithm::from_static(algorithm.name())),
+        checksum_type: kind.map(|kind| ChecksumType::from(kind.to_owned())),
+        initiator: Some(Initiator { display_name, id }),
+        is_truncated: Some(more),
+        key: Some(key),
+        max_parts: Some(max_parts),
+        next_part_number_marker: last,
+        owner: Some(owner()),
+        part_number_marker: Some(marker),
+        parts: Some(parts.into_iter().map(shown).collect()),
+        storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
+        upload_id: Some(upload_id),
+        ..ListPartsOutput::default()
+    })
+}
+
+fn shown(info: PartInfo) -> Part {
+    let mut part = Part {
+        e_tag: Some(etag(info.etag)),
+        last_modified: Some(Timestamp::from(info.modified)),
+        part_number: Some(i32::from(info.number)),
+        size: Some(length(info.bytes)),
+        ..Part::default()
+    };
+    show_checksum!(part, Checksum::from_attributes(&info.attributes));
+    part
+}
+
+fn part_number_of(number: i32) -> S3Result<u16> {
+    let number = u16::try_from(number).ok();
+    number.filter(|number| (1..=PART_NUMBER_MAX).contains(number)).ok_or_else(|| {
+        let message = format!("The part number must be between 1 and {PART_NUMBER_MAX}");
+        refuse(S3ErrorCode::InvalidArgument, message)
+    })
+}
+
+/// Returns the checksum algorithm that the client chose when it created the upload.
+fn algorithm(upload: &UploadInfo) -> Option<Algorithm> {
+    upload.attributes.get(ALGORITHM_ATTRIBUTE).and_then(Algorithm::from_name)
+}
+
+/// Returns the bytes of the source to copy. A range that exceeds the source is an error: the part
+/// would be shorter than the client expects.
+fn source_bytes(range: Option<&Range>, object_bytes: u64) -> S3Result<Selected> {
+    match range {
+        Some(Range::Int { last: Some(last), .. }) if *last >= object_bytes => {
+            let message = format!("The range exceeds the source, which has {object_bytes} bytes");
+            Err(refuse(S3ErrorCode::InvalidRange, message))
+        }
+        _ => select(range, None, &[object_bytes]),
+    }
+}
+
+/// Parses the range of a source, which must have both ends.
+fn whole_range(text: &str) -> S3Result<Range> {
+    match Range::parse(text) {
+        Ok(range @ Range::Int { last: Some(_), .. }) => Ok(range),
+        _ => {
+            let message = "x-amz-copy-source-range must have the form bytes=first-last";
+            Err(refuse(S3ErrorCode::InvalidArgument, message))
+        }
+    }
+}
