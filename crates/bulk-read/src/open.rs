@@ -33,8 +33,8 @@ pub(crate) fn open_dir(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens a directory by a path of any length, as a descriptor that only identifies it (`O_PATH`). The
-/// empty path stands for the current directory.
+/// Opens a directory by a path of any length, as a descriptor that only identifies it (`O_PATH`).
+/// The empty path stands for the current directory.
 ///
 /// # Errors
 /// The error of `openat(2)`.

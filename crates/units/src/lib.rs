@@ -49,8 +49,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     parse(text.trim(), SIZES).map_err(|why| format!("{why}; {EXAMPLES}"))
 }
 
-/// Parses a size as [`parse_bytes`] does, except that a single letter denotes a power of 1000, as in
-/// fclones: `1M` is a million bytes, and `1MiB` is 1024 · 1024 bytes.
+/// Parses a size as [`parse_bytes`] does, except that a single letter denotes a power of 1000, as
+/// in fclones: `1M` is a million bytes, and `1MiB` is 1024 · 1024 bytes.
 ///
 /// # Errors
 /// The errors of [`parse_bytes`].

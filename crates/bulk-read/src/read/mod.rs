@@ -5,6 +5,7 @@ mod buffers;
 mod cold;
 mod consumer;
 mod defer;
+mod detect;
 mod device;
 mod engine;
 mod open;
@@ -18,6 +19,7 @@ mod stream;
 mod worker;
 
 pub use consumer::Consumer;
+pub use detect::device_kind;
 pub use device::{DeviceKind, DeviceStats, KindSource};
 pub use options::{CacheMode, ReadOptions};
 pub use passes::read;

@@ -273,15 +273,8 @@ impl<'a> Rounds<'a> {
         let bytes = |request: &ReadRequest| request.bytes.min(self.tree.meta(request.file).bytes);
         self.events.phase(phase, requests.len() as u64, requests.iter().map(bytes).sum());
         let (tree, events) = (self.tree, self.events);
-        let consumer = HashConsumer {
-            tree,
-            requests: &requests,
-            slots: &slots,
-            hashers: &hashers,
-            digests,
-            hash,
-            events,
-        };
+        let (requests, slots, hashers) = (&requests[..], &slots[..], &hashers[..]);
+        let consumer = HashConsumer { tree, requests, slots, hashers, digests, hash, events };
         let read = &self.options.read;
         let cache = if round > 0 && self.options.preserve_cache_for_large {
             CacheMode::Preserve
@@ -289,7 +282,7 @@ impl<'a> Rounds<'a> {
             read.cache
         };
         let options = ReadOptions { cache, ..read.clone() };
-        haul_bulk_read::read(tree, &requests, &options, &consumer);
+        haul_bulk_read::read(tree, requests, &options, &consumer);
         for (request, content) in continued {
             if let Some(hasher) = hashers[request].lock().take() {
                 self.hashers.insert(content, hasher);

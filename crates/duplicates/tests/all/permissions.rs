@@ -1,5 +1,5 @@
-//! Tests that links do not change the owner or the mode of a file, and that nothing is left behind in
-//! directories that do not allow an action.
+//! Tests that links do not change the owner or the mode of a file, and that nothing is left behind
+//! in directories that do not allow an action.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -1,4 +1,4 @@
-//! Compares every option of `fclones group`, `remove`, `link`, `dedupe` and `move` with `haul dups`.
+//! Compares the options of `fclones group`, `remove`, `link`, `dedupe` and `move` with `haul dups`.
 //!
 //! The files `groups.txt` and `actions.txt` have the results of fclones 0.35.0 on a fixed tree. If
 //! fclones is installed, the tests also verify these files; the message of a failed test has the
@@ -106,8 +106,8 @@ fn table(text: &str) -> BTreeMap<&str, &str> {
 }
 
 /// Verifies the results of all cases against a table. `run` returns the result of a case for one of
-/// the programs, or `None` if the program is not installed. A case whose result differs from that of
-/// fclones on purpose begins with [`DIFFERS`].
+/// the programs, or `None` if the program is not installed. A case whose result differs from that
+/// of fclones on purpose begins with [`DIFFERS`].
 fn verify(cases: &[&str], text: &str, run: impl Fn(&str, bool) -> Option<String>) {
     let expected = table(text);
     let (mut found, mut wrong) = (String::new(), Vec::new());
