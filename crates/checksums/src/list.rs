@@ -117,11 +117,11 @@ mod tests {
             (
                 "hashdeep",
                 format!(
-                    "%%%% HASHDEEP-1.0\n%%%% size,md5,sha256,filename\n## /home\n\
-                ## $ hashdeep\n## \n3,{md5},{sha},/home/a,b\n"
+                    "%%%% HASHDEEP-1.0\n%%%% size,md5,sha256,filename\n## /srv\n\
+                ## $ hashdeep\n## \n3,{md5},{sha},/srv/a,b\n"
                 ),
                 HashKind::Sha256,
-                &["/home/a,b"],
+                &["/srv/a,b"],
             ),
             ("md5 of BSD", format!("MD5 (a) = {md5}\n"), HashKind::Md5, &["a"]),
             ("openssl", format!("SHA256(a)= {sha}\n"), HashKind::Sha256, &["a"]),

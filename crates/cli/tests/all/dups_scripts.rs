@@ -1,4 +1,4 @@
-//! Tests that POSIX shells can run the scripts of dry runs, whatever the names of the files are.
+//! Tests that POSIX shells can run the scripts of dry runs for any names of files.
 
 use std::ffi::OsStr;
 use std::fs;
