@@ -20,10 +20,13 @@ const M: u64 = 1 << 20;
 /// The bytes of a request, as runs of one byte value.
 type Runs = Vec<(u8, u64)>;
 
+/// The index of a request, its bytes and its result.
+type Ended = (usize, Runs, Result<ReadSummary, Error>);
+
 /// A consumer that records runs of equal bytes, and accepts the zeros of holes.
 #[derive(Default)]
 struct RunsOf {
-    requests: Mutex<Vec<(usize, Runs, Result<ReadSummary, Error>)>>,
+    requests: Mutex<Vec<Ended>>,
     zeros: AtomicU64,
     /// Called at the start of each request.
     at_begin: Option<Box<dyn Fn() + Send + Sync>>,

@@ -14,7 +14,7 @@ const FILE_BYTES_MIN: u64 = 1 << 30;
 /// its length.
 const UNIT_BYTES: u64 = 1 << 20;
 
-const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// An incremental hasher of a content.
 ///
