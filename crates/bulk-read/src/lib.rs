@@ -75,7 +75,9 @@
 //!   it.
 //!
 //! Special cases: files of `/proc` and similar file systems report no meaningful length, so they
-//! are read to EOF. Holes are read as zeros without device I/O.
+//! are read to EOF. Holes of at least 1 MiB are not read: [`Consumer::zeros`] receives their
+//! length, or [`Consumer::piece`] receives zeros. The cost of a hole is then that of hashing zeros;
+//! a cryptographic hash of 1 TiB takes minutes whether it is read or not.
 //!
 //! # Cost
 //! Finding a file costs one `statx`. Reading a small cached file costs four system calls: `openat`
@@ -88,11 +90,13 @@
 //!
 //! # Read order
 //! The kernel's `rotational` flag is trusted if it is 0. Virtual disks often report 1 wrongly, so
-//! if the flag is 1, a few direct reads of 4 KiB from uncached files decide. First come two or
-//! three single reads at different places. If they are as slow as a seek, the last read is
-//! repeated: a rotational drive answers the repetition fast, from its own cache. If the repetition
-//! is slow, too, eight concurrent reads follow, which only a solid-state device serves several
-//! times faster. [`ReadStats::devices`] contains the result.
+//! if the flag is 1, a few direct reads of 4 KiB decide. First come two or three single reads at
+//! different places. If they are as slow as a seek, the last read is repeated: a rotational drive
+//! answers the repetition fast, from its own cache. If up to 16 repetitions are slow, too, eight
+//! concurrent reads follow, which only a solid-state device serves in the time of two, and then
+//! further single reads. The minimum of several latencies counts, without the time for which the
+//! thread waited for a CPU, because a busy machine only delays reads. In doubt, the flag is right.
+//! [`ReadStats::devices`] contains the result; [`device_kind`] detects it before files are read.
 //!
 //! A rotational device is read in one sweep with up to 128 reads in flight, so that the kernel
 //! merges adjacent reads: in a freshly unpacked tree one device request covers about twenty files.
@@ -115,9 +119,10 @@ mod tree;
 mod walk;
 
 pub use error::Error;
+pub use open::open_directory;
 pub use read::{
     CacheMode, Consumer, DeviceKind, DeviceStats, FileStatus, KindSource, Order, ReadOptions,
-    ReadRequest, ReadStats, ReadSummary, read,
+    ReadRequest, ReadStats, ReadSummary, device_kind, read,
 };
 pub use tree::{DirId, FileId, Meta, Tree};
 pub use walk::{PathFilter, SkipReason, THREADS_WAITING_MAX, WalkEvents, WalkOptions, walk};

@@ -1,7 +1,10 @@
 //! Opens directories by paths of any length.
 
 use std::ffi::CString;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fs::{self, CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -28,6 +31,16 @@ pub(crate) fn open_dir(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         }
         (at, rest) = (Some(opened), left);
     }
+}
+
+/// Opens a directory by a path of any length, as a descriptor that only identifies it (`O_PATH`).
+/// The empty path stands for the current directory.
+///
+/// # Errors
+/// The error of `openat(2)`.
+pub fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(open_dir(path.as_os_str().as_bytes(), flags)?)
 }
 
 /// Splits off the longest prefix that ends at a slash and is at most [`PATH_BYTES_MAX`] long.

@@ -22,6 +22,8 @@ const STATX_MASK: StatxFlags = StatxFlags::TYPE
 pub(crate) struct Status {
     pub(crate) kind: FileType,
     pub(crate) meta: Meta,
+    /// The bytes of the file that have blocks; `None` if the file system did not report it.
+    pub(crate) allocated_bytes: Option<u64>,
 }
 
 impl Status {
@@ -36,6 +38,10 @@ impl Status {
                 changed_ns: nanoseconds(status.stx_ctime.tv_sec, status.stx_ctime.tv_nsec),
                 links: status.stx_nlink,
             },
+            // Local file systems report it without a request.
+            allocated_bytes: StatxFlags::from_bits_retain(status.stx_mask)
+                .contains(StatxFlags::BLOCKS)
+                .then(|| status.stx_blocks.saturating_mul(512)),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use haul_bulk_read::digest::HashKind;
 
-use crate::line::Line;
+use crate::line::{LENGTHS, Line};
 use crate::{PIECE_BYTES, as_path};
 
 /// The maximum number of files to try. A single file is not enough: it may have changed after the
@@ -17,19 +17,22 @@ const FILES_MAX: usize = 8;
 
 /// The hash functions with the substrings of list names that indicate them. More specific
 /// substrings come first.
-const KINDS: [(HashKind, &[&str]); 7] = [
+const KINDS: [(HashKind, &[&str]); 10] = [
     (HashKind::Sha3_256, &["sha3-256", "sha3_256"]),
     (HashKind::Sha3_512, &["sha3-512", "sha3_512"]),
     (HashKind::Sha256, &["sha256"]),
     (HashKind::Sha512, &["sha512"]),
+    (HashKind::Sha1, &["sha1"]),
     (HashKind::Md5, &["md5"]),
     (HashKind::Blake3, &["b3sum", "blake3", ".b3"]),
-    (HashKind::Xxh3, &["xxh128", "xxh3", "xxhsum"]),
+    (HashKind::Xxh3, &["xxh128", "xxh3"]),
+    (HashKind::Xxh64, &["xxh64"]),
+    (HashKind::Crc32, &["crc32", ".sfv"]),
 ];
 
 /// The hash functions in the order in which they are tried. If no file matches, the first function
 /// of the digest length is used. BLAKE3 comes first because it is the default of `haul sum`.
-const TRIED: [HashKind; 7] = [
+const TRIED: [HashKind; 10] = [
     HashKind::Blake3,
     HashKind::Sha256,
     HashKind::Sha3_256,
@@ -37,6 +40,9 @@ const TRIED: [HashKind; 7] = [
     HashKind::Sha3_512,
     HashKind::Md5,
     HashKind::Xxh3,
+    HashKind::Sha1,
+    HashKind::Xxh64,
+    HashKind::Crc32,
 ];
 
 /// Sets the hash function of each line without one. The function follows from the file name of the
@@ -45,7 +51,7 @@ const TRIED: [HashKind; 7] = [
 pub fn detect(lines: &mut [Line], list: &Path) -> Vec<HashKind> {
     let named = by_name(list);
     let mut unmatched = Vec::new();
-    for bytes in [16, 32, 64] {
+    for bytes in LENGTHS {
         let is_unknown = |line: &&mut Line| line.kind.is_none() && line.sum.len() == bytes;
         let candidates: Vec<HashKind> =
             TRIED.into_iter().filter(|kind| kind.bytes() == bytes).collect();
@@ -123,6 +129,8 @@ mod tests {
             ("b3sums", Some(HashKind::Blake3)),
             ("x.b3", Some(HashKind::Blake3)),
             ("tree.xxh128", Some(HashKind::Xxh3)),
+            ("SHA1SUMS", Some(HashKind::Sha1)),
+            ("disc.sfv", Some(HashKind::Crc32)),
             ("sha256/list", None),
             ("-", None),
         ] {

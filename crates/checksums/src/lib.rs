@@ -1,7 +1,8 @@
-//! Parses, writes and verifies lists of checksums in the formats of `sha256sum` and `b3sum`.
+//! Parses, writes and verifies lists of checksums.
 //!
 //! # What it is
-//! - [`List::parse`] parses a list; [`write_line`] writes one line of a list.
+//! - [`List::parse`] parses a list of `sha256sum`, `b3sum`, `xxhsum`, `openssl`, the BSD tools,
+//!   `cksfv` or `hashdeep`; [`write_line`] writes one line in the formats of the first two.
 //! - [`detect`] finds the hash function of a list (such as `SHA256SUMS`) whose lines name none.
 //! - [`hash()`] hashes the files of a tree. It reads them in the order that suits the disk, and
 //!   reports their digests in the order of the jobs. [`hash_stream`] hashes a stream.
@@ -41,11 +42,13 @@
 mod check;
 mod detect;
 mod hash;
+mod hashdeep;
 mod job;
 mod line;
 mod list;
 mod read_plan;
 mod reorder;
+mod sfv;
 mod stream;
 
 use std::ffi::OsStr;

@@ -1,4 +1,5 @@
-//! Parses and writes the lines of checksum lists, in the formats of `sha256sum` and `b3sum`.
+//! Parses and writes the lines of checksum lists, in the formats of `sha256sum` and `b3sum`. Also
+//! parses the lines of the BSD tools (`md5 -r`) and of `openssl dgst`.
 //!
 //! If a name contains a newline, a backslash or (except with BLAKE3) a carriage return, these bytes
 //! are escaped, and the line begins with a backslash.
@@ -26,9 +27,10 @@ pub struct LineFormat {
 }
 
 /// The lengths of the digests of all supported hash functions, in bytes.
-const LENGTHS: [usize; 3] = [16, 32, 64];
+pub(crate) const LENGTHS: [usize; 6] = [4, 8, 16, 20, 32, 64];
 
-const TAGS: [(&str, HashKind); 7] = [
+/// The tags of hash functions. The first tag of each function is the one that is written.
+const TAGS: [(&str, HashKind); 12] = [
     ("BLAKE3", HashKind::Blake3),
     ("XXH128", HashKind::Xxh3),
     ("SHA256", HashKind::Sha256),
@@ -36,6 +38,12 @@ const TAGS: [(&str, HashKind); 7] = [
     ("SHA3-256", HashKind::Sha3_256),
     ("SHA3-512", HashKind::Sha3_512),
     ("MD5", HashKind::Md5),
+    ("SHA1", HashKind::Sha1),
+    ("XXH64", HashKind::Xxh64),
+    ("CRC32", HashKind::Crc32),
+    // openssl(1)
+    ("SHA2-256", HashKind::Sha256),
+    ("SHA2-512", HashKind::Sha512),
 ];
 
 fn tag(kind: HashKind) -> &'static str {
@@ -119,13 +127,16 @@ pub(crate) fn parse(line: &[u8], kind: Option<HashKind>) -> Option<Line> {
 type Parts<'a> = (Option<HashKind>, &'a [u8], &'a [u8]);
 
 fn tagged(line: &[u8]) -> Option<Parts<'_>> {
-    let (tag, kind) = TAGS.iter().find(|(tag, _)| {
-        line.strip_prefix(tag.as_bytes()).is_some_and(|rest| rest.starts_with(b" ("))
-    })?;
-    let rest = &line[tag.len() + 2..];
+    let name_of = |tag: &str| {
+        let rest = line.strip_prefix(tag.as_bytes())?;
+        // openssl(1) writes no blank before the parentheses, and only one after them.
+        let gnu = rest.strip_prefix(b" (").map(|rest| (rest, &b") = "[..]));
+        gnu.or_else(|| rest.strip_prefix(b"(").map(|rest| (rest, &b")= "[..])))
+    };
+    let ((rest, end), kind) = TAGS.iter().find_map(|(tag, kind)| Some((name_of(tag)?, *kind)))?;
     let sum_at = rest.len().checked_sub(kind.bytes() * 2)?;
     let (name, sum) = rest.split_at(sum_at);
-    Some((Some(*kind), sum, name.strip_suffix(b") = ")?))
+    Some((Some(kind), sum, name.strip_suffix(end)?))
 }
 
 fn plain(line: &[u8], kind: Option<HashKind>) -> Option<Parts<'_>> {
@@ -134,8 +145,9 @@ fn plain(line: &[u8], kind: Option<HashKind>) -> Option<Parts<'_>> {
         None => line.iter().position(|byte| *byte == b' ')?,
     };
     let (sum, rest) = line.split_at_checked(digits)?;
-    // "*" marks files read in binary mode, which is the same as text mode on Linux.
-    let name = rest.strip_prefix(b"  ").or_else(|| rest.strip_prefix(b" *"))?;
+    // "*" marks files read in binary mode, which is the same as text mode on Linux. The BSD tools
+    // write one blank only.
+    let name = [&b"  "[..], b" *", b" "].iter().find_map(|blank| rest.strip_prefix(*blank))?;
     Some((kind, sum, name))
 }
 
@@ -209,12 +221,16 @@ mod tests {
         let name = |text: String| parse(text.as_bytes(), Some(HashKind::Md5)).map(|line| line.name);
         assert_eq!(name(format!("{sum} *binary")), Some(b"binary".to_vec()));
         assert_eq!(name(format!("{sum}  dos\r")), Some(b"dos".to_vec()));
+        assert_eq!(name(format!("{sum} one blank")), Some(b"one blank".to_vec()));
+        assert_eq!(name(format!("MD5(open)= ssl)= {sum}")), Some(b"open)= ssl".to_vec()));
+        let sum256 = sum.repeat(2);
+        let openssl = parse(format!("SHA2-256(a)= {sum256}").as_bytes(), None).unwrap();
+        assert_eq!((openssl.kind, openssl.name), (Some(HashKind::Sha256), b"a".to_vec()));
         for text in [
             String::new(),
             "# a comment".to_owned(),
             sum.to_owned(),
             format!("{sum}  "),
-            format!("{sum} one-blank"),
             format!("{}  short", &sum[1..]),
             format!("\\{sum}  bad\\escape"),
             format!("SHA256 (name) = {sum}"),

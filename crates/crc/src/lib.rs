@@ -1,4 +1,5 @@
-//! CRC-32C (Castagnoli, the CRC of iSCSI), the checksum of all formats of this workspace.
+//! CRC-32C (Castagnoli, the CRC of iSCSI), the checksum of all formats of this workspace, and
+//! CRC-32 (IEEE 802.3, the CRC of zip and of SFV lists), for files of other programs.
 //!
 //! ```
 //! let whole = haul_crc::crc32c(b"123456789");
@@ -34,6 +35,23 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     u32::try_from(digest.finalize()).expect("a CRC of 32 bits")
 }
 
+/// Returns the CRC-32 of `bytes`.
+#[must_use]
+#[inline]
+pub fn crc32(bytes: &[u8]) -> u32 {
+    crc_fast::crc32_iso_hdlc(bytes)
+}
+
+/// Returns the CRC-32 of a sequence that ends with `bytes`. `crc` is the CRC-32 of the bytes before
+/// them, or 0 if there are none.
+#[must_use]
+#[inline]
+pub fn crc32_append(crc: u32, bytes: &[u8]) -> u32 {
+    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32IsoHdlc, u64::from(!crc));
+    digest.update(bytes);
+    u32::try_from(digest.finalize()).expect("a CRC of 32 bits")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +73,8 @@ mod tests {
         ] {
             assert_eq!(crc32c(bytes), crc);
         }
+        assert_eq!((crc32(b"123456789"), crc32(b"")), (0xcbf4_3926, 0));
+        assert_eq!(crc32_append(crc32_append(0, b"1234"), b"56789"), 0xcbf4_3926);
     }
 
     proptest::proptest! {

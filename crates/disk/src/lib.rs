@@ -91,7 +91,7 @@ pub use access::{
 };
 pub use blocks::{
     DedupeOutcome, DelayedAllocation, Extent, ExtentFlags, ExtentMap, FILL_STEP_BYTES, FillMethod,
-    dedupe_range, extents, fill, fill_paced, first_extent, has_holes, same_blocks,
+    dedupe_range, extents, fill, fill_paced, first_extent, has_holes, next_hole, same_blocks,
 };
 pub use device::{Device, DeviceCounters, Queue};
 pub use disk::{

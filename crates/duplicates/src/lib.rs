@@ -15,7 +15,6 @@
 //! ```
 //! use haul_bulk_read::WalkOptions;
 //! use haul_duplicates::act::{Action, Executor, Options as ActOptions, SkipReason};
-//! use haul_duplicates::keep::Rules;
 //! use haul_duplicates::{Error, Options, find};
 //! use std::path::Path;
 //!
@@ -46,10 +45,7 @@
 //! let groups: Vec<_> = found.groups().collect();
 //! assert_eq!((groups.len(), groups[0].members.len()), (1, 2));
 //!
-//! let rules = Rules::default(); // keep the first file of each group
-//! let action = Action::Remove;
-//! let mut executor =
-//!     Executor::new(ActOptions { action, rules, lock: true, dry_run: false, transform: None });
+//! let mut executor = Executor::new(ActOptions::new(Action::Remove));
 //! groups.iter().for_each(|group| executor.process(group, &mut Log));
 //! assert!(dir.join("a").exists() && !dir.join("b").exists());
 //! # Ok(())

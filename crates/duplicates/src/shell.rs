@@ -9,7 +9,6 @@ use crate::escape::escape;
 /// characters or invalid UTF-8.
 #[must_use]
 pub fn quote(word: &[u8]) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(byte);
     match std::str::from_utf8(word) {
         Ok(text) if !text.is_empty() && word.iter().all(is_plain) => text.to_owned(),
         Ok(text) if !text.contains(char::is_control) => {
@@ -17,6 +16,28 @@ pub fn quote(word: &[u8]) -> String {
         }
         _ => format!("$'{}'", escape(word).replace('\'', "\\'")),
     }
+}
+
+/// Quotes `word` for any POSIX shell if necessary. Unlike [`quote`], control characters and invalid
+/// UTF-8 are not escaped, since a shell without `$'…'` could not restore them.
+#[must_use]
+pub fn quote_posix(word: &[u8]) -> Vec<u8> {
+    if !word.is_empty() && word.iter().all(is_plain) {
+        return word.to_owned();
+    }
+    let mut quoted = vec![b'\''];
+    for byte in word {
+        match byte {
+            b'\'' => quoted.extend_from_slice(b"'\\''"),
+            byte => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
+}
+
+fn is_plain(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(byte)
 }
 
 /// Splits a command line into words, without any expansion; returns `None` if a quote is not
@@ -108,6 +129,18 @@ mod tests {
             ("ä".as_bytes(), "'ä'"),
         ] {
             assert_eq!(quote(word), quoted);
+        }
+    }
+
+    #[test]
+    fn words_for_posix_shells_keep_their_bytes() {
+        for (word, quoted) in [
+            (&b"/a/b-c_1.txt"[..], &b"/a/b-c_1.txt"[..]),
+            (b"", b"''"),
+            (b"a\nb'c", b"'a\nb'\\''c'"),
+            (b"\xff $(x)", b"'\xff $(x)'"),
+        ] {
+            assert_eq!(quote_posix(word), quoted);
         }
     }
 

@@ -49,6 +49,25 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     parse(text.trim(), SIZES).map_err(|why| format!("{why}; {EXAMPLES}"))
 }
 
+/// Parses a size as [`parse_bytes`] does, except that a single letter denotes a power of 1000, as
+/// in fclones: `1M` is a million bytes, and `1MiB` is 1024 · 1024 bytes.
+///
+/// # Errors
+/// The errors of [`parse_bytes`].
+pub fn parse_bytes_decimal(text: &str) -> Result<u64, String> {
+    const EXAMPLES: &str = "write it like 4096, 64k, 4MB, 1.5G (1000s) or 4MiB, 1GiB (1024s)";
+    let units: Vec<(&str, u64)> =
+        SIZES.iter().map(|(name, unit)| (*name, decimal(*unit))).collect();
+    let is_letter = text.trim_end().ends_with(['k', 'K', 'M', 'm', 'G', 'g', 'T', 't']);
+    let units = if is_letter { &units } else { SIZES };
+    parse(text.trim(), units).map_err(|why| format!("{why}; {EXAMPLES}"))
+}
+
+/// Returns the power of 1000 that corresponds to a power of 1024.
+fn decimal(unit: u64) -> u64 {
+    if unit.is_power_of_two() { 1000_u64.pow(unit.trailing_zeros() / 10) } else { unit }
+}
+
 /// Parses a duration such as `30s`, `1.5min` or `1h30m`.
 ///
 /// # Errors
@@ -217,6 +236,24 @@ mod tests {
         ] {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
+    }
+
+    #[test]
+    fn single_letters_may_denote_powers_of_1000() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("1k", 1000),
+            ("1K", 1000),
+            ("0.5M ", 500_000),
+            ("1G", 1_000_000_000),
+            ("2T", 2_000_000_000_000),
+            ("1KiB", 1024),
+            ("1 MB", 1_000_000),
+            ("7B", 7),
+        ] {
+            assert_eq!(parse_bytes_decimal(text), Ok(bytes), "{text}");
+        }
+        assert!(parse_bytes_decimal("1X").unwrap_err().contains("4MiB, 1GiB (1024s)"));
     }
 
     #[test]

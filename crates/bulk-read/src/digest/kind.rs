@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use haul_crc::{crc32, crc32_append};
 use md5::{Digest as _, Md5};
+use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 use sha3::{Sha3_256, Sha3_512};
 use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh64::Xxh64;
 
 use super::hex::to_hex;
 
@@ -29,11 +32,17 @@ pub enum HashKind {
     Sha3_512,
     /// MD5, 16 bytes: broken; for existing checksum files only.
     Md5,
+    /// SHA-1, 20 bytes: broken; for existing checksum files only.
+    Sha1,
+    /// XXH64, 8 bytes: for existing checksum files only.
+    Xxh64,
+    /// CRC-32 (IEEE 802.3), 4 bytes: for existing checksum files only.
+    Crc32,
 }
 
 impl HashKind {
     /// All hash functions.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Blake3,
         Self::Xxh3,
         Self::Sha256,
@@ -41,6 +50,9 @@ impl HashKind {
         Self::Sha3_256,
         Self::Sha3_512,
         Self::Md5,
+        Self::Sha1,
+        Self::Xxh64,
+        Self::Crc32,
     ];
 
     /// Returns the digest length, in bytes.
@@ -50,6 +62,9 @@ impl HashKind {
             Self::Blake3 | Self::Sha256 | Self::Sha3_256 => 32,
             Self::Sha512 | Self::Sha3_512 => 64,
             Self::Xxh3 | Self::Md5 => 16,
+            Self::Sha1 => 20,
+            Self::Xxh64 => 8,
+            Self::Crc32 => 4,
         }
     }
 
@@ -57,7 +72,7 @@ impl HashKind {
     /// collisions.
     #[must_use]
     pub fn is_cryptographic(self) -> bool {
-        !matches!(self, Self::Xxh3 | Self::Md5)
+        !matches!(self, Self::Xxh3 | Self::Md5 | Self::Sha1 | Self::Xxh64 | Self::Crc32)
     }
 
     /// Creates a hasher.
@@ -71,6 +86,9 @@ impl HashKind {
             Self::Sha3_256 => Inner::Sha3_256(Box::default()),
             Self::Sha3_512 => Inner::Sha3_512(Box::default()),
             Self::Md5 => Inner::Md5(Box::default()),
+            Self::Sha1 => Inner::Sha1(Box::default()),
+            Self::Xxh64 => Inner::Xxh64(Box::new(Xxh64::new(0))),
+            Self::Crc32 => Inner::Crc32(0),
         })
     }
 
@@ -80,6 +98,7 @@ impl HashKind {
         match self {
             Self::Blake3 => Digest::new(blake3::hash(bytes).as_bytes()),
             Self::Xxh3 => Digest::new(&xxhash_rust::xxh3::xxh3_128(bytes).to_be_bytes()),
+            Self::Crc32 => Digest::new(&crc32(bytes).to_be_bytes()),
             _ => {
                 let mut hasher = self.hasher();
                 hasher.update(bytes);
@@ -102,6 +121,9 @@ enum Inner {
     Sha3_256(Box<Sha3_256>),
     Sha3_512(Box<Sha3_512>),
     Md5(Box<Md5>),
+    Sha1(Box<Sha1>),
+    Xxh64(Box<Xxh64>),
+    Crc32(u32),
 }
 
 impl Hasher {
@@ -115,6 +137,9 @@ impl Hasher {
             Inner::Sha3_256(hasher) => hasher.update(bytes),
             Inner::Sha3_512(hasher) => hasher.update(bytes),
             Inner::Md5(hasher) => hasher.update(bytes),
+            Inner::Sha1(hasher) => hasher.update(bytes),
+            Inner::Xxh64(hasher) => hasher.update(bytes),
+            Inner::Crc32(crc) => *crc = crc32_append(*crc, bytes),
         }
     }
 
@@ -130,6 +155,9 @@ impl Hasher {
             Inner::Sha3_256(hasher) => Digest::new(&hasher.finalize()),
             Inner::Sha3_512(hasher) => Digest::new(&hasher.finalize()),
             Inner::Md5(hasher) => Digest::new(&hasher.finalize()),
+            Inner::Sha1(hasher) => Digest::new(&hasher.finalize()),
+            Inner::Xxh64(hasher) => Digest::new(&hasher.digest().to_be_bytes()),
+            Inner::Crc32(crc) => Digest::new(&crc.to_be_bytes()),
         }
     }
 }
@@ -184,7 +212,7 @@ mod tests {
     use super::*;
 
     /// The digests of "abc" from the published test vectors.
-    const ABC: [(HashKind, &str); 7] = [
+    const ABC: [(HashKind, &str); 10] = [
         (HashKind::Blake3, "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"),
         (HashKind::Xxh3, "06b05ab6733a618578af5f94892f3950"),
         (HashKind::Sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
@@ -200,6 +228,9 @@ mod tests {
              10e116e9192af3c91a7ec57647e3934057340b4cf408d5a56592f8274eec53f0",
         ),
         (HashKind::Md5, "900150983cd24fb0d6963f7d28e17f72"),
+        (HashKind::Sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
+        (HashKind::Xxh64, "44bc2cf5ad770999"),
+        (HashKind::Crc32, "352441c2"),
     ];
 
     #[test]

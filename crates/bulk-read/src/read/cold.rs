@@ -14,7 +14,7 @@ use super::consumer::Consumer;
 use super::engine::{Completion, Engine, RingRequest, read_sync};
 use super::options::CacheMode;
 use super::request::ReadSummary;
-use super::stream::{Part, Stream};
+use super::stream::{Part, Piece, Stream};
 use super::worker::{PIECE_BYTES, Worker};
 use crate::error::Error;
 
@@ -41,6 +41,7 @@ impl<C: Consumer> Worker<'_, C> {
     /// Submits reads until all are submitted, the queue is full, or the buffer memory is used up.
     pub(super) fn submit(&mut self) {
         while let Some(index) = self.submittable.front().copied() {
+            self.pass_holes(index);
             let Some(stream) = self.streams[index].as_mut() else {
                 self.submittable.pop_front();
                 continue;
@@ -155,9 +156,16 @@ impl<C: Consumer> Worker<'_, C> {
         Some(read_sync(read))
     }
 
-    /// Delivers completed reads to the consumer, in order.
-    fn deliver(&mut self, stream: &mut Stream<C::State>) {
-        while let Some((buffer, bytes)) = stream.next_piece() {
+    /// Delivers completed reads and passed holes to the consumer, in order.
+    pub(super) fn deliver(&mut self, stream: &mut Stream<C::State>) {
+        while let Some(piece) = stream.next_piece() {
+            let (buffer, bytes) = match piece {
+                Piece::Data(buffer, bytes) => (buffer, bytes),
+                Piece::Zeros(bytes) => match self.deliver_zeros(stream, bytes) {
+                    Some(outcome) => return self.end_stream(stream, outcome),
+                    None => continue,
+                },
+            };
             self.count.bytes += bytes as u64;
             let request = stream.request;
             // Split the buffer into pieces that fit into the CPU cache.
@@ -179,7 +187,11 @@ impl<C: Consumer> Worker<'_, C> {
         }
     }
 
-    fn end_stream(&mut self, stream: &mut Stream<C::State>, outcome: Result<ReadSummary, Error>) {
+    pub(super) fn end_stream(
+        &mut self,
+        stream: &mut Stream<C::State>,
+        outcome: Result<ReadSummary, Error>,
+    ) {
         stream.abort().for_each(|buffer| self.buffers.release(buffer));
         if self.run.options.cache == CacheMode::Preserve && !self.uncached && stream.was_cold() {
             let bytes = NonZeroU64::new(stream.bytes());

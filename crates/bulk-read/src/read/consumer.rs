@@ -18,6 +18,18 @@ pub trait Consumer: Sync {
     /// Receives the next bytes of the request. Returning `Break` ends the request as successful.
     fn piece(&self, state: &mut Self::State, request: usize, bytes: &[u8]) -> ControlFlow<()>;
 
+    /// Receives the next `bytes` bytes of the request, all of which are zeros of a hole that were
+    /// not read. The result is as for [`Consumer::piece`]. A consumer that has no faster method for
+    /// zeros than for other bytes returns `None`; it then receives them by calls of `piece`.
+    fn zeros(
+        &self,
+        _state: &mut Self::State,
+        _request: usize,
+        _bytes: u64,
+    ) -> Option<ControlFlow<()>> {
+        None
+    }
+
     /// Ends a request; `state` is `None` if its file could not be opened.
     fn end(&self, state: Option<Self::State>, request: usize, outcome: Result<ReadSummary, Error>);
 

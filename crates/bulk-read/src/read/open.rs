@@ -73,6 +73,7 @@ impl<'a> Opener<'a> {
             modified_ns: meta.modified_ns,
             changed_ns: meta.changed_ns,
             links: meta.links,
+            allocated_bytes: status.allocated_bytes,
         };
         Ok((fd, opened))
     }

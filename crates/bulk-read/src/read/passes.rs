@@ -7,6 +7,7 @@ use std::thread;
 
 use super::consumer::Consumer;
 use super::defer::Deferral;
+use super::detect::known_kind;
 use super::device::{Device, DeviceKind, DeviceStats, Group, KindSource, groups};
 use super::options::ReadOptions;
 use super::plan::{self, Item, Order, Position};
@@ -53,7 +54,7 @@ pub fn read<C: Consumer>(
 /// Reads all requests of one device.
 fn read_device<C: Consumer>(run: &Run<'_, C>, group: Group, memory_bytes: usize) -> DeviceStats {
     let Group { device, mut items } = group;
-    let kind = run.known_kind(&device);
+    let kind = known_kind(run.options, &device);
     if run.options.order != Order::AsGiven {
         plan::by_inode(&mut items, run.requests);
     }

@@ -37,6 +37,8 @@ pub struct FileStatus {
     pub changed_ns: i64,
     /// The number of hard links.
     pub links: u32,
+    /// The bytes of the file that have blocks; `None` if the file system did not report it.
+    pub allocated_bytes: Option<u64>,
 }
 
 /// The result of a completed request.

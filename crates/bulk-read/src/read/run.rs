@@ -6,7 +6,7 @@ use std::thread;
 
 use super::consumer::Consumer;
 use super::defer::Deferral;
-use super::device::{Device, DeviceKind, DeviceStats, KindSource};
+use super::device::{Device, DeviceKind, DeviceStats};
 use super::options::ReadOptions;
 use super::request::ReadRequest;
 use crate::tree::Tree;
@@ -98,17 +98,6 @@ impl<'a, C: Consumer> Run<'a, C> {
         let bytes = self.bytes.fetch_add(count.bytes, Ordering::Relaxed) + count.bytes;
         pass.cold.fetch_add(count.cold, Ordering::Relaxed);
         self.consumer.progress(requests + failed, bytes);
-    }
-
-    /// Returns the kind of the device if it is known without a measurement.
-    pub(super) fn known_kind(&self, device: &Device) -> Option<(DeviceKind, KindSource)> {
-        let by_number = |(number, _): &&(u64, DeviceKind)| device.numbers.contains(number);
-        let configured = self.options.kinds.iter().find(by_number).map(|(_, kind)| *kind);
-        match (configured.or(self.options.kind), device.rotational) {
-            (Some(kind), _) => Some((kind, KindSource::Configured)),
-            (None, Some(true)) => None,
-            (None, _) => Some((DeviceKind::SolidState, KindSource::KernelFlag)),
-        }
     }
 
     /// Returns the number of threads for a device that is not rotational.

@@ -198,6 +198,15 @@ impl<'a, C: Consumer> Worker<'a, C> {
     /// Reads synchronously until a read would wait for the device.
     fn read_cached(&mut self, stream: &mut Stream<C::State>) -> SyncRead {
         while !stream.is_done() {
+            if let Err(error) = self.locate_hole(stream) {
+                return SyncRead::Done(Err(error));
+            }
+            if let Some(bytes) = stream.pass_hole() {
+                if let Some(outcome) = self.deliver_zeros(stream, bytes) {
+                    return SyncRead::Done(outcome);
+                }
+                continue;
+            }
             let room = &mut self.buffer[..stream.read_len(stream.position(), PIECE_BYTES)];
             // Files of in-memory file systems, and files without a reported length, are read with
             // plain calls.

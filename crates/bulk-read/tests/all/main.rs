@@ -3,6 +3,7 @@
 
 mod changed_files;
 mod read;
+mod sparse;
 mod special_files;
 mod uncached;
 mod walk;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_bulk_read::{
     CacheMode, Consumer, DeviceKind, Error, FileStatus, KindSource, Order, ReadOptions,
-    ReadRequest, ReadStats, ReadSummary, Tree, WalkOptions, read,
+    ReadRequest, ReadStats, ReadSummary, Tree, WalkOptions, device_kind, read,
 };
 use haul_disk::{Device, DeviceCounters, first_extent, resident};
 use haul_testing::LoopImage;
@@ -190,7 +190,9 @@ fn device_flagged_rotational_is_measured_if_files_are_far_apart() {
         let device = &stats.devices[0];
         (device.kind, device.kind_source, device.threads, device.cold)
     };
+    let kind_of = |options: &ReadOptions<'_>| device_kind(&tree, tree.ids(), options);
     let (_, cached) = read_whole(&tree, &ReadOptions::default());
+    assert_eq!(kind_of(&ReadOptions::default()), None, "all files are cached");
     assert_eq!((result(cached).1, cached_bytes(&tree)), (KindSource::Unmeasured, 60 * 503_808));
 
     evict_all(&tree);
@@ -201,6 +203,12 @@ fn device_flagged_rotational_is_measured_if_files_are_far_apart() {
     assert_eq!(result(stats), (DeviceKind::Rotational, KindSource::Unmeasured, 1, 1));
 
     evict_all(&tree);
+    assert!(kind_of(&ReadOptions::default()).is_some());
+    assert_eq!(cached_bytes(&tree), 0, "a measurement leaves nothing in the page cache");
+    for kind in [DeviceKind::Rotational, DeviceKind::SolidState] {
+        let options = ReadOptions { kind: Some(kind), ..ReadOptions::default() };
+        assert_eq!(kind_of(&options), Some(kind));
+    }
     let (collected, stats) = read_whole(&tree, &ReadOptions::default());
     let (_, source, _, cold) = result(stats);
     assert!(matches!(source, KindSource::Measured { .. }), "{source:?}");

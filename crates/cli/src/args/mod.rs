@@ -33,7 +33,7 @@ pub(crate) use dups::{
     ShowProgress,
 };
 pub(crate) use files::{AccessLogArgs, FilesServerArgs};
-pub(crate) use hash::Hash;
+pub(crate) use hash::SumHash;
 pub(crate) use log::{LogArgs, WhenFullPolicy};
 pub(crate) use patch::PatchArgs;
 pub(crate) use probe::ProbeArgs;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::disk_kind::DiskKind;
-use super::hash::Hash;
+use super::hash::SumHash;
 
 #[derive(Debug, Args)]
 pub(crate) struct SumArgs {
@@ -17,14 +17,15 @@ pub(crate) struct SumArgs {
     /// Hash function [default: blake3; with --check, that of the list]
     ///
     /// With --check, applies to lines that do not name their hash function. By default the hash
-    /// function is taken from the name of the list (SHA256SUMS, files.md5, b3sums). If the name
+    /// function is taken from the name of the list (SHA256SUMS, files.md5, disc.sfv). If the name
     /// does not contain one, all hash functions with digests of the length in the list are tried on
     /// the first files of the list.
     #[arg(long, value_name = "NAME")]
-    pub(crate) hash: Option<Hash>,
+    pub(crate) hash: Option<SumHash>,
     /// Verify files against this list of checksums; "-" is stdin
     ///
-    /// Reads lists of b3sum, sha256sum and similar tools, also with lines as printed by --tag.
+    /// Reads lists of b3sum, sha256sum, sha1sum, xxhsum and similar tools, of the BSD tools and
+    /// openssl, of cksfv (SFV), and of hashdeep.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) check: Option<PathBuf>,
     /// Read paths from this file, one per line; "-" is stdin
@@ -68,7 +69,7 @@ pub(crate) struct SumArgs {
 
 impl SumArgs {
     /// Returns the hash function for printed checksums.
-    pub(crate) fn hash(&self) -> Hash {
-        self.hash.unwrap_or(Hash::Blake3)
+    pub(crate) fn hash(&self) -> SumHash {
+        self.hash.unwrap_or(SumHash::Blake3)
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn run(args: &ActionArgs, action: Action) -> Result {
         lock: !args.options.no_lock,
         dry_run: args.options.dry_run,
         transform,
+        ignore_permissions: args.options.ignore_permissions,
         action: action.clone(),
     };
     let script = script_output(&args.options)?;
@@ -166,7 +167,7 @@ impl Events for Summary {
         self.bytes += bytes;
         let Some(out) = &mut self.script else { return };
         for line in script(&self.action, keep, drop, bytes) {
-            if let Err(error) = writeln!(out, "{line}") {
+            if let Err(error) = out.write_all(&[&line[..], b"\n"].concat()) {
                 self.failed.get_or_insert(error);
             }
         }

@@ -33,7 +33,9 @@ pub(super) fn run(args: &SearchArgs) -> Result {
     let accept_dir = |path: &Path| filter.includes_dir(path);
     let threads = args.threads.map(usize::from);
     let walk = WalkOptions {
-        depth_max: args.depth,
+        // The depth of fclones counts the directories between a root and a file, except for 0, which
+        // selects only roots that are files.
+        depth_max: args.depth.map(|depth| if depth == 0 { 0 } else { depth.saturating_add(1) }),
         hidden: args.hidden || args.dirs,
         follow_links: args.follow_links,
         report_links: args.symbolic_links,

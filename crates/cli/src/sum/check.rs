@@ -10,7 +10,7 @@ use haul_checksums::{Check, CheckEvents, List, Verdict, detect, write_name};
 use parking_lot::RwLock;
 
 use super::files::{Errors, find_files, print_devices, progress, read_options, read_text};
-use crate::args::{Hash, SumArgs};
+use crate::args::{SumArgs, SumHash};
 use crate::output::Output;
 use crate::progress::{Amount, Progress};
 use crate::report::{Failure, Result, print_message};
@@ -36,7 +36,7 @@ pub(super) fn run(
     print(&check, args, output, &added)?;
     warn(&check, args, malformed, added.len(), list, errors);
     if !unmatched.is_empty() && !args.status {
-        let tried: Vec<_> = unmatched.iter().map(|kind: &HashKind| Hash::name(*kind)).collect();
+        let tried: Vec<_> = unmatched.iter().map(|kind: &HashKind| SumHash::name(*kind)).collect();
         print_message(&format!(
             "{}: no file matches with {}; if the list uses another hash function, name it \
              with --hash",

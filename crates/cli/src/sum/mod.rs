@@ -11,7 +11,7 @@ use haul_bulk_read::digest::{Digest, HashKind};
 use haul_checksums::{Job, LineFormat, hash, hash_stream, write_line};
 use serde_json::json;
 
-use crate::args::{Hash, SumArgs};
+use crate::args::{SumArgs, SumHash};
 use crate::output::Output;
 use crate::progress::Amount;
 use crate::report::{OrFail, Result};
@@ -95,7 +95,7 @@ fn print_sum(args: &SumArgs, output: &mut Output, path: &[u8], sum: &Digest, byt
 fn json_line(path: &[u8], sum: &Digest, kind: HashKind, bytes: u64) -> serde_json::Value {
     let mut line = json!({
         "path": String::from_utf8_lossy(path),
-        "hash": Hash::name(kind),
+        "hash": SumHash::name(kind),
         "sum": sum.to_string(),
         "bytes": bytes,
     });

@@ -77,6 +77,7 @@ fn filters_select_the_files_to_compare() {
         (&["-x", "--exclude", "[ab]/[^xy]*"], long),
         (&["-x", "--exclude", "b/.*"], &[]),
         (&["--depth", "0"], &[]),
+        (&["-d", "1"], &[long, short].concat()),
         (&["-d", "1", "a", "b", "--name", "?"], &[long, &["a/1", "b/2", ""]].concat()),
         (&["-.", "-A", "--min", "7"], &["a/.hidden", "b/z.log", ""]),
         (&["-.", "--min", "7"], &[]),

@@ -11,6 +11,8 @@ mod cache_order;
 mod damage;
 mod dups;
 mod dups_filters;
+mod dups_scripts;
+mod fclones;
 mod files;
 mod generated;
 mod handover;

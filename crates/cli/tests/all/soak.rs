@@ -82,7 +82,7 @@ impl Client {
 
     /// Returns the content of a version. Its length differs from that of other versions.
     fn own_content(&self, index: usize, version: u64) -> Vec<u8> {
-        let mut random = Random((self.number as u64) << 32 ^ (index as u64) << 24 ^ version);
+        let mut random = Random(((self.number as u64) << 32) ^ ((index as u64) << 24) ^ version);
         let length = *random.pick(&LENGTHS) / 2 + usize::try_from(version).unwrap();
         random.bytes(length)
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 use haul_testing::skip;
@@ -121,7 +122,10 @@ fn lists_of_other_programs_are_verified() {
 fn hash_function_of_a_list_is_detected() {
     let place = place();
     let files = ["d/gone", "d/b/c", "d/b/e", "d/a"];
-    let hashes = ["blake3", "sha256", "sha512", "sha3-256", "sha3-512", "md5", "xxh3-128"];
+    let hashes = [
+        "blake3", "sha256", "sha512", "sha3-256", "sha3-512", "md5", "xxh3-128", "sha1", "xxh64",
+        "crc32",
+    ];
     for hash in hashes {
         place.write("d/gone", "gone");
         for form in [&[][..], &["--tag"]] {
@@ -146,8 +150,13 @@ fn hash_function_of_a_list_is_detected() {
         ("sha256sum", &[][..]),
         ("sha512sum", &[]),
         ("md5sum", &[]),
+        ("sha1sum", &[]),
         ("b3sum", &[]),
+        ("xxhsum", &[]),
         ("xxhsum", &["-H2"]),
+        ("openssl", &["dgst", "-sha256"]),
+        ("openssl", &["dgst", "-r", "-sha1"]),
+        ("sha1sum", &["--tag"]),
         ("sha256sum", &["--tag"]),
         ("sha512sum", &["--tag"]),
         ("md5sum", &["--tag"]),
@@ -158,6 +167,58 @@ fn hash_function_of_a_list_is_detected() {
         place.write("list", list.stdout);
         let checked = sum(&place, &["-c", "list"]).code(0);
         assert_eq!(checked.lines(), ["d/a: OK", "d/b/c: OK", "d/b/e: OK"], "{program}");
+    }
+}
+
+#[test]
+fn sfv_hashdeep_and_bsd_lists_are_verified() {
+    let place = place();
+    place.write("d/a b,c", "abc");
+    let digests = |hash| {
+        let list = sum(&place, &["--hash", hash, "d/b/c", "d/a b,c"]).code(0);
+        let digest = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
+        list.lines().iter().map(|line| digest(&(*line).to_owned())).collect::<Vec<_>>()
+    };
+    let (crc, md5, sha1) = (digests("crc32"), digests("md5"), digests("sha1"));
+    assert_eq!(crc[1], "352441c2", "CRC-32 of abc");
+    let lists = [
+        (
+            "cksfv",
+            format!("; by cksfv\r\nd/b/c {}\r\nd/a b,c {}\r\n", crc[0].to_uppercase(), crc[1]),
+        ),
+        (
+            "hashdeep",
+            format!(
+                "%%%% HASHDEEP-1.0\n%%%% size,md5,sha1,filename\n## Invoked from: /\n## \n\
+                 5000,{},{},d/b/c\n3,{},{},d/a b,c\n",
+                md5[0], sha1[0], md5[1], sha1[1]
+            ),
+        ),
+        ("md5 -r of BSD", format!("{} d/b/c\n{} d/a b,c\n", md5[0], md5[1])),
+        ("sha1 of BSD", format!("SHA1 (d/b/c) = {}\nSHA1 (d/a b,c) = {}\n", sha1[0], sha1[1])),
+    ];
+    for (tool, list) in lists {
+        place.write("list", &list);
+        let checked = sum(&place, &["-c", "list", "--strict"]).code(0);
+        assert_eq!(checked.lines(), ["d/b/c: OK", "d/a b,c: OK"], "{tool}");
+        place.write(
+            "list",
+            list.replace(&sha1[1], &sha1[0]).replace(&crc[1], "00000000").replace(&md5[1], &md5[0]),
+        );
+        let checked = sum(&place, &["-c", "list"]).code(1);
+        assert_eq!(checked.lines(), ["d/b/c: OK", "d/a b,c: FAILED"], "{tool}");
+    }
+}
+
+#[test]
+fn sparse_files_have_the_digests_of_their_bytes() {
+    let place = place();
+    let file = std::fs::File::create(place.path("sparse")).unwrap();
+    file.set_len((50 << 20) + 3).unwrap();
+    file.write_all_at(&noise(1, 5000), 20 << 20).unwrap();
+    for (hash, program) in [("sha256", "sha256sum"), ("blake3", "b3sum"), ("md5", "md5sum")] {
+        let Some(theirs) = other(&place, program, &["sparse"]) else { continue };
+        assert_eq!(sum(&place, &["--hash", hash, "sparse"]).code(0).stdout(), theirs.stdout);
     }
 }
 

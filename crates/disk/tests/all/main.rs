@@ -5,6 +5,7 @@ mod counters;
 mod dedupe;
 mod extents;
 mod fill;
+mod holes;
 mod leases;
 mod map;
 mod names;

@@ -1,13 +1,16 @@
 //! Collects the status of the files of a group before an action.
 
+use std::io;
 use std::path::Path;
 
+use haul_bulk_read::open_directory;
 use haul_disk::{Error, Op};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
+use rustix::io::Errno;
 
 use super::open_file::nanoseconds;
 use super::skip_reason::SkipReason;
-use crate::keep::{FileInfo, Rules};
+use crate::keep::{FileInfo, Permissions, Rules};
 use crate::report::{Group, Identity, Member};
 
 /// Returns the status of each unchanged member; reports each changed or unreadable member to
@@ -39,10 +42,9 @@ pub(super) fn collect(
 }
 
 fn status(member: &Member) -> Result<FileInfo, SkipReason> {
-    let stat = |flags| {
-        let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        statx(CWD, &member.path, flags | AtFlags::NO_AUTOMOUNT, mask)
-            .map_err(|errno| SkipReason::from(Error::new(Op::Status, &member.path, errno)))
+    let stat = |flags: AtFlags| {
+        statx_at(&member.path, flags | AtFlags::NO_AUTOMOUNT)
+            .map_err(|error| SkipReason::from(Error::new(Op::Status, &member.path, error)))
     };
     let mut found = stat(AtFlags::SYMLINK_NOFOLLOW)?;
     let is_link = kind(&found) == FileType::Symlink;
@@ -67,8 +69,24 @@ fn status(member: &Member) -> Result<FileInfo, SkipReason> {
         created_ns: has_btime
             .then(|| nanoseconds(found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into())),
         accessed_ns: nanoseconds(found.stx_atime.tv_sec, found.stx_atime.tv_nsec.into()),
+        permissions: Permissions {
+            user: found.stx_uid,
+            group: found.stx_gid,
+            mode: u32::from(found.stx_mode) & 0o7777,
+        },
         is_link,
     })
+}
+
+/// Returns the status of the file at a path of any length.
+fn statx_at(path: &Path, flags: AtFlags) -> io::Result<Statx> {
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    match (statx(CWD, path, flags, mask), path.parent(), path.file_name()) {
+        (Err(Errno::NAMETOOLONG), Some(parent), Some(name)) => {
+            Ok(statx(open_directory(parent)?, name, flags, mask)?)
+        }
+        (status, ..) => Ok(status?),
+    }
 }
 
 fn kind(status: &Statx) -> FileType {

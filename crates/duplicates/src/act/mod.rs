@@ -54,11 +54,29 @@ pub struct Options {
     pub rules: Rules,
     /// `true` to skip files that other processes have locked with `flock`.
     pub lock: bool,
+    /// `true` to replace a file by a link even if the file to keep has another owner or mode.
+    pub ignore_permissions: bool,
     /// `true` to report the actions without executing them.
     pub dry_run: bool,
     /// If set, the outputs of this command for the two files are compared instead of the contents.
     /// It must be the command of the search.
     pub transform: Option<Transform>,
+}
+
+impl Options {
+    /// Creates options with which `action` keeps the first file of each group, and skips files that
+    /// another process has locked.
+    #[must_use]
+    pub fn new(action: Action) -> Self {
+        Self {
+            action,
+            rules: Rules::default(),
+            lock: true,
+            ignore_permissions: false,
+            dry_run: false,
+            transform: None,
+        }
+    }
 }
 
 /// A receiver of the results of actions.
@@ -110,14 +128,16 @@ impl Executor {
         let Choice { keep, drop } = choose(&files, rules);
         for drop in drop {
             let drop = &files[drop];
-            // If the first file to keep differs from `drop` or is on another file system, the next
-            // file to keep is tried.
+            // If the first file to keep differs from `drop` in content, permissions or file system,
+            // the next file to keep is tried.
             let mut outcome = Err(SkipReason::NoFileToKeep);
             for keep in keep.iter().map(|keep| &files[*keep]).filter(|keep| !keep.is_link) {
                 outcome = self.process_pair(keep, drop).map(|()| keep);
                 if !matches!(
                     outcome,
-                    Err(SkipReason::ContentDiffers(_) | SkipReason::OtherFileSystem(_))
+                    Err(SkipReason::ContentDiffers(_)
+                        | SkipReason::OtherFileSystem(_)
+                        | SkipReason::OtherPermissions(_))
                 ) {
                     break;
                 }
@@ -130,6 +150,10 @@ impl Executor {
     }
 
     fn process_pair(&mut self, keep: &FileInfo, drop: &FileInfo) -> Result<(), SkipReason> {
+        let is_link = matches!(self.options.action, Action::HardLink | Action::SymLink);
+        if is_link && !self.options.ignore_permissions && keep.permissions != drop.permissions {
+            return Err(SkipReason::OtherPermissions(keep.path.clone()));
+        }
         if self.options.dry_run {
             return Ok(());
         }

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use haul_bulk_read::open_directory;
 use haul_disk::{Error, Lease, LeaseOutcome, Op};
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::fs::{flock, fstat, openat, statat};
 use rustix::io::Errno;
 
@@ -55,9 +56,7 @@ impl OpenFile {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(SkipReason::NotRegularFile);
         };
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = openat(CWD, parent, flags, Mode::empty()).map_err(|e| fail(Op::Open, e))?;
+        let dir = open_directory(parent).map_err(|error| Error::new(Op::Open, path, error))?;
         // The flags avoid blocking and side effects if the path no longer refers to a regular file.
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

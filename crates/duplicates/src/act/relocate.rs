@@ -1,14 +1,16 @@
 //! Moves a file to another directory, possibly on another file system.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, FileTimes};
+use std::fs::{File, FileTimes};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Component, Path, PathBuf};
 
+use haul_bulk_read::open_directory;
 use haul_disk::{Error, Op, Pace, Pacer};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
-use rustix::fs::{openat, renameat_with, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{mkdirat, openat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::open_file::OpenFile;
@@ -34,10 +36,7 @@ pub(super) fn relocate(
     let (Some(parent), Some(name)) = (destination.parent(), destination.file_name()) else {
         return Err(SkipReason::NotRegularFile);
     };
-    fs::create_dir_all(parent).map_err(|source| Error::new(Op::Create, parent, source))?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = openat(CWD, parent, flags, Mode::empty())
-        .map_err(|errno| Error::new(Op::Open, parent, errno))?;
+    let dir = create_directory(parent).map_err(|source| Error::new(Op::Create, parent, source))?;
     conditions.check()?;
     match renameat_with(&drop.dir, &drop.name, &dir, name, RenameFlags::NOREPLACE) {
         Ok(()) => verify(drop, &dir, name),
@@ -55,6 +54,31 @@ pub(super) fn relocate(
     }
 }
 
+/// Opens the directory at a path of any length; creates it and its parents if they are missing.
+fn create_directory(path: &Path) -> io::Result<OwnedFd> {
+    match open_directory(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    let start = if path.is_absolute() { "/" } else { "" };
+    let mut at = open_directory(Path::new(start))?;
+    for name in path.components().filter(|part| !matches!(part, Component::RootDir)) {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = |at: &OwnedFd| openat(at, name.as_os_str(), flags, Mode::empty());
+        at = match open(&at) {
+            Err(Errno::NOENT) => {
+                match mkdirat(&at, name.as_os_str(), Mode::from_raw_mode(0o777)) {
+                    // Another process may have created it meanwhile.
+                    Ok(()) | Err(Errno::EXIST) => open(&at)?,
+                    Err(errno) => return Err(errno.into()),
+                }
+            }
+            opened => opened?,
+        };
+    }
+    Ok(at)
+}
+
 /// Checks that the moved file is the one that was compared; otherwise moves it back.
 fn verify(drop: &OpenFile, dir: &OwnedFd, name: &OsStr) -> Result<(), SkipReason> {
     let moved = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -69,7 +93,7 @@ fn verify(drop: &OpenFile, dir: &OwnedFd, name: &OsStr) -> Result<(), SkipReason
     }
 }
 
-/// Copies content, mode and times, and syncs them before the copy receives its final name.
+/// Copies content, owner, mode and times, and syncs them before the copy receives its final name.
 fn copy(
     drop: &OpenFile,
     dir: &OwnedFd,
@@ -95,8 +119,9 @@ fn copy(
         });
     }
     let parent = destination.parent().unwrap_or(destination);
-    let synced = File::open(parent).and_then(|dir| dir.sync_all());
-    synced.map_err(|source| Error::new(Op::SyncDir, parent, source))?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let synced = openat(dir, ".", flags, Mode::empty()).and_then(rustix::fs::fsync);
+    synced.map_err(|errno| Error::new(Op::SyncDir, parent, errno))?;
     Ok(())
 }
 
@@ -105,6 +130,11 @@ fn write_copy(from: &File, to: &File) -> io::Result<()> {
     // Open a separate file description, because the copy moves the file offset.
     let from = File::open(format!("/proc/self/fd/{}", from.as_raw_fd()))?;
     copy_paced(&from, to)?;
+    // Changing the owner clears set-user-ID bits, so the mode is set after it.
+    let created = to.metadata()?;
+    if (created.uid(), created.gid()) != (metadata.uid(), metadata.gid()) {
+        fchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
+    }
     to.set_permissions(metadata.permissions())?;
     let times = FileTimes::new().set_modified(metadata.modified()?);
     to.set_times(times.set_accessed(metadata.accessed()?))?;

@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use haul_disk::Op;
-use rustix::fs::{AtFlags, CWD, RenameFlags, linkat, renameat_with, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, CWD, RenameFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{linkat, renameat_with, statx, symlinkat, unlinkat};
 use rustix::io::Errno;
 
 use super::open_file::{OpenFile, WriteMonitor};
@@ -71,6 +72,9 @@ pub(super) fn replace(
     replacement: Replacement<'_>,
     conditions: &Conditions<'_>,
 ) -> Result<(), SkipReason> {
+    if is_append_only(drop) {
+        return Err(SkipReason::AppendOnly);
+    }
     let temp = temp_name();
     create(drop, replacement, &temp, conditions.keep)?;
     let swapped = exchange(drop, &temp, conditions);
@@ -78,10 +82,22 @@ pub(super) fn replace(
         // If the exchange succeeded, the temporary name refers to the replaced file. If it failed,
         // the temporary name refers to the unused link.
         let removed = unlinkat(&drop.dir, &temp, AtFlags::empty());
-        swapped?;
-        return removed.map_err(|errno| drop.error(Op::Remove, errno));
+        return match (swapped, removed) {
+            (Ok(()), removed) => removed.map_err(|errno| drop.error(Op::Remove, errno)),
+            (Err(reason), Ok(()) | Err(Errno::NOENT)) => Err(reason),
+            (Err(reason), Err(_)) => Err(SkipReason::LeftBehind {
+                path: drop.path.with_file_name(temp),
+                error: Box::new(reason),
+            }),
+        };
     }
     swapped
+}
+
+/// `true` if names can be created in the directory of the file, but not renamed or removed.
+fn is_append_only(drop: &OpenFile) -> bool {
+    let status = statx(&drop.dir, c"", AtFlags::EMPTY_PATH, StatxFlags::empty());
+    status.is_ok_and(|status| status.stx_attributes.contains(StatxAttributes::APPEND))
 }
 
 fn create(

@@ -43,6 +43,24 @@ pub enum SkipReason {
     /// The file to keep is on another file system, which hard links and reflinks cannot cross.
     #[error("{path} is on another file system: use symlink or move", path = .0.display())]
     OtherFileSystem(PathBuf),
+    /// The file to keep has another owner, group or mode, which a link would have.
+    #[error(
+        "{path} has another owner, group or mode: use --ignore-permissions to link nevertheless",
+        path = .0.display()
+    )]
+    OtherPermissions(PathBuf),
+    /// The directory is append-only, so no name in it can be replaced.
+    #[error("its directory is append-only")]
+    AppendOnly,
+    /// The link that was to replace the file could neither be renamed nor removed, and remains at
+    /// this temporary path.
+    #[error("{error}; the unused link {path} could not be removed", path = .path.display())]
+    LeftBehind {
+        /// The temporary path.
+        path: PathBuf,
+        /// The reason for which the file was not replaced.
+        error: Box<Self>,
+    },
     /// The file system does not support reflinks.
     #[error("the file system does not support reflinks: use link")]
     ReflinkUnsupported,

@@ -90,6 +90,17 @@ impl Default for Rules {
     }
 }
 
+/// The owner and the mode of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// The user ID of the owner.
+    pub user: u32,
+    /// The group ID.
+    pub group: u32,
+    /// The permission bits of the mode.
+    pub mode: u32,
+}
+
 /// The properties of a file that the rules use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileInfo {
@@ -101,6 +112,8 @@ pub struct FileInfo {
     pub created_ns: Option<i64>,
     /// The access time (`atime`), in nanoseconds since 1970.
     pub accessed_ns: i64,
+    /// The owner and the mode.
+    pub permissions: Permissions,
     /// `true` for a symbolic link, which is never dropped and does not count as a kept copy.
     pub is_link: bool,
 }

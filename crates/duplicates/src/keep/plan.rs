@@ -114,6 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::keep::Permissions;
     use crate::pattern::Syntax;
     use crate::report::Identity;
 
@@ -121,7 +122,9 @@ mod tests {
         let identity =
             Identity { device: 1, inode, bytes: 3, modified_ns: time, changed_ns: -time };
         let created_ns = Some(time);
-        FileInfo { path: path.into(), identity, created_ns, accessed_ns: time, is_link: false }
+        let permissions = Permissions::default();
+        let path = path.into();
+        FileInfo { path, identity, created_ns, accessed_ns: time, permissions, is_link: false }
     }
 
     fn files() -> Vec<FileInfo> {

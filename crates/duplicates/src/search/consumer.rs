@@ -3,10 +3,11 @@
 
 use std::ops::ControlFlow;
 
-use haul_bulk_read::digest::{Digest, HashKind, Hasher};
+use haul_bulk_read::digest::{Digest, HashKind};
 use haul_bulk_read::{Consumer, Error as ReadError, FileStatus, ReadRequest, ReadSummary, Tree};
 use parking_lot::Mutex;
 
+use super::content_hash::ContentHasher;
 use super::digests::DigestTable;
 use super::events::Events;
 use crate::error::Error;
@@ -20,7 +21,7 @@ pub(super) struct HashConsumer<'a> {
     /// For each request, the hasher that was fed the earlier parts of the file. The consumer takes
     /// the hasher out, feeds it the next part, and puts it back. Empty if this round of reads is of
     /// whole files or of samples.
-    pub(super) hashers: &'a [Mutex<Option<Hasher>>],
+    pub(super) hashers: &'a [Mutex<Option<ContentHasher>>],
     pub(super) digests: &'a DigestTable,
     pub(super) hash: HashKind,
     pub(super) events: &'a dyn Events,
@@ -30,7 +31,7 @@ pub(super) struct HashConsumer<'a> {
 pub(super) enum State {
     /// No bytes were received yet. Contains the number of bytes expected.
     Empty(u64),
-    Hashing(Hasher),
+    Hashing(ContentHasher),
     /// All bytes were received in one piece.
     Complete(Digest),
     /// The file was modified or replaced after the walk.
@@ -38,6 +39,10 @@ pub(super) enum State {
 }
 
 impl HashConsumer<'_> {
+    fn hasher(&self, request: usize) -> ContentHasher {
+        ContentHasher::new(self.hash, self.tree.meta(self.requests[request].file).bytes)
+    }
+
     fn is_changed(&self, request: &ReadRequest, file: &FileStatus) -> bool {
         let meta = self.tree.meta(request.file);
         (file.device, file.inode, file.bytes, file.modified_ns)
@@ -55,20 +60,20 @@ impl Consumer for HashConsumer<'_> {
         }
         match self.hashers.get(request) {
             Some(hasher) => {
-                State::Hashing(hasher.lock().take().unwrap_or_else(|| self.hash.hasher()))
+                State::Hashing(hasher.lock().take().unwrap_or_else(|| self.hasher(request)))
             }
             None => State::Empty(range.bytes.min(file.bytes - range.offset)),
         }
     }
 
-    fn piece(&self, state: &mut State, _request: usize, bytes: &[u8]) -> ControlFlow<()> {
+    fn piece(&self, state: &mut State, request: usize, bytes: &[u8]) -> ControlFlow<()> {
         match state {
             // A one-shot hash is faster than an incremental one for a small file.
             State::Empty(expected) if *expected == bytes.len() as u64 => {
                 *state = State::Complete(self.hash.of(bytes));
             }
             State::Empty(_) => {
-                let mut hasher = self.hash.hasher();
+                let mut hasher = self.hasher(request);
                 hasher.update(bytes);
                 *state = State::Hashing(hasher);
             }
@@ -76,6 +81,19 @@ impl Consumer for HashConsumer<'_> {
             State::Complete(_) | State::Changed => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
+    }
+
+    fn zeros(&self, state: &mut State, request: usize, bytes: u64) -> Option<ControlFlow<()>> {
+        if matches!(state, State::Empty(_)) {
+            *state = State::Hashing(self.hasher(request));
+        }
+        Some(match state {
+            State::Hashing(hasher) => {
+                hasher.update_zeros(bytes);
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Break(()),
+        })
     }
 
     fn end(&self, state: Option<State>, request: usize, outcome: Result<ReadSummary, ReadError>) {

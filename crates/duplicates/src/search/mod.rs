@@ -3,6 +3,7 @@
 mod cache;
 mod candidates;
 mod consumer;
+mod content_hash;
 mod device_kind;
 mod digests;
 mod events;

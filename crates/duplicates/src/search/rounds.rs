@@ -5,13 +5,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use haul_bulk_read::digest::{HashKind, Hasher};
+use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{CacheMode, ReadOptions, ReadRequest, Tree};
 use parking_lot::Mutex;
 
 use super::cache::Cache;
 use super::candidates::Candidates;
 use super::consumer::HashConsumer;
+use super::content_hash::ContentHasher;
 use super::digests::{DigestTable, Key, key_bytes, key_of};
 use super::events::{Events, Phase};
 use super::options::Options;
@@ -34,7 +35,7 @@ pub(super) struct Rounds<'a> {
     order: Vec<u32>,
     reflinks: Reflinks,
     /// The hashers of the contents that are read in parts and not yet read to the end.
-    hashers: HashMap<u32, Hasher>,
+    hashers: HashMap<u32, ContentHasher>,
     groups: Groups,
 }
 
@@ -207,7 +208,7 @@ impl<'a> Rounds<'a> {
         for (classes, hash) in [(sampled, HashKind::Xxh3), (whole, self.options.hash)] {
             if !classes.is_empty() {
                 let digests = DigestTable::new(count, hash.bytes());
-                self.fill(&classes, &digests, hash, round, cache.as_deref());
+                self.fill(&classes, &digests, hash, round, cache.as_deref_mut());
                 for class in classes {
                     self.split(&class, &digests, plan, round, cache.as_deref_mut(), &mut next);
                 }
@@ -224,23 +225,26 @@ impl<'a> Rounds<'a> {
         digests: &DigestTable,
         hash: HashKind,
         round: u32,
-        cache: Option<&Cache>,
+        mut cache: Option<&mut Cache>,
     ) {
         let (mut requests, mut slots) = (Vec::new(), Vec::new());
-        let mut hashers: Vec<Mutex<Option<Hasher>>> = Vec::new();
+        let mut hashers: Vec<Mutex<Option<ContentHasher>>> = Vec::new();
         let mut continued = Vec::new();
         for class in classes {
             for (index, content) in self.order[class.range.clone()].iter().copied().enumerate() {
                 let slot = class.slot + index * class.pieces();
                 let file = self.candidates.file(content);
                 if !class.is_sampled()
-                    && let Some(key) = self.full(cache, content)
+                    && let Some(key) = self.full(cache.as_deref(), content)
                 {
                     digests.set_key(slot, &key);
                     continue;
                 }
-                if class.is_sampled() && self.sample(cache, content).is_some() {
+                if class.is_sampled() && self.sample(cache.as_deref(), content).is_some() {
                     continue;
+                }
+                if let Some(cache) = cache.as_deref_mut() {
+                    cache.check_writers(content, self.tree, self.candidates);
                 }
                 let mut request = |offset, bytes, slot| {
                     requests.push(ReadRequest { file, offset, bytes });
@@ -269,15 +273,8 @@ impl<'a> Rounds<'a> {
         let bytes = |request: &ReadRequest| request.bytes.min(self.tree.meta(request.file).bytes);
         self.events.phase(phase, requests.len() as u64, requests.iter().map(bytes).sum());
         let (tree, events) = (self.tree, self.events);
-        let consumer = HashConsumer {
-            tree,
-            requests: &requests,
-            slots: &slots,
-            hashers: &hashers,
-            digests,
-            hash,
-            events,
-        };
+        let (requests, slots, hashers) = (&requests[..], &slots[..], &hashers[..]);
+        let consumer = HashConsumer { tree, requests, slots, hashers, digests, hash, events };
         let read = &self.options.read;
         let cache = if round > 0 && self.options.preserve_cache_for_large {
             CacheMode::Preserve
@@ -285,7 +282,7 @@ impl<'a> Rounds<'a> {
             read.cache
         };
         let options = ReadOptions { cache, ..read.clone() };
-        haul_bulk_read::read(tree, &requests, &options, &consumer);
+        haul_bulk_read::read(tree, requests, &options, &consumer);
         for (request, content) in continued {
             if let Some(hasher) = hashers[request].lock().take() {
                 self.hashers.insert(content, hasher);

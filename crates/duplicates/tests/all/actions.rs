@@ -34,7 +34,7 @@ impl Events for RecordedActions {
 }
 
 pub(crate) fn options(action: Action) -> Options {
-    Options { action, rules: Rules::default(), lock: true, dry_run: false, transform: None }
+    Options::new(action)
 }
 
 /// Creates a group without identities.
@@ -46,7 +46,7 @@ pub(crate) fn group(paths: &[PathBuf]) -> Group {
 
 /// Processes a group. Retries if a file is locked: a child forked by a parallel test holds
 /// inherited locks until it calls `exec`.
-fn process(options: Options, group: &Group) -> RecordedActions {
+pub(crate) fn process(options: Options, group: &Group) -> RecordedActions {
     let mut executor = Executor::new(options);
     let mut attempts = 0..5;
     loop {

@@ -1,8 +1,10 @@
 //! Tests that the digest cache saves reads and never returns an outdated digest.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +16,7 @@ use tempfile::TempDir;
 use crate::oracle::{Count, files, groups, plant};
 use crate::{RecordedEvents, disk_dir, paths, run_search};
 use haul_duplicates::Replication;
-use haul_testing::Random;
+use haul_testing::{LoopImage, Random, skip};
 
 /// Waits until a change would get a later timestamp than the last change of every file.
 fn wait_for_clock(dir: &Path) {
@@ -27,6 +29,12 @@ fn wait_for_clock(dir: &Path) {
     while SystemTime::now() < until {
         thread::yield_now();
     }
+}
+
+/// Waits for the clock and syncs the files, so that their digests can be cached.
+fn settle(dir: &Path) {
+    wait_for_clock(dir);
+    files(dir).iter().for_each(|path| File::open(path).unwrap().sync_all().unwrap());
 }
 
 struct Fixture {
@@ -63,7 +71,7 @@ fn cached_search_finds_the_same_groups() {
         for hash in [HashKind::Xxh3, HashKind::Blake3] {
             let fixture = Fixture::new();
             plant(fixture.dir.path(), &mut random, 40);
-            wait_for_clock(fixture.dir.path());
+            settle(fixture.dir.path());
             let read = ReadOptions { kind: Some(kind), ..ReadOptions::default() };
             let options = Options { hash, read, ..fixture.options() };
             let (_, read, failed) = fixture.search(&options);
@@ -88,7 +96,7 @@ fn cached_duplicates_are_not_read_again() {
             fs::write(path, vec![number; bytes]).unwrap();
         }
     }
-    wait_for_clock(fixture.dir.path());
+    settle(fixture.dir.path());
     assert!(fixture.search(&fixture.options()).1 > 9 << 20);
     assert_eq!(fixture.search(&fixture.options()).1, 0);
     // Add a new duplicate of cached files: only the new file has to be read.
@@ -103,13 +111,107 @@ fn change_is_detected_with_a_restored_mtime() {
     for name in ["a", "b"] {
         fs::write(fixture.dir.path().join(name), vec![1; 100_000]).unwrap();
     }
-    wait_for_clock(fixture.dir.path());
+    settle(fixture.dir.path());
     assert_eq!(fixture.search(&fixture.options()).0.len(), 1);
     let file = File::options().write(true).open(fixture.dir.path().join("b")).unwrap();
     let modified = file.metadata().unwrap().modified().unwrap();
     file.write_all_at(&[2], 50_000).unwrap();
     file.set_modified(modified).unwrap();
     assert_eq!(fixture.search(&fixture.options()).0.len(), 0);
+}
+
+/// Maps a file for writing. For each line of stdin, a byte to store at offset 50,000, it prints a
+/// line when the byte is stored.
+const MAPPER: &str = "
+import mmap, sys
+file = open(sys.argv[1], 'r+b')
+pages = mmap.mmap(file.fileno(), 0)
+file.close()
+for line in sys.stdin:
+    pages[50000] = int(line)
+    print('stored', flush=True)
+";
+
+/// A process that has a file mapped for writing.
+struct Mapper {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Mapper {
+    /// Maps the file at `path`; returns `None` if python3 is not installed.
+    fn start(path: &Path) -> Option<Self> {
+        let mut command = Command::new("python3");
+        command.args(["-c", MAPPER]).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let Ok(mut child) = command.spawn() else {
+            skip("python3 is not installed");
+            return None;
+        };
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Some(Self { child, lines })
+    }
+
+    fn store(&mut self, byte: u8) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{byte}").unwrap();
+        assert_eq!(self.lines.next().unwrap().unwrap(), "stored");
+    }
+}
+
+impl Drop for Mapper {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn stores_through_a_writable_page_are_detected() {
+    let fixture = Fixture::new();
+    for name in ["a", "b"] {
+        fs::write(fixture.dir.path().join(name), vec![1; 100_000]).unwrap();
+    }
+    let Some(mut mapper) = Mapper::start(&fixture.dir.path().join("b")) else { return };
+    // The first store makes the page writable; the stores after it change no timestamp.
+    mapper.store(1);
+    wait_for_clock(fixture.dir.path());
+    assert_eq!(fixture.search(&fixture.options()).0.len(), 1);
+    mapper.store(2);
+    assert_eq!(fixture.search(&fixture.options()).0.len(), 0);
+    mapper.store(1);
+    assert_eq!(fixture.search(&fixture.options()).0.len(), 1);
+}
+
+#[test]
+fn file_mapped_for_writing_is_not_cached() {
+    let fixture = Fixture::new();
+    for name in ["a", "b"] {
+        fs::write(fixture.dir.path().join(name), vec![1; 100_000]).unwrap();
+    }
+    let Some(mut mapper) = Mapper::start(&fixture.dir.path().join("b")) else { return };
+    mapper.store(1);
+    settle(fixture.dir.path());
+    let first = fixture.search(&fixture.options()).1;
+    let second = fixture.search(&fixture.options()).1;
+    assert!(0 < second && second < first, "only the mapped file is read again: {second}");
+    drop(mapper);
+    assert_eq!(fixture.search(&fixture.options()).1, second);
+    assert_eq!(fixture.search(&fixture.options()).1, 0);
+}
+
+#[test]
+fn dirty_files_are_not_cached() {
+    // A separate file system, which no other test syncs.
+    let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
+    let caches = disk_dir();
+    for name in ["a", "b"] {
+        fs::write(image.mount().join(name), vec![1; 100_000]).unwrap();
+    }
+    wait_for_clock(image.mount());
+    let options = Options { cache: Some(caches.path().join("digests")), ..Options::default() };
+    let groups = || run_search(&[image.mount()], &options, &RecordedEvents::default()).len();
+    assert_eq!((groups(), caches.path().join("digests").exists()), (1, false));
+    settle(image.mount());
+    assert_eq!((groups(), caches.path().join("digests").exists()), (1, true));
 }
 
 #[test]
@@ -133,7 +235,7 @@ fn corrupt_cache_is_reported_and_rebuilt() {
     for name in ["a", "b"] {
         fs::write(fixture.dir.path().join(name), vec![1; 100_000]).unwrap();
     }
-    wait_for_clock(fixture.dir.path());
+    settle(fixture.dir.path());
     fixture.search(&fixture.options());
     let cache = fixture.options().cache.unwrap();
     let intact = fs::read(&cache).unwrap();

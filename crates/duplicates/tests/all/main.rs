@@ -9,6 +9,7 @@ mod hard_links;
 mod oracle;
 mod other_tools;
 mod page_cache;
+mod permissions;
 mod reflinks;
 mod regressions;
 mod same_file_paths;

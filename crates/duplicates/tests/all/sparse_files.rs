@@ -5,10 +5,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use haul_bulk_read::digest::HashKind;
 use haul_duplicates::Options;
+use haul_duplicates::act::Action;
 use haul_testing::{LoopImage, Random};
-use rustix::fs::{copy_file_range, ioctl_ficlone};
+use rustix::fs::{FallocateFlags, copy_file_range, fallocate, ioctl_ficlone};
 
+use crate::actions::{group, options, process};
 use crate::{RecordedEvents, disk_dir, found, paths, run_search};
 
 const BLOCK: usize = 4096;
@@ -188,6 +191,62 @@ fn holes_equal_zeros() {
         let renamed: Vec<_> = names.map(|name| name.replace("zeros", "holes")).collect();
         assert!(renamed.len() == 2 && renamed[0] == renamed[1], "{renamed:?}");
     }
+}
+
+/// Creates a file of `bytes` bytes that is a hole except for `data`.
+fn sparse(path: &Path, bytes: u64, data: &[(u64, &[u8])]) {
+    let file = File::create_new(path).unwrap();
+    file.set_len(bytes).unwrap();
+    data.iter().for_each(|(at, data)| file.write_all_at(data, *at).unwrap());
+}
+
+#[test]
+fn terabytes_of_holes_are_compared_without_reading_them() {
+    // Without a method for holes, this test takes hours.
+    let dir = disk_dir();
+    let bytes = 1 << 40;
+    let path = |name: &str| dir.path().join(name);
+    for name in ["hole-1", "hole-2", "hole-3"] {
+        sparse(&path(name), bytes, &[]);
+    }
+    for (name, at) in [("data-1", 3 << 20), ("data-2", 3 << 20), ("other", (3 << 20) + 1)] {
+        sparse(&path(name), bytes, &[(at, b"data"), (bytes - (1 << 30), b"end")]);
+    }
+    for hash in HashKind::ALL {
+        let options = Options { hash, ..Options::default() };
+        let expected = [&["hole-1", "hole-2", "hole-3"][..], &["data-1", "data-2"]];
+        let expected = expected.map(|names| names.iter().map(|name| path(name)).collect());
+        assert_eq!(paths(&found(dir.path(), &options)), expected.into(), "{hash:?}");
+    }
+}
+
+#[test]
+fn allocated_zeros_equal_holes_in_a_large_file() {
+    let dir = disk_dir();
+    let bytes = 1 << 30;
+    // Preallocated blocks are zeros that the search reads, since the file has all its blocks.
+    let zeros = File::create_new(dir.path().join("zeros")).unwrap();
+    fallocate(&zeros, FallocateFlags::empty(), 0, bytes).unwrap();
+    zeros.write_all_at(b"data", 500 << 20).unwrap();
+    sparse(&dir.path().join("holes"), bytes, &[(500 << 20, b"data")]);
+    sparse(&dir.path().join("other"), bytes, &[((500 << 20) + 1, b"data")]);
+    let expected = ["holes", "zeros"].map(|name| dir.path().join(name)).into();
+    assert_eq!(paths(&found(dir.path(), &Options::default())), [expected].into());
+}
+
+#[test]
+fn actions_compare_terabytes_of_holes_without_reading_them() {
+    let dir = disk_dir();
+    let [a, same, other] = ["a", "same", "other"].map(|name| dir.path().join(name));
+    let bytes = 1 << 40;
+    // The second file has a longer hole in one place and a shorter one in another.
+    sparse(&a, bytes, &[(1 << 30, b"data"), (3 << 30, &[0; 4096]), (bytes - 1, b"x")]);
+    sparse(&same, bytes, &[(1 << 30, b"data"), (5 << 30, &[0; 4096]), (bytes - 1, b"x")]);
+    sparse(&other, bytes, &[(1 << 30, b"data"), (5 << 30, b"!"), (bytes - 1, b"x")]);
+    let group = group(&[a.clone(), same.clone(), other.clone()]);
+    let actions = process(options(Action::HardLink), &group);
+    assert_eq!(actions.done, [same]);
+    assert_eq!(actions.skipped, [(other, format!("content differs from {}", a.display()))]);
 }
 
 #[test]

@@ -31,7 +31,8 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul-bulk-read",
         Level(2),
-        "blake3 ignore md-5 parking_lot rustix sha2 sha3 thiserror xxhash-rust | proptest tempfile",
+        "blake3 ignore md-5 parking_lot rustix sha1 sha2 sha3 thiserror xxhash-rust | proptest \
+         tempfile",
     ),
     (
         "haul-line-log",

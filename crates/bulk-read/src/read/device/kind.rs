@@ -77,9 +77,12 @@ pub struct DeviceStats {
 }
 
 /// The maximum number of single reads and of concurrent reads of a measurement. Each read costs a
-/// rotational disk one seek.
-pub(in crate::read) const SINGLE_READS: usize = 3;
+/// rotational disk one seek, but two single reads suffice for a disk that has a cache.
+pub(in crate::read) const SINGLE_READS: usize = 5;
 pub(in crate::read) const CONCURRENT_READS: usize = 8;
+
+/// The maximum number of repetitions of a single read.
+const REPEATS: usize = 16;
 
 /// The minimum distance in bytes between the first and the last sample on the device. Samples
 /// within a shorter range might all be in the drive's cache.
@@ -88,22 +91,21 @@ pub(super) const SPAN_BYTES_MIN: u64 = 16 << 20;
 /// A lower bound of seek plus rotational latency, in microseconds.
 const SEEK_US: u64 = 1000;
 
-/// The minimum speedup of concurrent over single reads at which a device counts as solid-state. The
-/// speedup of a rotational disk is below 2.
-const CONCURRENCY_GAIN: u64 = 4;
-
 /// The minimum speedup of a repeated read at which a device counts as rotational. A rotational disk
 /// answers the repetition from its cache; a network disk needs its round-trip time again.
 const REPEAT_GAIN: u64 = 8;
 
 /// The latencies measured so far.
+///
+/// A busy machine delays reads, and no read is faster than the device. The decision therefore uses
+/// the minimum of several reads, and solid-state needs evidence that delays cannot produce.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Measurements {
     /// The latency of each single read at a new place, in microseconds.
     pub(super) single_us: Vec<u64>,
-    /// The latency of the repetition of the last single read, in microseconds.
-    pub(super) repeat_us: Option<u64>,
-    /// The mean time per concurrent read, in microseconds.
+    /// The latency of each repetition of a single read, in microseconds.
+    pub(super) repeat_us: Vec<u64>,
+    /// The time in which all concurrent reads completed, in microseconds.
     pub(super) concurrent_us: Option<u64>,
 }
 
@@ -117,8 +119,9 @@ pub(super) enum Step {
 }
 
 impl Measurements {
-    /// Returns the next step. A measurement mostly takes two reads of a solid-state device, and
-    /// three of a rotational disk, two of them with a seek.
+    /// Returns the next step. In doubt, the device counts as rotational, as its flag declares. A
+    /// measurement mostly takes two reads of a solid-state device, and three of a rotational disk,
+    /// two of them with a seek.
     pub(super) fn next_step(&self) -> Step {
         let slow = self.single_us.iter().filter(|us| **us >= SEEK_US).count();
         let fast = self.single_us.len() - slow;
@@ -127,19 +130,29 @@ impl Measurements {
         } else if slow < 2 {
             return Step::ReadSingle;
         }
-        let Some(repeat_us) = self.repeat_us else { return Step::RepeatLast };
-        if repeat_us <= self.median_us() / REPEAT_GAIN {
+        let single_us = min(self.single_us.iter().copied().filter(|us| *us >= SEEK_US));
+        let repeat_us = min(self.repeat_us.iter().copied());
+        if repeat_us <= single_us / REPEAT_GAIN {
             return Step::Done(DeviceKind::Rotational);
+        } else if self.repeat_us.len() < REPEATS {
+            return Step::RepeatLast;
         }
         let Some(concurrent_us) = self.concurrent_us else { return Step::ReadConcurrently };
-        let gains = concurrent_us.max(1) <= self.median_us() / CONCURRENCY_GAIN;
-        Step::Done(if gains { DeviceKind::SolidState } else { DeviceKind::Rotational })
+        // More single reads after the concurrent ones show whether the earlier were delayed.
+        if self.single_us.len() < SINGLE_READS {
+            return Step::ReadSingle;
+        }
+        // A device without seeks serves all concurrent reads in little more time than one read. The
+        // repetitions, which need no seek, bound the delay that is not due to the device.
+        let is_concurrent = concurrent_us <= (single_us * 2).min(repeat_us.saturating_mul(4));
+        Step::Done(if is_concurrent { DeviceKind::SolidState } else { DeviceKind::Rotational })
     }
 
     pub(super) fn source(&self) -> KindSource {
         KindSource::Measured {
             single_us: self.median_us(),
-            concurrent_us: self.concurrent_us.unwrap_or_default(),
+            concurrent_us: self.concurrent_us.filter(|us| *us != u64::MAX).unwrap_or_default()
+                / CONCURRENT_READS as u64,
         }
     }
 
@@ -150,9 +163,12 @@ impl Measurements {
     }
 }
 
+fn min(latencies_us: impl Iterator<Item = u64>) -> u64 {
+    latencies_us.min().unwrap_or(u64::MAX)
+}
+
 /// Returns up to `count` places as pairs of item index and offset within the item, spread evenly
-/// over the bytes of all items. The order is descending, against the direction of the drive's
-/// readahead, so that no sample is already in the drive's cache.
+/// over the bytes of all items. The order is descending.
 pub(in crate::read) fn samples(
     lengths: impl Iterator<Item = u64> + Clone,
     count: usize,
@@ -182,6 +198,10 @@ pub(in crate::read) fn samples(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
+    use haul_testing::Random;
+
     use super::*;
 
     #[test]
@@ -199,40 +219,97 @@ mod tests {
         }
     }
 
-    /// Returns the decision for these latencies and the number of steps.
-    fn decide(single_us: &[u64], repeat_us: u64, concurrent_us: u64) -> (DeviceKind, usize) {
+    /// A device that a measurement reads. Each method returns a latency in microseconds.
+    struct Model<'a> {
+        single: &'a mut dyn FnMut() -> u64,
+        repeat: &'a mut dyn FnMut() -> u64,
+        concurrent: &'a mut dyn FnMut() -> u64,
+    }
+
+    /// Returns the decision for a device and the number of steps.
+    fn decide(model: Model<'_>) -> (DeviceKind, usize) {
         let mut measured = Measurements::default();
-        for reads in 0.. {
+        for steps in 0.. {
             match measured.next_step() {
-                Step::Done(kind) => return (kind, reads),
-                Step::ReadSingle => measured.single_us.push(single_us[measured.single_us.len()]),
-                Step::RepeatLast => measured.repeat_us = Some(repeat_us),
-                Step::ReadConcurrently => measured.concurrent_us = Some(concurrent_us),
+                Step::Done(kind) => return (kind, steps),
+                Step::ReadSingle => measured.single_us.push((model.single)()),
+                Step::RepeatLast => measured.repeat_us.push((model.repeat)()),
+                Step::ReadConcurrently => measured.concurrent_us = Some((model.concurrent)()),
             }
+            assert!(measured.single_us.len() <= SINGLE_READS);
         }
         unreachable!("the steps are finite");
     }
 
     #[test]
     fn low_latency_or_concurrency_gain_means_solid_state() {
-        for (single_us, repeat_us, concurrent_us, expected, why) in [
-            (&[90, 80][..], 0, 0, (DeviceKind::SolidState, 2), "solid-state disk"),
-            (&[9000, 300, 310], 0, 0, (DeviceKind::SolidState, 3), "virtual disk, one outlier"),
-            (&[12_000, 9000], 150, 0, (DeviceKind::Rotational, 3), "hard disk"),
-            (
-                &[200, 12_000, 9000],
-                150,
-                0,
-                (DeviceKind::Rotational, 4),
-                "hard disk, one cached place",
-            ),
-            (&[5000, 5200], 900, 400, (DeviceKind::SolidState, 4), "network disk with concurrency"),
-            (&[12_000, 9000], 8300, 4000, (DeviceKind::Rotational, 4), "hard disk without cache"),
+        let (solid, rotational) = (DeviceKind::SolidState, DeviceKind::Rotational);
+        for (singles, repeat, concurrent, expected, why) in [
+            (&[90, 80][..], 0, 0, (solid, 2), "solid-state disk"),
+            (&[9000, 300, 310], 0, 0, (solid, 3), "virtual disk, one outlier"),
+            (&[12_000, 9000], 150, 0, (rotational, 3), "hard disk"),
+            (&[200, 12_000, 9000], 150, 0, (rotational, 4), "hard disk, one cached place"),
+            (&[5000, 5200], 900, 3200, (solid, 22), "network disk with concurrency"),
+            (&[12_000, 9000], 8300, 32_000, (rotational, 22), "hard disk without cache"),
         ] {
-            assert_eq!(decide(single_us, repeat_us, concurrent_us), expected, "{why}");
+            let mut reads = singles.iter().copied().cycle();
+            let model = Model {
+                single: &mut || reads.next().unwrap(),
+                repeat: &mut || repeat,
+                concurrent: &mut || concurrent,
+            };
+            assert_eq!(decide(model), expected, "{why}");
         }
         let measured = Measurements { single_us: vec![3, 1, 2], ..Measurements::default() };
         assert_eq!(measured.source(), KindSource::Measured { single_us: 2, concurrent_us: 0 });
+    }
+
+    #[test]
+    fn delays_never_make_a_rotational_disk_solid_state() {
+        for seed in 1..5000 {
+            let random = RefCell::new(Random(seed));
+            let percent = random.borrow_mut().below(71);
+            let max_us = 1 << random.borrow_mut().below(18);
+            // The time for which a process waits for a CPU after its read has completed.
+            let delay = || {
+                let mut random = random.borrow_mut();
+                if random.below(100) < percent { random.below(max_us) } else { 0 }
+            };
+            let seek = || 2000 + random.borrow_mut().below(20_000);
+            let kind = decide(Model {
+                single: &mut || seek() + delay(),
+                repeat: &mut || 150 + delay(),
+                // The drive serves the nearest of eight reads first.
+                concurrent: &mut || (0..8).map(|_| 1000 + seek() / 2).sum::<u64>() + delay(),
+            });
+            assert_eq!(kind.0, DeviceKind::Rotational, "seed {seed}");
+            let kind = decide(Model {
+                single: &mut || seek() + delay(),
+                repeat: &mut || seek() + delay(),
+                concurrent: &mut || (0..8).map(|_| 1000 + seek() / 2).sum::<u64>() + delay(),
+            });
+            assert_eq!(kind.0, DeviceKind::Rotational, "without a cache, seed {seed}");
+        }
+    }
+
+    #[test]
+    fn rare_delays_do_not_hide_a_solid_state_disk() {
+        for seed in 1..1000 {
+            let random = RefCell::new(Random(seed));
+            let delay = || {
+                let mut random = random.borrow_mut();
+                if random.below(100) < 5 { random.below(50_000) } else { 0 }
+            };
+            let mut delays = 0;
+            let mut read = || {
+                let delay = if delays == 1 { 0 } else { delay() };
+                delays += usize::from(delay > 0);
+                80 + delay
+            };
+            let kind =
+                decide(Model { single: &mut read, repeat: &mut || 80, concurrent: &mut || 300 });
+            assert_eq!(kind.0, DeviceKind::SolidState, "seed {seed}");
+        }
     }
 
     #[test]

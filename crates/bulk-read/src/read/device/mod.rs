@@ -3,6 +3,7 @@
 mod group;
 mod kind;
 mod measure;
+mod timer;
 
 pub(super) use group::{Device, Group, groups};
 pub(super) use kind::{CONCURRENT_READS, SINGLE_READS, samples};

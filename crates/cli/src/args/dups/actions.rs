@@ -48,6 +48,12 @@ pub(crate) struct ActionOptions {
     /// Do not check for locks held by other programs
     #[arg(long, help_heading = "Actions")]
     pub(crate) no_lock: bool,
+    /// Link files whose owner, group or mode differs from that of the file that is kept
+    ///
+    /// A link has the owner, group and mode of the file it refers to. By default, "link" and
+    /// "symlink" skip a file for which these would change.
+    #[arg(long, help_heading = "Actions")]
+    pub(crate) ignore_permissions: bool,
     /// Process files whose length differs from the report; contents are still compared
     #[arg(long, help_heading = "Actions")]
     pub(crate) no_check_size: bool,

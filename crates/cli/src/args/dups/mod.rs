@@ -10,7 +10,7 @@ use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use super::disk_kind::DiskKind;
 use super::examples;
 use super::hash::Hash;
-use crate::units::parse_bytes;
+use crate::units::parse_bytes_decimal as parse_size;
 pub(crate) use actions::{ActionArgs, ActionOptions, PriorityArg};
 use actions::{LinkArgs, MoveArgs};
 
@@ -71,7 +71,9 @@ pub(crate) struct SearchArgs {
     /// Paths on stdin, and in --format fdupes, end with NUL instead of newline
     #[arg(short = '0', long, help_heading = "Search")]
     pub(crate) null: bool,
-    /// Maximum depth: 0 for a PATH that is a file, 1 for files directly in a PATH
+    /// Maximum depth of directories below a PATH; 0 for a PATH that is a file
+    ///
+    /// As in fclones, 1 includes the files in a PATH and in its subdirectories.
     #[arg(short, long, value_name = "N", help_heading = "Search")]
     pub(crate) depth: Option<usize>,
     /// Include hidden files and directories
@@ -94,11 +96,13 @@ pub(crate) struct SearchArgs {
     pub(crate) base_dir: Option<PathBuf>,
 
     /// Minimum size of a file
+    ///
+    /// As in fclones, 1k, 1M and 1G are powers of 1000, and 1KiB, 1MiB and 1GiB powers of 1024.
     #[arg(short = 's', long, value_name = "SIZE", help_heading = "Filters")]
-    #[arg(default_value = "1", value_parser = parse_bytes)]
+    #[arg(default_value = "1", value_parser = parse_size)]
     pub(crate) min: u64,
     /// Maximum size of a file
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Filters")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Filters")]
     pub(crate) max: Option<u64>,
     /// Include only files whose name matches; repeatable
     #[arg(long, value_name = "PATTERN", help_heading = "Filters")]
@@ -168,6 +172,7 @@ pub(crate) struct SearchArgs {
     pub(crate) output: Option<PathBuf>,
     /// Format of the report
     #[arg(short, long, value_name = "FORMAT", default_value = "default", help_heading = "Report")]
+    #[arg(ignore_case = true)]
     pub(crate) format: ReportFormat,
     /// Show a progress bar on stderr
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Report")]
@@ -188,11 +193,11 @@ pub(crate) struct SearchArgs {
     #[arg(long, help_heading = "Reading")]
     pub(crate) skip_content_hash: bool,
     /// Bytes read from the head of a file first [default: 4KiB; 16KiB on rotational disks]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     #[arg(hide_short_help = true, help_heading = "Reading")]
     pub(crate) max_prefix_size: Option<u64>,
     /// Bytes read from the tail of a file next [default: as --max-prefix-size]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     #[arg(hide_short_help = true, help_heading = "Reading")]
     pub(crate) max_suffix_size: Option<u64>,
     /// Kind of disk [default: as reported by the kernel; measured if reported as rotational]

@@ -20,7 +20,8 @@ pub(super) const CHECKSUM_BYTES: usize = 16;
 pub(super) const SAMPLE_BYTES: usize = 16;
 const FIXED_BYTES: usize = 72;
 const MAGIC: &[u8; 8] = b"HAULDUPS";
-const VERSION: u32 = 1;
+/// Version 2: the digest of a large file leaves out units of zeros.
+const VERSION: u32 = 2;
 
 /// The flags of a record: which of its two digests are present.
 const HAS_SAMPLE: u32 = 1;
@@ -36,6 +37,9 @@ fn number(hash: HashKind) -> u32 {
         HashKind::Md5 => 5,
         HashKind::Sha3_256 => 6,
         HashKind::Sha3_512 => 7,
+        HashKind::Sha1 => 8,
+        HashKind::Xxh64 => 9,
+        HashKind::Crc32 => 10,
         // `HashKind` is non-exhaustive: a hash function added later has no number yet.
         _ => 0,
     }

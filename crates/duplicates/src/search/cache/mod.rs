@@ -2,12 +2,14 @@
 //!
 //! A file is identified by device, inode, length, `mtime` and `ctime`; no program can set the
 //! `ctime`. A digest is not stored if the file changed so shortly before the search that another
-//! change could have the same timestamps. Before a digest is stored, the status of the file is
-//! checked again, because the file may have changed while it was read.
+//! change could have the same timestamps, nor if a process had it open or mapped for writing before
+//! it was read ([`stability`]). Before a digest is stored, the status of the file is checked again,
+//! because the file may have changed while it was read.
 
 mod format;
+mod stability;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,11 +18,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{Meta, Tree};
 use haul_disk::Op;
-use rustix::fs::stat;
 
 use super::candidates::Candidates;
 use super::digests::{Key, key_bytes, key_of};
-use crate::act::identity;
 use crate::error::{Error, Result};
 use format::{Record, SAMPLE_BYTES};
 
@@ -44,6 +44,10 @@ pub(super) struct Cache {
     old: Vec<u8>,
     new: Vec<NewDigest>,
     digests: Vec<u8>,
+    /// The contents whose files had no writer before they were read.
+    without_writer: HashSet<u32>,
+    /// The contents whose files were checked for writers.
+    checked: HashSet<u32>,
 }
 
 /// A digest computed in this search.
@@ -58,7 +62,16 @@ impl Cache {
     pub(super) fn empty(hash: HashKind, samples: u32) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started_ns = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
-        Self { hash, samples, started_ns, old: Vec::new(), new: Vec::new(), digests: Vec::new() }
+        Self {
+            hash,
+            samples,
+            started_ns,
+            old: Vec::new(),
+            new: Vec::new(),
+            digests: Vec::new(),
+            without_writer: HashSet::new(),
+            checked: HashSet::new(),
+        }
     }
 
     /// Opens the cache file at `path`; returns an empty cache if the file does not exist.
@@ -112,6 +125,21 @@ impl Cache {
         (samples == self.samples).then(|| key_of(&digest))
     }
 
+    /// Checks whether a file has writers. Must be called before each read of the file; only the
+    /// first call has an effect.
+    pub(super) fn check_writers(&mut self, content: u32, tree: &Tree, candidates: &Candidates) {
+        if !self.checked.insert(content) {
+            return;
+        }
+        let file = candidates.file(content);
+        let meta = tree.meta(file);
+        let mut path = Vec::new();
+        tree.path_into(file, &mut path);
+        if self.is_old_enough(&meta) && stability::has_no_writer(&path, &meta) {
+            self.without_writer.insert(content);
+        }
+    }
+
     pub(super) fn add_sample(&mut self, content: u32, key: &Key) {
         self.add(content, key, SAMPLE_BYTES, false);
     }
@@ -158,11 +186,12 @@ impl Cache {
             let meta = tree.meta(file);
             let key = (meta.device, meta.inode);
             if !records.contains_key(&key) {
-                // This `stat` detects a write after the file was opened. The digest may then cover
-                // both old and new bytes, and is not stored.
+                // If the file was written after it was opened, the digest may cover both old and
+                // new bytes, and is not stored.
                 tree.path_into(file, &mut path);
-                let unchanged = stat(&path[..]).is_ok_and(|stat| is_unchanged(&meta, &stat));
-                if !unchanged || !self.is_old_enough(&meta) {
+                if !self.without_writer.contains(content)
+                    || !stability::is_unchanged_and_clean(&path, &meta)
+                {
                     continue;
                 }
             }
@@ -218,12 +247,6 @@ impl Cache {
         file.write_all(&bytes)?;
         file.sync_all()
     }
-}
-
-fn is_unchanged(meta: &Meta, stat: &rustix::fs::Stat) -> bool {
-    let current = identity(stat);
-    (current.device, current.inode, current.bytes, current.modified_ns, current.changed_ns)
-        == (meta.device, meta.inode, meta.bytes, meta.modified_ns, meta.changed_ns)
 }
 
 /// Returns a temporary path in the directory of `path`, unique per process.

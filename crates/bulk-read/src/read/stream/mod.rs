@@ -1,6 +1,10 @@
 //! Tracks a request being read: the ranges submitted, completed and delivered. No I/O.
 
+mod hole;
+mod piece;
+
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -10,6 +14,9 @@ use super::buffers::BUFFER_BYTES_MAX;
 use super::open::OpenFile;
 use super::request::{FileStatus, ReadRequest, ReadSummary};
 use crate::tree::FileId;
+pub(super) use hole::HOLE_BYTES_MIN;
+use hole::NextHole;
+pub(super) use piece::{Part, Piece};
 
 /// The number of submitted but undelivered bytes at which a request submits no further reads.
 const WINDOW_BYTES: u64 = 4 << 20;
@@ -30,8 +37,10 @@ pub(super) struct Stream<S> {
     position: u64,
     /// The offset of the next read to submit.
     next: u64,
-    /// Completed reads not delivered yet, by offset: the buffer and the number of bytes read.
-    completed: BTreeMap<u64, (AlignedBuf, usize)>,
+    /// Completed reads and passed holes not delivered yet, by offset.
+    completed: BTreeMap<u64, Piece>,
+    /// The first hole at or after the next byte to read.
+    hole: NextHole,
     /// Ranges to submit again, as start and end: the missing ends of short reads, and reads that
     /// could not be submitted.
     retries: Vec<(u64, u64)>,
@@ -41,13 +50,6 @@ pub(super) struct Stream<S> {
     was_cold: bool,
     /// `true` if the file is read with `O_DIRECT`.
     is_direct: bool,
-}
-
-/// A part of a file to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) offset: u64,
-    pub(super) bytes: usize,
 }
 
 impl<S> Stream<S> {
@@ -65,6 +67,7 @@ impl<S> Stream<S> {
         Self {
             request,
             id: range.file,
+            hole: NextHole::of(&file.status, end - start),
             file,
             state: Some(state),
             start,
@@ -172,10 +175,46 @@ impl<S> Stream<S> {
         self.end == self.file.status.bytes
     }
 
-    /// Returns the length in bytes of the next read at `from`: the remaining bytes plus the extra
-    /// byte, at most `bytes_max`. If only the extra byte would remain for the next read, this read
-    /// is shortened.
+    /// Returns the range in which to search the next hole; `None` if no search is necessary.
+    pub(super) fn hole_search(&self) -> Option<Range<u64>> {
+        // Before the first asynchronous read, `next` lags behind.
+        let from = self.next.max(self.position);
+        (self.hole.is_unknown() && from < self.end).then_some(from..self.end)
+    }
+
+    /// Records the result of a search for the next hole.
+    pub(super) fn set_hole(&mut self, hole: Option<Range<u64>>) {
+        self.hole = hole.map_or(NextHole::None, NextHole::At);
+    }
+
+    /// Records whether the file has grown, after a search found a hole up to the end of the range.
+    pub(super) fn record_length(&mut self, bytes: u64) {
+        self.grew |= self.ends_at_eof() && bytes > self.end;
+    }
+
+    /// If the next byte to deliver by a synchronous read is in a hole, passes the hole and returns
+    /// its length.
+    pub(super) fn pass_hole(&mut self) -> Option<u64> {
+        let range = self.hole.take_at(self.position)?;
+        self.position = range.end;
+        Some(range.end - range.start)
+    }
+
+    /// If the next byte to submit is in a hole, queues the zeros of the hole for delivery.
+    pub(super) fn queue_hole(&mut self) -> bool {
+        let Some(range) = self.hole.take_at(self.next) else { return false };
+        self.next = range.end;
+        self.completed.insert(range.start, Piece::Zeros(range.end - range.start));
+        true
+    }
+
+    /// Returns the length in bytes of the next read at `from`: the remaining bytes before the next
+    /// hole, or the remaining bytes plus the extra byte, at most `bytes_max`. If only the extra
+    /// byte would remain for the next read, this read is shortened.
     pub(super) fn read_len(&self, from: u64, bytes_max: usize) -> usize {
+        if let Some(bytes) = self.hole.bytes_before(from) {
+            return usize::try_from(bytes).unwrap_or(usize::MAX).min(bytes_max);
+        }
         let left = (self.end - from).saturating_add(u64::from(self.ends_at_eof()));
         match usize::try_from(left).unwrap_or(usize::MAX) {
             left if left == bytes_max + 1 => bytes_max / 2,
@@ -222,16 +261,15 @@ impl<S> Stream<S> {
             self.retries.push((read_end, part_end));
         }
         self.grew |= self.ends_at_eof() && read_end > self.end;
-        self.completed.insert(part.offset, (buffer, bytes));
+        self.completed.insert(part.offset, Piece::Data(buffer, bytes));
     }
 
-    /// Returns the next buffer to deliver and its length; returns `None` if its read is not
-    /// completed.
-    pub(super) fn next_piece(&mut self) -> Option<(AlignedBuf, usize)> {
-        let (buffer, bytes) = self.completed.remove(&self.position)?;
-        let bytes = usize::try_from(self.end - self.position).map_or(bytes, |room| bytes.min(room));
-        self.position += bytes as u64;
-        Some((buffer, bytes))
+    /// Returns the next bytes to deliver; returns `None` if their read is not completed.
+    pub(super) fn next_piece(&mut self) -> Option<Piece> {
+        let piece = self.completed.remove(&self.position)?;
+        let piece = piece.cut(self.end - self.position);
+        self.position += piece.bytes();
+        Some(piece)
     }
 
     /// Advances by `bytes` bytes of a synchronous read and returns the number of bytes to deliver,
@@ -246,7 +284,7 @@ impl<S> Stream<S> {
     /// Drops the remaining work and returns the buffers of completed reads not delivered.
     pub(super) fn abort(&mut self) -> impl Iterator<Item = AlignedBuf> {
         self.retries.clear();
-        std::mem::take(&mut self.completed).into_values().map(|(buffer, _)| buffer)
+        std::mem::take(&mut self.completed).into_values().filter_map(Piece::into_buffer)
     }
 }
 
@@ -267,6 +305,11 @@ mod tests {
     /// Returns all parts that can be submitted in the current state.
     fn parts(stream: &mut Stream<()>) -> Vec<(u64, usize)> {
         std::iter::from_fn(|| stream.next_part()).map(|part| (part.offset, part.bytes)).collect()
+    }
+
+    /// Returns the length of the next piece to deliver.
+    fn delivered(stream: &mut Stream<()>) -> Option<u64> {
+        stream.next_piece().map(|piece| piece.bytes())
     }
 
     fn buffer() -> AlignedBuf {
@@ -307,11 +350,11 @@ mod tests {
         let all = stream.next_part().unwrap();
         assert_eq!(all, Part { offset: 0, bytes: 300 * 1024 + 1 });
         stream.complete(all, buffer(), 100 * 1024);
-        assert_eq!(stream.next_piece().map(|(_, bytes)| bytes), Some(100 * 1024));
+        assert_eq!(delivered(&mut stream), Some(100 * K));
         let rest = stream.next_part().unwrap();
         assert_eq!(rest, Part { offset: 100 * K, bytes: 200 * 1024 });
         stream.complete(rest, buffer(), 200 * 1024);
-        assert_eq!(stream.next_piece().map(|(_, bytes)| bytes), Some(200 * 1024));
+        assert_eq!(delivered(&mut stream), Some(200 * K));
         assert!(stream.is_done() && !stream.grew && stream.next_part().is_none());
     }
 
@@ -321,7 +364,23 @@ mod tests {
         let part = stream.next_part().unwrap();
         stream.complete(part, buffer(), 5001);
         assert!(stream.grew);
-        assert_eq!(stream.next_piece().map(|(_, bytes)| bytes), Some(5000));
+        assert_eq!(delivered(&mut stream), Some(5000));
+    }
+
+    #[test]
+    fn holes_are_passed_in_order_and_not_read() {
+        let bytes = 1 << 40;
+        let mut stream = stream(bytes, 0, u64::MAX);
+        stream.set_hole(Some(8 * K..bytes));
+        assert!(!stream.queue_hole() && stream.hole_search().is_none());
+        let part = stream.next_part().unwrap();
+        assert_eq!(part, Part { offset: 0, bytes: 8192 }, "without the extra byte");
+        assert!(stream.queue_hole() && stream.next_part().is_none());
+        assert_eq!(delivered(&mut stream), None, "the zeros follow the data");
+        stream.complete(part, buffer(), 8192);
+        assert_eq!(delivered(&mut stream), Some(8 * K));
+        assert_eq!(delivered(&mut stream), Some(bytes - 8 * K));
+        assert!(stream.is_done() && stream.hole_search().is_none());
     }
 
     #[test]

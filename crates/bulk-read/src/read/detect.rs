@@ -1,0 +1,68 @@
+//! Detects the kind of the devices of files before they are read.
+
+use haul_disk::{PAGE_BYTES, resident};
+
+use super::device::{
+    CONCURRENT_READS, Device, DeviceKind, Group, KindSource, SINGLE_READS, groups, measure, samples,
+};
+use super::open::Opener;
+use super::options::ReadOptions;
+use super::plan::{self, Item};
+use super::request::ReadRequest;
+use crate::tree::{FileId, Tree};
+
+/// Returns the kind of the devices of `files`. The kind is configured in `options`, reported by the
+/// kernel, or measured by a few direct reads. Returns `None` if a device cannot be measured, for
+/// example because all files are cached, or if the devices differ in kind.
+///
+/// A measurement reads two pages of a rotational disk, and one of them again.
+#[must_use]
+pub fn device_kind(
+    tree: &Tree,
+    files: impl Iterator<Item = FileId>,
+    options: &ReadOptions<'_>,
+) -> Option<DeviceKind> {
+    let requests: Vec<_> = files.map(ReadRequest::whole).collect();
+    let mut kinds = groups(tree, &requests).into_iter().map(|group| {
+        let known = known_kind(options, &group.device);
+        known.or_else(|| measure_group(tree, &requests, group)).map(|(kind, _)| kind)
+    });
+    let first = kinds.next()??;
+    kinds.all(|kind| kind == Some(first)).then_some(first)
+}
+
+/// Returns the kind of a device if it is known without a measurement.
+pub(super) fn known_kind(
+    options: &ReadOptions<'_>,
+    device: &Device,
+) -> Option<(DeviceKind, KindSource)> {
+    let by_number = |(number, _): &&(u64, DeviceKind)| device.numbers.contains(number);
+    let configured = options.kinds.iter().find(by_number).map(|(_, kind)| *kind);
+    match (configured.or(options.kind), device.rotational) {
+        (Some(kind), _) => Some((kind, KindSource::Configured)),
+        (None, Some(true)) => None,
+        (None, _) => Some((DeviceKind::SolidState, KindSource::KernelFlag)),
+    }
+}
+
+fn measure_group(
+    tree: &Tree,
+    requests: &[ReadRequest],
+    group: Group,
+) -> Option<(DeviceKind, KindSource)> {
+    let mut items = group.items;
+    plan::by_inode(&mut items, requests);
+    let lengths = items.iter().map(|item| item.bytes);
+    let file = |item: &Item| item.of(requests).file;
+    let places: Vec<_> = samples(lengths, SINGLE_READS + CONCURRENT_READS)
+        .into_iter()
+        .map(|(index, offset)| (file(&items[index]), offset))
+        .collect();
+    // If all samples are cached, most files are, and the kind of the device hardly matters.
+    let mut opener = Opener::new(tree);
+    let mut is_cached = |(file, offset): &(FileId, u64)| {
+        let Ok((fd, _)) = opener.open(*file) else { return true };
+        resident(&fd, *offset, PAGE_BYTES as u64).is_ok_and(|pages| pages.resident_bytes > 0)
+    };
+    if places.iter().all(&mut is_cached) { None } else { measure(tree, &places) }
+}
