@@ -13,8 +13,6 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use haul_testing::skip;
-
 use crate::helper::TestDir;
 
 /// A difference between the programs that the documentation lists.
@@ -92,10 +90,7 @@ fn program(place: &TestDir, is_fclones: bool, subcommand: &str) -> Option<Comman
     command.arg(subcommand);
     match Command::new("fclones").arg("--version").output() {
         Ok(version) if version.stdout.ends_with(b" 0.35.0\n") => Some(command),
-        _ => {
-            skip("fclones 0.35.0 is not installed");
-            None
-        }
+        _ => None,
     }
 }
 
