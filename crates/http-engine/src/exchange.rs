@@ -87,7 +87,7 @@ impl<H: Handler> Exchange<H> {
         body: H::Body,
         terms: Terms,
     ) -> Self {
-        let framing = BodyFraming::Length(body.bytes_left().unwrap_or(0));
+        let framing = declared_length(&body, terms);
         let reply = Reply::Body(body, framing);
         let mut exchange = Self::new(record, None, reply, terms);
         exchange.is_ended = framing == BodyFraming::Length(0);
@@ -251,7 +251,7 @@ impl<H: Handler> Exchange<H> {
         let mut head = ResponseHead::new(self.output.first(), date, self.terms.connection());
         head.write_prepared(status, [], &fields).map_err(io::Error::other)?;
         self.status = status;
-        let framing = BodyFraming::Length(body.bytes_left().unwrap_or(0));
+        let framing = declared_length(&body, self.terms);
         self.begin_body(body, framing);
         Ok(())
     }
@@ -260,6 +260,12 @@ impl<H: Handler> Exchange<H> {
         self.is_ended = matches!(framing, BodyFraming::Absent | BodyFraming::Length(0));
         self.reply = Reply::Body(body, framing);
     }
+}
+
+/// Returns the framing of a body whose length the head declares. None of it is sent in response to
+/// HEAD.
+fn declared_length(body: &impl ResponseBody, terms: Terms) -> BodyFraming {
+    BodyFraming::Length(if terms.is_head { 0 } else { body.bytes_left().unwrap_or(0) })
 }
 
 /// Calls a function of the handler. A panic ends this connection only, as it would end a task of

@@ -70,6 +70,7 @@ fn send_requests(
 
 /// Replaces the server process repeatedly: with `overlap`, each time by one that is ready before the
 /// other drains, otherwise by one that starts while the other drains. Returns the number of requests.
+#[expect(clippy::print_stdout, reason = "the number of requests, for the documentation")]
 fn hand_over(
     transport: Transport,
     place: &TestDir,

@@ -89,13 +89,13 @@ impl Client {
 
     fn get(&mut self) {
         let (path, content) = self.select();
-        let response = self.exchange("GET", &head("GET", &path, ""));
+        let response = self.exchange("GET", head("GET", &path, ""));
         check(&path, &response, 200, &content);
     }
 
     fn head(&mut self) {
         let (path, content) = self.select();
-        let response = self.exchange("HEAD", &head("HEAD", &path, ""));
+        let response = self.exchange("HEAD", head("HEAD", &path, ""));
         assert_eq!(response.field("content-length"), Some(&*content.len().to_string()), "{path}");
     }
 
@@ -106,7 +106,7 @@ impl Client {
         }
         let range = range(&mut self.random, content.len());
         let field = format!("Range: bytes={}-{}\r\n", range.start, range.end - 1);
-        let response = self.exchange("GET", &head("GET", &path, &field));
+        let response = self.exchange("GET", head("GET", &path, &field));
         check(&path, &response, 206, &content[range]);
     }
 

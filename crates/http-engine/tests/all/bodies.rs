@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use haul_testing::Transport;
 
-use crate::server::{Server, read_until, rest, window_body};
+use crate::pieces::window_body;
+use crate::server::{Server, read_until, rest};
 
 fn request(method: &str, path: &str, fields: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n")

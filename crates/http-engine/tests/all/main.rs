@@ -10,5 +10,6 @@ mod connections;
 mod hostile;
 mod inline;
 mod log;
+mod pieces;
 mod server;
 mod tls;

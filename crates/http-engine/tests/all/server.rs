@@ -1,9 +1,7 @@
 //! A server for tests: its paths name what it does.
 
-use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
@@ -12,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use haul_http_engine::{
     AccessLog, BoxError, ConnectionLimits, Connections, Engine, Handler, Inline, ListenerOptions,
-    Origin, Piece, PreparedHead, PreparedResponse, RequestBody, RequestIdentity, ResponseBody,
-    ResponseFuture, ResponseHead, SentResponse, Window,
+    Origin, PreparedHead, PreparedResponse, RequestBody, RequestIdentity, ResponseFuture,
+    ResponseHead, SentResponse,
 };
 use haul_http1::HeadLimits;
 use haul_reactor::{Address, AdmissionLimit, Handle, Listener, Reactor, TcpOptions};
@@ -23,91 +21,11 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 
+use crate::pieces::{Pieces, WINDOW, as_usize};
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const HEAD_TIME: Duration = Duration::from_millis(300);
-
-/// A body of pieces, of a known length or not, that may end with an error.
-pub(crate) struct Pieces {
-    pieces: VecDeque<Piece>,
-    declared: Option<u64>,
-    fails: bool,
-    /// The last piece was a window.
-    is_window: bool,
-}
-
-impl Pieces {
-    fn of(pieces: impl IntoIterator<Item = Bytes>) -> Self {
-        let pieces: Vec<Bytes> = pieces.into_iter().collect();
-        let declared = Some(pieces.iter().map(|piece| piece.len() as u64).sum());
-        Self {
-            pieces: pieces.into_iter().map(Piece::Bytes).collect(),
-            declared,
-            fails: false,
-            is_window: false,
-        }
-    }
-
-    /// Bytes, a window of a file that has `file_bytes`, and bytes.
-    fn with_window(file_bytes: u64) -> Self {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&file_content()[..as_usize(file_bytes)]).unwrap();
-        let window = Window { file: Arc::new(file), offset: WINDOW.start, bytes: WINDOW_BYTES };
-        let [before, after] = ["before", "after"].map(|text| Piece::Bytes(Bytes::from(text)));
-        let pieces = VecDeque::from([before, Piece::Window(window), after]);
-        Self { pieces, declared: Some(WINDOW_BYTES + 11), fails: false, is_window: false }
-    }
-}
-
-/// The range of the file that is sent from `/window`.
-const WINDOW: Range<u64> = 1_000..5_000_001;
-const WINDOW_BYTES: u64 = WINDOW.end - WINDOW.start;
-
-fn as_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap()
-}
-
-fn file_content() -> Vec<u8> {
-    (0..6_000_000u32).map(|at| b'!' + u8::try_from(at % 89).unwrap()).collect()
-}
-
-/// Returns the body of the response to `/window`.
-pub(crate) fn window_body() -> String {
-    let window = file_content().drain(as_usize(WINDOW.start)..as_usize(WINDOW.end)).collect();
-    ["before", &String::from_utf8(window).unwrap(), "after"].concat()
-}
-
-impl ResponseBody for Pieces {
-    type Source = ();
-
-    fn poll_piece(&mut self, _context: &mut Context<'_>) -> Poll<Option<Result<Piece, BoxError>>> {
-        self.is_window = matches!(self.pieces.front(), Some(Piece::Window(_)));
-        if let Some(Piece::Window(window)) = self.pieces.front() {
-            // It is removed when the socket has taken all of it.
-            return Poll::Ready(Some(Ok(Piece::Window(window.clone()))));
-        }
-        match self.pieces.pop_front() {
-            Some(piece) => Poll::Ready(Some(Ok(piece))),
-            None if self.fails => Poll::Ready(Some(Err("as tested".into()))),
-            None => Poll::Ready(None),
-        }
-    }
-
-    fn is_end(&self) -> bool {
-        false
-    }
-
-    fn bytes_left(&self) -> Option<u64> {
-        self.declared
-    }
-
-    fn on_sent(&mut self, bytes: u64) {
-        if let Some(Piece::Window(window)) = self.pieces.front_mut().filter(|_| self.is_window) {
-            window.advance(bytes);
-            self.pieces.pop_front_if(|piece| piece.bytes() == 0);
-        }
-    }
-}
 
 /// The responses that have ended: status, bytes of the body, and `true` if it is complete.
 pub(crate) type EndedResponses = Arc<Mutex<Vec<(u16, u64, bool)>>>;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use haul_testing::{ClientStream, Transport};
 
-use crate::server::{HEAD_TIME, Server, rest, window_body};
+use crate::pieces::window_body;
+use crate::server::{HEAD_TIME, Server, rest};
 
 struct Secured {
     server: Server,

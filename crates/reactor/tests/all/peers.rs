@@ -63,7 +63,7 @@ fn new_peer_replaces_a_waiting_connection_of_the_largest_one() {
     echo(&mut other, b'b');
     assert_eq!(rest(&mut streams[1]), b"evicted");
     let mut third = connect_from(3, server.address);
-    third.write_all(&[b'e', b'b']).unwrap();
+    third.write_all(b"eb").unwrap();
     echo(&mut streams[0], WAITING);
     let mut answer = [0];
     third.read_exact(&mut answer).unwrap();
