@@ -17,7 +17,7 @@ const CASES: &[&str] = &[
     "--no-ignore t",
     "-. -A t",
     "DIFFERS -L t",
-    "DIFFERS --follow-links t/s t/a",
+    "--follow-links t/s t/a",
     "-S t",
     "--symbolic-links -H t",
     "-L -S t",
@@ -109,11 +109,14 @@ fn groups_equal_those_of_fclones() {
     });
 }
 
-/// Returns one line for each group, with paths relative to the test directory, in order.
+/// Returns one line for each group, with paths relative to the test directory, in order. A directory
+/// that is also the target of a link is visited once, by whichever of its paths is found first: its
+/// files have the path without the link.
 fn groups(place: &crate::helper::TestDir, text: &str) -> String {
     let root = format!("{}/", place.path("").canonicalize().unwrap().display());
+    let name = |line: &str| line.trim().replace(&root, "").replace("t/s/dir/", "t/h/");
     let group = |group: &str| {
-        let mut names: Vec<_> = group.lines().map(|line| line.trim().replace(&root, "")).collect();
+        let mut names: Vec<_> = group.lines().map(&name).collect();
         names.sort();
         names.join(" ")
     };
