@@ -112,8 +112,7 @@ impl<H: Handler> Exchange<H> {
         }
         self.is_socket_full = false;
         let mut is_changed = false;
-        // A head is sent together with the first piece, if that is ready.
-        if self.output.has_no_piece() && self.should_poll {
+        if self.output.is_empty() && self.should_poll {
             self.should_poll = false;
             let polled = self.poll(task, date);
             if polled.is_err() && self.status == 0 {
@@ -139,15 +138,12 @@ impl<H: Handler> Exchange<H> {
     }
 
     fn write(&mut self, socket: &mut Transport, buffer: &mut [u8]) -> io::Result<Step> {
-        let is_of_file = self.output.is_memory_sent();
         let written = self.output.write(socket, buffer)?;
         let Reply::Body(body, framing) = &mut self.reply else {
             // The interim response to a client that waits for it.
             return Ok(self.written(written));
         };
         match written {
-            // Only a head was written.
-            Written::Bytes { body: 0, .. } => {}
             Written::Bytes { body: bytes, .. } => {
                 self.body_bytes += bytes as u64;
                 body.on_sent(bytes as u64);
@@ -157,7 +153,7 @@ impl<H: Handler> Exchange<H> {
             }
             Written::SocketFull | Written::Unsendable => {}
         }
-        if is_of_file && self.output.return_window(framing) {
+        if self.output.return_window(framing) {
             self.is_ended = false;
         }
         Ok(self.written(written))

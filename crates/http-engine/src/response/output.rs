@@ -72,13 +72,8 @@ impl Output {
         self.is_memory_sent() && self.file.is_none() && self.last.is_empty()
     }
 
-    /// Returns `true` if no bytes are left but those that precede the next piece.
-    pub(crate) fn has_no_piece(&self) -> bool {
-        self.frame.is_empty() && self.file.is_none() && self.last.is_empty()
-    }
-
     /// Returns `true` if no bytes are left but those of a file and the end of its chunk.
-    pub(crate) fn is_memory_sent(&self) -> bool {
+    fn is_memory_sent(&self) -> bool {
         self.first_at == self.first.len() && self.frame.is_empty()
     }
 
