@@ -112,6 +112,8 @@ impl<H: Handler> Exchange<H> {
         }
         self.is_socket_full = false;
         let mut is_changed = false;
+        // A head that was written inline is sent before the body is polled: with MSG_MORE for the
+        // head, bodies of 64 KiB to 1 MiB cost up to a quarter more CPU time on loopback.
         if self.output.is_empty() && self.should_poll {
             self.should_poll = false;
             let polled = self.poll(task, date);
