@@ -145,16 +145,28 @@ fn unreadable_sector_is_an_error_for_get_and_damage_for_verify() {
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     put(&store, "small", b"bytes");
-    disk.fail(Op::Read, 1, 1, Errno::IO);
-    assert!(matches!(store.get(BUCKET, "small"), Err(Error::Disk(_))));
+    let got = with_failed_reads(&disk, 1, || store.get(BUCKET, "small").map(drop));
+    assert!(matches!(got, Err(Error::Disk(_))));
+    let verify = || store.verify(&mut |_, _| {}).unwrap();
     // The volume is read first, then the object in it.
-    disk.fail(Op::Read, 1, 2, Errno::IO);
-    let verified = store.verify(&mut |_, _| {}).unwrap();
+    let verified = with_failed_reads(&disk, 2, verify);
     assert_eq!(verified.objects, 1);
     assert!(verified.damage.iter().any(|damage| damage.key.as_deref() == Some("small")));
-    disk.fail(Op::Read, 1, 1, Errno::IO);
-    assert_eq!(store.verify(&mut |_, _| {}).unwrap().damage.len(), 1, "in the volume alone");
-    assert!(store.verify(&mut |_, _| {}).unwrap().damage.is_empty());
+    assert_eq!(with_failed_reads(&disk, 1, verify).damage.len(), 1, "in the volume alone");
+    assert!(verify().damage.is_empty());
+}
+
+/// Makes the next reads fail, as many as `count`, and returns the result of `call`. Calls it again if
+/// a background thread of the store made one of these reads.
+fn with_failed_reads<T>(disk: &MemoryDisk, count: u64, call: impl Fn() -> T) -> T {
+    for _ in 0..100 {
+        disk.fail(Op::Read, 1, count, Errno::IO);
+        let result = call();
+        if disk.faulted_thread().as_deref() == std::thread::current().name() {
+            return result;
+        }
+    }
+    panic!("the call has made no read that failed");
 }
 
 #[test]
