@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_file_store::Options;
+use haul_testing::eventually;
 
 use crate::client::{Reply, Running, noise, small};
 
@@ -53,7 +54,9 @@ fn pinned_object_has_the_responses_of_one_on_disk() {
             assert!(is_same, "{method} {headers:?}");
         }
     }
-    assert!(pinned.admin.get("/metrics").text().contains("haul_requests_in_flight 0\n"));
+    eventually("no request is in flight", || {
+        pinned.admin.get("/metrics").text().contains("haul_requests_in_flight 0\n")
+    });
 }
 
 #[test]

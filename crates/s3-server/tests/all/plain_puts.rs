@@ -164,7 +164,9 @@ fn outcome_of_a_plain_put_equals_that_of_the_service() {
         errors += usize::from(short.status >= 400);
     }
     assert_eq!(errors, 13);
-    assert!(logged.server.admin.get("/metrics").text().contains("haul_requests_in_flight 0\n"));
+    eventually("no request is in flight", || {
+        logged.server.admin.get("/metrics").text().contains("haul_requests_in_flight 0\n")
+    });
 }
 
 #[test]
