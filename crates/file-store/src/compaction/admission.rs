@@ -162,11 +162,17 @@ impl Admission {
         self.changed.notify_all();
     }
 
-    /// Waits until compaction frees a volume, after the log had no space for a needle.
-    pub(crate) fn wait_for_space(&self, until: Instant) -> SpaceWait {
+    /// Returns the number of volumes that compaction has freed.
+    pub(crate) fn freed_volumes(&self) -> u64 {
+        self.state.lock().freed
+    }
+
+    /// Waits until compaction has freed more than `freed` volumes, after the log had no space for a
+    /// needle. `freed` is the result of [`Self::freed_volumes`] before that attempt.
+    pub(crate) fn wait_for_space(&self, freed: u64, until: Instant) -> SpaceWait {
         let mut state = self.state.lock();
         state.requested += 1;
-        let (requested, freed) = (state.requested, state.freed);
+        let requested = state.requested;
         self.background.set();
         loop {
             if state.freed != freed {
@@ -280,20 +286,24 @@ mod tests {
     #[test]
     fn writer_on_a_full_disk_receives_the_outcome_of_its_wait() {
         let admission = admission(0);
-        assert_eq!(admission.wait_for_space(Instant::now()), SpaceWait::TimedOut);
+        let wait = |freed| admission.wait_for_space(freed, in_an_hour());
+        assert_eq!(admission.wait_for_space(0, Instant::now()), SpaceWait::TimedOut);
         thread::scope(|scope| {
-            let writer = scope.spawn(|| admission.wait_for_space(in_an_hour()));
+            let writer = scope.spawn(|| wait(admission.freed_volumes()));
             while !writer.is_finished() {
                 admission.freed();
                 thread::yield_now();
             }
             assert_eq!(writer.join().unwrap(), SpaceWait::Freed);
-            let writer = scope.spawn(|| admission.wait_for_space(in_an_hour()));
+            let writer = scope.spawn(|| wait(admission.freed_volumes()));
             while !writer.is_finished() {
                 admission.end_pass(admission.begin_pass());
                 thread::yield_now();
             }
             assert_eq!(writer.join().unwrap(), SpaceWait::Exhausted);
         });
+        let before = admission.freed_volumes();
+        admission.freed();
+        assert_eq!(wait(before), SpaceWait::Freed, "freed between the attempt and the wait");
     }
 }

@@ -64,11 +64,13 @@ impl Inner {
     pub(crate) fn with_space<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
         let began = Instant::now();
         loop {
+            // Counted before the call: a volume that is freed while it fails is space for the next.
+            let freed = self.admission.freed_volumes();
             let full = match call() {
                 Err(full @ Error::Full { .. }) => full,
                 outcome => return outcome,
             };
-            match self.admission.wait_for_space(began + self.options.stall_max) {
+            match self.admission.wait_for_space(freed, began + self.options.stall_max) {
                 SpaceWait::Freed => {}
                 SpaceWait::Exhausted => return Err(full),
                 SpaceWait::TimedOut => return Err(Error::Stalled { waited: began.elapsed() }),
