@@ -67,6 +67,7 @@ impl PrepareThread {
             return;
         }
         while let Some(is_requested) = self.wait_until_due(failed_at) {
+            let removals = self.pool.removals();
             let (made, room) = self.allocate();
             // When the reserve is complete again, ordinary records may use the rest of a segment of
             // the reserve, so the appends that wait are not refused yet.
@@ -81,6 +82,9 @@ impl PrepareThread {
                 Err(Error::Disk(error)) if error.op == Op::SyncDir => {
                     return self.shared.latch(&mut state, error);
                 }
+                // A segment removed meanwhile may be the space for this one, and an append that
+                // began after its removal must not be refused.
+                Err(Error::Full { .. }) if self.pool.removals() != removals => {}
                 Err(error) => {
                     let segment = &state.filling.tail.segment;
                     failed_at = Some((segment.number, state.filling.offset()));

@@ -44,6 +44,8 @@ pub(crate) struct Pool {
     pub(super) reserved: AtomicU32,
     /// The length of the file that is being created; 0 if there is none.
     pub(super) creating_bytes: AtomicU64,
+    /// The number of segments removed from the log.
+    pub(super) removals: AtomicU64,
 }
 
 impl Pool {
@@ -55,7 +57,7 @@ impl Pool {
     ) -> Self {
         let number = AtomicU32::new(highest.saturating_add(1));
         let (spares, lengths) = (Mutex::default(), Lengths::new(&options));
-        let (reserved, creating_bytes) = (0.into(), 0.into());
+        let (reserved, creating_bytes, removals) = (0.into(), 0.into(), 0.into());
         Self {
             disk,
             options,
@@ -66,6 +68,7 @@ impl Pool {
             lengths,
             reserved,
             creating_bytes,
+            removals,
         }
     }
 
@@ -92,6 +95,11 @@ impl Pool {
     /// Returns the length of the file that is being created; 0 if there is none.
     pub(crate) fn creating_bytes(&self) -> u64 {
         self.creating_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of segments removed from the log. Each removal frees space.
+    pub(crate) fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Acquire)
     }
 
     /// Returns a segment ready for its first record: a recycled spare file that is not reserved, or

@@ -58,6 +58,7 @@ impl Pool {
         if keeps {
             self.add_spare(number, bytes, Some(segment));
         }
+        self.removals.fetch_add(1, Ordering::Release);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use haul_append_log::{Error, Log, Lsn, Options, Position, Room, Ticket, segment_name};
 use haul_disk::{Disk, LOCK_NAME, Op, OsDisk};
@@ -12,6 +13,7 @@ use haul_testing::Random;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
+use crate::concurrent::on_memory;
 use crate::payload::{id_of, ids, payload};
 use crate::{
     OpenedLog, disk_dir, open, open_on, put, put_long, small, started, try_open, within_a_minute,
@@ -290,6 +292,30 @@ fn full_disk_refuses_all_waiting_threads() {
         // an eighth and the minimum.
         let attempts = disk.calls(Op::Create) / 5;
         assert!(attempts < 40, "{attempts} attempts on a full disk");
+    });
+}
+
+#[test]
+fn segment_removed_during_a_failing_creation_is_used() {
+    within_a_minute("a removal during the creation of a segment", || {
+        let (disk, log) = on_memory();
+        put_long(&log, 0..40);
+        assert_eq!(log.segments().len(), 2);
+        disk.fail_always(Op::Create, Errno::NOSPC);
+        disk.block(Op::Create);
+        let record = payload(40, 30_000);
+        while let Some(ticket) = log.try_append(&[&record], Room::Ordinary).unwrap() {
+            ticket.wait().unwrap();
+        }
+        disk.wait_until_blocked();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| put(&log, &record));
+            thread::sleep(Duration::from_millis(50));
+            log.remove_segment(1).unwrap();
+            assert_eq!(log.spare_segments(), 1);
+            disk.unblock();
+            assert_eq!(waiting.join().unwrap().lsn.segment(), 3);
+        });
     });
 }
 
