@@ -77,6 +77,7 @@ pub(crate) fn open_for(
         scrub_bytes_per_second: server.scrub_rate,
         lifecycle_check_every: server.lifecycle_check,
         pinned_bytes_max: server.pinned_memory,
+        wake_all: haul_s3_server::wake_once,
         holder: format!("{holder}, process {}", std::process::id()),
         ..Options::default()
     };

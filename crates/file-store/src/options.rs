@@ -54,6 +54,10 @@ pub struct Options {
     pub holder: String,
     /// Behaviour: the clock for writes and expiration; the system clock.
     pub time: TimeSource,
+    /// Performance: the function that calls the wakers of all futures of [`crate::Store::start_put`]
+    /// that resolve together, by calling its argument. By default it does only that. A server can
+    /// pass a function that wakes the thread of its event loop once for all of them.
+    pub wake_all: fn(&mut dyn FnMut()),
 }
 
 /// The changes of the index since the last checkpoint.
@@ -79,6 +83,7 @@ impl Default for Options {
             pinned_bytes_max: 0,
             holder: format!("process {}", std::process::id()),
             time: TimeSource::default(),
+            wake_all: |wake| wake(),
         }
     }
 }

@@ -3,17 +3,15 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
-use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token, Waker};
+use mio::{Interest, Registry, Token};
 
 use crate::address::Address;
 use crate::key::Key;
 use crate::listener::{self, TcpOptions};
+use crate::messages::{MessageQueue, MessageSender};
 use crate::socket::{Socket, SocketKind};
 
 /// The functions of the event loop that a service may call while the reactor drives one of its
@@ -24,25 +22,6 @@ pub struct Context<'a, M> {
     pub(crate) is_draining: bool,
     pub(crate) registry: &'a Registry,
     pub(crate) queue: &'a MessageQueue<M>,
-}
-
-/// The sending side of the queue of messages from other threads.
-pub(crate) struct MessageQueue<M> {
-    pub(crate) sender: Sender<(Key, M)>,
-    pub(crate) waker: Arc<Waker>,
-    /// `true` if the thread was woken for messages since it last began to read them: it will read
-    /// those that are sent until then without another wake-up.
-    pub(crate) is_woken: Arc<AtomicBool>,
-}
-
-impl<M> Clone for MessageQueue<M> {
-    fn clone(&self) -> Self {
-        Self {
-            sender: self.sender.clone(),
-            waker: Arc::clone(&self.waker),
-            is_woken: Arc::clone(&self.is_woken),
-        }
-    }
 }
 
 /// Registers a socket for events of the connection with this key.
@@ -108,24 +87,5 @@ impl<M> Context<'_, M> {
     /// Returns a sender of messages to the driven connection, for other threads.
     pub fn message_sender(&self) -> MessageSender<M> {
         MessageSender { key: self.key, queue: self.queue.clone() }
-    }
-}
-
-/// A sender of messages to one connection, usable from any thread.
-pub struct MessageSender<M> {
-    key: Key,
-    queue: MessageQueue<M>,
-}
-
-impl<M> MessageSender<M> {
-    /// Queues a message; the connection is then driven with
-    /// [`Event::Message`](crate::Event::Message). The message is dropped if the connection was
-    /// closed.
-    pub fn send(&self, message: M) {
-        let is_sent = self.queue.sender.send((self.key, message)).is_ok();
-        if is_sent && !self.queue.is_woken.swap(true, AcqRel) {
-            // If waking fails, the thread reads the message in its next iteration.
-            self.queue.waker.wake().ok();
-        }
     }
 }

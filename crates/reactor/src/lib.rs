@@ -12,7 +12,7 @@
 //!   support TCP and unix sockets.
 //! - [`Context`] is passed to [`Service::drive`]. It returns the time, connects and registers
 //!   sockets, moves a socket from one connection to another, and creates a [`MessageSender`] for
-//!   other threads.
+//!   other threads; [`wake_once`] sends several messages with one wake-up.
 //! - [`RateLimit`] limits the requests of each peer; the service decides what to do with requests
 //!   above the limit.
 //! - [`Handle`] stops a reactor, gracefully or at once.
@@ -115,6 +115,7 @@ mod handle;
 mod key;
 mod lingering_close;
 mod listener;
+mod messages;
 mod peer;
 mod peer_table;
 mod rate_limit;
@@ -125,10 +126,11 @@ mod table;
 
 pub use address::{Address, HostAddress, ParseAddressError, ParseHostAddressError};
 pub use admission::{AdmissionLimit, AdmissionStats};
-pub use context::{Context, MessageSender};
+pub use context::Context;
 pub use handle::{Handle, ReactorStats};
 pub use lingering_close::LingeringClose;
 pub use listener::{Listener, TcpOptions};
+pub use messages::{MessageSender, wake_once};
 pub use peer::Peer;
 pub use rate_limit::{ParseRateError, Rate, RateLimit};
 pub use reactor::Reactor;

@@ -11,10 +11,11 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::admission::{AdmissionLimit, Permit};
-use crate::context::{Context, MessageQueue, register};
+use crate::context::{Context, register};
 use crate::handle::{Handle, Shared};
 use crate::key::{Key, Source, listener_token, source, waker_token};
 use crate::listener::Listener;
+use crate::messages::MessageQueue;
 use crate::peer_table::EvictionQueue;
 use crate::service::{AcceptInfo, Connection, Event, Next, Service};
 use crate::socket::SocketKind;
@@ -42,9 +43,8 @@ pub struct Reactor<S: Service> {
     yielded: Vec<Key>,
     queue: MessageQueue<S::Message>,
     messages: Receiver<(Key, S::Message)>,
-    /// `true` if the last iteration may have left messages in the queue, for which the waker does
-    /// not wake the thread again.
-    may_have_messages: bool,
+    /// The first message of the queue, which was found there when the last iteration ended.
+    first_message: Option<(Key, S::Message)>,
     shared: Arc<Shared>,
     is_draining: bool,
     now: Instant,
@@ -88,7 +88,7 @@ impl<S: Service> Reactor<S> {
             yielded: Vec::new(),
             queue: MessageQueue { sender, waker, is_woken: Arc::default() },
             messages,
-            may_have_messages: false,
+            first_message: None,
             shared: Arc::default(),
             is_draining: false,
             now,
@@ -124,6 +124,7 @@ impl<S: Service> Reactor<S> {
     }
 
     fn iterate(&mut self, events: &mut Events) -> io::Result<()> {
+        self.await_wake_ups();
         match self.poll.poll(events, self.poll_timeout()) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => events.clear(),
             result => result?,
@@ -150,12 +151,10 @@ impl<S: Service> Reactor<S> {
         for key in std::mem::take(&mut self.ready) {
             self.drive(key, Event::Ready);
         }
-        self.queue.is_woken.swap(false, AcqRel);
         // Messages sent while the queue is processed wait for the next iteration, so that a
         // connection that receives messages continuously does not starve the others.
-        let messages: Vec<_> = self.messages.try_iter().take(EVENTS_PER_ITERATION).collect();
-        self.may_have_messages = messages.len() == EVENTS_PER_ITERATION;
-        for (key, message) in messages {
+        let queued = self.first_message.take().into_iter().chain(self.messages.try_iter());
+        for (key, message) in queued.take(EVENTS_PER_ITERATION).collect::<Vec<_>>() {
             self.drive(key, Event::Message(message));
         }
         for key in std::mem::take(&mut self.yielded) {
@@ -173,10 +172,19 @@ impl<S: Service> Reactor<S> {
         Ok(())
     }
 
+    /// Lets the next message wake the thread, and looks for those sent before. Messages that are
+    /// sent while the thread works therefore cost no system call.
+    fn await_wake_ups(&mut self) {
+        self.queue.is_woken.swap(false, AcqRel);
+        if self.first_message.is_none() {
+            self.first_message = self.messages.try_recv().ok();
+        }
+    }
+
     /// Returns the timeout of `epoll_wait`; `None` to wait without a limit.
     fn poll_timeout(&self) -> Option<Duration> {
         let may_accept = |state: &ListenerState| state.may_have_more && !state.is_deferred;
-        let has_more = self.may_have_messages || !self.yielded.is_empty();
+        let has_more = self.first_message.is_some() || !self.yielded.is_empty();
         if has_more || self.listeners.iter().any(may_accept) {
             return Some(Duration::ZERO);
         }

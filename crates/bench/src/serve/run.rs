@@ -85,15 +85,16 @@ impl<'a> Bench<'a> {
     /// Starts the servers and measures the selected parts.
     pub(super) fn run(&mut self) -> Result<()> {
         let Self { comparison, tools, .. } = self;
+        let is_put = tools.options.parts.contains(&Part::Put);
+        let mut loads: Vec<_> = tools.sizes.iter().map(|(bytes, _)| Load::Get(*bytes)).collect();
+        loads.extend(is_put.then_some([Load::PutNew, Load::PutOverwrite]).into_iter().flatten());
         comparison.for_each(|one| {
-            if *one.variant != STORE {
+            let is_needed = loads.iter().any(|load| takes_part(one.variant, *load));
+            if is_needed && *one.variant != STORE {
                 one.server = Some(tools.servers.start(one.variant)?);
             }
             Ok(())
         })?;
-        let is_put = tools.options.parts.contains(&Part::Put);
-        let mut loads: Vec<_> = tools.sizes.iter().map(|(bytes, _)| Load::Get(*bytes)).collect();
-        loads.extend(is_put.then_some([Load::PutNew, Load::PutOverwrite]).into_iter().flatten());
         loads.into_iter().try_for_each(|load| self.measure(load))?;
         self.comparison.contenders.iter_mut().for_each(|one| one.server = None);
         self.tools.store.take().map(objects::close).transpose().map(drop)

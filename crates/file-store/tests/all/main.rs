@@ -27,6 +27,7 @@ mod objects;
 mod pinned;
 mod power;
 mod put_many;
+mod put_order;
 mod ranges;
 mod recovery;
 mod sample;

@@ -4,20 +4,21 @@
 use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use haul_disk::Op;
 use haul_disk_sim::{MemoryDisk, Survival};
-use haul_file_store::{Attributes, Error, ObjectInfo, PendingPut, Precondition, Result, Store};
-use haul_testing::{PrintOnPanic, Random, eventually, replay_command, seed, within_a_minute};
+use haul_file_store::{
+    Attributes, Error, ObjectInfo, Options, PendingPut, Precondition, Result, Store,
+};
+use haul_testing::{eventually, within_a_minute};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::crash::open_on;
-use crate::{
-    BUCKET, dump, file_names, get, new_store, put, random_bytes, reopen, try_get, try_put,
-};
+use crate::{BUCKET, dump, file_names, get, new_store, put, random_bytes, try_get, try_put};
 
 /// A waker that unparks a thread.
 struct Unpark(Thread);
@@ -40,7 +41,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-fn try_start(store: &Store, key: &str, bytes: &[u8]) -> Result<Option<PendingPut>> {
+pub(crate) fn try_start(store: &Store, key: &str, bytes: &[u8]) -> Result<Option<PendingPut>> {
     store.start_put(BUCKET, key, bytes, &Attributes::new(), &Precondition::None)
 }
 
@@ -49,7 +50,7 @@ fn start(store: &Store, key: &str, bytes: &[u8]) -> PendingPut {
 }
 
 /// Stores an object with `start_put`, or with `put` if that would block.
-fn put_either(store: &Store, key: &str, bytes: &[u8]) -> ObjectInfo {
+pub(crate) fn put_either(store: &Store, key: &str, bytes: &[u8]) -> ObjectInfo {
     match try_start(store, key, bytes).unwrap() {
         Some(pending) => block_on(pending).unwrap(),
         None => put(store, key, bytes),
@@ -302,69 +303,6 @@ fn waker_may_drop_the_store() {
     });
 }
 
-/// Puts, overwrites and deletes keys of this thread with both kinds of put, without waiting for
-/// some of them. Also overwrites a key that all threads share.
-fn overwrite(store: &Store, thread: u64, seed: u64) -> Vec<Option<Vec<u8>>> {
-    let mut random = Random(seed ^ thread << 32);
-    let mut mine = vec![None; 6];
-    for _ in 0..400 {
-        let n = usize::try_from(random.below(6)).unwrap();
-        let key = format!("{thread}/{n}");
-        let length = usize::try_from(random.below(6000)).unwrap();
-        let bytes = random.bytes(length);
-        match random.below(8) {
-            0 => {
-                // The key is locked until an earlier, dropped put is completed.
-                store.delete(BUCKET, &key).unwrap();
-                mine[n] = None;
-                continue;
-            }
-            1..=2 => drop(put(store, &key, &bytes)),
-            3 => {
-                put_either(store, "shared", &[b'a' + u8::try_from(thread).unwrap(); 100]);
-                assert!(matches!(get_shared(store), Some(b'a'..=b'd')), "bytes of two objects");
-                continue;
-            }
-            4..=5 => match try_start(store, &key, &bytes).unwrap() {
-                Some(pending) => drop(pending),
-                None => drop(put(store, &key, &bytes)),
-            },
-            _ => drop(put_either(store, &key, &bytes)),
-        }
-        mine[n] = Some(bytes);
-    }
-    mine
-}
-
-fn get_shared(store: &Store) -> Option<u8> {
-    let bytes = try_get(store, "shared").ok()?;
-    assert!(bytes.len() == 100 && bytes.iter().all(|byte| *byte == bytes[0]));
-    Some(bytes[0])
-}
-
-#[test]
-fn puts_of_both_kinds_keep_the_order_of_each_key() {
-    let seed = seed();
-    let _context = PrintOnPanic(format!("puts of both kinds\n{}", replay_command(seed)));
-    let (dir, store) = new_store();
-    let written: Vec<Vec<Option<Vec<u8>>>> = thread::scope(|scope| {
-        let store = &store;
-        let threads: Vec<_> =
-            (0..4).map(|thread| scope.spawn(move || overwrite(store, thread, seed))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    let shared = get_shared(&store);
-    store.close().unwrap();
-    let (store, _) = reopen(dir.path());
-    assert_eq!(get_shared(&store), shared);
-    for (thread, keys) in written.iter().enumerate() {
-        for (n, expected) in keys.iter().enumerate() {
-            let found = try_get(&store, &format!("{thread}/{n}")).ok();
-            assert!(found == *expected, "{thread}/{n}");
-        }
-    }
-}
-
 #[test]
 fn present_object_in_the_page_cache_does_not_block() {
     let (dir, store) = new_store();
@@ -400,4 +338,25 @@ fn present_object_in_the_page_cache_does_not_block() {
     assert_eq!(get(&store, "cold"), b"new one");
     let stats = store.stats();
     assert_eq!((stats.objects, stats.object_bytes), (fillers + 1, 5 * fillers + 7));
+}
+
+#[test]
+fn futures_that_resolve_together_are_woken_together() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let wake_all: fn(&mut dyn FnMut()) = |wake| {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        wake();
+    };
+    let disk = MemoryDisk::default();
+    let options = Options { wake_all, ..crate::small() };
+    let (store, _) = Store::open_on(Arc::new(disk.clone()), options).unwrap();
+    store.create_bucket(BUCKET).unwrap();
+    let (first, others) = disk.during_a_sync(
+        || start(&store, "first", b"bytes"),
+        || (0..20).map(|n| start(&store, &n.to_string(), b"bytes")).collect::<Vec<_>>(),
+    );
+    block_on(first).unwrap();
+    others.into_iter().for_each(|pending| drop(block_on(pending).unwrap()));
+    store.close().unwrap();
+    assert_eq!(CALLS.load(Ordering::Relaxed), 2, "21 puts in two syncs");
 }

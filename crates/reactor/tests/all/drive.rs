@@ -1,6 +1,7 @@
 //! Tests of the events, fairness, messages and deadlines of connections.
 
 use std::net::Shutdown;
+use std::panic::AssertUnwindSafe;
 
 use crate::*;
 
@@ -84,6 +85,40 @@ fn messages_beyond_one_iteration_arrive_in_order() {
         _ => None,
     });
     assert_eq!(received.take(5000).collect::<Vec<_>>(), sent);
+}
+
+#[test]
+fn messages_sent_together_wake_the_thread_once() {
+    let server = TestServer::start(10);
+    let mut stream = server.connect();
+    settle(&mut stream);
+    let sender = server.senders.recv().unwrap();
+    let before = server.handle.stats().iterations;
+    wake_once(&mut || {
+        wake_once(&mut || sender.send(0));
+        (1..100).for_each(|message| sender.send(message));
+    });
+    let is_message = |(_, event): &(u8, Event<u8>)| matches!(event, Event::Message(_));
+    assert_eq!(server.driven.iter().filter(is_message).take(100).count(), 100);
+    assert_eq!(server.handle.stats().iterations - before, 1);
+}
+
+#[test]
+fn message_arrives_if_the_sender_panics_later() {
+    let server = TestServer::start(10);
+    let mut stream = server.connect();
+    settle(&mut stream);
+    let sender = server.senders.recv().unwrap();
+    let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        wake_once(&mut || {
+            sender.send(7);
+            std::panic::resume_unwind(Box::new("a sender panics"));
+        });
+    }));
+    assert!(panicked.is_err());
+    assert!(server.driven.iter().any(|(_, event)| event == Event::Message(7)));
+    sender.send(8);
+    assert!(server.driven.iter().any(|(_, event)| event == Event::Message(8)));
 }
 
 #[test]

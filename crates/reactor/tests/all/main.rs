@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use haul_reactor::{
     AcceptInfo, Address, AdmissionLimit, Connection, Context, Event, Handle, IoStatus, Listener,
-    MessageSender, Next, Reactor, Service, Socket, SocketKind, TcpOptions,
+    MessageSender, Next, Reactor, Service, Socket, SocketKind, TcpOptions, wake_once,
 };
 
 mod accept;

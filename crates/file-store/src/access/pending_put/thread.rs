@@ -92,7 +92,7 @@ fn complete_durable(inner: &Inner, mut puts: Vec<AppendedPut>) {
         chunk.push(put.wait());
     }
     complete(inner, chunk, &mut wakes);
-    drop(wakes);
+    (inner.options.wake_all)(&mut || wakes.clear());
 }
 
 /// Executes steps 2 to 4 of [`complete_durable`], but adds the wakers to `wakes` instead of calling
