@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Listener, Server, TcpOptions};
+use haul_file_server::{
+    AccessLog, Address, Cold, Config, Error, Lines, Listener, Server, TcpOptions,
+};
 use haul_tls::Alpn;
 
 use crate::args::FilesServerArgs;
 use crate::descriptors::{self, DescriptorBudget};
+use crate::handover::AdminTakeover;
 use crate::inherited;
 use crate::listen;
 use crate::logs::{ServerLog, SharedLines, access_options};
@@ -44,6 +47,12 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     // The handlers are installed before any client can know that the server runs.
     let end = termination_handler("responses in progress", move |_signal| handle.drain());
     let addresses = server.addresses();
+    let is_admin_taken = |_: &&Address| addresses.admin.is_none();
+    let takeover = args.admin.as_ref().filter(is_admin_taken).map(|address| {
+        let (handle, to) = (server.handle(), address.clone());
+        AdminTakeover::start(address, move || handle.bind_admin(&to))
+    });
+    let takeover = takeover.transpose()?;
     let url = match &certificates {
         None => ready::url(&addresses.listen),
         Some(_) => ready::https_url(&addresses.listen),
@@ -56,6 +65,7 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     }
     ready::announce(&ready);
     let served = server.run().or_fail(|| "the server failed".to_owned());
+    drop(takeover);
     served.and(log.map_or(Ok(()), ServerLog::close))
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use haul_file_store::{Damage, Error, Options, RecoveryReport, Store};
 
 use crate::args::OpenArgs;
+use crate::handover::Predecessor;
 use crate::output::Name;
-use crate::predecessor::Predecessor;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::units::{Bytes, Count};
 

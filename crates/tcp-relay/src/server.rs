@@ -42,7 +42,8 @@ pub struct Server {
 pub struct Addresses {
     /// The addresses to accept connections on, in the order of [`Config::listen`].
     pub listen: Vec<Address>,
-    /// The address that serves `/metrics`, `/health` and `/ready`; `None` if none is configured.
+    /// The address that serves `/metrics`, `/health` and `/ready`; `None` if none is configured, or
+    /// if another process listens on it: see [`Server::with_listeners`].
     pub admin: Option<Address>,
 }
 
@@ -81,11 +82,12 @@ impl Server {
     pub fn bind(config: Config) -> Result<Self> {
         config.check()?;
         let listen = listeners(&config)?;
-        Self::relay_on(config, listen)
+        Self::relay_on(config, listen, false)
     }
 
     /// Relays connections of sockets that another process listens on, or did before, in place of
-    /// [`Config::listen`].
+    /// [`Config::listen`]. If that process also listens on the address of [`Config::admin`], the relay
+    /// runs without it; [`Handle::bind_admin`] can take the address later.
     ///
     /// # Errors
     /// As [`Self::bind`].
@@ -93,10 +95,12 @@ impl Server {
         let addresses = listen.iter().map(|listener| listener.address().clone()).collect();
         let config = Config { listen: addresses, ..config };
         config.check()?;
-        Self::relay_on(config, listen)
+        Self::relay_on(config, listen, true)
     }
 
-    fn relay_on(config: Config, listen: Vec<Listener>) -> Result<Self> {
+    /// Starts everything except the threads. With `is_inherited`, another process may listen on the
+    /// admin address.
+    fn relay_on(config: Config, listen: Vec<Listener>, is_inherited: bool) -> Result<Self> {
         let limit = config.admission();
         let addresses = listen.iter().map(|listener| listener.address().clone()).collect();
         let targets = Targets::new(config.targets, config.balance, config.checks);
@@ -136,16 +140,18 @@ impl Server {
             targets,
             is_draining: AtomicBool::new(false),
         });
-        let admin = config.admin.map(|address| admin(&address, &monitor)).transpose()?;
+        let (events, receiver) = channel();
+        let handle = Handle { events, monitor };
+        let admin = admin(&handle, config.admin.as_ref(), is_inherited)?;
+        let monitor = &handle.monitor;
         let checker = Checker::start(Arc::clone(&monitor.targets), config.limits.connect_time_max);
         resolver::start(&monitor.targets, config.resolve_interval).map_err(Error::Start)?;
-        let (sender, receiver) = channel();
         Ok(Self {
             addresses: Addresses {
                 listen: addresses,
                 admin: admin.as_ref().map(|admin| admin.address().clone()),
             },
-            handle: Handle { events: sender, monitor },
+            handle,
             events: receiver,
             threads: reactors.iter().map(Reactor::handle).collect(),
             reactors,
@@ -256,9 +262,14 @@ fn duplicate(first: &[Listener]) -> Result<Vec<Listener>> {
     first.iter().map(duplicate).collect()
 }
 
-fn admin(address: &Address, monitor: &Arc<Monitor>) -> Result<Admin> {
-    Admin::bind(address, AdminPages(Arc::clone(monitor)))
-        .map_err(|source| Error::Listen { address: address.to_string(), source })
+/// Serves the admin address, unless another process listens on it and `may_be_in_use` is set.
+fn admin(handle: &Handle, address: Option<&Address>, may_be_in_use: bool) -> Result<Option<Admin>> {
+    let Some(address) = address else { return Ok(None) };
+    match handle.bind_admin(address) {
+        Ok(admin) => Ok(Some(admin)),
+        Err(error) if may_be_in_use && error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+        Err(source) => Err(Error::Listen { address: address.to_string(), source }),
+    }
 }
 
 impl Monitor {
@@ -304,6 +315,15 @@ impl Handle {
     /// Resets all connections and ends the relay.
     pub fn stop(&self) {
         self.events.send(Event::Stop).ok();
+    }
+
+    /// Serves the pages of the admin address at `address`, in place of [`Config::admin`], until the
+    /// returned value is dropped.
+    ///
+    /// # Errors
+    /// The address is in use or invalid, or the kernel refuses a thread.
+    pub fn bind_admin(&self, address: &Address) -> io::Result<Admin> {
+        Admin::bind(address, AdminPages(Arc::clone(&self.monitor)))
     }
 
     /// Returns the statistics so far.

@@ -13,7 +13,7 @@ use haul_file_server::Lines;
 use haul_line_log::{Environment, Error, LineLog, Options, Retention, SyncMode, WhenFull};
 
 use crate::args::AccessLogArgs;
-use crate::predecessor::Predecessor;
+use crate::handover::Predecessor;
 use crate::reload::LogFiles;
 use crate::report::{Exit, Failure, OrFail, Result};
 pub(crate) use server_log::ServerLog;

@@ -10,7 +10,7 @@ use haul_file_server::Lines;
 use haul_line_log::{Environment, Error, LineLog, Options};
 
 use super::{Log, SharedLines, not_opened, overlap};
-use crate::predecessor::Predecessor;
+use crate::handover::Predecessor;
 use crate::reload::LogFiles;
 use crate::report::{Failure, OrFail, Result, chain, print_message, try_print_message};
 

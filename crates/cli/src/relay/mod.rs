@@ -6,11 +6,12 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use haul_tcp_relay::{AccessLog, Config, Error, Handle, Lines, Listener, Server};
+use haul_tcp_relay::{AccessLog, Address, Config, Error, Handle, Lines, Listener, Server};
 use haul_tls::Alpn;
 
 use crate::args::RelayArgs;
 use crate::descriptors;
+use crate::handover::AdminTakeover;
 use crate::inherited;
 use crate::listen;
 use crate::logs::{ServerLog, SharedLines, access_options};
@@ -46,12 +47,19 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     // The handlers are installed before any client can know that the relay runs.
     catch_signals(server.handle(), reload)?;
     let addresses = server.addresses();
+    let is_admin_taken = |_: &&Address| addresses.admin.is_none();
+    let takeover = args.admin.as_ref().filter(is_admin_taken).map(|address| {
+        let (handle, to) = (server.handle(), address.clone());
+        AdminTakeover::start(address, move || handle.bind_admin(&to))
+    });
+    let takeover = takeover.transpose()?;
     let mut ready = format!("{} to {}", list(&addresses.listen), list(&args.to));
     if let Some(admin) = &addresses.admin {
         ready += &format!(", admin on {}", ready::url(admin));
     }
     ready::announce(&ready);
     let ended = server.run().or_fail(|| "the relay failed".to_owned());
+    drop(takeover);
     let logged = log.map_or(Ok(()), ServerLog::close);
     let stats = ended?;
     let text = if args.json { format!("{}\n", report::json(&stats)) } else { report::text(&stats) };

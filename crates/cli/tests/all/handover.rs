@@ -68,6 +68,18 @@ fn send_requests(
     }
 }
 
+/// Returns a page of an admin address; `None` if it is not served.
+fn admin_page(admin: &str, path: &str) -> Option<String> {
+    let mut peer = Peer::connect(admin).ok()?;
+    peer.try_send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).ok()?;
+    peer.response().ok().map(|response| response.text().to_owned())
+}
+
+/// Returns an address on which no process listens.
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
 /// Replaces the server process repeatedly: with `overlap`, each time by one that is ready before the
 /// other drains, otherwise by one that starts while the other drains. Returns the number of requests.
 #[expect(clippy::print_stdout, reason = "the number of requests, for the documentation")]
@@ -78,6 +90,7 @@ fn hand_over(
     exchanges: [Exchange<'_>; 3],
     overlap: bool,
 ) -> usize {
+    let admin = arguments.iter().skip_while(|argument| **argument != "--admin").nth(1);
     server_certificate().write(&place.path(""), "server");
     let tls: &[&str] = match transport {
         Transport::Tls => &["--tls-cert", "server.crt", "--tls-key", "server.key"],
@@ -119,6 +132,13 @@ fn hand_over(
             assert_eq!(code, Some(0), "{stderr}");
         }
     });
+    // The last process has taken the admin address.
+    if let Some(admin) = admin.filter(|admin| !admin.ends_with(":0")) {
+        eventually("it is ready", || {
+            admin_page(admin, "/ready").is_some_and(|page| page == "ok\n")
+        });
+        assert!(admin_page(admin, "/metrics").unwrap().contains("process_open_fds"));
+    }
     serving.signal(Signal::TERM);
     let (code, _, stderr) = serving.wait();
     assert_eq!(code, Some(0), "{stderr}");
@@ -130,7 +150,8 @@ fn hand_over(
 fn files_are_served_without_a_gap_while_processes_hand_over(transport: Transport) {
     let place = TestDir::on_disk();
     place.write("www/a", "content");
-    let arguments = ["files", "www", "--threads", "2", "--access-log", "access"];
+    let admin = free_address();
+    let arguments = ["files", "www", "--threads", "2", "--access-log", "access", "--admin", &admin];
     let requests = hand_over(transport, &place, &arguments, [("GET /a", "content"); 3], true);
     // A process keeps its lines until the process before it has written its last line.
     assert_eq!(lines(&place, "access", &["\"GET /a "]), requests);
@@ -141,7 +162,9 @@ fn requests_are_relayed_without_a_gap_while_processes_hand_over(transport: Trans
     place.write("www/a", "content");
     let target = TestDir::start(&mut place.command(&["files", "www", "--listen", "127.0.0.1:0"]));
     let to = target.address("files").to_owned();
+    let admin = free_address();
     let arguments = ["relay", "--http", "--to", &to, "--threads", "2", "--access-log", "access"];
+    let arguments = [&arguments[..], &["--admin", &admin]].concat();
     let requests = hand_over(transport, &place, &arguments, [("GET /a", "content"); 3], true);
     assert_eq!(lines(&place, "access", &["\"GET /a "]), requests);
 }
@@ -252,4 +275,51 @@ fn inherited_descriptor_that_is_no_listener_is_refused() {
     assert_eq!(output.status.code(), Some(3));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("inherited descriptor 3"), "{stderr}");
+}
+
+/// The new process serves while the other one still has the admin address, and takes it afterwards.
+#[test]
+fn admin_address_is_taken_when_the_other_process_ends() {
+    let place = TestDir::new();
+    place.write("www/a", "content");
+    for server in ["files", "relay"] {
+        let (socket, admin) = (TcpListener::bind("127.0.0.1:0").unwrap(), free_address());
+        let target = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = target.local_addr().unwrap().to_string();
+        let arguments: &[&str] = match server {
+            "files" => &["files", "www", "--admin", &admin],
+            _ => &["relay", "--to", &to, "--admin", &admin],
+        };
+        let old = start(&place, arguments, &socket);
+        assert!(old.line.contains(", admin on http://"), "{}", old.line);
+        // Without an inherited socket, the address in use is an error.
+        let refused = [arguments, &["--listen", "127.0.0.1:0"]].concat();
+        place.run(&refused).code(3).stderr_contains(&["cannot listen on", &admin]);
+        let mut next = start(&place, arguments, &socket);
+        assert!(!next.line.contains("admin"), "{}", next.line);
+        let in_use = format!("the admin address {admin} is in use");
+        while !next.stderr_line().contains(&in_use) {}
+        assert_eq!(admin_page(&admin, "/ready").unwrap(), "ok\n");
+        old.signal(Signal::TERM);
+        assert_eq!(old.wait().0, Some(0));
+        let taken = format!("admin on http://{admin}");
+        while !next.stderr_line().contains(&taken) {}
+        assert_eq!(admin_page(&admin, "/ready").unwrap(), "ok\n");
+        next.signal(Signal::TERM);
+        assert_eq!(next.wait().0, Some(0));
+        assert_eq!(admin_page(&admin, "/ready"), None, "{server} has closed it");
+    }
+}
+
+/// A process that never gets the admin address ends without a delay.
+#[test]
+fn process_that_waits_for_the_admin_address_ends_at_a_signal() {
+    let place = TestDir::new();
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let admin = holder.local_addr().unwrap().to_string();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let next = start(&place, &["files", ".", "--admin", &admin], &socket);
+    next.signal(Signal::TERM);
+    let (code, _, stderr) = next.wait();
+    assert_eq!(code, Some(0), "{stderr}");
 }

@@ -1,10 +1,23 @@
 //! The pages of the admin address: metrics and health.
 
+use std::io;
 use std::sync::Arc;
 
-use haul_admin_endpoint::StatusSource;
+use haul_admin_endpoint::{Admin, StatusSource};
+use haul_reactor::Address;
 
 use super::handle::Handle;
+
+impl Handle {
+    /// Serves the pages of the admin address at `address`, in place of
+    /// [`Config::admin`](crate::Config::admin), until the returned value is dropped.
+    ///
+    /// # Errors
+    /// The address is in use or invalid, or the kernel refuses a thread.
+    pub fn bind_admin(self: &Arc<Self>, address: &Address) -> io::Result<Admin> {
+        Admin::bind(address, ServerStatus(Arc::clone(self)))
+    }
+}
 
 /// The status of a server, for its admin address.
 pub(crate) struct ServerStatus(pub(crate) Arc<Handle>);

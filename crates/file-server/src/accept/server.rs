@@ -11,7 +11,6 @@ use haul_http_engine::{ConnectionLimits, Connections, Engine, ListenerOptions, P
 use haul_http1::{CONNECTION_REFUSED, HeadLimits};
 use haul_reactor::{Address, AdmissionLimit, Listener, Rate, RateLimit, Reactor, TcpOptions};
 
-use super::admin::ServerStatus;
 use super::handle::{Handle, ThreadHandle};
 use super::shutdown::RunningThread;
 use crate::config::{Config, Limits, is_local};
@@ -50,7 +49,8 @@ pub struct Server {
 pub struct Addresses {
     /// The address clients connect to.
     pub listen: Address,
-    /// The address of metrics and health.
+    /// The address of metrics and health; `None` if none is configured, or if another process listens
+    /// on it: see [`Server::with_listener`].
     pub admin: Option<Address>,
 }
 
@@ -67,7 +67,9 @@ impl Server {
     }
 
     /// Opens the directory, and serves connections of a socket that another process listens on, or
-    /// did before, in place of [`Config::listen`].
+    /// did before, in place of [`Config::listen`]. If that process also listens on the address of
+    /// [`Config::admin`], the server runs without it; [`Handle::bind_admin`] can take the address
+    /// later.
     ///
     /// # Errors
     /// As [`Self::bind`].
@@ -82,6 +84,7 @@ impl Server {
         let (connections_max, peer_max) = config.limits.connections_max();
         let connections = Connections::new(connections_max, peer_max, || ());
         let peer_rate = config.limits.peer_rate.map(peer_rate);
+        let is_inherited = listener.is_some();
         let first = listener.map_or_else(|| listen(&config.listen), Ok)?;
         let listen = first.address().clone();
         let mut listeners = vec![first];
@@ -108,11 +111,14 @@ impl Server {
             reactors.push(reactor);
         }
         let handle = Arc::new(Handle::new(shared, connections, peer_rate, threads));
-        let admin = config.admin.map(|address| {
-            Admin::bind(&address, ServerStatus(Arc::clone(&handle)))
-                .map_err(|source| listen_error(&address, source))
-        });
-        let admin = admin.transpose()?;
+        let admin = match config.admin.map(|address| (handle.bind_admin(&address), address)) {
+            Some((Ok(admin), _)) => Some(admin),
+            Some((Err(error), _)) if is_inherited && error.kind() == io::ErrorKind::AddrInUse => {
+                None
+            }
+            Some((Err(source), address)) => return Err(listen_error(&address, source)),
+            None => None,
+        };
         Ok(Self {
             reactors,
             addresses: Addresses {
