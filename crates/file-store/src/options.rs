@@ -102,8 +102,11 @@ impl Options {
         }
     }
 
-    /// Returns an error if an option is out of range.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Checks the options as [`crate::Store::open`] does.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if an option is out of range.
+    pub fn check(&self) -> Result<()> {
         let complain = |what: &str| Err(Error::Invalid { what: what.to_owned() });
         if !(64 << 10..=16 << 20).contains(&self.big_object_bytes) {
             return complain("big_object_bytes must be between 64 KiB and 16 MiB");
