@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use haul_file_store::{Damage, Error, Options, RecoveryReport, Store};
+use haul_file_store::{Damage, Error, LifecycleObserver, Options, RecoveryReport, Store};
 
 use crate::args::OpenArgs;
 use crate::output::Name;
@@ -47,7 +47,7 @@ pub(crate) fn with_store(
 }
 
 /// The work of a store for a server. A command that opens the store for itself has none.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ServerOptions {
     /// The bytes per second whose checksums are verified; 0 for none.
     pub(crate) scrub_rate: u64,
@@ -55,6 +55,8 @@ pub(crate) struct ServerOptions {
     pub(crate) lifecycle_check: Duration,
     /// The memory for big objects that are requested often.
     pub(crate) pinned_memory: u64,
+    /// Receives the changes by lifecycle rules.
+    pub(crate) lifecycle_observer: LifecycleObserver,
 }
 
 /// Checks the options of a store, before a server opens its logs.
@@ -70,6 +72,7 @@ fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
         scrub_bytes_per_second: server.scrub_rate,
         lifecycle_check_every: server.lifecycle_check,
         pinned_bytes_max: server.pinned_memory,
+        lifecycle_observer: server.lifecycle_observer,
         wake_all: haul_s3_server::wake_once,
         holder: format!("{holder}, process {}", std::process::id()),
         ..Options::default()

@@ -69,9 +69,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let open = |to| Log::open("audit log", to, &audit_options(&args.log, holder), &predecessor);
     let audit = args.audit_log.as_deref().map(open).transpose()?;
     let format = args.log.log_format.format();
+    let audit_log = audit.as_ref().map(|log| AuditLog::new(log.lines()));
+    let observer = audit_log.as_ref().map(AuditLog::lifecycle_observer);
     let listening = listening.with_logs(Logs {
         access: access.as_ref().map(|log| AccessLog { lines: log.lines(), format }),
-        audit: audit.as_ref().map(|log| AuditLog::new(log.lines())),
+        audit: audit_log,
     });
     let logs: Vec<Log> = access.into_iter().chain(audit).collect();
     let holder = format!("haul serve on {}", listening.addresses().listen_url());
@@ -79,6 +81,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         scrub_rate: args.scrub_rate,
         lifecycle_check: args.lifecycle_check,
         pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
+        lifecycle_observer: observer.unwrap_or_default(),
     };
     let create = IfMissing::Create;
     let (store, _damage) = open_for(&args.open, &holder, create, options, &predecessor)?;
