@@ -3,12 +3,11 @@
 
 pub(crate) mod appender;
 pub(crate) mod batch;
-pub(crate) mod batch_sizes;
 pub(crate) mod commit;
-pub(crate) mod gather;
 mod idle;
 pub(crate) mod lock;
 mod notify;
+mod policy;
 pub(crate) mod prepare;
 pub(crate) mod seal;
 pub(crate) mod state;

@@ -7,8 +7,8 @@ use std::time::Instant;
 use haul_disk::AlignedBuf;
 
 use crate::append::batch::{Batch, Tail};
-use crate::append::batch_sizes::BatchSizes;
-use crate::append::gather::Gather;
+use crate::append::policy::batch_sizes::BatchSizes;
+use crate::append::policy::gather::Gather;
 use crate::append::wakers::Wakers;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
