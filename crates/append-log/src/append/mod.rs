@@ -1,6 +1,7 @@
 //! Appends records with group commit: many threads append records to a buffer, which one thread
 //! writes and syncs for all of them.
 
+mod acknowledged;
 pub(crate) mod appender;
 pub(crate) mod batch;
 pub(crate) mod commit;
