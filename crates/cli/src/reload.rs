@@ -11,7 +11,6 @@ use crate::signals::{self, Signal};
 use crate::tls::Certificates;
 
 /// The parts of a server that SIGHUP reloads.
-#[derive(Default)]
 pub(crate) struct Reload {
     pub(crate) certificates: Option<Certificates>,
     pub(crate) logs: Vec<LogFiles>,

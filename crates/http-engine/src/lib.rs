@@ -18,7 +18,8 @@
 //! bytes that the server splices.
 //!
 //! [`Connections`] limits the number of connections, for each peer and together. Each listener can
-//! terminate TLS, and has an [`AccessLog`] or none.
+//! terminate TLS, and has an [`AccessLog`] or none. A server with connections of its own writes the
+//! same lines by a [`ThreadLog`].
 //!
 //! # Promises
 //! - **A request is executed at most once, and never after the decision to close its connection.**
@@ -48,6 +49,7 @@
 //! \[RFC9110\], 10.1.1, on `100 Continue`.
 
 mod access_log;
+mod clock;
 mod connection;
 mod convert;
 mod exchange;
@@ -61,7 +63,10 @@ mod service;
 mod task;
 mod transfer;
 
-pub use access_log::{AccessLog, JsonLine, Lines, LogFormat, NO_RESPONSE, RequestIdentity};
+pub use access_log::{
+    AccessLog, JsonLine, Lines, LogFormat, NO_RESPONSE, Record, RequestIdentity, RequestOutcome,
+    ThreadLog,
+};
 pub use connection::Connection;
 pub use handler::{
     ConnectionLimits, Handler, Inline, Origin, PreparedResponse, ResponseFuture, SentResponse,

@@ -9,7 +9,8 @@ use haul_http1::{Date, Request};
 use haul_reactor::{AcceptInfo, Context, Event, IoStatus, Next, Service, Socket};
 use haul_tls::Acceptor;
 
-use crate::access_log::{AccessLog, LogDates, Logged, NO_RESPONSE, Record, Recorder};
+use crate::access_log::{AccessLog, LogDates, NO_RESPONSE, Record, Recorder, RequestOutcome};
+use crate::clock::SecondClock;
 use crate::connection::{Connection, State};
 use crate::handler::{ConnectionLimits, Handler, SentResponse, SourceOf};
 use crate::limits::{Connections, PeerRate};
@@ -54,24 +55,14 @@ pub struct Engine<H: Handler> {
 
 /// The date as it is written, which changes once a second.
 pub(crate) struct Clock {
-    iteration: Option<Instant>,
-    second: u64,
+    second: SecondClock,
     pub(crate) date: HeadDate,
 }
 
 impl Clock {
     /// Updates the date; returns the time if another second has begun.
     fn update(&mut self, now: Instant) -> Option<SystemTime> {
-        if self.iteration == Some(now) {
-            return None;
-        }
-        self.iteration = Some(now);
-        let at = SystemTime::now();
-        let second = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        if second == self.second {
-            return None;
-        }
-        self.second = second;
+        let at = self.second.update(now)?;
         self.date = HeadDate::new(Date::of(at));
         Some(at)
     }
@@ -109,8 +100,7 @@ impl<H: Handler> Engine<H> {
             buffer: vec![0; BUFFER_BYTES],
             pipeline: Pipeline::default(),
             clock: Clock {
-                iteration: None,
-                second: 0,
+                second: SecondClock::default(),
                 date: HeadDate::new(Date::of(SystemTime::UNIX_EPOCH)),
             },
             recorder: Recorder::default(),
@@ -147,13 +137,13 @@ impl<H: Handler> Engine<H> {
             self.listeners.get(response.listener).and_then(|options| options.access_log.as_ref());
         if let (Some(log), Some(record)) = (log, record) {
             let name = |field| (field, response.source.name());
-            let logged = Logged {
+            let outcome = RequestOutcome {
                 peer,
                 status: response.status,
                 body_bytes: response.body_bytes,
                 source: SourceOf::<H>::LOG_FIELD.map(name),
             };
-            self.recorder.end(log, record, logged);
+            self.recorder.end(log, record, outcome);
         }
     }
 

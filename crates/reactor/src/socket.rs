@@ -243,15 +243,19 @@ impl Socket {
         }
     }
 
-    /// Writes the last bytes, as many as the send buffer takes, and closes the socket. Meant for
-    /// short refusals: a peer that sends more bytes afterwards may lose them to a reset, so prefer
-    /// [`LingeringClose`](crate::LingeringClose).
-    pub fn close_with(mut self, last: &[u8]) {
+    /// Writes the last bytes, as many as the send buffer takes, and closes the socket; returns their
+    /// number. Meant for short refusals: a peer that sends more bytes afterwards may lose them to a
+    /// reset, so prefer [`LingeringClose`](crate::LingeringClose).
+    pub fn close_with(mut self, last: &[u8]) -> usize {
         // Errors are ignored: the connection ends in either case. Unread bytes would turn the close
         // into a reset.
         self.read(&mut [0; 4 << 10]).ok();
-        self.write(&[IoSlice::new(last)], false).ok();
+        let written = self.write(&[IoSlice::new(last)], false);
         self.shutdown_write().ok();
+        match written {
+            Ok(IoStatus::Bytes(bytes)) => bytes,
+            Ok(IoStatus::WouldBlock) | Err(_) => 0,
+        }
     }
 
     /// Closes the socket with a reset (RST) in place of a clean end (FIN). A unix socket has no

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use haul_http_engine::AccessLog;
 use haul_pipe::PoolOptions;
 use haul_reactor::{Address, AdmissionLimit, HostAddress, TcpOptions};
 use haul_tls::Acceptor;
@@ -44,6 +45,8 @@ pub struct Config {
     pub is_plain_http_allowed: bool,
     /// Options of HTTP. `None` (the default): the relay does not parse the bytes it moves.
     pub http: Option<HttpOptions>,
+    /// The log of HTTP requests, one line each. `None` (the default): no log.
+    pub access_log: Option<AccessLog>,
     /// Limits on connections, times and bytes.
     pub limits: Limits,
     /// TCP options of the sockets to clients and to targets.
@@ -126,6 +129,7 @@ impl Config {
             tls: None,
             is_plain_http_allowed: false,
             http: None,
+            access_log: None,
             limits: Limits::default(),
             tcp: TcpOptions::default(),
             transfer_mode: TransferMode::default(),
@@ -157,6 +161,7 @@ impl Config {
         let rules = [
             (!self.listen.is_empty(), "no address to listen on is given"),
             (!self.targets.is_empty(), "no target is given"),
+            (self.http.is_some() || self.access_log.is_none(), "an access log needs HTTP"),
             ((1..=1024).contains(&self.threads), "the number of threads must be 1 to 1,024"),
             (limits.connections_max > 0, "the maximum of connections must be at least 1"),
             (limits.budget_bytes > 0, "the byte budget of a direction must be at least 1"),

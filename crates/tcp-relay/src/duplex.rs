@@ -88,6 +88,11 @@ impl Duplex {
         }
     }
 
+    /// Returns the number of bytes written to the client.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.down.written_bytes()
+    }
+
     fn moved_bytes(&self) -> u64 {
         self.up.moved_bytes() + self.down.moved_bytes()
     }

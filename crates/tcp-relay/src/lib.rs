@@ -108,6 +108,7 @@ mod transfer_mode;
 
 pub use config::{Config, Limits};
 pub use error::{Error, Result};
+pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_http1::{ChunkLimits, HeadLimits};
 pub use haul_pipe::{PoolOptions, PoolStats};
 pub use haul_reactor::{

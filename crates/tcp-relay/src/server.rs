@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::{Admin, StatusSource};
+use haul_http_engine::ThreadLog;
 use haul_pipe::PipePool;
 use haul_reactor::{Address, AdmissionLimit, Handle as ThreadHandle, Listener, RateLimit, Reactor};
 
@@ -124,7 +125,8 @@ impl Server {
             threads.push((Arc::clone(&thread.counters), thread.pool.clone()));
             let idle_pool = IdlePool::new(shared.http.as_ref());
             let (shared, proxy_in) = (Arc::clone(&shared), config.proxy_in.clone());
-            let service = RelayService { shared, thread, proxy_in, idle_pool };
+            let log = config.access_log.clone().map(ThreadLog::new);
+            let service = RelayService { shared, thread, proxy_in, idle_pool, log };
             reactors.push(Reactor::new(service, own, limit.clone()).map_err(Error::Start)?);
         }
         let monitor = Arc::new(Monitor {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use haul_http_engine::ThreadLog;
 use haul_http1::CONNECTION_REFUSED;
 use haul_reactor::{AcceptInfo, Connection, Context, Event, Next, Service, Socket, SocketKind};
 use haul_tls::Transport;
 
-use crate::http::{HttpContext, HttpSession, IdlePool};
+use crate::http::{HttpContext, HttpSession, IdlePool, LogContext, log_refusal};
 use crate::proxy::Trusted;
 use crate::stats::EndReason;
 use crate::stream_session::{Shared, StreamSession};
@@ -20,6 +21,8 @@ pub(crate) struct RelayService {
     pub(crate) thread: ThreadContext,
     pub(crate) proxy_in: Option<Trusted>,
     pub(crate) idle_pool: IdlePool,
+    /// The access log of HTTP requests.
+    pub(crate) log: Option<ThreadLog>,
 }
 
 /// A client's session, with or without HTTP.
@@ -77,9 +80,15 @@ impl Service for RelayService {
                 session.advance(&self.shared, &mut self.thread, reactor)
             }
             (Session::Http(session), Some(options)) => {
-                let (shared, thread, idle_pool) =
-                    (&*self.shared, &mut self.thread, &mut self.idle_pool);
-                session.advance(&mut HttpContext { shared, options, thread, idle_pool, reactor })
+                let mut context = HttpContext {
+                    shared: &self.shared,
+                    options,
+                    thread: &mut self.thread,
+                    idle_pool: &mut self.idle_pool,
+                    log: &mut self.log,
+                    reactor,
+                };
+                session.advance(&mut context)
             }
             (Session::Http(_), None) => Next::Close,
         }
@@ -99,9 +108,14 @@ impl Service for RelayService {
         }
     }
 
-    fn on_refuse(&mut self, socket: Socket, _from: AcceptInfo) {
+    fn on_refuse(&mut self, socket: Socket, from: AcceptInfo) {
         match (&self.shared.http, &self.shared.tls) {
-            (Some(_), None) => socket.close_with(CONNECTION_REFUSED),
+            (Some(_), None) => {
+                let sent_bytes = socket.close_with(CONNECTION_REFUSED);
+                let client = from.peer.map(|peer| peer.ip());
+                let now = Instant::now();
+                log_refusal(&mut self.log, client, CONNECTION_REFUSED, sent_bytes, now);
+            }
             _ => socket.reset(),
         }
     }
@@ -115,9 +129,10 @@ impl Service for RelayService {
     }
 
     fn on_close(&mut self, connection: Session) {
+        let log = LogContext { log: &mut self.log, targets: &self.shared.targets };
         self.thread.counters.ended(match connection {
             Session::Stream(session) => session.close(),
-            Session::Http(session) => session.close(&mut self.idle_pool),
+            Session::Http(session) => session.close(&mut self.idle_pool, log),
         });
     }
 }

@@ -202,7 +202,8 @@ pub(crate) struct AccessLogArgs {
     /// (request_id in JSON), which the response has as x-amz-request-id. "haul files" logs the
     /// source of the bytes (tier in JSON): memory, resident (page cache), read (disk, through the
     /// page cache), direct (disk, direct I/O) or uncached (disk, then dropped from the page cache,
-    /// because direct I/O was not possible). If the disk is too slow or full, lines are dropped and
+    /// because direct I/O was not possible). "haul relay --http" logs the target that received the
+    /// request (upstream in JSON). If the disk is too slow or full, lines are dropped and
     /// counted in the log; requests are not delayed. SIGHUP begins a new file.
     #[arg(long, value_name = "DIR")]
     pub(crate) access_log: Option<PathBuf>,

@@ -4,14 +4,16 @@ mod report;
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use haul_tcp_relay::{Config, Error, Handle, Server};
+use haul_tcp_relay::{AccessLog, Config, Error, Handle, Lines, Listener, Server};
 use haul_tls::Alpn;
 
 use crate::args::RelayArgs;
 use crate::descriptors;
 use crate::inherited;
 use crate::listen;
+use crate::logs::{ServerLog, SharedLines, access_options};
 use crate::ready;
 use crate::reload::{Reload, handle_signals};
 use crate::report::{Exit, Failure, OrFail, Result, try_print_message};
@@ -26,19 +28,35 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     let alpn = if config.http.is_some() { Alpn::Http1 } else { Alpn::None };
     let acceptor = |certificates: &Certificates| certificates.acceptor(alpn);
     config.tls = certificates.as_ref().map(acceptor).transpose()?;
-    let server = bind(config, args)?;
+    let lines = Arc::new(SharedLines::default());
+    config.access_log = args.log.access_log.is_some().then(|| AccessLog {
+        lines: Arc::clone(&lines) as Arc<dyn Lines>,
+        format: args.log.log_format.format(),
+    });
+    let inherited = inherited::listeners(config.tcp)?;
+    // The process that served the sockets before may still finish its responses, and log them.
+    let may_overlap = !inherited.is_empty();
+    let server = bind(config, args, inherited)?;
+    // The log is opened only after the addresses are bound, so that a failed start creates no log
+    // directory.
+    let options = access_options(&args.log, "haul relay");
+    let open = |to| ServerLog::open("access log", to, &options, &lines, may_overlap);
+    let log = args.log.access_log.as_deref().map(open).transpose()?;
+    let reload = Reload { certificates, logs: log.iter().filter_map(ServerLog::files).collect() };
     // The handlers are installed before any client can know that the relay runs.
-    catch_signals(server.handle(), certificates)?;
+    catch_signals(server.handle(), reload)?;
     let addresses = server.addresses();
     let mut ready = format!("{} to {}", list(&addresses.listen), list(&args.to));
     if let Some(admin) = &addresses.admin {
         ready += &format!(", admin on {}", ready::url(admin));
     }
     ready::announce(&ready);
-    let stats = server.run().or_fail(|| "the relay failed".to_owned())?;
+    let ended = server.run().or_fail(|| "the relay failed".to_owned());
+    let logged = log.map_or(Ok(()), ServerLog::close);
+    let stats = ended?;
     let text = if args.json { format!("{}\n", report::json(&stats)) } else { report::text(&stats) };
     io::stdout().write_all(text.as_bytes()).ok();
-    Ok(())
+    logged
 }
 
 /// Returns the addresses, separated by commas.
@@ -48,8 +66,7 @@ fn list(addresses: &[impl Display]) -> String {
 }
 
 /// Listens on the inherited sockets, if there are any, or on the addresses of `--listen`.
-fn bind(config: Config, args: &RelayArgs) -> Result<Server> {
-    let inherited = inherited::listeners(config.tcp)?;
+fn bind(config: Config, args: &RelayArgs, inherited: Vec<Listener>) -> Result<Server> {
     let server = match (inherited.is_empty(), args.listen.is_empty()) {
         (true, true) => {
             let failure = Failure::new("no address to listen on is given");
@@ -77,14 +94,13 @@ fn bind(config: Config, args: &RelayArgs) -> Result<Server> {
 }
 
 /// Installs signal handlers: SIGUSR1 prints statistics; SIGINT and SIGTERM stop the relay; SIGHUP
-/// reloads the certificates, if there are any.
-fn catch_signals(relay: Handle, certificates: Option<Certificates>) -> Result {
+/// reloads the certificates and begins a new file of the log, if there are any.
+fn catch_signals(relay: Handle, reload: Reload) -> Result {
     let drained = relay.clone();
     let mut end = termination_handler("open connections", move |_signal| drained.drain());
     let act = move |signal| match signal {
         Signal::User => try_print_message(report::text(&relay.stats()).trim_end()),
         _ => end(signal),
     };
-    let reload = Reload { certificates, ..Reload::default() };
     handle_signals(&[Signal::Interrupt, Signal::Terminate, Signal::User], act, reload)
 }

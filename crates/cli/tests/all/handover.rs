@@ -141,8 +141,9 @@ fn requests_are_relayed_without_a_gap_while_processes_hand_over(transport: Trans
     place.write("www/a", "content");
     let target = TestDir::start(&mut place.command(&["files", "www", "--listen", "127.0.0.1:0"]));
     let to = target.address("files").to_owned();
-    let arguments = ["relay", "--http", "--to", &to, "--threads", "2"];
-    hand_over(transport, &place, &arguments, [("GET /a", "content"); 3], true);
+    let arguments = ["relay", "--http", "--to", &to, "--threads", "2", "--access-log", "access"];
+    let requests = hand_over(transport, &place, &arguments, [("GET /a", "content"); 3], true);
+    assert_eq!(lines(&place, "access", &["\"GET /a "]), requests);
 }
 
 /// Counts the lines of a log that contain one of these texts.

@@ -140,6 +140,8 @@ fn failed_start_leaves_no_files() {
         (&["relay", "--http", "--listen", "0.0.0.0:0", "--to", free], 3),
         (&["relay", "--listen", free, "--admin", "0.0.0.0:0", "--to", free], 3),
         (&["relay", "--to", free], 2),
+        (&["relay", "--listen", free, "--to", free, "--access-log", "log"], 2),
+        (&["relay", "--http", "--listen", &taken, "--to", free, "--access-log", "log"], 3),
     ] {
         let ended = place.run(arguments);
         let left: Vec<_> =

@@ -1,4 +1,4 @@
-//! Tests the start, the descriptors and the shutdown of `haul relay`.
+//! Tests the start, the descriptors, the access log and the shutdown of `haul relay`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,10 +7,14 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
+use haul_testing::http::Peer;
+use haul_testing::{Endpoint, Transport, eventually, over, server_certificate};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::helper::{Serving, TestDir, noise};
+
+over!(Plain Tls => (access_log_has_all_requests_after_a_stop,));
 
 /// A running relay and its target. The target is a listener of the test, so the test has both ends
 /// of each relayed connection.
@@ -192,4 +196,89 @@ fn address_in_use_is_reported() {
     let address = holder.local_addr().unwrap().to_string();
     let arguments = ["relay", "--listen", &address, "--to", "127.0.0.1:9"];
     place.run(&arguments.map(OsStr::new)).code(3).stderr_contains(&["cannot listen on", &address]);
+}
+
+fn access_log_has_all_requests_after_a_stop(transport: Transport) {
+    let place = TestDir::new();
+    server_certificate().write(&place.path(""), "server");
+    let tls: &[&str] = match transport {
+        Transport::Tls => &["--tls-cert", "server.crt", "--tls-key", "server.key"],
+        Transport::Plain | Transport::Inherited => &[],
+    };
+    let log = ["--http", "--access-log", "log", "--log-format", "combined"];
+    let relay = Relay::start(&place, &[&log, tls].concat());
+    let address = relay.address().parse().unwrap();
+    let connect = || Peer::over(Endpoint { address, transport }.connect().unwrap());
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nUser-Agent: test\r\n\r\n");
+    let response = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfive!";
+
+    let mut client = connect();
+    client.send([get("/a"), get("/b"), get("/c")].concat());
+    let mut server = Peer::new(relay.target.accept().unwrap().0);
+    for _ in 0..3 {
+        server.request().unwrap().unwrap();
+        server.send(response);
+        assert_eq!(client.response().unwrap().text(), "five!");
+    }
+    relay.serving.signal(Signal::HUP);
+    let closed = || {
+        let names = fs::read_dir(place.path("log")).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.extension().is_some_and(|end| end == "log")).collect::<Vec<_>>()
+    };
+    eventually("the file is closed", || !closed().is_empty());
+
+    // The target closes without a response.
+    drop((server, client));
+    let mut client = connect();
+    client.send(get("/d"));
+    drop(Peer::new(relay.target.accept().unwrap().0).request().unwrap());
+    assert_eq!(client.response().unwrap().status, 502);
+    // The client closes before the response, and the relay is stopped before it logs a request.
+    let mut client = connect();
+    client.send(get("/e"));
+    let mut server = Peer::new(relay.target.accept().unwrap().0);
+    server.request().unwrap();
+    client.reset();
+    assert!(server.rest().is_err(), "the connection is reset");
+    let mut client = connect();
+    client.send(get("/f"));
+    let mut server = Peer::new(relay.target.accept().unwrap().0);
+    server.request().unwrap();
+    relay.serving.signal(Signal::TERM);
+    server.send(response);
+    assert_eq!(client.response().unwrap().status, 200);
+    let (code, _, stderr) = relay.serving.wait();
+    assert_eq!(code, Some(0), "{stderr}");
+
+    let target = relay.target.local_addr().unwrap();
+    let paths = [&closed()[..], &[place.path("log/current")]].concat();
+    let text: String = paths.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let lines: Vec<_> = text.lines().map(|line| line.split_once("] ").unwrap().1).collect();
+    let expected =
+        ["/a\" 200 5", "/b\" 200 5", "/c\" 200 5", "/d\" 502 61", "/e\" 499 0", "/f\" 200 5"].map(
+            |part| {
+                let (path, rest) = part.split_once('"').unwrap();
+                format!("\"GET {path} HTTP/1.1\"{rest} \"-\" \"test\" {target}")
+            },
+        );
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn access_log_on_stdout_ends_before_the_statistics() {
+    let place = TestDir::new();
+    let relay = Relay::start(&place, &["--http", "--json", "--access-log", "-"]);
+    let mut client = Peer::connect(relay.address()).unwrap();
+    client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut server = Peer::new(relay.target.accept().unwrap().0);
+    server.request().unwrap();
+    server.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfive!");
+    assert_eq!(client.response().unwrap().text(), "five!");
+    relay.serving.signal(Signal::TERM);
+    let (code, stdout, stderr) = relay.serving.wait();
+    assert_eq!(code, Some(0), "{stderr}");
+    let (line, stats) = stdout.split_once('\n').unwrap();
+    assert!(line.contains("\"GET /a HTTP/1.1\" 200 5 "), "{stdout}");
+    let stats: Value = serde_json::from_str(stats).unwrap();
+    assert_eq!(stats["http"]["requests"], 1);
 }

@@ -5,10 +5,12 @@ mod fields;
 mod json;
 mod line;
 mod record;
+mod thread_log;
 
 pub use destination::{AccessLog, Lines};
 pub use fields::{LogFormat, NO_RESPONSE};
 pub use json::JsonLine;
 pub(crate) use line::LogDates;
-pub use record::RequestIdentity;
-pub(crate) use record::{Logged, Record, Recorder};
+pub(crate) use record::Recorder;
+pub use record::{Record, RequestIdentity, RequestOutcome};
+pub use thread_log::ThreadLog;

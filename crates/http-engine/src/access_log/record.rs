@@ -22,7 +22,7 @@ pub struct RequestIdentity {
 
 /// A request whose line is not written yet.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
+pub struct Record {
     line: PendingLine,
     identity: Option<RequestIdentity>,
 }
@@ -47,12 +47,16 @@ pub(crate) struct Recorder {
 
 /// The outcome of a request, for its line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Logged {
-    pub(crate) peer: Option<IpAddr>,
-    pub(crate) status: u16,
-    pub(crate) body_bytes: u64,
-    /// The name and value of the last field, in place of the identifier of the request.
-    pub(crate) source: Option<(&'static str, Option<&'static str>)>,
+pub struct RequestOutcome<'a> {
+    /// The address of the client; `None` for a unix socket.
+    pub peer: Option<IpAddr>,
+    /// The status that was sent; [`NO_RESPONSE`](crate::NO_RESPONSE) if the connection ended before
+    /// there was one.
+    pub status: u16,
+    /// The bytes of the body that the socket took.
+    pub body_bytes: u64,
+    /// The name in JSON and the value of the last field, in place of the identifier of the request.
+    pub source: Option<(&'static str, Option<&'a str>)>,
 }
 
 impl Recorder {
@@ -83,18 +87,18 @@ impl Recorder {
     }
 
     /// Writes the line of a request that has ended.
-    pub(crate) fn end(&mut self, log: &AccessLog, record: Record, logged: Logged) {
+    pub(crate) fn end(&mut self, log: &AccessLog, record: Record, outcome: RequestOutcome<'_>) {
         let identity = record.identity.as_ref();
-        let field = match logged.source {
+        let field = match outcome.source {
             Some((name, value)) => (name, value.map(str::as_bytes)),
             None => ("request_id", identity.map(|identity| &identity.id[..])),
         };
         let response = LoggedResponse {
-            peer: logged.peer,
+            peer: outcome.peer,
             user: identity.and_then(|identity| identity.user.as_deref()).map(str::as_bytes),
             date: self.dates.in_format(log.format),
-            status: logged.status,
-            bytes: logged.body_bytes,
+            status: outcome.status,
+            bytes: outcome.body_bytes,
             duration: record.line.elapsed(),
             fields: &[field],
         };

@@ -5,8 +5,6 @@
 
 mod stream;
 
-use std::io::IoSlice;
-
 use haul_pipe::{DrainOutcome, Filled, Lease};
 use haul_reactor::{IoStatus, Socket};
 
@@ -14,6 +12,7 @@ use crate::stats::DirectionCounters;
 use crate::thread_context::{COPY_BYTES_MAX, ThreadContext};
 use crate::transfer_mode::{MethodSelector, TransferMethod};
 pub(crate) use stream::Stream;
+use stream::write;
 
 /// A direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +68,10 @@ pub(crate) struct Flow {
     is_corked: bool,
     /// The bytes still to be read from the source; `None` without a length limit.
     remaining: Option<u64>,
-    /// Bytes read plus bytes written.
-    moved_bytes: u64,
+    /// Bytes read from the source.
+    read_bytes: u64,
+    /// Bytes written to the destination.
+    written_bytes: u64,
 }
 
 impl Flow {
@@ -84,7 +85,8 @@ impl Flow {
             source_is_eof: false,
             is_corked: false,
             remaining: None,
-            moved_bytes: 0,
+            read_bytes: 0,
+            written_bytes: 0,
         }
     }
 
@@ -116,7 +118,12 @@ impl Flow {
     /// Returns the number of bytes read plus the number of bytes written: it grows whenever a byte
     /// moves.
     pub(crate) fn moved_bytes(&self) -> u64 {
-        self.moved_bytes
+        self.read_bytes + self.written_bytes
+    }
+
+    /// Returns the number of bytes written to the destination.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes
     }
 
     /// Returns `true` if the source is at EOF and nothing is buffered.
@@ -214,9 +221,9 @@ impl Flow {
         match &mut self.buffered {
             Buffered::Empty => return Ok(true),
             Buffered::Memory(bytes, sent) => {
-                let more = write(to, &bytes[*sent..])?;
+                let more = write(to, &bytes[*sent..]).map_err(|_why| FailedSide::Destination)?;
                 *sent += more;
-                self.moved_bytes += more as u64;
+                self.written_bytes += more as u64;
                 if *sent < bytes.len() {
                     return Ok(false);
                 }
@@ -225,7 +232,7 @@ impl Flow {
                 let Some(to) = to.plain() else { return Err(FailedSide::Destination) };
                 let before = lease.pending_bytes();
                 let drained = drain(lease, to, self.is_corked);
-                self.moved_bytes += (before - lease.pending_bytes()) as u64;
+                self.written_bytes += (before - lease.pending_bytes()) as u64;
                 match drained {
                     Ok(true) => {}
                     Ok(false) => return Ok(false),
@@ -281,7 +288,8 @@ impl Flow {
             IoStatus::Bytes(bytes) => bytes,
         };
         self.record_read(TransferMethod::Copy, bytes, bytes == limit, thread);
-        let sent = write(to, &thread.scratch[..bytes])?;
+        let sent = write(to, &thread.scratch[..bytes]).map_err(|_why| FailedSide::Destination)?;
+        self.written_bytes += sent as u64;
         if sent < bytes {
             self.buffered = Buffered::Memory(thread.scratch[sent..bytes].to_vec(), 0);
         }
@@ -334,7 +342,7 @@ impl Flow {
         thread: &ThreadContext,
     ) {
         self.selector.record_burst(bytes, filled_limit);
-        self.moved_bytes += bytes as u64;
+        self.read_bytes += bytes as u64;
         if let Some(remaining) = &mut self.remaining {
             *remaining -= bytes as u64;
         }
@@ -357,18 +365,6 @@ impl Flow {
             Direction::Down => &thread.counters.down,
         }
     }
-}
-
-/// Writes until the destination would block; returns the number of bytes written.
-fn write(to: &mut dyn Stream, bytes: &[u8]) -> Result<usize, FailedSide> {
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match to.write(&[IoSlice::new(&bytes[sent..])]).map_err(|_why| FailedSide::Destination)? {
-            IoStatus::Bytes(more) => sent += more,
-            IoStatus::WouldBlock => break,
-        }
-    }
-    Ok(sent)
 }
 
 /// Splices from the pipe until the destination would block; returns `true` if the pipe is empty.

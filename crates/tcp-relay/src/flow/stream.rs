@@ -27,6 +27,18 @@ pub(crate) trait Stream {
     fn plain(&mut self) -> Option<&mut Socket>;
 }
 
+/// Writes until the destination would block; returns the number of bytes written.
+pub(super) fn write(to: &mut dyn Stream, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match to.write(&[IoSlice::new(&bytes[sent..])])? {
+            IoStatus::Bytes(more) => sent += more,
+            IoStatus::WouldBlock => break,
+        }
+    }
+    Ok(sent)
+}
+
 impl Stream for Socket {
     fn is_readable(&self) -> bool {
         self.is_readable()

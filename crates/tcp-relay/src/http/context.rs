@@ -3,8 +3,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use haul_http_engine::ThreadLog;
 use haul_reactor::Context;
 
+use super::access_record::LogContext;
 use super::idle_pool::IdlePool;
 use super::options::HttpOptions;
 use crate::stream_session::Shared;
@@ -16,10 +18,17 @@ pub(crate) struct HttpContext<'a, 'r, M> {
     pub(crate) options: &'a HttpOptions,
     pub(crate) thread: &'a mut ThreadContext,
     pub(crate) idle_pool: &'a mut IdlePool,
+    /// The access log; `None`: no requests are logged.
+    pub(crate) log: &'a mut Option<ThreadLog>,
     pub(crate) reactor: &'a Context<'r, M>,
 }
 
 impl<M> HttpContext<'_, '_, M> {
+    /// Returns the access log, and the names that its lines contain.
+    pub(super) fn log_context(&mut self) -> LogContext<'_> {
+        LogContext { log: self.log, targets: &self.shared.targets }
+    }
+
     /// Takes a token of the client for a request; returns `false` if the client exceeds its rate.
     pub(super) fn is_within_rate(&self, client: Option<IpAddr>) -> bool {
         let (Some(rate), Some(client)) = (&self.shared.peer_rate, client) else { return true };

@@ -4,6 +4,7 @@
 use haul_http1::{HttpError, Version, parse_response};
 use haul_reactor::{IoStatus, Next};
 
+use super::access_record::AccessRecord;
 use super::context::HttpContext;
 use super::exchange::{Exchange, RequestState, ResponseState};
 use super::messages::{BodyError, BodyOptions, Channel, Progress, is_websocket, write_response};
@@ -136,7 +137,7 @@ fn forward_response<M>(
     peers: &mut Peers,
     cx: &mut HttpContext<'_, '_, M>,
 ) -> Result<ResponseProgress, ExchangeError> {
-    let Peers { client, upstream: Some(upstream), down, .. } = peers else {
+    let Peers { client, upstream: Some(upstream), down, record, .. } = peers else {
         return Err(ExchangeError::UpstreamClosed);
     };
     let mut budget = cx.shared.limits.budget_bytes;
@@ -161,7 +162,7 @@ fn forward_response<M>(
                 return Err(ExchangeError::Abort(EndReason::Reset));
             }
         }
-        match forward_response_head(exchange, down, cx)? {
+        match forward_response_head(exchange, (down, record), cx)? {
             ResponseHead::Forwarded => continue,
             ResponseHead::Upgraded(head) => return Ok(ResponseProgress::Upgraded(head)),
             ResponseHead::Partial => {}
@@ -188,7 +189,7 @@ fn forward_response<M>(
 /// Forwards the head of a response if all of it was received.
 fn forward_response_head<M>(
     exchange: &mut Exchange,
-    down: &mut Channel,
+    (down, record): (&mut Channel, &mut AccessRecord),
     cx: &mut HttpContext<'_, '_, M>,
 ) -> Result<ResponseHead, ExchangeError> {
     if down.received.is_empty() {
@@ -230,9 +231,11 @@ fn forward_response_head<M>(
     } else {
         let limits = cx.options.chunk_limits;
         let options = BodyOptions { limits, bytes_max: None, writes_chunks: is_http11 };
+        let body_at = down.flow.written_bytes() + head.len() as u64;
         down.begin(framing, options, &mut head)
             .map_err(|_why| ExchangeError::Respond(INVALID_RESPONSE))?;
         down.flow.prepend(head);
+        record.begin_response(status, body_at);
         exchange.response = ResponseState::Forwarding;
     }
     Ok(ResponseHead::Forwarded)

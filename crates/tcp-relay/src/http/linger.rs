@@ -40,7 +40,7 @@ impl SessionClose {
         cx: &mut HttpContext<'_, '_, M>,
     ) -> Result<Next, SessionEnd> {
         let now = cx.reactor.now();
-        let Peers { client, down, .. } = peers;
+        let Peers { client, client_info, down, record, .. } = peers;
         let end = SessionEnd::clean(self.reason);
         let closing = match &mut self.closing {
             Some(closing) => closing,
@@ -52,6 +52,8 @@ impl SessionClose {
                     }
                     Ok(false) | Err(_) => return Err(SessionEnd::abort(EndReason::Reset)),
                 }
+                let written_bytes = down.flow.written_bytes();
+                record.end(client_info.address, written_bytes, cx.log_context(), now);
                 client.shutdown_write().map_err(|_closed| end)?;
                 self.closing.insert(LingeringClose::after_shutdown(BYTES_MAX, now + TIME_MAX))
             }

@@ -5,6 +5,7 @@
 //! only if the previous request and its response ended exactly at their declared lengths. The relay
 //! answers a request whose head is ambiguous with 400, and none of its bytes reach a target.
 
+mod access_record;
 mod context;
 mod counters;
 mod exchange;
@@ -20,6 +21,7 @@ mod timeouts;
 mod tunnel;
 mod upstream;
 
+pub(crate) use access_record::{LogContext, log_refusal};
 pub(crate) use context::HttpContext;
 pub(crate) use counters::HttpCounters;
 pub use counters::HttpStats;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use haul_reactor::Socket;
 use haul_tls::Transport;
 
+use super::access_record::AccessRecord;
 use super::context::HttpContext;
 use super::idle_pool::{IdlePool, is_silent};
 use super::messages::{Channel, Forwarded};
@@ -27,6 +28,8 @@ pub(super) struct Peers {
     pub(super) up: Channel,
     /// The direction from the target to the client.
     pub(super) down: Channel,
+    /// The access log line of the exchange in progress.
+    pub(super) record: AccessRecord,
     /// The last time a byte moved.
     moved_at: Instant,
 }
@@ -86,6 +89,7 @@ impl Peers {
             upstream: None,
             up: Channel::new(Flow::new(Direction::Up, thread)),
             down: Channel::new(Flow::new(Direction::Down, thread)),
+            record: AccessRecord::default(),
             moved_at: now,
         }
     }
@@ -174,6 +178,13 @@ impl Peers {
 
     fn take_shared_upstream(&mut self) -> Option<Upstream> {
         self.upstream.take_if(|upstream| !upstream.is_private)
+    }
+
+    /// Writes the access log line of the exchange in progress, if there is one.
+    pub(super) fn end_record<M>(&mut self, cx: &mut HttpContext<'_, '_, M>) {
+        let (client, written_bytes) = (self.client_info.address, self.down.flow.written_bytes());
+        let now = cx.reactor.now();
+        self.record.end(client, written_bytes, cx.log_context(), now);
     }
 
     /// Closes both sockets, with resets if a message is incomplete; returns the reason of the end.

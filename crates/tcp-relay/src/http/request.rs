@@ -129,7 +129,7 @@ impl RequestWait {
 
 /// Returns `true` if no byte of a request was received. One empty line before a request is ignored
 /// \[RFC9112\].
-fn has_no_request(peers: &Peers) -> bool {
+pub(super) fn has_no_request(peers: &Peers) -> bool {
     b"\r\n".starts_with(peers.up.received.bytes())
 }
 
@@ -145,6 +145,7 @@ pub(super) fn begin_exchange<M>(
     let parsed = parse_request(peers.up.received.bytes(), &cx.options.head_limits);
     let Ok(Some(request)) = parsed else { return Ok(None) };
     cx.thread.counters.http.requests.add(1);
+    peers.record.begin(cx.log, Some(&request), cx.reactor.now());
     let is_head = request.method == "HEAD";
     let mut head = Vec::new();
     let is_within_rate = cx.is_within_rate(peers.client_info.address);

@@ -8,6 +8,7 @@ use haul_http1::{Date, HttpError};
 use haul_reactor::{Connection, Next, Socket, SocketKind};
 use haul_tls::Transport;
 
+use super::access_record::{LogContext, head_bytes};
 use super::context::HttpContext;
 use super::exchange::Exchange;
 use super::forward::{self, ExchangeState};
@@ -15,7 +16,7 @@ use super::idle_pool::IdlePool;
 use super::linger::SessionClose;
 use super::messages::write_error;
 use super::peers::{Peers, SessionEnd};
-use super::request::{HeadState, Refusal, RequestWait, begin_exchange};
+use super::request::{HeadState, Refusal, RequestWait, begin_exchange, has_no_request};
 use super::tunnel::Tunnel;
 use super::upstream::{self, ConnectState, Connecting, NO_TARGET, Sending};
 use crate::preamble::{Preamble, PreambleState};
@@ -96,11 +97,26 @@ impl HttpSession {
 
     /// Closes both sockets, with resets if a message is incomplete; the upstream connection moves
     /// to the pool of idle connections if no request is in progress. Returns the reason of the end.
-    pub(crate) fn close(mut self, idle_pool: &mut IdlePool) -> EndReason {
+    pub(crate) fn close(mut self, idle_pool: &mut IdlePool, log: LogContext<'_>) -> EndReason {
+        self.end_record(log, Instant::now());
         if matches!(self.stage, Stage::Request(_)) {
             self.peers.recycle_upstream(idle_pool);
         }
         self.peers.close(self.end.unwrap_or(SessionEnd::abort(EndReason::Drained)))
+    }
+
+    /// Writes the access log line of the exchange that the end of the session cuts off, if there is
+    /// one. An incomplete request head counts as a request.
+    fn end_record(&mut self, context: LogContext<'_>, now: Instant) {
+        let peers = &mut self.peers;
+        let written_bytes = match &self.stage {
+            Stage::Tunnel(tunnel) => tunnel.written_bytes(),
+            _ => peers.down.flow.written_bytes(),
+        };
+        if matches!(self.stage, Stage::Request(_)) && !has_no_request(peers) {
+            peers.record.begin(context.log, None, now);
+        }
+        peers.record.end(peers.client_info.address, written_bytes, context, now);
     }
 
     /// Advances the current stage.
@@ -111,7 +127,10 @@ impl HttpSession {
             Stage::Request(request) => match request.advance(peers, cx)? {
                 HeadState::Waiting(next) => Ok(Some(next)),
                 HeadState::Received => self.begin_exchange(cx),
-                HeadState::Refused(refused) => self.respond_error(refused, false, cx),
+                HeadState::Refused(refused) => {
+                    peers.record.begin(cx.log, None, cx.reactor.now());
+                    self.respond_error(refused, false, cx)
+                }
                 HeadState::Draining => self.start_lingering(EndReason::Clean, cx),
             },
             Stage::Connecting(connecting) => match connecting.advance(peers, cx)? {
@@ -187,6 +206,7 @@ impl HttpSession {
         match state {
             ExchangeState::Waiting(next) => Ok(Some(next)),
             ExchangeState::Upgraded(head) => {
+                self.peers.record.begin_response(101, head.len() as u64);
                 let tunnel = Tunnel::begin(head, &mut self.peers, cx);
                 self.enter(Stage::Tunnel(tunnel))
             }
@@ -196,6 +216,7 @@ impl HttpSession {
                 None => self.respond_error(NO_RESPONSE, is_head, cx),
             },
             ExchangeState::Done => {
+                self.peers.end_record(cx);
                 forward::finish(&exchange, &mut self.peers);
                 if exchange.is_client_reusable() {
                     return self.enter(Stage::Request(RequestWait::new(cx.reactor.now())));
@@ -216,13 +237,15 @@ impl HttpSession {
     ) -> Step {
         cx.thread.counters.http.error_response(refused.status);
         self.peers.reset_upstream();
-        let down = &mut self.peers.down;
+        let Peers { down, record, .. } = &mut self.peers;
         if down.flow.buffered_bytes() > 0 {
             return Err(SessionEnd::abort(EndReason::Reset));
         }
         let mut out = Vec::new();
         let retry_after = (refused.status == 429).then(|| cx.retry_after());
         write_error(&mut out, refused, is_head, retry_after, &Date::of(SystemTime::now()));
+        let body_at = down.flow.written_bytes() + head_bytes(&out) as u64;
+        record.begin_response(refused.status, body_at);
         down.flow.prepend(out);
         let reason = match refused.status == NO_TARGET.status {
             true => EndReason::NoTarget,

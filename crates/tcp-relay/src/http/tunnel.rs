@@ -27,6 +27,11 @@ impl Tunnel {
         Self(Duplex::new([early, head], cx.thread, cx.reactor.now()))
     }
 
+    /// Returns the number of bytes written to the client, the head of the response included.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.0.written_bytes()
+    }
+
     /// Relays bytes as far as possible without blocking.
     ///
     /// # Errors

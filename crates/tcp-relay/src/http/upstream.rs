@@ -62,6 +62,9 @@ pub(super) fn send_request<M>(
             return Sending::Connecting(Connecting::new(attempts, exchange, head, cx));
         }
     }
+    if let Some(upstream) = &peers.upstream {
+        peers.record.set_target(upstream.target.index());
+    }
     cx.thread.counters.http.reused.add(1);
     let exchange = exchange.sent_over_reused(&head);
     peers.up.flow.prepend(head);
@@ -148,6 +151,7 @@ impl Connecting {
         first.extend_from_slice(&head);
         peers.up.flow.prepend(first);
         let is_private = cx.shared.proxy_out.is_some();
+        peers.record.set_target(target.index());
         peers.set_upstream(Some(Upstream { socket, target, is_private }), cx.thread);
         peers.set_moved_at(cx.reactor.now());
         Ok(exchange)

@@ -27,6 +27,8 @@ pub(crate) struct Targets {
 #[derive(Debug)]
 struct Target {
     name: HostAddress,
+    /// The name as text, for logs.
+    text: String,
     /// The addresses of the name; empty before the first resolution of a host name.
     addresses: RwLock<Arc<[Address]>>,
     /// The index of the address that accepted the last connection, which is tried first.
@@ -69,6 +71,7 @@ impl Targets {
                 HostAddress::Name(..) => Arc::new([]),
             }),
             preferred: AtomicUsize::new(0),
+            text: name.to_string(),
             name,
             health: Mutex::default(),
             active: AtomicU64::new(0),
@@ -79,6 +82,11 @@ impl Targets {
         let all = names.into_iter().map(|name| target(name.into())).collect();
         let (sequence, resolve_requests) = (AtomicU64::new(0), OnceLock::new());
         Arc::new(Self { balance, options, all, sequence, resolve_requests })
+    }
+
+    /// Returns the address or host name of the target with this index in the configuration.
+    pub(crate) fn name(&self, index: usize) -> &str {
+        self.all.get(index).map_or("", |target| &target.text)
     }
 
     /// Returns `true` if a target has a host name.

@@ -11,11 +11,15 @@ use haul_tcp_relay::{
     TransferMode,
 };
 
-use crate::args::TlsArgs;
+use crate::args::{AccessLogArgs, TlsArgs};
 use crate::units::{parse_bytes, parse_time};
 use http::HttpArgs;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("access_log", |log| log.requires("http")))]
+#[command(mut_arg("log_format", |format| format.requires("http")))]
+#[command(mut_arg("log_size", |size| size.requires("http")))]
+#[command(mut_arg("log_keep", |keep| keep.requires("http")))]
 pub(crate) struct RelayArgs {
     /// Listen on this address; repeatable
     ///
@@ -88,6 +92,8 @@ pub(crate) struct RelayArgs {
 
     #[command(flatten)]
     pub(crate) http: HttpArgs,
+    #[command(flatten)]
+    pub(crate) log: AccessLogArgs,
 
     /// Require a PROXY header, version 1 or 2, on each connection
     ///
@@ -206,7 +212,7 @@ pub(crate) enum MoveArg {
 }
 
 impl RelayArgs {
-    /// Returns the configuration of the relay, without the addresses of `--listen`.
+    /// Returns the configuration of the relay, without its log and the addresses of `--listen`.
     pub(crate) fn config(&self) -> Config {
         let mut config = Config::new(Vec::new(), self.to.clone());
         config.resolve_interval = self.resolve_every;
@@ -323,6 +329,8 @@ mod tests {
             (["--idle-time", "5"], "never"),
             (["--rise", "0"], "1"),
             (["--proxy-out", "v3"], "v2"),
+            (["--access-log", "log"], "--http"),
+            (["--log-format", "json"], "--http"),
         ] {
             let message = parsed(&arguments).unwrap_err();
             assert!(message.contains(expected), "{arguments:?}: {message}");

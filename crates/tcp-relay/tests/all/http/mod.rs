@@ -1,6 +1,7 @@
 //! Tests of HTTP with real sockets. The client and the targets use a simple parser, not the parser
 //! of the relay.
 
+mod access_log;
 mod bodies;
 mod chaos;
 mod client_disconnect;
