@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::TimeSource;
 use crate::error::{Error, Result};
-use crate::lifecycle::observer::LifecycleObserver;
+use crate::lifecycle::report::LifecycleObserver;
 
 /// The minimum number of needles between two checkpoints.
 const RECENT_NEEDLES_MIN: u64 = 16;
