@@ -82,6 +82,7 @@
 //! | a read by position | one read |
 //! | a read by LSN ([`Log::read_hinted`]) | one read, two if the record is longer than the hint |
 //! | reading many records by LSN ([`Log::read_batch`]) | one read for each group of records that are at most 16 KiB apart, up to 256 KiB; 64 reads in flight |
+//! | reading backwards ([`Log::reverse_reader`]), finding the newest record | one read for each 256 KiB, and one more for a record that crosses their border |
 //! | switching to the next segment | nothing: the seal is written along with the last record |
 //! | a new segment, in the background | zeros for its whole length, written while the current segment fills; two syncs and one sync of the directory |
 //! | a new segment after one with large batches, in the background | a reservation, one sync and one sync of the directory; later a journal commit for each batch |
@@ -90,11 +91,13 @@
 //!
 //! The log calls the wakers of futures without holding a lock, so a waker may call the log.
 //!
-//! A lone writer commits in its own thread. Concurrent writers share a batch: the committing thread
-//! first waits until the writers of the last batch have appended again, for at most half the time
-//! in which a short batch is written and synced. It skips most of these waits if the previous waits
-//! brought few records. The log keeps two append buffers of [`Options::buffer_bytes`] in memory. An
-//! append waits while the buffer being filled has no space for the record.
+//! A lone writer commits in its own thread. Concurrent writers share a batch, which the commit thread
+//! of the log writes; one system call wakes all of them, and none of them then waits for a lock. The
+//! commit thread first waits until the writers of the last batch have appended again, for at most
+//! half the time in which a short batch is written and synced. It skips most of these waits if the
+//! previous waits brought few records. The log keeps two append buffers of
+//! [`Options::buffer_bytes`] in memory. An append waits while the buffer being filled has no space
+//! for the record.
 //!
 //! # What it is not
 //! The log has no keys, no transactions over several records, and no compression. It keeps one or
@@ -125,7 +128,7 @@ mod sync;
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
 pub use format::{RECORD_HEADER_BYTES, footprint};
-pub use log::{BatchReader, Log, PinnedRecord, Reader, Space};
+pub use log::{BatchReader, Log, PinnedRecord, Reader, ReverseReader, Space};
 pub use lsn::{Lsn, Position};
 pub use names::segment as segment_name;
 pub use options::{OnDamage, Options};

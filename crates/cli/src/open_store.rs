@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use haul_file_store::{Damage, Error, Options, RecoveryReport, Store};
+use haul_file_store::{Damage, Error, LifecycleObserver, Options, RecoveryReport, Store};
 
 use crate::args::OpenArgs;
 use crate::handover::Predecessor;
@@ -47,7 +47,7 @@ pub(crate) fn with_store(
 }
 
 /// The work of a store for a server. A command that opens the store for itself has none.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ServerOptions {
     /// The bytes per second whose checksums are verified; 0 for none.
     pub(crate) scrub_rate: u64,
@@ -55,6 +55,41 @@ pub(crate) struct ServerOptions {
     pub(crate) lifecycle_check: Duration,
     /// The memory for big objects that are requested often.
     pub(crate) pinned_memory: u64,
+    /// Receives the changes by lifecycle rules.
+    pub(crate) lifecycle_observer: LifecycleObserver,
+}
+
+/// Checks the options of a store, before a server opens its logs.
+pub(crate) fn check(args: &OpenArgs) -> Result {
+    let checked = options(args, "", ServerOptions::default()).check();
+    checked.map_err(|error| not_opened(&args.data, error))
+}
+
+fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
+    Options {
+        big_object_bytes: args.big_object,
+        volume_bytes: args.volume,
+        scrub_bytes_per_second: server.scrub_rate,
+        lifecycle_check_every: server.lifecycle_check,
+        pinned_bytes_max: server.pinned_memory,
+        lifecycle_observer: server.lifecycle_observer,
+        wake_all: haul_s3_server::wake_once,
+        holder: format!("{holder}, process {}", std::process::id()),
+        ..Options::default()
+    }
+}
+
+fn not_opened(dir: &Path, error: Error) -> Failure {
+    let exit = match error {
+        Error::Invalid { .. } => Exit::Usage,
+        _ => Exit::NotStarted,
+    };
+    let failure = Failure::new(format!("cannot open the store in {}", dir.display()));
+    let failure = match error {
+        Error::Full { .. } => failure.advise("free disk space, or set a smaller --volume"),
+        _ => failure,
+    };
+    failure.because(error).exit(exit)
 }
 
 /// Opens a store like [`open`], with the options of a server, once `predecessor` has closed it.
@@ -71,30 +106,10 @@ pub(crate) fn open_for(
             .advise("set --data; \"haul serve\", \"store import\" and \"store mb\" create a store")
             .exit(Exit::NotStarted));
     }
-    let options = Options {
-        big_object_bytes: args.big_object,
-        volume_bytes: args.volume,
-        scrub_bytes_per_second: server.scrub_rate,
-        lifecycle_check_every: server.lifecycle_check,
-        pinned_bytes_max: server.pinned_memory,
-        wake_all: haul_s3_server::wake_once,
-        holder: format!("{holder}, process {}", std::process::id()),
-        ..Options::default()
-    };
+    let options = options(args, holder, server);
     let is_in_use = |error: &Error| matches!(error, Error::InUse { .. });
     let opened = predecessor.retry(is_in_use, || Store::open(dir, options.clone()));
-    let (store, recovered) = opened.map_err(|error| {
-        let exit = match error {
-            Error::Invalid { .. } => Exit::Usage,
-            _ => Exit::NotStarted,
-        };
-        let failure = Failure::new(format!("cannot open the store in {}", dir.display()));
-        let failure = match error {
-            Error::Full { .. } => failure.advise("free disk space, or set a smaller --volume"),
-            _ => failure,
-        };
-        failure.because(error).exit(exit)
-    })?;
+    let (store, recovered) = opened.map_err(|error| not_opened(dir, error))?;
     recovery_lines(&recovered).iter().for_each(|line| print_message(line));
     Ok((store, recovered.damage))
 }

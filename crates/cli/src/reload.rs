@@ -34,17 +34,15 @@ impl LogFiles {
     }
 }
 
-/// Installs handlers of `signals`, which call `act`. SIGHUP reloads `reload`, if it has any part;
-/// a thread also reloads certificates when their files change.
+/// Installs handlers of `signals`, which call `act`, and of SIGHUP, which reloads `reload`. Without
+/// any part to reload, SIGHUP has no effect: administrators send it to any server. A thread also
+/// reloads certificates when their files change.
 pub(crate) fn handle_signals(
     signals: &[Signal],
     mut act: impl FnMut(Signal) + Send + 'static,
     reload: Reload,
 ) -> Result {
     reload.certificates.as_ref().map_or(Ok(()), Certificates::watch)?;
-    if reload.certificates.is_none() && reload.logs.is_empty() {
-        return signals::handle_signals(signals, act);
-    }
     signals::handle_signals(&[signals, &[Signal::Hangup]].concat(), move |signal| match signal {
         Signal::Hangup => {
             reload.certificates.iter().for_each(Certificates::reload);

@@ -17,8 +17,9 @@ use crate::credentials;
 use crate::descriptors;
 use crate::handover::Predecessor;
 use crate::inherited;
+use crate::listen;
 use crate::logs::{Log, access_options, audit_options};
-use crate::open_store::{IfMissing, ServerOptions, open_for};
+use crate::open_store::{self, IfMissing, ServerOptions, open_for};
 use crate::ready;
 use crate::reload::{Reload, handle_signals};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
@@ -34,14 +35,15 @@ const TAKEOVER_TIME: Duration = Duration::from_secs(60);
 
 /// Serves until a signal requests a stop.
 ///
-/// The credentials, the configuration, both addresses and the logs are checked before the store is
-/// opened, so that a failed start does not create a store.
+/// The credentials, the configuration, both addresses, the options of the store and the logs are
+/// checked before the store is opened, so that a failed start does not create a store.
 pub(crate) fn run(args: &ServeArgs) -> Result {
+    open_store::check(&args.open)?;
     let certificates = Certificates::load(&args.tls)?;
     let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
     let mut config = Config {
-        listen: args.listen,
-        admin: args.admin,
+        listen: listen::resolve_tcp(&args.listen)?,
+        admin: listen::resolve_tcp(&args.admin)?,
         credentials: credentials::load(args.credentials.as_deref())?,
         tls: certificates.as_ref().map(acceptor).transpose()?,
         is_plain_http_allowed: args.plain_http,
@@ -67,16 +69,19 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let open = |to| Log::open("audit log", to, &audit_options(&args.log, holder), &predecessor);
     let audit = args.audit_log.as_deref().map(open).transpose()?;
     let format = args.log.log_format.format();
+    let audit_log = audit.as_ref().map(|log| AuditLog::new(log.lines()));
+    let observer = audit_log.as_ref().map(AuditLog::lifecycle_observer);
     let listening = listening.with_logs(Logs {
         access: access.as_ref().map(|log| AccessLog { lines: log.lines(), format }),
-        audit: audit.as_ref().map(|log| AuditLog::new(log.lines())),
+        audit: audit_log,
     });
     let logs: Vec<Log> = access.into_iter().chain(audit).collect();
-    let holder = format!("haul serve on http://{}", listening.addresses().listen);
+    let holder = format!("haul serve on {}", listening.addresses().listen_url());
     let options = ServerOptions {
         scrub_rate: args.scrub_rate,
         lifecycle_check: args.lifecycle_check,
         pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
+        lifecycle_observer: observer.unwrap_or_default(),
     };
     let create = IfMissing::Create;
     let (store, _damage) = open_for(&args.open, &holder, create, options, &predecessor)?;
@@ -151,12 +156,11 @@ async fn serve(listening: Listening, store: Arc<Store>, reload: Reload) -> Resul
     // If the server has failed, the receiver is gone, and the error is ignored.
     let stop_server = move |_signal| sender.send(()).unwrap_or_default();
     let end = termination_handler("requests in flight", stop_server);
-    let scheme = if reload.certificates.is_some() { "https" } else { "http" };
     handle_signals(&Signal::ENDS, end, reload)?;
     let server = Server::new(listening, store).map_err(not_started)?;
     let addresses = server.addresses();
-    let (listen, admin) = (addresses.listen, addresses.admin);
-    ready::announce(&format!("S3 on {scheme}://{listen}, admin on http://{admin}"));
+    let (listen, admin) = (addresses.listen_url(), addresses.admin_url());
+    ready::announce(&format!("S3 on {listen}, admin on {admin}"));
     let stop = async { stop.await.unwrap_or_default() };
     server.run(stop).await.or_fail(|| "the server failed".to_owned())
 }

@@ -114,7 +114,7 @@ pub use clock::TimeSource;
 pub use compaction::compact::CompactionReport;
 pub use error::{Error, Result};
 pub use lifecycle::expirable::ExpiredEntry;
-pub use lifecycle::report::SweepReport;
+pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
 pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
 pub use lifecycle::stats::LifecycleStats;
 pub use object::{

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::clock::TimeSource;
 use crate::error::{Error, Result};
+use crate::lifecycle::report::LifecycleObserver;
 
 /// The minimum number of needles between two checkpoints.
 const RECENT_NEEDLES_MIN: u64 = 16;
@@ -36,6 +37,8 @@ pub struct Options {
     /// thread; 1 h. The first check follows at most one minute after opening. Each bucket is swept
     /// at most once a day in UTC, and after a change of its rules.
     pub lifecycle_check_every: Duration,
+    /// Behaviour: receives the changes that lifecycle rules make; none.
+    pub lifecycle_observer: LifecycleObserver,
     /// Performance: the interval in which the headers of durable needles are written to the index
     /// of their volume, which is synced every fifth time. Corruption of bytes that were written
     /// within this time before a kill or power cut cannot be distinguished from a torn write. 1 s.
@@ -78,6 +81,7 @@ impl Default for Options {
             idle_watermark_ms: 100,
             scrub_bytes_per_second: 0,
             lifecycle_check_every: Duration::from_hours(1),
+            lifecycle_observer: LifecycleObserver::default(),
             index_write_every: Duration::from_secs(1),
             index_memory_bytes: 64 << 20,
             pinned_bytes_max: 0,
@@ -102,8 +106,11 @@ impl Options {
         }
     }
 
-    /// Returns an error if an option is out of range.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Checks the options as [`crate::Store::open`] does.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if an option is out of range.
+    pub fn check(&self) -> Result<()> {
         let complain = |what: &str| Err(Error::Invalid { what: what.to_owned() });
         if !(64 << 10..=16 << 20).contains(&self.big_object_bytes) {
             return complain("big_object_bytes must be between 64 KiB and 16 MiB");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::peer::Peer;
+use crate::admission::peer::Peer;
 
 /// The number of separately locked parts of the table of peers.
 const SHARDS: usize = 16;

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
+use crate::admission::peer_table::EvictionQueue;
 use crate::admission::{AdmissionLimit, Permit};
 use crate::context::{Context, register};
 use crate::handle::{Handle, Shared};
 use crate::key::{Key, Source, listener_token, source, waker_token};
 use crate::listener::Listener;
 use crate::messages::MessageQueue;
-use crate::peer_table::EvictionQueue;
 use crate::service::{AcceptInfo, Connection, Event, Next, Service};
 use crate::socket::SocketKind;
 use crate::table::Table;

@@ -74,6 +74,33 @@ pub struct Addresses {
     pub listen: SocketAddr,
     /// The admin page, `/metrics` and `/health`.
     pub admin: SocketAddr,
+    /// `true` if the server terminates TLS at `listen`.
+    pub has_tls: bool,
+}
+
+impl Addresses {
+    /// Returns `true` if the server terminates TLS at `admin`.
+    #[must_use]
+    pub fn admin_has_tls(&self) -> bool {
+        self.has_tls && !self.admin.ip().is_loopback()
+    }
+
+    /// Returns the URL of S3 and plain HTTP.
+    #[must_use]
+    pub fn listen_url(&self) -> String {
+        url(self.listen, self.has_tls)
+    }
+
+    /// Returns the URL of the admin page.
+    #[must_use]
+    pub fn admin_url(&self) -> String {
+        url(self.admin, self.admin_has_tls())
+    }
+}
+
+fn url(address: SocketAddr, has_tls: bool) -> String {
+    let scheme = if has_tls { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
 /// A key pair for AWS Signature Version 4.
@@ -240,6 +267,18 @@ mod tests {
 
     fn credentials() -> Credentials {
         Credentials { access_key: "key".into(), secret_key: "secret".into() }
+    }
+
+    #[test]
+    fn urls_have_the_scheme_of_their_address() {
+        let urls = |admin: &str, has_tls| {
+            let listen = "0.0.0.0:1".parse().unwrap();
+            let addresses = Addresses { listen, admin: admin.parse().unwrap(), has_tls };
+            [addresses.listen_url(), addresses.admin_url()]
+        };
+        assert_eq!(urls("0.0.0.0:2", true), ["https://0.0.0.0:1", "https://0.0.0.0:2"]);
+        assert_eq!(urls("[::1]:2", true), ["https://0.0.0.0:1", "http://[::1]:2"]);
+        assert_eq!(urls("0.0.0.0:2", false), ["http://0.0.0.0:1", "http://0.0.0.0:2"]);
     }
 
     #[test]

@@ -73,5 +73,5 @@ pub use buckets::lifecycle::document::{
 pub use config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
 pub use error::{Error, Result};
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
-pub use haul_reactor::{Listener, Rate, TcpOptions, wake_once};
+pub use haul_reactor::{HostAddress, Listener, Rate, TcpOptions, wake_once};
 pub use server::{Listening, Server};

@@ -77,7 +77,11 @@ impl Listening {
     /// Returns the bound addresses; a port 0 of the configuration is replaced by the assigned port.
     #[must_use]
     pub fn addresses(&self) -> Addresses {
-        Addresses { listen: self.listen.address, admin: self.admin.address }
+        Addresses {
+            listen: self.listen.address,
+            admin: self.admin.address,
+            has_tls: self.tls.is_some(),
+        }
     }
 }
 
@@ -122,7 +126,7 @@ impl Server {
     pub fn new(listening: Listening, store: Arc<Store>) -> Result<Self> {
         let addresses = listening.addresses();
         let Listening { listen, admin, credentials, tls, limits, logs } = listening;
-        let admin_tls = tls.clone().filter(|_| !addresses.admin.ip().is_loopback());
+        let admin_tls = tls.clone().filter(|_| addresses.admin_has_tls());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let listeners = listen.listen(threads, limits.stall_time_max)?;
         let mut admin = admin.listen(1, limits.stall_time_max)?.into_iter();

@@ -92,8 +92,13 @@ impl Appender {
             match blocked {
                 // This thread commits the batch itself, because the commit thread may be busy
                 // calling a waker.
-                Blocked::Room if state.can_commit() => self.shared.commit(&mut state),
-                Blocked::Room => state.wait(&self.shared.room),
+                Blocked::Room if state.can_commit() => {
+                    self.shared.commit_and_hand_over(&mut state);
+                }
+                Blocked::Room => {
+                    self.shared.request_room(&mut state);
+                    state.wait(&self.shared.room);
+                }
                 Blocked::NextSegment => {
                     state.waiting_for_next += 1;
                     state.waiting_by_room[draft.room as usize] += 1;
@@ -115,7 +120,10 @@ impl Appender {
             Ok(None) => Poll::Ready(Ok(self.append_to_batch(&mut state, draft))),
             Ok(Some(blocked)) => {
                 match blocked {
-                    Blocked::Room => self.shared.request_commit(&mut state),
+                    Blocked::Room => {
+                        self.shared.end_gathering(&mut state);
+                        self.shared.request_commit(&mut state);
+                    }
                     // A future does not block in this function like a waiting thread. The state
                     // therefore records its request until the preparing thread has created the
                     // segment.
@@ -187,6 +195,11 @@ impl Appender {
         let is_last = (left as usize) < little && draft.kind == Kind::Data;
         if is_last && matches!(&state.next, Next::Ready(tail) if !tail.segment.is_reserve) {
             state.filling.push(Kind::Seal, &[], 0);
+        }
+        if state.gather_target.is_some_and(|target| state.filling.records >= target)
+            || state.filling.sealed
+        {
+            self.shared.end_gathering(state);
         }
         if state.filling.offset() >= state.prepare_at {
             self.shared.prepare.notify_one();

@@ -4,7 +4,9 @@
 //! Many threads append records to the filling batch. A thread that waits for its record while no
 //! thread commits takes the batch, writes it with one request, syncs it once, and notifies the
 //! waiting threads and futures of all its records. A lone writer thus commits in its own thread.
-//! The log's commit thread commits batches for futures and for tickets dropped without waiting.
+//! The log's commit thread commits batches for futures and for tickets dropped without waiting. It
+//! also commits the next batch if threads wait for it when a batch is synced, and all further
+//! batches while several threads append: these threads then only append and wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use haul_disk::{AlignedBuf, Disk};
 
+use crate::append::acknowledged::{Acknowledged, Event};
 use crate::append::batch::{Batch, Tail, append_buffer};
 use crate::append::lock::{Locked, StateLock};
 use crate::append::state::{Next, State};
@@ -19,7 +22,12 @@ use crate::error::Result;
 use crate::options::Options;
 use crate::segments::Segment;
 use crate::stats::Counters;
-use crate::sync::{Condvar, RwLock, now, thread};
+use crate::sync::{Condvar, RwLock, now, set_precise_timers, thread};
+
+/// The number of times that the committing thread yields without a new record before it sleeps
+/// until the expected records were appended. Two writers append within that time, which is shorter
+/// than a sleep; many writers need the processor.
+const YIELDS_MAX: u32 = 4;
 
 /// The state of a log that its threads share.
 #[derive(Debug)]
@@ -31,10 +39,10 @@ pub(crate) struct Shared {
     /// Notifies threads waiting to append that a buffer or the next segment is available, or that
     /// the log has stopped.
     pub(crate) room: Condvar,
-    /// Notifies threads that wait for a batch: the batch is synced, one of them can commit it, or
-    /// the log has stopped. The first condition variable is for batches with even numbers, the
-    /// second for odd numbers.
-    done: [Condvar; 2],
+    /// The number of synced batches, for which threads wait.
+    pub(super) acknowledged: Acknowledged,
+    /// Notifies the committing thread that enough records were appended to the filling batch.
+    gathered: Condvar,
     /// Notifies readers that more records are synced or that the log is closing or has stopped.
     pub(crate) more: Condvar,
     /// The segments with records and the segment being written.
@@ -72,7 +80,8 @@ impl Shared {
             state: StateLock::new(state),
             prepare: Condvar::new(),
             room: Condvar::new(),
-            done: [Condvar::new(), Condvar::new()],
+            acknowledged: Acknowledged::default(),
+            gathered: Condvar::new(),
             more: Condvar::new(),
             segments: RwLock::new(segments),
             counters: Counters::default(),
@@ -80,24 +89,51 @@ impl Shared {
         })
     }
 
-    /// Returns the condition variable for the batch with the number `generation`. Two of them
-    /// suffice, because batches are committed in order, one at a time.
-    pub(super) fn done(&self, generation: u64) -> &Condvar {
-        &self.done[usize::from(!generation.is_multiple_of(2))]
-    }
-
     /// Waits until the batch with the number `generation` is synced. Commits batches on this thread
     /// while no other thread does.
     pub(crate) fn wait_for(&self, state: &mut Locked<'_>, generation: u64) -> Result<()> {
         while !state.is_committed(generation) {
             state.check_latch()?;
-            if state.is_committing {
-                state.wait(self.done(generation));
-            } else {
-                self.commit(state);
+            if !state.is_committing {
+                self.commit_and_hand_over(state);
+            } else if !state.deliver() {
+                let last = self.register_waiter(state, generation);
+                state.unlocked(|| self.acknowledged.wait(generation, last));
             }
         }
         Ok(())
+    }
+
+    /// Waits like [`Self::wait_for`]. A thread that was woken because its batch is synced does not
+    /// lock the state again: with many threads, each would wait for all others.
+    pub(crate) fn wait_unlocked(&self, generation: u64) -> Result<()> {
+        while !self.acknowledged.has(generation) {
+            let mut state = self.state.lock();
+            if state.is_committed(generation) {
+                break;
+            }
+            state.check_latch()?;
+            if !state.is_committing {
+                self.commit_and_hand_over(&mut state);
+                continue;
+            }
+            // A registered thread may be chosen to commit, so it must not call wakers any more.
+            if state.deliver() {
+                continue;
+            }
+            let last = self.register_waiter(&mut state, generation);
+            drop(state);
+            self.acknowledged.wait(generation, last);
+        }
+        Ok(())
+    }
+
+    /// Registers this thread to be woken for the batch with the number `generation`. Returns the
+    /// last event, for [`Acknowledged::wait`].
+    fn register_waiter(&self, state: &mut State, generation: u64) -> Event {
+        state.waiting.add(generation);
+        state.is_wanted |= generation == state.generation;
+        self.acknowledged.last_event()
     }
 
     /// Waits until all records appended before this call are synced.
@@ -115,14 +151,22 @@ impl Shared {
         }
     }
 
+    /// Requests a commit for a thread that waits for space in the filling batch.
+    pub(super) fn request_room(&self, state: &mut State) {
+        self.end_gathering(state);
+        state.is_wanted |= state.filling.has_new();
+    }
+
     /// Runs the commit thread until the log is closed. The thread continues after a failed write or
     /// sync, because other threads leave deferred calls of wakers to it.
     pub(crate) fn commit_until_closed(&self) {
+        set_precise_timers();
         let mut state = self.state.lock();
         loop {
             let is_wanted = state.is_wanted || state.taken.is_some();
             if is_wanted && state.can_commit() && state.latched.is_none() {
                 self.commit(&mut state);
+                self.gather_ahead(&mut state);
             } else if state.is_closing {
                 return;
             } else if !self.begin_due_watermark(&mut state) {
@@ -132,9 +176,14 @@ impl Shared {
         }
     }
 
-    /// Executes the next step of committing a batch. No thread may be writing a batch, and there
-    /// must be something to commit. The caller then checks the state again and calls this function
-    /// until its batch is synced.
+    /// Commits on a thread of the caller, and leaves the next batch to another thread.
+    pub(super) fn commit_and_hand_over(&self, state: &mut Locked<'_>) {
+        self.commit(state);
+        self.hand_over(state);
+    }
+
+    /// Executes the next step of committing a batch. No thread may be writing a batch. The caller
+    /// then checks the state again and calls this function until its batch is synced.
     ///
     /// 1. Makes the deferred calls of wakers. A waker may run for long or wait for the log.
     ///    Meanwhile this thread must not hold a batch, so that another thread can execute any of
@@ -144,13 +193,18 @@ impl Shared {
     ///    so their wakers are called as in step 1.
     /// 3. Writes and syncs the batch, see [`Batch::write_and_sync`]. No record of the batch is
     ///    acknowledged before the sync has returned.
-    /// 4. Notifies all threads and futures that wait for the batch.
+    /// 4. Publishes that the batch is synced, and wakes all threads that wait for it with one call.
+    ///    No other thread commits before all are awake: the first of them would otherwise commit
+    ///    its next record alone. Wakers of futures are called in step 1 of the next batch.
     pub(super) fn commit(&self, state: &mut Locked<'_>) {
         if self.deliver_first(state) {
             return;
         }
         if state.taken.is_none() {
             self.gather(state);
+            if !state.filling.has_new() {
+                return;
+            }
             self.take_batch(state);
             if self.deliver_first(state) {
                 return;
@@ -159,10 +213,19 @@ impl Shared {
         let Some(mut batch) = state.taken.take() else { return };
         state.is_committing = true;
         let outcome = state.unlocked(|| batch.write_and_sync(&self.counters));
-        state.is_committing = false;
         match outcome {
-            Ok(took) => self.finish_batch(state, batch, took),
-            Err(error) => self.latch(state, error),
+            Ok(took) => {
+                let generation = state.committed;
+                self.finish_batch(state, batch, took);
+                if state.waiting.take(generation) {
+                    state.unlocked(|| self.acknowledged.wake_all(generation));
+                }
+                state.is_committing = false;
+            }
+            Err(error) => {
+                state.is_committing = false;
+                self.latch(state, error);
+            }
         }
     }
 
@@ -170,7 +233,7 @@ impl Shared {
     /// can commit meanwhile. Returns `true` if it made a call.
     fn deliver_first(&self, state: &mut Locked<'_>) -> bool {
         if state.wakers.has_deferred() {
-            self.notify_committer(state);
+            self.hand_over(state);
         }
         state.deliver()
     }
@@ -191,22 +254,49 @@ impl Shared {
         self.notify_committed(state);
     }
 
-    /// Repeatedly unlocks the state, so that other threads can append, until the expected number of
-    /// records was appended or the time for waiting has passed.
+    /// Waits on the commit thread, after it has committed a batch of several records, for their
+    /// writers to append again. A writer that appended first would otherwise commit its record
+    /// alone.
+    fn gather_ahead(&self, state: &mut Locked<'_>) {
+        let is_free = !state.is_committing && state.taken.is_none() && !state.is_closing;
+        let may_commit = is_free && state.gather.expects_several();
+        // Before this thread waits, it must make the deferred calls.
+        if may_commit && !state.wakers.has_deferred() && state.latched.is_none() {
+            self.gather(state);
+        }
+    }
+
+    /// Waits until the expected number of records was appended or the time for waiting has passed.
     fn gather(&self, state: &mut Locked<'_>) {
         let (mut now, from) = (now(), state.filling.records);
         let Some(wait) = state.gather.wait_for(now, from) else { return };
         let (mut records, mut last) = (from, now);
         state.is_committing = true;
-        while wait.continues(now, records, last) && !state.filling.sealed {
-            state.unlocked_fair(thread::yield_now);
+        state.gather_target = Some(wait.expected);
+        let mut yields = 0;
+        while state.gather_target.is_some() && wait.continues(now, records, last) {
+            if yields < YIELDS_MAX {
+                yields += 1;
+                state.unlocked(thread::yield_now);
+            } else {
+                state.wait_briefly(&self.gathered, wait.deadline(last));
+            }
             now = crate::sync::now();
             if state.filling.records > records {
                 (records, last) = (state.filling.records, now);
+                yields = 0;
             }
         }
+        state.gather_target = None;
         state.is_committing = false;
         state.gather.waited(from, records);
+    }
+
+    /// Ends the wait of the committing thread for more records.
+    pub(super) fn end_gathering(&self, state: &mut State) {
+        if state.gather_target.take().is_some() {
+            self.gathered.notify_one();
+        }
     }
 
     /// Moves the filling batch to `taken` and replaces it by a new batch with the other buffer.

@@ -87,11 +87,11 @@ impl Shared {
     }
 }
 
-/// `true` if all records are synced, no thread is committing or truncating, and the log has not
-/// stopped.
+/// `true` if all records are synced, no truncation is in progress, and the log has not stopped. A
+/// thread may still be notifying the threads that waited for the last batch, or waiting for more
+/// records. It commits the next batch, or hands it over to another thread.
 fn is_quiet(state: &State) -> bool {
-    !state.is_committing
-        && state.taken.is_none()
+    state.committed == state.generation
         && !state.filling.has_new()
         && !state.is_paused
         && state.latched.is_none()

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::append::state::State;
 use crate::append::wakers::Deferred;
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex, MutexGuard, wait_briefly};
 
 /// The state with its lock, and the condition variable on which the commit thread waits.
 #[derive(Debug)]
@@ -62,9 +62,9 @@ impl StateLock {
         Locked { state: self.state.lock(), deferred, work: &self.work, delivery }
     }
 
-    /// Wakes the commit thread so that it checks the state.
-    pub(crate) fn notify_commit_thread(&self) {
-        self.work.notify_one();
+    /// Wakes the commit thread so that it checks the state. Returns `true` if it waited.
+    pub(crate) fn notify_commit_thread(&self) -> bool {
+        self.work.notify_one()
     }
 }
 
@@ -74,10 +74,10 @@ impl Locked<'_> {
         MutexGuard::unlocked(&mut self.state, body)
     }
 
-    /// Runs `body` with the state unlocked, like [`Locked::unlocked`], and passes the lock to a
-    /// waiting thread first.
-    pub(super) fn unlocked_fair(&mut self, body: impl FnOnce()) {
-        MutexGuard::unlocked_fair(&mut self.state, body);
+    /// Unlocks the state and waits until `event` is notified or `deadline` has passed. Makes no
+    /// deferred calls, because this thread is committing and must not run code of the caller.
+    pub(super) fn wait_briefly(&mut self, event: &Condvar, deadline: Instant) {
+        wait_briefly(event, &mut self.state, deadline);
     }
 
     /// Makes the deferred calls with the state unlocked, unless they are left to the commit thread.

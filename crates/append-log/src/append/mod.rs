@@ -1,14 +1,14 @@
 //! Appends records with group commit: many threads append records to a buffer, which one thread
 //! writes and syncs for all of them.
 
+mod acknowledged;
 pub(crate) mod appender;
 pub(crate) mod batch;
-pub(crate) mod batch_sizes;
 pub(crate) mod commit;
-pub(crate) mod gather;
 mod idle;
 pub(crate) mod lock;
 mod notify;
+mod policy;
 pub(crate) mod prepare;
 pub(crate) mod seal;
 pub(crate) mod state;

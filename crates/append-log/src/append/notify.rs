@@ -10,32 +10,38 @@ use crate::append::lock::Locked;
 use crate::append::state::State;
 use crate::names;
 
+/// The number of waiting threads up to which one of them commits the batch. It needs no other thread
+/// to wake it then, which costs few threads more than they gain from a separate commit thread.
+const FEW_WAITING: u32 = 3;
+
 impl Shared {
-    /// Notifies one thread that can commit the next batch, and all threads and futures that wait
-    /// for the batch just synced.
-    ///
-    /// The notified threads get the lock one after the other, in the order of the notifications. If
-    /// the committing thread were not the first, the device would be idle until all threads of the
-    /// last batch have run.
+    /// Publishes that a batch is synced, and notifies all futures, readers and appends that wait
+    /// for it. The committing thread then wakes the threads that wait for the batch.
     pub(super) fn notify_committed(&self, state: &mut State) {
         let committed = state.committed;
-        self.notify_committer(state);
-        self.done(committed - 1).notify_all();
+        self.acknowledged.publish(committed);
         state.wakers.wake_committed(committed);
         self.notify_more(state);
         self.notify_room(state);
     }
 
-    /// Notifies one thread that can commit the first unsynced batch: a thread that waits for that
-    /// batch, or else the commit thread.
+    /// Leaves a batch that must be committed to another thread: to one of the threads that wait for
+    /// the batch if these are few, otherwise to the commit thread, which then also commits the
+    /// batches after it. If the commit thread is busy with a waker, a waiting thread commits. This
+    /// may be a thread that waits for space in the batch, even the commit thread in a waker.
     ///
-    /// The return value of `notify_one` shows whether a thread still waits. A counter of waiting
-    /// threads in the state would include threads that were already notified but have not run
-    /// since.
-    pub(super) fn notify_committer(&self, state: &State) {
-        let was_notified = self.done(state.committed).notify_one();
-        if !was_notified && (state.is_wanted || state.taken.is_some()) {
-            self.state.notify_commit_thread();
+    /// A thread that is registered as waiting, but does not wait yet, locks the state again before
+    /// it waits, and then commits. The return value of the notification shows whether the commit
+    /// thread waits. If it does not and is not in a waker either, it checks the state before it
+    /// waits, and a woken thread that finds no batch to commit waits again.
+    pub(super) fn hand_over(&self, state: &State) {
+        if !state.is_wanted && state.taken.is_none() {
+            return;
+        }
+        let are_few = (1..=FEW_WAITING).contains(&state.waiting.count(state.committed));
+        if are_few || !self.state.notify_commit_thread() {
+            self.acknowledged.wake_committer(state.committed);
+            self.room.notify_all();
         }
     }
 
@@ -57,9 +63,7 @@ impl Shared {
         state.wakers.wake_committed(u64::MAX);
         self.notify_room(state);
         self.notify_more(state);
-        for generation in [0, 1] {
-            self.done(generation).notify_all();
-        }
+        self.acknowledged.stop();
         self.state.notify_commit_thread();
         self.prepare.notify_all();
         // The marker file makes the next opening continue in another segment, because the log must

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use haul_disk::AlignedBuf;
 
+use crate::append::acknowledged::WaiterCounts;
 use crate::append::batch::{Batch, Tail};
-use crate::append::batch_sizes::BatchSizes;
-use crate::append::gather::Gather;
+use crate::append::policy::batch_sizes::BatchSizes;
+use crate::append::policy::gather::Gather;
 use crate::append::wakers::Wakers;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
@@ -41,12 +42,17 @@ pub(crate) struct State {
     pub(crate) synced: Lsn,
     /// The second buffer; `None` while a batch uses it.
     pub(super) spare: Option<AlignedBuf>,
-    /// `true` while a thread writes and syncs a batch or waits for more records for it.
+    /// `true` while a thread writes and syncs a batch, waits for more records for it, or wakes the
+    /// threads that waited for it.
     pub(crate) is_committing: bool,
-    /// `true` if the filling batch must be committed even if no thread waits for it. The commit
-    /// thread then commits it, unless another thread does.
+    /// `true` if the filling batch must be committed: a thread or future waits for it, or a ticket
+    /// of it was dropped. The commit thread then commits it, unless another thread does.
     pub(super) is_wanted: bool,
     pub(super) gather: Gather,
+    /// The number of records for which the committing thread waits; `None` if it does not wait.
+    pub(super) gather_target: Option<u32>,
+    /// The threads that wait for batches.
+    pub(super) waiting: WaiterCounts,
     /// The lengths of the batches written to the current segment.
     pub(super) batch_sizes: BatchSizes,
     /// The time at which the last batch was synced; `None` if that batch needs no watermark, the
@@ -84,6 +90,8 @@ impl State {
             is_committing: false,
             is_wanted: false,
             gather: Gather::default(),
+            gather_target: None,
+            waiting: WaiterCounts::default(),
             batch_sizes: BatchSizes::default(),
             unproven_since: None,
             next: next.map_or(Next::Missing, Next::Ready),

@@ -37,6 +37,9 @@ impl Ticket {
 
     /// Starts writing the record on the commit thread, without waiting for it.
     pub fn begin(&self) {
+        if self.shared.acknowledged.has(self.generation) {
+            return;
+        }
         let mut state = self.shared.state.lock();
         if state.generation == self.generation {
             self.shared.request_commit(&mut state);
@@ -53,7 +56,7 @@ impl Ticket {
     /// When this returns `Ok`, the record and all records before it survive a power cut.
     pub fn wait(mut self) -> Result<Position> {
         self.is_settled = true;
-        self.shared.wait_for(&mut self.shared.state.lock(), self.generation)?;
+        self.shared.wait_unlocked(self.generation)?;
         Ok(self.at)
     }
 }
@@ -64,6 +67,10 @@ impl Future for Ticket {
     type Output = Result<Position>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.shared.acknowledged.has(self.generation) {
+            self.is_settled = true;
+            return Poll::Ready(Ok(self.at));
+        }
         let shared = Arc::clone(&self.shared);
         // Cloning a waker runs code of the caller, which must not happen under the lock.
         let waker = context.waker().clone();

@@ -7,6 +7,7 @@ mod open;
 mod pinned;
 mod read;
 mod reader;
+mod reverse;
 mod space;
 mod truncate;
 
@@ -29,6 +30,7 @@ use crate::sync::thread::JoinHandle;
 pub use batch::BatchReader;
 pub use pinned::PinnedRecord;
 pub use reader::Reader;
+pub use reverse::ReverseReader;
 pub use space::Space;
 
 /// An append log that is open for writing. Each log has a separate directory.

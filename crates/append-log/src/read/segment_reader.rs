@@ -81,6 +81,17 @@ impl SegmentReader {
         self.limit = limit;
     }
 
+    /// Reads the range of the file from `from`, a multiple of the page length, to `to`, unless it
+    /// was read last.
+    pub(crate) fn load(&mut self, from: u32, to: u32) -> Result<()> {
+        let bytes = (to - from) as usize;
+        if !self.window.has(from.into(), bytes) {
+            let bytes = bytes.next_multiple_of(PAGE_BYTES);
+            self.window.read(&*self.file, from.into(), bytes)?;
+        }
+        Ok(())
+    }
+
     /// Returns the payload of the record at `at`, which the caller has just found with
     /// [`Self::record_at`].
     pub(crate) fn payload(&mut self, at: Position) -> Result<&[u8]> {
@@ -125,6 +136,16 @@ impl SegmentReader {
     /// Returns the record at `offset` if its header is valid and its payload lies within the limit
     /// and the file. The payload is not verified.
     fn with_header_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
+        let Some(header) = self.header_at(offset)? else { return Ok(None) };
+        let whole = RECORD_HEADER_BYTES + header.payload_bytes as usize;
+        let payload = self.bytes_at(offset, whole)?.get(RECORD_HEADER_BYTES..);
+        let is_whole = |payload: &&[u8]| payload.len() == header.payload_bytes as usize;
+        Ok(payload.filter(is_whole).map(|payload| (header, payload)))
+    }
+
+    /// Returns the header at `offset` if it is valid and its payload lies within the limit. The
+    /// payload is not read.
+    pub(crate) fn header_at(&mut self, offset: u32) -> Result<Option<RecordHeader>> {
         let (salt, number) = (self.segment.salt, self.segment.number);
         let room = self.limit.saturating_sub(offset) as usize;
         if room < RECORD_HEADER_BYTES {
@@ -134,16 +155,26 @@ impl SegmentReader {
         if bytes.len() < RECORD_HEADER_BYTES {
             return Ok(None);
         }
-        let Some(header) = RecordHeader::decode(salt, bytes, Lsn::new(number, offset)) else {
-            return Ok(None);
-        };
-        let whole = RECORD_HEADER_BYTES + header.payload_bytes as usize;
-        if whole > room {
-            return Ok(None);
+        let header = RecordHeader::decode(salt, bytes, Lsn::new(number, offset));
+        let fits =
+            |header: &RecordHeader| RECORD_HEADER_BYTES + header.payload_bytes as usize <= room;
+        Ok(header.filter(fits))
+    }
+
+    /// Returns the offsets between `from` and `to` at which a valid header begins, see
+    /// [`Self::header_at`], in ascending order.
+    pub(crate) fn headers_between(&mut self, from: u32, to: u32) -> Result<Vec<u32>> {
+        let (mut page, mut all) = (from, Vec::new());
+        while page < to {
+            let page_end = (page + 1).next_multiple_of(HEADER_BYTES).min(to);
+            for at in self.candidates_in(page, page_end)? {
+                if self.header_at(at)?.is_some() {
+                    all.push(at);
+                }
+            }
+            page = page_end;
         }
-        let payload = self.bytes_at(offset, whole)?.get(RECORD_HEADER_BYTES..);
-        let is_whole = |payload: &&[u8]| payload.len() == header.payload_bytes as usize;
-        Ok(payload.filter(is_whole).map(|payload| (header, payload)))
+        Ok(all)
     }
 
     /// Searches the pages from `offset` on, beginning with the rest of the first page, for one that

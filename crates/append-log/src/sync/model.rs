@@ -12,6 +12,7 @@ use std::sync::{OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use shuttle::rand::Rng;
+pub(crate) use shuttle::sync::atomic::AtomicU64;
 pub(crate) use shuttle::thread;
 
 /// The time by which the clock advances each time it is read, so that waiting loops end.
@@ -80,10 +81,6 @@ impl<T> MutexGuard<'_, T> {
         let result = body();
         guard.guard = Some(guard.mutex.lock_inner());
         result
-    }
-
-    pub(crate) fn unlocked_fair<U>(guard: &mut Self, body: impl FnOnce() -> U) -> U {
-        Self::unlocked(guard, body)
     }
 }
 
@@ -157,6 +154,56 @@ impl Condvar {
     pub(crate) fn notify_all(&self) {
         self.waiters.store(0, Ordering::Relaxed);
         self.inner.notify_all();
+    }
+}
+
+/// Unlocks the state once, as if `event` were notified at any time before the deadline.
+pub(crate) fn wait_briefly<T>(_event: &Condvar, guard: &mut MutexGuard<'_, T>, _: Instant) {
+    MutexGuard::unlocked(guard, thread::yield_now);
+}
+
+/// Does nothing: the timers of the model are exact.
+pub(crate) fn set_precise_timers() {}
+
+/// The number of lanes of an [`EventWord`].
+const LANES: usize = 4;
+
+/// A number on which threads wait in lanes. A lock makes the comparison and the beginning of a wait
+/// one step, as the kernel does for a futex.
+#[derive(Debug, Default)]
+pub(crate) struct EventWord {
+    number: shuttle::sync::Mutex<u32>,
+    lanes: [shuttle::sync::Condvar; LANES],
+}
+
+impl EventWord {
+    fn lock(&self) -> shuttle::sync::MutexGuard<'_, u32> {
+        self.number.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self) -> u32 {
+        *self.lock()
+    }
+
+    pub(crate) fn advance(&self) {
+        *self.lock() += 1;
+    }
+
+    pub(crate) fn wait(&self, seen: u32, lane: u32) {
+        let number = self.lock();
+        if *number == seen {
+            drop(self.lanes[lane as usize].wait(number));
+        }
+    }
+
+    pub(crate) fn wake_one(&self, lane: u32) {
+        let _number = self.lock();
+        self.lanes[lane as usize].notify_one();
+    }
+
+    pub(crate) fn wake_all(&self, lane: u32) {
+        let _number = self.lock();
+        self.lanes[lane as usize].notify_all();
     }
 }
 

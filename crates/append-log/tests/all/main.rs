@@ -35,6 +35,7 @@ mod promises;
 mod read_only;
 mod recovery;
 mod recycled;
+mod reverse;
 mod spares;
 mod torn;
 mod truncation;

@@ -7,7 +7,7 @@ use shuttle::rand::Rng;
 use shuttle::thread;
 
 use crate::tasks::{Executor, OnWake, poll_once_and_orphan};
-use crate::{Fixture, explore};
+use crate::{Fixture, explore, in_threads};
 
 /// The payload length of a record that fills nearly half a buffer, in bytes.
 const HALF_BUFFER: usize = 28_000;
@@ -108,6 +108,27 @@ fn wakers_may_call_and_wait_for_the_log() {
         assert!(log.put(b"one"));
         running.join().unwrap();
         log.check(5);
+    });
+}
+
+#[test]
+fn waker_that_appends_to_a_full_buffer_does_not_hang() {
+    explore("wakers and full buffers", || {
+        let log = Fixture::new();
+        let executor = Executor::default();
+        let other = log.clone();
+        let on_wake = OnWake::Call(Arc::new(move || other.put_and_forget(&[9; HALF_BUFFER])));
+        let future = log.clone();
+        executor.spawn(on_wake, async move { assert!(future.put_async(b"future").await) });
+        let running = executor.start();
+        let (a, b, c) = (log.clone(), log.clone(), log.clone());
+        in_threads(vec![
+            Box::new(move || assert!(a.put(b"one"))),
+            Box::new(move || assert!(b.put(b"two"))),
+            Box::new(move || (0..2).for_each(|n| c.put_and_forget(&[n; HALF_BUFFER]))),
+        ]);
+        running.join().unwrap();
+        log.check(3);
     });
 }
 

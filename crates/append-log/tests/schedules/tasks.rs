@@ -71,9 +71,15 @@ impl Task {
         }
     }
 
+    /// Queues the task. If all tasks are done, nothing takes it from the queue, which would then keep
+    /// the task, and the log that its waker owns, forever.
     fn enqueue(self: &Arc<Self>) {
-        self.ready.queue.lock().unwrap().ready.push_back(Arc::clone(self));
-        self.ready.event.notify_all();
+        let mut queue = self.ready.queue.lock().unwrap();
+        if queue.pending > 0 {
+            queue.ready.push_back(Arc::clone(self));
+            drop(queue);
+            self.ready.event.notify_all();
+        }
     }
 }
 
@@ -123,7 +129,10 @@ impl Executor {
                 let mut queue = ready.queue.lock().unwrap();
                 let task = loop {
                     if queue.pending == 0 {
-                        return;
+                        // A task may have been queued again after it was polled to its end.
+                        let done = std::mem::take(&mut queue.ready);
+                        drop(queue);
+                        return drop(done);
                     }
                     match queue.ready.pop_front() {
                         Some(task) => break task,

@@ -62,6 +62,27 @@ fn record_of_a_dropped_ticket_does_not_depend_on_notified_threads() {
 }
 
 #[test]
+fn watermark_follows_acknowledged_records() {
+    explore("watermarks", || {
+        let log = Fixture::with_idle_watermark(0);
+        let (a, b) = (log.clone(), log.clone());
+        in_threads(vec![
+            Box::new(move || assert!(a.put(b"first") && a.put(b"second"))),
+            Box::new(move || {
+                assert!(b.put(b"third"));
+                b.put_and_forget(b"fourth");
+            }),
+        ]);
+        log.read(4);
+        // The commit thread may still notify other threads, or wait for more records.
+        let batches = log.log.stats().batches;
+        log.log.write_watermark().unwrap();
+        assert_eq!(log.log.stats().batches, batches + 1);
+        log.check(3);
+    });
+}
+
+#[test]
 fn readers_that_wait_get_every_record_and_the_end() {
     explore("readers", || {
         let log = Fixture::new();

@@ -38,6 +38,30 @@ pub(crate) fn notes(options: &Options, has_rivals: bool) -> Vec<String> {
     notes
 }
 
+/// The numbers of the rounds of one load: those whose results are used, and all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CountedRounds {
+    counted: usize,
+    all: usize,
+}
+
+impl CountedRounds {
+    /// `true` if the results of less than half of the rounds are used: the speed of the disk changed
+    /// so much that no ratio of two rates is reported.
+    fn is_noise(self) -> bool {
+        self.counted * 2 < self.all
+    }
+
+    fn note(self, writers: usize, record_bytes: usize) -> String {
+        let Self { counted, all } = self;
+        let verdict = if self.is_noise() { "; no ratios, the result is noise" } else { "" };
+        format!(
+            "{record_bytes} bytes, {writers} writers: {counted} of {all} rounds count; the floor of \
+             the others was more than a fifth off the median{verdict}"
+        )
+    }
+}
+
 /// The parameters of all rounds.
 pub(crate) struct Plan<'a> {
     options: &'a Options,
@@ -62,10 +86,12 @@ impl<'a> Plan<'a> {
     pub(crate) fn run(&self, report: &mut Report) -> Result<()> {
         for record_bytes in self.options.sizes.iter().copied() {
             for writers in self.options.writers.iter().copied() {
-                let (contest, note) = self.contest(writers, record_bytes)?;
+                let (contest, counted) = self.contest(writers, record_bytes)?;
                 contest.report(report, "", |competitor| competitor.group.clone());
-                report.notes.push(note);
-                add_ratios(&contest, writers, record_bytes, report);
+                report.notes.push(counted.note(writers, record_bytes));
+                if !counted.is_noise() {
+                    add_ratios(&contest, writers, record_bytes, report);
+                }
             }
         }
         Ok(())
@@ -77,7 +103,7 @@ impl<'a> Plan<'a> {
         &self,
         writers: usize,
         record_bytes: usize,
-    ) -> Result<(Contest<Competitor, Round>, String)> {
+    ) -> Result<(Contest<Competitor, Round>, CountedRounds)> {
         let wanted = self.options.rounds;
         let all = self.competitors(writers, record_bytes);
         let measured = all.iter().filter(|competitor| competitor.kind != Kind::Missing).count();
@@ -101,12 +127,7 @@ impl<'a> Plan<'a> {
         }
         let kept = kept(&contest, rounds);
         drop_rounds(&mut contest, &kept);
-        let note = format!(
-            "{record_bytes} bytes, {writers} writers: {} of {rounds} rounds count; the floor of the \
-             others was more than a fifth off the median",
-            kept.len()
-        );
-        Ok((contest, note))
+        Ok((contest, CountedRounds { counted: kept.len(), all: rounds }))
     }
 
     fn competitors(&self, writers: usize, record_bytes: usize) -> Vec<Competitor> {
@@ -275,6 +296,19 @@ pub(crate) mod tests {
         let expected =
             [("log_vs_growing_file_1w", 5.0), ("log_vs_raw_1w", 0.95), ("log_vs_sqlite_16w", 20.0)];
         assert_eq!(report.ratios, expected.map(|(key, ratio)| (key.to_owned(), ratio)).into());
+    }
+
+    #[test]
+    fn less_than_half_of_the_rounds_are_noise() {
+        for (counted, all, is_noise) in
+            [(5, 5, false), (3, 6, false), (2, 6, true), (2, 5, true), (0, 1, true), (0, 0, false)]
+        {
+            let rounds = CountedRounds { counted, all };
+            assert_eq!(rounds.is_noise(), is_noise, "{counted} of {all}");
+            let note = rounds.note(16, 4096);
+            assert_eq!(note.contains("no ratios"), is_noise, "{note}");
+            assert!(note.contains(&format!("{counted} of {all} rounds count")), "{note}");
+        }
     }
 
     #[test]

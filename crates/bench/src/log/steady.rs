@@ -78,17 +78,17 @@ fn round(
     rustix::fs::sync();
     let (before, requests) = (ours.counts().unwrap_or_default(), DeviceCounters::of(device)?);
     tracing.map(Tracing::start).transpose()?;
-    append_until_change(ours, SEGMENTS)?;
+    let appended = append_until_change(ours, SEGMENTS)?;
     let trace = tracing.map(Tracing::stop).transpose()?;
     let requests = DeviceCounters::of(device)?.since(&requests);
     let counts = ours.counts().unwrap_or_default().since(&before);
     let commits = counts.commits.max(1) as f64;
+    let written_bytes = requests.written_bytes as f64;
+    let payload_bytes = (appended * RECORD_BYTES as u64).max(1) as f64;
     let mut round = vec![
         ("reads_per_commit", requests.reads as f64 / commits),
-        (
-            "device_bytes_per_padded_byte",
-            requests.written_bytes as f64 / counts.padded_bytes.max(1) as f64,
-        ),
+        ("device_bytes_per_payload_byte", written_bytes / payload_bytes),
+        ("device_bytes_per_padded_byte", written_bytes / counts.padded_bytes.max(1) as f64),
     ];
     let whole = |trace: &Trace| trace.lost == 0;
     if let Some(trace) = trace.filter(whole) {
@@ -99,17 +99,18 @@ fn round(
     Ok(round)
 }
 
-/// Appends until the log has changed its segment `changes` times.
-fn append_until_change(ours: &Ours, changes: u32) -> Result<(), Failure> {
+/// Appends until the log has changed its segment `changes` times. Returns the number of records.
+fn append_until_change(ours: &Ours, changes: u32) -> Result<u64, Failure> {
     let record = vec![7; RECORD_BYTES];
     let mut last = ours.append_to_segment(&record)?;
-    let mut left = changes;
+    let (mut left, mut records) = (changes, 1);
     while left > 0 {
         let segment = ours.append_to_segment(&record)?;
+        records += 1;
         if segment != last {
             ours.housekeep()?;
             (last, left) = (segment, left - 1);
         }
     }
-    Ok(())
+    Ok(records)
 }

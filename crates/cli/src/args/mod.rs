@@ -200,7 +200,9 @@ mod tests {
         assert_eq!(args.open.big_object, store.big_object_bytes);
         assert_eq!(args.open.volume, store.volume_bytes);
         assert_eq!(args.lifecycle_check, store.lifecycle_check_every);
-        assert_eq!((args.listen, args.admin), (server.listen, server.admin));
+        for (ours, library) in [(&args.listen, server.listen), (&args.admin, server.admin)] {
+            assert_eq!(ours.to_string(), library.to_string());
+        }
         let (ours, library) = (args.limits(), server.limits);
         assert_eq!(ours.drain_time_max, library.drain_time_max);
         assert_eq!(ours.connections_max, library.connections_max);

@@ -1,12 +1,11 @@
 //! Defines the arguments of `haul serve`.
 
-use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use haul_s3_server::{Limits, Rate};
+use haul_s3_server::{HostAddress, Limits, Rate};
 
 use super::files::with_burst;
 use super::store::OpenArgs;
@@ -17,15 +16,15 @@ use crate::units::{parse_bytes, parse_time};
 pub(crate) struct ServeArgs {
     /// Listen on this address for S3 and HTTP; port 0 selects a free port
     ///
+    /// A host name is resolved once, at the start.
+    ///
     /// Sockets that a service manager passes (LISTEN_FDS) are used instead: the first one for S3,
     /// and the second one, if there is one, for the admin page.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000", help_heading = "Server")]
-    #[arg(value_parser = parse_address)]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: HostAddress,
     /// Listen on this address for the admin page, metrics and health checks
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001", help_heading = "Server")]
-    #[arg(value_parser = parse_address)]
-    pub(crate) admin: SocketAddr,
+    pub(crate) admin: HostAddress,
     /// Read the access key and secret key from FILE
     ///
     /// Two lines: the access key, then the secret key; or lines of the form access_key = ... and
@@ -150,27 +149,6 @@ impl ServeArgs {
             drain_time_max: self.drain_time,
             cache_bytes_max: self.cache,
             ..Limits::default()
-        }
-    }
-}
-
-/// Parses an address and a port, such as `127.0.0.1:9000`. Host names are refused: they may resolve
-/// to other addresses later, which changes who can connect.
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    const HOW: &str = "write an IP address and a port, like 127.0.0.1:9000 or '[::1]:9000'";
-    text.parse().map_err(|_no_address| HOW.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_address_is_refused_with_an_example() {
-        assert!(parse_address("127.0.0.1:9000").is_ok() && parse_address("[::1]:0").is_ok());
-        for text in ["9000", ":9000", "localhost:9000", "127.0.0.1", "127.0.0.1:99999", "::1:9"] {
-            let why = parse_address(text).err();
-            assert!(why.is_some_and(|why| why.contains("127.0.0.1:9000")), "{text}");
         }
     }
 }

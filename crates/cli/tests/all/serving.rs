@@ -139,6 +139,26 @@ fn logs_on_stdout_are_complete_after_sigterm() {
     assert!(stdout.contains("\"operation\":\"CreateBucket\",\"bucket\":\"b-1\""), "{stdout}");
 }
 
+/// The option that is given with `-` has nothing to reload either.
+#[test]
+fn sighup_ends_no_server() {
+    let place = TestDir::new();
+    let (listen, log) = (["--listen", "localhost:0"], ["--access-log", "-"]);
+    for arguments in [
+        &[&["serve", "--admin", "127.0.0.1:0"][..], &listen].concat()[..],
+        &[&["serve", "--admin", "127.0.0.1:0"][..], &listen, &log].concat(),
+        &[&["files", "."][..], &listen].concat(),
+        &[&["files", "."][..], &listen, &log].concat(),
+        &[&["relay", "--to", "127.0.0.1:9"][..], &listen].concat(),
+    ] {
+        let serving = TestDir::start(&mut place.command(arguments));
+        serving.signal(Signal::HUP);
+        serving.signal(Signal::TERM);
+        let (code, _, stderr) = serving.wait();
+        assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
+    }
+}
+
 #[test]
 fn sighup_begins_new_log_files() {
     let place = TestDir::new();

@@ -1,4 +1,4 @@
-//! Tests of TLS in `haul files` and `haul relay`: certificates, errors and reload.
+//! Tests of TLS in `haul files`, `haul serve` and `haul relay`: certificates, errors and reload.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ fn presented(client: &TlsClient) -> Vec<u8> {
 }
 
 fn get(client: &mut TlsClient) {
-    client.write_all(b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    client.write_all(b"GET /www/a HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = vec![0; 4096];
     let mut bytes = 0;
     while !answer[..bytes].ends_with(b"content") {
@@ -75,9 +75,24 @@ fn place(authority: &Authority) -> TestDir {
 fn file_server_reloads_certificates_without_closing_connections() {
     let authority = Authority::new();
     let place = place(&authority);
-    let arguments = [&["files", "www", "--listen", "127.0.0.1:0"][..], &OPTIONS].concat();
+    let arguments = [&["files", ".", "--listen", "127.0.0.1:0"][..], &OPTIONS].concat();
     let mut serving = TestDir::start(&mut place.command(&arguments));
     let address = address(&serving, "files on https://");
+    reload(&place, &authority, &mut serving, address);
+    serving.signal(Signal::TERM);
+    assert_eq!(serving.wait().0, Some(0));
+}
+
+#[test]
+fn store_server_reloads_certificates_without_closing_connections() {
+    let authority = Authority::new();
+    let place = place(&authority);
+    place.run(&["store", "mb", "www"]).code(0);
+    place.run_with(&["store", "put", "www/a"], b"content").code(0);
+    let start = ["serve", "--listen", "localhost:0", "--admin", "127.0.0.1:0"];
+    let mut serving = TestDir::start(&mut place.command(&[&start[..], &OPTIONS].concat()));
+    assert!(serving.line.contains(", admin on http://127.0.0.1:"), "{}", serving.line);
+    let address = address(&serving, "S3 on https://");
     reload(&place, &authority, &mut serving, address);
     serving.signal(Signal::TERM);
     assert_eq!(serving.wait().0, Some(0));
@@ -88,7 +103,7 @@ fn relay_reloads_certificates_without_closing_connections() {
     let authority = Authority::new();
     for http in [&["--http"][..], &[]] {
         let place = place(&authority);
-        let arguments = ["files", "www", "--listen", "127.0.0.1:0"];
+        let arguments = ["files", ".", "--listen", "127.0.0.1:0"];
         let files = TestDir::start(&mut place.command(&arguments));
         let to = address(&files, "files on http://").to_string();
         let arguments = [&["relay", "--listen", "127.0.0.1:0", "--to", &to], http, &OPTIONS];

@@ -63,7 +63,7 @@ fn truncated_file_ends_the_connection_without_padding() {
 }
 
 #[test]
-fn response_never_consists_of_two_versions_of_a_file_rewritten_in_place() {
+fn file_rewritten_in_place_ends_a_response_with_parts_left_to_send() {
     for is_cold in [false, true] {
         let mut download = Download::begin(is_cold);
         let file = std::fs::File::options().write(true).open(&download.path).unwrap();

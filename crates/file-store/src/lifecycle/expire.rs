@@ -8,6 +8,7 @@ use crate::format::Kind;
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::inner::Inner;
 use crate::lifecycle::page::{Candidate, Search};
+use crate::lifecycle::report::LifecycleAction::ExpireObject;
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
 use crate::object::Attributes;
@@ -30,7 +31,7 @@ impl Inner {
     ///    again; an object in doubt is skipped.
     /// 3. Appends the tombstones. After a crash the log has a prefix of them; the next sweep
     ///    deletes the other objects.
-    /// 4. Once the tombstones are durable, applies them to the index.
+    /// 4. Once the tombstones are durable, reports them to the observer and applies them to the index.
     ///
     /// Returns `None`, and deletes nothing, if the rules were replaced.
     pub(super) fn delete_expired(
@@ -61,6 +62,8 @@ impl Inner {
         for Appended { change, ticket, bytes } in appended {
             match ticket.wait() {
                 Ok(at) => {
+                    let observer = &self.options.lifecycle_observer;
+                    observer.report(ExpireObject, search.bucket, &change.head.key);
                     self.apply(vec![change], at);
                     Counters::count(&self.counters.deletes);
                     report.expired_objects += 1;

@@ -4,8 +4,8 @@
 //! `rules` and `schedule` are pure: they compute when an object expires and when a bucket is swept.
 //! `config` stores the rules in the needle of the bucket, in the format that `format` defines, and
 //! `state` caches them in memory. `page` finds expired keys, `expire` deletes them, `uploads`
-//! aborts uploads, `sweep` combines them, `expirable` only reports what a sweep would delete, and
-//! `thread` sweeps in the background.
+//! aborts uploads, both `report` each change, `sweep` combines them, `expirable` only lists what a
+//! sweep would delete, and `thread` sweeps in the background.
 
 mod config;
 pub(crate) mod expirable;

@@ -1,9 +1,12 @@
-//! The counts of a sweep.
+//! The reports of sweeps: their counts, and each change for an observer such as an audit log.
+
+use std::fmt;
+use std::sync::Arc;
 
 /// The counts of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepReport {
-    /// ListEntry keys: only those with a prefix of a rule that expires objects.
+    /// Listed keys: only those with a prefix of a rule that expires objects.
     pub scanned_keys: u64,
     /// Deleted objects.
     pub expired_objects: u64,
@@ -23,5 +26,43 @@ impl SweepReport {
         self.expired_bytes += step.expired_bytes;
         self.aborted_uploads += step.aborted_uploads;
         self.skipped += step.skipped;
+    }
+}
+
+/// A change that a lifecycle rule made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LifecycleAction {
+    /// An object expired.
+    ExpireObject,
+    /// A stale upload was aborted.
+    AbortUpload,
+}
+
+type Observe = dyn Fn(LifecycleAction, &str, &str) + Send + Sync;
+
+/// A function that the store calls with each change by a lifecycle rule, its bucket and its key,
+/// once the change is durable. The default does nothing.
+///
+/// The key is locked during the call, so the function must not call the store. A crash between the
+/// sync and the call loses the report.
+#[derive(Clone, Default)]
+pub struct LifecycleObserver(Option<Arc<Observe>>);
+
+impl LifecycleObserver {
+    /// Wraps a function.
+    pub fn new(observe: impl Fn(LifecycleAction, &str, &str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(observe)))
+    }
+
+    pub(super) fn report(&self, action: LifecycleAction, bucket: &str, key: &str) {
+        if let Some(observe) = &self.0 {
+            observe(action, bucket, key);
+        }
+    }
+}
+
+impl fmt::Debug for LifecycleObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LifecycleObserver").field(&self.0.is_some()).finish()
     }
 }

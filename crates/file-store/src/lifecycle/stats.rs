@@ -14,7 +14,7 @@ pub struct LifecycleStats {
     pub sweeping: bool,
     /// Completed sweeps of a bucket.
     pub sweeps: u64,
-    /// ListEntry keys.
+    /// Listed keys.
     pub scanned_keys: u64,
     /// Objects deleted because they expired.
     pub expired_objects: u64,

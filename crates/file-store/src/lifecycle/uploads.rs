@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::format::{Head, Kind};
 use crate::inner::Inner;
 use crate::lifecycle::page::Search;
+use crate::lifecycle::report::LifecycleAction::AbortUpload;
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
 use crate::object::Attributes;
@@ -55,7 +56,7 @@ impl Inner {
     /// 2. Locks the keys in order, so that no part is stored in the meantime.
     /// 3. Appends the ends of the uploads. After a crash the log has a prefix of them; the next
     ///    sweep aborts the other uploads.
-    /// 4. Once the ends are durable, applies them to the index and removes the files of parts.
+    /// 4. Once the ends are durable, reports them to the observer, applies them to the index and removes the files of parts.
     ///    After a crash before this step, opening the store removes them.
     ///
     /// Returns `None`, and aborts nothing, if the rules were replaced.
@@ -90,6 +91,8 @@ impl Inner {
         for (head, ticket) in appended {
             match ticket.wait() {
                 Ok(at) => {
+                    let observer = &self.options.lifecycle_observer;
+                    observer.report(AbortUpload, search.bucket, &head.key);
                     self.apply(vec![head.into()], at);
                     report.aborted_uploads += 1;
                 }

@@ -8,7 +8,7 @@ use haul_testing::{Endpoint, Transport, over};
 
 use crate::server::{HEAD_TIME, Server, read_until, rest};
 
-over!(Plain Tls => (
+over!(Plain Inherited Tls => (
     pipelined_requests_are_answered_in_order,
     old_client_keeps_its_connection_if_it_asks_for_it,
     malformed_request_is_refused_and_the_connection_closed,

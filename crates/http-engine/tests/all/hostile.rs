@@ -9,7 +9,7 @@ use crate::server::{Server, rest};
 #[path = "../../../http1/tests/all/corpus.rs"]
 mod corpus;
 
-over!(Plain Tls => (
+over!(Plain Inherited Tls => (
     hostile_heads_are_refused_and_nothing_behind_them_is_answered,
     hostile_bodies_never_look_complete,
 ));

@@ -1,7 +1,7 @@
 //! A server for tests: its paths name what it does.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
@@ -238,8 +238,16 @@ impl Server {
         stall_time: Duration,
         access_log: Option<AccessLog>,
     ) -> Self {
-        let listener =
-            Listener::bind(&"127.0.0.1:0".parse().unwrap(), TcpOptions::default(), 128).unwrap();
+        let tcp = TcpOptions::default();
+        let listener = match transport {
+            Transport::Inherited => {
+                Listener::inherit(TcpListener::bind("127.0.0.1:0").unwrap().into(), tcp)
+            }
+            Transport::Plain | Transport::Tls => {
+                Listener::bind(&"127.0.0.1:0".parse().unwrap(), tcp, 128)
+            }
+        };
+        let listener = listener.unwrap();
         let Address::Tcp(address) = *listener.address() else { panic!("no TCP") };
         let connections = Connections::new(connections_max, peer_connections_max, || ());
         let limits = ConnectionLimits {

@@ -1,6 +1,7 @@
 //! The audit log: a line for each change and for each failed attempt.
 
 mod change;
+mod lifecycle;
 mod operation;
 
 use std::fmt;

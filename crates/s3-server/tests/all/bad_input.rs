@@ -8,7 +8,7 @@ use haul_testing::{Transport, over};
 
 use crate::client::{Reply, Running, assert_refused, noise};
 
-over!(Plain Tls => (
+over!(Plain Inherited Tls => (
     invalid_keys_and_bucket_names_are_refused,
     request_to_unknown_bucket_is_no_such_bucket,
     client_that_still_sends_receives_the_refusal,

@@ -1,6 +1,7 @@
 //! A server under test, and a simple client that can also send malformed requests.
 
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,7 +9,9 @@ use std::time::Duration;
 
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
-use haul_s3_server::{Config, Credentials, Limits, Listening, Logs, Server};
+use haul_s3_server::{
+    Config, Credentials, Inherited, Limits, Listener, Listening, Logs, Server, TcpOptions,
+};
 use haul_testing::{ClientStream, Endpoint, Transport, server_certificate};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 use tempfile::TempDir;
@@ -120,6 +123,7 @@ impl Running {
         let Setup { transport, credentials, limits, blocking_threads_max, logs } = setup;
         let store = Arc::new(store);
         let any = "127.0.0.1:0".parse().unwrap();
+        let inherited = Inherited { listen: inherited(transport), admin: None };
         let tls = (transport == Transport::Tls).then(acceptor);
         let config =
             Config { listen: any, admin: any, credentials, tls, limits, ..Config::default() };
@@ -133,7 +137,8 @@ impl Running {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let listening = Listening::bind(config).unwrap().with_logs(logs);
+                let listening = Listening::with_inherited(config, inherited).unwrap();
+                let listening = listening.with_logs(logs);
                 let server = Server::new(listening, store).unwrap();
                 ready.send(server.addresses()).unwrap();
                 server.run(async { drop(stopped.await) }).await.unwrap();
@@ -259,6 +264,15 @@ impl Client {
     pub(crate) fn connect(&self) -> ClientStream {
         self.0.connect().unwrap()
     }
+}
+
+/// Returns the listening socket that a server over this transport inherits.
+fn inherited(transport: Transport) -> Option<Listener> {
+    let listen = || {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        Listener::inherit(socket.into(), TcpOptions::default()).unwrap()
+    };
+    (transport == Transport::Inherited).then(listen)
 }
 
 /// A response.

@@ -14,7 +14,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::client::{Reply, Running, assert_refused, noise};
 
-over!(Plain Tls => (
+over!(Plain Inherited Tls => (
     half_sent_heads_of_one_address_do_not_delay_other_clients,
     trickled_heads_of_one_address_do_not_delay_other_clients,
     slow_bodies_of_one_address_do_not_delay_other_clients,

@@ -2,13 +2,19 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
+use haul_disk_sim::MemoryDisk;
+use haul_file_store::{
+    Attributes, Expiry, Lifecycle, LifecycleRule, Options, Precondition, Store, TimeSource,
+};
 use haul_s3_server::{AccessLog, AuditLog, Credentials, Lines, LogFormat, Logs};
 use haul_testing::eventually;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::client::{Running, noise};
+use crate::client::{Running, noise, small};
 use crate::signing::{Signer, hash};
 
 #[derive(Default)]
@@ -186,4 +192,37 @@ fn change_of_disconnected_client_is_audited() {
     assert_eq!((lines.len(), access.take(2).len()), (2, 2));
     assert_eq!((&lines[1]["operation"], &lines[1]["key"]), (&"PutObject".into(), &"key".into()));
     assert!(["400", "499"].contains(&lines[1]["status"].to_string().as_str()), "{}", lines[1]);
+}
+
+#[test]
+fn changes_by_lifecycle_rules_have_audit_lines() {
+    let lines = Arc::new(RecordedLines::default());
+    let lifecycle_observer = AuditLog::new(lines.lines()).lifecycle_observer();
+    let clock = Arc::new(AtomicU64::new(0));
+    let time = TimeSource::Manual(Arc::clone(&clock));
+    let options = Options { lifecycle_observer, time, ..small() };
+    let (store, _) = Store::open_on(Arc::new(MemoryDisk::default()), options).unwrap();
+    store.create_bucket("bucket").unwrap();
+    let put = |key| store.put("bucket", key, b"x", &Attributes::new(), &Precondition::None);
+    put("a/1").unwrap();
+    put("b/1").unwrap();
+    store.start_upload("bucket", "a/2", &Attributes::new()).unwrap();
+    clock.store(10_000, Ordering::Relaxed);
+    let rule = LifecycleRule {
+        enabled: true,
+        prefix: "a/".to_owned(),
+        expire: Some(Expiry::At(UNIX_EPOCH)),
+        abort_uploads_after: Some(Duration::from_secs(1)),
+        ..LifecycleRule::default()
+    };
+    store.set_lifecycle("bucket", &Lifecycle { rules: vec![rule] }).unwrap();
+    store.expire_now("bucket").unwrap();
+    let lines: Vec<_> = lines.take(2).iter().map(fields).collect();
+    assert_eq!(
+        lines,
+        [
+            "S3.EXPIRE.OBJECT bucket a/1 null null null null",
+            "S3.DELETE.UPLOAD bucket a/2 null null null null",
+        ]
+    );
 }

@@ -13,6 +13,7 @@ mod client;
 mod conditions;
 mod faults;
 mod hostile;
+mod hostile_heads;
 mod inline;
 mod integrity;
 mod lifecycle;

@@ -11,8 +11,8 @@ use std::time::Instant;
 use mio::Waker;
 use parking_lot::Mutex;
 
+use crate::admission::peer::Peer;
 use crate::key::Key;
-use crate::peer::Peer;
 
 /// The maximum number of connections examined to find a waiting one. Connections found busy move to
 /// the end, so that the next search begins behind them.

@@ -34,6 +34,11 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
+    /// Returns the time at which the wait ends if no further record is appended after `last`.
+    pub(crate) fn deadline(&self, last: Instant) -> Instant {
+        self.until.min(last + self.idle_max)
+    }
+
     /// `true` if the wait continues, given the number of records in the batch and the time `last`
     /// at which the last record was appended.
     pub(crate) fn continues(&self, now: Instant, records: u32, last: Instant) -> bool {
@@ -73,6 +78,11 @@ impl Gather {
         self.until = Some(now + self.sync / PART_OF_SYNC);
     }
 
+    /// `true` if the next batch is expected to have several records.
+    pub(crate) fn expects_several(&self) -> bool {
+        self.expected > 1
+    }
+
     /// Returns the limits of the wait of a batch that has `records` records; `None` if it should
     /// not wait.
     pub(crate) fn wait_for(&mut self, now: Instant, records: u32) -> Option<Wait> {
@@ -86,6 +96,7 @@ impl Gather {
 
     /// Updates the statistics after a wait during which the batch grew from `from` to `to` records.
     pub(crate) fn waited(&mut self, from: u32, to: u32) {
+        self.until = None;
         if (to - from) * 2 >= self.expected - from {
             self.skip_next = 0;
         } else {
@@ -148,8 +159,12 @@ mod tests {
             }
         }
         assert!((10..40).contains(&waits), "{waits}");
-        while gather.wait_for(now, 1).is_none() {}
+        while gather.wait_for(now, 1).is_none() {
+            gather.batch_done(now, SYNC, 4096, (8, 0));
+        }
         gather.waited(1, 8);
+        assert_eq!(gather.wait_for(now, 1), None, "a batch waits once");
+        gather.batch_done(now, SYNC, 4096, (8, 0));
         assert!(gather.wait_for(now, 1).is_some(), "the wait was of use");
     }
 }

@@ -1,13 +1,16 @@
 //! Limits the number of open connections: of all threads of a server together, and of each peer.
 
+pub(crate) mod peer;
+pub(crate) mod peer_table;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
+use crate::admission::peer::Peer;
+use crate::admission::peer_table::{Admission, EvictionQueue, PeerConnection, PeerTable};
 use crate::key::Key;
-use crate::peer::Peer;
-use crate::peer_table::{Admission, EvictionQueue, PeerConnection, PeerTable};
 
 /// A limit on open connections. All clones share their counters.
 #[derive(Debug, Clone)]

@@ -1,0 +1,38 @@
+//! The audit lines of changes by lifecycle rules.
+
+use std::time::SystemTime;
+
+use haul_file_store::{LifecycleAction, LifecycleObserver};
+use haul_http_engine::JsonLine;
+use haul_line_log::Utc;
+
+use super::AuditLog;
+
+impl AuditLog {
+    /// Returns the observer for [`haul_file_store::Options::lifecycle_observer`], which appends a
+    /// line for each change by a lifecycle rule. `operation` has the name of server access logs of
+    /// S3, and there is no request, client or status.
+    #[must_use]
+    pub fn lifecycle_observer(&self) -> LifecycleObserver {
+        let log = self.clone();
+        LifecycleObserver::new(move |action, bucket, key| {
+            let operation: &[u8] = match action {
+                LifecycleAction::ExpireObject => b"S3.EXPIRE.OBJECT",
+                LifecycleAction::AbortUpload => b"S3.DELETE.UPLOAD",
+            };
+            let time = format!("{:.3}", Utc::of(SystemTime::now()));
+            let line = JsonLine::new("time", time.as_bytes())
+                .string("request_id", None)
+                .string("client", None)
+                .string("access_key", None)
+                .string("operation", Some(operation))
+                .string("bucket", Some(bucket.as_bytes()))
+                .string("key", Some(key.as_bytes()))
+                .number("status", None)
+                .string("error", None)
+                .number("bytes", None)
+                .string("etag", None);
+            log.lines.append(&line.end());
+        })
+    }
+}
