@@ -95,7 +95,10 @@ fn truncated_streams_never_look_complete() {
     client.sock.shutdown(Shutdown::Write).unwrap();
     assert_eq!(server.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::ConnectionReset);
 
-    let (mut client, server) = pair(&authority, &relay, &target);
+    let (mut client, mut server) = pair(&authority, &relay, &target);
+    // The relay has seen that its connect succeeded.
+    client.write_all(b"request").unwrap();
+    server.read_exact(&mut [0; 7]).unwrap();
     crate::scripted_peer::reset_on_close(&server);
     drop(server);
     assert!(client.read(&mut [0; 1]).is_err(), "the client sees a clean end");
