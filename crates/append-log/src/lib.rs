@@ -131,7 +131,7 @@ pub use error::{Error, Result};
 pub use format::{RECORD_HEADER_BYTES, footprint};
 pub use log::{BatchReader, Log, PinnedRecord, Reader, ReverseReader, Space};
 pub use lsn::{Lsn, Position};
-pub use names::segment as segment_name;
+pub use names::{is_segment as is_segment_name, segment as segment_name};
 pub use options::{OnDamage, Options};
 pub use read_only::{ReadOnlyLog, ReadOnlyReader, ReadOnlyReport};
 pub use record::{BatchRecord, Record, RecordRequest};
