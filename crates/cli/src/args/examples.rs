@@ -396,4 +396,4 @@ Exit codes:
   0  success
   1  the log is damaged, or a file cannot be removed
   2  invalid command line, or no record begins at LSN
-  3  the directory is not a log, or a process is writing the log";
+  3  the directory is not a log or is part of a store, or a process is writing the log";

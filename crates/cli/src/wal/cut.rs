@@ -7,7 +7,7 @@ use haul_append_log::{Error, Log, Lsn, OnDamage, Options, Replay, SegmentInfo, S
 use super::open::{disk, failed};
 use crate::args::WalCutArgs;
 use crate::output::Output;
-use crate::report::{Exit, Result};
+use crate::report::{Exit, Failure, Result};
 use crate::units::Count;
 
 /// The range of segment lengths that a log accepts in its options.
@@ -27,8 +27,16 @@ impl Replay for Longest {
     fn record(&mut self, _: haul_append_log::Position, _: &[u8]) {}
 }
 
+/// The file that marks the directory of a store. The folder `volumes` beside it is a log.
+const STORE: &str = "../STORE";
+
 pub(super) fn run(args: &WalCutArgs) -> Result {
     let disk = disk(&args.dir)?;
+    if args.dir.join(STORE).exists() {
+        let context = format!("cannot cut {}: it belongs to a store", args.dir.display());
+        let advice = "remove objects with \"haul store rm\"";
+        return Err(Failure::new(context).advise(advice).exit(Exit::NotStarted));
+    }
     let mut longest = Longest::default();
     super::open::read(&disk, OnDamage::Refuse, &mut longest)?;
     let options = Options {

@@ -1,20 +1,20 @@
 //! `haul wal tail`: prints the last records of a log, and follows it.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
-use haul_append_log::{Lsn, OnDamage, Position, ReadOnlyReport, Replay, SegmentInfo};
+use haul_append_log::{Damage, Lsn, OnDamage, Position, ReadOnlyReport, Replay, SegmentInfo};
 use haul_disk::Disk;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::open::{all_damage, check, damage_line, disk, read};
 use super::print::Printer;
 use crate::args::WalTailArgs;
-use crate::report::{Result, print_message};
+use crate::report::{Exit, Failure, Result, print_message};
 
 /// The time between two reads of a log that is followed.
-const POLL: Duration = Duration::from_millis(100);
+const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 pub(super) fn run(args: &WalTailArgs) -> Result {
     let disk = disk(&args.dir)?;
@@ -25,18 +25,37 @@ pub(super) fn run(args: &WalTailArgs) -> Result {
     if !args.follow {
         return check(&report);
     }
-    print_damage(&report);
+    let mut reported = Vec::new();
+    print_new_damage(&report, &mut reported);
     let mut follower = Follower { last: last.last, segment: last.segment, printer };
     loop {
-        thread::sleep(POLL);
+        wait_for_next_read()?;
         let (_, report) = read(&disk, OnDamage::Report, &mut follower)?;
         follower.printer.send()?;
-        print_damage(&report);
+        print_new_damage(&report, &mut reported);
     }
 }
 
-fn print_damage(report: &ReadOnlyReport) {
-    all_damage(report).for_each(|damage| print_message(&damage_line(damage)));
+/// Waits for [`POLL`]. Fails at once if the reader of stdout has closed it: a log without new records
+/// would otherwise be followed forever.
+fn wait_for_next_read() -> Result {
+    let stdout = io::stdout();
+    // No events are requested: the kernel reports only errors and hang-ups.
+    let mut closed = [PollFd::new(&stdout, PollFlags::empty())];
+    match poll(&mut closed, Some(&POLL)) {
+        Ok(1..) => Err(Failure::new("stdout was closed").exit(Exit::BrokenPipe)),
+        _ => Ok(()),
+    }
+}
+
+/// Prints the damage that is not in `reported`, and adds it.
+fn print_new_damage(report: &ReadOnlyReport, reported: &mut Vec<Damage>) {
+    for damage in all_damage(report) {
+        if !reported.contains(damage) {
+            print_message(&damage_line(damage));
+            reported.push(damage.clone());
+        }
+    }
 }
 
 /// The last records of the segments that were read.

@@ -210,8 +210,9 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        // The process may have ended already.
+        self.0.kill().ok();
+        self.0.wait().ok();
     }
 }
 
@@ -244,6 +245,47 @@ fn tail_prints_the_last_records_and_follows() {
         log.truncate_front(newer[0].lsn).unwrap();
     }
     assert!(log.segments()[0].number > 3);
+}
+
+#[test]
+fn follower_reports_damage_once_and_ends_with_its_reader() {
+    let place = TestDir::new();
+    let all = three_segments(&place);
+    let (log, _) = open(&place, "log");
+    // Both headers in the first page of the last segment are damaged; those in its last page are
+    // not.
+    for offset in [20, 2048 + 20] {
+        flip(&place, 3, offset);
+    }
+    let mut command = place.command(&["wal", "tail", "log", "-n", "1", "--follow"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
+    let mut expect =
+        |at: Position| assert!(lines.next().unwrap().unwrap().starts_with(&at.lsn.to_string()));
+    expect(all[79]);
+    // Each record is printed by another read of the log.
+    for id in 100..104 {
+        expect(append(&log, id..id + 1)[0]);
+    }
+    // The command ends when no one reads its output any more.
+    drop(lines);
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    let stderr = std::io::read_to_string(running.0.stderr.take().unwrap()).unwrap();
+    assert_eq!(stderr.matches("damaged: ").count(), 1, "{stderr}");
+}
+
+#[test]
+fn volumes_of_a_store_are_verified_and_not_cut() {
+    let place = TestDir::new();
+    place.write("tree/file", "content");
+    place.run(&["store", "import", "b-1", "tree"]).code(0);
+    let volumes = "haul-data/volumes";
+    wal(&place, &["verify", volumes]).code(0);
+    for arguments in [vec!["cut", volumes, "9:0"], vec!["cut", "--after", volumes, "1:4096"]] {
+        wal(&place, &arguments).code(3).stderr_contains(&["belongs to a store"]);
+    }
+    assert_eq!(place.run(&["store", "get", "b-1/file"]).code(0).stdout(), b"content");
 }
 
 #[test]
