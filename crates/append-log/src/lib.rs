@@ -38,6 +38,7 @@
 //! # }
 //! ```
 //! [`Log::open_read_only`] reads a log that another process may be writing, and changes no file.
+//! [`ReadOnlyLog::copy_to`] copies it.
 //!
 //! `examples/` contains a small database that stores its records in the log, futures that wait for
 //! their records, and a reader that follows a writer.
@@ -91,13 +92,13 @@
 //!
 //! The log calls the wakers of futures without holding a lock, so a waker may call the log.
 //!
-//! A lone writer commits in its own thread. Concurrent writers share a batch, which the commit thread
-//! of the log writes; one system call wakes all of them, and none of them then waits for a lock. The
-//! commit thread first waits until the writers of the last batch have appended again, for at most
-//! half the time in which a short batch is written and synced. It skips most of these waits if the
-//! previous waits brought few records. The log keeps two append buffers of
-//! [`Options::buffer_bytes`] in memory. An append waits while the buffer being filled has no space
-//! for the record.
+//! A lone writer commits in its own thread. Concurrent writers share a batch: one of them writes it,
+//! or, if they are more than three, the commit thread of the log. One system call wakes all of them,
+//! and none of them then waits for a lock. The committing thread first waits until the writers of the
+//! last batch have appended again, for at most half the time in which a short batch is written and
+//! synced. It skips most of these waits if the previous waits brought few records. The log keeps two
+//! append buffers of [`Options::buffer_bytes`] in memory. An append waits while the buffer being
+//! filled has no space for the record.
 //!
 //! # What it is not
 //! The log has no keys, no transactions over several records, and no compression. It keeps one or
@@ -130,7 +131,7 @@ pub use error::{Error, Result};
 pub use format::{RECORD_HEADER_BYTES, footprint};
 pub use log::{BatchReader, Log, PinnedRecord, Reader, ReverseReader, Space};
 pub use lsn::{Lsn, Position};
-pub use names::segment as segment_name;
+pub use names::{is_segment as is_segment_name, segment as segment_name};
 pub use options::{OnDamage, Options};
 pub use read_only::{ReadOnlyLog, ReadOnlyReader, ReadOnlyReport};
 pub use record::{BatchRecord, Record, RecordRequest};

@@ -1,6 +1,9 @@
 //! Defines log sequence numbers, which order the records of a log and locate each record in a file.
 
 use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
 
 /// A log sequence number (LSN): the upper 32 bits are the segment number, the lower 32 bits the
 /// offset of the record in the segment's file. Later records have greater LSNs, and the LSN of an
@@ -34,6 +37,19 @@ impl fmt::Display for Lsn {
     }
 }
 
+/// Parses the output of `Display`.
+impl FromStr for Lsn {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let number = |digits: &str| digits.parse().ok();
+        let parsed = text
+            .split_once(':')
+            .and_then(|(segment, offset)| Some(Self::new(number(segment)?, number(offset)?)));
+        parsed.ok_or(Error::Invalid("write an LSN as SEGMENT:OFFSET, such as 3:4096"))
+    }
+}
+
 /// The position and length of a record. Because the length is known, [`crate::Log::read`] reads the
 /// record with one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,4 +58,19 @@ pub struct Position {
     pub lsn: Lsn,
     /// The length of the record's payload in bytes.
     pub payload_bytes: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lsns_round_trip_as_text() {
+        for lsn in [Lsn(0), Lsn::new(3, 4096), Lsn(u64::MAX)] {
+            assert_eq!(lsn.to_string().parse::<Lsn>().unwrap(), lsn);
+        }
+        for text in ["", "3", "3:", ":8", "3:-8", "4294967296:0", "3:8:1", "a:b"] {
+            assert!(matches!(text.parse::<Lsn>(), Err(Error::Invalid(_))), "{text}");
+        }
+    }
 }

@@ -15,6 +15,12 @@ pub fn segment(number: u32) -> String {
     format!("{number:010}{SEGMENT}")
 }
 
+/// `true` if a file of this name in the directory of a log is a segment.
+#[must_use]
+pub fn is_segment(name: &str) -> bool {
+    matches!(parse(name), Name::Segment(_))
+}
+
 /// Returns the file name of segment `number` while its file is being created.
 pub(crate) fn unfinished(number: u32) -> String {
     format!("{number:010}{SEGMENT}{UNFINISHED}")

@@ -36,7 +36,7 @@ pub trait Replay {
     /// Returns an offset in this segment at which a record begins or the records end, and before
     /// which the caller knows all records from another source; 0 if there is none. Bytes before
     /// this offset are neither read nor verified, and records before it are not delivered. Opening
-    /// a log calls this for each segment that it reads.
+    /// a log calls this for each segment that it reads, also if it opens the log read-only.
     fn known_end(&mut self, segment: SegmentInfo) -> u32 {
         let _ = segment;
         0

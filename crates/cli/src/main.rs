@@ -25,6 +25,7 @@ mod store;
 mod sum;
 mod tls;
 mod tune;
+mod wal;
 
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Store(args) => store::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Wal(args) => wal::run(&args),
         Command::Cache(args) => cache::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Tune(args) => tune::run(&args),

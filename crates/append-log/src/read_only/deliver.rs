@@ -60,7 +60,8 @@ pub(super) fn deliver(
             delivered.insert(number, ReadSegment { segment, end });
             continue;
         }
-        let walk = Walk { disk, segment: &segment, state, on_damage };
+        let from = replay.known_end(segment.info()).max(HEADER_BYTES);
+        let walk = Walk { disk, segment: &segment, from, state, on_damage };
         let outcome = walk.run(report, replay)?;
         report.end = Lsn::new(number, outcome.end);
         // A segment that was unused when the directory was listed may contain records now.
@@ -87,6 +88,8 @@ pub(super) fn deliver(
 struct Walk<'a> {
     disk: &'a dyn Disk,
     segment: &'a Arc<Segment>,
+    /// The offset of the first record to be read.
+    from: u32,
     state: SegmentState,
     on_damage: OnDamage,
 }
@@ -111,10 +114,9 @@ impl Walk<'_> {
     fn run(&self, report: &mut ReadOnlyReport, replay: &mut dyn Replay) -> Result<WalkOutcome> {
         let (segment, file) = (self.segment, &self.segment.file);
         let limit = if let SegmentState::SyncedTo(end) = self.state { end } else { segment.limit };
-        let range = (HEADER_BYTES, limit);
+        let range = (self.from.min(limit), limit);
         let mut reader = SegmentReader::sequential(segment, file, range, &Windows::default());
-        let mut outcome =
-            WalkOutcome { end: HEADER_BYTES, is_sealed: false, segment_removed: false };
+        let mut outcome = WalkOutcome { end: range.0, is_sealed: false, segment_removed: false };
         let mut survey: Option<TailSurvey> = None;
         report.closed = false;
         while !outcome.is_sealed {

@@ -1,5 +1,6 @@
 //! Provides read-only access to a log that another process may be writing.
 
+mod copy;
 mod deliver;
 mod list;
 mod reader;

@@ -7,10 +7,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use haul_append_log::{
-    Error, Log, Lsn, OnDamage, Options, Position, ReadOnlyLog, ReadOnlyReport, Room, segment_name,
+    Error, Log, Lsn, OnDamage, Options, Position, ReadOnlyLog, ReadOnlyReport, Replay, Room,
+    SegmentInfo, segment_name,
 };
 use haul_disk::{Op, OsDisk};
-use haul_disk_sim::{Crashes, Medium, MemoryDisk, crash_everywhere};
+use haul_disk_sim::{Crashes, Medium, MemoryDisk, Survival, crash_everywhere};
 use haul_testing::child_test;
 
 use crate::payload::{id_of, ids, payload};
@@ -126,7 +127,52 @@ fn crashed_log_reads_the_same_as_after_recovery() {
         let opened = open_on(Arc::new(crash.disk.clone()), small()).unwrap();
         assert!(ids(&records) == ids(&opened.records));
         assert!(!result.segment_removed && result.end == log.end());
+        let copy = MemoryDisk::default();
+        log.copy_to(&copy).unwrap();
+        // Only what is durable survives the power cut.
+        let copied = start(&copy.medium().cut(Survival::Nothing), small()).unwrap();
+        assert!(copied.records == records && copied.recovered.torn_bytes == 0);
     });
+}
+
+#[test]
+fn records_before_a_known_end_are_not_delivered_again() {
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    let last = put_long(&log, 0..20);
+    let mut follower = Follower { last: last.lsn, records: Vec::new() };
+    for round in 0..12 {
+        let ids = 20 + 5 * round..25 + 5 * round;
+        put_long(&log, ids.clone());
+        let (_, result) =
+            Log::open_read_only(Arc::new(disk.clone()), small(), &mut follower).unwrap();
+        assert!(result.records <= 6 + 1, "{} records are read", result.records);
+        assert!(follower.records.drain(..).eq(ids));
+    }
+    assert!(log.segments().len() > 2);
+}
+
+/// Receives the records after `last`.
+struct Follower {
+    last: Lsn,
+    records: Vec<u64>,
+}
+
+impl Replay for Follower {
+    fn is_known(&mut self, segment: SegmentInfo) -> bool {
+        segment.number < self.last.segment()
+    }
+
+    fn known_end(&mut self, segment: SegmentInfo) -> u32 {
+        if segment.number == self.last.segment() { self.last.offset() } else { 0 }
+    }
+
+    fn record(&mut self, at: Position, payload: &[u8]) {
+        if at.lsn > self.last {
+            self.last = at.lsn;
+            self.records.push(id_of(payload).unwrap());
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use clap::builder::Styles;
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Object storage", &["serve", "store"]),
     ("Network services", &["files", "relay"]),
-    ("Files", &["dups", "sum", "patch", "log"]),
+    ("Files", &["dups", "sum", "patch", "log", "wal"]),
     ("Disks and page cache", &["probe", "tune", "cache", "bench"]),
     ("Setup", &["completions", "man"]),
 ];

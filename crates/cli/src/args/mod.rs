@@ -19,6 +19,7 @@ mod store;
 mod sum;
 mod tls;
 mod tune;
+mod wal;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -47,6 +48,10 @@ pub(crate) use store::{
 pub(crate) use sum::SumArgs;
 pub(crate) use tls::TlsArgs;
 pub(crate) use tune::TuneArgs;
+pub(crate) use wal::{
+    RecordFormat, WalArgs, WalCommand, WalCopyArgs, WalCutArgs, WalDumpArgs, WalTailArgs,
+    WalVerifyArgs,
+};
 
 /// Durable S3 server for small files, and tools for fast file I/O.
 ///
@@ -109,6 +114,13 @@ pub(crate) enum Command {
     /// second Ctrl-C, haul log ends immediately. SIGHUP, SIGALRM and SIGUSR1 rotate now.
     #[command(after_long_help = examples::LOG)]
     Log(LogArgs),
+    /// Print, verify, follow, copy or cut an append log
+    ///
+    /// The log is a directory of segments that a program writes with the library haul-append-log.
+    /// An LSN is the number of a segment and an offset in it, such as 3:4096. All commands except
+    /// cut only read, also while a process writes the log.
+    #[command(after_long_help = examples::WAL)]
+    Wal(WalArgs),
     /// Show, load or evict files in the page cache
     #[command(after_long_help = examples::CACHE)]
     Cache(CacheArgs),

@@ -20,6 +20,8 @@ fn each_command_has_a_manual_page() {
         "haul-probe",
         "haul-tune",
         "haul-dups-remove",
+        "haul-wal",
+        "haul-wal-copy",
     ] {
         let page = std::fs::read_to_string(place.path(format!("man1/{name}.1"))).unwrap();
         assert!(page.contains(".SH SYNOPSIS") && page.contains(".SH EXAMPLES"), "{name}");

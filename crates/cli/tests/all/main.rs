@@ -30,3 +30,4 @@ mod sum;
 mod tls;
 mod trees;
 mod tune;
+mod wal;
