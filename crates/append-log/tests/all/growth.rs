@@ -1,6 +1,7 @@
 //! Tests that a log with short first segments grows: the lengths of segments and of the reserve, and
 //! recovery at any time of the growth.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use haul_append_log::{Log, Lsn, Options, Room};
@@ -27,11 +28,14 @@ fn lengths(log: &Log) -> Vec<u32> {
     log.segments().iter().map(|segment| segment.bytes / KIB).collect()
 }
 
-/// Returns the lengths of the spare files, in KiB.
+/// Returns the lengths of the spare files whose names are durable, in KiB. The log may remove or
+/// rename files meanwhile.
 fn spare_lengths(disk: &MemoryDisk) -> Vec<usize> {
-    let names = disk.list("").unwrap().into_iter().filter(|name| name.ends_with(".spare"));
+    let mut names = disk.list("").unwrap();
     let mut medium = disk.medium();
-    names.map(|name| medium.file(&name).len() / KIB as usize).collect()
+    let durable: BTreeSet<String> = medium.file_names().map(str::to_owned).collect();
+    names.retain(|name| name.ends_with(".spare") && durable.contains(name));
+    names.iter().map(|name| medium.file(name).len() / KIB as usize).collect()
 }
 
 /// Appends records until the log has this number of segments.
