@@ -273,6 +273,11 @@ fn crash_loses_no_acknowledged_short_objects() {
 #[test]
 fn crash_during_compaction_loses_no_acknowledged_objects() {
     let crashes = Crashes { draws: 1, all_up_to: 4, again_one_in: 16, ..Crashes::default() };
-    let compacted = crash_in(25_000, &crashes, 300, Lengths::Long);
-    assert!(compacted > 0, "no volume was compacted");
+    // A random workload compacts a volume only if its objects die in time: on a busy machine, none
+    // of those that are needed for so many states may do so.
+    let compacts = (0..4).any(|round| {
+        let seed = crashes.seed.wrapping_add(round << 32);
+        crash_in(25_000, &Crashes { seed, ..crashes.clone() }, 300, Lengths::Long) > 0
+    });
+    assert!(compacts, "no volume was compacted");
 }
