@@ -12,7 +12,7 @@
 //!   without adding pages to the page cache, and [`write_out`] writes dirty pages to the device
 //!   without making them durable.
 //! - [`Pacer`] bounds the number of dirty pages during bulk writes.
-//! - [`ReadRing`] keeps many reads in flight from one thread.
+//! - [`Ring`] keeps many reads and writes in flight from one thread.
 //! - [`resident`] counts the pages of a file in the page cache, [`warm`] loads pages into the page
 //!   cache, and [`evict`] drops them.
 //! - [`DeviceCounters`] count the requests that a device has completed.
@@ -86,14 +86,17 @@ mod units;
 mod writeback;
 
 pub use access::{
-    AlignedBuf, HUGE_PAGE_BYTES, Map, ReadRing, RingCompletion, RingRead, read_uncached,
+    AlignedBuf, HUGE_PAGE_BYTES, Map, Ring, RingCompletion, RingOp, RingRequest, read_uncached,
     read_uncached_fd, write_durable, write_out,
 };
 pub use blocks::{
     DedupeOutcome, DelayedAllocation, Extent, ExtentFlags, ExtentMap, FILL_STEP_BYTES, FillMethod,
     dedupe_range, extents, fill, fill_paced, first_extent, has_holes, next_hole, same_blocks,
 };
-pub use device::{Device, DeviceCounters, Queue};
+pub use device::{
+    Device, DeviceCounters, DeviceKind, KIND_SAMPLES, KindSource, Queue, ReadSample, measure_kind,
+    sample_places,
+};
 pub use disk::{
     Allocation, Disk, Durability, File, LOCK_NAME, Lock, Locked, Open, Subdir, read_full,
     this_process, write_full,

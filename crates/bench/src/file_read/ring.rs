@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use haul_disk::{AlignedBuf, Open, ReadRing, RingRead};
+use haul_disk::{AlignedBuf, Open, Ring, RingOp, RingRequest};
 use haul_measure::{Error, Latencies, Result};
 
 use crate::reads::{Load, Offsets, Reads};
@@ -18,7 +18,7 @@ pub(super) fn read(
 ) -> Result<Option<Reads>> {
     let file = file.open(Open { direct, random: true, ..Open::default() })?;
     let Some(fd) = file.descriptor() else { return Ok(None) };
-    let mut ring = match ReadRing::new(u32::try_from(depth).unwrap_or(u32::MAX)) {
+    let mut ring = match Ring::new(u32::try_from(depth).unwrap_or(u32::MAX)) {
         Ok(ring) => ring,
         Err(error) if error.is_unsupported() => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -38,19 +38,19 @@ pub(super) fn read(
             let offset = offsets.next();
             begun[tag] = Instant::now();
             let read =
-                RingRead { file: fd, offset, buffer, bytes, uncached: false, tag: tag as u64 };
+                RingRequest { file: fd, offset, buffer, bytes, op: RingOp::Read, tag: tag as u64 };
             if ring.push(read).is_err() {
                 break;
             }
             tags.pop();
         }
         let Some(done) = ring.wait()? else { break };
-        let tag = usize::try_from(done.read.tag).unwrap_or(0);
+        let tag = usize::try_from(done.request.tag).unwrap_or(0);
         latencies.record(begun[tag].elapsed());
         let read = done.outcome.map_err(Error::other("read the file"))?;
-        check(&done.read.buffer[..read.min(bytes)], done.read.offset)?;
+        check(&done.request.buffer[..read.min(bytes)], done.request.offset)?;
         tags.push(tag);
-        buffers.push(done.read.buffer);
+        buffers.push(done.request.buffer);
     }
     Ok(Some(Reads { time: started.elapsed(), latencies, device_reads: None }))
 }

@@ -5,13 +5,13 @@ use std::io;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 
-use haul_disk::{PAGE_BYTES, RingRead};
+use haul_disk::{PAGE_BYTES, RingOp, RingRequest};
 use rustix::fs::{Advice, OFlags, fadvise, fcntl_setfl};
 use rustix::io::Errno;
 
 use super::buffers::{BUFFER_BYTES_MAX, Buffers};
 use super::consumer::Consumer;
-use super::engine::{Completion, Engine, RingRequest, read_sync};
+use super::engine::{Completion, Engine, Request, read_sync};
 use super::options::CacheMode;
 use super::request::ReadSummary;
 use super::stream::{Part, Piece, Stream};
@@ -66,12 +66,15 @@ impl<C: Consumer> Worker<'_, C> {
                 None if engine.in_flight() == 0 => self.buffers.take_unlimited(bytes),
                 None => return stream.put_back(part),
             };
-            let request = RingRead {
+            let request = RingRequest {
+                op: match self.uncached && !stream.is_direct() {
+                    true => RingOp::ReadUncached,
+                    false => RingOp::Read,
+                },
                 file: Rc::clone(stream.fd()),
                 offset: part.offset,
                 buffer,
                 bytes,
-                uncached: self.uncached && !stream.is_direct(),
                 tag: index as u64,
             };
             let read_ahead = self.run.options.cache == CacheMode::Normal;
@@ -87,7 +90,7 @@ impl<C: Consumer> Worker<'_, C> {
 
     /// Processes a completed read. A failed read is retried if `may_retry`.
     pub(super) fn complete(&mut self, completion: Completion, may_retry: bool) {
-        let Completion { read, outcome } = completion;
+        let Completion { request: read, outcome } = completion;
         let index = usize::try_from(read.tag).unwrap_or(usize::MAX);
         let Some(mut stream) = self.streams.get_mut(index).and_then(Option::take) else {
             return self.buffers.release(read.buffer);
@@ -133,7 +136,7 @@ impl<C: Consumer> Worker<'_, C> {
     fn retry(
         &mut self,
         stream: &Stream<C::State>,
-        mut read: RingRequest,
+        mut read: Request,
         error: &io::Error,
         may_retry: bool,
     ) -> Option<Completion> {
@@ -143,9 +146,9 @@ impl<C: Consumer> Worker<'_, C> {
                 // direct reads: fall back to the page cache.
                 fcntl_setfl(&*read.file, OFlags::empty()).ok();
             }
-            Some(Errno::OPNOTSUPP) if read.uncached => {
+            Some(Errno::OPNOTSUPP) if read.op == RingOp::ReadUncached => {
                 self.uncached = false;
-                read.uncached = false;
+                read.op = RingOp::Read;
             }
             Some(Errno::AGAIN | Errno::INTR) => {}
             _ => {

@@ -4,9 +4,12 @@
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 
-use haul_disk::{DelayedAllocation, PAGE_BYTES, align_down, extents, first_extent, resident};
+use haul_disk::{
+    DelayedAllocation, DeviceKind, KIND_SAMPLES, KindSource, PAGE_BYTES, align_down, extents,
+    first_extent, resident, sample_places,
+};
 
-use super::device::{CONCURRENT_READS, DeviceKind, KindSource, SINGLE_READS, measure, samples};
+use super::detect::measure;
 use super::plan::{Item, Position};
 use super::request::ReadRequest;
 use crate::tree::{FileId, Tree};
@@ -97,7 +100,7 @@ fn places_to_measure(
         let ReadRequest { file, offset, .. } = deferred[index].1.of(requests);
         (*file, align_down(offset.saturating_add(within), PAGE_BYTES as u64))
     };
-    samples(lengths, SINGLE_READS + CONCURRENT_READS).into_iter().map(place).collect()
+    sample_places(lengths, KIND_SAMPLES).into_iter().map(place).collect()
 }
 
 /// `true` if all requested bytes are in the page cache. If the kernel does not answer, because the

@@ -1,10 +1,11 @@
 //! Detects the kind of the devices of files before they are read.
 
-use haul_disk::{PAGE_BYTES, resident};
-
-use super::device::{
-    CONCURRENT_READS, Device, DeviceKind, Group, KindSource, SINGLE_READS, groups, measure, samples,
+use haul_disk::{
+    DeviceKind, KIND_SAMPLES, KindSource, PAGE_BYTES, ReadSample, measure_kind, resident,
+    sample_places,
 };
+
+use super::device::{Device, Group, groups};
 use super::open::Opener;
 use super::options::ReadOptions;
 use super::plan::{self, Item};
@@ -54,7 +55,7 @@ fn measure_group(
     plan::by_inode(&mut items, requests);
     let lengths = items.iter().map(|item| item.bytes);
     let file = |item: &Item| item.of(requests).file;
-    let places: Vec<_> = samples(lengths, SINGLE_READS + CONCURRENT_READS)
+    let places: Vec<_> = sample_places(lengths, KIND_SAMPLES)
         .into_iter()
         .map(|(index, offset)| (file(&items[index]), offset))
         .collect();
@@ -64,5 +65,19 @@ fn measure_group(
         let Ok((fd, _)) = opener.open(*file) else { return true };
         resident(&fd, *offset, PAGE_BYTES as u64).is_ok_and(|pages| pages.resident_bytes > 0)
     };
-    if places.iter().all(&mut is_cached) { None } else { measure(tree, &places) }
+    if places.iter().all(&mut is_cached) {
+        return None;
+    }
+    measure(tree, &places)
+}
+
+/// Measures the kind of a device with reads at the places `at`. Returns `None` if the places are
+/// too few or too close to each other, or if the file system does not support direct reads.
+pub(super) fn measure(tree: &Tree, at: &[(FileId, u64)]) -> Option<(DeviceKind, KindSource)> {
+    let mut opener = Opener::new(tree);
+    let sample = |(file, offset): &(FileId, u64)| {
+        let (fd, _) = opener.open_direct(*file)?;
+        ReadSample::new(fd, *offset)
+    };
+    measure_kind(at.iter().filter_map(sample).collect())
 }

@@ -7,21 +7,21 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use haul_disk::{ReadRing, RingCompletion, RingRead};
+use haul_disk::{Ring, RingCompletion, RingOp, RingRequest};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 /// `RWF_DONTCACHE` (Linux 6.14), which the `rustix` crate does not name.
 pub(super) const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
-pub(super) type RingRequest = RingRead<Rc<OwnedFd>>;
+pub(super) type Request = RingRequest<Rc<OwnedFd>>;
 pub(super) type Completion = RingCompletion<Rc<OwnedFd>>;
 
 /// A queue of reads in flight.
 #[derive(Debug)]
 pub(super) enum Engine {
-    Ring(Box<ReadRing<Rc<OwnedFd>>>),
-    Calls { waiting: VecDeque<RingRequest>, depth: usize },
+    Ring(Box<Ring<Rc<OwnedFd>>>),
+    Calls { waiting: VecDeque<Request>, depth: usize },
 }
 
 impl Engine {
@@ -32,7 +32,7 @@ impl Engine {
         if !ring {
             return calls();
         }
-        match u32::try_from(depth).map(ReadRing::new) {
+        match u32::try_from(depth).map(Ring::new) {
             Ok(Ok(ring)) => Self::Ring(Box::new(ring)),
             // Without io_uring, use plain calls, which always work.
             _ => calls(),
@@ -59,11 +59,7 @@ impl Engine {
 
     /// Submits a read; returns it as an error if the queue is full. If there is no ring and
     /// `read_ahead` is `true`, asks the kernel to read the range into the page cache.
-    pub(super) fn push(
-        &mut self,
-        request: RingRequest,
-        read_ahead: bool,
-    ) -> Result<(), RingRequest> {
+    pub(super) fn push(&mut self, request: Request, read_ahead: bool) -> Result<(), Request> {
         match self {
             Self::Ring(ring) => ring.push(request),
             Self::Calls { waiting, depth } if waiting.len() >= *depth => Err(request),
@@ -93,9 +89,10 @@ impl Engine {
 }
 
 /// Executes a read synchronously.
-pub(super) fn read_sync(mut read: RingRequest) -> Completion {
+pub(super) fn read_sync(mut read: Request) -> Completion {
     let bytes = read.bytes.min(read.buffer.len());
-    let flags = if read.uncached { DONTCACHE } else { ReadWriteFlags::empty() };
+    let is_uncached = read.op == RingOp::ReadUncached;
+    let flags = if is_uncached { DONTCACHE } else { ReadWriteFlags::empty() };
     let outcome = loop {
         let mut slices = [io::IoSliceMut::new(&mut read.buffer[..bytes])];
         match preadv2(&*read.file, &mut slices, read.offset, flags) {
@@ -103,5 +100,5 @@ pub(super) fn read_sync(mut read: RingRequest) -> Completion {
             outcome => break outcome.map_err(io::Error::from),
         }
     };
-    RingCompletion { read, outcome }
+    RingCompletion { request: read, outcome }
 }

@@ -20,7 +20,8 @@ mod worker;
 
 pub use consumer::Consumer;
 pub use detect::device_kind;
-pub use device::{DeviceKind, DeviceStats, KindSource};
+pub use device::DeviceStats;
+pub use haul_disk::{DeviceKind, KindSource};
 pub use options::{CacheMode, ReadOptions};
 pub use passes::read;
 pub use plan::Order;

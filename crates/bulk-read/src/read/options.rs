@@ -2,7 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::device::DeviceKind;
+use haul_disk::DeviceKind;
+
 use super::plan::Order;
 
 /// The effect of a run on the page cache.

@@ -5,10 +5,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use haul_disk::{DeviceKind, KindSource};
+
 use super::consumer::Consumer;
 use super::defer::Deferral;
 use super::detect::known_kind;
-use super::device::{Device, DeviceKind, DeviceStats, Group, KindSource, groups};
+use super::device::{Device, DeviceStats, Group, groups};
 use super::options::ReadOptions;
 use super::plan::{self, Item, Order, Position};
 use super::request::ReadRequest;

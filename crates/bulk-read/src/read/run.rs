@@ -4,9 +4,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use haul_disk::DeviceKind;
+
 use super::consumer::Consumer;
 use super::defer::Deferral;
-use super::device::{Device, DeviceKind, DeviceStats};
+use super::device::{Device, DeviceStats};
 use super::options::ReadOptions;
 use super::request::ReadRequest;
 use crate::tree::Tree;

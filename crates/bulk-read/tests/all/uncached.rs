@@ -385,6 +385,6 @@ fn adjacent_files_on_a_rotational_disk_are_merged() {
     let device_reads = DeviceCounters::of(&device).unwrap().since(&before);
     assert_eq!((stats.requests, stats.devices[0].cold), (400, 400));
     // Without io_uring, the device receives one request per file.
-    let has_ring = haul_disk::ReadRing::<OwnedFd>::new(1).is_ok();
+    let has_ring = haul_disk::Ring::<OwnedFd>::new(1).is_ok();
     assert!(!has_ring || device_reads.reads < 100, "{} requests for 400 files", device_reads.reads);
 }

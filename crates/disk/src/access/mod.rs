@@ -1,5 +1,5 @@
 //! Methods of file access besides the calls of [`crate::File`]: aligned memory for direct I/O,
-//! options for a single call, concurrent reads through io_uring, and memory mappings.
+//! options for a single call, concurrent requests through io_uring, and memory mappings.
 
 mod buffer;
 mod map;
@@ -9,4 +9,4 @@ mod ring;
 pub use buffer::{AlignedBuf, HUGE_PAGE_BYTES};
 pub use map::Map;
 pub use per_call::{read_uncached, read_uncached_fd, write_durable, write_out};
-pub use ring::{ReadRing, RingCompletion, RingRead};
+pub use ring::{Ring, RingCompletion, RingOp, RingRequest};

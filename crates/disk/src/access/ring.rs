@@ -1,10 +1,10 @@
-//! Keeps many reads in flight from one thread through io_uring.
+//! Keeps many reads and writes in flight from one thread through io_uring.
 //!
 //! # Soundness
-//! The kernel may write into a buffer at any time between submission and completion of the read.
+//! The kernel may access a buffer at any time between submission and completion of its request.
 //! During that time the ring owns the buffer, and no reference to the buffer exists. The completion
-//! returns the buffer to the caller. Dropping a ring waits for the reads in flight; leaking a ring
-//! leaks its buffers. The ring owns the files of its reads in the same way.
+//! returns the buffer to the caller. Dropping a ring waits for the requests in flight; leaking a
+//! ring leaks its buffers. The ring owns the files of its requests in the same way.
 #![expect(unsafe_code, reason = "the kernel keeps addresses of buffers")]
 
 use std::fmt;
@@ -24,55 +24,69 @@ const DONTCACHE: i32 = 0x80;
 /// The error codes of kernels and sandboxes without io_uring, or with io_uring disabled by sysctl.
 const REFUSALS: [i32; 4] = [libc::ENOSYS, libc::EPERM, libc::EACCES, libc::EOPNOTSUPP];
 
-/// A read, owned by the ring until the ring returns it as a [`RingCompletion`].
+/// The operation of a [`RingRequest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RingOp {
+    /// Fills the buffer from its first byte.
+    Read,
+    /// As [`Self::Read`], but adds no pages to the page cache. Unlike [`crate::read_uncached`], the
+    /// read fails if the file system does not support this.
+    ReadUncached,
+    /// Writes the first bytes of the buffer.
+    Write,
+}
+
+/// A read or a write, owned by the ring until the ring returns it as a [`RingCompletion`].
 #[derive(Debug)]
-pub struct RingRead<F> {
-    /// The file to read.
+pub struct RingRequest<F> {
+    /// The operation.
+    pub op: RingOp,
+    /// The file to read or write.
     pub file: F,
-    /// The offset in the file of the first byte to read, in bytes.
+    /// The offset in the file of the first byte, in bytes.
     pub offset: u64,
-    /// The destination buffer, which is filled from its first byte.
+    /// The buffer to fill, or with the bytes to write.
     pub buffer: AlignedBuf,
-    /// The number of bytes to read, at most the length of the buffer.
+    /// The number of bytes to read or write, at most the length of the buffer.
     pub bytes: usize,
-    /// `true` to add no pages to the page cache. Unlike [`crate::read_uncached`], the read fails if
-    /// the file system does not support this.
-    pub uncached: bool,
-    /// The caller's identifier of the read, which the ring does not interpret.
+    /// The caller's identifier of the request, which the ring does not interpret.
     pub tag: u64,
 }
 
-/// A completed read, successful or not.
+/// A completed request, successful or not.
 #[derive(Debug)]
 pub struct RingCompletion<F> {
-    /// The read as it was queued, with its file and its buffer.
-    pub read: RingRead<F>,
-    /// The number of bytes read, which may be fewer than requested; 0 at end of file.
+    /// The request as it was queued, with its file and its buffer.
+    pub request: RingRequest<F>,
+    /// The number of bytes read or written, which may be fewer than requested; 0 at end of file.
     pub outcome: io::Result<usize>,
 }
 
-/// An io_uring for concurrent reads, bound to the thread that created it.
+/// An io_uring for concurrent reads and writes, bound to the thread that created it.
+///
+/// # Durability
+/// A completed write is as durable as after `pwrite(2)`: not before the file is synced.
 ///
 /// # Source
 /// `io_uring(7)`; `IORING_SETUP_DEFER_TASKRUN` if available (Linux 6.1).
-pub struct ReadRing<F> {
+pub struct Ring<F> {
     ring: IoUring,
-    /// One slot per read. The index of the slot is the `user_data` of the read in the kernel's
-    /// queues, so a completion identifies its read.
-    slots: Vec<Option<RingRead<F>>>,
+    /// One slot per request. The index of the slot is the `user_data` of the request in the
+    /// kernel's queues, so a completion identifies its request.
+    slots: Vec<Option<RingRequest<F>>>,
     free: Vec<u32>,
-    /// Reads in the submission queue that are not submitted yet.
+    /// Requests in the submission queue that are not submitted yet.
     queued: usize,
     /// Makes the ring neither `Send` nor `Sync`: with `IORING_SETUP_SINGLE_ISSUER` only the thread
     /// that created the ring may submit.
     _not_send: PhantomData<*const ()>,
 }
 
-impl<F: AsFd> ReadRing<F> {
-    /// Creates a ring for `depth` concurrent reads; a value outside 1 to 4096 is clamped.
+impl<F: AsFd> Ring<F> {
+    /// Creates a ring for `depth` concurrent requests; a value outside 1 to 4096 is clamped.
     ///
     /// # Errors
-    /// [`Error::is_unsupported`] if io_uring is missing or not permitted: use plain reads.
+    /// [`Error::is_unsupported`] if io_uring is missing or not permitted: use plain calls.
     pub fn new(depth: u32) -> Result<Self> {
         let depth = depth.clamp(1, 4096);
         let mut modern = IoUring::builder();
@@ -99,34 +113,37 @@ impl<F: AsFd> ReadRing<F> {
         })
     }
 
-    /// Returns the number of reads that are queued or submitted and not yet returned.
+    /// Returns the number of requests that are queued or submitted and not yet returned.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// `true` if no further read can be queued before one completes.
+    /// `true` if no further request can be queued before one completes.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// Queues a read; [`ReadRing::submit`] or [`ReadRing::wait`] submits it.
+    /// Queues a request; [`Ring::submit`] or [`Ring::wait`] submits it.
     ///
     /// # Errors
-    /// Returns the read if the ring is full.
-    pub fn push(&mut self, mut read: RingRead<F>) -> std::result::Result<(), RingRead<F>> {
-        let Some(index) = self.free.pop() else { return Err(read) };
-        let bytes = read.bytes.min(read.buffer.len());
+    /// Returns the request if the ring is full.
+    pub fn push(&mut self, mut request: RingRequest<F>) -> std::result::Result<(), RingRequest<F>> {
+        let Some(index) = self.free.pop() else { return Err(request) };
+        let bytes = request.bytes.min(request.buffer.len());
         let length = u32::try_from(bytes).unwrap_or(u32::MAX);
         // The offset -1 would mean the current file offset.
-        let offset = read.offset.min(u64::MAX - 1);
-        let fd = types::Fd(read.file.as_fd().as_raw_fd());
-        let entry = opcode::Read::new(fd, read.buffer.as_mut_ptr(), length)
-            .offset(offset)
-            .rw_flags(if read.uncached { DONTCACHE } else { 0 })
-            .build()
-            .user_data(index.into());
+        let offset = request.offset.min(u64::MAX - 1);
+        let fd = types::Fd(request.file.as_fd().as_raw_fd());
+        let buffer = request.buffer.as_mut_ptr();
+        let read = |flags| opcode::Read::new(fd, buffer, length).offset(offset).rw_flags(flags);
+        let entry = match request.op {
+            RingOp::Read => read(0).build(),
+            RingOp::ReadUncached => read(DONTCACHE).build(),
+            RingOp::Write => opcode::Write::new(fd, buffer, length).offset(offset).build(),
+        };
+        let entry = entry.user_data(index.into());
         // SAFETY: the buffer has at least `length` bytes. The buffer and the file are moved into
         // the slot below, before the entry can be submitted, and leave the slot only after
         // completion. Moving the buffer does not move its memory.
@@ -134,17 +151,17 @@ impl<F: AsFd> ReadRing<F> {
         if pushed.is_err() {
             // Unreachable: the submission queue has at least as many entries as the ring has slots.
             self.free.push(index);
-            return Err(read);
+            return Err(request);
         }
-        self.slots[index as usize] = Some(read);
+        self.slots[index as usize] = Some(request);
         self.queued += 1;
         Ok(())
     }
 
-    /// Submits the queued reads without waiting.
+    /// Submits the queued requests without waiting.
     ///
     /// # Errors
-    /// The error of the system call. Unsubmitted reads stay queued.
+    /// The error of the system call. Unsubmitted requests stay queued.
     pub fn submit(&mut self) -> Result<()> {
         while self.queued > 0 {
             match self.ring.submit() {
@@ -158,9 +175,9 @@ impl<F: AsFd> ReadRing<F> {
         Ok(())
     }
 
-    /// Submits the queued reads and waits until `completions` reads have completed, or all in
-    /// flight if these are fewer. [`ReadRing::take`] returns them. Waiting for several reads at
-    /// once costs fewer system calls and context switches than waiting for each.
+    /// Submits the queued requests and waits until `completions` requests have completed, or all in
+    /// flight if these are fewer. [`Ring::take`] returns them. Waiting for several requests at once
+    /// costs fewer system calls and context switches than waiting for each.
     ///
     /// # Errors
     /// The error of the system call; the ring is unusable afterwards.
@@ -168,21 +185,21 @@ impl<F: AsFd> ReadRing<F> {
         let wanted = completions.min(self.in_flight());
         match self.ring.submit_and_wait(wanted) {
             Ok(submitted) => self.queued -= submitted.min(self.queued),
-            // An interrupted call may have submitted some reads or none: the next call continues.
+            // An interrupted call may have submitted some requests or none: the next call continues.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The completion queue is full, so reads have completed.
+            // The completion queue is full, so requests have completed.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
             Err(error) => return Err(fail(error)),
         }
         Ok(())
     }
 
-    /// Submits the queued reads and returns a completed read, waiting if none has completed; `None`
-    /// if the ring holds no read.
+    /// Submits the queued requests and returns a completed one, waiting if none has completed;
+    /// `None` if the ring holds no request.
     ///
     /// # Errors
-    /// The error of the system call; the ring is unusable afterwards. A failed read is not an error
-    /// of this method.
+    /// The error of the system call; the ring is unusable afterwards. A failed request is not an
+    /// error of this method.
     pub fn wait(&mut self) -> Result<Option<RingCompletion<F>>> {
         loop {
             if let Some(done) = self.take() {
@@ -200,23 +217,23 @@ impl<F: AsFd> ReadRing<F> {
         }
     }
 
-    /// Returns a completed read if the completion queue contains one, without a system call.
+    /// Returns a completed request if the completion queue contains one, without a system call.
     pub fn take(&mut self) -> Option<RingCompletion<F>> {
         let entry = self.ring.completion().next()?;
         let index = u32::try_from(entry.user_data()).ok()?;
-        let read = self.slots.get_mut(index as usize)?.take()?;
+        let request = self.slots.get_mut(index as usize)?.take()?;
         self.free.push(index);
         let outcome = match usize::try_from(entry.result()) {
             // Limits the count to the length of the buffer, in case the kernel reports more.
-            Ok(bytes) => Ok(bytes.min(read.buffer.len())),
+            Ok(bytes) => Ok(bytes.min(request.buffer.len())),
             Err(_negative) => Err(io::Error::from_raw_os_error(-entry.result())),
         };
-        Some(RingCompletion { read, outcome })
+        Some(RingCompletion { request, outcome })
     }
 }
 
-impl<F> ReadRing<F> {
-    /// Waits until all submitted reads have completed, successfully or not.
+impl<F> Ring<F> {
+    /// Waits until all submitted requests have completed, successfully or not.
     fn drain(&mut self) -> io::Result<()> {
         let mut left = self.slots.len() - self.free.len() - self.queued;
         while left > 0 {
@@ -234,19 +251,19 @@ impl<F> ReadRing<F> {
     }
 }
 
-impl<F> Drop for ReadRing<F> {
+impl<F> Drop for Ring<F> {
     fn drop(&mut self) {
         if self.drain().is_err() {
-            // The kernel may still write to the buffers of the reads in flight, so they are leaked.
+            // The kernel may still access the buffers in flight, so they are leaked.
             mem::forget(mem::take(&mut self.slots));
         }
     }
 }
 
-impl<F> fmt::Debug for ReadRing<F> {
+impl<F> fmt::Debug for Ring<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let in_flight = self.slots.len() - self.free.len();
-        write!(f, "ReadRing({in_flight} of {} reads)", self.slots.len())
+        write!(f, "Ring({in_flight} of {} requests)", self.slots.len())
     }
 }
 

@@ -1,14 +1,20 @@
-//! Reads the names, request queue attributes and counters of block devices from `/sys`.
+//! Reads the names, request queue attributes and counters of block devices from `/sys`, and
+//! measures whether a device is rotational.
 
 mod counters;
+mod kind;
+mod measure;
 mod queue;
 mod sysfs;
+mod timer;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 pub use counters::DeviceCounters;
+pub use kind::{DeviceKind, KIND_SAMPLES, KindSource, sample_places};
+pub use measure::{ReadSample, measure_kind};
 pub use queue::Queue;
 pub(crate) use queue::active_scheduler;
 pub(crate) use sysfs::disk_and_name;

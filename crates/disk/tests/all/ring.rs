@@ -6,15 +6,16 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
-use haul_disk::{AlignedBuf, PAGE_BYTES, ReadRing, RingRead, evict, resident};
+use haul_disk::{AlignedBuf, PAGE_BYTES, Ring, RingOp, RingRequest, evict, resident};
 use haul_testing::skip;
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 
 use crate::disk_dir;
 
 /// Creates a ring; `None` if the kernel does not permit one.
-fn ring<F: std::os::fd::AsFd>(depth: u32) -> Option<ReadRing<F>> {
-    match ReadRing::new(depth) {
+fn ring<F: std::os::fd::AsFd>(depth: u32) -> Option<Ring<F>> {
+    match Ring::new(depth) {
         Ok(ring) => Some(ring),
         Err(error) => {
             assert!(error.is_unsupported(), "{error:?}");
@@ -34,10 +35,10 @@ fn numbered(pages: u8) -> Rc<OwnedFd> {
     Rc::new(file.into())
 }
 
-fn page<F>(file: F, page: u64) -> RingRead<F> {
+fn page<F>(file: F, page: u64) -> RingRequest<F> {
     let buffer = AlignedBuf::zeroed(PAGE_BYTES);
     let offset = page * PAGE_BYTES as u64;
-    RingRead { file, offset, buffer, bytes: PAGE_BYTES, uncached: false, tag: page }
+    RingRequest { file, offset, buffer, bytes: PAGE_BYTES, op: RingOp::Read, tag: page }
 }
 
 #[test]
@@ -54,8 +55,8 @@ fn each_completion_has_the_bytes_of_its_read() {
         }
         let Some(done) = ring.wait().unwrap() else { break };
         assert_eq!(done.outcome.unwrap(), PAGE_BYTES);
-        let number = u8::try_from(done.read.tag).unwrap();
-        assert!(done.read.buffer.iter().all(|byte| *byte == number), "page {number}");
+        let number = u8::try_from(done.request.tag).unwrap();
+        assert!(done.request.buffer.iter().all(|byte| *byte == number), "page {number}");
         assert!(seen.insert(number), "page {number} twice");
     }
     assert_eq!(seen.len(), 200);
@@ -71,11 +72,11 @@ fn submit_and_wait_returns_when_so_many_reads_have_completed() {
     assert!(ring.take().is_none());
     // Nothing is written to the socket, so this read does not complete.
     let far = Rc::new(OwnedFd::from(far));
-    ring.push(RingRead { offset: 0, tag: 99, ..page(far, 0) }).unwrap();
+    ring.push(RingRequest { offset: 0, tag: 99, ..page(far, 0) }).unwrap();
     (0..4).for_each(|number| ring.push(page(Rc::clone(&file), number)).unwrap());
     ring.submit_and_wait(4).unwrap();
     let tags: BTreeSet<u64> =
-        std::iter::from_fn(|| ring.take()).map(|done| done.read.tag).collect();
+        std::iter::from_fn(|| ring.take()).map(|done| done.request.tag).collect();
     assert_eq!(tags, BTreeSet::from([0, 1, 2, 3]));
     drop(near);
     // Only one read is left.
@@ -107,14 +108,14 @@ fn end_of_file_and_errors_are_reported_per_read() {
     let buffer = AlignedBuf::zeroed(4 * PAGE_BYTES);
     let bytes = buffer.len();
     let last = page(Rc::clone(&file), 1);
-    ring.push(RingRead { buffer, bytes, ..last }).unwrap();
+    ring.push(RingRequest { buffer, bytes, ..last }).unwrap();
     ring.push(page(Rc::clone(&file), 9)).unwrap();
-    ring.push(RingRead { offset: u64::MAX, tag: 77, ..page(Rc::clone(&file), 0) }).unwrap();
+    ring.push(RingRequest { offset: u64::MAX, tag: 77, ..page(Rc::clone(&file), 0) }).unwrap();
     let dir = Rc::new(OwnedFd::from(File::open(disk_dir().path()).unwrap()));
-    ring.push(RingRead { tag: 88, ..page(dir, 0) }).unwrap();
+    ring.push(RingRequest { tag: 88, ..page(dir, 0) }).unwrap();
     for _ in 0..4 {
         let done = ring.wait().unwrap().unwrap();
-        match (done.read.tag, done.outcome) {
+        match (done.request.tag, done.outcome) {
             (1, Ok(PAGE_BYTES)) | (9, Ok(0)) => {}
             (77, Err(error)) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL)),
             (88, Err(error)) => assert_eq!(error.raw_os_error(), Some(libc::EISDIR)),
@@ -127,7 +128,7 @@ fn end_of_file_and_errors_are_reported_per_read() {
 fn read_is_limited_to_the_buffer() {
     let file = numbered(4);
     let Some(mut ring) = ring(1) else { return };
-    ring.push(RingRead { bytes: usize::MAX, ..page(file, 0) }).unwrap();
+    ring.push(RingRequest { bytes: usize::MAX, ..page(file, 0) }).unwrap();
     assert_eq!(ring.wait().unwrap().unwrap().outcome.unwrap(), PAGE_BYTES);
 }
 
@@ -137,7 +138,7 @@ fn dropping_a_ring_waits_for_reads_in_flight() {
     let file = numbered(8);
     let Some(mut ring) = ring::<Rc<OwnedFd>>(8) else { return };
     let far = Rc::new(OwnedFd::from(far));
-    ring.push(RingRead { offset: 0, ..page(Rc::clone(&far), 0) }).unwrap();
+    ring.push(RingRequest { offset: 0, ..page(Rc::clone(&far), 0) }).unwrap();
     (1..8).for_each(|number| ring.push(page(Rc::clone(&file), number)).unwrap());
     ring.submit().unwrap();
     // The socket is empty, so the read is in flight and writes into its buffer from now on.
@@ -176,7 +177,8 @@ fn uncached_read_adds_no_pages() {
     let Some(mut ring) = ring(4) else { return };
     let buffer = AlignedBuf::zeroed(64 * PAGE_BYTES);
     let bytes = buffer.len();
-    ring.push(RingRead { buffer, bytes, uncached: true, ..page(Rc::clone(&file), 0) }).unwrap();
+    ring.push(RingRequest { buffer, bytes, op: RingOp::ReadUncached, ..page(Rc::clone(&file), 0) })
+        .unwrap();
     let done = ring.wait().unwrap().unwrap();
     match done.outcome {
         Ok(read) => assert_eq!(read, 64 * PAGE_BYTES),
@@ -185,6 +187,44 @@ fn uncached_read_adds_no_pages() {
         }
         Err(error) => panic!("{error}"),
     }
-    assert!(done.read.buffer.chunks(PAGE_BYTES).zip(0..).all(|(page, number)| page[0] == number));
+    assert!(
+        done.request.buffer.chunks(PAGE_BYTES).zip(0..).all(|(page, number)| page[0] == number)
+    );
     assert_eq!(resident(&*file, 0, u64::MAX).unwrap().resident_bytes, 0);
+}
+
+#[test]
+fn writes_reach_the_file_and_return_their_buffers() {
+    let file = numbered(64);
+    let Some(mut ring) = ring(8) else { return };
+    let mut waiting: Vec<u64> = (0..64).rev().collect();
+    let mut completed = 0;
+    while completed < 64 {
+        while let Some(number) = waiting.pop_if(|_| !ring.is_full()) {
+            let mut request = RingRequest { op: RingOp::Write, ..page(Rc::clone(&file), number) };
+            request.buffer.fill(u8::try_from(number + 100).unwrap());
+            ring.push(request).unwrap();
+        }
+        ring.submit_and_wait(4).unwrap();
+        for done in std::iter::from_fn(|| ring.take()) {
+            assert_eq!(done.outcome.unwrap(), PAGE_BYTES);
+            assert_eq!(u64::from(done.request.buffer[0]), done.request.tag + 100);
+            completed += 1;
+        }
+    }
+    let mut page = [0; PAGE_BYTES];
+    for number in 0..64 {
+        rustix::io::pread(&*file, &mut page, number * PAGE_BYTES as u64).unwrap();
+        assert!(page.iter().all(|byte| u64::from(*byte) == number + 100), "page {number}");
+    }
+}
+
+#[test]
+fn a_write_to_a_read_only_file_fails_in_its_completion() {
+    let file: OwnedFd =
+        File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap().into();
+    let Some(mut ring) = ring(1) else { return };
+    ring.push(RingRequest { op: RingOp::Write, ..page(file, 0) }).unwrap();
+    let done = ring.wait().unwrap().unwrap();
+    assert_eq!(done.outcome.unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
 }

@@ -28,7 +28,6 @@ const ENVIRONMENT: &[Exception] = &[
 const FILES: &[Exception] = &[
     ("admin-endpoint", "reads the metrics of the process from /proc"),
     ("bench", "prepares test files and reads the counters of the kernel"),
-    ("bulk-read", "reads from /proc how long a thread waited for a CPU"),
     ("checksums", "reads the beginning of a file by any path to detect the hash of its list"),
     ("cli-common", "writes the manual pages and shell completions of the programs"),
     ("disk", "owns files, and reads /proc and /sys"),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use haul_disk::{AlignedBuf, ReadRing, RingRead, read_full};
+use haul_disk::{AlignedBuf, Ring, RingOp, RingRequest, read_full};
 
 use crate::segments::Segment;
 
@@ -51,7 +51,7 @@ impl AsFd for RingFile {
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// `None` if the kernel does not permit io_uring, or the ring has failed.
-    ring: Option<ReadRing<RingFile>>,
+    ring: Option<Ring<RingFile>>,
     /// Reads that are executed one after the other.
     calls: VecDeque<RangeRead>,
     /// Unused buffers.
@@ -64,14 +64,14 @@ impl Queue {
         let depth = u32::try_from(DEPTH.min(reads)).unwrap_or(u32::MAX);
         let is_worthwhile = reads >= RING_READS_MIN;
         // Without io_uring the reads are system calls.
-        let ring = is_worthwhile.then(|| ReadRing::new(depth).ok()).flatten();
+        let ring = is_worthwhile.then(|| Ring::new(depth).ok()).flatten();
         Self { ring, calls: VecDeque::new(), buffers: Vec::new() }
     }
 
     /// Returns `true` if no further read should be pushed before one is returned.
     pub(crate) fn is_full(&self) -> bool {
         // Calls are made one after the other, so a queue of them has no use.
-        !self.calls.is_empty() || self.ring.as_ref().is_some_and(ReadRing::is_full)
+        !self.calls.is_empty() || self.ring.as_ref().is_some_and(Ring::is_full)
     }
 
     /// Queues a read.
@@ -84,7 +84,7 @@ impl Queue {
         };
         let RangeRead { segment, offset, bytes, number } = read;
         let (file, offset, tag) = (RingFile(segment), offset.into(), number as u64);
-        let read = RingRead { file, offset, buffer, bytes, uncached: false, tag };
+        let read = RingRequest { file, offset, buffer, bytes, op: RingOp::Read, tag };
         // The ring is not full.
         self.ring.as_mut().map(|ring| ring.push(read));
     }
@@ -108,9 +108,9 @@ impl Queue {
         };
         let done = done?;
         Some(RangeBytes {
-            segment: done.read.file.0,
-            number: usize::try_from(done.read.tag).unwrap_or(usize::MAX),
-            buffer: done.read.buffer,
+            segment: done.request.file.0,
+            number: usize::try_from(done.request.tag).unwrap_or(usize::MAX),
+            buffer: done.request.buffer,
             // The caller repeats a failed read with a system call, whose error has the path.
             bytes: done.outcome.unwrap_or(0),
         })

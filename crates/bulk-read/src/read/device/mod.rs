@@ -1,11 +1,7 @@
-//! Groups the requests of a run by device, and determines the kind of each device.
+//! Groups the requests of a run by device, and defines the statistics of a device.
 
 mod group;
-mod kind;
-mod measure;
-mod timer;
+mod stats;
 
 pub(super) use group::{Device, Group, groups};
-pub(super) use kind::{CONCURRENT_READS, SINGLE_READS, samples};
-pub use kind::{DeviceKind, DeviceStats, KindSource};
-pub(super) use measure::measure;
+pub use stats::DeviceStats;

@@ -3,13 +3,13 @@
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use haul_disk::{AlignedBuf, DelayedAllocation, PAGE_BYTES, ReadRing, RingRead, extents};
 use rustix::io::pread;
 
 use super::kind::{CONCURRENT_READS, DeviceKind, KindSource, Measurements, SPAN_BYTES_MIN, Step};
 use super::timer::Timer;
-use crate::read::open::Opener;
-use crate::tree::{FileId, Tree};
+use crate::access::{AlignedBuf, Ring, RingOp, RingRequest};
+use crate::blocks::{DelayedAllocation, extents};
+use crate::units::PAGE_BYTES;
 
 /// The minimum number of samples.
 const SINGLES_MIN: usize = 3;
@@ -18,56 +18,54 @@ const SINGLES_MIN: usize = 3;
 /// as a whole.
 const DISTANCE_BYTES_MIN: u64 = 2 << 20;
 
-/// A place to read from.
-struct Sample {
+/// A place to read from, for a measurement of the device below it.
+#[derive(Debug)]
+pub struct ReadSample {
     fd: OwnedFd,
     offset: u64,
     /// The position on the device.
     place: u64,
 }
 
-/// Measures the kind of a device with reads at the places `at`. Returns `None` if the places are
-/// too few or too close to each other, or if the file system does not support direct reads.
-pub(in crate::read) fn measure(
-    tree: &Tree,
-    at: &[(FileId, u64)],
-) -> Option<(DeviceKind, KindSource)> {
-    let mut opener = Opener::new(tree);
-    let mut all = Vec::new();
-    for (file, offset) in at.iter().copied() {
-        let Some((fd, _)) = opener.open_direct(file) else { continue };
-        all.extend(place(&fd, offset).map(|place| Sample { fd, offset, place }));
+impl ReadSample {
+    /// Creates a sample of the page at `offset` of a file opened with `O_DIRECT`. Returns `None` if
+    /// a read would not fetch this page from the device, such as one in a hole, whose fast read
+    /// would look like that of a solid-state device.
+    #[must_use]
+    pub fn new(fd: OwnedFd, offset: u64) -> Option<Self> {
+        let map = extents(&fd, offset, 1, DelayedAllocation::Report).ok()?;
+        let extent = map.extents.first()?;
+        let within = offset.checked_sub(extent.logical).filter(|within| *within < extent.bytes)?;
+        let start = extent.device_offset().filter(|_| !extent.flags.unwritten)?;
+        Some(Self { fd, offset, place: start.saturating_add(within) })
     }
+}
+
+/// Measures the kind of a device by reading samples. Returns `None` if these are too few or too
+/// close to each other. [`KIND_SAMPLES`](crate::KIND_SAMPLES) samples suffice.
+///
+/// A measurement reads two pages of a rotational disk, and one of them again.
+#[must_use]
+pub fn measure_kind(mut samples: Vec<ReadSample>) -> Option<(DeviceKind, KindSource)> {
     // Against the direction of the drive's readahead, so that no sample is in the drive's cache.
-    all.sort_unstable_by_key(|sample| std::cmp::Reverse(sample.place));
-    all.dedup_by(|later, earlier| earlier.place - later.place < DISTANCE_BYTES_MIN);
-    let span = all.first()?.place - all.last()?.place;
-    if all.len() < SINGLES_MIN || span < SPAN_BYTES_MIN {
+    samples.sort_unstable_by_key(|sample| std::cmp::Reverse(sample.place));
+    samples.dedup_by(|later, earlier| earlier.place - later.place < DISTANCE_BYTES_MIN);
+    let span = samples.first()?.place - samples.last()?.place;
+    if samples.len() < SINGLES_MIN || span < SPAN_BYTES_MIN {
         return None;
     }
     // Every third sample is for a single read, the others are for concurrent reads. Both kinds of
     // reads thus cover the whole range.
     let (mut single, mut concurrent) = (Vec::new(), Vec::new());
-    for (index, sample) in all.into_iter().enumerate() {
+    for (index, sample) in samples.into_iter().enumerate() {
         if index % 3 == 0 { single.push(sample) } else { concurrent.push(sample) }
     }
     Some(classify(single, concurrent))
 }
 
-/// Returns the position on the device of a byte of a file; `None` for a byte that a read would not
-/// fetch from there, such as one in a hole, whose fast read would look like that of a solid-state
-/// device.
-fn place(fd: &OwnedFd, offset: u64) -> Option<u64> {
-    let map = extents(fd, offset, 1, DelayedAllocation::Report).ok()?;
-    let extent = map.extents.first()?;
-    let within = offset.checked_sub(extent.logical).filter(|within| *within < extent.bytes)?;
-    let start = extent.device_offset().filter(|_| !extent.flags.unwritten)?;
-    Some(start.saturating_add(within))
-}
-
 /// Reads until the kind is known. Failed reads are ignored; if the samples run out, the device
 /// counts as rotational.
-fn classify(single: Vec<Sample>, concurrent: Vec<Sample>) -> (DeviceKind, KindSource) {
+fn classify(single: Vec<ReadSample>, concurrent: Vec<ReadSample>) -> (DeviceKind, KindSource) {
     let mut measured = Measurements::default();
     let (mut single, mut concurrent) = (single.into_iter(), Some(concurrent));
     let mut last = None;
@@ -93,7 +91,7 @@ fn classify(single: Vec<Sample>, concurrent: Vec<Sample>) -> (DeviceKind, KindSo
 }
 
 /// Returns the latency of a single read, in microseconds.
-fn time_single(sample: &Sample) -> Option<u64> {
+fn time_single(sample: &ReadSample) -> Option<u64> {
     let mut page = AlignedBuf::zeroed(PAGE_BYTES);
     let timer = Timer::start();
     pread(&sample.fd, &mut page[..], sample.offset).ok()?;
@@ -102,16 +100,17 @@ fn time_single(sample: &Sample) -> Option<u64> {
 
 /// Returns the time in which concurrent reads complete, in microseconds; `None` if there are too
 /// few places for a comparison with single reads.
-fn time_concurrent(samples: Vec<Sample>) -> Option<u64> {
+fn time_concurrent(samples: Vec<ReadSample>) -> Option<u64> {
     if samples.len() < CONCURRENT_READS / 2 {
         return None;
     }
-    let mut ring = ReadRing::new(u32::try_from(samples.len()).ok()?).ok()?;
+    let mut ring = Ring::new(u32::try_from(samples.len()).ok()?).ok()?;
     let timer = Timer::start();
-    for Sample { fd, offset, .. } in samples {
+    for ReadSample { fd, offset, .. } in samples {
         let buffer = AlignedBuf::zeroed(PAGE_BYTES);
         let file = Rc::new(fd);
-        let read = RingRead { file, offset, buffer, bytes: PAGE_BYTES, uncached: false, tag: 0 };
+        let read =
+            RingRequest { file, offset, buffer, bytes: PAGE_BYTES, op: RingOp::Read, tag: 0 };
         ring.push(read).ok()?;
     }
     while let Some(done) = ring.wait().ok()? {

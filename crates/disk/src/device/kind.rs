@@ -1,4 +1,4 @@
-//! Decides whether a device is rotational, which determines the read order. No I/O.
+//! Decides whether a device is rotational, which determines the order of requests. No I/O.
 //!
 //! The kernel's `rotational` flag is trusted if it is 0. If the flag is 1, the device may be a
 //! virtual disk that reports it wrongly; then a few timed reads decide.
@@ -8,9 +8,9 @@ use std::fmt;
 /// A kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
-    /// A device that serves many random reads concurrently.
+    /// A device that serves many random requests concurrently.
     SolidState,
-    /// A device that seeks: it is fastest if read sequentially, in physical order.
+    /// A device that seeks: it is fastest if read and written in physical order.
     Rotational,
 }
 
@@ -59,27 +59,14 @@ impl fmt::Display for KindSource {
     }
 }
 
-/// Statistics of one device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceStats {
-    /// The kernel's name of the disk, such as `sda`; for a file system without a disk, its type and
-    /// device number.
-    pub name: String,
-    /// The assumed kind.
-    pub kind: DeviceKind,
-    /// The source of the kind.
-    pub kind_source: KindSource,
-    /// The number of threads that read from the device.
-    pub threads: usize,
-    /// The number of requests whose bytes were not all in the page cache, so the device was read.
-    pub cold: u64,
-}
-
 /// The maximum number of single reads and of concurrent reads of a measurement. Each read costs a
 /// rotational disk one seek, but two single reads suffice for a disk that has a cache.
-pub(in crate::read) const SINGLE_READS: usize = 5;
-pub(in crate::read) const CONCURRENT_READS: usize = 8;
+const SINGLE_READS: usize = 5;
+pub(super) const CONCURRENT_READS: usize = 8;
+
+/// The number of places that [`measure_kind`](crate::measure_kind) reads at most, apart from
+/// repetitions.
+pub const KIND_SAMPLES: usize = SINGLE_READS + CONCURRENT_READS;
 
 /// The maximum number of repetitions of a single read.
 const REPEATS: usize = 16;
@@ -169,7 +156,8 @@ fn min(latencies_us: impl Iterator<Item = u64>) -> u64 {
 
 /// Returns up to `count` places as pairs of item index and offset within the item, spread evenly
 /// over the bytes of all items. The order is descending.
-pub(in crate::read) fn samples(
+#[must_use]
+pub fn sample_places(
     lengths: impl Iterator<Item = u64> + Clone,
     count: usize,
 ) -> Vec<(usize, u64)> {
@@ -314,7 +302,7 @@ mod tests {
 
     #[test]
     fn samples_are_spread_over_all_bytes_in_descending_order() {
-        let samples = |all: &[u64]| samples(all.iter().copied(), 4);
+        let samples = |all: &[u64]| sample_places(all.iter().copied(), 4);
         let places: Vec<_> = samples(&[4096; 100]).iter().map(|sample| sample.0).collect();
         assert_eq!(places, [75, 50, 25, 0]);
         assert_eq!(samples(&[1 << 20]), [(0, 786_432), (0, 524_288), (0, 262_144), (0, 0)]);
