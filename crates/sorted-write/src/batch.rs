@@ -13,6 +13,9 @@ use crate::plan::Entry;
 /// links of the one or two pages that a short write touches.
 pub(crate) const ENTRY_BYTES: usize = 64;
 
+/// The number of chunks of [`WRITE_BYTES_MAX`] bytes that an empty batch may keep.
+const KEPT_CHUNKS: usize = 96;
+
 /// The place where the bytes of a write are buffered.
 #[derive(Debug, Clone, Copy)]
 struct Location {
@@ -170,8 +173,13 @@ impl Batch {
         }
     }
 
-    /// Removes all writes, but keeps the allocated memory for reuse.
+    /// Removes all writes. Keeps up to [`KEPT_CHUNKS`] chunks of memory for reuse; a large batch is
+    /// rare enough to allocate its memory again.
     pub(crate) fn clear(&mut self) {
+        if self.filling >= KEPT_CHUNKS {
+            *self = Self::default();
+            return;
+        }
         self.entries.clear();
         self.locations.clear();
         self.chunks.iter_mut().for_each(Vec::clear);

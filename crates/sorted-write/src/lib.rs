@@ -15,14 +15,14 @@
 //! # Example
 //! ```
 //! use haul_disk::OsDisk;
-//! use haul_sorted_write::{Options, Role, SortedWriter};
+//! use haul_sorted_write::{Options, SortedWriter};
 //!
 //! # fn main() -> haul_sorted_write::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
 //! # std::fs::write(dir.path().join("big"), vec![0; 1 << 20]).unwrap();
 //! let disk = OsDisk::open(dir.path())?;
 //! let writer = SortedWriter::start(Options::default())?;
-//! let big = writer.open(&disk, "big", Role::Bulk)?;
+//! let big = writer.open(&disk, "big")?;
 //! for n in (0..200_u64).rev() {
 //!     writer.write(big, n * 5000, &n.to_le_bytes())?; // from any thread, in any order
 //! }
@@ -91,17 +91,26 @@
 //! the disk model (`examples/spinning.rs`) these syncs make rounds of sparse records nearly twice
 //! as fast.
 //!
+//! Whether a device is rotational is measured by a few direct reads of the file, unless the kernel
+//! reports it as solid-state: virtual disks set the kernel's `rotational` flag wrongly. On a
+//! solid-state device, 128 requests are in flight; on a rotational device 32, as many as its queue
+//! holds.
+//!
 //! Two requests are merged into one by reading the gap between them and writing it back, if the
 //! transfer of the gap takes less time than the requests that this saves; see
 //! [`plan::Costs::should_fill`].
 //!
 //! A unit is the smallest write that the device executes without reading, such as 4 KiB. Writes of
 //! whole units bypass the page cache (`O_DIRECT`), so that the device receives the requests as
-//! planned and memory holds no second copy of the bytes. Only the incomplete unit at the end of a
+//! planned and memory holds no second copy of the bytes. Requests pass through io_uring in batches,
+//! which takes half of the CPU time of writes through the page cache; without io_uring, a few
+//! threads call `pwrite`. Only the incomplete unit at the end of a
 //! file is written through the page cache. A file is synced after every [`Options::sync_bytes`],
 //! well below the dirty-page limits at which the kernel throttles writers.
 //!
 //! # What it is not
+//! A single large batch of whole pages gains nothing over sorting the pages and writing them through
+//! the page cache: the writer then only takes less memory (`docs/random-writes.md` has the figures).
 //! The writer is not a cache: bytes are dropped from memory once they are written to the file. A
 //! [`SortedWriter`] does not create files, and no other program may modify its files while they are
 //! open. There are no transactions over several files. A page file has neither a file format nor a
@@ -113,7 +122,11 @@
 //! syncs.
 
 mod batch;
+mod buffers;
+mod engine;
 mod error;
+mod kind;
+mod memory;
 mod options;
 mod page_file;
 mod parallel;
@@ -127,7 +140,7 @@ mod target;
 mod writer;
 
 pub use error::{Error, Result};
-pub use options::{Options, Role, WRITE_BYTES_MAX};
+pub use options::{Options, WRITE_BYTES_MAX};
 pub use page_file::{PageFile, PageFileOptions, Patch, PatchState, Recovery};
 pub use stats::Stats;
 pub use writer::{FileId, SortedWriter};

@@ -1,8 +1,4 @@
-//! Executes jobs on one or several threads.
-//!
-//! Threads are used instead of io_uring because before Linux 7.0 io_uring passes a direct write
-//! that updates the file's timestamp to a kernel thread, and is slower than threads that call
-//! `pwrite` (`docs/decisions/0007-sorted-writes.md` has the figures).
+//! Executes jobs on one or several threads, where io_uring is missing or not permitted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

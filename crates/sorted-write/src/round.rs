@@ -1,14 +1,13 @@
-//! Runs the writing thread, which executes rounds: it writes the bulk files in ascending order,
-//! then the index files, and syncs the files at a barrier or for a page file.
+//! Runs the writing thread, which executes rounds: it writes each file in ascending order, and
+//! syncs the files at a barrier or for a page file.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
-use crate::options::Role;
 use crate::state::{Round, RoundHook, Shared};
 use crate::stats::count;
-use crate::sweep::sweep;
+use crate::sweep::Sweeper;
 
 /// Starts the writing thread. The thread ends when the writer is closed, or at the first failure.
 pub(crate) fn start(
@@ -18,8 +17,9 @@ pub(crate) fn start(
     let shared = Arc::clone(shared);
     thread::Builder::new().name("sorted-write".to_owned()).spawn(move || {
         let _latch = LatchOnPanic(Arc::clone(&shared));
+        let mut sweeper = Sweeper::default();
         while let Some(round) = shared.wait_for_round() {
-            let result = run_round(&shared, &round, hook.as_deref());
+            let result = run_round(&shared, &round, hook.as_deref(), &mut sweeper);
             shared.finish_round(round, result);
         }
     })
@@ -41,22 +41,26 @@ impl Drop for LatchOnPanic {
 ///
 /// 1. [`RoundHook::before`] syncs the write-ahead log of a page file up to the last record of the
 ///    round.
-/// 2. Each file is swept once in ascending order: first the bulk files, then the index files. After
-///    a crash during this step, any part of the round is in the files.
+/// 2. Each file is swept once in ascending order. After a crash during this step, any part of the
+///    round is in the files.
 /// 3. At a barrier, or if there is a hook, all files written since their last sync are synced. The
 ///    round is now durable.
 /// 4. [`RoundHook::after`] appends a checkpoint record to the write-ahead log of a page file and
 ///    removes its obsolete segments.
-fn run_round(shared: &Shared, round: &Round, hook: Option<&dyn RoundHook>) -> Result<()> {
+fn run_round(
+    shared: &Shared,
+    round: &Round,
+    hook: Option<&dyn RoundHook>,
+    sweeper: &mut Sweeper,
+) -> Result<()> {
     let options = &shared.options;
     if let Some(hook) = hook {
         hook.before(round.tag)?;
     }
     count(&shared.counters.rounds, u64::from(!round.batches.is_empty()));
-    for role in [Role::Bulk, Role::Index] {
-        for (target, batch) in round.batches.iter().filter(|(target, _)| target.role == role) {
-            sweep(target, batch, options, &shared.counters)?;
-        }
+    for (target, batch) in &round.batches {
+        target.measure_kind();
+        sweeper.sweep(target, batch, options, &shared.counters)?;
     }
     if round.barrier.is_some() || hook.is_some() {
         sync_all(shared)?;

@@ -7,7 +7,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::options::{Options, Role};
+use crate::memory::generation_bytes;
+use crate::options::Options;
 use crate::stats::{Counters, Stats};
 use crate::target::Target;
 
@@ -53,16 +54,14 @@ impl Queue {
 
 pub(crate) struct State {
     pub(crate) queues: Vec<Queue>,
-    /// The memory, in bytes, used by the batches being filled: first for bulk files, then for index
-    /// files.
-    bulk_bytes: usize,
-    index_bytes: usize,
+    /// The memory, in bytes, used by the batches being filled.
+    used_bytes: usize,
+    /// The used memory, in bytes, at which a round starts.
+    generation_bytes: usize,
     /// The greatest tag of the writes accepted so far.
     tag: u64,
     /// The number of completed rounds, whose memory was released.
     pub(crate) rounds_done: u64,
-    /// The number of rounds started since the last round that included index files.
-    rounds_without_index: u32,
     /// The numbers of the last barriers that were requested, started and completed. The round of a
     /// barrier includes all batches that are being filled when the round starts.
     barriers_requested: u64,
@@ -89,52 +88,31 @@ impl State {
         }
     }
 
-    fn used_bytes(&mut self, role: Role) -> &mut usize {
-        match role {
-            Role::Bulk => &mut self.bulk_bytes,
-            Role::Index => &mut self.index_bytes,
-        }
-    }
-
-    /// `true` if the memory of bulk files or of index files is full, so that a round must start.
-    fn is_full(&self, options: &Options) -> bool {
-        self.bulk_bytes >= options.generation_bytes || self.index_bytes >= options.index_bytes
+    /// `true` if the memory of the generation is full, so that a round must start.
+    fn is_full(&self) -> bool {
+        self.used_bytes >= self.generation_bytes
     }
 
     /// Returns the next round, made of the batches being filled, or `None` if no round is due.
-    fn next_round(&mut self, options: &Options) -> Option<Round> {
+    fn next_round(&mut self) -> Option<Round> {
         let barrier =
             (self.barriers_requested > self.barriers_started).then_some(self.barriers_requested);
-        if barrier.is_none() && !self.is_full(options) {
+        if barrier.is_none() && !self.is_full() {
             return None;
         }
-        self.rounds_without_index += 1;
-        let with_index = barrier.is_some()
-            || self.rounds_without_index >= options.index_every
-            || self.index_bytes >= options.index_bytes;
         if let Some(number) = barrier {
             self.barriers_started = number;
         }
-        let mut batches = self.take(Role::Bulk);
-        self.bulk_bytes = 0;
-        if with_index {
-            self.rounds_without_index = 0;
-            self.index_bytes = 0;
-            batches.append(&mut self.take(Role::Index));
-        }
-        Some(Round { batches, barrier, tag: self.tag })
-    }
-
-    fn take(&mut self, role: Role) -> Vec<(Arc<Target>, Arc<Batch>)> {
-        let queues = self.queues.iter_mut();
-        let nonempty = queues.filter(|q| q.target.role == role && !q.filling.is_empty());
+        self.used_bytes = 0;
+        let nonempty = self.queues.iter_mut().filter(|queue| !queue.filling.is_empty());
         let take = |queue: &mut Queue| {
             let next = std::mem::take(&mut queue.spare);
             let full = Arc::new(std::mem::replace(&mut queue.filling, next));
             queue.writing = Some(Arc::clone(&full));
             (Arc::clone(&queue.target), full)
         };
-        nonempty.map(take).collect()
+        let batches = nonempty.map(take).collect();
+        Some(Round { batches, barrier, tag: self.tag })
     }
 }
 
@@ -152,11 +130,10 @@ impl Shared {
     pub(crate) fn new(options: Options) -> Self {
         let state = State {
             queues: Vec::new(),
-            bulk_bytes: 0,
-            index_bytes: 0,
+            used_bytes: 0,
+            generation_bytes: generation_bytes(&options),
             tag: 0,
             rounds_done: 0,
-            rounds_without_index: 0,
             barriers_requested: 0,
             barriers_started: 0,
             barriers_done: 0,
@@ -178,25 +155,20 @@ impl Shared {
         let mut state = self.state.lock();
         loop {
             state.check_latch()?;
-            let queue = state.queues.get(file).ok_or(NO_FILE)?;
-            let role = queue.target.role;
-            let limit = match role {
-                Role::Bulk => self.options.generation_bytes,
-                Role::Index => self.options.index_bytes,
-            };
-            if *state.used_bytes(role) < limit {
-                let queue = &mut state.queues[file];
+            let is_full = state.is_full();
+            let queue = state.queues.get_mut(file).ok_or(NO_FILE)?;
+            if !is_full {
                 let memory = queue.filling.push(offset, bytes);
                 let distance = offset.abs_diff(queue.last_end);
                 queue.last_end = offset + bytes.len() as u64;
-                *state.used_bytes(role) += memory;
+                state.used_bytes += memory;
                 state.tag = state.tag.max(tag);
                 let stats = &mut state.stats;
                 stats.records += 1;
                 stats.record_bytes += bytes.len() as u64;
                 stats.absorbed += u64::from(memory == 0);
                 stats.unsorted_travel_bytes = stats.unsorted_travel_bytes.saturating_add(distance);
-                if state.is_full(&self.options) {
+                if state.is_full() {
                     self.work.notify_one();
                 }
                 return Ok(());
@@ -233,7 +205,7 @@ impl Shared {
             if state.latched.is_some() {
                 return None;
             }
-            if let Some(round) = state.next_round(&self.options) {
+            if let Some(round) = state.next_round() {
                 drop(state);
                 self.change.notify_all();
                 return Some(round);

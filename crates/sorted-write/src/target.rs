@@ -2,13 +2,16 @@
 //! whole unit through the page cache. A unit is the smallest write that the device executes without
 //! reading.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_disk::{Disk, Durability, File, Open, PAGE_BYTES, align_down, probe};
+use haul_disk::{DeviceKind, Disk, Durability, File, Open, PAGE_BYTES, Storage, align_down, probe};
+use parking_lot::Mutex;
 
 use crate::error::Result;
-use crate::options::{IoSettings, Options, Role};
+use crate::kind::{IoSettings, device_kind};
+use crate::options::Options;
 use crate::plan::Rules;
 
 /// An open file and its I/O settings.
@@ -21,8 +24,11 @@ use crate::plan::Rules;
 pub(crate) struct Target {
     pub(crate) direct: Arc<dyn File>,
     pub(crate) buffered: Arc<dyn File>,
-    pub(crate) role: Role,
-    pub(crate) io: IoSettings,
+    pub(crate) path: PathBuf,
+    options: Options,
+    storage: Option<Storage>,
+    /// `None` until the kind of the device could be determined.
+    kind: Mutex<Option<DeviceKind>>,
     unit_bytes: u64,
     request_bytes_max: u64,
     end: AtomicU64,
@@ -30,24 +36,46 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn open(disk: &dyn Disk, name: &str, role: Role, options: &Options) -> Result<Self> {
+    pub(crate) fn open(disk: &dyn Disk, name: &str, options: &Options) -> Result<Self> {
         let open = Open { read_only: options.is_dry_run, ..Open::default() };
         let buffered = disk.open(name, Open { random: true, ..open })?;
         let direct = disk.open(name, Open { direct: true, ..open })?;
         // Probing fails on a disk in memory, whose root does not exist. The unit is then a page.
-        let storage = probe(disk.root().join(name)).ok();
+        let path = disk.root().join(name);
+        let storage = probe(&path).ok();
         let unit_bytes = storage.as_ref().map_or(PAGE_BYTES as u64, |s| s.write_unit_bytes());
         let end = AtomicU64::new(buffered.bytes()?);
-        Ok(Self {
+        let target = Self {
             direct,
             buffered,
-            role,
-            io: options.io_settings(storage.as_ref()),
+            path,
+            options: options.clone(),
+            storage,
+            kind: Mutex::new(options.kind),
             unit_bytes,
             request_bytes_max: options.request_bytes_max.max(unit_bytes),
             end,
             unsynced_bytes: AtomicU64::new(0),
-        })
+        };
+        target.measure_kind();
+        Ok(target)
+    }
+
+    /// Determines the kind of the device, if it is not known yet. A file that is opened without
+    /// written blocks cannot be measured before it has some.
+    pub(crate) fn measure_kind(&self) {
+        let mut kind = self.kind.lock();
+        *kind = kind.or_else(|| device_kind(self.storage.as_ref(), &self.direct));
+    }
+
+    /// Returns the kind of the device, if it is known.
+    pub(crate) fn kind(&self) -> Option<DeviceKind> {
+        *self.kind.lock()
+    }
+
+    /// Returns the I/O settings for the kind of the device.
+    pub(crate) fn io(&self) -> IoSettings {
+        IoSettings::new(&self.options, self.kind(), self.buffered.descriptor().is_none())
     }
 
     /// Returns the constraints on requests for the current file length.
@@ -56,7 +84,7 @@ impl Target {
             unit_bytes: self.unit_bytes,
             units_end: align_down(self.end(), self.unit_bytes),
             request_bytes_max: self.request_bytes_max,
-            costs: self.io.costs,
+            costs: self.io().costs,
         }
     }
 

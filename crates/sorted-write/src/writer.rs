@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use haul_disk::{Disk, Op, read_full};
+use haul_disk::{DeviceKind, Disk, Op, read_full};
 
 use crate::error::{Error, Result};
-use crate::options::{Options, Role, WRITE_BYTES_MAX};
+use crate::options::{Options, WRITE_BYTES_MAX};
 use crate::round;
 use crate::state::{Queue, RoundHook, Shared};
 use crate::stats::Stats;
@@ -49,14 +49,14 @@ impl SortedWriter {
     ///
     /// # Errors
     /// Returns [`Error::Disk`] if the file cannot be opened.
-    pub fn open(&self, disk: &dyn Disk, name: &str, role: Role) -> Result<FileId> {
-        let target = Target::open(disk, name, role, &self.shared.options)?;
+    pub fn open(&self, disk: &dyn Disk, name: &str) -> Result<FileId> {
+        let target = Target::open(disk, name, &self.shared.options)?;
         Ok(FileId(self.shared.add_file(target)))
     }
 
     /// Buffers a write. If the write ends after the end of the file, the file is extended. If
     /// writes overlap, the bytes of the last one are kept. The call blocks while the memory for
-    /// buffered writes is full; see [`Options::generation_bytes`] and [`Options::index_bytes`].
+    /// buffered writes is full; see [`Options::generation_bytes`].
     ///
     /// A write of more than [`WRITE_BYTES_MAX`] bytes is split into parts. Writes of other threads
     /// may be ordered between these parts.
@@ -141,6 +141,13 @@ impl SortedWriter {
     /// Requests a round that writes all buffered writes, without waiting for it.
     pub(crate) fn request_round(&self) {
         self.shared.request_round();
+    }
+
+    /// Returns the kind of the device of a file, as configured or measured. `None` if it is unknown:
+    /// the kernel reports no device, or the file has too few written blocks for a measurement.
+    #[must_use]
+    pub fn device_kind(&self, file: FileId) -> Option<DeviceKind> {
+        self.shared.state.lock().queues.get(file.0)?.target.kind()
     }
 
     /// Returns the length of the file in bytes, including buffered writes.

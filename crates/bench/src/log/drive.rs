@@ -160,6 +160,7 @@ fn sample(before: &Meters, after: &Meters, deferred: &Meters, times: &Latencies)
         finish_seconds: Some((deferred.at - after.at).as_secs_f64()),
         finish_cpu_seconds: Some(deferred.cpu.saturating_sub(after.cpu).as_secs_f64()),
         finish_writes: finishing.map(|device| device.writes as f64),
+        finish_bytes: finishing.map(|device| device.written_bytes as f64),
         ..Sample::default()
     }
     .with_latencies(times)

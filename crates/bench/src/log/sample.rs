@@ -40,6 +40,8 @@ pub struct Sample {
     pub finish_cpu_seconds: Option<f64>,
     /// Write requests to the device during the deferred work.
     pub finish_writes: Option<f64>,
+    /// Bytes written to the device during the deferred work.
+    pub finish_bytes: Option<f64>,
 }
 
 impl Sample {
@@ -96,7 +98,7 @@ impl Sample {
         Some(sample)
     }
 
-    fn members(&mut self) -> [(&'static str, &mut Option<f64>); 14] {
+    fn members(&mut self) -> [(&'static str, &mut Option<f64>); 15] {
         [
             ("p50_us", &mut self.p50_us),
             ("p99_us", &mut self.p99_us),
@@ -112,6 +114,7 @@ impl Sample {
             ("finish_seconds", &mut self.finish_seconds),
             ("finish_cpu_seconds", &mut self.finish_cpu_seconds),
             ("finish_writes", &mut self.finish_writes),
+            ("finish_bytes", &mut self.finish_bytes),
         ]
     }
 }

@@ -11,6 +11,7 @@ use super::files::{BIG, Cell, Files, INDEX, Index};
 use super::options::Options;
 use super::table::Round;
 use crate::guardian::{Guardian, guarded_dir};
+use crate::log::process_cpu;
 
 /// A directory with the file of records and the index; it is removed on drop and when the process
 /// ends.
@@ -42,13 +43,14 @@ impl Disk {
         watcher: &dyn Watcher,
     ) -> Result<Round> {
         self.runs += 1;
-        let all = options.records_of(cell.batch, self.runs);
+        let all = options.records_of(cell.shape, cell.batch, self.runs);
         self.files.evict()?;
-        let (before, started) = (self.counters(), Instant::now());
+        let (before, cpu, started) = (self.counters(), process_cpu(), Instant::now());
         self.files.write(cell, &all, watcher)?;
         let elapsed = started.elapsed();
+        let cpu = process_cpu().saturating_sub(cpu);
         let requests = self.counters().zip(before).map(|(after, before)| after.since(&before));
         self.files.verify(&all, cell.index != Index::None)?;
-        Ok(Round::of_disk(all.len(), elapsed, requests).in_batches(cell.batch))
+        Ok(Round::of_disk(all.len(), elapsed, cpu, requests).in_batches(cell.batch))
     }
 }

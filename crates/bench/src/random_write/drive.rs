@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use haul_disk::{DelayedAllocation, Disk as _, Open, extents};
+use haul_disk::{DelayedAllocation, DeviceKind, Disk as _, Open, extents};
 use haul_disk_sim::{Drive as Model, Nanos, SECTOR_BYTES};
 use haul_measure::{Result, Watcher};
 use haul_sorted_write::plan::{Costs, Extent, Rules, plan};
@@ -12,7 +12,7 @@ use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
 use super::files::{BIG, Cell, Files, Index};
 use super::options::Options;
 use super::pages::{self, Writer};
-use super::records::{Record, records};
+use super::records::{Record, Shape, records};
 use super::table::Round;
 use crate::log::{Failure, Scratch, drive};
 use crate::simulated::{Drive, Format, SimulatedDisk};
@@ -60,9 +60,9 @@ impl SimulatedDrive {
         watcher: &dyn Watcher,
     ) -> Result<Round> {
         self.runs += 1;
-        let all = options.records_of(cell.batch, self.runs);
+        let all = options.records_of(cell.shape, cell.batch, self.runs);
         let mounted = self.disk.mount_cold()?;
-        let files = Files::open(&mounted.path())?;
+        let files = Files::on_drive(&mounted.path())?;
         let (before, started) = (self.disk.counters(), Instant::now());
         files.write(cell, &all, watcher)?;
         let elapsed_s = self.disk.drive_seconds(started.elapsed());
@@ -86,9 +86,14 @@ impl SimulatedDrive {
         let mounted = self.disk.mount()?;
         let scratch = Scratch::new(&mounted.path(), "pages")?;
         let page_file = options.page_file();
-        let generation_bytes = page_file.sorted.generation_bytes.min(PAGES_GENERATION_BYTES);
+        let memory = page_file.sorted.generation_bytes.unwrap_or(PAGES_GENERATION_BYTES);
+        let generation_bytes = Some(memory.min(PAGES_GENERATION_BYTES));
         let page_file = PageFileOptions {
-            sorted: SortedOptions { generation_bytes, ..page_file.sorted },
+            sorted: SortedOptions {
+                generation_bytes,
+                kind: Some(DeviceKind::Rotational),
+                ..page_file.sorted
+            },
             log_bytes_max: page_file.log_bytes_max.min(PAGES_LOG_BYTES),
             ..page_file
         };
@@ -104,10 +109,10 @@ impl SimulatedDrive {
 
     /// Returns the lower bound of the time of any method that, for each batch, reads the partly
     /// written units in one sweep of the arm and writes all units in another sweep.
-    pub(super) fn bound(&self, options: &Options, batch: usize) -> Result<Round> {
-        let all = options.records_of(batch, 0);
+    pub(super) fn bound(&self, options: &Options, shape: Shape, batch: usize) -> Result<Round> {
+        let all = options.records_of(shape, batch, 0);
         let mounted = self.disk.mount()?;
-        let files = Files::open(&mounted.path())?;
+        let files = Files::on_drive(&mounted.path())?;
         let file = files.disk.open(BIG, Open { read_only: true, ..Open::default() })?;
         let map = extents(&*file, 0, u64::MAX, DelayedAllocation::Report)?;
         let on_disk = |extent: &Extent| {
@@ -140,9 +145,9 @@ fn units(batch: &[Record]) -> (Vec<Extent>, Vec<Extent>) {
 impl Options {
     /// Returns the records of a run with batches of `batch` records. The number of batches is
     /// limited, so a run with short batches has fewer records.
-    pub(super) fn records_of(&self, batch: usize, run: u64) -> Vec<Record> {
+    pub(super) fn records_of(&self, shape: Shape, batch: usize, run: u64) -> Vec<Record> {
         let count = self.records.min(batch.saturating_mul(self.batches_max));
-        records(count, self.file_size, self.index_size, self.seed, run)
+        records(shape, count, self.file_size, self.index_size, self.seed, run)
     }
 }
 

@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use haul_disk::{
-    AlignedBuf, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, align_down, align_up, read_full,
-    write_full,
+    AlignedBuf, DeviceKind, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, align_down, align_up,
+    read_full, write_full,
 };
 use haul_measure::{Error, Result, Watcher};
 use haul_sorted_write::plan::{Costs, Entry, Piece, Rules, plan};
-use haul_sorted_write::{FileId, Options as SortedOptions, Role, SortedWriter};
+use haul_sorted_write::{FileId, Options as SortedOptions, SortedWriter};
 
-use super::records::{ENTRY_BYTES, RECORD_BYTES, Record, not_overwritten};
+use super::records::{ENTRY_BYTES, RECORD_BYTES, Record, Shape, not_overwritten};
 use crate::named::named;
 
 /// The names of the file of records and of its index.
@@ -45,10 +45,9 @@ named! {
     pub(super) enum Index {
         /// No index is written.
         None = "no",
-        /// An entry is written right after a record; [`Method::Merged`] sorts entries and records
-        /// in one queue.
+        /// An entry is written right after a record.
         Mixed = "mixed",
-        /// [`Method::Merged`] keeps the entries in a separate queue.
+        /// [`Method::Merged`] sorts the writes to each file, and writes one file after the other.
         Separate = "apart",
     }
 }
@@ -56,6 +55,7 @@ named! {
 /// A method, an index and a batch length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell {
+    pub(super) shape: Shape,
     pub(super) method: Method,
     pub(super) index: Index,
     /// The number of records between two syncs.
@@ -63,13 +63,21 @@ pub(super) struct Cell {
 }
 
 /// Returns the cells of each batch length: every method without an index, then with one.
-pub(super) fn cells(methods: &[Method], batches: &[usize], with_index: bool) -> Vec<Cell> {
-    let with = |index: Index| methods.iter().map(move |method| (*method, index));
-    let separate = with(Index::Separate).filter(|(method, _)| *method == Method::Merged);
-    let indexed = with(Index::Mixed).chain(separate).filter(|_| with_index);
-    let all: Vec<_> = with(Index::None).chain(indexed).collect();
+pub(super) fn cells(
+    shape: Shape,
+    methods: &[Method],
+    batches: &[usize],
+    with_index: bool,
+) -> Vec<Cell> {
+    let alone = methods.iter().map(|method| (*method, Index::None));
+    let indexed = methods.iter().filter(|_| with_index).map(|method| match method {
+        Method::Merged => (*method, Index::Separate),
+        _ => (*method, Index::Mixed),
+    });
+    let all: Vec<_> = alone.chain(indexed).collect();
     let of = |batch: usize| {
-        all.iter().map(move |(method, index)| Cell { method: *method, index: *index, batch })
+        let cell = move |(method, index)| Cell { shape, method, index, batch };
+        all.iter().copied().map(cell)
     };
     batches.iter().flat_map(|batch| of(*batch)).collect()
 }
@@ -79,6 +87,8 @@ pub(super) fn cells(methods: &[Method], batches: &[usize], with_index: bool) -> 
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) disk: OsDisk,
+    /// The kind of the device; `None` lets the sorted writer measure it.
+    pub(super) kind: Option<DeviceKind>,
 }
 
 impl Files {
@@ -104,12 +114,13 @@ impl Files {
             file.sync(Durability::Everything)?;
         }
         disk.sync_dir("")?;
-        Ok(Self { disk })
+        Ok(Self { disk, kind: None })
     }
 
-    /// Opens a directory that contains both files.
-    pub(super) fn open(dir: &Path) -> Result<Self> {
-        Ok(Self { disk: OsDisk::open(dir)? })
+    /// Opens a directory on a simulated drive that contains both files. The kind of the drive is
+    /// given, because the drive does not really wait, so that timed reads would mistake it.
+    pub(super) fn on_drive(dir: &Path) -> Result<Self> {
+        Ok(Self { disk: OsDisk::open(dir)?, kind: Some(DeviceKind::Rotational) })
     }
 
     /// Evicts both files from the page cache.
@@ -173,14 +184,12 @@ impl Files {
     }
 
     fn write_sorted(&self, cell: Cell, records: &[Record], watcher: &dyn Watcher) -> Result<()> {
-        let writer = SortedWriter::start(sorted_options()).map_err(failed)?;
-        let open = |name, role| writer.open(&self.disk, name, role).map_err(failed);
-        let index = match cell.index {
-            Index::None => None,
-            Index::Mixed => Some(open(INDEX, Role::Bulk)?),
-            Index::Separate => Some(open(INDEX, Role::Index)?),
-        };
-        let big = open(BIG, Role::Bulk)?;
+        let writer =
+            SortedWriter::start(SortedOptions { kind: self.kind, ..SortedOptions::default() })
+                .map_err(failed)?;
+        let open = |name| writer.open(&self.disk, name).map_err(failed);
+        let index = (cell.index != Index::None).then(|| open(INDEX)).transpose()?;
+        let big = open(BIG)?;
         let mut buffer = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
         let write = |file: FileId, offset, bytes: &[u8]| writer.write(file, offset, bytes);
         for batch in records.chunks(cell.batch) {
@@ -237,16 +246,6 @@ fn sorted(batch: &[Record]) -> Vec<Piece> {
     plan(&mut entries, &rules).pieces
 }
 
-/// Returns options with enough memory for any batch, so that writing starts only at the barrier
-/// that ends a batch.
-fn sorted_options() -> SortedOptions {
-    SortedOptions {
-        generation_bytes: usize::MAX,
-        index_bytes: usize::MAX,
-        ..SortedOptions::default()
-    }
-}
-
 fn failed(error: haul_sorted_write::Error) -> Error {
     Error::other("write sorted")(std::io::Error::other(error))
 }
@@ -280,9 +279,9 @@ mod tests {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let files = Files::create(dir.path(), 2 << 20, 64 << 10, &Silent).unwrap();
         let mut contents = Vec::new();
-        for cell in cells(&Method::ALL, &[1, 100, 1 << 20], true) {
+        for cell in cells(Shape::Records, &Method::ALL, &[1, 100, 1 << 20], true) {
             let count = if cell.batch == 1 { 20 } else { 300 };
-            let all = records(count, 2 << 20, 64 << 10, 3, 1);
+            let all = records(cell.shape, count, 2 << 20, 64 << 10, 3, 1);
             std::fs::write(dir.path().join(BIG), vec![0; 2 << 20]).unwrap();
             std::fs::write(dir.path().join(INDEX), vec![0; 64 << 10]).unwrap();
             assert!(files.verify(&all, false).is_err(), "the file has zeros");

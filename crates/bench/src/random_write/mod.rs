@@ -30,6 +30,7 @@ use crate::contest::{Contest, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::log::rivals::{PAGES, Rivals};
 use crate::log::{Failure, Sample, Scratch, drive as drive_load};
+use crate::memory_limit::MemoryLimit;
 use crate::report::Report;
 use crate::simulated::Drive;
 use disk::Disk;
@@ -40,6 +41,7 @@ use table::{BAR, FIELDS, Round, Strategy, add_ratios_of_methods, add_ratios_of_p
 pub use files::Method;
 pub use options::{DriveOrNone, Options};
 pub use pages::Places;
+pub use records::Shape;
 
 /// Runs the benchmark. Simulated disks and files are removed when this returns. If the process is
 /// killed, they are also removed, except for the files of page writers on a real disk.
@@ -55,6 +57,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     }
     report.notes.push(note(options));
     let load = load();
+    let _limit = options.memory_limit.map(MemoryLimit::new).transpose()?;
     let drives = options.drive.iter().filter_map(|drive| drive.0.as_ref());
     for (number, drive) in drives.enumerate() {
         let prefix = match number {
@@ -73,10 +76,13 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
 fn note(options: &Options) -> String {
     let Options { records, batches_max, file_size, index_size, rounds, time_scale, seed, .. } =
         options;
+    let limit = options.memory_limit.map_or(String::new(), |bytes| {
+        format!("; at most {} MiB of memory, page cache included", bytes >> 20)
+    });
     format!(
         "{records} records of 100 to 4,096 B, at most {batches_max} batches, at random offsets of a \
          file of {} MiB (seed {seed}), with an entry of 64 B each in an index of {} MiB; a batch is \
-         durable before the next one begins; cold caches; {rounds} interleaved rounds, medians. \
+         durable before the next one begins; cold caches{limit}; {rounds} interleaved rounds, medians. \
          Times of simulated drives are by their own clock (service; time scale {time_scale}). \
          Requests, bytes, syncs and seeks are per record. \"bound\" is the least time of one sweep \
          that reads each unit written in part and one that writes all, without rotational latency \
@@ -100,28 +106,9 @@ fn measure_drive(
     watcher.step(0, 1, &format!("{name}: writing the files"));
     let mut disk = SimulatedDrive::new(options, drive, watcher)?;
     let stage = Stage { name, ..Stage::only(options.rounds, watcher) };
-    let mut contest = Contest::new(FIELDS, options.cells().into_iter().map(Strategy::of));
-    contest.run(&stage, |strategy| {
-        let Some(cell) = strategy.cell else { return Outcome::skipped("") };
-        disk.measure(options, cell, watcher).map(Outcome::Measured)
-    })?;
-    let bounds = options.batches.iter().map(|batch| Strategy::bound(*batch));
-    let mut bounds = Contest::new(FIELDS, bounds);
-    for (which, batch) in options.batches.iter().enumerate() {
-        bounds.record(which, Outcome::Measured(disk.bound(options, *batch)?));
+    for shape in options.shapes.iter().copied() {
+        measure_shape(options, &mut disk, shape, &stage, prefix, report)?;
     }
-    let table = format!("{name} (simulated), ext4");
-    let group = |strategy: &Strategy| strategy.group.clone();
-    contest.report(report, &table, group);
-    bounds.report(report, &table, group);
-    // Sorts the rows so that the row of the bound follows the methods of its batch.
-    let batch_of = |row: &crate::report::Row| row.group.parse::<usize>().unwrap_or_default();
-    let batches = &options.batches;
-    let at = |row: &crate::report::Row| batches.iter().position(|batch| *batch == batch_of(row));
-    let first = report.rows.iter().position(|row| row.table == table).unwrap_or_default();
-    report.rows[first..].sort_by_key(at);
-    contest.entries.extend(bounds.entries);
-    add_ratios_of_methods(prefix, &contest, report);
     for writers in &options.writers {
         // The writer `floor`, which writes contiguous pages, is left out: it is a bound only for
         // disks without rotational latency.
@@ -139,6 +126,52 @@ fn measure_drive(
     Ok(())
 }
 
+/// Measures all methods on a simulated drive with records of one shape, and computes the bounds.
+fn measure_shape(
+    options: &Options,
+    disk: &mut SimulatedDrive,
+    shape: Shape,
+    stage: &Stage<'_>,
+    prefix: &str,
+    report: &mut Report,
+) -> Result<()> {
+    let mut contest = Contest::new(FIELDS, options.cells(shape).into_iter().map(Strategy::of));
+    contest.run(stage, |strategy| {
+        let Some(cell) = strategy.cell else { return Outcome::skipped("") };
+        disk.measure(options, cell, stage.watcher).map(Outcome::Measured)
+    })?;
+    let bounds = options.batches.iter().map(|batch| Strategy::bound(*batch));
+    let mut bounds = Contest::new(FIELDS, bounds);
+    for (which, batch) in options.batches.iter().enumerate() {
+        bounds.record(which, Outcome::Measured(disk.bound(options, shape, *batch)?));
+    }
+    let table = format!("{} (simulated), ext4, {shape}", stage.name);
+    contest.report(report, &table, group);
+    bounds.report(report, &table, group);
+    // Sorts the rows so that the row of the bound follows the methods of its batch.
+    let batch_of = |row: &crate::report::Row| row.group.parse::<usize>().unwrap_or_default();
+    let batches = &options.batches;
+    let at = |row: &crate::report::Row| batches.iter().position(|batch| *batch == batch_of(row));
+    let first = report.rows.iter().position(|row| row.table == table).unwrap_or_default();
+    report.rows[first..].sort_by_key(at);
+    contest.entries.extend(bounds.entries);
+    add_ratios_of_methods(&ratio_prefix(prefix, shape), &contest, report);
+    Ok(())
+}
+
+/// Returns the row group of a strategy.
+fn group(strategy: &Strategy) -> String {
+    strategy.group.clone()
+}
+
+/// Returns the beginning of the names of ratios of a shape.
+fn ratio_prefix(disk: &str, shape: Shape) -> String {
+    match shape {
+        Shape::Records => disk.to_owned(),
+        Shape::Pages => format!("{disk}_pages"),
+    }
+}
+
 /// Measures all methods and page writers on the disk of a directory.
 fn measure_dir(
     options: &Options,
@@ -149,14 +182,16 @@ fn measure_dir(
     watcher.step(0, 1, "writing the files");
     let mut disk = Disk::new(options, dir, watcher)?;
     let stage = Stage::only(options.rounds, watcher);
-    let mut contest = Contest::new(FIELDS, options.cells().into_iter().map(Strategy::of));
-    contest.run(&stage, |strategy| {
-        let Some(cell) = strategy.cell else { return Outcome::skipped("") };
-        disk.measure(options, cell, watcher).map(Outcome::Measured)
-    })?;
-    let group = |strategy: &Strategy| strategy.group.clone();
-    contest.report(report, &format!("disk, {}", disk.storage.file_system), group);
-    add_ratios_of_methods("disk", &contest, report);
+    for shape in options.shapes.iter().copied() {
+        let cells = options.cells(shape);
+        let mut contest = Contest::new(FIELDS, cells.into_iter().map(Strategy::of));
+        contest.run(&stage, |strategy| {
+            let Some(cell) = strategy.cell else { return Outcome::skipped("") };
+            disk.measure(options, cell, watcher).map(Outcome::Measured)
+        })?;
+        contest.report(report, &format!("disk, {}, {shape}", disk.storage.file_system), group);
+        add_ratios_of_methods(&ratio_prefix("disk", shape), &contest, report);
+    }
     drop(disk);
     for writers in &options.writers {
         let contest = measure_pages(options, dir, *writers, &stage)?;

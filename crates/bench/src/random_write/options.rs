@@ -9,6 +9,7 @@ use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
 use haul_units::{parse_bytes, parse_time};
 
 use super::files::{Cell, Method, cells};
+use super::records::Shape;
 use crate::log::Load;
 use crate::options::{count, file_size, rounds, time_scale};
 use crate::simulated::Drive;
@@ -46,6 +47,9 @@ pub struct Options {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "random,random-direct,sorted,sorted-direct,sorted-merged")]
     pub ways: Vec<Method>,
+    /// Shapes of the records: records (100 to 4,096 B at any offset), pages (whole pages)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "records,pages")]
+    pub shapes: Vec<Shape>,
     /// Maximum number of records to write in one measurement
     #[arg(long, value_name = "N", default_value = "20000", value_parser = count(1..=100_000_000))]
     pub records: usize,
@@ -74,6 +78,9 @@ pub struct Options {
     /// Kernel I/O scheduler of the simulated disk
     #[arg(long, value_name = "NAME", default_value = "none")]
     pub scheduler: String,
+    /// Memory that the benchmark may use, page cache included; needs root and the memory cgroup
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub memory_limit: Option<u64>,
     /// Seed of the random offsets of records
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
@@ -111,7 +118,7 @@ impl Options {
     }
 
     pub(super) fn page_file(&self) -> PageFileOptions {
-        let generation_bytes = usize::try_from(self.memory).unwrap_or(usize::MAX);
+        let generation_bytes = Some(usize::try_from(self.memory).unwrap_or(usize::MAX));
         PageFileOptions {
             sorted: SortedOptions { generation_bytes, ..SortedOptions::default() },
             log_bytes_max: self.log_size,
@@ -119,7 +126,9 @@ impl Options {
         }
     }
 
-    pub(super) fn cells(&self) -> Vec<Cell> {
-        cells(&self.ways, &self.batches, self.index_size > 0)
+    /// Returns the cells of a shape. Only [`Shape::Records`] is also measured with an index.
+    pub(super) fn cells(&self, shape: Shape) -> Vec<Cell> {
+        let with_index = self.index_size > 0 && shape == Shape::Records;
+        cells(shape, &self.ways, &self.batches, with_index)
     }
 }

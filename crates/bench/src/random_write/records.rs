@@ -2,11 +2,42 @@
 
 use std::ops::RangeInclusive;
 
+use haul_disk::{PAGE_BYTES, align_down};
 use haul_sorted_write::plan::Entry;
 use haul_testing::Random;
 
+use crate::named::named;
+
 /// The range of the lengths of a record in bytes.
 pub(super) const RECORD_BYTES: RangeInclusive<u64> = 100..=4096;
+
+named! {
+    /// The lengths and offsets of the records of a measurement.
+    pub enum Shape {
+        /// Records of 100 to 4,096 B at any offset: most cover a part of one or two pages.
+        Records = "records",
+        /// Whole pages of 4 KiB, at multiples of 4 KiB.
+        Pages = "pages",
+    }
+}
+
+impl Shape {
+    /// Returns the range of the lengths of a record in bytes.
+    fn bytes(self) -> RangeInclusive<u64> {
+        match self {
+            Self::Records => RECORD_BYTES,
+            Self::Pages => PAGE_BYTES as u64..=PAGE_BYTES as u64,
+        }
+    }
+
+    /// Returns the number of which each offset is a multiple.
+    fn unit_bytes(self) -> u64 {
+        match self {
+            Self::Records => 1,
+            Self::Pages => PAGE_BYTES as u64,
+        }
+    }
+}
 
 /// The length in bytes of an entry of the index.
 pub(super) const ENTRY_BYTES: usize = 64;
@@ -53,6 +84,7 @@ impl Record {
 
 /// Returns the records of a run; all runs have the same offsets but different bytes.
 pub(super) fn records(
+    shape: Shape,
     count: usize,
     file_bytes: u64,
     index_bytes: u64,
@@ -60,12 +92,13 @@ pub(super) fn records(
     run: u64,
 ) -> Vec<Record> {
     let mut random = Random(seed);
-    let (shortest, longest) = RECORD_BYTES.into_inner();
+    let (shortest, longest) = shape.bytes().into_inner();
     let entries = (index_bytes / ENTRY_BYTES as u64).max(1);
     let record = |number: usize| {
         let bytes = shortest + random.below(longest - shortest + 1);
+        let at = random.below((file_bytes + 1).saturating_sub(bytes).max(1));
         Record {
-            offset: random.below(file_bytes.saturating_sub(bytes).max(1)),
+            offset: align_down(at, shape.unit_bytes()),
             bytes: usize::try_from(bytes).unwrap_or(0),
             entry_at: random.below(entries) * ENTRY_BYTES as u64,
             filling: Random(run << 32 | number as u64).number(),
@@ -92,7 +125,7 @@ mod tests {
 
     #[test]
     fn runs_write_different_bytes_at_the_same_offsets() {
-        let of = |run| records(2000, 1 << 30, 1 << 20, 7, run);
+        let of = |run| records(Shape::Records, 2000, 1 << 30, 1 << 20, 7, run);
         let (one, two) = (of(1), of(2));
         let places = |run: &[Record]| run.iter().map(|r| (r.offset, r.bytes)).collect::<Vec<_>>();
         assert!(places(&one) == places(&two) && of(1) == one);
@@ -102,6 +135,9 @@ mod tests {
         assert!(lengths.clone().all(|bytes| RECORD_BYTES.contains(&bytes)));
         let mean = lengths.sum::<u64>() / 2000;
         assert!((1900..2300).contains(&mean), "{mean}");
+        let pages = records(Shape::Pages, 2000, 1 << 20, 1 << 20, 7, 1);
+        assert!(pages.iter().all(|page| page.bytes == 4096 && page.offset % 4096 == 0));
+        assert_eq!(pages.iter().map(|page| page.offset).max(), Some((1 << 20) - 4096));
         let mut buffer = [0; 4096];
         assert_eq!(one[0].fill(&mut buffer).len(), one[0].bytes);
         assert!(one[0].fill(&mut buffer).starts_with(&one[0].entry()));

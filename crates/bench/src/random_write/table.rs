@@ -49,8 +49,8 @@ impl Strategy {
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cell {
-            Some(Cell { method, index, batch }) => {
-                write!(f, "{method}, index {index}, batches of {batch}")
+            Some(Cell { shape, method, index, batch }) => {
+                write!(f, "{shape}, {method}, index {index}, batches of {batch}")
             }
             None => f.write_str(&self.name),
         }
@@ -69,6 +69,7 @@ pub(super) struct Round {
     elapsed_s: Option<f64>,
     p50_us: Option<f64>,
     p99_us: Option<f64>,
+    p999_us: Option<f64>,
     cpu_us: Option<f64>,
     reads: Option<f64>,
     writes: Option<f64>,
@@ -118,6 +119,7 @@ impl Round {
     pub(super) fn of_disk(
         records: usize,
         elapsed: Duration,
+        cpu: Duration,
         requests: Option<DeviceCounters>,
     ) -> Self {
         let (records, elapsed_s) = (records as f64, elapsed.as_secs_f64());
@@ -126,6 +128,7 @@ impl Round {
         };
         Self {
             elapsed_s: Some(elapsed_s),
+            cpu_us: Some(cpu.as_secs_f64() * 1e6 / records),
             reads: each(|requests| requests.reads),
             writes: each(|requests| requests.writes),
             bytes: each(|requests| requests.read_bytes + requests.written_bytes),
@@ -134,8 +137,8 @@ impl Round {
         }
     }
 
-    /// Returns a round of page writes. Its rate, elapsed time, CPU time and write requests include
-    /// the final checkpoint, in which a page file writes logged pages to their places.
+    /// Returns a round of page writes. Its rate, elapsed time, CPU time, write requests and
+    /// bytes include the final checkpoint, in which a page file writes logged pages to their places.
     pub(super) fn of_sample(writers: usize, sample: &Sample) -> Self {
         let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other.unwrap_or(0.0));
         let cpu_s = sum(sample.cpu_seconds, sample.finish_cpu_seconds);
@@ -145,10 +148,11 @@ impl Round {
             elapsed_s: sum(Some(sample.seconds), sample.finish_seconds),
             p50_us: sample.p50_us,
             p99_us: sample.p99_us,
+            p999_us: sample.p999_us,
             cpu_us: sample.each(cpu_s).map(|seconds| seconds * 1e6),
             reads: sample.each(sample.device_reads),
             writes: sample.each(sum(sample.device_writes, sample.finish_writes)),
-            bytes: sample.each(sample.device_bytes),
+            bytes: sample.each(sum(sample.device_bytes, sample.finish_bytes)),
             syncs: sample.each(sample.device_syncs),
             ..Self::new(writers, sample.appends, sample.seconds)
         }
@@ -172,6 +176,7 @@ pub(super) const FIELDS: &[Field<Strategy, Round>] = &[
     Field::median(Column::number("elapsed_s", "elapsed s", 2).ranked(3), |round| round.elapsed_s),
     Field::median(Column::number("p50_us", "p50 µs", 0).ranked(2), |round| round.p50_us),
     Field::median(Column::number("p99_us", "p99 µs", 0).ranked(3), |round| round.p99_us),
+    Field::median(Column::number("p999_us", "p99.9 µs", 0).ranked(2), |round| round.p999_us),
     Field::median(Column::number("cpu_us", "CPU µs", 1).ranked(2), |round| round.cpu_us),
     Field::median(Column::number("reads", "reads", 3).ranked(2), |round| round.reads),
     Field::median(Column::number("writes", "writes", 3).ranked(2), |round| round.writes),
@@ -228,7 +233,6 @@ pub(super) fn add_ratios_of_methods(
             ("apart_vs_mixed_cached", separate, mixed(Method::Sorted)),
             ("apart_vs_mixed_random", separate, mixed(Method::Random)),
             ("apart_vs_mixed_random_direct", separate, mixed(Method::Direct)),
-            ("apart_vs_mixed_merged", separate, mixed(Method::Merged)),
         ] {
             let ratio = a.zip(b).map(|(a, b)| a / b);
             report.ratio(format!("{prefix}_{name}_batch_{length}"), ratio);

@@ -36,15 +36,16 @@ pub(crate) struct PatchArgs {
     /// Memory for buffered records, 1MiB to 64GiB
     ///
     /// One half is filled from the input while the other half is written to the file. More memory
-    /// means shorter seeks between records.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", help_heading = "Speed")]
+    /// means shorter seeks between records. By default a quarter of the available memory.
+    #[arg(long, value_name = "SIZE", help_heading = "Speed")]
     #[arg(value_parser = parse_memory)]
-    pub(crate) memory: u64,
-    /// Maximum number of disk requests in flight, 1 to 64
+    pub(crate) memory: Option<u64>,
+    /// Maximum number of disk requests in flight, 1 to 128
     ///
-    /// By default 4 on a rotational disk and 8 on others, as reported by the kernel.
+    /// By default 32 on a rotational disk and 128 on others. If the kernel reports a rotational disk,
+    /// a few timed reads decide, because virtual disks are often reported wrongly.
     #[arg(long, value_name = "N", help_heading = "Speed", hide_short_help = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=128))]
     pub(crate) depth: Option<u32>,
     /// Print the report as JSON
     #[arg(long, help_heading = "Output")]

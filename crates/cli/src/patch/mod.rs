@@ -6,8 +6,9 @@ mod target;
 
 use std::time::Instant;
 
+use haul_disk::DeviceKind;
 use haul_sorted_write::records::Record;
-use haul_sorted_write::{Error, FileId, Options, Patch, PatchState, Role, SortedWriter};
+use haul_sorted_write::{Error, FileId, Options, Patch, PatchState, SortedWriter, Stats};
 
 use crate::args::PatchArgs;
 use crate::output::Output;
@@ -103,7 +104,7 @@ fn apply<'a>(
     let progress = Progress::new("record", Amount { things: patch.records(), bytes: 0 });
     let report = &mut |things, bytes| progress.set(Amount { things, bytes });
     patch.apply(&writer, file, report).map_err(fail)?;
-    let stats = writer.stats();
+    let (stats, device) = (writer.stats(), writer.device_kind(file));
     writer.close().map_err(fail)?;
     let Amount { things, bytes } = progress.finish().amount;
     Ok(Outcome {
@@ -111,6 +112,7 @@ fn apply<'a>(
         records: things,
         bytes,
         stats,
+        device,
         time: begun.elapsed(),
         is_rehearsal: false,
         is_atomic: true,
@@ -119,14 +121,14 @@ fn apply<'a>(
 
 fn writer(args: &PatchArgs, target: &PatchTarget) -> Result<(SortedWriter, FileId)> {
     let options = Options {
-        generation_bytes: usize::try_from(args.memory / 2).unwrap_or(usize::MAX),
+        generation_bytes: args.memory.map(|bytes| usize::try_from(bytes / 2).unwrap_or(usize::MAX)),
         is_dry_run: args.dry_run,
         queue_depth: args.depth,
         ..Options::default()
     };
     let open = || {
         let writer = SortedWriter::start(options)?;
-        let file = writer.open(&target.disk, &target.name, Role::Bulk)?;
+        let file = writer.open(&target.disk, &target.name)?;
         Ok((writer, file))
     };
     open().map_err(|error| failed(args, error).exit(Exit::NotStarted))
@@ -164,7 +166,8 @@ impl<'a> Work<'a> {
                 false => failure.advise(format!("the {before} before it are written and synced")),
             });
         }
-        let outcome = self.outcome(things, bytes, &writer, false);
+        let device = writer.device_kind(file);
+        let outcome = self.outcome(things, bytes, writer.stats(), device);
         writer.close().map_err(|error| failed(self.args, error))?;
         Ok(outcome)
     }
@@ -252,17 +255,18 @@ impl<'a> Work<'a> {
         &self,
         records: u64,
         bytes: u64,
-        writer: &SortedWriter,
-        is_atomic: bool,
+        stats: Stats,
+        device: Option<DeviceKind>,
     ) -> Outcome<'a> {
         Outcome {
             target: &self.args.target,
             records,
             bytes,
-            stats: writer.stats(),
+            stats,
+            device,
             time: self.begun.elapsed(),
             is_rehearsal: self.args.dry_run,
-            is_atomic,
+            is_atomic: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use haul_disk::DeviceKind;
 use haul_sorted_write::Stats;
 use serde_json::{Value, json};
 
@@ -15,6 +16,8 @@ pub(super) struct Outcome<'a> {
     pub(super) records: u64,
     pub(super) bytes: u64,
     pub(super) stats: Stats,
+    /// The kind of the device, if known.
+    pub(super) device: Option<DeviceKind>,
     pub(super) time: Duration,
     pub(super) is_rehearsal: bool,
     pub(super) is_atomic: bool,
@@ -52,8 +55,12 @@ impl Outcome<'_> {
             }
         });
         let (sorted, given) = (self.stats.travel_bytes, self.stats.unsorted_travel_bytes);
+        let device = match self.device {
+            Some(kind) => format!("{kind} disk"),
+            None => "unknown kind of disk".to_owned(),
+        };
         lines.push(format!(
-            "  seek distance: {} sorted, {} in input order",
+            "  seek distance: {} sorted, {} in input order ({device})",
             Bytes(sorted),
             Bytes(given)
         ));
@@ -76,6 +83,7 @@ impl Outcome<'_> {
             // Without sorting and merging, each record would take one write request.
             "write_requests_saved": self.records.saturating_sub(stats.writes),
             "syncs": stats.syncs,
+            "device_kind": self.device.map(|kind| kind.to_string()),
             "rounds": stats.rounds,
             "head_travel_bytes": stats.travel_bytes,
             "head_travel_bytes_as_given": stats.unsorted_travel_bytes,
@@ -102,6 +110,7 @@ mod tests {
             records: 3000,
             bytes: 6 << 20,
             stats,
+            device: Some(DeviceKind::SolidState),
             time: Duration::from_secs(2),
             is_rehearsal: false,
             is_atomic: false,
@@ -109,7 +118,10 @@ mod tests {
         let lines = outcome.lines();
         assert_eq!(lines[0], "patched disk.img: 3,000 records (6 MiB) in 2.0 s");
         assert_eq!(lines[1], "  1,000 requests written (8 MiB): 2,000 fewer than records");
-        assert_eq!(lines[2], "  seek distance: 1 GiB sorted, 3 TiB in input order");
+        assert_eq!(
+            lines[2],
+            "  seek distance: 1 GiB sorted, 3 TiB in input order (solid-state disk)"
+        );
         outcome.stats.reads = 2500;
         outcome.is_rehearsal = true;
         let lines = outcome.lines();

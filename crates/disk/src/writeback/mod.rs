@@ -41,6 +41,21 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Returns the memory that this process can allocate by reclaiming clean page cache: of the
+    /// machine, or of the process's control group if that is less. `None` if unknown.
+    #[must_use]
+    pub fn available_bytes(&self) -> Option<u64> {
+        let clean = |bytes: u64, dirty: Option<u64>| bytes.saturating_sub(dirty.unwrap_or(0));
+        let machine = clean(self.memory.dirtyable_bytes()?, self.memory.dirty_bytes);
+        let group = self.group.as_ref().and_then(|group| match group.room_bytes {
+            Some(room) => {
+                Some(room.saturating_add(clean(group.file_bytes.unwrap_or(0), group.dirty_bytes)))
+            }
+            None => group.limit_bytes,
+        });
+        Some(group.map_or(machine, |group| machine.min(group)))
+    }
+
     /// Returns the thresholds of dirty memory that the kernel reports; computes them if the kernel
     /// does not report them.
     #[must_use]

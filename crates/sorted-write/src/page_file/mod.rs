@@ -16,7 +16,7 @@ use haul_disk::{Disk, Lock, Locked, Open, OsDisk, this_process};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::options::{Options, Role, WRITE_BYTES_MAX};
+use crate::options::{Options, WRITE_BYTES_MAX};
 use crate::page_file::checkpoint::Checkpoints;
 use crate::page_file::create::create_missing;
 use crate::page_file::format::{Owner, write_header};
@@ -24,6 +24,9 @@ use crate::stats::Stats;
 use crate::writer::{FileId, SortedWriter};
 
 pub use patch::{Patch, PatchState};
+
+/// The number of segments that hold the maximum length of the log.
+const SEGMENTS: u32 = 8;
 
 /// Options of a page file.
 #[derive(Debug, Clone)]
@@ -36,8 +39,8 @@ pub struct PageFileOptions {
     /// of the log take up to five eighths more on disk, for segments that are preallocated, kept as
     /// spare files for recycling, or partly obsolete. Default: 256 MiB.
     pub log_bytes_max: u64,
-    /// The options of the log. `segment_bytes` is ignored: the length of a segment is an eighth of
-    /// `log_bytes_max`. `buffer_bytes` is limited to the length of a segment, and `reserve_bytes`
+    /// The options of the log. `segment_bytes` and `spare_segments_max` are ignored: the length of a
+    /// segment is an eighth of `log_bytes_max`, and all segments are recycled. `buffer_bytes` is limited to the length of a segment, and `reserve_bytes`
     /// to a quarter of it.
     pub log: haul_append_log::Options,
 }
@@ -57,7 +60,7 @@ impl PageFileOptions {
         if !(8 << 20..=8 << 30).contains(&self.log_bytes_max) {
             return Err(Error::Invalid("log_bytes_max must be between 8 MiB and 8 GiB"));
         }
-        let pages = self.log_bytes_max / 8 / 4096;
+        let pages = self.log_bytes_max / u64::from(SEGMENTS) / 4096;
         Ok(u32::try_from(pages * 4096).unwrap_or(1 << 30))
     }
 }
@@ -146,6 +149,9 @@ impl PageFile {
             segment_bytes,
             buffer_bytes: options.log.buffer_bytes.min(segment_bytes),
             reserve_bytes: options.log.reserve_bytes.min(segment_bytes / 4),
+            // A checkpoint removes half of the segments at once. All are recycled, because filling
+            // new files with zeros would write as many bytes as the log itself.
+            spare_segments_max: SEGMENTS,
             ..options.log
         };
         let log_disk = log;
@@ -166,7 +172,7 @@ impl PageFile {
             checkpoints.append_record(Lsn(0))?;
         }
         let writer = SortedWriter::with_hook(options.sorted, Some(Arc::clone(&checkpoints) as _))?;
-        let file = writer.open(disk, name, Role::Bulk)?;
+        let file = writer.open(disk, name)?;
         let replayed = recover::for_each_write(&log, through, &mut |lsn, offset, bytes| {
             writer.write_tagged(file, offset, bytes, lsn.0)
         })?;

@@ -10,4 +10,5 @@ mod requests;
 pub use costs::Costs;
 pub use entry::{Entry, Piece};
 pub use extent::{Extent, travel_bytes};
+pub(crate) use requests::Planner;
 pub use requests::{Plan, Request, Rules, plan};

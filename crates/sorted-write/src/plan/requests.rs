@@ -55,13 +55,41 @@ pub struct Plan {
 /// the order of their numbers.
 #[must_use]
 pub fn plan(entries: &mut [Entry], rules: &Rules) -> Plan {
-    sort(entries);
+    let mut plan = Plan::default();
+    sort(entries, &mut Vec::new());
+    build(entries, rules, &mut plan);
+    plan
+}
+
+/// A planner that reuses the memory of one plan for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Planner {
+    entries: Vec<Entry>,
+    spare: Vec<Entry>,
+    plan: Plan,
+}
+
+impl Planner {
+    /// Plans the requests that execute `writes`, as [`plan`] does.
+    pub(crate) fn plan(&mut self, writes: &[Entry], rules: &Rules) -> &Plan {
+        self.entries.clear();
+        self.entries.extend_from_slice(writes);
+        sort(&mut self.entries, &mut self.spare);
+        self.plan.requests.clear();
+        self.plan.pieces.clear();
+        self.plan.reads.clear();
+        build(&self.entries, rules, &mut self.plan);
+        &self.plan
+    }
+}
+
+/// Fills an empty plan with the requests of sorted entries.
+fn build(entries: &[Entry], rules: &Rules, plan: &mut Plan) {
     let request_bytes = rules.costs.request_bytes();
-    let mut builder = Builder { rules, request_bytes, plan: Plan::default(), run: None };
-    builder.plan.pieces.reserve(entries.len());
+    plan.pieces.reserve(entries.len());
+    let mut builder = Builder { rules, request_bytes, plan, run: None };
     for_each_newest(entries, &mut |piece| builder.add(piece));
     builder.end_run();
-    builder.plan
 }
 
 /// A request under construction.
@@ -82,7 +110,7 @@ struct Builder<'a> {
     /// The result of [`Costs::request_bytes`], cached because computing it takes a 128-bit
     /// division.
     request_bytes: u64,
-    plan: Plan,
+    plan: &'a mut Plan,
     run: Option<Run>,
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_disk::{Disk, Open, write_full};
 use haul_disk_sim::MemoryDisk;
-use haul_sorted_write::{FileId, Options, Role, SortedWriter};
+use haul_sorted_write::{FileId, Options, SortedWriter};
 
 /// Creates a disk with a durable file of `bytes` bytes, which are not all zeros.
 pub(crate) fn disk_with(name: &str, bytes: usize) -> MemoryDisk {
@@ -36,7 +36,7 @@ pub(crate) fn content(disk: &MemoryDisk, name: &str) -> Vec<u8> {
 /// Starts a writer on the file `big` of a disk.
 pub(crate) fn writer_on(disk: &MemoryDisk, options: Options) -> (SortedWriter, FileId) {
     let writer = SortedWriter::start(options).unwrap();
-    let file = writer.open(disk, "big", Role::Bulk).unwrap();
+    let file = writer.open(disk, "big").unwrap();
     (writer, file)
 }
 

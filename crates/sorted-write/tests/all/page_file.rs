@@ -16,7 +16,7 @@ const FILE_BYTES: usize = 100_000;
 
 pub(crate) fn options(generation_bytes: usize) -> PageFileOptions {
     PageFileOptions {
-        sorted: Options { generation_bytes, ..Options::default() },
+        sorted: Options { generation_bytes: Some(generation_bytes), ..Options::default() },
         log_bytes_max: 8 << 20,
         log: haul_append_log::Options {
             buffer_bytes: 64 << 10,

@@ -3,7 +3,7 @@
 
 use haul_disk::{Op, Subdir};
 use haul_disk_sim::{Crashes, Medium, MemoryDisk, Survival, crash_everywhere};
-use haul_sorted_write::{Options, PageFile, Patch, PatchState, Role, SortedWriter};
+use haul_sorted_write::{Options, PageFile, Patch, PatchState, SortedWriter};
 use haul_testing::Random;
 use rustix::io::Errno;
 
@@ -113,7 +113,7 @@ fn failed_call_loses_no_acknowledged_write_and_does_not_hang() {
 
 fn apply(patch: &Patch, disk: &MemoryDisk) {
     let writer = SortedWriter::start(Options::default()).unwrap();
-    let file = writer.open(disk, "big", Role::Bulk).unwrap();
+    let file = writer.open(disk, "big").unwrap();
     patch.apply(&writer, file, &mut |_, _| {}).unwrap();
     writer.close().unwrap();
 }

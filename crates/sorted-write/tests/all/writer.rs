@@ -4,9 +4,9 @@ use std::error::Error as _;
 use std::thread;
 
 use haul_disk::Op;
-use haul_disk_sim::{Crashes, Medium, MemoryDisk, Step, Survival, crash_everywhere};
+use haul_disk_sim::{Crashes, Medium, MemoryDisk, Survival, crash_everywhere};
 use haul_sorted_write::plan::Costs;
-use haul_sorted_write::{Error, Options, Role, SortedWriter, Stats};
+use haul_sorted_write::{Error, Options, SortedWriter, Stats};
 use haul_testing::{Random, eventually, seed};
 use rustix::io::Errno;
 
@@ -15,7 +15,7 @@ use crate::fixture::{add_file, content, disk_with, original, put, writer_on};
 const FILE_BYTES: usize = 200_000;
 
 fn small() -> Options {
-    Options { generation_bytes: 8 << 10, index_bytes: 4 << 10, ..Options::default() }
+    Options { generation_bytes: Some(8 << 10), ..Options::default() }
 }
 
 fn below(random: &mut Random, n: usize) -> usize {
@@ -29,7 +29,7 @@ fn reads_and_file_content_match_the_model() {
     for (generation_bytes, queue_depth) in [(1, 1), (8 << 10, 1), (64 << 10, 4), (64 << 20, 1)] {
         let disk = disk_with("big", FILE_BYTES);
         let options = Options {
-            generation_bytes,
+            generation_bytes: Some(generation_bytes),
             queue_depth: Some(queue_depth),
             window_bytes: Some(20_000),
             ..small()
@@ -152,40 +152,6 @@ fn dry_run_counts_the_same_requests_and_writes_nothing() {
     let ((dry_run, is_unchanged), (real, _)) = (run(true), run(false));
     assert_eq!(dry_run, real);
     assert!(is_unchanged && real.reads > 0 && real.rounds > 10);
-}
-
-#[test]
-fn index_files_are_written_every_third_round_after_bulk() {
-    let disk = disk_with("big", FILE_BYTES);
-    add_file(&disk, "index", 8192);
-    let options = Options { index_every: 3, index_bytes: 64 << 10, ..small() };
-    let (writer, big) = writer_on(&disk, options);
-    let index = writer.open(&disk, "index", Role::Index).unwrap();
-    // Two writes to the bulk file fill a generation, so its 40 writes take 20 rounds.
-    for round in 1..=5_u8 {
-        for n in 0..8_u64 {
-            writer.write(index, n % 2 * 4096, &[round; 4096]).unwrap();
-            writer.write(big, n * 20_000, &[round; 4096]).unwrap();
-        }
-        eventually("all rounds are written", || writer.stats().rounds >= u64::from(round) * 4);
-    }
-    writer.close().unwrap();
-    assert_eq!(content(&disk, "index"), [5; 8192]);
-    let written: Vec<usize> = disk
-        .steps()
-        .iter()
-        .filter_map(|step| match step {
-            Step::Write { file, .. } => Some(*file),
-            _ => None,
-        })
-        .skip(2)
-        .collect();
-    // Files are numbered in the order of creation.
-    let writes = |file: usize| written.iter().filter(|other| **other == file).count();
-    // The two pages of the index are written in one request in rounds 3, 6, ... 18 and at close.
-    assert_eq!((writes(0), writes(1)), (40, 6 + 1));
-    let first = written.iter().position(|file| *file == 1).unwrap();
-    assert_eq!(written[..first].len(), 6, "bulk files of the round are written first");
 }
 
 #[test]
@@ -312,13 +278,13 @@ fn writes_before_a_barrier_survive_a_crash() {
 #[test]
 fn invalid_options_and_ranges_are_rejected() {
     let disk = disk_with("big", 100);
-    assert!(SortedWriter::start(Options { generation_bytes: 0, ..small() }).is_err());
+    assert!(SortedWriter::start(Options { generation_bytes: Some(0), ..small() }).is_err());
     assert!(SortedWriter::start(Options { request_bytes_max: 5000, ..small() }).is_err());
     assert!(SortedWriter::start(Options { queue_depth: Some(0), ..small() }).is_err());
     let (writer, file) = writer_on(&disk, small());
     assert!(matches!(writer.write(file, u64::MAX - 3, &[1; 4]), Err(Error::Invalid(_))));
     assert!(matches!(writer.write(file, i64::MAX as u64, &[1; 4]), Err(Error::Invalid(_))));
-    assert!(writer.open(&disk, "nothing", Role::Bulk).is_err());
+    assert!(writer.open(&disk, "nothing").is_err());
     writer.write(file, 50, &[]).unwrap();
     assert_eq!(writer.read(file, 200, &mut [0; 4]).unwrap(), 0);
     let medium: Medium = disk.medium();
