@@ -75,26 +75,20 @@
 //! failed syncs.
 
 mod buffers;
-mod clock;
+mod calendar;
 mod error;
 mod files;
 mod line_queue;
 mod log;
-mod names;
 mod options;
-mod rotation_policy;
-mod stamp;
 mod stats;
-mod utc;
 mod write;
 mod writer;
 
-pub use clock::{Clock, SystemClock};
+pub use calendar::{Clock, Schedule, StampFormat, Stamper, SystemClock, Utc};
 pub use error::{Error, Result};
+pub use files::CURRENT;
 pub use line_queue::LineQueue;
 pub use log::{Environment, LineLog};
-pub use names::CURRENT;
 pub use options::{Options, Retention, SyncMode, WhenFull};
-pub use stamp::{StampFormat, Stamper};
 pub use stats::{Event, Stats};
-pub use utc::Utc;

@@ -9,7 +9,7 @@ use haul_disk::{Disk, Locked, OsDisk};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::buffers::{Shared, State};
-use crate::clock::{Clock, SystemClock};
+use crate::calendar::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::options::{Options, SyncMode};
@@ -18,7 +18,7 @@ use crate::writer::{EventListener, Writer};
 
 /// The objects that a log uses besides its directory.
 pub struct Environment {
-    /// The clock for file names and rotation intervals. Default: the system clock.
+    /// The clock and the time zone for file names and rotations. Default: those of the system.
     pub clock: Arc<dyn Clock>,
     /// The function that the background thread calls for each event. The function must not call a
     /// method that waits for the log, because the background thread writes nothing until the

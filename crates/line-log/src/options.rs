@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::calendar::Schedule;
 use crate::error::{Error, Result};
 
 /// The handling of lines that are appended while all buffers are full, because the disk is slow or
@@ -68,10 +69,8 @@ pub struct Options {
     /// Behaviour: the length, in bytes, at which a file is closed at the next end of a line; `None`
     /// sets no limit. At least 4 KiB. Default: 16 MiB.
     pub file_bytes_max: Option<u64>,
-    /// Behaviour: the interval at which the current file is closed, unless it is empty. Intervals
-    /// are aligned to the Unix epoch in UTC: an hour begins on the hour, a day at midnight. Whole
-    /// seconds. Default: none.
-    pub file_time: Option<Duration>,
+    /// Behaviour: the times at which the current file is closed, unless it is empty. Default: none.
+    pub file_times: Option<Schedule>,
     /// Behaviour: the maximum time that a line stays in memory before it is written, provided that
     /// the disk is fast enough. 1 ms to 1 min. Default: 200 ms.
     pub write_delay_max: Duration,
@@ -96,7 +95,7 @@ impl Default for Options {
             sync: SyncMode::default(),
             keep: Retention::default(),
             file_bytes_max: Some(16 << 20),
-            file_time: None,
+            file_times: None,
             write_delay_max: Duration::from_millis(200),
             retry_pause: Duration::from_secs(1),
             holder: format!("process {}", std::process::id()),
@@ -116,8 +115,8 @@ impl Options {
                 "file_bytes_max must be 4 KiB or more",
             ),
             (
-                self.file_time.is_none_or(|time| time.as_secs() > 0 && time.subsec_nanos() == 0),
-                "file_time must be whole seconds, one or more",
+                self.file_times.is_none_or(Schedule::is_valid),
+                "file_times must be whole seconds, one or more, or a time of the day",
             ),
             (
                 (ms(1)..=Duration::from_mins(1)).contains(&self.write_delay_max),
@@ -158,8 +157,9 @@ mod tests {
         type Change = fn(&mut Options);
         let wrong: &[(&str, Change)] = &[
             ("file_bytes_max", |o| o.file_bytes_max = Some(4095)),
-            ("file_time", |o| o.file_time = Some(Duration::from_millis(1500))),
-            ("file_time", |o| o.file_time = Some(Duration::ZERO)),
+            ("file_times", |o| o.file_times = Some(Schedule::Every(Duration::from_millis(1500)))),
+            ("file_times", |o| o.file_times = Some(Schedule::Every(Duration::ZERO))),
+            ("file_times", |o| o.file_times = Some(Schedule::Daily(86_400))),
             ("write_delay_max", |o| o.write_delay_max = Duration::ZERO),
             ("retry_pause", |o| o.retry_pause = Duration::from_hours(2)),
             ("SyncMode", |o| o.sync = SyncMode::Every(Duration::ZERO)),

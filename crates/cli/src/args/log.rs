@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use haul_line_log::{Options, Retention, StampFormat, SyncMode, WhenFull};
+use haul_line_log::{Options, Retention, Schedule, StampFormat, SyncMode, WhenFull};
 
 use crate::units::{parse_bytes, parse_time};
 
@@ -27,6 +27,14 @@ pub(crate) struct LogArgs {
     /// 1h rotates on the hour, 1d at midnight.
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Rotation")]
     pub(crate) rotate_every: Option<Duration>,
+    /// Rotate each day at the local time HH:MM, such as 00:00 [default: never]
+    ///
+    /// The time zone is that of the variable TZ, or of the system. A day on which the clock is
+    /// changed has 23 or 25 hours. A time that the clock skips rotates when the clock is set
+    /// forward; a time that it shows twice rotates once.
+    #[arg(long, value_name = "HH:MM", value_parser = parse_day_time, help_heading = "Rotation")]
+    #[arg(conflicts_with = "rotate_every")]
+    pub(crate) rotate_at: Option<DayTime>,
     /// Number of closed files to keep, or "all"; the oldest are removed
     #[arg(long, value_name = "N", default_value = "10", help_heading = "Rotation")]
     #[arg(value_parser = parse_keep)]
@@ -65,6 +73,10 @@ pub(crate) struct LogArgs {
 /// The size in bytes at which a file is rotated; `None` for no limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MaxSize(pub(crate) Option<u64>);
+
+/// A time of the local day, in seconds after midnight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DayTime(pub(crate) u32);
 
 /// The number of closed files to keep; `None` for all.
 #[derive(Debug, Clone, Copy)]
@@ -119,13 +131,27 @@ impl LogArgs {
                 age_max: self.keep_time,
             },
             file_bytes_max: self.max_size.0,
-            file_time: self.rotate_every,
+            file_times: self
+                .rotate_every
+                .map(Schedule::Every)
+                .or(self.rotate_at.map(|DayTime(second)| Schedule::Daily(second))),
             holder: holder.to_owned(),
             buffer_bytes: BUFFER_BYTES,
             buffers: u32::try_from(self.memory / u64::from(BUFFER_BYTES)).unwrap_or(u32::MAX),
             ..Options::default()
         }
     }
+}
+
+fn parse_day_time(text: &str) -> Result<DayTime, String> {
+    let number = |digits: &str, end: u32| {
+        let is_number = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse::<u32>().ok().filter(|number| is_number && *number < end)
+    };
+    let time = text.split_once(':').and_then(|(hour, minute)| {
+        Some(DayTime(number(hour, 24)? * 3600 + number(minute, 60)? * 60))
+    });
+    time.ok_or_else(|| "write a time of the day, from 00:00 to 23:59".to_owned())
 }
 
 fn parse_max_size(text: &str) -> Result<MaxSize, String> {

@@ -228,7 +228,7 @@ mod tests {
         let cli = Cli::try_parse_from(["haul", "log", "d"]).unwrap();
         let Command::Log(args) = cli.command else { panic!("not log") };
         let (ours, log) = (args.options("me"), haul_line_log::Options::default());
-        assert_eq!((ours.file_bytes_max, ours.file_time), (log.file_bytes_max, log.file_time));
+        assert_eq!((ours.file_bytes_max, ours.file_times), (log.file_bytes_max, log.file_times));
         assert_eq!((ours.keep, ours.sync, ours.when_full), (log.keep, log.sync, log.when_full));
         assert_eq!((ours.buffers, ours.buffer_bytes), (log.buffers, log.buffer_bytes));
     }

@@ -4,12 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, SystemTime};
 
 use haul_testing::{LoopImage, eventually};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::helper::{TestDir, noise};
+use crate::helper::{Finished, TestDir, noise};
 
 /// Returns the closed files of the log in `dir`, oldest first.
 fn closed(dir: &Path) -> Vec<Vec<u8>> {
@@ -163,6 +164,24 @@ fn timestamps_precede_lines() {
 }
 
 #[test]
+fn daily_rotation_uses_the_time_zone_of_the_environment() {
+    let place = TestDir::new();
+    let now = SystemTime::now();
+    // One minute ago, in a zone 5:45 h ahead of UTC.
+    let ago = now.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() + (345 - 1) * 60;
+    let time = format!("{:02}:{:02}", ago / 3600 % 24, ago / 60 % 60);
+    for (zone, files) in [("<+0545>-5:45", 1), ("UTC0", 0)] {
+        let current = place.write("logs/current", "written an hour ago\n");
+        let file = fs::File::options().write(true).open(&current).unwrap();
+        file.set_modified(now - Duration::from_hours(1)).unwrap();
+        let mut command = place.command(&["log", "logs", "--rotate-at", &time]);
+        Finished(command.env("TZ", zone).output().unwrap()).code(0);
+        assert_eq!(closed(&place.path("logs")).len(), files, "{zone}");
+        fs::remove_dir_all(place.path("logs")).unwrap();
+    }
+}
+
+#[test]
 fn signals_rotate_the_file() {
     let place = TestDir::new();
     let mut logging = Logging::start(&place, &[]);
@@ -254,6 +273,9 @@ fn failures_to_start_are_reported() {
         &["--keep-bytes", "1MiB"],
         &["--sync", "often"],
         &["--rotate-every", "500ms"],
+        &["--rotate-at", "24:00"],
+        &["--rotate-at", "7:5"],
+        &["--rotate-at", "00:00", "--rotate-every", "1d"],
         &["--memory", "1MiB"],
         &["--timestamps=local"],
     ];

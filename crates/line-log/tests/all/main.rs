@@ -49,16 +49,22 @@ fn open_on(disk: &(impl Disk + Clone + 'static), options: Options) -> LineLog {
     LineLog::open_on(Arc::new(disk.clone()), options, Environment::default()).unwrap()
 }
 
-/// A clock and a modification time that the test sets.
+/// A clock, a time zone and a modification time that the test sets. The zone is UTC by default.
 #[derive(Debug, Default)]
 struct TestClock {
     now_us: AtomicU64,
     modified_us: AtomicU64,
+    /// The times in seconds from which on local time is ahead of UTC by a number of hours.
+    zone: Mutex<Vec<(u64, i64)>>,
 }
 
 impl TestClock {
     fn set_seconds(&self, seconds: u64) {
         self.now_us.store(seconds * 1_000_000, Ordering::SeqCst);
+    }
+
+    fn set_zone(&self, zone: Vec<(u64, i64)>) {
+        *self.zone.lock().unwrap() = zone;
     }
 }
 
@@ -69,6 +75,12 @@ impl Clock for TestClock {
 
     fn modified_us(&self, _: &dyn File) -> Option<u64> {
         Some(self.modified_us.load(Ordering::SeqCst))
+    }
+
+    fn local_offset(&self, utc: i64) -> i64 {
+        let zone = self.zone.lock().unwrap();
+        let past = zone.iter().rfind(|(from, _)| i64::try_from(*from).unwrap() <= utc);
+        past.map_or(0, |(_, hours)| hours * 3600)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_disk::{Disk, Op, Open};
 use haul_disk_sim::MemoryDisk;
-use haul_line_log::{Environment, LineLog, Options};
+use haul_line_log::{Environment, LineLog, Options, Schedule};
 
 use crate::{TestClock, all, closed, files, line, numbers, open_on, small};
 
@@ -21,7 +21,7 @@ fn open_at(disk: &MemoryDisk, clock: &Arc<TestClock>, options: Options) -> LineL
 }
 
 fn hourly() -> Options {
-    Options { file_time: Some(Duration::from_hours(1)), ..small() }
+    Options { file_times: Some(Schedule::Every(Duration::from_hours(1))), ..small() }
 }
 
 /// Appends a line and waits until it is written.
@@ -111,6 +111,23 @@ fn file_of_an_earlier_hour_is_closed_on_reopen() {
         files(&disk).iter().map(|file| numbers(file)).collect::<Vec<_>>(),
         [vec![1, 10], vec![11]]
     );
+}
+
+#[test]
+fn daily_rotation_happens_at_midnight_of_the_local_clock() {
+    let (disk, clock) = (MemoryDisk::default(), Arc::new(TestClock::default()));
+    // A zone two hours ahead of UTC, whose clock is set back by an hour at 01:00 UTC of day 1.
+    clock.set_zone(vec![(0, 2), (25 * HOUR, 1)]);
+    let options = Options { file_times: Some(Schedule::Daily(0)), ..small() };
+    let log = open_at(&disk, &clock, options);
+    let hours_and_files = [(21, 0), (22, 1), (24, 1), (25, 1), (26, 1), (46, 1), (47, 2), (48, 2)];
+    for (hour, files) in hours_and_files {
+        clock.set_seconds(hour * HOUR);
+        append(&log, hour);
+        assert_eq!(closed(&disk).len(), files, "hour {hour}");
+    }
+    let contents = files(&disk).iter().map(|file| numbers(file)).collect::<Vec<_>>();
+    assert_eq!(contents, [vec![21], vec![22, 24, 25, 26, 46], vec![47, 48]]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Formats and parses the file names of a log.
 
-use crate::utc::Utc;
+use crate::calendar::Utc;
 
 /// The name of the file to which lines are written.
 pub const CURRENT: &str = "current";

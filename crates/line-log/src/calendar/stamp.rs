@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::utc::Utc;
+use super::utc::Utc;
 
 /// The format of timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Decides where a file ends, by length or interval (rotation), and which closed files have expired
+//! Decides where a file ends by its length (rotation), and which closed files have expired
 //! (retention). Performs no I/O.
 
 use std::time::Duration;
@@ -49,27 +49,6 @@ pub(crate) fn line_end(file: FileEnd, bytes: &[u8]) -> usize {
 /// Returns the index at which the line that contains index `done` begins.
 pub(crate) fn line_start(bytes: &[u8], done: usize) -> usize {
     memchr::memrchr(b'\n', &bytes[..done]).map_or(0, |last| last + 1)
-}
-
-/// Returns the number of the interval, counted from the Unix epoch, that contains `at_us`.
-fn interval(at_us: u64, every: Duration) -> u64 {
-    at_us / every_us(every)
-}
-
-fn every_us(every: Duration) -> u64 {
-    u64::try_from(every.as_micros()).unwrap_or(u64::MAX).max(1)
-}
-
-/// `true` if the interval in which the file was first written is over. If the clock was set back to
-/// an earlier interval, the result is `false`; otherwise each line would close a file.
-pub(crate) fn is_interval_over(first_write_us: u64, now_us: u64, every: Duration) -> bool {
-    interval(now_us, every) > interval(first_write_us, every)
-}
-
-/// Returns the time from `now_us` until the next interval begins.
-pub(crate) fn until_next(now_us: u64, every: Duration) -> Duration {
-    let every_us = every_us(every);
-    Duration::from_micros(every_us - now_us % every_us)
 }
 
 /// The properties of a closed file that determine its retention.
@@ -150,19 +129,6 @@ mod tests {
         assert_eq!(line_start(b"ab\ncd\n", 2), 0);
         assert_eq!(line_start(b"ab\ncd\n", 3), 3);
         assert_eq!(line_start(b"ab\ncd\n", 5), 3);
-    }
-
-    #[test]
-    fn intervals_are_aligned_to_the_epoch() {
-        let hour = Duration::from_hours(1);
-        let us = |seconds: u64| seconds * 1_000_000;
-        assert!(!is_interval_over(us(3600), us(7199), hour));
-        assert!(is_interval_over(us(3600), us(7200), hour));
-        assert!(is_interval_over(us(7199), us(7200), hour));
-        assert!(is_interval_over(us(0), us(720_000), hour));
-        assert!(!is_interval_over(us(7200), us(7199), hour), "the clock was set back");
-        assert_eq!(until_next(us(7199), hour), Duration::from_secs(1));
-        assert_eq!(until_next(us(7200), hour), hour);
     }
 
     #[test]

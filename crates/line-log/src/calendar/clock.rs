@@ -1,13 +1,14 @@
-//! Defines the source of wall-clock time: the system clock, or a clock controlled by a test.
+//! Defines the source of wall-clock time and of the local time zone: the system, or a test.
 
 use std::fmt;
 use std::time::SystemTime;
 
 use haul_disk::File;
+use time::{OffsetDateTime, UtcOffset};
 
-use crate::utc::micros;
+use super::utc::micros;
 
-/// A source of wall-clock time, for file names and rotation intervals.
+/// A source of wall-clock time and of the local time zone, for file names and rotations.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Returns the time in microseconds since the Unix epoch.
     fn now_us(&self) -> u64;
@@ -18,6 +19,14 @@ pub trait Clock: Send + Sync + fmt::Debug {
         let status = rustix::fs::fstat(file.descriptor()?).ok()?;
         let seconds = u64::try_from(status.st_mtime).ok()?;
         seconds.checked_mul(1_000_000)?.checked_add(status.st_mtime_nsec / 1000)
+    }
+
+    /// Returns the offset of local time from UTC at `utc`, both in seconds. By default, this is the
+    /// time zone of the system: that of `TZ` or `/etc/localtime` when it was first used.
+    fn local_offset(&self, utc: i64) -> i64 {
+        let time = OffsetDateTime::from_unix_timestamp(utc);
+        let offset = time.ok().and_then(|time| UtcOffset::local_offset_at(time).ok());
+        offset.map_or(0, |offset| offset.whole_seconds().into())
     }
 }
 

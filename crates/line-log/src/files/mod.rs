@@ -1,43 +1,27 @@
 //! Writes, syncs, closes and removes the files of a log. After the log was opened, only the
 //! background thread uses this module.
 
-use std::collections::VecDeque;
+mod closed;
+mod current;
+mod names;
+mod rotation_policy;
+
 use std::sync::Arc;
+use std::time::Duration;
 
-use haul_disk::{Disk, Durability, Error, File, Open, Result};
+use haul_disk::{Disk, Durability, Result};
 
-use crate::clock::Clock;
-use crate::names::{self, CURRENT, Name, Stamp};
+use crate::calendar::Clock;
 use crate::options::{Options, SyncMode};
-use crate::rotation_policy::{self, ClosedFile, FileEnd};
 use crate::stats::Event;
+use closed::{ClosedFiles, READ_ONLY};
+use current::Current;
+pub use names::CURRENT;
+use names::Name;
 
-/// The file to which lines are written.
-#[derive(Debug)]
-struct Current {
-    file: Arc<dyn File>,
-    end: FileEnd,
-    /// The time of the first write to the file, in microseconds since the Unix epoch. For a file of
-    /// an earlier run, the modification time of the file.
-    first_write_us: u64,
-    /// `true` if the file ends with an incomplete line of an earlier run: a newline must be written
-    /// before the next line.
-    is_torn: bool,
-    /// `true` if the file may contain bytes that are not synced.
-    is_dirty: bool,
-    /// `true` if nothing more may be written to the file, because a write or a sync failed.
-    is_abandoned: bool,
-    /// `true` if a sync failed. The file is not synced again, because a later success would not
-    /// prove that its bytes are durable.
-    is_unsynced: bool,
-}
-
-/// A closed file, which is no longer written to.
-#[derive(Debug)]
-struct ClosedEntry {
-    name: String,
-    file: ClosedFile,
-}
+/// The longest wait for the time at which the current file is closed. The wait ends early because
+/// the clock can be set forward meanwhile, and does not advance while the machine is suspended.
+const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// All files of a log, and the pending work on these files.
 #[derive(Debug)]
@@ -46,8 +30,7 @@ pub(crate) struct Files {
     clock: Arc<dyn Clock>,
     options: Options,
     current: Option<Current>,
-    closed: VecDeque<ClosedEntry>,
-    newest_us: Option<u64>,
+    closed: ClosedFiles,
     /// `true` if names have changed since the directory was last synced.
     is_dir_dirty: bool,
     /// `true` if a caller requested a rotation that has not taken place yet.
@@ -74,8 +57,7 @@ impl Files {
             clock,
             options: options.clone(),
             current: None,
-            closed: VecDeque::new(),
-            newest_us: None,
+            closed: ClosedFiles::default(),
             is_dir_dirty: false,
             is_rotation_requested: false,
             is_failing: false,
@@ -83,24 +65,20 @@ impl Files {
             syncs: 0,
         };
         let mut has_current = false;
-        let read_only = Open { read_only: true, ..Open::default() };
         // The list is sorted by name, and therefore by closing time.
         for name in files.disk.list("")? {
             match names::parse(&name) {
                 Name::Current => has_current = true,
                 Name::Closed(stamp) => {
-                    let bytes = files.disk.open(&name, read_only)?.bytes()?;
-                    files.closed.push_back(ClosedEntry {
-                        name,
-                        file: ClosedFile { at_us: stamp.at_us, bytes },
-                    });
-                    files.newest_us = files.newest_us.max(Some(stamp.at_us));
+                    let bytes = files.disk.open(&name, READ_ONLY)?.bytes()?;
+                    files.closed.add(stamp, bytes);
                 }
                 Name::Other => {}
             }
         }
         if has_current {
-            files.current = Some(files.resume()?);
+            let times = files.options.file_times;
+            files.current = Some(Current::resume(&*files.disk, &*files.clock, times)?);
             // The earlier run may have ended before it synced the directory.
             files.is_dir_dirty = true;
         } else {
@@ -115,40 +93,10 @@ impl Files {
         Ok(files)
     }
 
-    /// Opens the current file of an earlier run, to continue at its end.
-    fn resume(&self) -> Result<Current> {
-        let file = self.disk.open(CURRENT, Open::default())?;
-        let bytes = file.bytes()?;
-        let mut last = [b'\n'];
-        if bytes > 0 {
-            haul_disk::read_full(&*file, &mut last, bytes - 1)?;
-        }
-        let is_torn = last != [b'\n'];
-        Ok(Current {
-            first_write_us: self.clock.modified_us(&*file).unwrap_or_else(|| self.clock.now_us()),
-            end: FileEnd { bytes, at_line_end: !is_torn },
-            is_torn,
-            // The earlier run may have ended before it synced these bytes.
-            is_dirty: bytes > 0,
-            is_abandoned: false,
-            is_unsynced: false,
-            file,
-        })
-    }
-
     /// Creates a new current file.
     fn create_current(&mut self) -> Result<()> {
-        let file = self.disk.create(CURRENT, Open::default())?;
+        self.current = Some(Current::create(&*self.disk)?);
         self.is_dir_dirty = true;
-        self.current = Some(Current {
-            file,
-            end: FileEnd { bytes: 0, at_line_end: true },
-            first_write_us: self.clock.now_us(),
-            is_torn: false,
-            is_dirty: false,
-            is_abandoned: false,
-            is_unsynced: false,
-        });
         self.sync_dir_if_dirty();
         Ok(())
     }
@@ -180,7 +128,8 @@ impl Files {
                 continue;
             }
             if current.end.bytes == 0 {
-                current.first_write_us = self.clock.now_us();
+                let times = self.options.file_times;
+                current.set_due(self.clock.now_us(), &*self.clock, times);
             }
             if let Err(error) = current.write(&rest[..now], done) {
                 // On a full disk, space may become free, so the write is retried in the same file.
@@ -196,16 +145,14 @@ impl Files {
         Ok(())
     }
 
-    /// `true` if the current file must be closed at the next end of a line, because its interval is
-    /// over or a rotation was requested.
+    /// `true` if the current file must be closed at the next end of a line, because its time is over
+    /// or a rotation was requested.
     fn is_due(&self) -> bool {
         let Some(current) = self.current.as_ref().filter(|current| current.end.bytes > 0) else {
             return false;
         };
-        let is_interval_over = |every| {
-            rotation_policy::is_interval_over(current.first_write_us, self.clock.now_us(), every)
-        };
-        self.is_rotation_requested || self.options.file_time.is_some_and(is_interval_over)
+        let is_over = |due_us| self.clock.now_us() >= due_us;
+        self.is_rotation_requested || current.due_us.is_some_and(is_over)
     }
 
     /// Closes the current file if a rotation is due and the file ends with a complete line.
@@ -220,14 +167,12 @@ impl Files {
         if self.current.is_none() { self.rotate() } else { self.rotate_if_due() }
     }
 
-    /// Returns the time until the interval of the current file is over; `None` if the file is empty
-    /// or there is no interval.
-    pub(crate) fn until_due(&self) -> Option<std::time::Duration> {
-        let every = self.options.file_time?;
+    /// Returns the time until the schedule closes the current file; `None` if the file is empty or
+    /// there is no schedule.
+    pub(crate) fn until_due(&self) -> Option<Duration> {
         let current = self.current.as_ref().filter(|current| current.end.bytes > 0)?;
-        let now_us = self.clock.now_us();
-        // If the clock was set back, the interval in which the file was first written is used.
-        Some(rotation_policy::until_next(now_us.max(current.first_write_us), every))
+        let left_us = current.due_us?.saturating_sub(self.clock.now_us());
+        Some(Duration::from_micros(left_us).min(WAIT_MAX))
     }
 
     /// Closes the current file, unless it is empty, and creates the next one.
@@ -255,33 +200,16 @@ impl Files {
         }
         let Some(current) = &self.current else { return Ok(()) };
         let (is_synced, bytes) = (!current.is_unsynced, current.end.bytes);
-        let stamp = self.unused_stamp(is_synced)?;
+        let stamp = self.closed.unused_stamp(&*self.disk, self.clock.now_us(), is_synced)?;
         let name = names::closed(stamp);
         self.disk.rename(CURRENT, &name)?;
         self.is_dir_dirty = true;
         self.sync_dir_if_dirty();
-        self.newest_us = Some(stamp.at_us);
         self.current = None;
         self.is_rotation_requested = false;
-        self.events.push(Event::Closed { name: name.clone(), bytes });
-        self.closed.push_back(ClosedEntry { name, file: ClosedFile { at_us: stamp.at_us, bytes } });
+        self.events.push(Event::Closed { name, bytes });
+        self.closed.add(stamp, bytes);
         Ok(())
-    }
-
-    /// Returns a stamp that results in an unused file name. Skips names that files of other
-    /// programs have.
-    fn unused_stamp(&self, is_synced: bool) -> Result<Stamp> {
-        let mut newest_us = self.newest_us;
-        loop {
-            let at_us = names::next_us(self.clock.now_us(), newest_us);
-            let stamp = Stamp { at_us, is_synced };
-            let read_only = Open { read_only: true, ..Open::default() };
-            match self.disk.open(&names::closed(stamp), read_only) {
-                Err(error) if error.is_not_found() => return Ok(stamp),
-                Err(error) => return Err(error),
-                Ok(_) => newest_us = Some(at_us),
-            }
-        }
     }
 
     /// Syncs the current file if it may contain unsynced bytes. After a failure, the file is not
@@ -324,60 +252,10 @@ impl Files {
 
     /// Removes the closed files that exceed a limit of [`crate::Retention`].
     fn remove_expired(&mut self) {
-        let closed = self.closed.iter().map(|closed| closed.file);
         let current_bytes = self.options.file_bytes_max.unwrap_or(0);
-        let now_us = self.clock.now_us();
-        let count =
-            rotation_policy::expired_count(closed, &self.options.keep, current_bytes, now_us);
-        for _ in 0..count {
-            let Some(oldest) = self.closed.pop_front() else { return };
-            match self.disk.remove(&oldest.name) {
-                Ok(()) => {
-                    self.is_dir_dirty = true;
-                    self.events.push(Event::Removed { name: oldest.name });
-                }
-                // Another process has removed the file.
-                Err(error) if error.is_not_found() => {}
-                Err(error) => {
-                    self.events.push(Event::RemoveFailed(Arc::new(error)));
-                    self.closed.push_front(oldest);
-                    return;
-                }
-            }
-        }
-    }
-}
-
-impl Current {
-    /// Appends `bytes` to the file and advances `done` by the number of bytes written, also if an
-    /// error follows.
-    fn write(&mut self, bytes: &[u8], done: &mut usize) -> Result<()> {
-        if self.is_torn {
-            haul_disk::write_full(&*self.file, b"\n", self.end.bytes)?;
-            self.end.bytes += 1;
-            self.is_torn = false;
-        }
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let written = self.write_some(rest)?;
-            let (taken, left) = rest.split_at(written);
-            self.end.bytes += written as u64;
-            self.end.at_line_end = taken.ends_with(b"\n");
-            self.is_dirty = true;
-            *done += written;
-            rest = left;
-        }
-        Ok(())
-    }
-
-    fn write_some(&self, bytes: &[u8]) -> Result<usize> {
-        match self.file.write_some(bytes, self.end.bytes)? {
-            0 => {
-                let source = std::io::Error::from(std::io::ErrorKind::WriteZero);
-                Err(Error::new(haul_disk::Op::Write, CURRENT, source)
-                    .at(self.end.bytes, bytes.len()))
-            }
-            written => Ok(written),
-        }
+        let (keep, now_us) = (&self.options.keep, self.clock.now_us());
+        let (closed, events) = (&mut self.closed, &mut self.events);
+        self.is_dir_dirty |=
+            closed.remove_expired(&*self.disk, keep, current_bytes, now_us, events);
     }
 }
