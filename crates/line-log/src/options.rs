@@ -36,7 +36,7 @@ pub enum SyncMode {
     Every(Duration),
 }
 
-/// The limits on closed files. Each time a file is closed and when the log is opened, the oldest
+/// The limits on closed files. [`Options::full_disk_files_min`] can remove more files. Each time a file is closed and when the log is opened, the oldest
 /// closed files are removed until no limit is exceeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
@@ -66,6 +66,12 @@ pub struct Options {
     pub sync: SyncMode,
     /// Behaviour: the limits on closed files. Files that exceed a limit are removed.
     pub keep: Retention,
+    /// Behaviour: removal of closed files while the disk is full. With `Some(n)`, each time a write
+    /// fails because the disk or the quota is full, the oldest closed file is removed and the write
+    /// is retried, as long as more than `n` closed files exist. If the removal frees no space, the
+    /// next file is removed only after [`Options::retry_pause`]. With `None`, no file is removed,
+    /// and the write is retried until another program frees space. Default: `None`.
+    pub full_disk_files_min: Option<u32>,
     /// Behaviour: the length, in bytes, at which a file is closed at the next end of a line; `None`
     /// sets no limit. At least 4 KiB. Default: 16 MiB.
     pub file_bytes_max: Option<u64>,
@@ -94,6 +100,7 @@ impl Default for Options {
             when_full: WhenFull::default(),
             sync: SyncMode::default(),
             keep: Retention::default(),
+            full_disk_files_min: None,
             file_bytes_max: Some(16 << 20),
             file_times: None,
             write_delay_max: Duration::from_millis(200),

@@ -32,6 +32,9 @@ pub struct Stats {
     pub rotations: u64,
     /// The number of closed files removed.
     pub removed: u64,
+    /// The number of these files that were removed because the disk was full
+    /// ([`crate::Options::full_disk_files_min`]).
+    pub removed_for_space: u64,
     /// The number of writes and file creations that failed and were retried.
     pub write_failures: u64,
     /// The number of syncs that failed.
@@ -75,6 +78,15 @@ pub enum Event {
         /// The name of the file in the directory.
         name: String,
     },
-    /// A closed file could not be removed. The removal is retried at the next rotation.
+    /// A closed file was removed because the disk was full
+    /// ([`crate::Options::full_disk_files_min`]).
+    RemovedForSpace {
+        /// The name of the file in the directory.
+        name: String,
+        /// The length of the file in bytes.
+        bytes: u64,
+    },
+    /// A closed file could not be removed. The removal is retried at the next rotation or, if the
+    /// disk is full, at the next write.
     RemoveFailed(Arc<haul_disk::Error>),
 }

@@ -125,6 +125,10 @@ impl Writer {
                     }
                     return true;
                 }
+                Err(error) if error.is_full() && self.files.make_space() => {
+                    self.publish_events();
+                    continue;
+                }
                 Err(error) => Arc::new(error),
             };
             self.publish_events();
@@ -272,6 +276,10 @@ impl State {
             }
             Event::Closed { .. } => self.stats.rotations += 1,
             Event::Removed { .. } => self.stats.removed += 1,
+            Event::RemovedForSpace { .. } => {
+                self.stats.removed += 1;
+                self.stats.removed_for_space += 1;
+            }
             Event::RemoveFailed(error) => self.last_error = Some(Error::Disk(Arc::clone(error))),
             Event::WriteFailed(_) | Event::WriteRecovered => {}
         }

@@ -64,6 +64,9 @@ pub(crate) struct LogArgs {
     /// Action if --memory is used up because the disk is too slow or full
     #[arg(long, value_name = "POLICY", default_value = "wait", help_heading = "Disk")]
     pub(crate) when_full: WhenFullPolicy,
+    /// Number of closed files that --when-full remove-oldest never removes
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Disk")]
+    pub(crate) keep_min: u32,
     /// Memory for lines not yet written to the log, 2MiB to 1GiB
     #[arg(long, value_name = "SIZE", default_value = "8MiB", help_heading = "Disk")]
     #[arg(hide_short_help = true, value_parser = parse_memory)]
@@ -110,6 +113,8 @@ impl From<TimestampFormat> for StampFormat {
 pub(crate) enum WhenFullPolicy {
     /// Block the service; no line is lost
     Wait,
+    /// Remove the oldest closed files while the disk is full; then as "wait"
+    RemoveOldest,
     /// Drop lines; the log records how many, and where. If the disk is still full at the end of the
     /// input, lines in memory are counted and lost, and the exit code is 1
     Drop,
@@ -121,7 +126,7 @@ impl LogArgs {
     pub(crate) fn options(&self, holder: &str) -> Options {
         Options {
             when_full: match self.when_full {
-                WhenFullPolicy::Wait => WhenFull::Wait,
+                WhenFullPolicy::Wait | WhenFullPolicy::RemoveOldest => WhenFull::Wait,
                 WhenFullPolicy::Drop => WhenFull::DropNewest,
             },
             sync: self.sync.0,
@@ -130,6 +135,8 @@ impl LogArgs {
                 bytes_max: self.keep_bytes,
                 age_max: self.keep_time,
             },
+            full_disk_files_min: (self.when_full == WhenFullPolicy::RemoveOldest)
+                .then_some(self.keep_min),
             file_bytes_max: self.max_size.0,
             file_times: self
                 .rotate_every

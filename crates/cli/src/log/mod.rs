@@ -92,7 +92,7 @@ fn copy_input(args: &LogArgs, log: &LineLog, mut input: Input) -> Result<Rejecte
 /// not retry, but closing the log tries a second time. Lines that could not be written are reported
 /// as lost.
 fn finish(args: &LogArgs, log: &LineLog, stop: &Stop, rejected: Rejected) -> Result {
-    let waits = args.when_full == WhenFullPolicy::Wait;
+    let waits = args.when_full != WhenFullPolicy::Drop;
     while log.write_out().is_err() && waits && !stop.is_requested() {
         stop.wait(1);
     }
@@ -125,6 +125,9 @@ fn print_event(event: &Event) {
         Event::WriteRecovered => "resumed writing; buffered lines are written".to_owned(),
         Event::SyncFailed(error) => {
             chain("written lines may be lost in a power failure", Some(&**error))
+        }
+        Event::RemovedForSpace { name, bytes } => {
+            format!("the disk is full: removed {name} ({})", Bytes(*bytes))
         }
         Event::RemoveFailed(error) => chain("cannot remove an old log file", Some(&**error)),
         _ => return,

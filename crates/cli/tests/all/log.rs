@@ -365,3 +365,30 @@ fn full_disk_with_dropped_lines_counts_lost_input() {
         fs::remove_dir_all(&dir).unwrap();
     }
 }
+
+#[test]
+fn full_disk_makes_room_by_removing_the_oldest_files() {
+    let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
+    let place = TestDir::new();
+    let dir = image.mount().join("logs");
+    let mut command = place.command(&[Path::new("log"), &dir]);
+    command.args(["--keep", "all", "--max-size", "1MiB"]);
+    command.args(["--when-full", "remove-oldest", "--keep-min", "2"]);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stderr = child.stderr.take().unwrap();
+    let reading = std::thread::spawn(move || {
+        let mut text = String::new();
+        stderr.read_to_string(&mut text).map(|_| text)
+    });
+    let lines: Vec<u8> = (0..60 << 13).flat_map(|n| format!("{n:0127}\n").into_bytes()).collect();
+    stdin.write_all(&lines).unwrap();
+    drop(stdin);
+    let stderr_text = reading.join().unwrap().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{stderr_text}");
+    let removed = stderr_text.matches("the disk is full: removed").count();
+    assert!(removed >= 30 && stderr_text.contains("(1 MiB)"), "{stderr_text}");
+    let found = all(&dir);
+    assert_eq!(removed << 20, lines.len() - found.len(), "{stderr_text}");
+    assert!(lines.ends_with(&found));
+}

@@ -70,23 +70,60 @@ impl ClosedFiles {
         let count = rotation_policy::expired_count(files, keep, current_bytes, now_us);
         let mut is_removed = false;
         for _ in 0..count {
-            let Some(oldest) = self.entries.pop_front() else { break };
-            match disk.remove(&oldest.name) {
-                Ok(()) => {
+            match self.remove_oldest(disk, events) {
+                Removal::Done(entry) => {
                     is_removed = true;
-                    events.push(Event::Removed { name: oldest.name });
+                    events.push(Event::Removed { name: entry.name });
                 }
-                // Another process has removed the file.
-                Err(error) if error.is_not_found() => {}
-                Err(error) => {
-                    events.push(Event::RemoveFailed(Arc::new(error)));
-                    self.entries.push_front(oldest);
-                    break;
-                }
+                Removal::Missing => {}
+                Removal::Failed => break,
             }
         }
         is_removed
     }
+
+    /// Removes the oldest file, unless only `files_min` files are left, and reports it. Returns
+    /// `true` if a file was removed.
+    pub(crate) fn make_space(
+        &mut self,
+        disk: &dyn Disk,
+        files_min: u32,
+        events: &mut Vec<Event>,
+    ) -> bool {
+        while self.entries.len() > files_min as usize {
+            match self.remove_oldest(disk, events) {
+                Removal::Done(Entry { name, file }) => {
+                    events.push(Event::RemovedForSpace { name, bytes: file.bytes });
+                    return true;
+                }
+                Removal::Missing => {}
+                Removal::Failed => break,
+            }
+        }
+        false
+    }
+
+    /// Removes the oldest file. A failure is reported as an event, and the file stays in the list.
+    fn remove_oldest(&mut self, disk: &dyn Disk, events: &mut Vec<Event>) -> Removal {
+        let Some(oldest) = self.entries.pop_front() else { return Removal::Missing };
+        match disk.remove(&oldest.name) {
+            Ok(()) => Removal::Done(oldest),
+            Err(error) if error.is_not_found() => Removal::Missing,
+            Err(error) => {
+                events.push(Event::RemoveFailed(Arc::new(error)));
+                self.entries.push_front(oldest);
+                Removal::Failed
+            }
+        }
+    }
+}
+
+/// The result of the removal of a file.
+enum Removal {
+    Done(Entry),
+    /// There is no file, or another process has removed it.
+    Missing,
+    Failed,
 }
 
 /// Opens a closed file for reading.

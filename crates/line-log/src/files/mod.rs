@@ -38,6 +38,10 @@ pub(crate) struct Files {
     /// `true` if the last write failed. The write is then retried in the same file: if each attempt
     /// created a new file, retention would remove all old files.
     is_failing: bool,
+    /// The number of bytes written since the log was opened.
+    written_bytes: u64,
+    /// The value of `written_bytes` when a closed file was last removed because the disk was full.
+    space_made_at: Option<u64>,
     /// The events that were not yet passed to the listener.
     pub(crate) events: Vec<Event>,
     /// The number of syncs of files that the statistics do not contain yet.
@@ -61,6 +65,8 @@ impl Files {
             is_dir_dirty: false,
             is_rotation_requested: false,
             is_failing: false,
+            written_bytes: 0,
+            space_made_at: None,
             events: Vec::new(),
             syncs: 0,
         };
@@ -131,7 +137,10 @@ impl Files {
                 let times = self.options.file_times;
                 current.set_due(self.clock.now_us(), &*self.clock, times);
             }
-            if let Err(error) = current.write(&rest[..now], done) {
+            let before = *done;
+            let written = current.write(&rest[..now], done);
+            self.written_bytes += (*done - before) as u64;
+            if let Err(error) = written {
                 // On a full disk, space may become free, so the write is retried in the same file.
                 // Any other error may be specific to this file or its blocks, so the next attempt
                 // uses a new file. If that attempt fails, too, the later ones stay in the new file.
@@ -143,6 +152,25 @@ impl Files {
             self.is_failing = false;
         }
         Ok(())
+    }
+
+    /// Removes the oldest closed file because the disk is full, if [`Options::full_disk_files_min`]
+    /// allows that. Returns `true` if a file was removed, and the write can be retried at once.
+    ///
+    /// Returns `false` if no byte was written since the last removal: the file system may free the
+    /// space later, or another process may have used it. Thus at most one file is removed in vain
+    /// before each pause.
+    pub(crate) fn make_space(&mut self) -> bool {
+        let Some(files_min) = self.options.full_disk_files_min else { return false };
+        if self.space_made_at.take() == Some(self.written_bytes) {
+            return false;
+        }
+        let is_removed = self.closed.make_space(&*self.disk, files_min, &mut self.events);
+        if is_removed {
+            self.is_dir_dirty = true;
+            self.space_made_at = Some(self.written_bytes);
+        }
+        is_removed
     }
 
     /// `true` if the current file must be closed at the next end of a line, because its time is over

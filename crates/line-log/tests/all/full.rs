@@ -10,7 +10,7 @@ use haul_line_log::{Error, Event, LineLog, Options, Retention};
 use haul_testing::{LoopImage, eventually};
 use rustix::io::Errno;
 
-use crate::{EventLog, all, closed, line, numbers, open, small, within_a_minute};
+use crate::{EventLog, all, closed, line, numbers, open, open_on, small, within_a_minute};
 
 fn is_full(error: &Error) -> bool {
     matches!(error, Error::WriteFailed { source, .. } if source.is_full())
@@ -96,6 +96,89 @@ fn rotation_on_full_disk_removes_expired_file() {
     log.write_out().unwrap();
     log.close().unwrap();
     assert_eq!(closed(&disk), after);
+}
+
+/// Returns the numbers of the lines, and asserts that none is missing between the first and the
+/// last.
+fn without_gaps(found: &[u8]) -> (u64, u64) {
+    let numbers = numbers(found);
+    let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+    assert_eq!(numbers, (first..=last).collect::<Vec<_>>());
+    (first, last)
+}
+
+#[test]
+fn oldest_files_are_removed_while_the_disk_is_full() {
+    let (disk, events) = (MemoryDisk::default(), EventLog::default());
+    let options = Options { full_disk_files_min: Some(2), ..small() };
+    let log = LineLog::open_on(Arc::new(disk.clone()), options, events.environment()).unwrap();
+    disk.limit(Some(40 << 10));
+    for number in 0..2000 {
+        log.append(&line(number, 100)).unwrap();
+        log.write_out().unwrap();
+    }
+    let stats = log.stats();
+    let is_removal = |event: &Event| matches!(event, Event::RemovedForSpace { bytes: 4000, .. });
+    assert_eq!(stats.removed_for_space, events.count(is_removal) as u64);
+    assert_eq!((stats.removed, stats.write_failures), (stats.removed_for_space, 0));
+    assert!((39..=45).contains(&stats.removed), "{stats:?}");
+    log.close().unwrap();
+    let (first, last) = without_gaps(&all(&disk));
+    assert_eq!((first, last), (stats.removed * 40, 1999));
+}
+
+#[test]
+fn minimum_of_closed_files_and_the_current_file_are_kept_on_a_full_disk() {
+    let disk = MemoryDisk::default();
+    let options = Options { full_disk_files_min: Some(3), ..small() };
+    let log = open_on(&disk, options);
+    for number in 0..280 {
+        log.append(&line(number, 100)).unwrap();
+        log.write_out().unwrap();
+    }
+    assert_eq!(closed(&disk).len(), 6);
+    // Another program takes the space of each removed file.
+    let mut pauses = 0;
+    for files in (3..7).rev() {
+        disk.limit(Some(0));
+        log.append(&line(0, 100)).unwrap();
+        assert!(is_full(&log.write_out().unwrap_err()));
+        assert_eq!(closed(&disk).len(), files, "one file for each attempt");
+        pauses += 1;
+    }
+    for _ in 0..3 {
+        assert!(is_full(&log.write_out().unwrap_err()));
+        assert!(is_full(&log.rotate().unwrap_err()));
+    }
+    assert_eq!((closed(&disk).len(), log.stats().removed_for_space), (3, pauses));
+    assert_eq!(numbers(&all(&disk)), (160..280).collect::<Vec<_>>());
+    disk.limit(None);
+    log.close().unwrap();
+    assert_eq!(numbers(&all(&disk)).len(), 124);
+}
+
+#[test]
+fn full_ext4_removes_oldest_files_and_keeps_the_newest_lines() {
+    let Some(image) = LoopImage::new("ext4", 32 << 20) else { return };
+    let dir = image.mount().join("log");
+    let options = Options {
+        file_bytes_max: Some(1 << 20),
+        full_disk_files_min: Some(1),
+        retry_pause: Duration::from_millis(1),
+        keep: Retention { files_max: None, ..Retention::default() },
+        ..Options::default()
+    };
+    let log = open(&dir, options);
+    let count = 80 << 20 >> 7;
+    (0..count).for_each(|number| log.append(&line(number, 128)).unwrap());
+    log.close().unwrap();
+    let stats = log.stats();
+    assert!(stats.removed_for_space >= 50 && stats.dropped_lines == 0, "{stats:?}");
+    let disk = OsDisk::open(&dir).unwrap();
+    let (first, last) = without_gaps(&all(&disk));
+    assert_eq!(last, count - 1);
+    // Only as many files were removed as was necessary.
+    assert!((count - first) * 128 > 20 << 20, "{} of {count} lines left", count - first);
 }
 
 #[test]
