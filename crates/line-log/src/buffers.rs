@@ -83,6 +83,10 @@ pub(crate) struct State {
     pub(crate) sync_error: Option<Arc<haul_disk::Error>>,
     pub(crate) sync_failures: u64,
     pub(crate) is_sync_error_unreported: bool,
+    /// `true` while closed files wait for their compression.
+    pub(crate) is_compressing: bool,
+    /// `true` if the background thread must finish the compression of a file.
+    pub(crate) has_outcome: bool,
     /// `true` if the background thread has ended.
     pub(crate) is_terminated: bool,
     pub(crate) last_error: Option<Error>,
@@ -124,6 +128,8 @@ impl Shared {
             sync_error: None,
             sync_failures: 0,
             is_sync_error_unreported: false,
+            is_compressing: false,
+            has_outcome: false,
             is_terminated: false,
             last_error: None,
             stats: Stats::default(),
@@ -250,6 +256,13 @@ impl Shared {
         drop(state);
         self.work.notify_one();
         self.room.notify_all();
+        self.done.notify_all();
+    }
+
+    /// Notifies the background thread that the compression of a file is done.
+    pub(crate) fn notify_outcome(&self) {
+        self.state.lock().has_outcome = true;
+        self.work.notify_one();
     }
 
     /// Clears a written buffer and makes it available to appends.

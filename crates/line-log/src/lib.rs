@@ -5,8 +5,9 @@
 //! which are named by the time they were closed: `20261121T072314.500000Z.log`. Callers copy whole
 //! lines into a buffer in memory. When a buffer is full or its lines have waited too long, a
 //! background thread writes the buffer with one large write. This thread also syncs, closes,
-//! renames and removes files.
+//! renames and removes files. With [`Options::compress`], another thread compresses closed files.
 //!
+//! [`copy_lines`] reads the lines of a log back, all or those of a [`TimeRange`], compressed or not.
 //! The crate also contains [`Stamper`], which prefixes lines with timestamps, and [`LineQueue`],
 //! which writes lines to a stream without blocking the threads that log them.
 //!
@@ -43,7 +44,11 @@
 //!   with the suffix `.unsynced`. The failure is reported to callers of [`LineLog::sync`] and as an
 //!   [`Event`].
 //! - A closed file is never written to again or overwritten, even if the clock is set back. Files
-//!   are removed only according to [`Retention`].
+//!   are removed only according to [`Retention`] and, while the disk is full, to
+//!   [`Options::full_disk_files_min`].
+//! - A file is removed in favour of its compressed copy only after the copy was synced, read back,
+//!   compared byte by byte and published. A crash at any moment leaves the file or the copy, and
+//!   opening the log removes what is left of the other.
 //! - After a crash, opening the log continues the current file. If its last line is torn, a newline
 //!   is written before the next line.
 //!
@@ -62,12 +67,12 @@
 //! appends wait for a free buffer, they make at most two system calls per buffer, to wake the
 //! background thread. Each buffer costs one write; each closed file costs one sync of its bytes and
 //! two of the directory. The memory is [`Options::buffers`] times [`Options::buffer_bytes`], 8 MiB
-//! by default.
+//! by default. The compression of a file costs three more syncs, of which callers wait for none.
 //!
 //! # What it is not
 //! The log has no checksums, no index and no acknowledgement of single lines: use `haul-append-log`
-//! for records that must not be lost. It adds no timestamps and does not compress files;
-//! [`Event::Closed`] reports each closed file to a program that compresses it.
+//! for records that must not be lost. It selects no lines by patterns and starts no programs;
+//! [`Event::Closed`] reports each closed file to a program that processes it.
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Muduo13\] for double buffering, \[Multilog\] for the
@@ -76,19 +81,24 @@
 
 mod buffers;
 mod calendar;
+mod compress;
+mod disk_io;
 mod error;
 mod files;
 mod line_queue;
 mod log;
+mod names;
 mod options;
+mod read;
 mod stats;
 mod write;
 mod writer;
 
-pub use calendar::{Clock, Schedule, StampFormat, Stamper, SystemClock, Utc};
+pub use calendar::{Clock, Schedule, StampFormat, Stamper, SystemClock, Utc, parse_moment};
 pub use error::{Error, Result};
-pub use files::CURRENT;
 pub use line_queue::LineQueue;
 pub use log::{Environment, LineLog};
-pub use options::{Options, Retention, SyncMode, WhenFull};
+pub use names::CURRENT;
+pub use options::{Compression, Options, Retention, SyncMode, WhenFull};
+pub use read::{CopyReport, TimeRange, copy_lines, copy_lines_on};
 pub use stats::{Event, Stats};

@@ -83,8 +83,12 @@ impl LineLog {
                 return Err(Error::InUse { dir: disk.root().to_path_buf(), holder });
             }
         };
-        let files = Files::open(Arc::clone(&disk), environment.clock, &options)?;
+        let mut files = Files::open(Arc::clone(&disk), environment.clock, &options)?;
         let shared = Arc::new(Shared::new(&options));
+        let failed = |source| haul_disk::Error::new(haul_disk::Op::Open, disk.root(), source);
+        let waiting = Arc::clone(&shared);
+        files.start_compression(move || waiting.notify_outcome()).map_err(failed)?;
+        shared.state.lock().is_compressing = files.is_compressing();
         let can_sync = options.sync != SyncMode::Never;
         let writer = Writer::new(Arc::clone(&shared), files, options, environment.on_event);
         let thread = thread::Builder::new()
@@ -95,7 +99,7 @@ impl LineLog {
                 // files.
                 drop(lock);
             })
-            .map_err(|source| haul_disk::Error::new(haul_disk::Op::Open, disk.root(), source))?;
+            .map_err(failed)?;
         Ok(Self { shared, can_sync, thread: Mutex::new(Some(thread)) })
     }
 
@@ -178,6 +182,16 @@ impl LineLog {
         self.wait(&mut state, is_done, request)
     }
 
+    /// Waits until each closed file is compressed, was found to be incompressible, or failed to be
+    /// compressed. Returns at once without [`Options::compress`]; another thread can end the wait
+    /// by closing the log.
+    pub fn wait_for_compression(&self) {
+        let mut state = self.shared.state.lock();
+        while state.is_compressing && !state.is_closing && !state.is_terminated {
+            self.shared.done.wait(&mut state);
+        }
+    }
+
     /// Registers `request` with the background thread, and waits until `is_done` or an attempt to
     /// write fails.
     fn wait(
@@ -222,7 +236,8 @@ impl LineLog {
     }
 
     /// Rejects further appends, and waits until all appended lines are written and synced. Lines
-    /// that cannot be written now are lost. Dropping the log closes it, too, and ignores errors. A
+    /// that cannot be written now are lost. Closed files that are not compressed yet stay so until
+    /// the log is opened again; see [`LineLog::wait_for_compression`]. Dropping the log closes it, too, and ignores errors. A
     /// log in a `static` is never dropped, so it must be closed.
     ///
     /// # Errors

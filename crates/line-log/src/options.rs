@@ -36,6 +36,21 @@ pub enum SyncMode {
     Every(Duration),
 }
 
+/// The format to which closed files are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Zstandard (RFC 8878), with checksums.
+    Zstd {
+        /// The level, 1 to 19: higher levels compress better, and take more time and memory.
+        level: u8,
+    },
+}
+
+impl Compression {
+    /// Zstandard at its default level.
+    pub const ZSTD: Self = Self::Zstd { level: 3 };
+}
+
 /// The limits on closed files. [`Options::full_disk_files_min`] can remove more files. Each time a file is closed and when the log is opened, the oldest
 /// closed files are removed until no limit is exceeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +58,10 @@ pub struct Retention {
     /// The maximum number of closed files, not counting `current`; `None` sets no limit. Default:
     /// 10.
     pub files_max: Option<u32>,
-    /// The maximum total length of the closed files and `current`, in bytes. `current` counts as
-    /// [`Options::file_bytes_max`], so the limit is exceeded only while `current` contains a line
-    /// longer than that. Default: no limit.
+    /// The maximum total length of the closed files and `current`, in bytes. Compressed files count
+    /// with their compressed length. `current` counts as [`Options::file_bytes_max`], and so does,
+    /// with [`Options::compress`], the temporary file of a compression. Thus the limit is exceeded
+    /// only while one of these files contains a line longer than that. Default: no limit.
     pub bytes_max: Option<u64>,
     /// The maximum time a file is kept after it was closed. Default: no limit.
     pub age_max: Option<Duration>,
@@ -66,6 +82,12 @@ pub struct Options {
     pub sync: SyncMode,
     /// Behaviour: the limits on closed files. Files that exceed a limit are removed.
     pub keep: Retention,
+    /// Behaviour: compression of closed files. A background thread of low priority compresses each
+    /// file after it was closed, to a file of the same name with the suffix `.zst`, which then
+    /// replaces it. Callers never wait for it. A crash at any moment leaves the file, compressed or
+    /// not; opening the log compresses all closed files that are not. A file that would not become
+    /// shorter stays as it is. Default: `None`.
+    pub compress: Option<Compression>,
     /// Behaviour: removal of closed files while the disk is full. With `Some(n)`, each time a write
     /// fails because the disk or the quota is full, the oldest closed file is removed and the write
     /// is retried, as long as more than `n` closed files exist. If the removal frees no space, the
@@ -100,6 +122,7 @@ impl Default for Options {
             when_full: WhenFull::default(),
             sync: SyncMode::default(),
             keep: Retention::default(),
+            compress: None,
             full_disk_files_min: None,
             file_bytes_max: Some(16 << 20),
             file_times: None,
@@ -113,6 +136,13 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Returns the number of bytes that `keep.bytes_max` reserves for the current file and for the
+    /// temporary file of a compression.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        let files = if self.compress.is_some() { 2 } else { 1 };
+        self.file_bytes_max.unwrap_or(0).saturating_mul(files)
+    }
+
     /// Validates the options.
     pub(crate) fn check(&self) -> Result<()> {
         let ms = Duration::from_millis;
@@ -143,8 +173,13 @@ impl Options {
             ),
             ((2..=1024).contains(&self.buffers), "buffers must lie between 2 and 1,024"),
             (
-                self.keep.bytes_max.is_none_or(|all| self.file_bytes_max.unwrap_or(0) <= all),
-                "keep.bytes_max must be at least file_bytes_max: the current file is counted",
+                self.keep.bytes_max.is_none_or(|all| self.reserved_bytes() <= all),
+                "keep.bytes_max must be at least file_bytes_max: the current file is counted; with \
+                 compression, it must be twice that",
+            ),
+            (
+                self.compress.is_none_or(|Compression::Zstd { level }| (1..=19).contains(&level)),
+                "the level of Zstd must lie between 1 and 19",
             ),
         ];
         match checks.into_iter().find(|(is_valid, _)| !is_valid) {
@@ -173,6 +208,12 @@ mod tests {
             ("buffer_bytes", |o| o.buffer_bytes = 1 << 30),
             ("buffers", |o| o.buffers = 1),
             ("keep.bytes_max", |o| o.keep.bytes_max = Some(1 << 20)),
+            ("keep.bytes_max", |o| {
+                o.keep.bytes_max = Some(16 << 20);
+                o.compress = Some(Compression::ZSTD);
+            }),
+            ("Zstd", |o| o.compress = Some(Compression::Zstd { level: 0 })),
+            ("Zstd", |o| o.compress = Some(Compression::Zstd { level: 20 })),
         ];
         for (name, change) in wrong {
             let mut options = Options::default();

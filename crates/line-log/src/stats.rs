@@ -35,6 +35,14 @@ pub struct Stats {
     /// The number of these files that were removed because the disk was full
     /// ([`crate::Options::full_disk_files_min`]).
     pub removed_for_space: u64,
+    /// The number of closed files compressed.
+    pub compressed: u64,
+    /// The total length of these files before they were compressed, in bytes.
+    pub compressed_from_bytes: u64,
+    /// The total length of these files after they were compressed, in bytes.
+    pub compressed_to_bytes: u64,
+    /// The number of compressions that failed.
+    pub compress_failures: u64,
     /// The number of writes and file creations that failed and were retried.
     pub write_failures: u64,
     /// The number of syncs that failed.
@@ -66,13 +74,25 @@ pub enum Event {
     WriteRecovered,
     /// A sync failed: a power cut may lose lines written before it.
     SyncFailed(Arc<haul_disk::Error>),
-    /// A file was closed. It does not change any more.
+    /// A file was closed. Its lines do not change any more.
     Closed {
         /// The name of the file in the directory.
         name: String,
         /// The length of the file in bytes.
         bytes: u64,
     },
+    /// A closed file was replaced by a compressed one.
+    Compressed {
+        /// The name of the compressed file in the directory.
+        name: String,
+        /// The length of the file before it was compressed, in bytes.
+        from_bytes: u64,
+        /// The length of the compressed file in bytes.
+        to_bytes: u64,
+    },
+    /// A closed file could not be compressed. It stays as it is, and is tried again when another
+    /// file is closed and when the log is opened.
+    CompressFailed(Arc<haul_disk::Error>),
     /// A closed file was removed because it exceeded a limit of [`crate::Retention`].
     Removed {
         /// The name of the file in the directory.

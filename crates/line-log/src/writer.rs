@@ -68,9 +68,11 @@ impl Writer {
             let work = self.next_work();
             let is_last = work.is_last;
             if !self.execute(work) || is_last {
-                return;
+                break;
             }
         }
+        self.files.stop_compression();
+        self.publish_events();
     }
 
     /// Executes `work`. Returns `false` if an operation failed while the log was closing.
@@ -91,6 +93,7 @@ impl Writer {
             self.sync();
         }
         self.publish_events();
+        self.shared.state.lock().is_compressing = self.files.is_compressing();
         self.shared.done.notify_all();
         is_ok
     }
@@ -103,6 +106,7 @@ impl Writer {
         }
         let mut state = self.shared.state.lock();
         state.written += done as u64;
+        state.is_compressing = self.files.is_compressing();
         state.stats.count_write(done as u64, began.elapsed());
         state.stats.unwritten_lines += count_lines(&buffer[done..]);
         self.shared.release_buffer(&mut state, buffer);
@@ -118,6 +122,8 @@ impl Writer {
             // The flag is read before the attempt: if the log is closed during an attempt, one more
             // attempt must follow.
             let is_closing = self.shared.state.lock().is_closing;
+            // On a full disk, this frees space.
+            self.files.finish_compressed();
             let error = match attempt(&mut self.files) {
                 Ok(()) => {
                     if self.shared.state.lock().write_error.take().is_some() {
@@ -125,7 +131,7 @@ impl Writer {
                     }
                     return true;
                 }
-                Err(error) if error.is_full() && self.files.make_space() => {
+                Err(error) if error.is_full() && self.files.make_space(is_closing) => {
                     self.publish_events();
                     continue;
                 }
@@ -194,6 +200,9 @@ impl Writer {
                 Some(buffer) => Some(self.full_buffer_work(&mut state, buffer)),
                 None => self.requested_work(&mut state),
             };
+            if std::mem::take(&mut state.has_outcome) && work.is_none() {
+                return Work::default();
+            }
             if let Some(work) = work {
                 // The deadline applied to the lines of this buffer. A new deadline is set for the
                 // next buffer.
@@ -276,6 +285,15 @@ impl State {
             }
             Event::Closed { .. } => self.stats.rotations += 1,
             Event::Removed { .. } => self.stats.removed += 1,
+            Event::Compressed { from_bytes, to_bytes, .. } => {
+                self.stats.compressed += 1;
+                self.stats.compressed_from_bytes += from_bytes;
+                self.stats.compressed_to_bytes += to_bytes;
+            }
+            Event::CompressFailed(error) => {
+                self.stats.compress_failures += 1;
+                self.last_error = Some(Error::Disk(Arc::clone(error)));
+            }
             Event::RemovedForSpace { .. } => {
                 self.stats.removed += 1;
                 self.stats.removed_for_space += 1;

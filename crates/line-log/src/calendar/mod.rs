@@ -2,11 +2,15 @@
 
 mod clock;
 mod local;
+mod moment;
 mod schedule;
 mod stamp;
 mod utc;
 
 pub use clock::{Clock, SystemClock};
+pub use moment::parse_moment;
 pub use schedule::Schedule;
+pub(crate) use stamp::{STAMP_BYTES_MAX, parse_stamp};
 pub use stamp::{StampFormat, Stamper};
 pub use utc::Utc;
+pub(crate) use utc::micros;

@@ -67,6 +67,43 @@ fn write_stamp(to: &mut String, stamps: StampFormat, now: SystemTime) -> std::fm
     }
 }
 
+/// The length of the longest timestamp, with its space.
+pub(crate) const STAMP_BYTES_MAX: usize = "2026-11-21T07:23:14.500000Z ".len();
+
+/// Parses the timestamp at the beginning of a line, of any format. Returns it in microseconds since
+/// the Unix epoch; `None` if the line has no timestamp.
+pub(crate) fn parse_stamp(line: &[u8]) -> Option<u64> {
+    let prefix = &line[..line.len().min(STAMP_BYTES_MAX)];
+    let stamp = &prefix[..memchr::memchr(b' ', prefix)?];
+    let stamp = str::from_utf8(stamp).ok()?;
+    match stamp.strip_prefix('@') {
+        Some(label) => parse_tai64n(label),
+        None if stamp.ends_with('Z') => Utc::parse(stamp)?.to_micros(),
+        None => parse_unix(stamp),
+    }
+}
+
+/// Parses a number of seconds with six decimal digits. Fewer than nine digits of seconds (a date in
+/// 1973 or earlier) are more likely a number that the line begins with.
+fn parse_unix(stamp: &str) -> Option<u64> {
+    let (seconds, micros) = stamp.split_once('.')?;
+    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !(9..=12).contains(&seconds.len()) || micros.len() != 6 || !is_number(seconds) {
+        return None;
+    }
+    let micros = is_number(micros).then(|| micros.parse::<u64>().ok())??;
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros)
+}
+
+fn parse_tai64n(label: &str) -> Option<u64> {
+    if label.len() != 24 || !label.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let seconds = u64::from_str_radix(&label[..16], 16).ok()?.checked_sub((1 << 62) + 10)?;
+    let nanos = u64::from_str_radix(&label[16..], 16).ok()?;
+    seconds.checked_mul(1_000_000)?.checked_add(nanos / 1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +135,33 @@ mod tests {
             let mut stamper = Stamper::new(stamps);
             let stamped = stamper.stamp(b"x", at(1_795_245_794_500));
             assert_eq!(str::from_utf8(stamped).unwrap(), text);
+            assert_eq!(parse_stamp(stamped), Some(1_795_245_794_500_000), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_without_timestamp_have_no_time() {
+        for line in [
+            "",
+            " ",
+            "a line",
+            "2026-11-21T07:23:14.500000Z",
+            "2026-11-21 07:23:14.500000Z x",
+            "2026-11-31T07:23:14.500000Z x",
+            "2026-11-21T07:23:14.500000z x",
+            "2026-11-21T07:23:14.5Z x",
+            "20261121T07:23:14.500000ZZZ x",
+            "1.500000 seconds",
+            "1795245794.50000 x",
+            "1795245794.500000",
+            "17952457940000.500000 x",
+            "@400000006b0146ec1dcd650 x",
+            "@000000006b0146ec1dcd6500 x",
+            "@400000006b0146ec1dcd6500x",
+            "@ffffffffffffffffffffffff x",
+            "\u{e4}\u{e4}\u{e4}\u{e4}\u{e4} x",
+        ] {
+            assert_eq!(parse_stamp(line.as_bytes()), None, "{line}");
         }
     }
 }

@@ -53,6 +53,30 @@ impl Utc {
         }
     }
 
+    /// Parses the format `2026-11-21T07:23:14.500000Z`; `None` for any other. The date may not
+    /// exist.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        const MARKS: [(usize, u8); 7] =
+            [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (26, b'Z')];
+        let bytes = text.as_bytes();
+        if text.len() != 27 || MARKS.iter().any(|(at, mark)| bytes[*at] != *mark) {
+            return None;
+        }
+        let number = |range: std::ops::Range<usize>| -> Option<u64> {
+            let digits = text.get(range)?;
+            digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+        };
+        Some(Self {
+            year: number(0..4)?,
+            month: number(5..7)?,
+            day: number(8..10)?,
+            hour: number(11..13)?,
+            minute: number(14..16)?,
+            second: number(17..19)?,
+            microsecond: number(20..26)?,
+        })
+    }
+
     /// Returns the time in microseconds since the Unix epoch; `None` if the date does not exist or
     /// is earlier.
     pub(crate) fn to_micros(self) -> Option<u64> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use haul_disk::{Disk, Error, File, Open, Result};
 
-use super::names::CURRENT;
 use super::rotation_policy::FileEnd;
 use crate::calendar::{Clock, Schedule};
+use crate::names::CURRENT;
 
 /// The file to which lines are written.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 
 mod closed;
 mod current;
-mod names;
 mod rotation_policy;
 
 use std::sync::Arc;
@@ -12,12 +11,12 @@ use std::time::Duration;
 use haul_disk::{Disk, Durability, Result};
 
 use crate::calendar::Clock;
+use crate::compress::{Compressor, Outcome};
+use crate::names::{self, CURRENT, Name, READ_ONLY, Stamp};
 use crate::options::{Options, SyncMode};
 use crate::stats::Event;
-use closed::{ClosedFiles, READ_ONLY};
+use closed::{ClosedFiles, Context};
 use current::Current;
-pub use names::CURRENT;
-use names::Name;
 
 /// The longest wait for the time at which the current file is closed. The wait ends early because
 /// the clock can be set forward meanwhile, and does not advance while the machine is suspended.
@@ -31,6 +30,10 @@ pub(crate) struct Files {
     options: Options,
     current: Option<Current>,
     closed: ClosedFiles,
+    /// The thread that compresses closed files; `None` without compression and while opening.
+    compressor: Option<Compressor>,
+    /// The files whose compression failed.
+    uncompressed: Vec<Stamp>,
     /// `true` if names have changed since the directory was last synced.
     is_dir_dirty: bool,
     /// `true` if a caller requested a rotation that has not taken place yet.
@@ -62,6 +65,8 @@ impl Files {
             options: options.clone(),
             current: None,
             closed: ClosedFiles::default(),
+            compressor: None,
+            uncompressed: Vec::new(),
             is_dir_dirty: false,
             is_rotation_requested: false,
             is_failing: false,
@@ -70,18 +75,7 @@ impl Files {
             events: Vec::new(),
             syncs: 0,
         };
-        let mut has_current = false;
-        // The list is sorted by name, and therefore by closing time.
-        for name in files.disk.list("")? {
-            match names::parse(&name) {
-                Name::Current => has_current = true,
-                Name::Closed(stamp) => {
-                    let bytes = files.disk.open(&name, READ_ONLY)?.bytes()?;
-                    files.closed.add(stamp, bytes);
-                }
-                Name::Other => {}
-            }
-        }
+        let has_current = files.read_names()?;
         if has_current {
             let times = files.options.file_times;
             files.current = Some(Current::resume(&*files.disk, &*files.clock, times)?);
@@ -97,6 +91,82 @@ impl Files {
         }
         files.remove_expired();
         Ok(files)
+    }
+
+    /// Lists the closed files, and removes what an interrupted compression has left. Returns `true`
+    /// if there is a current file.
+    fn read_names(&mut self) -> Result<bool> {
+        let mut has_current = false;
+        let mut last = None;
+        // The list is sorted by name, and therefore by closing time. A file precedes the compressed
+        // one of the same time.
+        for name in self.disk.list("")? {
+            match names::parse(&name) {
+                Name::Current => has_current = true,
+                Name::Closed(stamp) => {
+                    let original = Stamp { is_compressed: false, ..stamp };
+                    if stamp.is_compressed && last == Some(original) {
+                        self.disk.remove(&name)?;
+                        continue;
+                    }
+                    let bytes = self.disk.open(&name, READ_ONLY)?.bytes()?;
+                    self.closed.add(stamp, bytes);
+                    last = Some(stamp);
+                }
+                Name::Temporary => self.disk.remove(&name)?,
+                Name::Other => {}
+            }
+        }
+        Ok(has_current)
+    }
+
+    /// Starts the compression of all closed files, if [`Options::compress`] is set. `on_outcome` is
+    /// called on another thread when [`Files::finish_compressed`] has work.
+    pub(crate) fn start_compression(
+        &mut self,
+        on_outcome: impl Fn() + Send + 'static,
+    ) -> std::io::Result<()> {
+        let Some(compression) = self.options.compress else { return Ok(()) };
+        let compressor = Compressor::start(Arc::clone(&self.disk), compression, on_outcome)?;
+        self.closed.uncompressed().for_each(|stamp| compressor.add(stamp));
+        self.compressor = Some(compressor);
+        Ok(())
+    }
+
+    /// `true` if a closed file waits for its compression or for step 4 of it.
+    pub(crate) fn is_compressing(&self) -> bool {
+        self.compressor.as_ref().is_some_and(Compressor::is_busy)
+    }
+
+    /// Executes step 4 of the compressions that are done, and reports failures.
+    pub(crate) fn finish_compressed(&mut self) {
+        let Some(compressor) = &self.compressor else { return };
+        for (stamp, outcome) in compressor.take_outcomes() {
+            match outcome {
+                Outcome::Compressed { bytes } => {
+                    let mut context = Context {
+                        disk: &*self.disk,
+                        compressor: self.compressor.as_ref(),
+                        events: &mut self.events,
+                    };
+                    self.closed.replace_by_compressed(stamp, bytes, &mut context);
+                    self.is_dir_dirty = true;
+                }
+                Outcome::Failed(error) => {
+                    self.uncompressed.push(stamp);
+                    self.events.push(Event::CompressFailed(Arc::new(error)));
+                }
+                Outcome::Incompressible | Outcome::Cancelled => {}
+            }
+        }
+    }
+
+    /// Stops the compression of files. The next run continues it.
+    pub(crate) fn stop_compression(&mut self) {
+        if let Some(compressor) = &mut self.compressor {
+            compressor.stop();
+        }
+        self.finish_compressed();
     }
 
     /// Creates a new current file.
@@ -159,13 +229,18 @@ impl Files {
     ///
     /// Returns `false` if no byte was written since the last removal: the file system may free the
     /// space later, or another process may have used it. Thus at most one file is removed in vain
-    /// before each pause.
-    pub(crate) fn make_space(&mut self) -> bool {
+    /// before each pause. While the log is closing, no pause follows, so this rule does not apply.
+    pub(crate) fn make_space(&mut self, is_closing: bool) -> bool {
         let Some(files_min) = self.options.full_disk_files_min else { return false };
-        if self.space_made_at.take() == Some(self.written_bytes) {
+        if self.space_made_at.take() == Some(self.written_bytes) && !is_closing {
             return false;
         }
-        let is_removed = self.closed.make_space(&*self.disk, files_min, &mut self.events);
+        let mut context = Context {
+            disk: &*self.disk,
+            compressor: self.compressor.as_ref(),
+            events: &mut self.events,
+        };
+        let is_removed = self.closed.make_space(files_min, &mut context);
         if is_removed {
             self.is_dir_dirty = true;
             self.space_made_at = Some(self.written_bytes);
@@ -237,6 +312,10 @@ impl Files {
         self.is_rotation_requested = false;
         self.events.push(Event::Closed { name, bytes });
         self.closed.add(stamp, bytes);
+        if let Some(compressor) = &self.compressor {
+            self.uncompressed.drain(..).for_each(|failed| compressor.add(failed));
+            compressor.add(stamp);
+        }
         Ok(())
     }
 
@@ -280,10 +359,13 @@ impl Files {
 
     /// Removes the closed files that exceed a limit of [`crate::Retention`].
     fn remove_expired(&mut self) {
-        let current_bytes = self.options.file_bytes_max.unwrap_or(0);
         let (keep, now_us) = (&self.options.keep, self.clock.now_us());
-        let (closed, events) = (&mut self.closed, &mut self.events);
-        self.is_dir_dirty |=
-            closed.remove_expired(&*self.disk, keep, current_bytes, now_us, events);
+        let mut context = Context {
+            disk: &*self.disk,
+            compressor: self.compressor.as_ref(),
+            events: &mut self.events,
+        };
+        let reserved_bytes = self.options.reserved_bytes();
+        self.is_dir_dirty |= self.closed.remove_expired(keep, reserved_bytes, now_us, &mut context);
     }
 }

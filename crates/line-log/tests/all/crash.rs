@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use haul_disk_sim::{Crash, Crashes, Device, Medium, MemoryDisk, Survival, crash_everywhere};
 
-use crate::{all, line, numbers, open_on, small};
+use haul_line_log::{Compression, Options};
+
+use crate::{all, line, numbers, open_on, read_all, small};
 
 /// The number of the first line appended after a crash; the lines of the workload have lower ones.
 const RECOVERY_LINES: u64 = 90_000_000;
@@ -19,10 +21,10 @@ struct Synced {
 }
 
 /// Appends lines with syncs, rotations and waits in between. Returns the number of lines.
-fn workload(disk: &MemoryDisk) -> u64 {
-    let log = open_on(disk, small());
+fn workload(disk: &MemoryDisk, options: Options, rounds: u64) -> u64 {
+    let log = open_on(disk, options);
     let mut next = 0;
-    for round in 0..30 {
+    for round in 0..rounds {
         for _ in 0..=round {
             log.append(&line(next, 100)).unwrap();
             next += 1;
@@ -36,6 +38,9 @@ fn workload(disk: &MemoryDisk) -> u64 {
             }
         }
         disk.note(Synced { lines: next, ..Synced::default() });
+        if round % 2 == 0 {
+            log.wait_for_compression();
+        }
     }
     log.close().unwrap();
     disk.note(Synced { lines: next, ..Synced::default() });
@@ -45,20 +50,34 @@ fn workload(disk: &MemoryDisk) -> u64 {
 /// The number of the line appended by a run after a crash.
 struct Appended(u64);
 
-/// Asserts that each synced line is present once, and that the next run appends after these lines.
-fn recover(end: u64, crash: &Crash) {
+/// Returns how often each line occurs in `text`, by its number.
+fn counts(text: &[u8]) -> BTreeMap<u64, u64> {
+    let mut found = BTreeMap::new();
+    for number in numbers(text) {
+        *found.entry(number).or_insert(0) += 1;
+    }
+    found
+}
+
+/// Asserts that each synced line can be read once, before and after the next run, and that this run
+/// appends after these lines.
+fn recover(end: u64, options: Options, crash: &Crash) {
     let mut synced = crash.notes::<Synced>().last().cloned().unwrap_or_default();
     let new = crash.notes().last().map_or(RECOVERY_LINES, |Appended(last)| last + 1);
     crash.disk.note(Appended(new));
-    let log = open_on(&crash.disk, small());
+    let mut read = Vec::new();
+    let report = read_all(&crash.disk, &mut read);
+    assert!(report.removed.is_empty() && report.failures.is_empty(), "{report:?}");
+    let found = counts(&read);
+    let mut before = synced.recovery_lines.iter().copied().chain(0..synced.lines);
+    assert!(before.all(|number| found.get(&number) == Some(&1)), "a synced line cannot be read");
+    let log = open_on(&crash.disk, options);
     log.append(&line(new, 20)).unwrap();
+    log.wait_for_compression();
     log.close().unwrap();
     synced.recovery_lines.push(new);
     crash.disk.note(synced.clone());
-    let mut found = BTreeMap::new();
-    for number in numbers(&all(&crash.disk)) {
-        *found.entry(number).or_insert(0) += 1;
-    }
+    let found = counts(&all(&crash.disk));
     let is_once = |number: &u64| found.get(number) == Some(&1);
     assert!(synced.recovery_lines.iter().all(is_once), "a new line is joined to a torn one");
     assert!((0..synced.lines).all(|n| is_once(&n)), "one of {} synced lines is lost", synced.lines);
@@ -118,11 +137,26 @@ fn next_run_syncs_name_of_file_renamed_by_killed_process() {
     }
 }
 
-#[test]
-fn synced_lines_survive_crash_at_any_step() {
+fn crash(options: &Options, rounds: u64) -> u64 {
     // Crashes that expose stale blocks of another file are left out: the test could not distinguish
     // the lines in such blocks from lines of the file.
     let crashes = Crashes { worst: Device::LengthsFirst, ..Crashes::default() };
-    let states = crash_everywhere(&crashes, workload, |end, crash| recover(*end, crash));
+    crash_everywhere(
+        &crashes,
+        |disk| workload(disk, options.clone(), rounds),
+        |end, crash| recover(*end, options.clone(), crash),
+    )
+}
+
+#[test]
+fn synced_lines_survive_crash_at_any_step() {
+    let states = crash(&small(), 30);
+    assert!(states > 1000, "{states}");
+}
+
+#[test]
+fn synced_lines_survive_crash_at_any_step_of_compression() {
+    let options = Options { compress: Some(Compression::ZSTD), ..small() };
+    let states = crash(&options, 20);
     assert!(states > 1000, "{states}");
 }

@@ -1,11 +1,13 @@
 //! Tests of the line log on the real kernel and with faults, full disks and power cuts.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
 
+mod compression;
 mod crash;
 mod faults;
 mod full;
 mod kill;
 mod policies;
+mod reading;
 mod restart;
 mod retention;
 mod rotation;
@@ -19,7 +21,10 @@ use std::thread;
 use std::time::Duration;
 
 use haul_disk::{Disk, File, Open, read_full};
-use haul_line_log::{CURRENT, Clock, Environment, Error, Event, LineLog, Options, Retention};
+use haul_line_log::{
+    CURRENT, Clock, CopyReport, Environment, Error, Event, LineLog, Options, Retention, TimeRange,
+    copy_lines_on,
+};
 use haul_testing::{disk_dir, within_a_minute};
 
 /// Returns options with small buffers and files, and without removal of closed files.
@@ -102,7 +107,10 @@ impl EventLog {
 
 /// Returns the names of the closed files, oldest first.
 fn closed(disk: &dyn Disk) -> Vec<String> {
-    let is_closed = |name: &String| name.ends_with("Z.log") || name.ends_with("Z.unsynced");
+    let is_closed = |name: &String| {
+        let name = name.trim_end_matches(".zst");
+        name.ends_with("Z.log") || name.ends_with("Z.unsynced")
+    };
     disk.list("").unwrap().into_iter().filter(is_closed).collect()
 }
 
@@ -114,17 +122,30 @@ fn text(disk: &dyn Disk, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Returns the content of each file, oldest first, the current one last.
+/// Returns the content of each file, decompressed, oldest first, the current one last.
 fn files(disk: &dyn Disk) -> Vec<Vec<u8>> {
     let mut names = closed(disk);
     if disk.list("").unwrap().iter().any(|name| name == CURRENT) {
         names.push(CURRENT.to_owned());
     }
-    names.iter().map(|name| text(disk, name)).collect()
+    let content = |name: &String| match text(disk, name) {
+        bytes if name.ends_with(".zst") => zstd::decode_all(&*bytes).unwrap(),
+        bytes => bytes,
+    };
+    names.iter().map(content).collect()
 }
 
 fn all(disk: &dyn Disk) -> Vec<u8> {
     files(disk).concat()
+}
+
+/// Reads all lines as `haul log show` does.
+fn read_all(disk: &dyn Disk, to: &mut Vec<u8>) -> CopyReport {
+    let mut sink = |lines: &[u8]| {
+        to.extend_from_slice(lines);
+        true
+    };
+    copy_lines_on(disk, TimeRange::default(), &TestClock::default(), &mut sink).unwrap()
 }
 
 /// Returns a line that begins with `number`, `bytes` long with its newline.

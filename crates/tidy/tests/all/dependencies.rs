@@ -37,8 +37,8 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul-line-log",
         Level(2),
-        "memchr parking_lot rustix thiserror time | proptest tempfile tracing tracing-appender \
-         tracing-subscriber",
+        "memchr parking_lot rustix thiserror time zstd | proptest tempfile tracing \
+         tracing-appender tracing-subscriber",
     ),
     ("haul-measure", Level(2), "hdrhistogram rustix thiserror | tempfile"),
     ("haul-pipe", Level(2), "parking_lot rustix thiserror | proptest tempfile"),

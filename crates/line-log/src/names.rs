@@ -1,5 +1,7 @@
 //! Formats and parses the file names of a log.
 
+use haul_disk::Open;
+
 use crate::calendar::Utc;
 
 /// The name of the file to which lines are written.
@@ -7,6 +9,12 @@ pub const CURRENT: &str = "current";
 
 const SYNCED: &str = ".log";
 const UNSYNCED: &str = ".unsynced";
+const COMPRESSED: &str = ".zst";
+const TEMPORARY: &str = ".tmp";
+
+/// The options with which a closed file is opened.
+pub(crate) const READ_ONLY: Open =
+    Open { direct: false, dsync: false, random: false, read_only: true };
 
 /// The information in the name of a closed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +23,8 @@ pub(crate) struct Stamp {
     pub(crate) at_us: u64,
     /// `true` if no sync of the file failed.
     pub(crate) is_synced: bool,
+    /// `true` if the bytes of the file are compressed.
+    pub(crate) is_compressed: bool,
 }
 
 /// A parsed file name.
@@ -24,6 +34,8 @@ pub(crate) enum Name {
     Current,
     /// A closed file.
     Closed(Stamp),
+    /// A compressed file that is not complete.
+    Temporary,
     /// A file that does not belong to the log.
     Other,
 }
@@ -33,7 +45,14 @@ pub(crate) enum Name {
 pub(crate) fn closed(stamp: Stamp) -> String {
     let Utc { year, month, day, hour, minute, second, microsecond } = Utc::of_micros(stamp.at_us);
     let end = if stamp.is_synced { SYNCED } else { UNSYNCED };
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{microsecond:06}Z{end}")
+    let compressed = if stamp.is_compressed { COMPRESSED } else { "" };
+    let time = format!("{hour:02}{minute:02}{second:02}.{microsecond:06}Z");
+    format!("{year:04}{month:02}{day:02}T{time}{end}{compressed}")
+}
+
+/// Formats the name of the file to which a closed file is compressed before it is complete.
+pub(crate) fn temporary(stamp: Stamp) -> String {
+    closed(Stamp { is_compressed: true, ..stamp }) + TEMPORARY
 }
 
 /// Returns the closing time for the name of a file that is closed now. It is later than
@@ -47,12 +66,23 @@ pub(crate) fn parse(name: &str) -> Name {
     if name == CURRENT {
         return Name::Current;
     }
-    let (time, is_synced) = match (name.strip_suffix(SYNCED), name.strip_suffix(UNSYNCED)) {
-        (Some(time), _) => (time, true),
-        (None, Some(time)) => (time, false),
-        (None, None) => return Name::Other,
-    };
-    time_us(time).map_or(Name::Other, |at_us| Name::Closed(Stamp { at_us, is_synced }))
+    let (name, is_temporary) = without(name, TEMPORARY);
+    let (name, is_compressed) = without(name, COMPRESSED);
+    let (time, is_synced) = without(name, SYNCED);
+    let (time, is_unsynced) = if is_synced { (time, true) } else { without(time, UNSYNCED) };
+    match time_us(time) {
+        Some(at_us) if is_synced || is_unsynced => match (is_temporary, is_compressed) {
+            (true, true) => Name::Temporary,
+            (true, false) => Name::Other,
+            (false, _) => Name::Closed(Stamp { at_us, is_synced, is_compressed }),
+        },
+        _ => Name::Other,
+    }
+}
+
+/// Removes the suffix `end`; the second result is `true` if `name` had it.
+fn without<'a>(name: &'a str, end: &str) -> (&'a str, bool) {
+    name.strip_suffix(end).map_or((name, false), |name| (name, true))
 }
 
 fn time_us(text: &str) -> Option<u64> {
@@ -85,10 +115,14 @@ mod tests {
     #[test]
     fn names_contain_the_closing_time() {
         let at_us = 1_795_245_794_500_000;
-        let name = closed(Stamp { at_us, is_synced: true });
-        assert_eq!(name, "20261121T072314.500000Z.log");
-        let name = closed(Stamp { at_us, is_synced: false });
-        assert_eq!(name, "20261121T072314.500000Z.unsynced");
+        let stamp = Stamp { at_us, is_synced: true, is_compressed: false };
+        assert_eq!(closed(stamp), "20261121T072314.500000Z.log");
+        let unsynced = Stamp { is_synced: false, ..stamp };
+        assert_eq!(closed(unsynced), "20261121T072314.500000Z.unsynced");
+        let compressed = Stamp { is_compressed: true, ..stamp };
+        assert_eq!(closed(compressed), "20261121T072314.500000Z.log.zst");
+        assert_eq!(temporary(stamp), "20261121T072314.500000Z.log.zst.tmp");
+        assert_eq!(parse(&temporary(unsynced)), Name::Temporary);
         assert_eq!(parse(CURRENT), Name::Current);
     }
 
@@ -100,7 +134,11 @@ mod tests {
             ".log",
             "current.log",
             "20261121T072314.500000Z",
+            "20261121T072314.500000Z.zst",
             "20261121T072314.500000Z.log.gz",
+            "20261121T072314.500000Z.log.tmp",
+            "20261121T072314.500000Z.log.zst.zst",
+            "20261121T072314.500000Z.log.unsynced",
             "20261131T072314.500000Z.log",
             "+0261121T072314.500000Z.log",
             "20261121 072314.500000Z.log",
@@ -123,11 +161,13 @@ mod tests {
         #[test]
         fn names_round_trip_and_sort_by_time(
             at_us in 0_u64..253_402_300_799_000_000, more in 1_u64..100_000_000, is_synced: bool,
+            is_compressed: bool,
         ) {
-            let stamp = Stamp { at_us, is_synced };
+            let stamp = Stamp { at_us, is_synced, is_compressed };
             let name = closed(stamp);
             prop_assert_eq!(parse(&name), Name::Closed(stamp));
-            let later = closed(Stamp { at_us: at_us + more, is_synced: !is_synced });
+            let later = Stamp { at_us: at_us + more, is_synced: !is_synced, is_compressed: true };
+            let later = closed(later);
             prop_assert!(later > name);
         }
 
