@@ -141,6 +141,7 @@ impl Writer {
             let shared = Arc::clone(&self.shared);
             let mut state = shared.state.lock();
             let was_failing = state.write_error.replace(Arc::clone(&error)).is_some();
+            state.is_compressing = self.files.is_compressing();
             state.write_failures += 1;
             state.stats.write_failures += 1;
             state.last_error = Some(state.write_failed(Arc::clone(&error)));

@@ -59,23 +59,6 @@ Examples:
   haul store get photos/cat.jpg cat.jpg
   haul store verify --data /srv/files";
 
-pub(super) const LOG: &str = "\
-Examples:
-  service 2>&1 | haul log /var/log/service
-  service 2>&1 | haul log logs --max-size 100MiB --keep 20 --timestamps
-  service 2>&1 | haul log logs --rotate-every 1d --max-size none --keep-time 30d
-  service 2>&1 | haul log logs --keep all --keep-bytes 10GiB --sync 1s --tee
-
-  tail -F logs/current
-  cat logs/*.log logs/current               everything, in order
-
-Exit codes:
-  0  all lines were written
-  1  lines were lost, or a sync failed
-  2  invalid command line
-  3  cannot start: the directory is in use or cannot be used
-  130, 143  interrupted by a second signal";
-
 pub(super) const CACHE: &str = "\
 Examples:
   haul cache status /srv/files

@@ -35,7 +35,7 @@ pub(crate) use dups::{
 };
 pub(crate) use files::{AccessLogArgs, FilesServerArgs};
 pub(crate) use hash::SumHash;
-pub(crate) use log::{LogArgs, WhenFullPolicy};
+pub(crate) use log::{LogArgs, LogCommand, LogShowArgs, LogWriteArgs, WhenFullPolicy};
 pub(crate) use patch::PatchArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use relay::RelayArgs;
@@ -104,16 +104,19 @@ pub(crate) enum Command {
     /// Write stdin to rotated log files: service | haul log DIR
     ///
     /// Lines are written to DIR/current, which is closed when it reaches --max-size, and at the
-    /// times of --rotate-every. Closed files are named by the time of closing, such as
-    /// 20261121T072314.500000Z.log; the newest are kept. Input is written unchanged, and reaches
-    /// the kernel within 0.2 s if the disk keeps up. On a full disk the service blocks; no line is
-    /// lost or removed.
+    /// times of --rotate-every or --rotate-at. Closed files are named by the time of closing, such
+    /// as 20261121T072314.500000Z.log; the newest are kept. Input is written unchanged, and reaches
+    /// the kernel within 0.2 s if the disk keeps up. On a full disk the service blocks, and no line
+    /// is lost or removed, unless --when-full is given. "haul log show" prints the lines of a log.
     ///
-    /// Ends at the end of the input. At SIGTERM, haul log writes the bytes that are in the pipe and
+    /// With --compress, closed files are compressed in the background, to names that end in .zst. A
+    /// crash leaves each file complete, compressed or not; the next run continues.
+    ///
+    /// Ends at the end of the input, after closed files are compressed. At SIGTERM, haul log writes the bytes that are in the pipe and
     /// ends. The service receives Ctrl-C, too, so haul log continues to the end of the input; at a
     /// second Ctrl-C, haul log ends immediately. SIGHUP, SIGALRM and SIGUSR1 rotate now.
-    #[command(after_long_help = examples::LOG)]
-    Log(LogArgs),
+    #[command(after_long_help = log::examples::LOG)]
+    Log(Box<LogArgs>),
     /// Print, verify, follow, copy or cut an append log
     ///
     /// The log is a directory of segments that a program writes with the library haul-append-log.
@@ -227,10 +230,13 @@ mod tests {
     fn defaults_of_the_log_are_those_of_its_library() {
         let cli = Cli::try_parse_from(["haul", "log", "d"]).unwrap();
         let Command::Log(args) = cli.command else { panic!("not log") };
+        let args = args.write.unwrap();
         let (ours, log) = (args.options("me"), haul_line_log::Options::default());
         assert_eq!((ours.file_bytes_max, ours.file_times), (log.file_bytes_max, log.file_times));
         assert_eq!((ours.keep, ours.sync, ours.when_full), (log.keep, log.sync, log.when_full));
         assert_eq!((ours.buffers, ours.buffer_bytes), (log.buffers, log.buffer_bytes));
+        let full_disk = (ours.full_disk_files_min, log.full_disk_files_min);
+        assert_eq!((ours.compress, full_disk), (log.compress, (None, None)));
     }
 
     #[test]

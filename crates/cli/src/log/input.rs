@@ -18,23 +18,37 @@ const READ_BYTES: usize = 1 << 20;
 pub(super) struct Stop {
     wake: Arc<OwnedFd>,
     is_requested: Arc<AtomicBool>,
+    /// `true` once all input is written, and the program only waits for compression.
+    is_compressing: Arc<AtomicBool>,
 }
 
 impl Stop {
     pub(super) fn new() -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { wake: Arc::new(wake), is_requested: Arc::default() })
+        Ok(Self {
+            wake: Arc::new(wake),
+            is_requested: Arc::default(),
+            is_compressing: Arc::default(),
+        })
     }
 
     pub(super) fn request(&self) {
-        self.is_requested.store(true, Ordering::Release);
+        self.is_requested.store(true, Ordering::SeqCst);
         // An error is ignored: the write fails only if the counter of the eventfd would overflow,
         // after about 2^64 requests.
         write(&*self.wake, &1_u64.to_ne_bytes()).ok();
     }
 
     pub(super) fn is_requested(&self) -> bool {
-        self.is_requested.load(Ordering::Acquire)
+        self.is_requested.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn begin_compression(&self) {
+        self.is_compressing.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_compressing(&self) -> bool {
+        self.is_compressing.load(Ordering::SeqCst)
     }
 
     /// Waits until a stop is requested or `seconds` have passed.

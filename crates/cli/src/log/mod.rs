@@ -1,6 +1,7 @@
-//! `haul log`: writes stdin to rotated log files.
+//! `haul log`: writes stdin to rotated log files, and prints their lines.
 
 mod input;
+mod show;
 mod signals;
 
 use std::io::{self, Write};
@@ -9,14 +10,24 @@ use std::time::SystemTime;
 
 use haul_line_log::{Clock, Environment, Error, Event, LineLog, Stamper, SystemClock};
 
-use crate::args::{LogArgs, WhenFullPolicy};
+use crate::args::{LogArgs, LogCommand, LogWriteArgs, WhenFullPolicy};
 use crate::output::Name;
 use crate::report::{Exit, Failure, OrFail, Result, chain, print_message};
 use crate::units::{Bytes, Count};
 use input::{Input, Stop};
 
-/// Writes stdin to the log until the input ends or a signal requests a stop.
+/// Runs the subcommand, or writes stdin to the log.
 pub(crate) fn run(args: &LogArgs) -> Result {
+    match (&args.command, &args.write) {
+        (Some(LogCommand::Show(args)), _) => show::run(args),
+        (None, Some(args)) => write(args),
+        // The parser requires a directory if there is no subcommand.
+        (None, None) => Err(Failure::new("the directory is missing").exit(Exit::Usage)),
+    }
+}
+
+/// Writes stdin to the log until the input ends or a signal requests a stop.
+fn write(args: &LogWriteArgs) -> Result {
     let stop = Stop::new().or_fail(|| "cannot wait for signals".to_owned())?;
     let log = Arc::new(open(args)?);
     signals::catch(Arc::clone(&log), stop.clone())?;
@@ -25,7 +36,7 @@ pub(crate) fn run(args: &LogArgs) -> Result {
     read.map(drop).and(written)
 }
 
-fn open(args: &LogArgs) -> Result<LineLog> {
+fn open(args: &LogWriteArgs) -> Result<LineLog> {
     let options = args.options(&format!("haul log, process {}", std::process::id()));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let environment = Environment { clock, on_event: Box::new(print_event) };
@@ -61,7 +72,7 @@ impl Rejected {
 
 /// Writes the input to the log until the input ends or the log rejects a piece. Returns the amount
 /// of rejected input.
-fn copy_input(args: &LogArgs, log: &LineLog, mut input: Input) -> Result<Rejected> {
+fn copy_input(args: &LogWriteArgs, log: &LineLog, mut input: Input) -> Result<Rejected> {
     let mut stamper = args.timestamps.map(|format| Stamper::new(format.into()));
     let mut tee = args.tee.then(io::stdout);
     loop {
@@ -87,14 +98,23 @@ fn copy_input(args: &LogArgs, log: &LineLog, mut input: Input) -> Result<Rejecte
     }
 }
 
-/// Writes the buffered lines and closes the log. If the write fails, as on a full disk, the
+/// Writes the buffered lines, waits until closed files are compressed, and closes the log. If the write fails, as on a full disk, the
 /// function retries every second until a signal requests a stop. With `--when-full drop` it does
 /// not retry, but closing the log tries a second time. Lines that could not be written are reported
 /// as lost.
-fn finish(args: &LogArgs, log: &LineLog, stop: &Stop, rejected: Rejected) -> Result {
+fn finish(args: &LogWriteArgs, log: &LineLog, stop: &Stop, rejected: Rejected) -> Result {
     let waits = args.when_full != WhenFullPolicy::Drop;
-    while log.write_out().is_err() && waits && !stop.is_requested() {
+    let mut written = log.write_out();
+    while written.is_err() && waits && !stop.is_requested() {
         stop.wait(1);
+        written = log.write_out();
+    }
+    if written.is_ok() {
+        // If a signal requests a stop now, the signal handler closes the log, which ends the wait.
+        stop.begin_compression();
+        if !stop.is_requested() {
+            log.wait_for_compression();
+        }
     }
     let closed = log.close();
     let stats = log.stats();
@@ -128,6 +148,9 @@ fn print_event(event: &Event) {
         }
         Event::RemovedForSpace { name, bytes } => {
             format!("the disk is full: removed {name} ({})", Bytes(*bytes))
+        }
+        Event::CompressFailed(error) => {
+            chain("cannot compress a closed file, which stays as it is", Some(&**error))
         }
         Event::RemoveFailed(error) => chain("cannot remove an old log file", Some(&**error)),
         _ => return,

@@ -19,7 +19,7 @@ pub(super) fn catch(log: Arc<LineLog>, stop: Stop) -> Result {
     handle_signals(&ALL, move |signal| match signal {
         // An error of the rotation is ignored, because the log reports it as an event.
         Signal::Hangup | Signal::Alarm | Signal::User => drop(log.rotate()),
-        Signal::Interrupt if !is_interrupted && !stop.is_requested() => {
+        Signal::Interrupt if !is_interrupted && !stop.is_requested() && !stop.is_compressing() => {
             is_interrupted = true;
             try_print_message("reading to the end of the input; signal again to stop reading");
         }
@@ -32,9 +32,10 @@ pub(super) fn catch(log: Arc<LineLog>, stop: Stop) -> Result {
         }
         Signal::Interrupt | Signal::Terminate => {
             stop.request();
-            if log.stats().is_failing {
-                // `close` tries to write once more, and unblocks the thread that appends lines.
-                // Lines that still cannot be written are counted as lost.
+            if log.stats().is_failing || stop.is_compressing() {
+                // `close` stops the compression, which the next run continues. On a full disk, it
+                // tries to write once more, and unblocks the thread that appends lines. Lines that
+                // still cannot be written are counted as lost.
                 drop(log.close());
             }
         }

@@ -228,7 +228,7 @@ impl Files {
     /// allows that. Returns `true` if a file was removed, and the write can be retried at once.
     ///
     /// Returns `false` if no byte was written since the last removal: the file system may free the
-    /// space later, or another process may have used it. Thus at most one file is removed in vain
+    /// space later, or another process may have used it. Thus at most one file is removed without effect
     /// before each pause. While the log is closing, no pause follows, so this rule does not apply.
     pub(crate) fn make_space(&mut self, is_closing: bool) -> bool {
         let Some(files_min) = self.options.full_disk_files_min else { return false };

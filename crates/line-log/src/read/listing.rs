@@ -75,6 +75,10 @@ impl Listing {
         Self(files)
     }
 
+    pub(super) fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
     /// Returns the files that may contain lines of a time from `since_us` on. A line has the time at
     /// which it was read, so it is older than the time at which its file was closed.
     pub(super) fn since(self, since_us: Option<u64>) -> impl Iterator<Item = LogFile> {

@@ -29,6 +29,8 @@ pub struct TimeRange {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct CopyReport {
+    /// The number of files of the log in the directory, before any was selected.
+    pub files_listed: u64,
     /// The number of files from which lines were copied.
     pub files: u64,
     /// The number of these files whose lines have no timestamps. They were selected as a whole, by
@@ -77,10 +79,11 @@ pub fn copy_lines_on(
     sink: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Result<CopyReport> {
     let (since, until) = (range.since.map(micros), range.until.map(micros));
-    let files = Listing::read(disk, clock)?.since(since);
+    let files = Listing::read(disk, clock)?;
+    let report = CopyReport { files_listed: files.len(), ..CopyReport::default() };
     let is_limited = since.is_some() || until.is_some();
-    let mut copy = Copy { is_limited, since, until, sink, report: CopyReport::default() };
-    for file in files {
+    let mut copy = Copy { is_limited, since, until, sink, report };
+    for file in files.since(since) {
         match copy.file(disk, &file) {
             Ok(true) => {}
             Ok(false) => break,

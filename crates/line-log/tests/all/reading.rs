@@ -175,7 +175,7 @@ fn reading_takes_no_lock_and_changes_nothing() {
     let before = disk.list("").unwrap();
     let mut text = Vec::new();
     let report = read_all(&disk, &mut text);
-    assert_eq!((text.len(), report.files), (10_000, 3));
+    assert_eq!((text.len(), report.files, report.files_listed), (10_000, 3, 3));
     assert_eq!(disk.list("").unwrap(), before);
     let missing = copy_lines(dir.path().join("no log"), TimeRange::default(), &mut |_| true);
     assert!(missing.is_err() && !dir.path().join("no log").exists());

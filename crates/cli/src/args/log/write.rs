@@ -1,10 +1,10 @@
-//! Defines the arguments of `haul log`.
+//! Defines the arguments with which `haul log` writes.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use haul_line_log::{Options, Retention, Schedule, StampFormat, SyncMode, WhenFull};
+use haul_line_log::{Compression, Options, Retention, Schedule, StampFormat, SyncMode, WhenFull};
 
 use crate::units::{parse_bytes, parse_time};
 
@@ -12,8 +12,10 @@ use crate::units::{parse_bytes, parse_time};
 const BUFFER_BYTES: u32 = 1 << 20;
 
 #[derive(Debug, Args)]
-pub(crate) struct LogArgs {
+pub(crate) struct LogWriteArgs {
     /// Directory of the log; created if missing
+    ///
+    /// If it has the name of a subcommand, write it with ./, such as ./show.
     pub(crate) dir: PathBuf,
     /// Size at which the log is rotated, or "none"
     ///
@@ -47,6 +49,12 @@ pub(crate) struct LogArgs {
     /// Remove files that were closed longer ago than TIME, such as 30d
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Rotation")]
     pub(crate) keep_time: Option<Duration>,
+    /// Compress closed files in the background: "zstd", or "zstd:LEVEL" with a level of 1 to 19
+    ///
+    /// A compressed file replaces the file after it was synced and compared with it. Compressed
+    /// files count with their length in --keep-bytes, and so does a file being compressed.
+    #[arg(long, value_name = "FORMAT", value_parser = parse_compress, help_heading = "Rotation")]
+    pub(crate) compress: Option<Compression>,
     /// Prefix each line with the time at which its first byte was read
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "utc", help_heading = "Lines")]
@@ -120,7 +128,7 @@ pub(crate) enum WhenFullPolicy {
     Drop,
 }
 
-impl LogArgs {
+impl LogWriteArgs {
     /// Returns the options of the log. `holder` describes this process: the error message of
     /// another process that tries to open the directory of the log contains it.
     pub(crate) fn options(&self, holder: &str) -> Options {
@@ -135,6 +143,7 @@ impl LogArgs {
                 bytes_max: self.keep_bytes,
                 age_max: self.keep_time,
             },
+            compress: self.compress,
             full_disk_files_min: (self.when_full == WhenFullPolicy::RemoveOldest)
                 .then_some(self.keep_min),
             file_bytes_max: self.max_size.0,
@@ -166,6 +175,16 @@ fn parse_max_size(text: &str) -> Result<MaxSize, String> {
         "none" => Ok(MaxSize(None)),
         _ => parse_bytes(text).map(|bytes| MaxSize(Some(bytes))),
     }
+}
+
+fn parse_compress(text: &str) -> Result<Compression, String> {
+    let level = match text.split_once(':') {
+        None if text == "zstd" => Some(Compression::ZSTD),
+        Some(("zstd", level)) => level.parse().ok().map(|level| Compression::Zstd { level }),
+        _ => None,
+    };
+    let is_valid = |Compression::Zstd { level }: &Compression| (1..=19).contains(level);
+    level.filter(is_valid).ok_or_else(|| "write zstd, or zstd:1 to zstd:19".to_owned())
 }
 
 fn parse_keep(text: &str) -> Result<KeepFiles, String> {
