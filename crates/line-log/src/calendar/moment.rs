@@ -130,6 +130,8 @@ fn micros_of(fraction: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::local::zones::{BERLIN, seconds};
     use super::*;
 
@@ -201,6 +203,14 @@ mod tests {
         ] {
             let refused = parse_moment(text, &Noon);
             assert!(refused.is_err_and(|why| why.contains("is not a time; write it")), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(text in "\\PC{0,30}", date in "[0-9]{4}-[0-9T:.Z +@-]{0,26}") {
+            parse_moment(&text, &Noon).ok();
+            parse_moment(&date, &Noon).ok();
         }
     }
 }

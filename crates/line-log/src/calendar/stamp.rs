@@ -106,6 +106,8 @@ fn parse_tai64n(label: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at(millis: u64) -> SystemTime {
@@ -162,6 +164,26 @@ mod tests {
             "\u{e4}\u{e4}\u{e4}\u{e4}\u{e4} x",
         ] {
             assert_eq!(parse_stamp(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn timestamps_round_trip(micros in 100_000_000_000_000..253_402_300_799_000_000_u64) {
+            for stamps in [StampFormat::Utc, StampFormat::Unix, StampFormat::Tai64n] {
+                let mut stamper = Stamper::new(stamps);
+                let line = stamper.stamp(b"x", UNIX_EPOCH + Duration::from_micros(micros));
+                prop_assert_eq!(parse_stamp(line), Some(micros));
+            }
+        }
+
+        #[test]
+        fn parsing_never_panics(
+            line in proptest::collection::vec(any::<u8>(), 0..40),
+            text in "[@0-9]{0,20}[0-9.:TZf -]{0,20}\\PC{0,10}",
+        ) {
+            parse_stamp(&line);
+            parse_stamp(text.as_bytes());
         }
     }
 }

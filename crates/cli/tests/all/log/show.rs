@@ -1,8 +1,20 @@
 //! Tests compression, and `haul log show`.
 
 use std::fs;
+use std::path::Path;
+use std::process::Stdio;
 
-use crate::helper::{Finished, TestDir};
+use haul_testing::eventually;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::helper::{Finished, TestDir, noise};
+
+/// Returns the names of the files of the log in `dir` that end with `end`.
+fn names(dir: &Path, end: &str) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(end)).collect()
+}
 
 #[test]
 fn closed_files_are_compressed_before_the_end() {
@@ -11,14 +23,37 @@ fn closed_files_are_compressed_before_the_end() {
     let arguments = ["log", "logs", "--max-size", "50000", "--compress", "zstd:1", "--keep", "all"];
     let ended = place.run_with(&arguments, &lines).code(0);
     assert_eq!(ended.stderr(), "");
-    let names: Vec<String> = fs::read_dir(place.path("logs"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name != "LOCK" && name != "current")
-        .collect();
-    assert_eq!(names.len(), lines.len() / 50_000, "{names:?}");
-    assert!(names.iter().all(|name| name.ends_with("Z.log.zst")), "{names:?}");
+    let dir = place.path("logs");
+    assert_eq!(names(&dir, "Z.log.zst").len(), lines.len() / 50_000);
+    assert!(names(&dir, ".log").is_empty() && names(&dir, ".tmp").is_empty());
     assert!(place.run(&["log", "show", "logs"]).code(0).stdout() == lines);
+}
+
+#[test]
+fn sigterm_ends_the_wait_for_compression_and_the_next_run_continues_it() {
+    let place = TestDir::new();
+    let dir = place.path("logs");
+    let mut expected = Vec::new();
+    for number in 10..30 {
+        // Hexadecimal digits take long to compress.
+        let lines: Vec<u8> = noise(number, 500_000)
+            .iter()
+            .flat_map(|byte| format!("{byte:02x}").into_bytes())
+            .collect();
+        place.write(format!("logs/20261121T0723{number}.000000Z.log"), &lines);
+        expected.extend(lines);
+    }
+    let arguments = ["log", "logs", "--compress", "zstd:19", "--keep", "all"];
+    let mut command = place.command(&arguments);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("a file is compressed", || !names(&dir, ".zst").is_empty());
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(!names(&dir, ".log").is_empty(), "the signal did not end the wait");
+    assert!(place.run(&["log", "show", "logs"]).code(0).stdout() == expected);
+    place.run(&["log", "logs", "--compress", "zstd:1", "--keep", "all"]).code(0);
+    assert_eq!((names(&dir, ".log").len(), names(&dir, ".zst").len()), (0, 20));
+    assert!(place.run(&["log", "show", "logs"]).code(0).stdout() == expected);
 }
 
 #[test]
