@@ -94,7 +94,11 @@ impl<'a> ReadOnlyReader<'a> {
             });
             let found = open.record_at(lsn.offset())?.map(|(header, _)| header);
             let Some(header) = found else { return self.skip_damage().map(|()| None) };
-            self.at = Lsn::new(*number, lsn.offset() + padded(&header));
+            // The bytes after a seal are ignored. The end of a segment whose records opening did
+            // not read is unknown.
+            let after =
+                if header.kind == Kind::Seal { read.end } else { lsn.offset() + padded(&header) };
+            self.at = Lsn::new(*number, after);
             if header.kind == Kind::Data && lsn >= self.from {
                 return Ok(Some(Position { lsn, payload_bytes: header.payload_bytes }));
             }

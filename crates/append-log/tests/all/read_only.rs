@@ -307,3 +307,27 @@ fn read_only_logs_see_records_of_a_writer_in_another_process() {
     assert!(!result.segment_removed && opened.recovered.damage.is_empty());
     put(&opened.log, &payload(1 << 40, 100));
 }
+
+/// Knows the records of the first segment.
+struct FirstIsKnown;
+
+impl Replay for FirstIsKnown {
+    fn is_known(&mut self, segment: SegmentInfo) -> bool {
+        segment.number == 1
+    }
+
+    fn record(&mut self, _: Position, _: &[u8]) {}
+}
+
+#[test]
+fn known_segment_is_read_up_to_its_seal() {
+    let (disk, positions) = three_segments();
+    let disk = Arc::new(disk);
+    let (log, _) = Log::open_read_only(disk, small(), &mut FirstIsKnown).unwrap();
+    let mut reader = log.reader(Lsn::default());
+    let mut found = Vec::new();
+    while let Some((at, _)) = reader.read_next().unwrap() {
+        found.push(at);
+    }
+    assert!(found == positions, "{} of {} records", found.len(), positions.len());
+}
