@@ -79,6 +79,7 @@
 //! | | requests |
 //! |---|---|
 //! | a batch, for any number of records and threads | one write of whole pages, one sync |
+//! | a lone record of [`payload_bytes_in_pages`] | so many pages; a payload of 4,096 bytes takes two pages, because its header needs space, too |
 //! | a watermark, once per idle period | one write of one or two pages, one sync |
 //! | a read by position | one read |
 //! | a read by LSN ([`Log::read_hinted`]) | one read, two if the record is longer than the hint |
@@ -128,7 +129,7 @@ mod sync;
 
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
-pub use format::{RECORD_HEADER_BYTES, footprint};
+pub use format::{RECORD_HEADER_BYTES, footprint, payload_bytes_in_pages};
 pub use log::{BatchReader, Log, PinnedRecord, Reader, ReverseReader, Space};
 pub use lsn::{Lsn, Position};
 pub use names::{is_segment as is_segment_name, segment as segment_name};

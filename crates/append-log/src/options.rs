@@ -69,6 +69,11 @@ pub struct Options {
     /// Large batches (288 KiB or more on average) bypass the page cache where the storage supports
     /// direct I/O, also with [`SyncMethod::Buffered`].
     pub sync_method: Option<SyncMethod>,
+    /// Performance: after a record that shares its sync with no other record, fills the rest of the
+    /// page with zeros if the next record, of the same length, then takes one page less to write.
+    /// At most 512 bytes follow each record, and up to two pages follow once. See
+    /// [`crate::payload_bytes_in_pages`]. Default: `true`.
+    pub pads_records: bool,
     /// Behaviour: new segments get numbers greater than this one. Set it to the greatest segment
     /// number that the caller knows of: if the file of that segment is missing and restored later,
     /// no new segment has its number. Default: 0.
@@ -91,6 +96,7 @@ impl Default for Options {
             first_segment_bytes: None,
             buffer_bytes: 8 << 20,
             sync_method: None,
+            pads_records: true,
             numbers_after: 0,
             recovery_threads: 2,
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haul_disk::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES, align_down, align_up};
 
+use crate::append::policy::padding::padding_bytes;
 use crate::append::writer::Writer;
 use crate::format::{Kind, RECORD_HEADER_BYTES, RecordHeader, record_bytes};
 use crate::lsn::{Lsn, Position};
@@ -32,14 +33,18 @@ pub(crate) struct Batch {
     used: usize,
     /// The number of data records in the batch.
     pub(crate) records: u32,
+    /// The length in bytes of the data record of this batch, or of an earlier one as long as this
+    /// batch has none; 0 if that batch has several.
+    lone_bytes: usize,
+    /// The value of `lone_bytes` of the previous batch.
+    lone_before: usize,
     /// `true` if the last record is a seal, which ends the segment.
     pub(crate) sealed: bool,
 }
 
 impl Batch {
     pub(crate) fn begin(tail: Tail, buffer: AlignedBuf) -> Self {
-        let start = crate::format::HEADER_BYTES;
-        Self { tail, buffer, start, carried: 0, used: 0, records: 0, sealed: false }
+        Self::at(tail, buffer, crate::format::HEADER_BYTES, 0)
     }
 
     /// Creates a batch whose first record begins at `end`, and reads the bytes before `end` in the
@@ -49,7 +54,7 @@ impl Batch {
         let start = page_start(end);
         let carried = (end - start) as usize;
         haul_disk::read_full(&*tail.segment.file, &mut buffer[..carried], u64::from(start))?;
-        Ok(Self { tail, buffer, start, carried, used: carried, records: 0, sealed: false })
+        Ok(Self::at(tail, buffer, start, carried))
     }
 
     /// Creates the next batch in the same segment, beginning with a copy of the partial last page
@@ -59,8 +64,24 @@ impl Batch {
         let start = page_start(end);
         let carried = (end - start) as usize;
         buffer[..carried].copy_from_slice(&self.buffer[self.used - carried..self.used]);
-        let tail = self.tail.clone();
-        Self { tail, buffer, start, carried, used: carried, records: 0, sealed: false }
+        let lone = self.lone_bytes;
+        let batch = Self::at(self.tail.clone(), buffer, start, carried);
+        Self { lone_bytes: lone, lone_before: lone, ..batch }
+    }
+
+    /// Creates a batch without new records, whose buffer holds `carried` synced bytes.
+    fn at(tail: Tail, buffer: AlignedBuf, start: u32, carried: usize) -> Self {
+        Self {
+            tail,
+            buffer,
+            start,
+            carried,
+            used: carried,
+            records: 0,
+            lone_bytes: 0,
+            lone_before: 0,
+            sealed: false,
+        }
     }
 
     pub(crate) fn has_new(&self) -> bool {
@@ -112,9 +133,29 @@ impl Batch {
         }
         rest.fill(0);
         self.used += record_bytes(bytes);
-        self.records += u32::from(kind == Kind::Data);
+        if kind == Kind::Data {
+            self.records += 1;
+            self.lone_bytes = if self.records == 1 { record_bytes(bytes) } else { 0 };
+        }
         self.sealed = kind == Kind::Seal;
         Position { lsn, payload_bytes }
+    }
+
+    /// Appends padding up to the end of the page if a lone writer seems to append records of a
+    /// length for which padding is useful, see [`padding_bytes`]. The padding is a watermark with
+    /// zeros as payload. Another record of this length must fit into the segment after it.
+    pub(crate) fn pad_lone_record(&mut self) {
+        let bytes = self.lone_bytes;
+        let is_repeated = self.records == 1 && bytes == self.lone_before;
+        if !is_repeated || self.sealed || !self.tail.segment.has_watermarks {
+            return;
+        }
+        let Some(padding) = padding_bytes(self.offset(), bytes) else { return };
+        let end = self.offset() as usize + padding + bytes;
+        if end <= self.tail.segment.records_end() as usize && self.fits(padding) {
+            let zeros = vec![0; padding - RECORD_HEADER_BYTES];
+            self.push(Kind::Watermark, &[&zeros], haul_crc::crc32c(&zeros));
+        }
     }
 
     /// Writes and syncs the batch: one write of whole pages and one sync. Returns the time they

@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     /// The time without appends after which the log writes a watermark, a record that proves that
     /// the last batch was synced; `None` if it writes none.
     pub(super) idle_after: Option<Duration>,
+    /// See [`Options::pads_records`].
+    pads_records: bool,
 }
 
 /// The position at which a log continues after recovery.
@@ -86,6 +88,7 @@ impl Shared {
             segments: RwLock::new(segments),
             counters: Counters::default(),
             idle_after: options.idle_after(),
+            pads_records: options.pads_records,
         })
     }
 
@@ -302,6 +305,9 @@ impl Shared {
     /// Moves the filling batch to `taken` and replaces it by a new batch with the other buffer.
     pub(super) fn take_batch(&self, state: &mut State) {
         let buffer = state.spare.take().expect("a batch not yet written is committed first");
+        if self.pads_records {
+            state.filling.pad_lone_record();
+        }
         let following = if state.filling.sealed {
             let Next::Ready(tail) = std::mem::replace(&mut state.next, Next::Missing) else {
                 unreachable!("a batch is sealed only when the next segment is ready");

@@ -73,8 +73,17 @@ pub(crate) const fn record_bytes(payload_bytes: usize) -> usize {
     (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(RECORD_ALIGN)
 }
 
-/// Returns the length in bytes that the record at `at` takes in its segment: the distance to the
-/// next record.
+/// Returns the length in bytes of the longest payload whose record fits into this number of pages
+/// of 4 KiB. A lone writer whose payloads are that long, or up to 512 bytes shorter, writes each
+/// record as so many pages. A payload of a whole page, 4,096 bytes, takes at least two: its header
+/// needs space, too.
+#[must_use]
+pub const fn payload_bytes_in_pages(pages: u32) -> u32 {
+    (pages * HEADER_BYTES).saturating_sub(SEAL_BYTES)
+}
+
+/// Returns the length in bytes that the record at `at` takes in its segment. The next record
+/// follows it directly, unless the log writes a record of its own between them.
 #[must_use]
 pub fn footprint(at: Position) -> u32 {
     u32::try_from(record_bytes(at.payload_bytes as usize)).unwrap_or(u32::MAX)

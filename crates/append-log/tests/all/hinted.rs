@@ -135,19 +135,19 @@ fn every_damaged_byte_is_reported_like_by_an_exact_read() {
 
 #[test]
 fn stale_records_of_a_recycled_segment_are_not_read() {
-    let (disk, log) = with_a_spare(&[4000]);
+    let (disk, log) = with_a_spare(&[4064]);
     let number = rotate_into_spare(&disk, &log, &mut 1000);
     let last = put(&log, &payload(1 << 20, 100));
     assert_eq!(last.lsn.segment(), number);
     let record = log.read_hinted(last.lsn, 64 << 10).unwrap();
     assert_eq!(record.payload(), payload(1 << 20, 100), "the stale bytes after it are cut off");
-    let stale = (4096..small().segment_bytes - 8192).step_by(4032);
+    let stale = (4096..small().segment_bytes - 8192).step_by(4096);
     let stale: Vec<u32> = stale.filter(|at| *at > last.lsn.offset() + 4096).collect();
     assert!(stale.len() > 100, "{}", stale.len());
     for offset in stale {
         let name = segment_name(number);
         let length = disk.medium().file(&name)[offset as usize + 4..offset as usize + 8].to_vec();
-        assert_eq!(length, 4000_u32.to_le_bytes(), "a stale record");
+        assert_eq!(length, 4064_u32.to_le_bytes(), "a stale record");
         let lsn = Lsn::new(number, offset);
         let hinted = log.read_hinted(lsn, 4000);
         assert!(matches!(hinted, Err(Error::Damaged { .. })), "{hinted:?}");

@@ -28,6 +28,7 @@ mod kill;
 mod lost_page;
 mod model;
 mod operations;
+mod padding;
 mod payload;
 mod pinned;
 mod power_cut;

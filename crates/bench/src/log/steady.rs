@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use haul_append_log::payload_bytes_in_pages;
 use haul_disk::{Device, DeviceCounters, Storage};
 
 use super::contender::{Contender, Failure};
@@ -19,6 +20,8 @@ const SEGMENT_BYTES: u32 = 16 << 20;
 /// each, so the cost of changes is part of the counts.
 const SEGMENTS: u32 = 2;
 const RECORD_BYTES: usize = 4096;
+/// The length in bytes of the longest record that the log writes as one page.
+const PAGE_RECORD_BYTES: usize = payload_bytes_in_pages(1) as usize;
 
 /// Returns the requests per commit with one writer, by the name of the ratio, and the reason why
 /// some or all are missing. The counts include requests of other programs.
@@ -45,7 +48,8 @@ pub(crate) fn counts(
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for _ in 0..rounds {
         let round = round(&ours, device, tracing.as_ref(), journalling).map_err(failed)?;
-        for (key, number) in round {
+        let of_pages = bytes_of_pages(&ours, device).map_err(failed)?;
+        for (key, number) in round.into_iter().chain([of_pages]) {
             all.entry(key).or_default().push(number);
         }
     }
@@ -74,11 +78,11 @@ fn round(
     tracing: Option<&Tracing>,
     journalling: Journalling,
 ) -> Result<Vec<(&'static str, f64)>, Failure> {
-    append_until_change(ours, 1)?;
+    append_until_change(ours, 1, RECORD_BYTES)?;
     rustix::fs::sync();
     let (before, requests) = (ours.counts().unwrap_or_default(), DeviceCounters::of(device)?);
     tracing.map(Tracing::start).transpose()?;
-    let appended = append_until_change(ours, SEGMENTS)?;
+    let appended = append_until_change(ours, SEGMENTS, RECORD_BYTES)?;
     let trace = tracing.map(Tracing::stop).transpose()?;
     let requests = DeviceCounters::of(device)?.since(&requests);
     let counts = ours.counts().unwrap_or_default().since(&before);
@@ -99,9 +103,20 @@ fn round(
     Ok(round)
 }
 
+/// Measures the bytes written to the device for each byte of records of [`PAGE_RECORD_BYTES`].
+fn bytes_of_pages(ours: &Ours, device: &Device) -> Result<(&'static str, f64), Failure> {
+    append_until_change(ours, 1, PAGE_RECORD_BYTES)?;
+    rustix::fs::sync();
+    let before = DeviceCounters::of(device)?;
+    let appended = append_until_change(ours, 1, PAGE_RECORD_BYTES)?;
+    let written_bytes = DeviceCounters::of(device)?.since(&before).written_bytes as f64;
+    let payload_bytes = (appended * PAGE_RECORD_BYTES as u64) as f64;
+    Ok(("device_bytes_per_payload_byte_of_pages", written_bytes / payload_bytes))
+}
+
 /// Appends until the log has changed its segment `changes` times. Returns the number of records.
-fn append_until_change(ours: &Ours, changes: u32) -> Result<u64, Failure> {
-    let record = vec![7; RECORD_BYTES];
+fn append_until_change(ours: &Ours, changes: u32, record_bytes: usize) -> Result<u64, Failure> {
+    let record = vec![7; record_bytes];
     let mut last = ours.append_to_segment(&record)?;
     let (mut left, mut records) = (changes, 1);
     while left > 0 {

@@ -51,6 +51,8 @@ fn log_is_measured_with_its_floor() {
             payload > padded.as_f64().unwrap(),
             "headers and padding are no payload: {ratios:?}"
         );
+        let of_pages = ratios["device_bytes_per_payload_byte_of_pages"].as_f64().unwrap();
+        assert!(of_pages < payload, "a record of a page takes more than one: {ratios:?}");
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

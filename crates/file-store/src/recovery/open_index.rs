@@ -138,6 +138,9 @@ fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
         // An object is often read soon after it is written, and is then in the page cache. Large
         // batches are written with direct I/O nevertheless.
         sync_method: Some(SyncMethod::Buffered),
+        // Padding would belong to no object: a volume whose objects are all deleted would not count
+        // as completely dead, and compaction would read it.
+        pads_records: false,
         ..log::Options::default()
     })
 }

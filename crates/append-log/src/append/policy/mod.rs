@@ -2,3 +2,4 @@
 
 pub(super) mod batch_sizes;
 pub(super) mod gather;
+pub(super) mod padding;
