@@ -91,6 +91,9 @@
 //! | a recycled segment, in the background | three pages written, one sync and one sync of the directory |
 //! | opening | each segment synced and read once bypassing the page cache, except for the parts whose records the caller knows; a few syncs |
 //!
+//! [`Options::on_seal`] sets a function that the log calls for each sealed segment, for example to
+//! archive it.
+//!
 //! The log calls the wakers of futures without holding a lock, so a waker may call the log.
 //!
 //! A lone writer commits in its own thread. Concurrent writers share a batch: one of them writes it,
@@ -122,6 +125,7 @@ mod read_only;
 mod record;
 mod recover;
 mod replay;
+mod seal_hook;
 mod segments;
 mod stats;
 mod strategy;
@@ -137,6 +141,7 @@ pub use options::{OnDamage, Options};
 pub use read_only::{ReadOnlyLog, ReadOnlyReader, ReadOnlyReport};
 pub use record::{BatchRecord, Record, RecordRequest};
 pub use replay::{Damage, Recovered, Replay, SegmentInfo};
+pub use seal_hook::{SealHook, SealedSegment};
 pub use segments::reserve::Room;
 pub use stats::{SYNC_BUCKETS, Stats};
 pub use strategy::{SyncMethod, WriteStrategy};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::format::{BYTES_MAX, HEADER_BYTES, record_bytes};
+use crate::seal_hook::SealHook;
 use crate::strategy::SyncMethod;
 
 /// The action of [`crate::Log::open`] when it finds damage: bytes that were durable and are no
@@ -74,6 +75,9 @@ pub struct Options {
     /// At most 512 bytes follow each record, and up to two pages follow once. See
     /// [`crate::payload_bytes_in_pages`]. Default: `true`.
     pub pads_records: bool,
+    /// Behaviour: a function that the log calls for each sealed segment, for example to archive it.
+    /// Default: `None`.
+    pub on_seal: Option<SealHook>,
     /// Behaviour: new segments get numbers greater than this one. Set it to the greatest segment
     /// number that the caller knows of: if the file of that segment is missing and restored later,
     /// no new segment has its number. Default: 0.
@@ -97,6 +101,7 @@ impl Default for Options {
             buffer_bytes: 8 << 20,
             sync_method: None,
             pads_records: true,
+            on_seal: None,
             numbers_after: 0,
             recovery_threads: 2,
         }

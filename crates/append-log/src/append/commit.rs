@@ -21,6 +21,7 @@ use crate::append::state::{Next, State};
 use crate::error::Result;
 use crate::options::Options;
 use crate::segments::Segment;
+use crate::segments::sealed::SealedQueue;
 use crate::stats::Counters;
 use crate::sync::{Condvar, RwLock, now, set_precise_timers, thread};
 
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     /// The time without appends after which the log writes a watermark, a record that proves that
     /// the last batch was synced; `None` if it writes none.
     pub(super) idle_after: Option<Duration>,
+    pub(crate) sealed: SealedQueue,
     /// See [`Options::pads_records`].
     pads_records: bool,
 }
@@ -88,6 +90,7 @@ impl Shared {
             segments: RwLock::new(segments),
             counters: Counters::default(),
             idle_after: options.idle_after(),
+            sealed: SealedQueue::default(),
             pads_records: options.pads_records,
         })
     }
@@ -251,6 +254,7 @@ impl Shared {
         state.batch_sizes.add(batch.bytes());
         if batch.sealed {
             batch.tail.segment.end_at(batch.offset());
+            self.sealed.push(&batch.tail.segment);
             state.batch_sizes = state.batch_sizes.of_next_segment();
         }
         state.keep_buffer(batch);

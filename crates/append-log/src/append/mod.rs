@@ -11,6 +11,7 @@ mod notify;
 mod policy;
 pub(crate) mod prepare;
 pub(crate) mod seal;
+pub(crate) mod sealed;
 pub(crate) mod state;
 pub(crate) mod ticket;
 mod wakers;

@@ -29,6 +29,7 @@ impl Log {
             drop(committer.join());
         }
         self.preparer.join();
+        self.seal_reporter.finish(&self.shared.sealed);
         // Locking and unlocking makes the deferred calls of wakers left by the preparing thread,
         // which creates segments and has ended.
         drop(self.shared.state.lock());

@@ -18,6 +18,7 @@ use haul_disk::Lock;
 use crate::append::appender::Appender;
 use crate::append::commit::Shared;
 use crate::append::prepare::Preparer;
+use crate::append::sealed::SealReporter;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
 use crate::replay::SegmentInfo;
@@ -44,6 +45,7 @@ pub struct Log {
     strategy: WriteStrategy,
     preparer: Preparer,
     committer: Option<JoinHandle<()>>,
+    seal_reporter: SealReporter,
     /// The lock of the directory. It is released after `Drop` has waited for the threads to end.
     _lock: Lock,
 }

@@ -10,6 +10,7 @@ use crate::append::appender::Appender;
 use crate::append::batch::Tail;
 use crate::append::commit::{Shared, Start};
 use crate::append::prepare::Preparer;
+use crate::append::sealed::SealReporter;
 use crate::append::writer::{Writer, choose};
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -73,8 +74,10 @@ impl Log {
             let writer = Writer::open(&*disk, &segment, strategy.sync_method)?;
             Ok(Tail { segment, writer })
         };
+        let number = current.number;
         let (current, next) = (tail(current)?, next.map(tail).transpose()?);
         let current = Start { tail: current, end, is_proven };
+        let sealed = segments.clone();
         let shared = Shared::new(Arc::clone(&disk), segments, current, next, &options)?;
         let (shared, pool) = (Arc::new(shared), Arc::new(pool));
 
@@ -95,7 +98,18 @@ impl Log {
             pool: Arc::clone(&pool),
             payload_bytes_max: options.payload_bytes_max(),
         };
-        let log = Self { appender, shared, pool, strategy, preparer, committer, _lock: lock };
+        let seal_reporter =
+            SealReporter::start(&shared, options.on_seal, &sealed, number).map_err(no_thread)?;
+        let log = Self {
+            appender,
+            shared,
+            pool,
+            strategy,
+            preparer,
+            committer,
+            seal_reporter,
+            _lock: lock,
+        };
         Ok((log, recovered))
     }
 

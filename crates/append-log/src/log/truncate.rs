@@ -161,6 +161,7 @@ impl Log {
         state.synced = Lsn::new(number, HEADER_BYTES);
         drop(state);
         self.or_latch(seal(&*self.shared.disk, &ended, lsn.offset()))?;
+        self.shared.sealed.push(&ended);
         Ok(between)
     }
 

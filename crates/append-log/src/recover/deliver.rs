@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::lsn::Position;
 use crate::options::Options;
 use crate::read::read_ahead::Windows;
-use crate::read::scan::{Scan, SegmentState, scan};
+use crate::read::scan::{EndState, Scan, SegmentState, scan};
 use crate::replay::{Recovered, Replay};
 use crate::segments::Segment;
 use crate::strategy::WriteStrategy;
@@ -162,7 +162,7 @@ pub(crate) fn deliver(
             scope.spawn(read_jobs);
         }
         let take_all = |(segment, chunks, outcome)| {
-            let scan = take(context, &empty, &chunks, &outcome)?;
+            let scan = take(context, &segment, (&empty, &chunks, &outcome))?;
             Ok((segment, scan))
         };
         let taken = results.into_iter().map(take_all).collect();
@@ -175,9 +175,8 @@ pub(crate) fn deliver(
 /// Delivers the chunks of one segment until it was read completely.
 fn take(
     context: &mut ReplayContext<'_>,
-    empty: &Mutex<Vec<Chunk>>,
-    chunks: &Receiver<Chunk>,
-    outcome: &Receiver<Result<Scan>>,
+    segment: &Arc<Segment>,
+    (empty, chunks, outcome): (&Mutex<Vec<Chunk>>, &Receiver<Chunk>, &Receiver<Result<Scan>>),
 ) -> Result<Scan> {
     for mut chunk in chunks {
         chunk.deliver(context.replay);
@@ -187,6 +186,9 @@ fn take(
     }
     let ended = Error::Invalid("a thread that read the log ended early");
     let mut scan = outcome.recv().unwrap_or(Err(ended))?;
+    if scan.end_state == EndState::Sealed {
+        segment.end_at(scan.end);
+    }
     context.recovered.records += scan.records;
     context.recovered.damage.append(&mut scan.damage);
     Ok(scan)

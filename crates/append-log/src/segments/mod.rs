@@ -9,6 +9,7 @@ pub(crate) mod pool;
 mod read;
 pub(crate) mod reserve;
 mod retire;
+pub(crate) mod sealed;
 pub(crate) mod space;
 mod spares;
 

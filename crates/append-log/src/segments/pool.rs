@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use haul_disk::{Disk, Error as DiskError, File, Op};
+use haul_disk::{Disk, Error as DiskError, File, Op, link_count};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
@@ -113,8 +113,10 @@ impl Pool {
         follows: Lsn,
         pace: Pace<'_>,
     ) -> Result<Option<Segment>> {
-        if let Some(spare) = self.take_spare(Room::Ordinary) {
-            return self.reuse(&spare, Purpose::Ordinary, follows).map(Some);
+        if let Some(spare) = self.take_spare(Room::Ordinary)
+            && let Some(segment) = self.reuse(&spare, Purpose::Ordinary, follows)?
+        {
+            return Ok(Some(segment));
         }
         self.create_new(Room::Ordinary, preparation, follows, pace)
     }
@@ -180,8 +182,10 @@ impl Pool {
             return Ok(None);
         }
         let short = || self.spares.lock().take_short();
-        if let Some(spare) = self.take_spare(room).or_else(short) {
-            return self.reuse(&spare, Purpose::Reserve, follows).map(Some);
+        if let Some(spare) = self.take_spare(room).or_else(short)
+            && let Some(segment) = self.reuse(&spare, Purpose::Reserve, follows)?
+        {
+            return Ok(Some(segment));
         }
         match self.create_new(room, Preparation::Zeroed, follows, &mut |_| true) {
             Err(Error::Full { .. }) => Ok(None),
@@ -337,21 +341,26 @@ impl Pool {
         made
     }
 
-    /// Recycles a spare file as a segment.
+    /// Recycles a spare file as a segment. Returns `None` if the file has another name (a hard
+    /// link): it then belongs to a copy of the log, too, and only loses its name as a spare file.
     ///
     /// 1. Writes and syncs both header pages, with a new nonce and a new number, and zeros in the
     ///    page of the first record. The file still has the name of a spare file.
     /// 2. Renames the file to that of the segment and syncs the directory, as in [`Pool::create`].
-    fn reuse(&self, spare: &Spare, purpose: Purpose, follows: Lsn) -> Result<Segment> {
+    fn reuse(&self, spare: &Spare, purpose: Purpose, follows: Lsn) -> Result<Option<Segment>> {
         let header = self.header(spare.bytes, purpose, follows)?;
         let header = SegmentHeader { is_recycled: true, ..header };
         let (from, to) = (names::spare(spare.number), names::segment(header.segment));
         let file = self.disk.open(&from, RANDOM)?;
+        if link_count(&*file)? > 1 {
+            self.disk.remove(&from)?;
+            return Ok(None);
+        }
         write_header(&*file, &header)?;
         self.disk.rename(&from, &to)?;
         self.number.store(header.segment + 1, Ordering::Relaxed);
         self.disk.sync_dir("")?;
-        Ok(Segment::new(&*self.disk, &header, self.reopen_as(&to, file)))
+        Ok(Some(Segment::new(&*self.disk, &header, self.reopen_as(&to, file))))
     }
 
     /// Opens the file under its new name, so that errors contain this name. If this fails, returns

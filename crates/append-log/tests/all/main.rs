@@ -37,6 +37,7 @@ mod read_only;
 mod recovery;
 mod recycled;
 mod reverse;
+mod sealed;
 mod spares;
 mod torn;
 mod truncation;
