@@ -105,8 +105,8 @@
 //! filled has no space for the record.
 //!
 //! # What it is not
-//! The log has no keys, no transactions over several records, and no compression. It keeps one or
-//! two file descriptors open for each segment.
+//! The log has no keys and no transactions over several records. It keeps one or two file
+//! descriptors open for each segment.
 //!
 //! # Sources
 //! The keys in brackets refer to `docs/sources.md`: \[Weil15\] for recycled segments,
@@ -137,7 +137,7 @@ pub use format::{RECORD_HEADER_BYTES, footprint, payload_bytes_in_pages};
 pub use log::{BatchReader, Log, PinnedRecord, Reader, ReverseReader, Space};
 pub use lsn::{Lsn, Position};
 pub use names::{is_segment as is_segment_name, segment as segment_name};
-pub use options::{OnDamage, Options};
+pub use options::{Compression, OnDamage, Options};
 pub use read_only::{ReadOnlyLog, ReadOnlyReader, ReadOnlyReport};
 pub use record::{BatchRecord, Record, RecordRequest};
 pub use replay::{Damage, Recovered, Replay, SegmentInfo};

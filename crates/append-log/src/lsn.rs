@@ -11,6 +11,13 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(pub u64);
 
+impl Position {
+    /// Returns the position of a record with this payload.
+    pub(crate) fn of(lsn: Lsn, payload: &[u8]) -> Self {
+        Self { lsn, payload_bytes: u32::try_from(payload.len()).unwrap_or(u32::MAX) }
+    }
+}
+
 impl Lsn {
     /// Returns the LSN of the record at `offset` of `segment`.
     #[must_use]

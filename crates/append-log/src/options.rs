@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::format::{BYTES_MAX, HEADER_BYTES, record_bytes};
+use crate::format::{BYTES_MAX, HEADER_BYTES, VERSION, VERSION_WITH_COMPRESSION, record_bytes};
 use crate::seal_hook::SealHook;
 use crate::strategy::SyncMethod;
 
@@ -17,6 +17,29 @@ pub enum OnDamage {
     /// Opening delivers every valid record and reports the damage in [`crate::Recovered`]. Use it
     /// only if the caller can handle missing records.
     Report,
+}
+
+/// The compression of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Records are stored as they are.
+    #[default]
+    None,
+    /// Each record that becomes shorter is compressed with LZ4, on the thread that appends it.
+    ///
+    /// Functions that read a part of a payload without its checksum, such as
+    /// [`crate::Log::read_front`] and [`crate::PinnedRecord`], refuse compressed records.
+    Lz4,
+}
+
+impl Compression {
+    /// Returns the format version of new segments.
+    pub(crate) fn format_version(self) -> u32 {
+        match self {
+            Self::None => VERSION,
+            Self::Lz4 => VERSION_WITH_COMPRESSION,
+        }
+    }
 }
 
 /// The options of a log. "Behaviour" marks options that change guarantees or limits of the log,
@@ -75,6 +98,10 @@ pub struct Options {
     /// At most 512 bytes follow each record, and up to two pages follow once. See
     /// [`crate::payload_bytes_in_pages`]. Default: `true`.
     pub pads_records: bool,
+    /// Performance: the compression of records that are appended. Any log can be opened with any
+    /// value. But earlier versions of this crate refuse a log with a
+    /// segment that was created with [`Compression::Lz4`]. Default: [`Compression::None`].
+    pub compression: Compression,
     /// Behaviour: a function that the log calls for each sealed segment, for example to archive it.
     /// Default: `None`.
     pub on_seal: Option<SealHook>,
@@ -101,6 +128,7 @@ impl Default for Options {
             buffer_bytes: 8 << 20,
             sync_method: None,
             pads_records: true,
+            compression: Compression::None,
             on_seal: None,
             numbers_after: 0,
             recovery_threads: 2,

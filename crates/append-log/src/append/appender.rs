@@ -6,21 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::append::commit::Shared;
+use crate::append::draft::Draft;
 use crate::append::state::{Next, State};
 use crate::append::ticket::Ticket;
 use crate::error::{Error, Result};
 use crate::format::{Kind, record_bytes};
+use crate::options::Compression;
 use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
-
-/// A record to be appended, with the checksum of its payload.
-struct Draft<'a> {
-    kind: Kind,
-    payload: &'a [&'a [u8]],
-    bytes: usize,
-    checksum: u32,
-    room: Room,
-}
 
 /// The reason why a record cannot be appended yet.
 enum Blocked {
@@ -37,6 +30,7 @@ pub(crate) struct Appender {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) payload_bytes_max: u32,
+    pub(crate) compression: Compression,
 }
 
 impl Appender {
@@ -69,21 +63,12 @@ impl Appender {
     }
 
     fn draft<'a>(&self, payload: &'a [&'a [u8]], room: Room) -> Result<Draft<'a>> {
-        let bytes: usize = payload.iter().map(|part| part.len()).sum();
-        let bytes_max = self.payload_bytes_max;
-        if bytes > bytes_max as usize {
-            return Err(Error::TooLong { bytes: bytes as u64, bytes_max: bytes_max.into() });
-        }
-        // The checksum of the payload takes the most time, so it is computed before the lock is
-        // taken. The header, which is encoded under the lock, has its own checksum.
-        let checksum = payload.iter().fold(0, |sum, part| haul_crc::crc32c_append(sum, part));
-        Ok(Draft { kind: Kind::Data, payload, bytes, checksum, room })
+        Draft::data(payload, room, self.compression, self.payload_bytes_max)
     }
 
     /// Appends a close record.
     pub(crate) fn push_close(&self) -> Result<Ticket> {
-        let room = Room::Reserve;
-        self.push(&Draft { kind: Kind::Close, payload: &[], bytes: 0, checksum: 0, room })
+        self.push(&Draft::close())
     }
 
     fn push(&self, draft: &Draft<'_>) -> Result<Ticket> {
@@ -142,7 +127,6 @@ impl Appender {
     /// Returns `None` if the record fits into the filling batch, otherwise the reason why it must
     /// wait. Seals the segment if the record does not fit into it and the next segment is ready.
     fn make_room(&self, state: &mut State, draft: &Draft<'_>) -> Result<Option<Blocked>> {
-        let record_bytes = record_bytes(draft.bytes);
         loop {
             state.check_latch()?;
             let filling = &state.filling;
@@ -150,6 +134,7 @@ impl Appender {
                 return Ok(Some(Blocked::Room));
             }
             let segment = &filling.tail.segment;
+            let record_bytes = record_bytes(draft.stored_bytes(segment));
             let may_use = self.pool.may_use(segment, draft.room);
             if filling.sealed {
                 return Ok(Some(Blocked::Room));
@@ -164,9 +149,7 @@ impl Appender {
                 // kept for deletions and compaction on a full disk) and this record may not use it.
                 // Otherwise no further segment would be created until another record uses the
                 // reserve.
-                Next::Ready(_) => {
-                    state.filling.push(Kind::Seal, &[], 0);
-                }
+                Next::Ready(_) => state.filling.push_empty(Kind::Seal),
                 Next::Missing => return Ok(Some(Blocked::NextSegment)),
                 // The failed creation was for records that may use less of the disk than this
                 // record, so the creation is tried again.
@@ -188,13 +171,13 @@ impl Appender {
     /// than a 64th of the segment, and the next segment is ready, the seal is appended to the same
     /// batch. Switching segments then needs no separate sync.
     fn append_to_batch(&self, state: &mut State, draft: &Draft<'_>) -> Ticket {
-        let at = state.filling.push(draft.kind, draft.payload, draft.checksum);
-        let segment = &state.filling.tail.segment;
+        let segment = Arc::clone(&state.filling.tail.segment);
+        let at = draft.store(&segment, |kind, stored| state.filling.push(kind, stored));
         let left = segment.records_end().saturating_sub(state.filling.offset());
-        let little = record_bytes(draft.bytes).min(segment.bytes as usize / 64);
+        let little = record_bytes(draft.stored_bytes(&segment)).min(segment.bytes as usize / 64);
         let is_last = (left as usize) < little && draft.kind == Kind::Data;
         if is_last && matches!(&state.next, Next::Ready(tail) if !tail.segment.is_reserve) {
-            state.filling.push(Kind::Seal, &[], 0);
+            state.filling.push_empty(Kind::Seal);
         }
         if state.gather_target.is_some_and(|target| state.filling.records >= target)
             || state.filling.sealed

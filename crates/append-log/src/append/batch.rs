@@ -8,7 +8,7 @@ use haul_disk::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES, align_down, align_up};
 use crate::append::policy::padding::padding_bytes;
 use crate::append::writer::Writer;
 use crate::format::{Kind, RECORD_HEADER_BYTES, RecordHeader, record_bytes};
-use crate::lsn::{Lsn, Position};
+use crate::lsn::Lsn;
 use crate::segments::Segment;
 use crate::stats::Counters;
 
@@ -17,6 +17,16 @@ use crate::stats::Counters;
 pub(crate) struct Tail {
     pub(crate) segment: Arc<Segment>,
     pub(crate) writer: Writer,
+}
+
+/// A payload as it is stored, compressed or not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stored<'a> {
+    pub(crate) parts: &'a [&'a [u8]],
+    /// The total length of the parts.
+    pub(crate) bytes: usize,
+    pub(crate) checksum: u32,
+    pub(crate) is_compressed: bool,
 }
 
 /// A batch: the records that one write and one sync add to a segment. The buffer holds whole pages
@@ -113,21 +123,17 @@ impl Batch {
     ///
     /// The `synced` field of the record is the LSN of the first record of this batch: the batch is
     /// written only after the previous batch is synced.
-    pub(crate) fn push(
-        &mut self,
-        kind: Kind,
-        payload: &[&[u8]],
-        payload_checksum: u32,
-    ) -> Position {
+    pub(crate) fn push(&mut self, kind: Kind, stored: &Stored<'_>) -> Lsn {
         let lsn = self.end();
         let synced = Lsn::new(self.tail.segment.number, self.start + offset_of(self.carried));
-        let bytes: usize = payload.iter().map(|part| part.len()).sum();
+        let Stored { parts, bytes, checksum: payload_checksum, is_compressed } = *stored;
         let payload_bytes = offset_of(bytes);
-        let header = RecordHeader { kind, payload_bytes, lsn, synced, payload_checksum };
+        let header =
+            RecordHeader { kind, is_compressed, payload_bytes, lsn, synced, payload_checksum };
         let record = &mut self.buffer[self.used..self.used + record_bytes(bytes)];
         let (head, mut rest) = record.split_at_mut(RECORD_HEADER_BYTES);
         head.copy_from_slice(&header.encode(self.tail.segment.salt));
-        for part in payload {
+        for part in parts {
             rest[..part.len()].copy_from_slice(part);
             rest = &mut rest[part.len()..];
         }
@@ -138,7 +144,12 @@ impl Batch {
             self.lone_bytes = if self.records == 1 { record_bytes(bytes) } else { 0 };
         }
         self.sealed = kind == Kind::Seal;
-        Position { lsn, payload_bytes }
+        lsn
+    }
+
+    /// Appends a record without a payload, like [`Self::push`].
+    pub(crate) fn push_empty(&mut self, kind: Kind) {
+        self.push(kind, &Stored::default());
     }
 
     /// Appends padding up to the end of the page if a lone writer seems to append records of a
@@ -154,7 +165,10 @@ impl Batch {
         let end = self.offset() as usize + padding + bytes;
         if end <= self.tail.segment.records_end() as usize && self.fits(padding) {
             let zeros = vec![0; padding - RECORD_HEADER_BYTES];
-            self.push(Kind::Watermark, &[&zeros], haul_crc::crc32c(&zeros));
+            let checksum = haul_crc::crc32c(&zeros);
+            let parts: &[&[u8]] = &[&zeros];
+            let stored = Stored { parts, bytes: zeros.len(), checksum, is_compressed: false };
+            self.push(Kind::Watermark, &stored);
         }
     }
 

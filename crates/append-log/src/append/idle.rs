@@ -70,7 +70,7 @@ impl Shared {
                 return false;
             }
         };
-        state.filling.push(kind, &[], 0);
+        state.filling.push_empty(kind);
         self.take_batch(state);
         true
     }

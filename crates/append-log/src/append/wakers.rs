@@ -109,7 +109,7 @@ impl Drop for Deferred {
 
 /// Catches a panic in code of the caller. The panic hook has already reported it, the committing
 /// thread has not caused it, and the other wakers must still be called.
-pub(super) fn contain_panic(call: impl FnOnce()) {
+pub(in crate::append) fn contain_panic(call: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
         // The payload of the panic is leaked, because dropping it could panic again.
         std::mem::forget(payload);

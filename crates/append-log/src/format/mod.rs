@@ -3,6 +3,7 @@
 //!
 //! All numbers are little-endian. Checksums are CRC-32C (Castagnoli).
 
+pub(crate) mod compression;
 mod record_header;
 mod segment_header;
 
@@ -11,8 +12,12 @@ use crate::lsn::Position;
 pub(crate) use record_header::{Kind, RecordHeader};
 pub(crate) use segment_header::{NotAHeader, SegmentHeader};
 
-/// The format version of new segments.
+/// The format version of new segments, unless records are compressed.
 pub(crate) const VERSION: u32 = 3;
+
+/// The format version of new segments if records are compressed. Earlier programs, which cannot
+/// decompress records, refuse it.
+pub(crate) const VERSION_WITH_COMPRESSION: u32 = 4;
 
 /// An older format version that is still read and appended to. It has no header page at the end of
 /// the file and no watermarks.
@@ -82,7 +87,8 @@ pub const fn payload_bytes_in_pages(pages: u32) -> u32 {
     (pages * HEADER_BYTES).saturating_sub(SEAL_BYTES)
 }
 
-/// Returns the length in bytes that the record at `at` takes in its segment. The next record
+/// Returns the length in bytes that the record at `at` takes in its segment if it is not compressed
+/// ([`crate::Options::compression`]). The next record
 /// follows it directly, unless the log writes a record of its own between them.
 #[must_use]
 pub fn footprint(at: Position) -> u32 {

@@ -20,6 +20,10 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     pub(crate) kind: Kind,
+    /// `true` if the payload is stored as [`super::compression::compress`] returns it.
+    pub(crate) is_compressed: bool,
+    /// The length of the payload in the segment, which of a compressed one is shorter than that of
+    /// the original.
     pub(crate) payload_bytes: u32,
     /// The LSN of the record. A record found at another position is invalid.
     pub(crate) lsn: Lsn,
@@ -40,6 +44,7 @@ impl RecordHeader {
         bytes[8..16].copy_from_slice(&self.lsn.0.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.synced.0.to_le_bytes());
         bytes[24] = match self.kind {
+            Kind::Data if self.is_compressed => 5,
             Kind::Data => 1,
             Kind::Seal => 2,
             Kind::Close => 3,
@@ -65,7 +70,7 @@ impl RecordHeader {
             return None;
         }
         let kind = match bytes[24] {
-            1 => Kind::Data,
+            1 | 5 => Kind::Data,
             2 => Kind::Seal,
             3 => Kind::Close,
             4 => Kind::Watermark,
@@ -73,6 +78,7 @@ impl RecordHeader {
         };
         let header = Self {
             kind,
+            is_compressed: bytes[24] == 5,
             payload_bytes: u32_at(bytes, 4),
             lsn: Lsn(u64_at(bytes, 8)),
             synced: Lsn(u64_at(bytes, 16)),
@@ -82,7 +88,7 @@ impl RecordHeader {
         (in_place && header_checksum(salt.nonce, bytes) == u32_at(bytes, 0)).then_some(header)
     }
 
-    /// `true` if the payload has the length and checksum in the header.
+    /// `true` if the payload, as it is stored, has the length and checksum in the header.
     pub(crate) fn matches(&self, payload: &[u8]) -> bool {
         payload.len() == self.payload_bytes as usize
             && haul_crc::crc32c(payload) == self.payload_checksum
@@ -103,6 +109,7 @@ mod tests {
     fn record(payload: &[u8]) -> Vec<u8> {
         let header = RecordHeader {
             kind: Kind::Data,
+            is_compressed: false,
             payload_bytes: u32::try_from(payload.len()).unwrap(),
             lsn: Lsn::new(1, 4096),
             synced: Lsn::new(1, 4096),

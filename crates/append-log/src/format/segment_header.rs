@@ -1,7 +1,8 @@
 //! Encodes and decodes the header of a segment.
 
 use super::{
-    HEADER_BYTES, Salt, VERSION, VERSION_WITHOUT_END_PAGE, VERSION_WITHOUT_TAG, u32_at, u64_at,
+    HEADER_BYTES, Salt, VERSION_WITH_COMPRESSION, VERSION_WITHOUT_END_PAGE, VERSION_WITHOUT_TAG,
+    u32_at, u64_at,
 };
 use crate::lsn::Lsn;
 
@@ -63,6 +64,11 @@ impl SegmentHeader {
         self.version > VERSION_WITHOUT_END_PAGE
     }
 
+    /// `true` if the segment's format version has compressed records.
+    pub(crate) fn has_compression(&self) -> bool {
+        self.version >= VERSION_WITH_COMPRESSION
+    }
+
     /// Returns the offset at which the space for records ends: at the header page at the end of the
     /// file or, in a version without that page, at the end of the file.
     pub(crate) fn limit(&self) -> u64 {
@@ -121,7 +127,7 @@ impl SegmentHeader {
         // tried.
         let lengths = match version {
             VERSION_WITHOUT_TAG => &[HEADER_COPY_BYTES_V1][..],
-            VERSION_WITHOUT_END_PAGE | VERSION => &[HEADER_COPY_BYTES],
+            VERSION_WITHOUT_END_PAGE..=VERSION_WITH_COMPRESSION => &[HEADER_COPY_BYTES],
             _ => &[HEADER_COPY_BYTES_V1, HEADER_COPY_BYTES],
         };
         if !lengths.iter().any(|bytes| haul_crc::crc32c(&summed[..*bytes]) == u32_at(copy, 12)) {
@@ -129,7 +135,9 @@ impl SegmentHeader {
         }
         let (flags, follows) = match version {
             VERSION_WITHOUT_TAG => (0, Lsn(0)),
-            VERSION_WITHOUT_END_PAGE | VERSION => (u32_at(copy, 20), Lsn(u64_at(copy, 40))),
+            VERSION_WITHOUT_END_PAGE..=VERSION_WITH_COMPRESSION => {
+                (u32_at(copy, 20), Lsn(u64_at(copy, 40)))
+            }
             other => return Err(NotAHeader::Version(other)),
         };
         Ok(Self {
@@ -147,6 +155,7 @@ impl SegmentHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::VERSION;
 
     const NONCE: u64 = 0x0123_4567_89ab_cdef;
 
@@ -183,17 +192,18 @@ mod tests {
             is_recycled: false,
             follows: Lsn(0),
         };
-        for (version, limit) in [(2, 1 << 20), (VERSION, (1 << 20) - 4096)] {
+        let shorter = (1 << 20) - 4096;
+        for (version, limit) in [(2, 1 << 20), (3, shorter), (4, shorter)] {
             let mut page = vec![0; HEADER_BYTES as usize];
             header(version).encode(&mut page);
             let read = SegmentHeader::decode(&page).unwrap();
             assert_eq!(read, header(version));
             assert_eq!((read.limit(), read.renewed_version()), (limit, version));
-            assert_eq!(read.has_watermarks(), version == VERSION);
+            assert_eq!((read.has_watermarks(), read.has_compression()), (version > 2, version > 3));
         }
         let mut page = vec![0; HEADER_BYTES as usize];
-        header(VERSION + 1).encode(&mut page);
-        assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Version(VERSION + 1)));
+        header(5).encode(&mut page);
+        assert_eq!(SegmentHeader::decode(&page), Err(NotAHeader::Version(5)));
     }
 
     #[test]

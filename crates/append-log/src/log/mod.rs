@@ -18,7 +18,7 @@ use haul_disk::Lock;
 use crate::append::appender::Appender;
 use crate::append::commit::Shared;
 use crate::append::prepare::Preparer;
-use crate::append::sealed::SealReporter;
+use crate::append::sealing::reporter::SealReporter;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
 use crate::replay::SegmentInfo;

@@ -10,7 +10,7 @@ use crate::append::appender::Appender;
 use crate::append::batch::Tail;
 use crate::append::commit::{Shared, Start};
 use crate::append::prepare::Preparer;
-use crate::append::sealed::SealReporter;
+use crate::append::sealing::reporter::SealReporter;
 use crate::append::writer::{Writer, choose};
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -97,6 +97,7 @@ impl Log {
             shared: Arc::clone(&shared),
             pool: Arc::clone(&pool),
             payload_bytes_max: options.payload_bytes_max(),
+            compression: options.compression,
         };
         let seal_reporter =
             SealReporter::start(&shared, options.on_seal, &sealed, number).map_err(no_thread)?;

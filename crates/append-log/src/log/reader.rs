@@ -152,13 +152,13 @@ impl Reader {
             }
             open.set_limit(limit);
             let lsn = self.at;
-            match open.record_at(lsn.offset())?.map(|(header, _)| header) {
-                Some(header) => {
+            let found = open.record_at(lsn.offset())?;
+            match found.map(|(header, payload)| (header, Position::of(lsn, payload))) {
+                Some((header, at)) => {
                     self.at = Lsn::new(number, lsn.offset() + padded(&header));
                     match header.kind {
                         Kind::Data if lsn >= self.from => {
-                            let payload_bytes = header.payload_bytes;
-                            return Ok(Some(Position { lsn, payload_bytes }));
+                            return Ok(Some(at));
                         }
                         Kind::Data | Kind::Close | Kind::Watermark => {}
                         Kind::Seal => self.leave_segment(number),

@@ -101,11 +101,11 @@ impl ReverseReader {
                 return Err(damaged(open, after, end));
             }
             open.load(offset - offset % HEADER_BYTES, after)?;
-            if open.record_at(offset)?.is_none() {
+            let found = open.record_at(offset)?;
+            let Some(at) = found.map(|(header, payload)| Position::of(header.lsn, payload)) else {
                 return Err(damaged(open, offset, end));
-            }
+            };
             if header.kind == Kind::Data {
-                let at = Position { lsn: header.lsn, payload_bytes: header.payload_bytes };
                 let open = self.open.as_mut().ok_or(Error::Invalid("no segment is open"))?;
                 return Ok(Some((at, open.payload(at)?)));
             }

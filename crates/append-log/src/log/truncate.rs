@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Log;
 use crate::append::batch::{Batch, Tail};
 use crate::append::lock::Locked;
-use crate::append::seal::seal;
+use crate::append::sealing::seal::seal;
 use crate::append::state::Next;
 use crate::error::{Error, Result};
 use crate::format::{HEADER_BYTES, Kind};

@@ -62,8 +62,7 @@ impl Scan {
     fn apply(&mut self, header: &RecordHeader, payload: &[u8], replay: &mut dyn Replay) {
         match header.kind {
             Kind::Data => {
-                let at = Position { lsn: header.lsn, payload_bytes: header.payload_bytes };
-                replay.record(at, payload);
+                replay.record(Position::of(header.lsn, payload), payload);
                 self.records += 1;
                 self.end_state = EndState::Open;
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haul_disk::{File, PAGE_BYTES, align_down};
 
 use crate::error::Result;
+use crate::format::compression::decompress;
 use crate::format::{
     HEADER_BYTES, Kind, RECORD_ALIGN, RECORD_HEADER_BYTES, RecordHeader, record_bytes,
 };
@@ -41,6 +42,8 @@ pub(crate) struct SegmentReader {
     window: Window,
     /// The readahead thread, if the reader is sequential.
     read_ahead: Option<ReadAhead>,
+    /// The offset and the decompressed payload of the compressed record that was read last.
+    decompressed: (u32, Vec<u8>),
 }
 
 impl SegmentReader {
@@ -57,6 +60,7 @@ impl SegmentReader {
             window_bytes_max,
             window: Window::default(),
             read_ahead: None,
+            decompressed: (0, Vec::new()),
         }
     }
 
@@ -95,6 +99,9 @@ impl SegmentReader {
     /// Returns the payload of the record at `at`, which the caller has just found with
     /// [`Self::record_at`].
     pub(crate) fn payload(&mut self, at: Position) -> Result<&[u8]> {
+        if self.decompressed.0 == at.lsn.offset() {
+            return Ok(&self.decompressed.1);
+        }
         let bytes = RECORD_HEADER_BYTES + at.payload_bytes as usize;
         Ok(self.bytes_at(at.lsn.offset(), bytes)?.get(RECORD_HEADER_BYTES..).unwrap_or(&[]))
     }
@@ -120,17 +127,38 @@ impl SegmentReader {
         Ok(self.window.get(offset, bytes))
     }
 
-    /// Returns the record at `offset` if it is complete and its checksums match.
+    /// Returns the record at `offset`, with its payload decompressed, if it is complete and its
+    /// checksums match.
     pub(crate) fn record_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
-        let record = self.with_header_at(offset)?;
-        Ok(record.filter(|(header, payload)| header.matches(payload)))
+        let (_, mut decompressed) = std::mem::take(&mut self.decompressed);
+        decompressed.clear();
+        let header = match self.with_header_at(offset)? {
+            Some((header, stored)) if header.matches(stored) => {
+                if header.is_compressed && !decompress(stored, &mut decompressed) {
+                    return Ok(None);
+                }
+                header
+            }
+            _ => return Ok(None),
+        };
+        let payload = if header.is_compressed {
+            self.decompressed = (offset, decompressed);
+            &self.decompressed.1
+        } else {
+            let bytes = RECORD_HEADER_BYTES + header.payload_bytes as usize;
+            self.bytes_at(offset, bytes)?.get(RECORD_HEADER_BYTES..).unwrap_or(&[])
+        };
+        Ok(Some((header, payload)))
     }
 
-    /// Returns the data record at `offset` if its header is valid and its payload does not match
-    /// the checksum.
+    /// Returns the data record at `offset`, with its payload as it is stored, if its header is valid
+    /// and its payload is not.
     pub(crate) fn damaged_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
+        if self.record_at(offset)?.is_some() {
+            return Ok(None);
+        }
         let record = self.with_header_at(offset)?;
-        Ok(record.filter(|(header, payload)| header.kind == Kind::Data && !header.matches(payload)))
+        Ok(record.filter(|(header, _)| header.kind == Kind::Data))
     }
 
     /// Returns the record at `offset` if its header is valid and its payload lies within the limit

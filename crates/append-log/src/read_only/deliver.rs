@@ -124,8 +124,11 @@ impl Walk<'_> {
                 report.closed = header.kind == Kind::Close;
                 outcome.is_sealed = header.kind == Kind::Seal;
                 if header.kind == Kind::Data {
-                    let at = Position { lsn: header.lsn, payload_bytes: header.payload_bytes };
-                    replay.record(at, payload);
+                    if header.is_compressed {
+                        replay.stored_bytes(header.payload_bytes);
+                        report.compressed_records += 1;
+                    }
+                    replay.record(Position::of(header.lsn, payload), payload);
                     report.records += 1;
                 }
                 outcome.end += padded(&header);

@@ -92,15 +92,16 @@ impl<'a> ReadOnlyReader<'a> {
             let open = self.open.get_or_insert_with(|| {
                 SegmentReader::new(&read.segment, &read.segment.file, read.end, WINDOW_BYTES)
             });
-            let found = open.record_at(lsn.offset())?.map(|(header, _)| header);
-            let Some(header) = found else { return self.skip_damage().map(|()| None) };
+            let found = open.record_at(lsn.offset())?;
+            let found = found.map(|(header, payload)| (header, Position::of(lsn, payload)));
+            let Some((header, at)) = found else { return self.skip_damage().map(|()| None) };
             // The bytes after a seal are ignored. The end of a segment whose records opening did
             // not read is unknown.
             let after =
                 if header.kind == Kind::Seal { read.end } else { lsn.offset() + padded(&header) };
             self.at = Lsn::new(*number, after);
             if header.kind == Kind::Data && lsn >= self.from {
-                return Ok(Some(Position { lsn, payload_bytes: header.payload_bytes }));
+                return Ok(Some(at));
             }
         }
     }

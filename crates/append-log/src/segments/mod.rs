@@ -49,6 +49,8 @@ pub(crate) struct Segment {
     /// `true` if the segment's format version has watermarks, records that prove that all records
     /// before them were synced.
     pub(crate) has_watermarks: bool,
+    /// `true` if the segment's format version has compressed records.
+    pub(crate) has_compression: bool,
     renewed_version: u32,
     /// The offset at which the records end, even if stale records follow; equal to `limit` until
     /// the end is known.
@@ -75,6 +77,7 @@ impl Segment {
             path,
             file,
             has_watermarks: header.has_watermarks(),
+            has_compression: header.has_compression(),
             renewed_version: header.renewed_version(),
             end: AtomicU32::new(limit),
         }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::format::{HEADER_BYTES, SegmentHeader, VERSION};
+use crate::format::{HEADER_BYTES, SegmentHeader};
 use crate::lsn::Lsn;
 use crate::names;
 use crate::options::Options;
@@ -295,7 +295,7 @@ impl Pool {
         // The number is incremented only after the segment was created, because creation is often
         // retried on a full disk and would use up the numbers.
         Ok(SegmentHeader {
-            version: VERSION,
+            version: self.options.compression.format_version(),
             segment: number,
             salt: fresh_salt()?,
             bytes: bytes.into(),

@@ -201,12 +201,12 @@ fn foreign_segments_and_versions_are_refused_unchanged() {
         }),
         ("of another version", &|medium| {
             for copy in [0, 2048] {
-                set_header(&mut medium.file(&segment_name(1))[copy..], 8, 4);
+                set_header(&mut medium.file(&segment_name(1))[copy..], 8, 5);
             }
         }),
         ("of another version, in one copy", &|medium| {
             medium.file(&segment_name(1))[..512].fill(0);
-            set_header(&mut medium.file(&segment_name(1))[2048..], 8, 4);
+            set_header(&mut medium.file(&segment_name(1))[2048..], 8, 5);
         }),
     ];
     for (what, change) in changes {

@@ -10,6 +10,7 @@ mod append;
 mod arbitrary;
 mod batch;
 mod call_counts;
+mod compressed;
 mod concurrent;
 mod cost;
 mod crash;

@@ -27,7 +27,11 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-crc", Level(1), "crc-fast | proptest"),
     ("haul-md5-lanes", Level(1), "parking_lot | md-5 proptest"),
     ("haul-disk", Level(1), "io-uring libc rustix | proptest tempfile"),
-    ("haul-append-log", Level(2), "parking_lot rustix shuttle thiserror | proptest tempfile tokio"),
+    (
+        "haul-append-log",
+        Level(2),
+        "lz4_flex parking_lot rustix shuttle thiserror | proptest tempfile tokio",
+    ),
     (
         "haul-bulk-read",
         Level(2),

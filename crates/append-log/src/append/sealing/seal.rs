@@ -25,7 +25,7 @@ pub(crate) fn seal(disk: &dyn Disk, segment: &Arc<Segment>, end: u32) -> Result<
     let writer = Writer::open(disk, segment, SyncMethod::Buffered)?;
     let tail = Tail { segment: Arc::clone(segment), writer };
     let mut batch = Batch::resume(tail, end, 2 * HEADER_BYTES as usize)?;
-    batch.push(Kind::Seal, &[], 0);
+    batch.push_empty(Kind::Seal);
     batch.write_and_sync(&Counters::default())?;
     Ok(())
 }
