@@ -98,6 +98,12 @@ pub struct Options {
     /// At most 512 bytes follow each record, and up to two pages follow once. See
     /// [`crate::payload_bytes_in_pages`]. Default: `true`.
     pub pads_records: bool,
+    /// Behaviour: declares that the caller removes segments only from the oldest on, as
+    /// [`crate::Log::truncate_front`] does. Opening the log then reports a segment as damage if its
+    /// file is missing between those of other segments; [`crate::Log::remove_segment`] refuses all
+    /// but the oldest one. Keep the value for the life of a log: a reader with `true` reports the
+    /// segments that were removed with `false`. Default: `true`.
+    pub removes_in_order: bool,
     /// Performance: the compression of records that are appended. Any log can be opened with any
     /// value. But earlier versions of this crate refuse a log with a
     /// segment that was created with [`Compression::Lz4`]. Default: [`Compression::None`].
@@ -128,6 +134,7 @@ impl Default for Options {
             buffer_bytes: 8 << 20,
             sync_method: None,
             pads_records: true,
+            removes_in_order: true,
             compression: Compression::None,
             on_seal: None,
             numbers_after: 0,

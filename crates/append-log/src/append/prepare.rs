@@ -181,7 +181,10 @@ impl PrepareThread {
     /// and the [`Room`] for which the creation was tried.
     fn allocate(&self) -> (Result<Option<Tail>>, Room) {
         let mut room = Room::Ordinary;
-        let are_large = self.shared.state.lock_undelivered().batch_sizes.are_large();
+        let state = self.shared.state.lock_undelivered();
+        let are_large = state.batch_sizes.are_large();
+        self.pool.set_previous(state.filling.tail.segment.number);
+        drop(state);
         let (preparation, method) = if are_large {
             (Preparation::Reserved, self.methods.large_batches)
         } else {

@@ -19,6 +19,9 @@ const HEADER_COPY_BYTES_V1: usize = 40;
 
 const FLAG_RESERVE: u32 = 1;
 const FLAG_RECYCLED: u32 = 2;
+/// The bit of the flags from which on they contain the distance to the previous segment.
+const DISTANCE_SHIFT: u32 = 8;
+const DISTANCE_MAX: u32 = u32::MAX >> DISTANCE_SHIFT;
 
 /// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,9 @@ pub(crate) struct SegmentHeader {
     /// The LSN at which the log before this segment ends, even if records lie after that LSN. 0 if
     /// only the seal of the previous segment, its last record, marks that end.
     pub(crate) follows: Lsn,
+    /// The number of the segment before this one, which exists as long as any older segment does;
+    /// `None` if it is unknown, or if the caller may remove segments in any order.
+    pub(crate) previous: Option<u32>,
 }
 
 /// The reason why bytes are not a valid header.
@@ -87,7 +93,11 @@ impl SegmentHeader {
     pub(crate) fn encode(&self, page: &mut [u8]) {
         let mut copy = [0; HEADER_COPY_BYTES];
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let flags = flag(self.is_reserve, FLAG_RESERVE) | flag(self.is_recycled, FLAG_RECYCLED);
+        let distance = self.previous.and_then(|previous| self.segment.checked_sub(previous));
+        let distance = distance.filter(|distance| *distance <= DISTANCE_MAX).unwrap_or(0);
+        let flags = flag(self.is_reserve, FLAG_RESERVE)
+            | flag(self.is_recycled, FLAG_RECYCLED)
+            | distance << DISTANCE_SHIFT;
         copy[0..8].copy_from_slice(&MAGIC);
         copy[8..12].copy_from_slice(&self.version.to_le_bytes());
         copy[16..20].copy_from_slice(&self.segment.to_le_bytes());
@@ -140,6 +150,7 @@ impl SegmentHeader {
             }
             other => return Err(NotAHeader::Version(other)),
         };
+        let distance = Some(flags >> DISTANCE_SHIFT).filter(|distance| *distance > 0);
         Ok(Self {
             version,
             segment: u32_at(copy, 16),
@@ -148,6 +159,7 @@ impl SegmentHeader {
             is_reserve: flags & FLAG_RESERVE != 0,
             is_recycled: flags & FLAG_RECYCLED != 0,
             follows,
+            previous: distance.and_then(|distance| u32_at(copy, 16).checked_sub(distance)),
         })
     }
 }
@@ -169,6 +181,7 @@ mod tests {
             is_reserve: false,
             is_recycled: true,
             follows: Lsn::new(5, 4104),
+            previous: Some(6),
         };
         let mut page = vec![0; HEADER_BYTES as usize];
         header.encode(&mut page);
@@ -191,6 +204,7 @@ mod tests {
             is_reserve: false,
             is_recycled: false,
             follows: Lsn(0),
+            previous: None,
         };
         let shorter = (1 << 20) - 4096;
         for (version, limit) in [(2, 1 << 20), (3, shorter), (4, shorter)] {

@@ -26,6 +26,7 @@ use crate::segments::Segment;
 use crate::segments::pool::Pool;
 use crate::stats::Stats;
 use crate::strategy::WriteStrategy;
+use crate::sync::Mutex;
 use crate::sync::thread::JoinHandle;
 
 pub use batch::BatchReader;
@@ -46,6 +47,9 @@ pub struct Log {
     preparer: Preparer,
     committer: Option<JoinHandle<()>>,
     seal_reporter: SealReporter,
+    removes_in_order: bool,
+    /// Held while a segment is removed, if segments are removed in order.
+    removal: Mutex<()>,
     /// The lock of the directory. It is released after `Drop` has waited for the threads to end.
     _lock: Lock,
 }

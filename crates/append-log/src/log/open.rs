@@ -19,7 +19,7 @@ use crate::recover::{RecoveredLog, recover};
 use crate::replay::{Recovered, Replay};
 use crate::segments::Segment;
 use crate::strategy::strategy;
-use crate::sync::thread;
+use crate::sync::{Mutex, thread};
 
 impl Log {
     /// Opens the log in the directory `dir` and delivers its records to `replay`. Creates the
@@ -109,6 +109,8 @@ impl Log {
             preparer,
             committer,
             seal_reporter,
+            removes_in_order: options.removes_in_order,
+            removal: Mutex::new(()),
             _lock: lock,
         };
         Ok((log, recovered))

@@ -21,12 +21,26 @@ impl Log {
     /// be recycled.
     ///
     /// # Errors
-    /// Returns [`Error::Invalid`] if `number` is the segment being written or does not exist, and
-    /// [`Error::Disk`] if its file cannot be removed or renamed.
+    /// Returns [`Error::Invalid`] if `number` is the segment being written, does not exist, or is not
+    /// the oldest one ([`crate::Options::removes_in_order`]), and [`Error::Disk`] if its file cannot
+    /// be removed or renamed.
     ///
     /// # Durability
     /// When this returns `Ok`, the removal survives a power cut.
     pub fn remove_segment(&self, number: u32) -> Result<()> {
+        // The removal of a segment is durable before that of the next one begins: a power cut must
+        // not leave a gap between segments.
+        let _in_order = self.removes_in_order.then(|| self.removal.lock());
+        let oldest = self.shared.segments.read().keys().next().copied();
+        if self.removes_in_order && oldest.is_some_and(|oldest| oldest < number) {
+            return Err(Error::Invalid(
+                "the option removes_in_order permits only the oldest segment",
+            ));
+        }
+        self.remove(number)
+    }
+
+    fn remove(&self, number: u32) -> Result<()> {
         let mut segments = self.shared.segments.write();
         if segments.keys().next_back() == Some(&number) {
             return Err(Error::Invalid("the segment being written cannot be removed"));
@@ -38,12 +52,12 @@ impl Log {
         self.pool.retire(removed.ok_or(Error::Invalid("no segment has this number"))?)
     }
 
-    /// Removes segments and returns the number removed. It skips missing segments, because other
-    /// threads may remove them concurrently.
-    fn remove_segments(&self, numbers: &[u32]) -> Result<usize> {
+    /// Removes segments with `remove`, and returns the number removed. It skips missing segments,
+    /// because other threads may remove them concurrently.
+    fn remove_segments(numbers: &[u32], remove: impl Fn(u32) -> Result<()>) -> Result<usize> {
         let mut removed = 0;
         for number in numbers {
-            match self.remove_segment(*number) {
+            match remove(*number) {
                 Ok(()) => removed += 1,
                 Err(Error::Invalid(_)) => {}
                 Err(error) => return Err(error),
@@ -64,7 +78,8 @@ impl Log {
     pub fn truncate_front(&self, lsn: Lsn) -> Result<usize> {
         let numbers: Vec<u32> = self.shared.segments.read().keys().copied().collect();
         let before = numbers.partition_point(|number| *number < lsn.segment());
-        self.remove_segments(&numbers[..before.min(numbers.len().saturating_sub(1))])
+        let numbers = &numbers[..before.min(numbers.len().saturating_sub(1))];
+        Self::remove_segments(numbers, |number| self.remove_segment(number))
     }
 
     /// Removes the record at `lsn` and all later records, acknowledged or not. Records appended
@@ -95,7 +110,8 @@ impl Log {
         self.shared.notify_room(&mut state);
         self.shared.notify_more(&mut state);
         drop(state);
-        self.remove_segments(&outcome?).map(drop)
+        // These segments are no longer part of the log, in whatever order they are removed.
+        Self::remove_segments(&outcome?, |number| self.remove(number)).map(drop)
     }
 
     /// Pauses all appends and waits until all records are synced.
@@ -141,6 +157,7 @@ impl Log {
         let ready = self.take_next()?;
         // After a failure it is unknown whether the new header is durable, and therefore whether
         // the records after `lsn` still belong to the log. The log is therefore stopped.
+        self.pool.set_previous(lsn.segment());
         let renewed = self.or_latch(self.pool.renew(&ready.segment, lsn))?;
         let tail = Tail { segment: Arc::new(renewed), writer: ready.writer };
         let mut segments = self.shared.segments.write();

@@ -7,11 +7,11 @@ use haul_disk::{Disk, Open};
 use super::report::ReadOnlyReport;
 use crate::error::{Error, Result};
 use crate::names::{self, Name};
-use crate::options::OnDamage;
+use crate::options::{OnDamage, Options};
 use crate::read::scan::is_first_page_zero;
 use crate::replay::Damage;
 use crate::segments::chain::{Chain, chain};
-use crate::segments::{Segment, Segments};
+use crate::segments::{Segment, Segments, lost_segments};
 
 /// The mode for opening segments read-only.
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
@@ -36,9 +36,10 @@ pub(super) struct SegmentList {
 ///    the function starts again.
 pub(super) fn list(
     disk: &dyn Disk,
-    on_damage: OnDamage,
+    options: &Options,
     report: &mut ReadOnlyReport,
 ) -> Result<SegmentList> {
+    let on_damage = options.on_damage;
     let mut segments = open_all(disk, on_damage, report)?;
     let links: Vec<_> = segments.values().map(|s| (s.number, s.follows)).collect();
     let chain = chain(&links);
@@ -51,6 +52,13 @@ pub(super) fn list(
         let (number, segment) = last.remove_entry();
         unused.insert(number, segment);
     }
+    let is_checked = options.removes_in_order;
+    let lost = is_checked.then(|| lost_segments(disk.root(), &segments, &report.damage));
+    let lost = lost.unwrap_or_default();
+    if let (OnDamage::Refuse, Some(Damage { file, offset, what, .. })) = (on_damage, lost.first()) {
+        return Err(Error::Damaged { file: file.clone(), offset: *offset, what: what.clone() });
+    }
+    report.damage.extend(lost);
     Ok(SegmentList { segments, unused, chain })
 }
 

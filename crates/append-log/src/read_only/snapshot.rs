@@ -35,7 +35,7 @@ impl ReadOnlyLog {
     ) -> Result<(Self, ReadOnlyReport)> {
         options.check()?;
         let mut report = ReadOnlyReport::default();
-        let listed = list(&*disk, options.on_damage, &mut report)?;
+        let listed = list(&*disk, options, &mut report)?;
         let segments = deliver(&*disk, listed, options.on_damage, &mut report, replay)?;
         Ok((Self { disk, segments }, report))
     }

@@ -19,7 +19,7 @@ use crate::recover::resume::Resume;
 use crate::replay::{Damage, Recovered, Replay};
 use crate::segments::chain::Chain;
 use crate::segments::pool::Pool;
-use crate::segments::{Segment, Segments};
+use crate::segments::{Segment, Segments, lost_segments};
 use crate::strategy::WriteStrategy;
 
 /// A recovered log, ready for appends.
@@ -68,6 +68,10 @@ pub(crate) fn recover(
     let chain = remove_detached(&**disk, &pool, &mut directory.segments)?;
 
     let mut unused = split_off_unused(&**disk, &mut directory.segments, replay)?;
+    if options.removes_in_order {
+        let lost = lost_segments(disk.root(), &directory.segments, &recovered.damage);
+        recovered.damage.extend(lost);
+    }
     let mut context =
         ReplayContext { disk: &**disk, strategy, options, replay, recovered: &mut recovered };
     let mut tail = read_all(&mut context, &directory.segments, &chain)?;
@@ -107,19 +111,14 @@ pub(crate) fn recover(
         recovered.torn_bytes = u64::from(scan.torn_bytes);
     }
     retire_unused_reserve(&pool, &mut unused)?;
+    pool.set_previous(directory.segments.last_key_value().map_or(0, |(number, _)| *number));
     let mut resume = Resume { disk: &**disk, pool: &pool, unused };
     // If the caller knows of a later segment that cannot be read, no record may be appended to an
     // earlier segment, because records must be in the order of their LSNs.
     let is_outdated = |(segment, _): &(Arc<Segment>, Scan)| segment.number < options.numbers_after;
     let needs_new_segment = directory.is_latched || open.as_ref().is_some_and(is_outdated);
     let (current, end) = resume.resume(open, needs_new_segment)?;
-    let next = match resume.unused.pop_first() {
-        Some((_, segment)) => Some(Arc::new(pool.renew_recycled(&segment, Lsn(0))?)),
-        None => None,
-    };
-    for (_, extra) in resume.unused {
-        pool.retire(extra)?;
-    }
+    let next = next_segment(&pool, resume.unused, current.number)?;
     if directory.is_latched {
         disk.remove(names::LATCHED)?;
         disk.sync_dir("")?;
@@ -135,6 +134,16 @@ pub(crate) fn recover(
         is_proven,
         recovered,
     })
+}
+
+/// Gives the first unused segment a new nonce and returns it, as the one after the segment `current`.
+/// Makes the others spare files or removes them.
+fn next_segment(pool: &Pool, mut unused: Segments, current: u32) -> Result<Option<Arc<Segment>>> {
+    pool.set_previous(current);
+    let first = unused.pop_first();
+    let next = first.map(|(_, segment)| pool.renew_recycled(&segment, Lsn(0))).transpose()?;
+    unused.into_values().try_for_each(|extra| pool.retire(extra))?;
+    Ok(next.map(Arc::new))
 }
 
 fn check_damage(options: &Options, recovered: &Recovered) -> Result<()> {

@@ -39,9 +39,43 @@ pub(crate) fn chain(links: &[(u32, Lsn)]) -> Chain {
     chain
 }
 
+/// Returns the numbers of lost segments: those that a later header declares as the segment before
+/// its own, while an older segment exists. Segments are given as numbers with their `follows` and
+/// `previous` fields, in ascending order, without the detached ones.
+///
+/// A lost oldest segment cannot be distinguished from a removed one, and a lost newest segment from
+/// one that was never created.
+pub(crate) fn lost(links: &[(u32, Lsn, Option<u32>)]) -> Vec<u32> {
+    let is_lost = |pair: &[(u32, Lsn, Option<u32>)]| {
+        let ((before, ..), (_, follows, previous)) = (pair[0], pair[1]);
+        let declared = if follows == Lsn(0) { previous } else { None };
+        declared.filter(|number| *number > before)
+    };
+    links.windows(2).filter_map(is_lost).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_declared_segment_is_lost_if_an_older_one_exists() {
+        let none = Lsn(0);
+        for (links, expected) in [
+            (vec![], vec![]),
+            (vec![(1, none, None), (2, none, Some(1)), (5, none, Some(2))], vec![]),
+            (vec![(1, none, None), (5, none, Some(2))], vec![2]),
+            (vec![(1, none, None), (4, none, Some(3)), (6, none, Some(5))], vec![3, 5]),
+            // The oldest segments were removed.
+            (vec![(5, none, Some(2)), (6, none, Some(5))], vec![]),
+            // The caller may remove any segment, or an earlier version created the header.
+            (vec![(1, none, None), (5, none, None)], vec![]),
+            // A truncation has detached the declared segment.
+            (vec![(1, none, None), (5, Lsn::new(1, 5000), Some(4))], vec![]),
+        ] {
+            assert_eq!(lost(&links), expected, "{links:?}");
+        }
+    }
 
     #[test]
     fn segments_not_followed_by_a_later_one_are_detached() {

@@ -14,7 +14,7 @@ pub(crate) mod space;
 mod spares;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -44,6 +44,8 @@ pub(crate) struct Segment {
     pub(crate) is_reserve: bool,
     pub(crate) is_recycled: bool,
     pub(crate) follows: Lsn,
+    /// The number of the segment before this one, see [`SegmentHeader::previous`].
+    pub(crate) previous: Option<u32>,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn File>,
     /// `true` if the segment's format version has watermarks, records that prove that all records
@@ -55,6 +57,18 @@ pub(crate) struct Segment {
     /// The offset at which the records end, even if stale records follow; equal to `limit` until
     /// the end is known.
     end: AtomicU32,
+}
+
+/// Returns a report of each lost segment, see [`chain::lost`], unless its file is in `known`, the
+/// damage found so far.
+pub(crate) fn lost_segments(root: &Path, segments: &Segments, known: &[Damage]) -> Vec<Damage> {
+    let links: Vec<_> = segments.values().map(|s| (s.number, s.follows, s.previous)).collect();
+    let damage = |number| {
+        let what = "the file of the segment is missing".to_owned();
+        Damage { file: root.join(names::segment(number)), offset: 0, end: u64::MAX, what }
+    };
+    let lost = chain::lost(&links).into_iter().map(damage);
+    lost.filter(|lost| known.iter().all(|known| known.file != lost.file)).collect()
 }
 
 /// The mode for random reads of records, without readahead.
@@ -74,6 +88,7 @@ impl Segment {
             is_reserve: header.is_reserve,
             is_recycled: header.is_recycled,
             follows: header.follows,
+            previous: header.previous,
             path,
             file,
             has_watermarks: header.has_watermarks(),
@@ -152,6 +167,7 @@ impl Segment {
             is_reserve: self.is_reserve,
             is_recycled: self.is_recycled,
             follows: self.follows,
+            previous: self.previous,
         })
     }
 

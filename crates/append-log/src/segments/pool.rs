@@ -46,6 +46,8 @@ pub(crate) struct Pool {
     pub(super) creating_bytes: AtomicU64,
     /// The number of segments removed from the log.
     pub(super) removals: AtomicU64,
+    /// The number of the segment after which the next one continues the log; 0 if there is none.
+    previous: AtomicU32,
 }
 
 impl Pool {
@@ -58,6 +60,7 @@ impl Pool {
         let number = AtomicU32::new(highest.saturating_add(1));
         let (spares, lengths) = (Mutex::default(), Lengths::new(&options));
         let (reserved, creating_bytes, removals) = (0.into(), 0.into(), 0.into());
+        let previous = AtomicU32::new(0);
         Self {
             disk,
             options,
@@ -69,6 +72,7 @@ impl Pool {
             reserved,
             creating_bytes,
             removals,
+            previous,
         }
     }
 
@@ -80,6 +84,16 @@ impl Pool {
     /// `true` if all reserved files of full length exist.
     pub(crate) fn has_whole_reserve(&self) -> bool {
         self.spares() >= self.reserved.load(Ordering::Relaxed) as usize
+    }
+
+    /// Sets the number of the segment after which the next created or renewed one continues the log.
+    pub(crate) fn set_previous(&self, number: u32) {
+        self.previous.store(number, Ordering::Relaxed);
+    }
+
+    fn previous(&self) -> Option<u32> {
+        let previous = self.previous.load(Ordering::Relaxed);
+        (self.options.removes_in_order && previous > 0).then_some(previous)
     }
 
     /// Updates the length of new segments after recovery found a segment of this length.
@@ -275,7 +289,8 @@ impl Pool {
     }
 
     fn renew_as(&self, segment: &Segment, follows: Lsn, is_recycled: bool) -> Result<Segment> {
-        let header = SegmentHeader { follows, is_recycled, ..segment.renewed_header()? };
+        let previous = self.previous();
+        let header = SegmentHeader { follows, is_recycled, previous, ..segment.renewed_header()? };
         write_header(&*segment.file, &header)?;
         Ok(Segment::new(&*self.disk, &header, Arc::clone(&segment.file)))
     }
@@ -302,6 +317,7 @@ impl Pool {
             is_reserve: purpose == Purpose::Reserve,
             is_recycled: false,
             follows,
+            previous: self.previous(),
         })
     }
 

@@ -27,6 +27,7 @@ mod history;
 mod in_use;
 mod kill;
 mod lost_page;
+mod lost_segment;
 mod model;
 mod operations;
 mod padding;

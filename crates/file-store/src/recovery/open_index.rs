@@ -141,6 +141,8 @@ fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
         // Padding would belong to no object: a volume whose objects are all deleted would not count
         // as completely dead, and compaction would read it.
         pads_records: false,
+        // Compaction removes any volume. The manifest lists those that must exist.
+        removes_in_order: false,
         ..log::Options::default()
     })
 }
