@@ -65,6 +65,8 @@
 //! - A failed write or sync is final: every waiting caller and every later append gets the error.
 //!   The log must then be closed and opened again; it continues in another segment.
 //! - If any page of 4 KiB is lost, only the records in this page are lost.
+//! - A segment whose file is missing between others is reported as damage, if segments are removed
+//!   in order ([`Options::removes_in_order`]).
 //! - Stale bytes of a recycled file are never accepted as a record, and neither is a payload that
 //!   was crafted to look like a record.
 //! - Only one [`Log`] can have a directory open: a second attempt to open it for writing fails, in

@@ -110,7 +110,7 @@ impl Log {
         self.shared.notify_room(&mut state);
         self.shared.notify_more(&mut state);
         drop(state);
-        // These segments are no longer part of the log, in whatever order they are removed.
+        // These segments are no longer part of the log, so their order does not matter.
         Self::remove_segments(&outcome?, |number| self.remove(number)).map(drop)
     }
 
