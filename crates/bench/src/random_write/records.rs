@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use haul_disk::{PAGE_BYTES, align_down};
+use haul_disk::PAGE_BYTES;
 use haul_sorted_write::plan::Entry;
 use haul_testing::Random;
 
@@ -96,9 +96,9 @@ pub(super) fn records(
     let entries = (index_bytes / ENTRY_BYTES as u64).max(1);
     let record = |number: usize| {
         let bytes = shortest + random.below(longest - shortest + 1);
-        let at = random.below((file_bytes + 1).saturating_sub(bytes).max(1));
+        let places = file_bytes.saturating_sub(bytes) / shape.unit_bytes() + 1;
         Record {
-            offset: align_down(at, shape.unit_bytes()),
+            offset: random.below(places) * shape.unit_bytes(),
             bytes: usize::try_from(bytes).unwrap_or(0),
             entry_at: random.below(entries) * ENTRY_BYTES as u64,
             filling: Random(run << 32 | number as u64).number(),

@@ -25,6 +25,10 @@ use crate::writer::{FileId, SortedWriter};
 
 pub use patch::{Patch, PatchState};
 
+/// The number of concurrent requests of a checkpoint, unless the options set another: few enough
+/// that the log does not wait long for the device.
+const CHECKPOINT_DEPTH: u32 = 32;
+
 /// The number of segments that hold the maximum length of the log.
 const SEGMENTS: u32 = 8;
 
@@ -171,7 +175,11 @@ impl PageFile {
         if summary.checkpoint.is_none() {
             checkpoints.append_record(Lsn(0))?;
         }
-        let writer = SortedWriter::with_hook(options.sorted, Some(Arc::clone(&checkpoints) as _))?;
+        let sorted = Options {
+            queue_depth: options.sorted.queue_depth.or(Some(CHECKPOINT_DEPTH)),
+            ..options.sorted
+        };
+        let writer = SortedWriter::with_hook(sorted, Some(Arc::clone(&checkpoints) as _))?;
         let file = writer.open(disk, name)?;
         let replayed = recover::for_each_write(&log, through, &mut |lsn, offset, bytes| {
             writer.write_tagged(file, offset, bytes, lsn.0)
