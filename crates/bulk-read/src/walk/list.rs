@@ -57,19 +57,24 @@ impl<'a> Lister<'a> {
     pub(super) fn run(mut self) {
         let mut utilization = UtilizationMeter::new();
         self.shared.pool.worker().run(|job, more| {
-            if self.shared.is_stopped() {
-                return;
-            }
             let started = Instant::now();
-            if let Err(error) = self.list(job, more) {
-                self.shared.events.failed(error);
-            }
+            self.list_one(job, more);
             match utilization.record(started) {
                 0 => {}
                 threads => self.shared.pool.adjust(threads),
             }
         });
         self.report();
+    }
+
+    /// Lists a directory and adds its subdirectories to `more`.
+    pub(super) fn list_one(&mut self, job: Job, more: &mut Vec<Job>) {
+        if self.shared.is_stopped() {
+            return;
+        }
+        if let Err(error) = self.list(job, more) {
+            self.shared.events.failed(error);
+        }
     }
 
     fn list(&mut self, job: Job, more: &mut Vec<Job>) -> Result<(), Error> {
@@ -147,7 +152,7 @@ impl<'a> Lister<'a> {
         self.path.truncate(dir_bytes);
     }
 
-    /// Adds the files to the tree and queues the subdirectories.
+    /// Adds the files to the tree, and queues the subdirectories and the links to directories.
     fn record(
         &mut self,
         job: &Job,
@@ -176,15 +181,18 @@ impl<'a> Lister<'a> {
         for (index, follow) in self.dirs.iter().rev() {
             let (_, name) = self.entries.get(*index as usize);
             let added = tree.add_dir(Some(job.dir), name.to_bytes(), job.root);
-            more.push(Job {
+            // A link may wait for long, so it does not keep its directory open.
+            let parent = parent.as_ref().filter(|_| !follow);
+            let found = Job {
                 dir: added.ok_or_else(|| too_many(name))?,
                 root: job.root,
                 depth: job.depth + 1,
                 device: job.device,
-                parent: parent.as_ref().map(|parent| (Arc::clone(parent), name.to_owned())),
+                parent: parent.map(|parent| (Arc::clone(parent), name.to_owned())),
                 rules: rules.clone(),
                 follow: *follow,
-            });
+            };
+            if *follow { shared.add_link(found) } else { more.push(found) }
         }
         drop(tree);
         if self.unreported.0 >= PROGRESS_FILES {
@@ -193,7 +201,7 @@ impl<'a> Lister<'a> {
         Ok(())
     }
 
-    fn report(&mut self) {
+    pub(super) fn report(&mut self) {
         let (files, bytes) = std::mem::take(&mut self.unreported);
         if files > 0 {
             self.shared.add_found(files, bytes);

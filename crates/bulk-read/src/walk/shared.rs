@@ -19,6 +19,8 @@ pub(super) struct Shared<'a> {
     pub(super) pool: Pool<Job>,
     pub(super) tree: Mutex<Tree>,
     pub(super) visited: Mutex<Visited>,
+    /// The symbolic links to directories that the walk has found and not yet followed.
+    links: Mutex<Vec<Job>>,
     /// The number of directories kept open for their subdirectories.
     pub(super) open_dirs: Arc<AtomicUsize>,
     files: AtomicU64,
@@ -39,6 +41,7 @@ impl<'a> Shared<'a> {
             pool: Pool::new(threads_min, threads_max),
             tree: Mutex::default(),
             visited: Mutex::default(),
+            links: Mutex::default(),
             open_dirs: Arc::default(),
             files: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -54,6 +57,24 @@ impl<'a> Shared<'a> {
         let files = self.files.fetch_add(files, Ordering::Relaxed) + files;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.events.progress(files, bytes);
+    }
+
+    /// Adds a symbolic link to a directory, to be followed later.
+    pub(super) fn add_link(&self, job: Job) {
+        self.links.lock().push(job);
+    }
+
+    /// Removes the links found so far and returns them in the order of the roots, then of their
+    /// paths.
+    pub(super) fn take_links(&self) -> Vec<Job> {
+        let mut links = std::mem::take(&mut *self.links.lock());
+        let tree = self.tree.lock();
+        links.sort_by_cached_key(|job| {
+            let mut path = Vec::new();
+            tree.dir_path_into(job.dir, &mut path);
+            (job.root, path)
+        });
+        links
     }
 
     /// Returns the tree with the files found.

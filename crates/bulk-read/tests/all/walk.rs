@@ -114,16 +114,38 @@ fn links_are_followed_on_request_and_loops_terminate() {
     let events = RecordedEvents::default();
     let followed = WalkOptions { follow_links: true, sort: true, threads: Some(1), ..plain };
     let tree = walk(&roots, &followed, &events);
-    let found = paths(&tree, dir.path());
-    // The directory is walked once, by its own name or by the name of the link.
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found.contains(&"file-link".to_owned()), "{found:?}");
+    assert_eq!(paths(&tree, dir.path()), ["file-link", "real/file"]);
     let skipped = events.skipped();
     let reason =
         |name: &str| skipped.iter().find(|(path, _)| path.ends_with(name)).map(|one| one.1);
     assert_eq!(reason("dangling"), Some(SkipReason::DanglingLink));
     assert_eq!(reason("itself"), Some(SkipReason::DanglingLink));
     assert_eq!(reason("back"), Some(SkipReason::AlreadyVisited));
+}
+
+#[test]
+fn linked_directory_is_found_at_its_own_path_or_at_its_first_link() {
+    let (dir, outside) = (disk_dir(), disk_dir());
+    // The links have lower inode numbers than the directory, so they are listed before it.
+    for link in ["a-link", "b/link"] {
+        std::fs::create_dir_all(dir.path().join("b")).unwrap();
+        symlink(dir.path().join("own/deep"), dir.path().join(link)).unwrap();
+    }
+    write_all(dir.path(), &[("own/deep/1/2/file", "1"), ("own/file", "1")]);
+    write_all(outside.path(), &[("sub/file", "2"), ("sub/dir/file", "2"), ("file", "2")]);
+    for link in ["x-2", "x-1", "b/x"] {
+        symlink(outside.path().join("sub"), dir.path().join(link)).unwrap();
+    }
+    // Another link is found only by following a link.
+    symlink(outside.path(), outside.path().join("sub/more")).unwrap();
+    let expected = ["b/x/dir/file", "b/x/file", "b/x/more/file", "own/deep/1/2/file", "own/file"];
+    for round in 0..60 {
+        let threads = Some(round % 8 + 1);
+        let options =
+            WalkOptions { follow_links: true, sort: true, threads, ..WalkOptions::default() };
+        let tree = walk(&[dir.path().to_path_buf()], &options, &RecordedEvents::default());
+        assert_eq!(paths(&tree, dir.path()), expected, "{threads:?} threads");
+    }
 }
 
 #[test]
