@@ -91,7 +91,8 @@ pub use access::{
 };
 pub use blocks::{
     DedupeOutcome, DelayedAllocation, Extent, ExtentFlags, ExtentMap, FILL_STEP_BYTES, FillMethod,
-    dedupe_range, extents, fill, fill_paced, first_extent, has_holes, next_hole, same_blocks,
+    dedupe_range, dedupe_range_at, extents, fill, fill_paced, first_extent, has_holes, next_hole,
+    same_blocks, same_blocks_at,
 };
 pub use device::{
     Device, DeviceCounters, DeviceKind, KIND_SAMPLES, KindSource, Queue, ReadSample, measure_kind,

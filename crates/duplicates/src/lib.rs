@@ -9,6 +9,7 @@
 //! - [`keep`] selects the files of a group to keep.
 //! - [`act`] removes, links, moves or deduplicates (reflinks) the redundant files, each after a
 //!   final byte-by-byte comparison with a kept file.
+//! - [`blocks`] shares equal blocks of files that may differ in other blocks.
 //! - [`duplicate_dirs`] finds directories with equal content.
 //!
 //! # Example
@@ -74,7 +75,7 @@
 //! bytes more if other files have the same length.
 //!
 //! # What it is not
-//! The crate finds neither similar files nor equal parts of files. It keeps no log of its actions;
+//! The crate finds no similar files, and equal parts of files only to share them. It keeps no log of its actions;
 //! [`act::Events`] lets the caller write one.
 //!
 //! # Sources
@@ -82,6 +83,7 @@
 //! pitfalls and on reading in parts of increasing length.
 
 pub mod act;
+pub mod blocks;
 mod dirs;
 mod error;
 mod escape;

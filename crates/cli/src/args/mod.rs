@@ -30,8 +30,8 @@ use clap_complete::Shell;
 pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs, WarmArgs};
 pub(crate) use disk_kind::DiskKind;
 pub(crate) use dups::{
-    ActionArgs, ActionOptions, DupsAction, DupsArgs, PriorityArg, ReportFormat, SearchArgs,
-    ShowProgress,
+    ActionArgs, ActionOptions, BlocksArgs, DupsAction, DupsArgs, PriorityArg, ReportFormat,
+    SearchArgs, ShowProgress,
 };
 pub(crate) use files::{AccessLogArgs, FilesServerArgs};
 pub(crate) use hash::SumHash;

@@ -1,6 +1,7 @@
 //! `haul dups`: finds duplicate files, and removes, links or moves the duplicates of a report.
 
 mod act;
+mod blocks;
 mod place;
 mod progress;
 mod search;
@@ -17,6 +18,7 @@ pub(crate) fn run(args: &DupsArgs) -> Result {
         Some(DupsAction::Link(args)) if !args.soft => act::run(&args.action, Action::HardLink),
         Some(DupsAction::Link(args)) => act::run(&args.action, Action::SymLink),
         Some(DupsAction::Symlink(args)) => act::run(args, Action::SymLink),
+        Some(DupsAction::Blocks(args)) => blocks::run(args),
         Some(DupsAction::Dedupe(args)) => act::run(args, Action::Dedupe),
         Some(DupsAction::Move(args)) => {
             act::run(&args.action, Action::Move(place::absolute(&args.target)?))

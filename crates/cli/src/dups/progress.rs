@@ -43,7 +43,7 @@ impl Watch {
         self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    fn print(&self, text: &str) {
+    pub(super) fn print(&self, text: &str) {
         self.bar().suspend(|| print_message(&Name(text).to_string()));
     }
 }
@@ -54,6 +54,8 @@ fn words(phase: Phase) -> &'static str {
         Phase::Sampling => "reading small files and samples of big ones",
         Phase::Reading => "comparing remaining candidates",
         Phase::Transforming => "transforming files",
+        Phase::Hashing => "reading blocks",
+        Phase::Sharing => "sharing blocks",
     }
 }
 
@@ -96,7 +98,8 @@ impl Events for Watch {
             return;
         }
         let phase = *self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        bar.set_message(format!("{}, {}", Count(things, "file"), Bytes(bytes)));
+        let noun = if phase == Phase::Sharing { "range" } else { "file" };
+        bar.set_message(format!("{}, {}", Count(things, noun), Bytes(bytes)));
         bar.set_position(if phase == Phase::Transforming { things } else { bytes });
     }
 

@@ -35,6 +35,35 @@ fn dups(place: &TestDir, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn equal_blocks_are_listed_and_shared() {
+    let Some(image) = haul_testing::LoopImage::new("xfs", 512 << 20) else { return };
+    let bytes = haul_testing::Random::from_environment().bytes(1 << 20);
+    let (a, b) = (image.mount().join("it's a"), image.mount().join(".b"));
+    fs::write(&a, &bytes).unwrap();
+    fs::write(&b, [&[1; 64 << 10][..], &bytes].concat()).unwrap();
+    let place = TestDir::new();
+    let root = image.mount().to_str().unwrap();
+    let run = |options: &[&str]| {
+        place.run(&[&["dups", "blocks", "--block-size", "64K"], options, &[root]].concat())
+    };
+    let script = run(&["--dry-run"]).code(0);
+    // Of both files, the first one in the order of the paths is kept.
+    let command =
+        format!("xfs_io -c 'dedupe /dev/fd/3 65536 0 1048576' '{root}/it'\\''s a' 3<{root}/.b");
+    assert_eq!(script.lines(), [command]);
+    script.stderr_contains(&["would share 1 range of 1 MiB, skipped 0"]);
+    let shared = run(&["--json"]).code(0);
+    let lines: Vec<Value> =
+        shared.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["from_offset"], 65536, "{lines:?}");
+    assert_eq!(lines[1]["shared_bytes"], 1 << 20, "{lines:?}");
+    shared.stderr_contains(&["shared 1 range of 1 MiB"]);
+    run(&[]).code(0).stderr_contains(&["shared 0 ranges of 0 B (1 MiB shared before)"]);
+    assert_eq!(fs::read(&a).unwrap(), bytes);
+    run(&["--block-size", "100K"]).code(2);
+}
+
+#[test]
 fn report_has_the_format_of_fclones_longest_group_first() {
     let place = place();
     let text = place.run(&["dups", "b", "a"]).code(0);

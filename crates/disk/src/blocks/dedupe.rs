@@ -21,8 +21,21 @@ pub enum DedupeOutcome {
 }
 
 /// Makes `to` share the blocks of `from` in the first `bytes` bytes of both files, if the contents
-/// are equal. The kernel locks both files while it compares them, so a concurrent writer cannot
-/// cause different content to be shared. Neither content nor timestamps change.
+/// are equal; see [`dedupe_range_at`].
+///
+/// # Errors
+/// As of [`dedupe_range_at`].
+pub fn dedupe_range(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: u64) -> Result<DedupeOutcome> {
+    dedupe_range_at(from, 0, to, 0, bytes)
+}
+
+/// Makes `bytes` bytes of `to` from `to_offset` on share the blocks of `from` from `from_offset`
+/// on, if the contents are equal. The kernel locks both files while it compares them, so a
+/// concurrent writer cannot cause different content to be shared. Neither content nor timestamps
+/// change.
+///
+/// The offsets must be multiples of the block size of the file system. So must be `bytes`, unless
+/// both ranges end at the end of their file. Two ranges of one file must not overlap.
 ///
 /// # Errors
 /// [`Error::is_unsupported`] if the file system cannot share blocks or the files are on different
@@ -31,23 +44,29 @@ pub enum DedupeOutcome {
 ///
 /// # Source
 /// `ioctl_fideduperange(2)`.
-pub fn dedupe_range(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: u64) -> Result<DedupeOutcome> {
+pub fn dedupe_range_at(
+    from: BorrowedFd<'_>,
+    from_offset: u64,
+    to: BorrowedFd<'_>,
+    to_offset: u64,
+    bytes: u64,
+) -> Result<DedupeOutcome> {
     let fail = |errno: Errno, at: u64, step: u64| {
         let error = match errno {
             Errno::OPNOTSUPP | Errno::NOTTY | Errno::XDEV => std::io::ErrorKind::Unsupported.into(),
             _ => std::io::Error::from(errno),
         };
         let step = usize::try_from(step).unwrap_or(usize::MAX);
-        Error::new(Op::Dedupe, path_of(&to), error).at(at, step)
+        Error::new(Op::Dedupe, path_of(&to), error).at(to_offset + at, step)
     };
     let mut at = 0;
     while at < bytes {
         let step = (bytes - at).min(STEP_BYTES);
         let mut range = DedupeRange {
-            from_offset: at,
+            from_offset: from_offset + at,
             bytes: step,
             to: to.as_raw_fd().into(),
-            to_offset: at,
+            to_offset: to_offset + at,
             ..DedupeRange::default()
         };
         sys::dedupe(from, &mut range)

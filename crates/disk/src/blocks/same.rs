@@ -17,28 +17,50 @@ use super::extent::{DelayedAllocation, Extent, ExtentFlags, ExtentMap};
 /// report the offset in the file as the location.
 #[must_use]
 pub fn same_blocks(a: &ExtentMap, b: &ExtentMap, bytes: u64) -> bool {
-    let (Some(a), Some(b)) = (runs(a, bytes), runs(b, bytes)) else { return false };
+    same_blocks_at(a, 0, b, 0, bytes)
+}
+
+/// `true` if the extent maps prove that `bytes` bytes of a file, from `a_offset` on, equal those of
+/// another or of the same file from `b_offset` on. Like [`same_blocks`], except that the maps need
+/// to cover only the two ranges.
+#[must_use]
+pub fn same_blocks_at(
+    a: &ExtentMap,
+    a_offset: u64,
+    b: &ExtentMap,
+    b_offset: u64,
+    bytes: u64,
+) -> bool {
+    let (Some(a), Some(b)) = (runs(a, a_offset, bytes), runs(b, b_offset, bytes)) else {
+        return false;
+    };
     !a.is_empty() && a == b
 }
 
 /// A range that is contiguous in the file and on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
+    /// The distance from the start of the compared range.
     logical: u64,
     physical: u64,
     bytes: u64,
 }
 
-/// Returns the shared ranges of a file, with adjacent extents merged; `None` if the map contains a
-/// range of unknown content or was fetched without a sync.
-fn runs(map: &ExtentMap, file_bytes: u64) -> Option<Vec<Run>> {
+/// Returns the shared blocks in a range of a file, with adjacent extents merged; `None` if the map
+/// contains blocks of unknown content in the range, or was fetched without a sync.
+fn runs(map: &ExtentMap, offset: u64, bytes: u64) -> Option<Vec<Run>> {
     let mut runs: Vec<Run> = Vec::with_capacity(map.extents.len());
     if map.delayed_allocation != DelayedAllocation::Sync {
         return None;
     }
-    // Blocks beyond the end of the file are ignored: xfs preallocates them for later appends.
-    for extent in map.extents.iter().filter(|extent| extent.logical < file_bytes) {
-        let Some(next) = run(extent, file_bytes)? else { continue };
+    let end = offset.saturating_add(bytes);
+    // Blocks beyond the end of a file are ignored: xfs preallocates them for later appends.
+    let is_within = |extent: &&Extent| {
+        let is_before = extent.bytes > 0 && extent.logical.saturating_add(extent.bytes) <= offset;
+        extent.logical < end && !is_before
+    };
+    for extent in map.extents.iter().filter(is_within) {
+        let Some(next) = run(extent, offset, end)? else { continue };
         match runs.last_mut() {
             // Extents out of order or overlapping do not form a valid map.
             Some(run) if next.logical < run.logical + run.bytes => return None,
@@ -56,7 +78,7 @@ fn runs(map: &ExtentMap, file_bytes: u64) -> Option<Vec<Run>> {
 
 /// Returns the data range of an extent: `Some(None)` if the extent reads as zeros, `None` if its
 /// content is unknown.
-fn run(extent: &Extent, file_bytes: u64) -> Option<Option<Run>> {
+fn run(extent: &Extent, offset: u64, end: u64) -> Option<Option<Run>> {
     let ExtentFlags { unwritten, shared, .. } = extent.flags;
     let plain = ExtentFlags { last: extent.flags.last, unwritten, shared, ..Default::default() };
     if extent.flags != plain || !(unwritten || shared) {
@@ -66,8 +88,10 @@ fn run(extent: &Extent, file_bytes: u64) -> Option<Option<Run>> {
     if unwritten {
         return Some(None);
     }
-    let (logical, physical) = (extent.logical, extent.physical);
-    let bytes = extent.bytes.min(file_bytes - logical);
+    let before = offset.saturating_sub(extent.logical);
+    let physical = extent.physical.checked_add(before).filter(|_| extent.physical > 0)?;
+    let from = extent.logical + before;
+    let (logical, bytes) = (from - offset, extent.bytes.saturating_sub(before).min(end - from));
     let is_valid = physical > 0 && bytes > 0 && physical.checked_add(bytes).is_some();
     is_valid.then_some(Some(Run { logical, physical, bytes }))
 }
@@ -91,6 +115,23 @@ mod tests {
         let proven = same_blocks(&map(a), &map(b), bytes);
         assert_eq!(proven, same_blocks(&map(b), &map(a), bytes), "symmetric");
         proven
+    }
+
+    #[test]
+    fn ranges_at_other_offsets_are_compared() {
+        let map = |extents: &[Extent]| ExtentMap {
+            extents: extents.to_vec(),
+            delayed_allocation: DelayedAllocation::Sync,
+        };
+        let (a, b) = (map(&[shared(0, 100, 8)]), map(&[shared(6, 101, 3), shared(9, 300, 1)]));
+        let same = |a_block: u64, b_block: u64, blocks: u64| {
+            same_blocks_at(&a, a_block * K, &b, b_block * K, blocks * K)
+        };
+        assert!(same(1, 6, 3) && same(2, 7, 2) && same(3, 8, 1));
+        assert!(!same(1, 6, 4), "the last block is elsewhere");
+        assert!(!same(0, 6, 3) && !same(1, 5, 3) && !same(1, 20, 1));
+        assert!(same_blocks_at(&a, K, &a, K, K), "the same range");
+        assert!(!same_blocks_at(&a, K, &a, 2 * K, K), "of one file");
     }
 
     #[test]

@@ -21,11 +21,11 @@ pub(super) const TICK_NS: i64 = 2_000_000_000;
 /// A file and its directory, both open. All later operations use these descriptors instead of
 /// paths, so renaming or replacing a directory does not redirect them to another file.
 #[derive(Debug)]
-pub(super) struct OpenFile {
+pub(crate) struct OpenFile {
     pub(super) path: PathBuf,
     pub(super) dir: OwnedFd,
     pub(super) name: OsString,
-    pub(super) file: File,
+    pub(crate) file: File,
     pub(super) identity: Identity,
     dir_identity: (u64, u64),
 }
@@ -51,7 +51,7 @@ pub(crate) fn identity(stat: &Stat) -> Identity {
 
 impl OpenFile {
     /// Opens the file at `path` if its identity is still `expected`.
-    pub(super) fn open(path: &Path, expected: &Identity) -> Result<Self, SkipReason> {
+    pub(crate) fn open(path: &Path, expected: &Identity) -> Result<Self, SkipReason> {
         let fail = |op, errno: Errno| SkipReason::from(Error::new(op, path, errno));
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(SkipReason::NotRegularFile);

@@ -17,17 +17,30 @@ pub fn script(action: &Action, keep: &Path, drop: &Path, bytes: u64) -> Vec<Vec<
         Action::Remove => vec![command(&[b"rm", &drop_word])],
         Action::HardLink => vec![command(&[b"ln -f", &keep_word, &drop_word])],
         Action::SymLink => vec![command(&[b"ln -sf", &keep_word, &drop_word])],
-        Action::Dedupe => {
-            // `xfs_io` splits its command at blanks, so it gets the name of a descriptor.
-            let dedupe = format!("xfs_io -c 'dedupe /dev/fd/3 0 0 {bytes}'");
-            vec![command(&[dedupe.as_bytes(), &drop_word, &[b"3<", &keep_word[..]].concat()])]
-        }
+        Action::Dedupe => vec![dedupe_command(keep, 0, drop, 0, bytes)],
         Action::Move(target) => {
             let to = destination(target, drop);
             let parent = to.parent().map(quoted).unwrap_or_default();
             vec![command(&[b"mkdir -p", &parent]), command(&[b"mv -n", &drop_word, &quoted(&to)])]
         }
     }
+}
+
+/// Returns the shell command that shares `bytes` bytes of `keep` with `drop`.
+pub(crate) fn dedupe_command(
+    keep: &Path,
+    keep_offset: u64,
+    drop: &Path,
+    drop_offset: u64,
+    bytes: u64,
+) -> Vec<u8> {
+    // `xfs_io` splits its command at blanks, so it gets the name of a descriptor.
+    let mut command =
+        format!("xfs_io -c 'dedupe /dev/fd/3 {keep_offset} {drop_offset} {bytes}' ").into_bytes();
+    command.extend_from_slice(&quoted(drop));
+    command.extend_from_slice(b" 3<");
+    command.extend_from_slice(&quoted(keep));
+    command
 }
 
 /// Quotes a path. A relative path gets the prefix `./`, so that no command takes it for an option.

@@ -15,6 +15,9 @@ pub enum SkipReason {
     /// The file was modified or replaced after the report was written.
     #[error("changed since the report")]
     Changed,
+    /// The file was modified or replaced after its blocks were read.
+    #[error("changed since it was read")]
+    ChangedSinceRead,
     /// A file of the group was modified after [`Rules::modified_before`](crate::keep::Rules).
     #[error("a file of its group was modified later than {0}")]
     Modified(crate::report::Timestamp),

@@ -17,6 +17,10 @@ pub enum Phase {
     Reading,
     /// Running the transform command on each file.
     Transforming,
+    /// Computing the digests of all blocks, to share equal blocks.
+    Hashing,
+    /// Sharing equal blocks.
+    Sharing,
 }
 
 /// A receiver of the events of a search, called from several threads.

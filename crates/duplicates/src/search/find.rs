@@ -16,9 +16,9 @@ use super::rounds::Rounds;
 use super::{device_kind, transformed};
 
 /// A receiver of the events of the walk, which forwards them to the receiver of the search.
-struct WalkForwarder<'a>(&'a dyn Events);
+pub(crate) struct WalkForwarder<'a, E: Events + ?Sized>(pub(crate) &'a E);
 
-impl WalkEvents for WalkForwarder<'_> {
+impl<E: Events + ?Sized> WalkEvents for WalkForwarder<'_, E> {
     fn failed(&self, error: haul_bulk_read::Error) {
         self.0.failed(error.into());
     }

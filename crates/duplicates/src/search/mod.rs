@@ -17,6 +17,7 @@ mod rounds;
 mod transformed;
 
 pub use events::{Events, Phase};
+pub(crate) use find::WalkForwarder;
 pub use find::find;
 pub use options::Options;
 pub use replication::Replication;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers, which may fail like them")]
 
 mod actions;
+mod blocks;
 mod concurrent_changes;
 mod digest_cache;
 mod directories;

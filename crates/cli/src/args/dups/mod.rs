@@ -1,6 +1,7 @@
 //! Defines the arguments of `haul dups`.
 
 mod actions;
+mod blocks;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use super::hash::Hash;
 use crate::units::parse_bytes_decimal as parse_size;
 pub(crate) use actions::{ActionArgs, ActionOptions, PriorityArg};
 use actions::{LinkArgs, MoveArgs};
+pub(crate) use blocks::BlocksArgs;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_help_heading = "Commands")]
@@ -50,6 +52,13 @@ pub(crate) enum DupsAction {
     /// lock; content and times do not change. A file modified later gets blocks of its own.
     #[command(after_long_help = examples::DUPS_DEDUPE)]
     Dedupe(ActionArgs),
+    /// Share equal blocks of files, also of files that are equal only in part (as duperemove)
+    ///
+    /// For btrfs, XFS and other file systems with reflinks. Needs no report: searches the paths, all
+    /// hidden and ignored files included. The kernel compares both ranges under lock before it
+    /// shares their blocks; content and times do not change.
+    #[command(after_long_help = examples::DUPS_BLOCKS)]
+    Blocks(BlocksArgs),
     /// Move duplicates below a directory, each with its full path
     ///
     /// Files are compared as by "haul dups remove". No file is overwritten.
