@@ -148,17 +148,6 @@ pub(super) const DUPS_DEDUPE: &str = "\
 Examples:
   haul dups /data | haul dups dedupe";
 
-pub(super) const DUPS_BLOCKS: &str = "\
-Examples:
-  haul dups blocks --dry-run /images        print what would be shared, as xfs_io commands
-  haul dups blocks /images
-  haul dups blocks --block-size 16KiB --json /vm > shared.jsonl
-
-Exit codes:
-  0  all equal blocks are shared
-  1  some files or ranges were skipped; stderr has the reasons
-  2  invalid command line";
-
 pub(super) const DUPS_MOVE: &str = "\
 Examples:
   haul dups ~/Pictures > report && haul dups move ~/duplicates report";

@@ -93,7 +93,10 @@ mod tests {
         (0..).zip(files).flat_map(file).collect()
     }
 
-    fn planned(files: &[&[u64]]) -> Vec<((u32, u32), (u32, u32), u32)> {
+    /// The file and the block of the first block `from` and `to` of a run, and its length.
+    type Planned = ((u32, u32), (u32, u32), u32);
+
+    fn planned(files: &[&[u64]]) -> Vec<Planned> {
         let pair = |place: Place| (place.file, place.block);
         runs(blocks(files)).iter().map(|run| (pair(run.from), pair(run.to), run.blocks)).collect()
     }

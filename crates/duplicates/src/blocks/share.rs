@@ -1,13 +1,15 @@
 //! Executes a plan: lets the kernel compare and share the ranges.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use haul_bulk_read::{FileId, Tree};
 use haul_disk::{
-    DedupeOutcome, DelayedAllocation, ExtentMap, dedupe_range_at, extents, same_blocks_at,
+    DedupeOutcome, DelayedAllocation, Error, ExtentMap, dedupe_range_at, extents, same_blocks_at,
 };
+use rustix::fs::{Advice, fadvise};
 
 use super::events::{Events, SharedRange, Stats};
 use super::plan::Run;
@@ -16,6 +18,9 @@ use crate::report::Identity;
 
 /// The maximum number of files that are kept open.
 const OPEN_MAX: usize = 64;
+
+/// The length in bytes of a step of a range: the maximum that btrfs shares by one call.
+const STEP_BYTES: u64 = 16 << 20;
 
 /// An executor of runs.
 pub(super) struct Sharing<'a> {
@@ -116,8 +121,7 @@ impl<'a> Sharing<'a> {
         if self.dry_run {
             return Ok(Outcome::Shared);
         }
-        let (from, to) = (from.file.as_fd(), to.file.as_fd());
-        match dedupe_range_at(from, from_offset, to, to_offset, bytes) {
+        match share_bytes(&from, &to, range) {
             Ok(DedupeOutcome::Same) => Ok(Outcome::Shared),
             Ok(DedupeOutcome::Differs) => Err(SkipReason::ContentDiffers(range.from.to_owned())),
             Err(error) => {
@@ -153,6 +157,30 @@ impl<'a> Sharing<'a> {
         self.open.insert(file, Rc::clone(&opened));
         Ok(opened)
     }
+}
+
+/// Lets the kernel compare and share a range, in steps. Before a step, both files are read ahead: in
+/// the comparison, the kernel reads one page at a time.
+fn share_bytes(
+    from: &OpenFile,
+    to: &OpenFile,
+    range: &SharedRange<'_>,
+) -> Result<DedupeOutcome, Error> {
+    let mut at = 0;
+    while at < range.bytes {
+        let bytes = STEP_BYTES.min(range.bytes - at);
+        let (from_offset, to_offset) = (range.from_offset + at, range.to_offset + at);
+        for (file, offset) in [(from, from_offset), (to, to_offset)] {
+            // An error is ignored: without the advice the comparison is only slower.
+            fadvise(&file.file, offset, NonZeroU64::new(bytes), Advice::WillNeed).ok();
+        }
+        let (from, to) = (from.file.as_fd(), to.file.as_fd());
+        match dedupe_range_at(from, from_offset, to, to_offset, bytes)? {
+            DedupeOutcome::Same => at += bytes,
+            DedupeOutcome::Differs => return Ok(DedupeOutcome::Differs),
+        }
+    }
+    Ok(DedupeOutcome::Same)
 }
 
 /// Returns the extent map of a range after its dirty pages were written. An empty map, which proves

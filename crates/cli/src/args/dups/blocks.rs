@@ -9,6 +9,17 @@ use super::ShowProgress;
 use crate::args::disk_kind::DiskKind;
 use crate::units::parse_bytes;
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  haul dups blocks --dry-run /images        print what would be shared, as xfs_io commands
+  haul dups blocks /images
+  haul dups blocks --block-size 16KiB --json /vm > shared.jsonl
+
+Exit codes:
+  0  all equal blocks are shared
+  1  some files or ranges were skipped; stderr has the reasons
+  2  invalid command line";
+
 #[derive(Debug, Args)]
 pub(crate) struct BlocksArgs {
     /// Files, and directories with all files below them

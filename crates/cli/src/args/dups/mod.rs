@@ -57,7 +57,7 @@ pub(crate) enum DupsAction {
     /// For btrfs, XFS and other file systems with reflinks. Needs no report: searches the paths, all
     /// hidden and ignored files included. The kernel compares both ranges under lock before it
     /// shares their blocks; content and times do not change.
-    #[command(after_long_help = examples::DUPS_BLOCKS)]
+    #[command(after_long_help = blocks::EXAMPLES)]
     Blocks(BlocksArgs),
     /// Move duplicates below a directory, each with its full path
     ///
