@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ShowProgress;
+use super::show_progress::ShowProgress;
 use crate::args::disk_kind::DiskKind;
 use crate::units::parse_bytes;
 

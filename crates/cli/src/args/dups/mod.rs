@@ -2,6 +2,7 @@
 
 mod actions;
 mod blocks;
+mod show_progress;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use crate::units::parse_bytes_decimal as parse_size;
 pub(crate) use actions::{ActionArgs, ActionOptions, PriorityArg};
 use actions::{LinkArgs, MoveArgs};
 pub(crate) use blocks::BlocksArgs;
+pub(crate) use show_progress::ShowProgress;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_help_heading = "Commands")]
@@ -237,17 +239,6 @@ pub(crate) enum ReportFormat {
     Csv,
     /// One JSON object; read by the subcommands, which skip files whose inode or mtime changed
     Json,
-}
-
-/// The condition for showing progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ShowProgress {
-    /// If stderr is a terminal
-    Auto,
-    /// Always
-    True,
-    /// Never
-    False,
 }
 
 #[cfg(test)]
