@@ -98,6 +98,8 @@ pub struct Counters {
     pub service: ServiceTime,
     /// The virtual time of the background writes of the write cache, by component.
     pub background: ServiceTime,
+    /// The virtual time without a request in which the head read ahead.
+    pub read_ahead_ns: Nanos,
 }
 
 impl Counters {
@@ -105,6 +107,14 @@ impl Counters {
     #[must_use]
     pub fn service_ns(&self) -> Nanos {
         self.service.total_ns()
+    }
+
+    /// Returns the total virtual time in which the drive served a request or read ahead. Unlike the
+    /// service time, it does not favour a program that pauses between its requests: in a pause, the
+    /// head reads on, and the service time does not contain that time.
+    #[must_use]
+    pub fn reading_ns(&self) -> Nanos {
+        self.service_ns() + self.read_ahead_ns
     }
 
     /// Returns the increase of each counter since `before`; `depth_max` remains the maximum since
@@ -129,6 +139,7 @@ impl Counters {
             power_cuts: self.power_cuts - before.power_cuts,
             service: self.service.since(&before.service),
             background: self.background.since(&before.background),
+            read_ahead_ns: self.read_ahead_ns - before.read_ahead_ns,
         }
     }
 
@@ -152,6 +163,7 @@ impl Counters {
             "seek_cylinders": self.seek_cylinders, "seek_sectors": self.seek_sectors,
             "depth_max": self.depth_max, "power_cuts": self.power_cuts,
             "service": parts(&self.service), "background": parts(&self.background),
+            "read_ahead_ns": self.read_ahead_ns,
         })
     }
 }

@@ -19,7 +19,7 @@ use crate::counters::Counters;
 use crate::fuse::{ControlCommand, ControlHandler, FuseFileSystem};
 use crate::model::Parameters;
 use crate::mounted::{END_MAX, MountedFs, is_free};
-use crate::queue::DriveQueue;
+use crate::queue::{DriveQueue, ServedRead};
 use crate::transport;
 use crate::watchdog::Watchdog;
 
@@ -178,6 +178,17 @@ impl SpinningDisk {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.queue.0.counters()
+    }
+
+    /// Starts to record the reads that the drive serves.
+    pub fn record_reads(&self) {
+        self.queue.0.record_reads();
+    }
+
+    /// Returns the recorded reads in the order of their service, and stops recording.
+    #[must_use]
+    pub fn take_reads(&self) -> Vec<ServedRead> {
+        self.queue.0.take_reads()
     }
 
     /// Changes [`Options::time_scale`]. For example, a test can create files at scale 0 and read

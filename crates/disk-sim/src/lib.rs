@@ -128,3 +128,5 @@ pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
 pub use mounted::MountedFs;
 #[cfg(feature = "spinning")]
 pub use plot::plot;
+#[cfg(feature = "spinning")]
+pub use queue::ServedRead;

@@ -40,6 +40,17 @@ impl Clock {
     }
 }
 
+/// A read that the drive has served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServedRead {
+    /// The first sector.
+    pub sector: u64,
+    /// The number of sectors.
+    pub sectors: u64,
+    /// The virtual service time.
+    pub service_ns: Nanos,
+}
+
 struct PendingRequest {
     request: Request,
     bytes: Vec<u8>,
@@ -54,6 +65,8 @@ struct State {
     pending: Vec<PendingRequest>,
     serving: Option<PendingRequest>,
     depth_max: u64,
+    /// The reads served since [`DriveQueue::record_reads`]; `None` if they are not recorded.
+    reads: Option<Vec<ServedRead>>,
     /// The time by which replies precede the times that the model computes: the overhead of FUSE
     /// and the loop device.
     transport: Duration,
@@ -74,7 +87,13 @@ impl State {
         if let Some(after) = self.fixed_latency {
             return Instant::now() + after;
         }
+        let before_ns = self.drive.counters().service_ns();
         let done = self.clock.moment(self.drive.serve(request));
+        if let Some(reads) = self.reads.as_mut().filter(|_| request.kind == Kind::Read) {
+            let service_ns = self.drive.counters().service_ns() - before_ns;
+            let Request { sector, sectors, .. } = *request;
+            reads.push(ServedRead { sector, sectors, service_ns });
+        }
         done.checked_sub(self.transport).unwrap_or(done)
     }
 
@@ -106,6 +125,7 @@ impl DriveQueue {
             pending: Vec::new(),
             serving: None,
             depth_max: 0,
+            reads: None,
             transport: Duration::ZERO,
             fixed_latency: None,
             has_power: true,
@@ -203,6 +223,16 @@ impl DriveQueue {
     pub(crate) fn counters(&self) -> Counters {
         let state = self.state.lock();
         Counters { depth_max: state.depth_max, ..*state.drive.counters() }
+    }
+
+    /// Starts to record the reads that the drive serves.
+    pub(crate) fn record_reads(&self) {
+        self.state.lock().reads = Some(Vec::new());
+    }
+
+    /// Returns the recorded reads in the order of their service, and stops recording.
+    pub(crate) fn take_reads(&self) -> Vec<ServedRead> {
+        self.state.lock().reads.take().unwrap_or_default()
     }
 
     /// Cuts the power; see [`Medium::cut`]. Without power this has no effect.

@@ -3,15 +3,20 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use haul_disk::{
-    AlignedBuf, Device, DeviceCounters, Disk, Open, OsDisk, Storage, probe, read_full, resident,
+    AlignedBuf, DelayedAllocation, Device, DeviceCounters, Disk, Open, OsDisk, Storage, extents,
+    probe, read_full, resident,
 };
-use haul_disk_sim::{Backing, MountedFs, Options as SimOptions, Parameters, SpinningDisk};
+use haul_disk_sim::{
+    Backing, Drive, MountedFs, Options as SimOptions, Parameters, SECTOR_BYTES, SpinningDisk,
+};
 use haul_testing::DetachedImage;
 
 use super::corpus::Corpus;
+use super::sweep::Sweep;
 use crate::guardian::Guardian;
 use crate::log::Scratch;
 use haul_measure::{Error, Result};
@@ -61,9 +66,8 @@ impl Attached {
 pub(super) struct Traffic {
     pub(super) reads: u64,
     pub(super) read_bytes: u64,
-    /// The time in seconds that a simulated disk took for all requests, by its own clock.
-    pub(super) service_s: Option<f64>,
-    pub(super) seeks: Option<u64>,
+    /// The figures of a simulated disk.
+    pub(super) simulated: Option<Sweep>,
 }
 
 impl CorpusDir {
@@ -118,18 +122,45 @@ impl CorpusDir {
             _ => None,
         };
         let (before, sim_before) = (counters(), sim());
+        if let Kind::Spinning { disk, .. } = &self.kind {
+            disk.record_reads();
+        }
         let done = body()?;
         let mut traffic = Traffic::default();
         if let (Some(before), Some(after)) = (before, counters()) {
             let since = after.since(&before);
             (traffic.reads, traffic.read_bytes) = (since.reads, since.read_bytes);
         }
-        if let (Some(before), Some(after)) = (sim_before, sim()) {
-            let ns = after.service_ns().saturating_sub(before.service_ns());
-            traffic.service_s = Some(ns as f64 / 1e9);
-            traffic.seeks = Some(after.seeks.saturating_sub(before.seeks));
+        if let (Some(before), Some(after), Kind::Spinning { disk, .. }) =
+            (sim_before, sim(), &self.kind)
+        {
+            let drive = Drive::new(Parameters::travelstar_7k320(), SPINNING_BYTES);
+            let data = self.data_sectors()?;
+            let sweep = Sweep::new(&drive, &after.since(&before), disk.take_reads(), &data);
+            traffic.simulated = Some(sweep);
         }
         Ok((done, traffic))
+    }
+
+    /// Returns the sectors of the contents of all files, in ascending order.
+    fn data_sectors(&self) -> Result<Vec<Range<u64>>> {
+        let mut ranges = Vec::new();
+        let disk = OsDisk::open(&self.root)?;
+        each_file(&self.root, &mut |path| {
+            let name = path.strip_prefix(&self.root).map_err(io::Error::other)?;
+            let name = name.to_str().ok_or_else(|| io::Error::other("a name that is not UTF-8"))?;
+            let file = disk.open(name, Open { read_only: true, ..Open::default() });
+            let map = file.and_then(|f| extents(&*f, 0, u64::MAX, DelayedAllocation::Report));
+            let extents = map.map_err(io::Error::other)?.extents;
+            ranges.extend(extents.iter().filter_map(|extent| {
+                let start = extent.device_offset()? / SECTOR_BYTES;
+                Some(start..start + extent.bytes / SECTOR_BYTES)
+            }));
+            Ok(())
+        })
+        .map_err(Error::other(format!("locate the files in {}", self.root.display())))?;
+        ranges.sort_unstable_by_key(|range| range.start);
+        Ok(ranges)
     }
 
     /// Drops the page, dentry and inode caches, which needs root. On a simulated disk, also

@@ -13,6 +13,7 @@ mod corpus;
 mod corpus_dir;
 mod groups;
 mod process;
+mod sweep;
 mod table;
 mod tools;
 

@@ -36,9 +36,18 @@ pub(super) const FIELDS: &[Field<Competitor, Run>] = &[
     Field::median(Column::number("device_read_mib", "read MiB", 1).ranked(4), |run| {
         Some(mib(run.traffic.read_bytes))
     }),
-    Field::median(Column::number("service_seconds", "disk s", 2).ranked(6), service_seconds),
+    Field::median(Column::number("disk_seconds", "disk s", 3).ranked(6), disk_seconds),
+    Field::median(Column::number("metadata_seconds", "of metadata", 3).ranked(7), |run| {
+        Some(run.traffic.simulated?.metadata_s)
+    }),
+    Field::median(Column::number("bound_seconds", "bound s", 3).ranked(7), |run| {
+        Some(run.traffic.simulated?.bound_s)
+    }),
+    Field::median(Column::number("metadata_bound_seconds", "of metadata", 3).ranked(7), |run| {
+        Some(run.traffic.simulated?.metadata_bound_s)
+    }),
     Field::median(Column::number("seeks", "seeks", 0).ranked(7), |run| {
-        Some(run.traffic.seeks? as f64)
+        Some(run.traffic.simulated?.seeks as f64)
     }),
     Field::median(Column::number("cached_mib", "left in cache MiB", 1).ranked(3), cached_mib),
     Field::median(Column::number("groups", "groups", 0).ranked(5), |run| Some(run.groups as f64)),
@@ -55,8 +64,8 @@ fn seconds(run: &Run) -> Option<f64> {
     Some(run.cost.wall.as_secs_f64())
 }
 
-fn service_seconds(run: &Run) -> Option<f64> {
-    run.traffic.service_s
+fn disk_seconds(run: &Run) -> Option<f64> {
+    Some(run.traffic.simulated?.disk_s)
 }
 
 fn memory_mib(run: &Run) -> Option<f64> {
@@ -67,10 +76,10 @@ fn cached_mib(run: &Run) -> Option<f64> {
     run.cached_bytes.map(mib)
 }
 
-/// Returns the time that ratios compare: the service time of a simulated disk, otherwise the
-/// wall-clock time.
+/// Returns the time that ratios compare: the time in which a simulated disk was reading, otherwise
+/// the wall-clock time.
 fn time(entry: &Entry<Competitor, Run>) -> Option<f64> {
-    entry.median(service_seconds).or_else(|| entry.median(seconds))
+    entry.median(disk_seconds).or_else(|| entry.median(seconds))
 }
 
 /// Adds the ratios, except of rivals whose results differ from those of `haul`.

@@ -179,6 +179,8 @@ impl Drive {
     pub fn serve(&mut self, request: &Request) -> Nanos {
         let start = self.free_ns.max(request.arrived_ns);
         let begin = start.max(request.arrived_ns + self.parameters.overhead_ns);
+        self.counters.read_ahead_ns +=
+            self.segments.read_ahead_ns(&self.geometry, self.free_ns, start);
         self.destage_in_background(if request.kind == Kind::Read { start } else { begin });
         let mut plan = self.plan(request);
         match (request.kind, plan.method) {

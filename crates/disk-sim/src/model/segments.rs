@@ -61,6 +61,14 @@ impl Segments {
         Some(from + geometry.sectors_within(from, elapsed, limit.saturating_sub(from)))
     }
 
+    /// Returns the time from `from` to `to` in which the head reads ahead.
+    pub(crate) fn read_ahead_ns(&self, geometry: &Geometry, from: Nanos, to: Nanos) -> Nanos {
+        let Some(stream) = self.stream else { return 0 };
+        let sectors = stream.limit.saturating_sub(stream.from);
+        let end = stream.since + geometry.transfer_ns(stream.from, sectors);
+        end.min(to).saturating_sub(from.max(stream.since))
+    }
+
     /// Looks up the sectors from `sector` up to but excluding `end`, as cached at `now`.
     pub(crate) fn lookup(&self, geometry: &Geometry, now: Nanos, sector: u64, end: u64) -> Lookup {
         let mut best = Lookup::Miss;

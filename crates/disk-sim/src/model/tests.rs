@@ -57,6 +57,27 @@ fn random_read_rate_matches_the_data_sheets() {
 }
 
 #[test]
+fn read_ahead_in_a_pause_counts_as_reading_time() {
+    let mut drive = drive(&Parameters::travelstar_7k320());
+    let read = |drive: &mut Drive, sector: u64, pause_ns: Nanos| {
+        let arrived_ns = drive.free_ns() + pause_ns;
+        drive.serve(&at(Kind::Read, sector, PAGE, arrived_ns));
+    };
+    read(&mut drive, 1000, 0);
+    let first = *drive.counters();
+    assert_eq!(first.read_ahead_ns, 0);
+    // The head reads on during the pause, so the next request is served from the cache.
+    read(&mut drive, 1000 + 100 * PAGE, 6 * MS);
+    let second = drive.counters().since(&first);
+    assert_eq!((second.cache_hits, second.read_ahead_ns), (1, 6 * MS));
+    assert!(second.service_ns() < MS && second.reading_ns() == second.service_ns() + 6 * MS);
+    // Read-ahead ends half a segment ahead: a longer pause is not reading time.
+    read(&mut drive, SECTORS - PAGE, 60_000 * MS);
+    let third = drive.counters().since(&first);
+    assert!(third.read_ahead_ns < 30 * MS, "{third:?}");
+}
+
+#[test]
 fn sequential_reads_have_the_rate_of_their_zone() {
     for parameters in Parameters::all() {
         let mut drive = drive(&parameters);
