@@ -47,6 +47,24 @@ pub enum Error {
         /// The path of the first file or directory that did not fit.
         path: PathBuf,
     },
+    /// The digest cache file is corrupt, or was written by another version. The caller continues
+    /// without cached digests, and replaces the file.
+    #[error("cannot use the digest cache {}: {reason}; it is rebuilt", path.display())]
+    Cache {
+        /// The cache file.
+        path: PathBuf,
+        /// The defect.
+        reason: &'static str,
+    },
+    /// The digest cache file has digests of another hash function. It is neither used nor replaced.
+    #[error(
+        "cannot use the digest cache {}: it is for another hash function; use another file",
+        path.display()
+    )]
+    CacheHash {
+        /// The cache file.
+        path: PathBuf,
+    },
 }
 
 /// Formats an I/O error with its source, because [`Error::Disk`] has no `source()` that could show
@@ -70,7 +88,9 @@ impl Error {
             Self::Shrunk { path, .. }
             | Self::NotRegularFile { path }
             | Self::Stopped { path }
-            | Self::TreeFull { path } => path,
+            | Self::TreeFull { path }
+            | Self::Cache { path, .. }
+            | Self::CacheHash { path } => path,
         }
     }
 }

@@ -7,6 +7,7 @@
 //!   data in the page cache synchronously and other data asynchronously (io_uring) at a high queue
 //!   depth. On a rotational device it reads the uncached files in one sweep, in physical order.
 //! - [`digest`] offers common hash functions for the bytes read.
+//! - [`DigestCache`] stores digests of unchanged files for later runs.
 //!
 //! # Example
 //! ```
@@ -109,6 +110,7 @@
 //! Keys refer to `docs/sources.md`: \[Lunde09\] on reading in disk order, \[IoUring\] on io_uring,
 //! \[DontCache25\] on reads that do not fill the page cache, \[Blake3\] on hashing as a tree.
 
+mod cache;
 pub mod digest;
 mod error;
 mod open;
@@ -118,6 +120,7 @@ mod status;
 mod tree;
 mod walk;
 
+pub use cache::{DigestCache, DigestForm};
 pub use error::Error;
 pub use open::open_directory;
 pub use read::{

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use haul_bulk_read::digest::{PartHasher, PartSum, Parts};
+use haul_bulk_read::digest::{Digest, PartHasher, PartSum, Parts};
 use haul_bulk_read::{
-    Consumer, Error, FileStatus, ReadOptions, ReadStats, ReadSummary, Tree, read,
+    Consumer, DigestCache, DigestForm, Error, FileStatus, ReadOptions, ReadStats, ReadSummary,
+    Tree, read,
 };
 use haul_disk::{Error as DiskError, Op};
 use parking_lot::Mutex;
@@ -34,11 +35,63 @@ pub fn hash<E: Send>(
     progress: &(dyn Fn(u64, u64) + Sync),
     report: impl FnMut(usize, Outcome) -> Result<(), E> + Send,
 ) -> Result<ReadStats, E> {
-    let plan = ReadPlan::of(jobs, |job| tree.meta(job.file).bytes);
+    hash_others(tree, jobs, &vec![None; jobs.len()], options, progress, report)
+}
+
+/// Hashes the files of all jobs like [`hash()`], except of unchanged files whose digest is in
+/// `cache`, and adds the other digests to `cache`. Jobs with another hash function than that of the
+/// cache are hashed.
+///
+/// # Errors
+/// The first error of `report`. After an error, `report` is not called again.
+pub fn hash_cached<E: Send>(
+    tree: &Tree,
+    jobs: &[Job],
+    cache: &mut DigestCache,
+    options: &ReadOptions<'_>,
+    progress: &(dyn Fn(u64, u64) + Sync),
+    mut report: impl FnMut(usize, Outcome) -> Result<(), E> + Send,
+) -> Result<ReadStats, E> {
+    let is_cacheable = |job: &Job| job.kind == cache.hash();
+    let cached = |job: &Job| cache.digest(&tree.meta(job.file), DigestForm::Bytes);
+    let known: Vec<_> =
+        jobs.iter().map(|job| is_cacheable(job).then(|| cached(job)).flatten()).collect();
+    let is_new: Vec<_> =
+        jobs.iter().zip(&known).map(|(job, sum)| is_cacheable(job) && sum.is_none()).collect();
+    for (job, _) in jobs.iter().zip(&is_new).filter(|(_, is_new)| **is_new) {
+        cache.check_writers(job.file, tree);
+    }
+    hash_others(tree, jobs, &known, options, progress, |index, outcome| {
+        if let (Ok(sum), true) = (&outcome, is_new[index]) {
+            cache.add(jobs[index].file, DigestForm::Bytes, sum);
+        }
+        report(index, outcome)
+    })
+}
+
+/// Hashes the files of the jobs whose digest is not `known`, and reports the digests of all jobs.
+fn hash_others<E: Send>(
+    tree: &Tree,
+    jobs: &[Job],
+    known: &[Option<Digest>],
+    options: &ReadOptions<'_>,
+    progress: &(dyn Fn(u64, u64) + Sync),
+    report: impl FnMut(usize, Outcome) -> Result<(), E> + Send,
+) -> Result<ReadStats, E> {
     let sum_bytes = jobs.iter().map(|job| job.kind.bytes()).max().unwrap_or(0);
     let reorder = ReorderBuffer::new(jobs.len(), sum_bytes);
-    let state = State { reorder, partial: BTreeMap::new(), report, result: Ok(()) };
-    let hashing = Hashing { tree, jobs, plan: &plan, progress, state: Mutex::new(state) };
+    let mut state = State { reorder, partial: BTreeMap::new(), report, result: Ok(()) };
+    let mut indexes = Vec::with_capacity(jobs.len());
+    for (index, sum) in known.iter().enumerate() {
+        match sum {
+            Some(sum) => state.complete(index, Ok(*sum)),
+            None => indexes.push(index),
+        }
+    }
+    let jobs: Vec<_> = indexes.iter().map(|index| jobs[*index]).collect();
+    let (jobs, indexes) = (&jobs[..], &indexes[..]);
+    let plan = ReadPlan::of(jobs, |job| tree.meta(job.file).bytes);
+    let hashing = Hashing { tree, jobs, indexes, plan: &plan, progress, state: Mutex::new(state) };
     let stats = read(tree, &plan.all, options, &hashing);
     hashing.state.into_inner().result.map(|()| stats)
 }
@@ -46,6 +99,8 @@ pub fn hash<E: Send>(
 struct Hashing<'a, T, E> {
     tree: &'a Tree,
     jobs: &'a [Job],
+    /// The index of each job in the list of the caller.
+    indexes: &'a [usize],
     plan: &'a ReadPlan,
     progress: &'a (dyn Fn(u64, u64) + Sync),
     state: Mutex<State<T, E>>,
@@ -149,7 +204,7 @@ where
         let Some(all) = state.gather(job, (part, sum), parts.count()) else { return };
         let sums: Result<Vec<_>, _> = all.into_iter().map(|(_, sum)| sum).collect();
         let outcome = sums.and_then(|sums| parts.join(&sums).ok_or_else(|| self.changed(job)));
-        state.complete(job, outcome);
+        state.complete(self.indexes[job], outcome);
     }
 
     fn progress(&self, _wants: u64, bytes: u64) {

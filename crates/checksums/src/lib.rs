@@ -5,7 +5,8 @@
 //!   `cksfv` or `hashdeep`; [`write_line`] writes one line in the formats of the first two.
 //! - [`detect`] finds the hash function of a list (such as `SHA256SUMS`) whose lines name none.
 //! - [`hash()`] hashes the files of a tree. It reads them in the order that suits the disk, and
-//!   reports their digests in the order of the jobs. [`hash_stream`] hashes a stream.
+//!   reports their digests in the order of the jobs. [`hash_cached`] does so with a cache of
+//!   digests. [`hash_stream`] hashes a stream.
 //! - [`Check::run`] verifies the files of a list.
 //!
 //! # Example
@@ -57,7 +58,7 @@ use std::path::Path;
 
 pub use check::{Check, CheckEvents, Verdict};
 pub use detect::detect;
-pub use hash::hash;
+pub use hash::{hash, hash_cached};
 pub use job::Job;
 pub use line::{Line, LineFormat, write_line, write_name};
 pub use list::List;

@@ -7,6 +7,7 @@ mod cache;
 mod clock;
 mod credentials;
 mod descriptors;
+mod digest_cache;
 mod dups;
 mod files;
 mod handover;

@@ -54,13 +54,4 @@ pub enum Error {
         /// The error message.
         reason: String,
     },
-    /// The digest cache file is corrupt or incompatible. The search continues without cached
-    /// digests and writes a new cache file.
-    #[error("cannot use the digest cache {path}: {reason}; it is rebuilt", path = .path.display())]
-    Cache {
-        /// The cache file.
-        path: PathBuf,
-        /// The defect.
-        reason: &'static str,
-    },
 }

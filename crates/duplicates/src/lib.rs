@@ -64,7 +64,7 @@
 //! - Reports preserve file names that are not UTF-8. The format `fdupes0` writes names unchanged;
 //!   all other formats escape control characters and invalid UTF-8 reversibly.
 //! - A cached digest is used only for a file with the same device, inode, length and times. A
-//!   corrupt cache file is reported and rebuilt.
+//!   corrupt cache file is reported and rebuilt; one of another hash function is not used.
 //!
 //! # Cost
 //! A file with a unique length is not opened. On a solid-state device, a file of up to 64 KiB is

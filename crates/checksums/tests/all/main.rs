@@ -1,5 +1,7 @@
 //! Tests hashing, verification and detection of hash functions on real files.
 
+mod cached;
+
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

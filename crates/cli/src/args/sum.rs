@@ -58,6 +58,14 @@ pub(crate) struct SumArgs {
     /// Restore the page cache: evict pages that were not cached before
     #[arg(long, help_heading = "Reading")]
     pub(crate) spare_cache: bool,
+    /// Cache digests in a file, and do not read unchanged files again
+    ///
+    /// The cache is the file DIGESTS, or haul/digests-HASH below $XDG_CACHE_HOME or ~/.cache, and is
+    /// that of "haul dups". A file is unchanged if its device, inode, length, mtime and ctime are
+    /// unchanged. A check of a list reads all files, because damage of the disk changes no times.
+    #[arg(long, value_name = "DIGESTS", num_args = 0..=1, require_equals = true)]
+    #[arg(conflicts_with = "check", help_heading = "Reading")]
+    pub(crate) cache: Option<Option<PathBuf>>,
     /// Kind of disk [default: as reported by the kernel; measured if reported as rotational]
     #[arg(long, value_name = "KIND", help_heading = "Reading")]
     pub(crate) disk_kind: Option<DiskKind>,

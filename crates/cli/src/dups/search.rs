@@ -17,6 +17,7 @@ use haul_duplicates::{
 use super::place::{base, names, paths};
 use super::progress::Watch;
 use crate::args::{ReportFormat, SearchArgs};
+use crate::digest_cache::cache_path;
 use crate::output::{Output, unwritten};
 use crate::report::{Exit, Failure, OrFail, Result};
 use crate::units::Bytes;
@@ -62,7 +63,7 @@ pub(super) fn run(args: &SearchArgs) -> Result {
         tail_bytes: args.max_suffix_size,
         skip_content: args.skip_content_hash,
         transform: transform.as_ref(),
-        cache: cache_path(args)?,
+        cache: cache_path(args.cache.as_ref(), args.hash_fn.into())?,
         read: ReadOptions { kind: args.disk_kind.map(Into::into), threads, cache, ..plain },
         preserve_cache_for_large: !args.fill_cache,
     };
@@ -158,21 +159,6 @@ pub(super) fn transform(
     let transform = Transform::new(command, options, hash, &dir.0);
     let transform = transform.or_fail(|| "cannot use --transform".to_owned());
     transform.map(|it| Some((it, dir))).map_err(|failure| failure.exit(Exit::Usage))
-}
-
-fn cache_path(args: &SearchArgs) -> Result<Option<PathBuf>> {
-    let Some(path) = &args.cache else { return Ok(None) };
-    if let Some(path) = path {
-        return Ok(Some(path.clone()));
-    }
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let dir = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    let dir = dir.ok_or_else(|| {
-        Failure::new("no directory for the digest cache: XDG_CACHE_HOME and HOME are unset")
-            .advise("name a file with --cache=DIGESTS")
-    })?;
-    let name = format!("digests-{}", format!("{:?}", args.hash_fn).to_lowercase());
-    Ok(Some(dir.join("haul").join(name)))
 }
 
 fn report(

@@ -8,13 +8,15 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use haul_bulk_read::digest::{Digest, HashKind};
-use haul_checksums::{Job, LineFormat, hash, hash_stream, write_line};
+use haul_bulk_read::{DigestCache, Error};
+use haul_checksums::{Job, LineFormat, Outcome, hash, hash_cached, hash_stream, write_line};
 use serde_json::json;
 
 use crate::args::{SumArgs, SumHash};
+use crate::digest_cache::cache_path;
 use crate::output::Output;
 use crate::progress::Amount;
-use crate::report::{OrFail, Result};
+use crate::report::{OrFail, Result, print_message};
 use files::{Errors, STDIN, find_files, print_devices, progress, read_options, read_text};
 
 pub(crate) fn run(args: &SumArgs, verbose: u8) -> Result {
@@ -58,13 +60,17 @@ fn sums_of(
     errors: &Errors,
     verbose: u8,
 ) -> Result {
-    let tree = find_files(paths, errors);
     let kind = args.hash().into();
+    let path_of_cache = cache_path(args.cache.as_ref(), kind)?;
+    // The cache is opened before the files are read: it caches no file that changes later.
+    let mut cache = path_of_cache.as_deref().and_then(|path| open_cache(path, kind, errors));
+    let tree = find_files(paths, errors);
     let jobs: Vec<_> = tree.ids().map(|file| Job { file, kind }).collect();
     let progress = progress(&tree);
     let mut path = Vec::new();
     let show = |things, bytes| progress.set(Amount { things, bytes });
-    let stats = hash(&tree, &jobs, &read_options(args), &show, |index, outcome| {
+    let options = read_options(args);
+    let report = |index: usize, outcome: Outcome| {
         let file = jobs[index].file;
         match outcome {
             Ok(sum) => {
@@ -76,9 +82,34 @@ fn sums_of(
                 Ok(())
             }
         }
-    });
+    };
+    let stats = match &mut cache {
+        Some(cache) => hash_cached(&tree, &jobs, cache, &options, &show, report),
+        None => hash(&tree, &jobs, &options, &show, report),
+    };
     progress.finish();
+    if let (Some(cache), Some(path)) = (cache, &path_of_cache)
+        && let Err(error) = cache.save(path, &tree)
+    {
+        errors.count();
+        print_message(&error.to_string());
+    }
     stats.map(|stats| print_devices(&stats, verbose))
+}
+
+/// Opens the digest cache. A corrupt file is reported and then replaced; a file with digests of
+/// another hash function is reported and not used.
+fn open_cache(path: &Path, kind: HashKind, errors: &Errors) -> Option<DigestCache> {
+    DigestCache::open(path, kind)
+        .or_else(|error| {
+            errors.count();
+            print_message(&error.to_string());
+            match error {
+                Error::CacheHash { .. } => Err(()),
+                _ => Ok(DigestCache::empty(kind)),
+            }
+        })
+        .ok()
 }
 
 /// Prints the line of one file.

@@ -325,3 +325,38 @@ fn disk_kind_option_overrides_detection() {
     }
     sum(&place, &["d", "--disk-kind", "tape"]).code(2);
 }
+
+#[test]
+fn digest_cache_is_shared_with_dups() {
+    let place = TestDir::new();
+    for name in ["d/a", "d/b"] {
+        place.write(name, noise(7, 70_000));
+    }
+    // The digest of a file is cached only if its last change is some time ago and on the disk.
+    let changed = |name: &str| place.path(name).metadata().unwrap().modified().unwrap();
+    let until = changed("d/b") + std::time::Duration::from_millis(150);
+    while std::time::SystemTime::now() < until {
+        std::thread::yield_now();
+    }
+    for name in ["d/a", "d/b"] {
+        std::fs::File::open(place.path(name)).unwrap().sync_all().unwrap();
+    }
+    place.run(&["dups", "--cache=cache", "--hash-fn", "blake3", "d"]).code(0);
+    if !place.path("cache").exists() {
+        return skip("the file system grants no leases, or is in memory");
+    }
+    let plain = sum(&place, &["d"]).code(0);
+    place.run(&["cache", "evict", "d"]).code(0);
+    let cached = sum(&place, &["--cache=cache", "d"]).code(0);
+    assert_eq!(cached.lines(), plain.lines());
+    let file = std::fs::File::open(place.path("d/a")).unwrap();
+    use std::os::fd::AsFd;
+    let resident = haul_disk::resident(&file.as_fd(), 0, u64::MAX).unwrap();
+    assert_eq!(resident.resident_bytes, 0, "the file was read");
+    // A file of another hash function is neither used nor replaced.
+    let before = std::fs::read(place.path("cache")).unwrap();
+    let other = sum(&place, &["--hash", "sha256", "--cache=cache", "d"]).code(1);
+    assert_eq!(std::fs::read(place.path("cache")).unwrap(), before);
+    other.stderr_contains(&["another hash function"]);
+    sum(&place, &["--check", "x", "--cache"]).code(2);
+}

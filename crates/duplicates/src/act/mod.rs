@@ -24,8 +24,8 @@ use crate::keep::{Choice, FileInfo, Rules, choose};
 use crate::report::Group;
 use crate::transform::Transform;
 
+pub(crate) use open_file::OpenFile;
 use open_file::WriteMonitor;
-pub(crate) use open_file::{OpenFile, identity};
 use replace::{Conditions, Replacement};
 pub(crate) use script::dedupe_command;
 pub use script::script;

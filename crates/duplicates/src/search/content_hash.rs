@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use haul_bulk_read::DigestForm;
 use haul_bulk_read::digest::{Digest, HashKind, Hasher};
 
 /// The minimum length in bytes of a file in which runs of zeros are not hashed byte by byte. Files
@@ -15,6 +16,11 @@ const FILE_BYTES_MIN: u64 = 1 << 30;
 const UNIT_BYTES: u64 = 1 << 20;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Returns the form of the digest of a file of `file_bytes` bytes.
+pub(super) fn digest_form(file_bytes: u64) -> DigestForm {
+    if file_bytes >= FILE_BYTES_MIN { DigestForm::ZeroRuns } else { DigestForm::Bytes }
+}
 
 /// An incremental hasher of a content.
 ///
@@ -46,7 +52,8 @@ struct Units {
 impl ContentHasher {
     /// Creates a hasher for a file of `file_bytes` bytes.
     pub(super) fn new(kind: HashKind, file_bytes: u64) -> Self {
-        Self::with_units(kind, (file_bytes >= FILE_BYTES_MIN).then_some(UNIT_BYTES))
+        let is_large = digest_form(file_bytes) == DigestForm::ZeroRuns;
+        Self::with_units(kind, is_large.then_some(UNIT_BYTES))
     }
 
     fn with_units(kind: HashKind, unit_bytes: Option<u64>) -> Self {

@@ -62,16 +62,13 @@ fn find_in(tree: Tree, options: &Options<'_>, events: &dyn Events) -> SearchResu
     let kind = device_kind::detect(&tree, &candidates, &options.read);
     let options =
         &Options { read: ReadOptions { kind, ..options.read.clone() }, ..options.clone() };
-    let mut cache = options.cache.as_deref().map(|path| {
-        Cache::open(path, options.hash, read_plan(options).fingerprint()).unwrap_or_else(|error| {
-            events.failed(error);
-            Cache::empty(options.hash, read_plan(options).fingerprint())
-        })
-    });
+    let fingerprint = read_plan(options).fingerprint();
+    let open = |path| Cache::open(path, options.hash, fingerprint, events);
+    let mut cache = options.cache.as_deref().and_then(open);
     let rounds = Rounds::new(&tree, &candidates, options, policy, events);
     let found = rounds.run(read_plan(options), cache.as_mut());
     if let (Some(cache), Some(path)) = (cache, &options.cache)
-        && let Err(error) = cache.save(path, &tree, &candidates)
+        && let Err(error) = cache.save(path, &tree)
     {
         events.failed(error);
     }

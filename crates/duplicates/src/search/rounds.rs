@@ -314,9 +314,9 @@ impl<'a> Rounds<'a> {
             let is_sample = plan.is_last_sample(bytes, round);
             for (key, content) in &keyed {
                 if class.is_sampled() && is_sample {
-                    cache.add_sample(*content, key);
+                    cache.add_sample(*content, self.candidates, key);
                 } else if class.is_last && !class.is_sampled() {
-                    cache.add_full(*content, key);
+                    cache.add_full(*content, self.candidates, key);
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! Encodes and decodes the digest cache file.
 //!
 //! ```text
-//! file     header, records by ascending (device, inode), checksum
+//! file     header, records by ascending (device, inode, form), checksum
 //! header   "HAULDUPS", version u32, hash u32, number of records u64, zeros: 32 bytes
 //! record   device u64, inode u64, bytes u64, mtime ns i64, ctime ns i64, day u32,
-//!          fingerprint of samples u32, digest of samples (16), flags u32, zeros u32,
+//!          fingerprint of samples u32, digest of samples (16), flags u32, form u32,
 //!          digest of the content (length of the hash)
 //! checksum XXH3-128 of all before it: 16 bytes
 //! ```
@@ -12,16 +12,17 @@
 //! the fingerprint identifies their offsets. The day is the number of days since 1970; records that
 //! are too old are dropped when the file is rewritten.
 
-use haul_bulk_read::Meta;
-use haul_bulk_read::digest::HashKind;
+use crate::digest::HashKind;
+use crate::tree::Meta;
 
 pub(super) const HEADER_BYTES: usize = 32;
 pub(super) const CHECKSUM_BYTES: usize = 16;
 pub(super) const SAMPLE_BYTES: usize = 16;
 const FIXED_BYTES: usize = 72;
 const MAGIC: &[u8; 8] = b"HAULDUPS";
-/// Version 2: the digest of a large file leaves out units of zeros.
-const VERSION: u32 = 2;
+/// Version 2: the digest of a large file leaves out units of zeros. Version 3: such a digest has a
+/// form of its own.
+const VERSION: u32 = 3;
 
 /// The flags of a record: which of its two digests are present.
 const HAS_SAMPLE: u32 = 1;
@@ -40,13 +41,34 @@ fn number(hash: HashKind) -> u32 {
         HashKind::Sha1 => 8,
         HashKind::Xxh64 => 9,
         HashKind::Crc32 => 10,
-        // `HashKind` is non-exhaustive: a hash function added later has no number yet.
-        _ => 0,
     }
 }
 
-/// The device and inode number: the sort key of records.
-pub(super) type RecordKey = (u64, u64);
+/// The form of the digest of a content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DigestForm {
+    /// The digest of the bytes.
+    Bytes,
+    /// A digest that leaves out long runs of zeros, which other programs cannot reproduce.
+    ZeroRuns,
+}
+
+impl DigestForm {
+    fn number(self) -> u32 {
+        match self {
+            Self::Bytes => 0,
+            Self::ZeroRuns => 1,
+        }
+    }
+}
+
+/// The device and inode number and the form: the sort key of records.
+pub(super) type RecordKey = (u64, u64, u32);
+
+/// Returns the key of the record of a file.
+pub(super) fn key_of(meta: &Meta, form: DigestForm) -> RecordKey {
+    (meta.device, meta.inode, form.number())
+}
 
 /// The cached digests of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +88,12 @@ impl Record {
     /// `true` if the record is for this file in its current state.
     pub(super) fn matches(&self, meta: &Meta) -> bool {
         (self.key, self.bytes, self.modified_ns, self.changed_ns)
-            == ((meta.device, meta.inode), meta.bytes, meta.modified_ns, meta.changed_ns)
+            == (
+                (meta.device, meta.inode, self.key.2),
+                meta.bytes,
+                meta.modified_ns,
+                meta.changed_ns,
+            )
     }
 
     pub(super) fn append_to(&self, file: &mut Vec<u8>, hash: HashKind) {
@@ -83,7 +110,7 @@ impl Record {
         file.extend_from_slice(&fingerprint.to_le_bytes());
         file.extend_from_slice(&sample);
         file.extend_from_slice(&flags.to_le_bytes());
-        file.extend_from_slice(&[0; 4]);
+        file.extend_from_slice(&self.key.2.to_le_bytes());
         let mut full = self.full.clone().unwrap_or_default();
         full.resize(hash.bytes(), 0);
         file.extend_from_slice(&full);
@@ -111,7 +138,7 @@ pub(super) fn record_bytes(hash: HashKind) -> usize {
 
 /// Decodes the key of an encoded record.
 pub(super) fn key(bytes: &[u8]) -> Option<RecordKey> {
-    Some((u64_at(bytes, 0)?, u64_at(bytes, 8)?))
+    Some((u64_at(bytes, 0)?, u64_at(bytes, 8)?, u32_at(bytes, 68)?))
 }
 
 pub(super) fn head(hash: HashKind, records: u64) -> [u8; HEADER_BYTES] {
@@ -123,8 +150,31 @@ pub(super) fn head(hash: HashKind, records: u64) -> [u8; HEADER_BYTES] {
     head
 }
 
-/// Verifies a cache file and returns its records. An error describes the defect.
-pub(super) fn records(file: &[u8], hash: HashKind) -> Result<&[u8], &'static str> {
+/// The reason why a cache file cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// The file is corrupt, or was written by another version.
+    Corrupt(&'static str),
+    /// The digests are of another hash function.
+    OtherHash,
+}
+
+/// Verifies a cache file and returns its records.
+pub(super) fn records(file: &[u8], hash: HashKind) -> Result<&[u8], Unusable> {
+    let records = intact_records(file).map_err(Unusable::Corrupt)?;
+    let header = &file[..HEADER_BYTES];
+    if u32_at(header, 12) != Some(number(hash)) {
+        return Err(Unusable::OtherHash);
+    }
+    let count = u64::try_from(records.len() / record_bytes(hash)).unwrap_or(u64::MAX);
+    if *header != head(hash, count) {
+        return Err(Unusable::Corrupt("written by another version"));
+    }
+    Ok(records)
+}
+
+/// Verifies the checksum and the version of a cache file of any hash function.
+fn intact_records(file: &[u8]) -> Result<&[u8], &'static str> {
     let (body, checksum) =
         file.split_last_chunk::<CHECKSUM_BYTES>().ok_or("the file is truncated")?;
     if body.get(..8) != Some(MAGIC) {
@@ -134,9 +184,8 @@ pub(super) fn records(file: &[u8], hash: HashKind) -> Result<&[u8], &'static str
         return Err("checksum mismatch");
     }
     let records = body.get(HEADER_BYTES..).ok_or("the file is truncated")?;
-    let count = u64::try_from(records.len() / record_bytes(hash)).unwrap_or(u64::MAX);
-    if body[..HEADER_BYTES] != head(hash, count) {
-        return Err("written for another hash function or version");
+    if u32_at(body, 8) != Some(VERSION) {
+        return Err("written by another version");
     }
     Ok(records)
 }
@@ -164,7 +213,8 @@ mod tests {
     }
 
     fn any_record(hash: HashKind) -> impl Strategy<Value = Record> {
-        let numbers = (any::<(u64, u64)>(), any::<u64>(), any::<i64>(), any::<i64>(), any::<u32>());
+        let numbers =
+            (any::<(u64, u64, u32)>(), any::<u64>(), any::<i64>(), any::<i64>(), any::<u32>());
         let digests = (
             any::<Option<(u32, [u8; 16])>>(),
             prop::option::of(prop::collection::vec(any::<u8>(), hash.bytes())),
@@ -186,7 +236,7 @@ mod tests {
             let mut file = file(&all, hash);
             let read = records(&file, hash).unwrap().chunks(record_bytes(hash));
             prop_assert_eq!(read.filter_map(Record::read).collect::<Vec<_>>(), all);
-            prop_assert!(records(&file, HashKind::Sha512).is_err());
+            prop_assert_eq!(records(&file, HashKind::Sha512), Err(Unusable::OtherHash));
             let cut = at.index(file.len());
             prop_assert!(records(&file[..cut], hash).is_err());
             let at = at.index(file.len());
