@@ -84,6 +84,7 @@ impl Writer {
         if work.is_rotation && is_ok {
             is_ok = self.retry_until_done(Files::request_rotation);
             let mut state = self.shared.state.lock();
+            state.is_compressing = self.files.is_compressing();
             if is_ok {
                 state.rotations_done += 1;
                 state.rotated_to = state.written;

@@ -78,6 +78,19 @@ fn each_level_is_accepted_and_files_of_earlier_runs_are_compressed() {
 }
 
 #[test]
+fn wait_after_a_rotation_includes_the_rotated_file() {
+    let disk = MemoryDisk::default();
+    let log = open_on(&disk, compressing());
+    for number in 0..200 {
+        append(&log, 10 * number..10 * number + 10);
+        log.rotate().unwrap();
+        log.wait_for_compression();
+        assert_eq!(log.stats().compressed, number + 1);
+    }
+    assert_eq!(numbers(&all(&disk)), (0..2000).collect::<Vec<_>>());
+}
+
+#[test]
 fn incompressible_file_stays_as_it_is() {
     let (disk, events) = (MemoryDisk::default(), EventLog::default());
     let log =
