@@ -28,6 +28,7 @@ const ENVIRONMENT: &[Exception] = &[
 const FILES: &[Exception] = &[
     ("admin-endpoint", "reads the metrics of the process from /proc"),
     ("bench", "prepares test files and reads the counters of the kernel"),
+    ("bulk-read", "keeps the cache of digests in a file at any path"),
     ("checksums", "reads the beginning of a file by any path to detect the hash of its list"),
     ("cli-common", "writes the manual pages and shell completions of the programs"),
     ("disk", "owns files, and reads /proc and /sys"),
