@@ -107,7 +107,9 @@ pub use has_fd::HasFd;
 pub use lease::{Lease, LeaseOutcome};
 pub use links::link_count;
 pub use os::OsDisk;
-pub use pace::{NotPaced, Pace, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
+pub use pace::{
+    NotPaced, Pace, PaceBudget, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,
+};
 pub use probe::{DirectIo, FileSystem, Mount, Storage, probe};
 pub use residency::{Residency, evict, resident, warm};
 pub use send_queue::send_queue_bytes;

@@ -1,12 +1,14 @@
 //! Paces bulk writes: starts writeback after every few MiB of written bytes (a *window*), so that
 //! few pages are dirty at any time.
 
+mod budget;
 mod plan;
 
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 use rustix::fs::{OFlags, fcntl_getfl, fstatfs};
 
@@ -14,7 +16,10 @@ use crate::error::{Error, Op, Result};
 use crate::has_fd::{HasFd, path_of};
 use crate::residency::evict;
 use crate::sys;
-use plan::Windows;
+use budget::Share;
+use plan::{Windows, next_window_bytes};
+
+pub use budget::PaceBudget;
 
 /// The default of [`Pace::window_bytes`] (4 MiB). A sync of another file during bulk writes waits
 /// for about two windows. Much smaller windows leave the device idle, as measured by
@@ -32,9 +37,10 @@ pub const WINDOW_BYTES_MAX: u64 = 64 << 20;
 /// Options of a [`Pacer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// The number of dirty bytes at which the pacer starts writeback, clamped to
+    /// The maximum number of dirty bytes at which the pacer starts writeback, clamped to
     /// [`WINDOW_BYTES_MIN`] and [`WINDOW_BYTES_MAX`]. At most twice as many bytes are dirty or
-    /// under writeback.
+    /// under writeback. On a slow device, whose writeback of a window takes more than 5 ms, the
+    /// pacer uses shorter windows.
     pub window_bytes: u64,
     /// `true` to drop pages from the page cache after their writeback, for data that is not read
     /// soon.
@@ -114,6 +120,11 @@ pub struct Pacer<'f> {
     fd: Option<BorrowedFd<'f>>,
     not_paced: Option<NotPaced>,
     windows: Windows,
+    /// The length of the current window, and its limits.
+    window_bytes: u64,
+    limits: Range<u64>,
+    /// The share of a budget, if other pacers take the rest.
+    share: Option<Share>,
     drop_behind: bool,
     failed: Option<io::ErrorKind>,
 }
@@ -122,7 +133,7 @@ impl<'f> Pacer<'f> {
     /// Creates a pacer for the writes that the caller is about to make to `file`.
     #[must_use]
     pub fn of(file: &'f (impl HasFd + ?Sized), pace: Pace) -> Self {
-        let window_bytes = pace.window_bytes.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
+        let limits = WINDOW_BYTES_MIN..pace.window_bytes.clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
         let (fd, not_paced) = match file.fd() {
             None => (None, Some(NotPaced::Simulated)),
             Some(fd) => match reason_not_to_pace(fd) {
@@ -130,8 +141,23 @@ impl<'f> Pacer<'f> {
                 reason => (None, reason),
             },
         };
-        let windows = Windows::new(window_bytes, rustix::param::page_size() as u64);
-        Self { fd, not_paced, windows, drop_behind: pace.drop_behind, failed: None }
+        Self {
+            fd,
+            not_paced,
+            windows: Windows::new(rustix::param::page_size() as u64),
+            window_bytes: limits.end,
+            limits,
+            share: None,
+            drop_behind: pace.drop_behind,
+            failed: None,
+        }
+    }
+
+    /// Lets the pacer share a budget with other pacers, whose windows together are then as long as
+    /// that of a single one, but each at least [`WINDOW_BYTES_MIN`].
+    #[must_use]
+    pub fn sharing(self, budget: &PaceBudget) -> Self {
+        Self { share: Some(budget.share()), ..self }
     }
 
     /// Returns the reason why the file is not paced. `None` may change to [`NotPaced::Refused`] at
@@ -155,9 +181,15 @@ impl<'f> Pacer<'f> {
     pub fn wrote(&mut self, offset: u64, bytes: u64) -> Result<()> {
         self.check(offset)?;
         let Some(fd) = self.fd else { return Ok(()) };
-        let Some(step) = self.windows.wrote(offset, bytes) else { return Ok(()) };
+        let pacers = self.share.as_ref().map_or(1, Share::pacers);
+        let window_bytes = (self.window_bytes / pacers).max(self.limits.start);
+        let Some(step) = self.windows.wrote(offset, bytes, window_bytes) else { return Ok(()) };
         self.start(fd, &step.start)?;
-        step.finish.map_or(Ok(()), |range| self.finish_range(&range))
+        let Some(range) = step.finish else { return Ok(()) };
+        let started = Instant::now();
+        self.finish_range(&range)?;
+        self.window_bytes = next_window_bytes(self.window_bytes, started.elapsed(), &self.limits);
+        Ok(())
     }
 
     /// Waits until all recorded writes have been written back, and drops their pages from the page

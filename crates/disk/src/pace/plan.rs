@@ -2,6 +2,7 @@
 //! (see [`super::Pace::window_bytes`]). The module makes no system calls.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use crate::units::{align_down, align_up};
 
@@ -15,10 +16,27 @@ pub(super) struct Step {
     pub(super) finish: Option<Range<u64>>,
 }
 
+/// The wait for the writeback of a window above which windows become shorter. Two windows then delay
+/// other writers by about twice this time.
+const WAIT_MAX: Duration = Duration::from_millis(5);
+
+/// The wait below which windows become longer again.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+
+/// Returns the length of the next window, after a wait for the writeback of a window of `bytes`. It
+/// follows the rate of the device: halved after long waits, doubled after short ones.
+pub(super) fn next_window_bytes(bytes: u64, waited: Duration, limits: &Range<u64>) -> u64 {
+    let next = match waited {
+        waited if waited > WAIT_MAX => bytes / 2,
+        waited if waited < WAIT_MIN => bytes.saturating_mul(2),
+        _ => bytes,
+    };
+    next.min(limits.end).max(limits.start)
+}
+
 /// Two windows: one being filled, and the previous one, which is under writeback.
 #[derive(Debug)]
 pub(super) struct Windows {
-    window_bytes: u64,
     page_bytes: u64,
     /// The range from the lowest to the highest byte written since the last step; empty at first.
     filling: Range<u64>,
@@ -31,13 +49,14 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn new(window_bytes: u64, page_bytes: u64) -> Self {
+    pub(super) fn new(page_bytes: u64) -> Self {
         let (filling, dirty_bytes, counted_to, in_writeback) = (0..0, 0, 0, None);
-        Self { window_bytes, page_bytes, filling, dirty_bytes, counted_to, in_writeback }
+        Self { page_bytes, filling, dirty_bytes, counted_to, in_writeback }
     }
 
-    /// Records a write of `bytes` at `offset`; returns a step if the window is full.
-    pub(super) fn wrote(&mut self, offset: u64, bytes: u64) -> Option<Step> {
+    /// Records a write of `bytes` at `offset`; returns a step if the window has `window_bytes`
+    /// dirty bytes.
+    pub(super) fn wrote(&mut self, offset: u64, bytes: u64, window_bytes: u64) -> Option<Step> {
         // File offsets are signed in the kernel, so no range may end beyond `i64::MAX`.
         let longest = align_down(i64::MAX.cast_unsigned(), self.page_bytes);
         let end = offset.saturating_add(bytes).min(longest);
@@ -54,7 +73,7 @@ impl Windows {
         } else {
             self.filling.start.min(offset)..self.filling.end.max(end)
         };
-        (self.dirty_bytes >= self.window_bytes).then(|| self.advance())
+        (self.dirty_bytes >= window_bytes).then(|| self.advance())
     }
 
     /// Returns the step for the full window. A partial last page is left to the next window: if it
@@ -87,8 +106,9 @@ mod tests {
     const PAGE: u64 = 4096;
 
     fn steps(window_pages: u64, writes: &[(u64, u64)]) -> (Vec<Step>, [Option<Range<u64>>; 2]) {
-        let mut windows = Windows::new(window_pages * PAGE, PAGE);
-        let steps = writes.iter().filter_map(|(at, bytes)| windows.wrote(*at, *bytes)).collect();
+        let mut windows = Windows::new(PAGE);
+        let wrote = |(at, bytes): &(u64, u64)| windows.wrote(*at, *bytes, window_pages * PAGE);
+        let steps = writes.iter().filter_map(wrote).collect();
         (steps, windows.rest())
     }
 
@@ -127,6 +147,23 @@ mod tests {
     }
 
     #[test]
+    fn windows_follow_the_rate_of_the_device() {
+        let limits = 16..256;
+        for (bytes, waited_us, expected) in [
+            (64, 0, 128),
+            (64, 2000, 64),
+            (64, 5001, 32),
+            (200, 0, 256),
+            (256, 0, 256),
+            (20, 90_000, 16),
+            (16, 90_000, 16),
+        ] {
+            let waited = Duration::from_micros(waited_us);
+            assert_eq!(next_window_bytes(bytes, waited, &limits), expected, "{bytes} {waited_us}");
+        }
+    }
+
+    #[test]
     fn empty_writes_yield_no_steps() {
         assert_eq!(steps(1, &[(5, 0), (0, 0)]), (vec![], [None, None]));
         assert_eq!(steps(1, &[(u64::MAX - 5, 20)]), (vec![], [None, None]), "beyond any file");
@@ -138,7 +175,7 @@ mod tests {
             writes in prop::collection::vec((0..200 * PAGE, 1..3 * PAGE), 1..200),
             window_pages in 1..20_u64,
         ) {
-            let mut windows = Windows::new(window_pages * PAGE, PAGE);
+            let mut windows = Windows::new(PAGE);
             // One element per page of the file.
             let mut dirty = vec![false; 210];
             let mut in_writeback = vec![false; 210];
@@ -148,7 +185,7 @@ mod tests {
             };
             for (at, bytes) in writes {
                 dirty[pages(&(at..at + bytes))].fill(true);
-                if let Some(step) = windows.wrote(at, bytes) {
+                if let Some(step) = windows.wrote(at, bytes, window_pages * PAGE) {
                     for page in pages(&step.start) {
                         in_writeback[page] |= std::mem::take(&mut dirty[page]);
                     }

@@ -1,0 +1,36 @@
+//! Shares the dirty bytes of one pacer among several files.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A budget that several [`Pacer`](super::Pacer)s share by
+/// [`Pacer::sharing`](super::Pacer::sharing), for example those of all files that a program writes
+/// to one disk.
+#[derive(Debug, Clone, Default)]
+pub struct PaceBudget {
+    pacers: Arc<AtomicU64>,
+}
+
+impl PaceBudget {
+    pub(super) fn share(&self) -> Share {
+        self.pacers.fetch_add(1, Ordering::Relaxed);
+        Share(Arc::clone(&self.pacers))
+    }
+}
+
+/// The share of one pacer, which the others get when it is dropped.
+#[derive(Debug)]
+pub(super) struct Share(Arc<AtomicU64>);
+
+impl Share {
+    /// Returns the number of pacers that share the budget, at least 1.
+    pub(super) fn pacers(&self) -> u64 {
+        self.0.load(Ordering::Relaxed).max(1)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
