@@ -12,7 +12,7 @@ mod share;
 
 use std::path::PathBuf;
 
-use haul_bulk_read::{CacheMode, ReadOptions, WalkOptions, walk};
+use haul_bulk_read::{ReadOptions, WalkOptions, walk};
 
 pub use events::{Events, SharedRange, Stats};
 use share::Sharing;
@@ -31,14 +31,14 @@ pub struct Options<'a> {
     pub block_bytes: u64,
     /// `true` to report the ranges with equal digests, and to share nothing.
     pub dry_run: bool,
-    /// Options for reading files. By default, the page cache is preserved.
+    /// Options for reading files. By default, the files stay in the page cache, because the kernel
+    /// compares ranges through it.
     pub read: ReadOptions<'a>,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        let read = ReadOptions { cache: CacheMode::Preserve, ..ReadOptions::default() };
-        Self { block_bytes: BLOCK_BYTES, dry_run: false, read }
+        Self { block_bytes: BLOCK_BYTES, dry_run: false, read: ReadOptions::default() }
     }
 }
 
