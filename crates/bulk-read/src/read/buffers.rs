@@ -1,9 +1,9 @@
 //! Allocates and reuses the buffers of reads in flight, and limits their total length.
 
-use haul_disk::{AlignedBuf, PAGE_BYTES};
+use haul_disk::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES};
 
-/// The number of size classes. The class sizes are the powers of two from a page to 512 KiB.
-const SIZES: usize = 8;
+/// The number of size classes. The class sizes are the powers of two from a page to 2 MiB.
+const SIZES: usize = 10;
 
 /// The length of the largest buffer in bytes, and thus of the largest read.
 pub(super) const BUFFER_BYTES_MAX: usize = PAGE_BYTES << (SIZES - 1);
@@ -39,7 +39,7 @@ impl Buffers {
     /// because then no completion would release a buffer.
     pub(super) fn take_unlimited(&mut self, bytes: usize) -> AlignedBuf {
         self.take(bytes).unwrap_or_else(|| {
-            let buffer = AlignedBuf::zeroed(PAGE_BYTES << size_class(bytes));
+            let buffer = aligned(PAGE_BYTES << size_class(bytes));
             (self.bytes, self.in_use) = (self.bytes + buffer.len(), self.in_use + 1);
             buffer
         })
@@ -59,7 +59,7 @@ impl Buffers {
             return None;
         }
         self.bytes += bytes;
-        Some(AlignedBuf::zeroed(bytes))
+        Some(aligned(bytes))
     }
 
     /// Returns a buffer to the pool.
@@ -67,6 +67,11 @@ impl Buffers {
         self.in_use = self.in_use.saturating_sub(1);
         self.free[size_class(buffer.len())].push(buffer);
     }
+}
+
+/// Allocates a buffer. The largest ones are huge pages, into which a direct read transfers at once.
+fn aligned(bytes: usize) -> AlignedBuf {
+    if bytes >= HUGE_PAGE_BYTES { AlignedBuf::huge(bytes) } else { AlignedBuf::zeroed(bytes) }
 }
 
 /// Returns the index of the smallest size class that holds `bytes`.
@@ -81,9 +86,9 @@ mod tests {
 
     #[test]
     fn smallest_sufficient_size_class_is_used() {
-        let sizes = [0, 1, 4096, 4097, 9000, 512 << 10].map(size_class);
-        assert_eq!(sizes, [0, 0, 0, 1, 2, 7]);
-        let mut buffers = Buffers::new(1 << 20);
+        let sizes = [0, 1, 4096, 4097, 9000, 512 << 10, BUFFER_BYTES_MAX].map(size_class);
+        assert_eq!(sizes, [0, 0, 0, 1, 2, 7, SIZES - 1]);
+        let mut buffers = Buffers::new(4 << 20);
         assert_eq!(buffers.take(5000).unwrap().len(), 8192);
         assert_eq!(buffers.take(BUFFER_BYTES_MAX).unwrap().len(), BUFFER_BYTES_MAX);
     }

@@ -32,7 +32,7 @@ pub struct ReadOptions<'a> {
     /// The queue depth per thread for uncached data; by default 32, and 128 for a rotational
     /// device.
     pub depth: Option<usize>,
-    /// The maximum memory of all buffers, in bytes. Each thread receives at least 1 MiB even if the
+    /// The maximum memory of all buffers, in bytes. Each thread receives at least 2 MiB even if the
     /// total then exceeds the maximum.
     pub memory_bytes_max: usize,
     /// The effect of the run on the page cache.

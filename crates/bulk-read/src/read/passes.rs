@@ -19,7 +19,7 @@ use super::worker::Worker;
 use crate::tree::Tree;
 
 /// The minimum buffer memory of a worker, in bytes.
-const MEMORY_BYTES_MIN: usize = 1 << 20;
+const MEMORY_BYTES_MIN: usize = 2 << 20;
 
 /// Reads all `requests`, each exactly once, and passes the bytes to `consumer`.
 ///

@@ -21,6 +21,10 @@ pub(super) use piece::{Part, Piece};
 /// The number of submitted but undelivered bytes at which a request submits no further reads.
 const WINDOW_BYTES: u64 = 4 << 20;
 
+/// The length in bytes of the first read of a stream: a consumer that ends a request early, because
+/// the first bytes of two files differ, gets them without a longer read.
+const FIRST_BYTES: usize = 512 << 10;
+
 /// A request being read.
 #[derive(Debug)]
 pub(super) struct Stream<S> {
@@ -243,7 +247,9 @@ impl<S> Stream<S> {
             return None;
         }
         let offset = self.next;
-        let bytes = self.read_len(offset, BUFFER_BYTES_MAX);
+        let is_first = self.position == self.start && offset == self.start;
+        let longest = if is_first { FIRST_BYTES } else { BUFFER_BYTES_MAX };
+        let bytes = self.read_len(offset, longest);
         self.next = offset.saturating_add(bytes as u64).min(self.end);
         Some(Part { offset, bytes })
     }
@@ -322,26 +328,33 @@ mod tests {
         assert_eq!(parts(&mut stream(5000, 0, 4999)), [(0, 4999)]);
         assert_eq!(parts(&mut stream(5000, 4000, 4000)), [(4000, 1001)]);
         assert_eq!(parts(&mut stream(5000, 9000, 4000)), []);
-        let two = [(0, 524_288), (MAX, 262_144), (MAX + MAX / 2, 262_145)];
-        assert_eq!(parts(&mut stream(2 * MAX, 0, u64::MAX)), two);
+        let (first, half) = (FIRST_BYTES as u64, BUFFER_BYTES_MAX / 2);
+        let all = [
+            (0, FIRST_BYTES),
+            (first, BUFFER_BYTES_MAX),
+            (first + MAX, half),
+            (first + MAX + MAX / 2, half + 1),
+        ];
+        assert_eq!(parts(&mut stream(first + 2 * MAX, 0, u64::MAX)), all);
     }
 
     #[test]
     fn submission_is_limited_by_the_window() {
         let mut stream = stream(100 << 20, 0, u64::MAX);
         let window = parts(&mut stream);
-        assert_eq!(window.len() as u64 * MAX, WINDOW_BYTES);
-        stream.complete(Part { offset: MAX, bytes: BUFFER_BYTES_MAX }, buffer(), BUFFER_BYTES_MAX);
+        let bytes: u64 = window.iter().map(|(_, bytes)| *bytes as u64).sum();
+        assert!((WINDOW_BYTES..WINDOW_BYTES + MAX).contains(&bytes), "{window:?}");
+        let (first, second) = (window[0], window[1]);
+        assert_eq!(first, (0, FIRST_BYTES));
+        let part = |(offset, bytes): (u64, usize)| Part { offset, bytes };
+        stream.complete(part(second), buffer(), second.1);
         assert!(stream.next_piece().is_none(), "the first read is still in flight");
         assert_eq!(parts(&mut stream), []);
-        stream.complete(Part { offset: 0, bytes: BUFFER_BYTES_MAX }, buffer(), BUFFER_BYTES_MAX);
-        assert!(
-            stream.next_piece().is_some()
-                && stream.next_piece().is_some()
-                && stream.next_piece().is_none()
-        );
-        assert_eq!(stream.position, 2 * MAX);
-        assert_eq!(parts(&mut stream), [(WINDOW_BYTES, 524_288), (WINDOW_BYTES + MAX, 524_288)]);
+        stream.complete(part(first), buffer(), first.1);
+        assert_eq!(delivered(&mut stream), Some(first.1 as u64));
+        assert_eq!(delivered(&mut stream), Some(second.1 as u64));
+        assert_eq!(delivered(&mut stream), None);
+        assert_eq!(parts(&mut stream), [(bytes, BUFFER_BYTES_MAX)]);
     }
 
     #[test]
