@@ -3,11 +3,11 @@
 use std::error::Error as _;
 use std::thread;
 
-use haul_disk::Op;
+use haul_disk::{Disk, Op, Open, OsDisk};
 use haul_disk_sim::{Crashes, Medium, MemoryDisk, Survival, crash_everywhere};
 use haul_sorted_write::plan::Costs;
 use haul_sorted_write::{Error, Options, SortedWriter, Stats};
-use haul_testing::{Random, eventually, seed};
+use haul_testing::{LoopImage, Random, eventually, seed};
 use rustix::io::Errno;
 
 use crate::fixture::{add_file, content, disk_with, original, put, writer_on};
@@ -290,4 +290,27 @@ fn invalid_options_and_ranges_are_rejected() {
     let medium: Medium = disk.medium();
     writer.close().unwrap();
     assert_eq!(content(&MemoryDisk::on(&medium), "big"), original(100));
+}
+
+/// On a real file the requests pass through io_uring, where the kernel permits it.
+#[test]
+fn full_disk_latches_and_buffered_writes_stay_readable() {
+    let Some(image) = LoopImage::new("ext4", 64 << 20) else { return };
+    let disk = OsDisk::open(image.mount()).unwrap();
+    disk.create("sparse", Open::default()).unwrap().resize(256 << 20).unwrap();
+    let writer = SortedWriter::start(Options::default()).unwrap();
+    let file = writer.open(&disk, "sparse").unwrap();
+    for page in (0..128 << 8).rev() {
+        writer.write(file, page * 4096, &[7; 4096]).unwrap();
+    }
+    let error = writer.barrier().unwrap_err();
+    assert!(error.is_full() && error.to_string().contains("sparse"), "{error}");
+    assert!(writer.barrier().unwrap_err().is_full(), "the failure is final");
+    assert!(matches!(writer.write(file, 0, &[1]), Err(Error::Latched { .. })));
+    let mut page = [0; 4096];
+    for at in [0, (128 << 20) - 4096] {
+        assert_eq!(writer.read(file, at, &mut page).unwrap(), 4096);
+        assert_eq!(page, [7; 4096], "at {at}");
+    }
+    assert!(writer.close().is_err());
 }
