@@ -176,6 +176,8 @@ fn group_and_its_ancestors_limit_dirtyable_memory() {
     assert_eq!(own, (312 + 50) << 20);
     let limits = machine.group_limits().unwrap();
     assert_eq!(limits.limit_bytes, own / 4096 * 819 / 4096 * 4096);
+    // The group may also use its page cache that is not dirty: 50 MiB less 1 MiB.
+    assert_eq!(machine.available_bytes(), Some((312 + 49) << 20));
 
     // cgroup v1 has a memory limit, but no limit of dirty memory.
     let fake = Fake::new();
@@ -187,6 +189,7 @@ fn group_and_its_ancestors_limit_dirtyable_memory() {
     let group = machine.group.as_ref().unwrap();
     assert_eq!((group.is_version_1, group.limit_bytes), (true, Some(1 << 30)));
     assert_eq!(machine.group_limits(), None);
+    assert_eq!(machine.available_bytes(), Some(1 << 30), "less than the machine has");
 }
 
 #[test]
