@@ -45,6 +45,8 @@
 //!   space: two volumes are reserved for it, on a disk with room for at least three. Overwrites
 //!   reach a steady state: writers are delayed until compaction has caught up, and refused only
 //!   when no dead space is left (`docs/space.md`).
+//! - With [`Options::replication`], an acknowledged change is in the copy of the store, too. A change
+//!   that fails with [`Error::NotReplicated`] is durable on this machine.
 //! - Keys are text and are never used as paths.
 //! - A sweep of a [`Lifecycle`] deletes an object only if it is expired at that moment: one that
 //!   was replaced since it was listed is kept, and so is one whose newest state may be in a damaged
@@ -96,6 +98,7 @@ mod names;
 mod object;
 mod options;
 mod recovery;
+mod replication;
 mod signal;
 mod snapshot;
 mod stats;
@@ -124,6 +127,7 @@ pub use object::{
 pub use options::Options;
 pub use recovery::damage::Damage;
 pub use recovery::recover::RecoveryReport;
+pub use replication::interface::Replication;
 pub use snapshot::SnapshotInfo;
 pub use stats::Stats;
 pub use store::Store;

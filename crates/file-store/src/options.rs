@@ -1,10 +1,12 @@
 //! The options of a store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::TimeSource;
 use crate::error::{Error, Result};
 use crate::lifecycle::report::LifecycleObserver;
+use crate::replication::interface::Replication;
 
 /// The minimum number of needles between two checkpoints.
 const RECENT_NEEDLES_MIN: u64 = 16;
@@ -57,6 +59,9 @@ pub struct Options {
     pub holder: String,
     /// Behaviour: the clock for writes and expiration; the system clock.
     pub time: TimeSource,
+    /// Behaviour: the copy of the store elsewhere. Each call that changes the store waits until the
+    /// copy contains the change, and [`crate::Store::start_put`] starts no put; none.
+    pub replication: Option<Arc<dyn Replication>>,
     /// Performance: the function that calls the wakers of all futures of [`crate::Store::start_put`]
     /// that resolve together, by calling its argument. By default it does only that. A server can
     /// pass a function that wakes the thread of its event loop once for all of them.
@@ -87,6 +92,7 @@ impl Default for Options {
             pinned_bytes_max: 0,
             holder: format!("process {}", std::process::id()),
             time: TimeSource::default(),
+            replication: None,
             wake_all: |wake| wake(),
         }
     }

@@ -141,13 +141,13 @@ impl Store {
     /// Creates a bucket.
     ///
     /// # Errors
-    /// [`Error::InvalidBucketName`], [`Error::BucketExists`].
+    /// [`Error::InvalidBucketName`], [`Error::BucketExists`], [`Error::NotReplicated`].
     ///
     /// # Durability
     /// The bucket survives a power cut when this returns.
     pub fn create_bucket(&self, bucket: &str) -> Result<()> {
         check_bucket(bucket)?;
-        self.inner.with_space(|| self.try_create_bucket(bucket))
+        self.inner.replicated(self.inner.with_space(|| self.try_create_bucket(bucket)))
     }
 
     fn try_create_bucket(&self, bucket: &str) -> Result<()> {
@@ -162,13 +162,13 @@ impl Store {
     /// Deletes a bucket without objects and uploads.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`], [`Error::BucketNotEmpty`]; [`Error::Damaged`] while damage may hide
-    /// objects of the bucket.
+    /// [`Error::NoSuchBucket`], [`Error::BucketNotEmpty`], [`Error::NotReplicated`];
+    /// [`Error::Damaged`] while damage may hide objects of the bucket.
     ///
     /// # Durability
     /// The deletion survives a power cut when this returns.
     pub fn delete_bucket(&self, bucket: &str) -> Result<()> {
-        self.inner.with_space(|| self.try_delete_bucket(bucket))
+        self.inner.replicated(self.inner.with_space(|| self.try_delete_bucket(bucket)))
     }
 
     fn try_delete_bucket(&self, bucket: &str) -> Result<()> {

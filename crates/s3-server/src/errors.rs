@@ -48,6 +48,8 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         }
         // Unlike a full disk, this condition is temporary: clients retry after a 503 SlowDown.
         Error::Stalled { .. } => S3ErrorCode::SlowDown,
+        // The copy may be unreachable for some time only: clients retry.
+        Error::NotReplicated { .. } => S3ErrorCode::ServiceUnavailable,
         // After a failed sync, all writes are refused until the store is reopened.
         Error::Log(_) => S3ErrorCode::ServiceUnavailable,
         _ => S3ErrorCode::InternalError,
@@ -107,6 +109,7 @@ mod tests {
             (Error::InvalidKey { why: "x" }, "InvalidArgument", 400),
             (Error::Full { source: Box::new(disk()) }, STORAGE_FULL, 507),
             (Error::Stalled { waited: std::time::Duration::from_secs(10) }, "SlowDown", 503),
+            (Error::NotReplicated { what: "x".into() }, "ServiceUnavailable", 503),
         ] {
             let translated = from_store(error);
             assert_eq!(translated.code().as_str(), code);
@@ -121,6 +124,14 @@ mod tests {
         assert_eq!(translated.status_code().unwrap().as_u16(), 500);
         let message = translated.message().unwrap();
         assert!(message.contains("/d/v1") && message.contains("4096"), "{message}");
+    }
+
+    #[test]
+    fn unconfirmed_change_is_reported_as_durable_on_this_machine() {
+        let translated = from_store(Error::NotReplicated { what: "the bucket is gone".into() });
+        let message = translated.message().unwrap();
+        assert!(message.contains("durable on this machine"), "{message}");
+        assert!(message.ends_with("the bucket is gone"), "{message}");
     }
 
     #[test]

@@ -41,7 +41,8 @@ impl Store {
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::InvalidKey`], [`Error::PreconditionFailed`],
     /// [`Error::Full`]; [`Error::Log`] after a failed sync: then only reopening the store
-    /// determines whether the object was stored.
+    /// determines whether the object was stored. [`Error::NotReplicated`] if the object was stored
+    /// and is not confirmed in the copy of the store.
     ///
     /// # Durability
     /// The object survives a power cut when this returns.
@@ -53,10 +54,24 @@ impl Store {
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
+        let stored = self.put_locally(bucket, key, bytes, attributes, precondition);
+        self.inner.replicated(stored)
+    }
+
+    /// Stores an object like [`Store::put`], but does not wait for the copy of the store.
+    pub(crate) fn put_locally(
+        &self,
+        bucket: &str,
+        key: &str,
+        bytes: &[u8],
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
         if bytes.len() as u64 >= self.inner.options.big_object_bytes {
             let mut writer = self.object_writer(Some(bytes.len() as u64))?;
             writer.write(bytes)?;
-            return self.put_written(bucket, key, writer.finish()?, attributes, precondition);
+            let written = writer.finish()?;
+            return self.put_written_locally(bucket, key, written, attributes, precondition);
         }
         let mut head = self.inner.head(Kind::Object, bucket, key);
         head.bytes = bytes.len() as u64;
@@ -101,6 +116,18 @@ impl Store {
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
+        let stored = self.put_written_locally(bucket, key, written, attributes, precondition);
+        self.inner.replicated(stored)
+    }
+
+    fn put_written_locally(
+        &self,
+        bucket: &str,
+        key: &str,
+        written: WrittenContent,
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
         let mut head = self.inner.head(Kind::Object, bucket, key);
         head.bytes = written.bytes();
         head.etag.md5 = written.md5();
@@ -117,7 +144,7 @@ impl Store {
 
     /// Stores an object. Delays the call while compaction falls behind, and repeats it on a full
     /// disk when compaction has freed space.
-    pub(crate) fn store(
+    fn store(
         &self,
         mut head: Head,
         attributes: &Attributes,
@@ -169,8 +196,9 @@ impl Store {
     /// Deletes an object. Returns `true` if it existed, or may have existed in a damaged place.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`]. On a full disk the call succeeds, or waits until compaction frees
-    /// space: [`Error::Stalled`] if that takes too long, [`Error::Full`] if it is impossible.
+    /// [`Error::NoSuchBucket`], [`Error::NotReplicated`]. On a full disk the call succeeds, or waits
+    /// until compaction frees space: [`Error::Stalled`] if that takes too long, [`Error::Full`] if
+    /// it is impossible.
     ///
     /// # Durability
     /// The deletion survives a power cut when this returns.
@@ -192,6 +220,7 @@ impl Store {
             let again = || self.try_delete_many(bucket, &[key]).pop().unwrap_or(Ok(false));
             *outcome = self.inner.with_space(again);
         }
+        self.inner.replicate_batch(&mut outcomes, |existed| *existed);
         outcomes
     }
 
@@ -254,6 +283,16 @@ impl Store {
         attributes: Option<&Attributes>,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
+        self.inner.replicated(self.copy_locally(from, to, attributes, precondition))
+    }
+
+    fn copy_locally(
+        &self,
+        from: (&str, &str),
+        to: (&str, &str),
+        attributes: Option<&Attributes>,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
         // `object` keeps its files referenced until the copy references them, too.
         let object = self.get(from.0, from.1)?;
         let big_bytes = self.inner.options.big_object_bytes;
@@ -264,7 +303,7 @@ impl Store {
         match object.in_memory() {
             // The object was stored when `big_object_bytes` was larger.
             Some(bytes) if bytes.len() as u64 >= big_bytes => {
-                self.put(to.0, to.1, bytes, attributes, precondition)
+                self.put_locally(to.0, to.1, bytes, attributes, precondition)
             }
             Some(bytes) => self.store(head, attributes, precondition, Source::Bytes(bytes)),
             None => {

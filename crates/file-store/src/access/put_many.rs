@@ -80,12 +80,13 @@ impl Store {
             rest = behind;
             if small == 0 {
                 let NewObject { key, bytes, attributes, precondition } = *first;
-                outcomes.push(self.put(bucket, key, bytes, attributes, precondition));
+                outcomes.push(self.put_locally(bucket, key, bytes, attributes, precondition));
             } else if let Some(refusal) = self.put_batch(bucket, batch, &mut outcomes) {
                 outcomes.extend(rest.iter().map(|_| Err(refusal.error())));
                 break;
             }
         }
+        self.inner.replicate_batch(&mut outcomes, |_| true);
         outcomes
     }
 

@@ -38,13 +38,13 @@ impl Store {
             )
         })?;
         let inner = &*self.inner;
-        inner.with_space(|| {
+        inner.replicated(inner.with_space(|| {
             let _writer = inner.enter(bucket)?;
             let mut head = inner.head(Kind::UploadStarted, bucket, key);
             head.upload = u128::from_le_bytes(id);
             head.version = inner.clock.next();
             self.commit(vec![(head.into(), attributes)], Room::Ordinary)
-        })?;
+        }))?;
         Ok(print(u128::from_le_bytes(id)))
     }
 
@@ -86,7 +86,8 @@ impl Store {
             return Err(Error::Invalid { what });
         };
         head.files.extend(file.part());
-        inner.with_space(|| self.try_put_part(head.clone(), upload, &mut file, attributes))
+        let put = || self.try_put_part(head.clone(), upload, &mut file, attributes);
+        inner.replicated(inner.with_space(put))
     }
 
     fn try_put_part(
@@ -213,7 +214,7 @@ impl Store {
         }
         check_attributes(&attributes)?;
         let complete = || self.try_complete(bucket, key, upload, parts, &attributes, precondition);
-        self.inner.with_space(complete)
+        self.inner.replicated(self.inner.with_space(complete))
     }
 
     fn try_complete(
@@ -261,7 +262,7 @@ impl Store {
     /// # Durability
     /// The abortion survives a power cut when this returns.
     pub fn abort_upload(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {
-        self.inner.with_space(|| self.try_abort(bucket, key, upload))
+        self.inner.replicated(self.inner.with_space(|| self.try_abort(bucket, key, upload)))
     }
 
     fn try_abort(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {

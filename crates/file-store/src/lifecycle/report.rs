@@ -19,6 +19,11 @@ pub struct SweepReport {
 }
 
 impl SweepReport {
+    /// Returns `true` if the sweep changed the store.
+    pub(super) fn has_changes(&self) -> bool {
+        self.expired_objects > 0 || self.aborted_uploads > 0
+    }
+
     /// Adds the counts of one step.
     pub(super) fn add(&mut self, step: &Self) {
         self.scanned_keys += step.scanned_keys;

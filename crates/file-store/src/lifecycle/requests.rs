@@ -49,8 +49,8 @@ impl Store {
     /// [`Error::Invalid`] for more than [`crate::LIFECYCLE_RULES_MAX`] rules or 1 MiB, for two
     /// rules with the same ID, for a rule without an action, and for a rule that cannot apply to
     /// any object;
-    /// [`Error::NoSuchBucket`], [`Error::Full`]; [`Error::Damaged`] while damage may hide newer
-    /// rules.
+    /// [`Error::NoSuchBucket`], [`Error::Full`], [`Error::NotReplicated`]; [`Error::Damaged`] while
+    /// damage may hide newer rules.
     ///
     /// # Durability
     /// The new rules survive a power cut when this returns. A power cut before that leaves the
@@ -65,7 +65,8 @@ impl Store {
             );
             return Err(Error::Invalid { what });
         }
-        self.inner.with_space(|| self.inner.try_set_lifecycle(bucket, lifecycle, &attributes))
+        let set = || self.inner.try_set_lifecycle(bucket, lifecycle, &attributes);
+        self.inner.replicated(self.inner.with_space(set))
     }
 
     /// Calls `visit` with every object and upload that [`Store::expire_now`] would delete now, and
@@ -88,8 +89,9 @@ impl Store {
     ///
     /// # Errors
     /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the rules or the runs are
-    /// damaged; [`crate::Error::Full`] and [`crate::Error::Stalled`] like [`Store::delete`].
-    /// Deletions before the error remain in effect.
+    /// damaged; [`crate::Error::Full`], [`crate::Error::Stalled`] and
+    /// [`crate::Error::NotReplicated`] like [`Store::delete`]. Deletions before the error remain in
+    /// effect.
     ///
     /// # Durability
     /// The deletions that the report counts survive a power cut when this returns.

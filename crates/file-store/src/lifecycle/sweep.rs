@@ -45,7 +45,8 @@ impl From<Error> for Interrupted {
 }
 
 impl Inner {
-    /// Sweeps a bucket; `None` if the store is being closed. Restarts when the rules change.
+    /// Sweeps a bucket; `None` if the store is being closed. Restarts when the rules change. Waits
+    /// once until the copy of the store contains all deletions.
     pub(super) fn sweep(&self, bucket: &str, pace: &Pace<'_>) -> Result<Option<SweepReport>> {
         let began = Instant::now();
         let mut report = SweepReport::default();
@@ -54,6 +55,9 @@ impl Inner {
             let steps = Steps { inner: self, pace, report: &mut report };
             match self.sweep_by(bucket, &rules, steps) {
                 Ok(()) => {
+                    if report.has_changes() {
+                        self.replicate()?;
+                    }
                     self.lifecycle.counters.completed(self.clock.now(), began.elapsed());
                     return Ok(Some(report));
                 }

@@ -30,6 +30,7 @@ mod put_many;
 mod put_order;
 mod ranges;
 mod recovery;
+mod replication;
 mod sample;
 mod script;
 mod small_store;

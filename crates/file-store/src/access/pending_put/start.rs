@@ -24,7 +24,8 @@ impl Store {
     /// A put would block if the object is longer than [`Store::START_PUT_BYTES_MAX`], if another
     /// thread writes the key, if the object that it replaces must be read from the disk (it was not
     /// stored recently, and is not in the page cache), if the buffer of the log or the disk is
-    /// full, if compaction delays writers, or while a checkpoint, a snapshot or a change of buckets
+    /// full, if compaction delays writers, if the store has a copy that must confirm the put
+    /// ([`crate::Options::replication`]), or while a checkpoint, a snapshot or a change of buckets
     /// keeps writers out.
     ///
     /// The put holds its locks until the completing thread has completed it, even if the future is
@@ -60,7 +61,8 @@ impl Store {
         check_attributes(attributes)?;
         let inner = &*self.inner;
         let is_big = bytes.len() as u64 >= inner.options.big_object_bytes;
-        if is_big || bytes.len() > Self::START_PUT_BYTES_MAX || inner.admission.must_wait() {
+        let must_wait = inner.options.replication.is_some() || inner.admission.must_wait();
+        if is_big || bytes.len() > Self::START_PUT_BYTES_MAX || must_wait {
             return Ok(None);
         }
         inner.start_put(inner.head(Kind::Object, bucket, key), bytes, attributes, precondition)

@@ -1,0 +1,6 @@
+//! The copy of a store elsewhere: the confirmation that writers wait for, and the parts of the store
+//! that are copied.
+
+mod confirmation;
+pub(crate) mod interface;
+mod source;
