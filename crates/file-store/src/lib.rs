@@ -127,6 +127,7 @@ pub use object::{
 pub use options::Options;
 pub use recovery::damage::Damage;
 pub use recovery::recover::RecoveryReport;
+pub use replication::checkpoint::{CheckpointFile, CheckpointFiles};
 pub use replication::interface::Replication;
 pub use snapshot::SnapshotInfo;
 pub use stats::Stats;

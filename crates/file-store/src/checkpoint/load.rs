@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_append_log::Lsn;
-use haul_disk::{Disk, Open, read_full};
+use haul_disk::{Disk, File, Open, read_full};
 
 use crate::checkpoint::chunks;
 use crate::checkpoint::format::{Catalog, CatalogVolume, decode_changes, decode_state};
@@ -87,10 +87,18 @@ fn read_catalog(disk: &dyn Disk) -> Result<Option<Catalog>> {
         Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => return Err(error.into()),
     };
+    decode_catalog(&*file).map(Some)
+}
+
+/// Reads and decodes an open catalog.
+///
+/// # Errors
+/// [`Error::Invalid`] if it is damaged; a failed system call.
+pub(crate) fn decode_catalog(file: &dyn File) -> Result<Catalog> {
     let mut bytes = vec![0; usize::try_from(file.bytes()?).unwrap_or(usize::MAX)];
-    let read = read_full(&*file, &mut bytes, 0)?;
+    let read = read_full(file, &mut bytes, 0)?;
     let damaged = || invalid("the catalog does not match its checksum");
-    Catalog::decode(&bytes[..read]).map(Some).ok_or_else(damaged)
+    Catalog::decode(&bytes[..read]).ok_or_else(damaged)
 }
 
 fn open_runs(disk: &dyn Disk, catalog: &Catalog) -> Result<Vec<Arc<Run>>> {

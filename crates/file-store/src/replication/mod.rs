@@ -1,6 +1,7 @@
 //! The copy of a store elsewhere: the confirmation that writers wait for, and the parts of the store
 //! that are copied.
 
+pub(crate) mod checkpoint;
 mod confirmation;
 pub(crate) mod interface;
 mod source;

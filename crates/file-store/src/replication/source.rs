@@ -1,8 +1,18 @@
-//! The parts of a store that are copied.
+//! The log and the files of a store that a copy needs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use haul_append_log::Log;
+use haul_disk::{Disk, File, Open};
 
+use crate::error::{Error, Result};
+use crate::format::{MARKER_TEXT, NotANeedle, needles};
+use crate::manifest::ManifestFile;
+use crate::names;
 use crate::store::Store;
+
+const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
 
 impl Store {
     /// Returns the log of the store, whose segments are the volumes, to follow it with
@@ -12,4 +22,85 @@ impl Store {
     pub fn log(&self) -> &Log {
         &self.inner.log
     }
+
+    /// Returns the names, relative to the directory of the store, of the files of big objects and
+    /// parts that the needles of a record refer to. A file is complete and durable before the log
+    /// has a record that refers to it. Several records may refer to the same file.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the payload does not consist of needles.
+    pub fn record_files(payload: &[u8]) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for needle in needles(payload) {
+            let (head, _) = needle.map_err(not_a_needle)?;
+            let name = |id| format!("{}/{}", names::OBJECTS, names::big_file(id));
+            found.extend(head.files.iter().map(|file| name(file.id)));
+        }
+        Ok(found)
+    }
+
+    /// Opens a file for reading whose name [`Store::record_files`] or [`Store::checkpoint`]
+    /// returned. `None` if it no longer exists, because the log has a later record or the store a
+    /// later checkpoint that does not need it. An open file stays readable after its removal.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for any other name; a failed system call.
+    pub fn open_file(&self, name: &str) -> Result<Option<Arc<dyn File>>> {
+        let is_of_index =
+            |name: &str| name == names::CATALOG || names::parse_index_file(name).is_some();
+        match name.split_once('/') {
+            Some((names::OBJECTS, name)) if names::parse_big_file(name).is_some() => {
+                open(&*self.inner.objects.disk, name)
+            }
+            Some((names::INDEX, name)) if is_of_index(name) => {
+                open(&*self.inner.index_files.disk, name)
+            }
+            _ => {
+                let what = format!("\"{name}\" is not a file of a big object or of the index");
+                Err(Error::Invalid { what })
+            }
+        }
+    }
+
+    /// Returns the names and contents of the small files of a copy with these volumes, which have
+    /// records and are given by number and nonce: the marker and both copies of the manifest. A copy is a store if it has
+    /// these files, the volumes, the files of big objects that they refer to, and the directories
+    /// of all of them, even if they are empty: `volumes`, `objects` and `index`.
+    ///
+    /// Call this after the volumes were determined: if one of this store is missing among them,
+    /// because compaction has removed it, checkpoints of an earlier place are not used. The
+    /// manifest also lists the volumes that this store has lost, so that the copy reports the
+    /// damage, too.
+    #[must_use]
+    pub fn layout(&self, volumes: &[(u32, u64)]) -> Vec<(String, Vec<u8>)> {
+        let inner = &self.inner;
+        // Before the manifest: a volume is removed from the manifest first.
+        let segments: BTreeSet<u32> = inner.log.segments().iter().map(|s| s.number).collect();
+        let mut manifest = inner.manifest.as_ref().map(ManifestFile::current).unwrap_or_default();
+        let is_lost = |number: &u32| {
+            segments.last().is_some_and(|newest| number < newest) && !segments.contains(number)
+        };
+        manifest.volumes.retain(|number, _| is_lost(number));
+        manifest.volumes.extend(volumes.iter().copied());
+        let bytes = manifest.encode();
+        let [first, second] = names::MANIFESTS.map(|name| (name.to_owned(), bytes.clone()));
+        vec![(names::MARKER.to_owned(), MARKER_TEXT.as_bytes().to_vec()), first, second]
+    }
+}
+
+/// Opens a file for reading; `None` if it does not exist.
+pub(super) fn open(disk: &dyn Disk, name: &str) -> Result<Option<Arc<dyn File>>> {
+    match disk.open(name, READ) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn not_a_needle(why: NotANeedle) -> Error {
+    let why = match why {
+        NotANeedle::Malformed(why) => why,
+        NotANeedle::Needs(_) => "a needle is truncated",
+    };
+    Error::Invalid { what: format!("the record is not a record of a store: {why}") }
 }

@@ -1,4 +1,5 @@
-//! Changes that wait for a copy of the store.
+//! Copies of a store, and changes that wait for them.
 
 mod confirmation;
+mod copy;
 mod operations;

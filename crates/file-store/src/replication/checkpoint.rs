@@ -1,0 +1,115 @@
+//! The files of the current checkpoint, for a copy of the store.
+
+use std::sync::Arc;
+
+use haul_append_log::Lsn;
+use haul_disk::File;
+
+use crate::checkpoint::format::Catalog;
+use crate::checkpoint::load::{decode_catalog, is_unusable};
+use crate::error::Result;
+use crate::inner::Inner;
+use crate::names::{self, IndexFile};
+use crate::replication::source::open;
+use crate::store::Store;
+
+/// The files of one checkpoint of the index.
+#[derive(Debug)]
+pub struct CheckpointFiles {
+    /// The place of the checkpoint: it contains exactly the needles before it. A copy that does not
+    /// contain the log up to this place cannot use the checkpoint.
+    pub place: Lsn,
+    /// The files. The last one is the catalog, which lists the others.
+    pub files: Vec<CheckpointFile>,
+}
+
+/// A file of a checkpoint. It is never changed.
+#[derive(Debug)]
+pub struct CheckpointFile {
+    /// The name, relative to the directory of the store. While the store is open, every name but
+    /// that of the catalog stands for one content. Each opening continues the names behind a random
+    /// gap, so that no later file has the name of an earlier one.
+    pub name: String,
+    /// The length.
+    pub bytes: u64,
+    /// The file, open for reading. It stays readable after the store has removed it.
+    pub file: Arc<dyn File>,
+}
+
+impl Store {
+    /// Returns the place of the current checkpoint of the index, without an access to the disk.
+    /// `None` if there is no checkpoint. A merge replaces files of the index, and does not change
+    /// the place.
+    #[must_use]
+    pub fn checkpoint_place(&self) -> Option<Lsn> {
+        Some(self.inner.index_files.applied()).filter(|place| *place > Lsn::default())
+    }
+
+    /// Opens the files of the current checkpoint of the index. `None` if there is no usable one:
+    /// the index of the copy is then rebuilt from the volumes. Waits for a checkpoint that is being
+    /// written.
+    ///
+    /// # Errors
+    /// A failed system call.
+    pub fn checkpoint(&self) -> Result<Option<CheckpointFiles>> {
+        let files = &self.inner.index_files;
+        // Listed files are replaced and removed only under this lock.
+        let current = files.catalog.lock();
+        if current.is_none() {
+            return Ok(None);
+        }
+        match self.inner.open_checkpoint() {
+            // A failed write left a catalog whose files were removed.
+            Err(error) if is_unusable(&error) => Ok(None),
+            opened => opened,
+        }
+    }
+
+    /// Writes a checkpoint of all needles that are durable now, unless the current one has them.
+    /// Writers wait only while its place is determined. While damage hides needles, no checkpoint
+    /// is written.
+    ///
+    /// # Errors
+    /// A failed system call. The earlier checkpoint stays in use.
+    ///
+    /// # Durability
+    /// The checkpoint survives a power cut when this returns.
+    pub fn write_checkpoint(&self) -> Result<()> {
+        let inner = &self.inner;
+        if inner.index_files.applied() < inner.log.synced() {
+            inner.checkpoint()?;
+            inner.checkpoint_due.reset();
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Opens the files of the catalog on disk, whose lock the caller holds.
+    fn open_checkpoint(&self) -> Result<Option<CheckpointFiles>> {
+        let disk = &*self.index_files.disk;
+        let Some(catalog_file) = open(disk, names::CATALOG)? else { return Ok(None) };
+        let catalog = decode_catalog(&*catalog_file)?;
+        let mut files = Vec::new();
+        for name in file_names(&catalog) {
+            let Some(file) = open(disk, &name)? else { return Ok(None) };
+            files.push(checkpoint_file(&name, file)?);
+        }
+        files.push(checkpoint_file(names::CATALOG, catalog_file)?);
+        Ok(Some(CheckpointFiles { place: catalog.applied, files }))
+    }
+}
+
+fn checkpoint_file(name: &str, file: Arc<dyn File>) -> Result<CheckpointFile> {
+    Ok(CheckpointFile { name: format!("{}/{name}", names::INDEX), bytes: file.bytes()?, file })
+}
+
+/// Returns the names of the files that a catalog lists.
+fn file_names(catalog: &Catalog) -> Vec<String> {
+    let named = |kind, numbers: &[u64]| -> Vec<String> {
+        numbers.iter().map(|number| names::index_file(kind, *number)).collect()
+    };
+    let locations = named(IndexFile::Locations, &[catalog.locations]);
+    let runs = named(IndexFile::Run, &catalog.runs);
+    [locations, named(IndexFile::Changes, &catalog.changes), runs].concat()
+}
