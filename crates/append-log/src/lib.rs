@@ -93,6 +93,9 @@
 //! | a recycled segment, in the background | three pages written, one sync and one sync of the directory |
 //! | opening | each segment synced and read once bypassing the page cache, except for the parts whose records the caller knows; a few syncs |
 //!
+//! [`Log::read_bytes`] returns the verified bytes of a segment, and [`RebuiltSegment`] rebuilds a
+//! segment file from them, for example on another machine.
+//!
 //! [`Options::on_seal`] sets a function that the log calls for each sealed segment, for example to
 //! archive it.
 //!
@@ -136,7 +139,7 @@ mod sync;
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
 pub use format::{RECORD_HEADER_BYTES, footprint, payload_bytes_in_pages};
-pub use log::{BatchReader, Log, PinnedRecord, Reader, ReverseReader, Space};
+pub use log::{BatchReader, Log, PinnedRecord, Reader, ReverseReader, SegmentBytes, Space};
 pub use lsn::{Lsn, Position};
 pub use names::{is_segment as is_segment_name, segment as segment_name};
 pub use options::{Compression, OnDamage, Options};
@@ -144,6 +147,7 @@ pub use read_only::{ReadOnlyLog, ReadOnlyReader, ReadOnlyReport};
 pub use record::{BatchRecord, Record, RecordRequest};
 pub use replay::{Damage, Recovered, Replay, SegmentInfo};
 pub use seal_hook::{SealHook, SealedSegment};
+pub use segments::rebuilt::RebuiltSegment;
 pub use segments::reserve::Room;
 pub use stats::{SYNC_BUCKETS, Stats};
 pub use strategy::{SyncMethod, WriteStrategy};

@@ -8,6 +8,7 @@ mod pinned;
 mod read;
 mod reader;
 mod reverse;
+mod segment_bytes;
 mod space;
 mod truncate;
 
@@ -33,6 +34,7 @@ pub use batch::BatchReader;
 pub use pinned::PinnedRecord;
 pub use reader::Reader;
 pub use reverse::ReverseReader;
+pub use segment_bytes::SegmentBytes;
 pub use space::Space;
 
 /// An append log that is open for writing. Each log has a separate directory.

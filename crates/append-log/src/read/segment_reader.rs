@@ -151,6 +151,12 @@ impl SegmentReader {
         Ok(Some((header, payload)))
     }
 
+    /// Returns the record at `offset` as it is stored, padding included. The caller has just found
+    /// it with [`Self::record_at`].
+    pub(crate) fn stored(&mut self, offset: u32, header: &RecordHeader) -> Result<&[u8]> {
+        self.bytes_at(offset, padded(header) as usize)
+    }
+
     /// Returns the data record at `offset`, with its payload as it is stored, if its header is valid
     /// and its payload is not.
     pub(crate) fn damaged_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {

@@ -7,6 +7,7 @@ mod lengths;
 pub(crate) mod new_file;
 pub(crate) mod pool;
 mod read;
+pub(crate) mod rebuilt;
 pub(crate) mod reserve;
 mod retire;
 pub(crate) mod sealed;

@@ -40,6 +40,7 @@ mod recovery;
 mod recycled;
 mod reverse;
 mod sealed;
+mod segment_bytes;
 mod spares;
 mod torn;
 mod truncation;

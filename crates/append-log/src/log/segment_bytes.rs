@@ -1,0 +1,104 @@
+//! Reads the verified bytes of a segment, so that they can be copied to another place.
+
+use std::cmp::Ordering;
+
+use super::Log;
+use crate::error::{Error, Result};
+use crate::format::{HEADER_BYTES, Kind};
+use crate::lsn::{Lsn, Position};
+use crate::read::segment_reader::{SegmentReader, padded};
+use crate::replay::SegmentInfo;
+use crate::segments::Segment;
+use crate::segments::header::read_header;
+
+/// The maximum number of bytes per read request.
+const READ_BYTES: usize = 1 << 20;
+
+/// Durable bytes of a segment whose records were verified. They never change: a later call returns
+/// the same bytes for the same range, until the segment is removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentBytes {
+    /// The segment.
+    pub segment: SegmentInfo,
+    /// The bytes, which end where a record ends.
+    pub bytes: Vec<u8>,
+    /// `true` if no record of the segment follows these bytes, now or later.
+    pub is_complete: bool,
+}
+
+impl SegmentBytes {
+    fn new(segment: SegmentInfo) -> Self {
+        Self { segment, bytes: Vec::new(), is_complete: false }
+    }
+}
+
+impl Log {
+    /// Reads the durable bytes of a segment from the offset `from`, 0 or the end of the bytes that
+    /// an earlier call returned, and passes the records in them to `each`. Bytes that begin at 0
+    /// include the header page of the segment. Returns no bytes if none are durable yet, and about
+    /// `bytes_max` bytes at most, but at least one record if there is one.
+    ///
+    /// A copy of the segment is the concatenation of these bytes, see [`crate::RebuiltSegment`].
+    ///
+    /// # Errors
+    /// Returns [`Error::Damaged`] if a record is invalid; [`Error::Disk`] if the file cannot be
+    /// read; [`Error::Invalid`] if the log has no such segment, also if it was removed meanwhile.
+    pub fn read_bytes(
+        &self,
+        number: u32,
+        from: u32,
+        bytes_max: usize,
+        each: &mut dyn FnMut(Position, &[u8]),
+    ) -> Result<SegmentBytes> {
+        let synced = self.synced();
+        let segment = self.segment(number)?;
+        let limit = match number.cmp(&synced.segment()) {
+            Ordering::Less => segment.end(),
+            Ordering::Equal => synced.offset(),
+            Ordering::Greater => HEADER_BYTES,
+        };
+        let is_before = number < synced.segment();
+        let start = from.max(HEADER_BYTES);
+        let mut copy = SegmentBytes::new(segment.info());
+        if limit <= start {
+            copy.is_complete = is_before;
+            return Ok(copy);
+        }
+        if from == 0 {
+            copy.bytes = header_page(&segment)?;
+        }
+        let file = segment.sequential(&*self.shared.disk, false)?;
+        let mut reader = SegmentReader::new(&segment, &file, limit, bytes_max.min(READ_BYTES));
+        let mut at = start;
+        while at < limit && !copy.is_complete && (at == start || copy.bytes.len() < bytes_max) {
+            let Some((header, payload)) = reader.record_at(at)? else {
+                return Err(invalid_record(&segment, at));
+            };
+            if header.kind == Kind::Data {
+                each(Position::of(header.lsn, payload), payload);
+            }
+            copy.bytes.extend_from_slice(reader.stored(at, &header)?);
+            at += padded(&header);
+            copy.is_complete = header.kind == Kind::Seal || is_before && at >= limit;
+        }
+        // A segment that was removed meanwhile may have been recycled.
+        self.segment(number).map(|_| copy)
+    }
+}
+
+/// Returns the header page of a segment as it is in a file without damage.
+fn header_page(segment: &Segment) -> Result<Vec<u8>> {
+    let header = match read_header(&*segment.file, segment.number)? {
+        Ok(found) if found.header.salt == segment.salt => found.header,
+        _ => return Err(invalid_record(segment, 0)),
+    };
+    let mut page = vec![0; HEADER_BYTES as usize];
+    header.encode(&mut page);
+    Ok(page)
+}
+
+fn invalid_record(segment: &Segment, offset: u32) -> Error {
+    let lsn = Lsn::new(segment.number, offset);
+    let what = format!("no valid record begins at LSN {lsn}");
+    Error::Damaged { file: segment.path.clone(), offset: offset.into(), what }
+}

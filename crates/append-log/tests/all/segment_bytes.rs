@@ -1,0 +1,138 @@
+//! Tests that the bytes of segments can be read while the log is written, and that a log rebuilt
+//! from them has the same records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use haul_append_log::{Compression, Error, Log, Lsn, Options, Position, RebuiltSegment};
+use haul_disk::Disk;
+use haul_disk_sim::MemoryDisk;
+
+use crate::payload::payload;
+use crate::{open_on, put, put_long, small};
+
+/// A copy of a log: for each segment its bytes so far, and whether they are complete.
+#[derive(Default)]
+struct Copy {
+    segments: BTreeMap<u32, (Vec<u8>, bool)>,
+    records: Vec<Lsn>,
+}
+
+impl Copy {
+    /// Reads everything that is durable and not yet copied, about `step` bytes at a time.
+    fn advance(&mut self, log: &Log, step: usize) {
+        for info in log.segments() {
+            let (bytes, is_complete) = self.segments.entry(info.number).or_default();
+            while !*is_complete {
+                let from = u32::try_from(bytes.len()).unwrap();
+                let mut each = |at: Position, _: &[u8]| self.records.push(at.lsn);
+                let read = log.read_bytes(info.number, from, step, &mut each).unwrap();
+                assert_eq!(read.segment, info);
+                *is_complete = read.is_complete;
+                bytes.extend_from_slice(&read.bytes);
+                if read.bytes.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn rebuild(&self) -> MemoryDisk {
+        let disk = MemoryDisk::default();
+        for (bytes, _) in self.segments.values().filter(|(bytes, _)| !bytes.is_empty()) {
+            let rebuilt = RebuiltSegment::create(&disk, bytes).unwrap();
+            rebuilt.write(0, bytes).unwrap();
+            rebuilt.finish().unwrap();
+        }
+        disk.sync_dir("").unwrap();
+        disk
+    }
+}
+
+#[test]
+fn rebuilt_log_has_the_same_records_and_continues() {
+    let compressed = Options { compression: Compression::Lz4, ..small() };
+    for (options, segments_min) in [(small(), 3), (compressed, 1)] {
+        let disk = MemoryDisk::default();
+        let log = open_on(Arc::new(disk.clone()), options.clone()).unwrap().log;
+        let mut copy = Copy::default();
+        for round in 0..40 {
+            put(&log, &payload(round, 10 + 17 * usize::try_from(round).unwrap()));
+            put(&log, &[7; 5000]);
+            put_long(&log, 3 * round..3 * round + 3);
+            if round % 7 == 0 {
+                log.write_watermark().unwrap();
+            }
+            copy.advance(&log, 50_000);
+        }
+        let segments = log.segments().len();
+        assert!(segments >= segments_min, "{segments}");
+        let complete = copy.segments.values().filter(|(_, is_complete)| *is_complete).count();
+        assert!(complete + 2 >= segments, "{complete} of {segments} segments are complete");
+        log.close().unwrap();
+        let original = open_on(Arc::new(disk), options.clone()).unwrap();
+        let rebuilt = open_on(Arc::new(copy.rebuild()), options).unwrap();
+        assert!(rebuilt.records == original.records, "the records differ");
+        let lsns: Vec<_> = rebuilt.records.iter().map(|(at, _)| at.lsn).collect();
+        assert_eq!(copy.records, lsns, "each record is delivered once, in order");
+        let at = put(&rebuilt.log, b"another record");
+        assert_eq!(rebuilt.log.read(at).unwrap().payload(), b"another record");
+    }
+}
+
+#[test]
+fn bytes_of_an_open_log_never_change() {
+    let log = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
+    put(&log, b"first");
+    let none = &mut |_: Position, _: &[u8]| {};
+    let early = log.read_bytes(1, 0, 1 << 20, none).unwrap().bytes;
+    put_long(&log, 0..50);
+    let late = log.read_bytes(1, 0, 4 << 20, none).unwrap();
+    assert!(late.is_complete && late.bytes.starts_with(&early));
+    let after = log.read_bytes(1, u32::try_from(late.bytes.len()).unwrap(), 1 << 20, none);
+    assert!(matches!(after.unwrap(), read if read.is_complete && read.bytes.is_empty()));
+}
+
+#[test]
+fn records_removed_at_the_back_stay_removed_in_the_copy() {
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    put(&log, b"kept");
+    let removed = put(&log, b"removed");
+    let mut copy = Copy::default();
+    copy.advance(&log, 1 << 20);
+    log.truncate_back(removed.lsn).unwrap();
+    put(&log, b"after");
+    copy.advance(&log, 1 << 20);
+    let rebuilt = open_on(Arc::new(copy.rebuild()), small()).unwrap();
+    let payloads: Vec<_> = rebuilt.records.iter().map(|(_, payload)| &payload[..]).collect();
+    assert_eq!(payloads, [&b"kept"[..], b"after"]);
+}
+
+#[test]
+fn damaged_record_is_not_copied() {
+    let disk = MemoryDisk::default();
+    let log = open_on(Arc::new(disk.clone()), small()).unwrap().log;
+    put(&log, b"first");
+    let second = put(&log, b"second");
+    put(&log, b"third");
+    disk.rot(&haul_append_log::segment_name(1), u64::from(second.lsn.offset()) + 34, 0);
+    let read = log.read_bytes(1, 0, 1 << 20, &mut |_, _| {});
+    let Err(Error::Damaged { offset, .. }) = read else { panic!("{read:?}") };
+    assert_eq!(offset, u64::from(second.lsn.offset()));
+    assert!(matches!(log.read_bytes(9, 0, 1, &mut |_, _| {}), Err(Error::Invalid(_))));
+}
+
+#[test]
+fn bytes_that_are_no_segment_are_refused() {
+    let disk = MemoryDisk::default();
+    let refused = RebuiltSegment::create(&disk, &[0; 4096]);
+    assert!(matches!(refused, Err(Error::Invalid(_))));
+    assert!(disk.list("").unwrap().is_empty());
+    let log = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
+    put(&log, b"one");
+    let copy = log.read_bytes(1, 0, 1, &mut |_, _| {}).unwrap();
+    let rebuilt = RebuiltSegment::create(&disk, &copy.bytes[..4096]).unwrap();
+    assert_eq!(rebuilt.info(), log.segments()[0]);
+    assert!(matches!(rebuilt.write((1 << 20) - 4096, &[1]), Err(Error::Invalid(_))));
+}
