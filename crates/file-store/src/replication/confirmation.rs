@@ -2,6 +2,16 @@
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::replication::interface::ReplicationStatus;
+use crate::store::Store;
+
+impl Store {
+    /// Returns the state of the copy; `None` if the store has none.
+    #[must_use]
+    pub fn replication_status(&self) -> Option<ReplicationStatus> {
+        self.inner.options.replication.as_ref().map(|replication| replication.status())
+    }
+}
 
 impl Inner {
     /// Waits until the copy of the store, if there is one, contains all changes that are durable

@@ -1,6 +1,7 @@
 //! The interface between a store and its copy.
 
 use std::fmt;
+use std::time::Duration;
 
 use haul_append_log::Lsn;
 
@@ -19,4 +20,32 @@ pub trait Replication: Send + Sync + fmt::Debug {
     /// The reason why the copy does not contain this part of the log, and may never contain it. The
     /// store returns it in [`crate::Error::NotReplicated`].
     fn wait(&self, end: Lsn) -> Result<(), String>;
+
+    /// `true` if [`Self::wait`] may block or fail now. Otherwise a put may be acknowledged on a
+    /// thread that must not block.
+    fn may_wait(&self) -> bool {
+        true
+    }
+
+    /// Returns the state of the copy, for metrics and health checks.
+    fn status(&self) -> ReplicationStatus {
+        ReplicationStatus::default()
+    }
+}
+
+/// The state of a copy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReplicationStatus {
+    /// The end of the log in the copy.
+    pub copied: Lsn,
+    /// The time for which the copy has not contained all durable records; `None` if it does.
+    pub behind: Option<Duration>,
+    /// The requests to the remote store.
+    pub requests: u64,
+    /// The bytes sent to the remote store.
+    pub sent_bytes: u64,
+    /// The error of the last attempt to copy, if it failed.
+    pub last_error: Option<String>,
+    /// The reason why copying has ended for good, if it has.
+    pub stopped: Option<String>,
 }

@@ -4,4 +4,4 @@
 pub(crate) mod checkpoint;
 mod confirmation;
 pub(crate) mod interface;
-mod source;
+pub(crate) mod source;

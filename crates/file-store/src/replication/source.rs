@@ -3,16 +3,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use haul_append_log::Log;
+use haul_append_log::{Log, Lsn};
 use haul_disk::{Disk, File, Open};
 
 use crate::error::{Error, Result};
-use crate::format::{MARKER_TEXT, NotANeedle, needles};
+use crate::format::{FilePart, MARKER_TEXT, NotANeedle, needles};
 use crate::manifest::ManifestFile;
 use crate::names;
 use crate::store::Store;
 
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
+
+/// The small files of a copy of a store.
+#[derive(Debug)]
+pub struct Layout {
+    /// Name and content of each file.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The place before which no checkpoint of the index may be used.
+    pub checkpoint_min: Lsn,
+}
 
 impl Store {
     /// Returns the log of the store, whose segments are the volumes, to follow it with
@@ -62,8 +71,8 @@ impl Store {
         }
     }
 
-    /// Returns the names and contents of the small files of a copy with these volumes, which have
-    /// records and are given by number and nonce: the marker and both copies of the manifest. A copy is a store if it has
+    /// Returns the small files of a copy with these volumes, which have records and are given by
+    /// number and nonce: the marker and both copies of the manifest. A copy is a store if it has
     /// these files, the volumes, the files of big objects that they refer to, and the directories
     /// of all of them, even if they are empty: `volumes`, `objects` and `index`.
     ///
@@ -72,7 +81,7 @@ impl Store {
     /// manifest also lists the volumes that this store has lost, so that the copy reports the
     /// damage, too.
     #[must_use]
-    pub fn layout(&self, volumes: &[(u32, u64)]) -> Vec<(String, Vec<u8>)> {
+    pub fn layout(&self, volumes: &[(u32, u64)]) -> Layout {
         let inner = &self.inner;
         // Before the manifest: a volume is removed from the manifest first.
         let segments: BTreeSet<u32> = inner.log.segments().iter().map(|s| s.number).collect();
@@ -84,7 +93,18 @@ impl Store {
         manifest.volumes.extend(volumes.iter().copied());
         let bytes = manifest.encode();
         let [first, second] = names::MANIFESTS.map(|name| (name.to_owned(), bytes.clone()));
-        vec![(names::MARKER.to_owned(), MARKER_TEXT.as_bytes().to_vec()), first, second]
+        let marker = (names::MARKER.to_owned(), MARKER_TEXT.as_bytes().to_vec());
+        let checkpoint_min = manifest.checkpoint_min;
+        Layout { files: vec![marker, first, second], checkpoint_min }
+    }
+
+    /// Returns the names, relative to the directory of the store, of the files of all big objects
+    /// and parts.
+    #[must_use]
+    pub fn big_files(&self) -> Vec<String> {
+        let index = self.inner.index.read();
+        let name = |part: FilePart| format!("{}/{}", names::OBJECTS, names::big_file(part.id));
+        index.files.uses().map(|(part, _)| name(part)).collect()
     }
 }
 

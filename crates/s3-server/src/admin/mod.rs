@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64_simd::STANDARD as BASE64;
 use bytes::Bytes;
-use haul_file_store::{LifecycleStats, Stats, Store};
+use haul_file_store::{LifecycleStats, ReplicationStatus, Stats, Store};
 use haul_http_engine::{Connections, PeerRate, RequestBody};
 use hyper::header::{
     ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap,
@@ -79,6 +79,7 @@ impl Admin {
                     (&self.connections.stats(), self.refused_requests()),
                     &self.hot.stats(),
                     self.free(),
+                    self.store.replication_status().as_ref(),
                 );
                 respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
             }
@@ -86,6 +87,11 @@ impl Admin {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "A sync failed: writes are refused until the server is restarted\n",
             ),
+            "/health" | "/ready" if self.stopped_copy().is_some() => {
+                let reason = self.stopped_copy().unwrap_or_default();
+                let text = format!("The copy of the store has ended: {reason}; writes fail\n");
+                respond(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text)
+            }
             "/health" => {
                 respond(StatusCode::OK, "text/plain; charset=utf-8", health(&self.store.stats()))
             }
@@ -108,6 +114,11 @@ impl Admin {
         Some((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
     }
 
+    /// Returns the reason why the store is no longer copied, if it was.
+    fn stopped_copy(&self) -> Option<String> {
+        self.store.replication_status().and_then(|status| status.stopped)
+    }
+
     fn stats_json(&self) -> Value {
         let (file_system_bytes, free_bytes) = self.free().unzip();
         json!({
@@ -120,6 +131,7 @@ impl Admin {
             "sent_bytes": self.metrics.sent_bytes(),
             "requests": self.metrics.requests().map(|seen| request_json(&seen)).collect::<Vec<_>>(),
             "store": store_json(&self.store.stats()),
+            "replication": self.store.replication_status().map(|status| replication_json(&status)),
             "lifecycle_error": self.store.last_lifecycle_error(),
             "file_system_bytes": file_system_bytes,
             "free_bytes": free_bytes,
@@ -176,6 +188,17 @@ fn store_json(stats: &Stats) -> Value {
         "scrubbed_bytes": stats.scrubbed_bytes,
         "scrubs": stats.scrubs,
         "lifecycle": lifecycle_json(&stats.lifecycle),
+    })
+}
+
+fn replication_json(status: &ReplicationStatus) -> Value {
+    json!({
+        "copied": status.copied.to_string(),
+        "behind_s": status.behind.map_or(0.0, |behind| behind.as_secs_f64()),
+        "requests": status.requests,
+        "sent_bytes": status.sent_bytes,
+        "last_error": status.last_error,
+        "stopped": status.stopped,
     })
 }
 

@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::{Counter, Histogram};
-use haul_file_store::{LifecycleStats, Stats};
+use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
 use haul_http_engine::ConnectionStats;
 
 use crate::front::hot::HotStats;
@@ -18,6 +18,7 @@ pub(super) fn text(
     (connections, refused_requests): (&ConnectionStats, u64),
     cache: &HotStats,
     file_system: Option<(u64, u64)>,
+    copy: Option<&ReplicationStatus>,
 ) -> String {
     let mut out = Exposition::default();
     requests(&mut out, metrics);
@@ -34,8 +35,25 @@ pub(super) fn text(
         out.gauge("haul_file_system_bytes", "Size of the file system of the store.", bytes);
         out.gauge("haul_file_system_free_bytes", "Free bytes of the file system.", free_bytes);
     }
+    if let Some(status) = copy {
+        replication(&mut out, status);
+    }
     out.process();
     out.into_text()
+}
+
+fn replication(out: &mut Exposition, status: &ReplicationStatus) {
+    let behind = status.behind.map_or(0.0, |behind| behind.as_secs_f64());
+    let help = "Time for which the copy has not contained all durable writes.";
+    out.gauge("haul_replication_behind_seconds", help, behind);
+    let help = "Requests to the remote store.";
+    out.counter("haul_replication_requests_total", help, status.requests);
+    let help = "Bytes sent to the remote store.";
+    out.counter("haul_replication_sent_bytes_total", help, status.sent_bytes);
+    let help = "1 if the last attempt to copy failed.";
+    out.gauge("haul_replication_failing", help, u64::from(status.last_error.is_some()));
+    let help = "1 once another server took over the copy, when writes are refused.";
+    out.gauge("haul_replication_stopped", help, u64::from(status.stopped.is_some()));
 }
 
 fn requests(out: &mut Exposition, metrics: &Metrics) {
@@ -209,6 +227,7 @@ mod tests {
             (&ConnectionStats::default(), 6),
             &HotStats::default(),
             Some((10, 4)),
+            None,
         );
         let value = |line: &str| {
             let found = text.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(' '));
@@ -238,6 +257,7 @@ mod tests {
                 (&ConnectionStats::default(), 6),
                 &HotStats::default(),
                 Some((10, 4)),
+                None,
             )
         };
         let stats = Stats {
@@ -271,6 +291,7 @@ mod tests {
             (&ConnectionStats::default(), 6),
             &HotStats::default(),
             None,
+            Some(&ReplicationStatus::default()),
         );
         let mut types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let count = types.len();

@@ -1,5 +1,7 @@
 //! Start of a put that does not block the calling thread.
 
+use std::sync::Arc;
+
 use haul_append_log::Room;
 
 use crate::access::pending_put::future::{PendingPut, pending_put};
@@ -10,6 +12,7 @@ use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{Attributes, ObjectInfo, Precondition};
+use crate::replication::interface::Replication;
 use crate::store::Store;
 
 impl Store {
@@ -61,7 +64,9 @@ impl Store {
         check_attributes(attributes)?;
         let inner = &*self.inner;
         let is_big = bytes.len() as u64 >= inner.options.big_object_bytes;
-        let must_wait = inner.options.replication.is_some() || inner.admission.must_wait();
+        let may_wait = |copy: &Arc<dyn Replication>| copy.may_wait();
+        let must_wait =
+            inner.options.replication.as_ref().is_some_and(may_wait) || inner.admission.must_wait();
         if is_big || bytes.len() > Self::START_PUT_BYTES_MAX || must_wait {
             return Ok(None);
         }

@@ -72,7 +72,7 @@ fn copy_volumes(store: &Store, from: &MemoryDisk, to: &MemoryDisk) {
         let name = format!("volumes/{}", segment_name(*number));
         write(to, &name, &read_all(&*from.open(&name, Open::default()).unwrap()));
     }
-    for (name, bytes) in store.layout(&volumes) {
+    for (name, bytes) in store.layout(&volumes).files {
         write(to, &name, &bytes);
     }
 }

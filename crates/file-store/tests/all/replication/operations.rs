@@ -198,8 +198,6 @@ pub(super) fn without_change() -> Vec<Operation> {
             assert!(s.put_many(BUCKET, &[]).is_empty());
             Ok(())
         }),
-        none("delete a missing key", |s| s.delete(BUCKET, "absent").map(drop)),
-        none("delete missing keys", |s| delete_many(s, &["absent", "missing"])),
         none("copy a missing key", |s| {
             s.copy((BUCKET, "absent"), (BUCKET, "b"), None, &Precondition::None).map(drop)
         }),
