@@ -5,7 +5,7 @@ mod args;
 mod bench;
 mod cache;
 mod clock;
-mod credentials;
+
 mod descriptors;
 mod digest_cache;
 mod dups;
@@ -21,6 +21,8 @@ mod probe;
 mod ready;
 mod relay;
 mod reload;
+mod remote;
+mod secrets;
 mod serve;
 mod store;
 mod sum;

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use haul_file_store::{Damage, Error, LifecycleObserver, Options, RecoveryReport, Store};
+use haul_file_store::{
+    Damage, Error, LifecycleObserver, Options, RecoveryReport, Replication, Store,
+};
 
 use crate::args::OpenArgs;
 use crate::handover::Predecessor;
@@ -57,6 +60,8 @@ pub(crate) struct ServerOptions {
     pub(crate) pinned_memory: u64,
     /// Receives the changes by lifecycle rules.
     pub(crate) lifecycle_observer: LifecycleObserver,
+    /// The copy of the store.
+    pub(crate) replication: Option<Arc<dyn Replication>>,
 }
 
 /// Checks the options of a store, before a server opens its logs.
@@ -73,6 +78,7 @@ fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
         lifecycle_check_every: server.lifecycle_check,
         pinned_bytes_max: server.pinned_memory,
         lifecycle_observer: server.lifecycle_observer,
+        replication: server.replication,
         wake_all: haul_s3_server::wake_once,
         holder: format!("{holder}, process {}", std::process::id()),
         ..Options::default()

@@ -13,7 +13,6 @@ use tokio::runtime;
 use tokio::sync::oneshot;
 
 use crate::args::ServeArgs;
-use crate::credentials;
 use crate::descriptors;
 use crate::handover::Predecessor;
 use crate::inherited;
@@ -22,7 +21,9 @@ use crate::logs::{Log, access_options, audit_options};
 use crate::open_store::{self, IfMissing, ServerOptions, open_for};
 use crate::ready;
 use crate::reload::{Reload, handle_signals};
+use crate::remote::{self, Copy};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use crate::secrets::credentials;
 use crate::signals::{Signal, termination_handler};
 use crate::tls::Certificates;
 
@@ -39,6 +40,7 @@ const TAKEOVER_TIME: Duration = Duration::from_secs(60);
 /// checked before the store is opened, so that a failed start does not create a store.
 pub(crate) fn run(args: &ServeArgs) -> Result {
     open_store::check(&args.open)?;
+    let copy = Copy::of(&args.replication)?;
     let certificates = Certificates::load(&args.tls)?;
     let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
     let mut config = Config {
@@ -82,14 +84,19 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         lifecycle_check: args.lifecycle_check,
         pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
         lifecycle_observer: observer.unwrap_or_default(),
+        replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),
     };
     let create = IfMissing::Create;
     let (store, _damage) = open_for(&args.open, &holder, create, options, &predecessor)?;
     let store = Arc::new(store);
+    let replica = copy.map(|copy| copy.start(&store, &args.open.data)).transpose()?;
     let reload = Reload { certificates, logs: logs.iter().filter_map(Log::files).collect() };
     let served = runtime.block_on(serve(listening, Arc::clone(&store), reload));
     // Dropping the runtime waits for store calls in progress.
     drop(runtime);
+    if let Some(replica) = replica {
+        remote::stop(replica);
+    }
     // Before the store: a process that waits for the store then finds the logs closed.
     let logged = logs.into_iter().map(Log::close).fold(Ok(()), Result::and);
     let closed = match Arc::into_inner(store).map(Store::close) {

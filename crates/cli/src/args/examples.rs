@@ -284,6 +284,11 @@ Examples:
   haul store --data /srv/haul snapshot /srv/haul-monday
   haul store --data /srv/haul-monday ls --recursive photos/";
 
+pub(super) const RESTORE: &str = "\
+Examples:
+  haul store --data /srv/haul restore --remote s3://backup/haul
+  haul store --data /srv/haul restore --remote s3://backup/haul --remote-options /etc/haul/remote";
+
 pub(super) const LIFECYCLE: &str = "\
 Examples:
   haul store lifecycle set logs rules.json

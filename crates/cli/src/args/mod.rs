@@ -14,6 +14,7 @@ mod log;
 mod patch;
 mod probe;
 mod relay;
+mod remote;
 mod serve;
 mod store;
 mod sum;
@@ -39,11 +40,12 @@ pub(crate) use log::{LogArgs, LogCommand, LogShowArgs, LogWriteArgs, WhenFullPol
 pub(crate) use patch::PatchArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use relay::RelayArgs;
+pub(crate) use remote::{Acknowledge, RemoteArgs, ReplicationArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
     ExportArgs, ExportTarArgs, GetArgs, ImportArgs, ImportTarArgs, LifecycleArgs, LifecycleCommand,
-    LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs, LsArgs, OpenArgs, PutArgs, RmArgs,
-    SnapshotArgs, StatArgs, StoreArgs, StoreCommand, VerifyArgs,
+    LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs, LsArgs, OpenArgs, PutArgs, RestoreArgs,
+    RmArgs, SnapshotArgs, StatArgs, StoreArgs, StoreCommand, VerifyArgs,
 };
 pub(crate) use sum::SumArgs;
 pub(crate) use tls::TlsArgs;

@@ -9,7 +9,7 @@ use haul_s3_server::{HostAddress, Limits, Rate};
 
 use super::files::with_burst;
 use super::store::OpenArgs;
-use super::{AccessLogArgs, TlsArgs};
+use super::{AccessLogArgs, ReplicationArgs, TlsArgs};
 use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
@@ -90,6 +90,8 @@ pub(crate) struct ServeArgs {
     /// is durable, and before the response is sent. Closed files are not removed.
     #[arg(long, value_name = "DIR", help_heading = "Logs")]
     pub(crate) audit_log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replication: ReplicationArgs,
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 }

@@ -1,5 +1,6 @@
 //! `haul store`: runs commands on a store that no server has open.
 
+mod backup;
 mod buckets;
 mod compact;
 mod export;
@@ -12,7 +13,6 @@ mod ls;
 mod objects;
 mod put;
 mod rm;
-mod snapshot;
 mod stat;
 mod tar;
 mod verify;
@@ -31,6 +31,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
     };
     match &args.command {
         StoreCommand::Import(import) => import::run(&args.open, import),
+        StoreCommand::Restore(restore) => backup::restore::run(&args.open, restore),
         StoreCommand::Export(args) => {
             with_store("export", &mut |store, damage| export::run(store, damage, args))
         }
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
             with_store("lifecycle", &mut |store, _| lifecycle::run(store, args))
         }
         StoreCommand::Snapshot(args) => {
-            with_store("snapshot", &mut |store, _| snapshot::run(store, args))
+            with_store("snapshot", &mut |store, _| backup::snapshot::run(store, args))
         }
         StoreCommand::Compact => with_store("compact", &mut |store, _| compact::run(store)),
     }

@@ -24,6 +24,7 @@ mod objects;
 mod patch;
 mod probe;
 mod relay;
+mod replication;
 mod serving;
 mod soak;
 mod sum;

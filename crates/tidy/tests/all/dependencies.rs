@@ -82,6 +82,12 @@ const LAYERS: &[(&str, Layer, &str)] = &[
         "bytes memchr mime_guess parking_lot quick_cache rustix serde_json thiserror time \
          | proptest tempfile",
     ),
+    (
+        "haul-replicate",
+        Level(4),
+        "bytes futures-util object_store parking_lot reqwest rustix rustls thiserror tokio url \
+         | async-trait proptest tempfile",
+    ),
     ("haul-transfer", Level(4), "bytes parking_lot rustix thiserror walkdir | tempfile"),
     ("haul-tcp-relay", Level(4), "parking_lot rustix thiserror | proptest tempfile"),
     ("haul-cli-common", Level(5), "clap clap_complete clap_mangen indicatif rustix tokio"),

@@ -11,7 +11,7 @@ pub(crate) use lifecycle::{
     LifecycleArgs, LifecycleCommand, LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs,
 };
 
-use super::examples;
+use super::{RemoteArgs, examples};
 use crate::store::location::{Location, Object, Range};
 use crate::units::parse_bytes;
 
@@ -149,6 +149,14 @@ pub(crate) enum StoreCommand {
     /// The command opens the store itself, so it fails while a server has the store open.
     #[command(after_long_help = examples::SNAPSHOT)]
     Snapshot(SnapshotArgs),
+    /// Create a store from the copy in a remote object store
+    ///
+    /// Fetches the newest state of the copy that "haul serve --remote" keeps, and creates the store
+    /// in the directory --data, which must not exist or be empty. Everything fetched is verified.
+    /// To continue the copy, start "haul serve" with the same --remote on the new store; the server
+    /// that kept it before is then fenced: it refuses writes.
+    #[command(after_long_help = examples::RESTORE)]
+    Restore(RestoreArgs),
     /// Accept the loss of unknown objects in damaged regions
     ///
     /// While the objects of a damaged region are unknown, the store fails requests for every key
@@ -281,6 +289,18 @@ pub(crate) struct RmArgs {
 pub(crate) struct SnapshotArgs {
     /// Directory of the snapshot: empty, or created if missing
     pub(crate) to: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// URL of the copy, as given to "haul serve --remote"
+    #[arg(long, value_name = "URL")]
+    pub(crate) remote: String,
+    #[command(flatten)]
+    pub(crate) options: RemoteArgs,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::report::{OrFail, Result};
 use crate::units::{Bytes, Count};
 
-pub(super) fn run(store: &Store, args: &SnapshotArgs) -> Result {
+pub(crate) fn run(store: &Store, args: &SnapshotArgs) -> Result {
     let cannot = || format!("cannot create the snapshot {}", args.to.display());
     let info = store.snapshot(&args.to).or_fail(cannot)?;
     let mut output = Output::new();

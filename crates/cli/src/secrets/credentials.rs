@@ -1,19 +1,14 @@
 //! Reads the access key and the secret key of the server from a file or from the environment.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use haul_s3_server::Credentials;
 
-use crate::report::{Exit, Failure, OrFail, Result};
+use crate::report::{Exit, Failure, Result};
+use crate::secrets::file;
 
 const ACCESS: &str = "HAUL_ACCESS_KEY";
 const SECRET: &str = "HAUL_SECRET_KEY";
-
-/// The maximum number of bytes read from a key file, far more than a valid file has.
-const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Loads the keys from `file`, or from the environment if `file` is `None`. Returns `None` if
 /// neither environment variable is set.
@@ -50,17 +45,7 @@ fn from_pair(access: Option<String>, secret: Option<String>) -> Result<Option<Cr
 
 fn from_file(path: &Path) -> Result<Credentials> {
     let cannot = || format!("cannot read the credentials in {}", path.display());
-    let file = File::open(path).or_fail(cannot)?;
-    let metadata = file.metadata().or_fail(cannot)?;
-    if metadata.is_dir() {
-        return Err(Failure::new(format!("{}: is a directory", cannot())).advise(HOW));
-    }
-    if metadata.mode() & 0o007 != 0 {
-        let message = format!("{}: the file is accessible to other users", cannot());
-        return Err(Failure::new(message).advise(format!("chmod o= '{}'", path.display())));
-    }
-    let mut text = String::new();
-    file.take(FILE_BYTES_MAX).read_to_string(&mut text).or_fail(cannot)?;
+    let text = file::read(path, &cannot)?;
     parse(&text).map_err(|reason| Failure::new(format!("{}: {reason}", cannot())).advise(HOW))
 }
 

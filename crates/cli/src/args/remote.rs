@@ -1,0 +1,60 @@
+//! Defines the arguments that name a copy in a remote object store.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::units::parse_time;
+
+/// The place of a copy.
+#[derive(Debug, Args)]
+pub(crate) struct RemoteArgs {
+    /// Read options of the remote store from FILE
+    ///
+    /// Lines of the form name = value, such as aws_endpoint, aws_access_key_id and
+    /// aws_secret_access_key, with the names of the environment variables in any case. The file must
+    /// not be readable by other users. Environment variables that begin with AWS_, AZURE_ or GOOGLE_
+    /// are used, too; the file has precedence.
+    #[arg(long, value_name = "FILE", help_heading = "Replication")]
+    pub(crate) remote_options: Option<PathBuf>,
+}
+
+/// The copy of a store that a server keeps.
+#[derive(Debug, Args)]
+pub(crate) struct ReplicationArgs {
+    /// Copy the store continuously to a remote object store
+    ///
+    /// The URL is s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. The bucket must
+    /// exist, and its server must support conditional writes (If-Match), as AWS S3, MinIO, Ceph and
+    /// haul serve do. The prefix belongs to this store alone. "haul store restore" creates a store
+    /// from the copy.
+    #[arg(long, value_name = "URL", help_heading = "Replication")]
+    pub(crate) remote: Option<String>,
+    /// Acknowledge a write once it is durable here, or once it is in the copy
+    #[arg(long, value_enum, default_value_t = Acknowledge::Local, requires = "remote")]
+    #[arg(help_heading = "Replication")]
+    pub(crate) ack: Acknowledge,
+    /// Longest time until a write is copied
+    ///
+    /// If this machine is lost, acknowledged writes of about this time are lost with --ack local.
+    /// Copying small writes costs one request each time.
+    #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
+    #[arg(default_value = "1s", value_parser = parse_time)]
+    pub(crate) ship_every: Duration,
+    /// Time that a write waits for the copy with --ack remote before it fails with 503
+    #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
+    #[arg(default_value = "30s", value_parser = parse_time)]
+    pub(crate) ack_time: Duration,
+    #[command(flatten)]
+    pub(crate) options: RemoteArgs,
+}
+
+/// The place at which a write must be durable before it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Acknowledge {
+    /// On the disk of this machine; the copy follows within --ship-every
+    Local,
+    /// Also in the copy; concurrent writes share its requests
+    Remote,
+}

@@ -1,0 +1,112 @@
+//! Remote object stores, with the options of the environment and of a file, and the copy of a store
+//! that a server keeps there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use haul_disk::OsDisk;
+use haul_file_store::Store;
+use haul_replicate::{Error, Options, Progress, Remote, Replica, StoreSource};
+
+use crate::args::{Acknowledge, RemoteArgs, ReplicationArgs};
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use crate::secrets::file;
+
+/// The prefixes of the environment variables that are options of a remote store.
+const VARIABLES: &[&str] = &["AWS_", "AZURE_", "GOOGLE_"];
+
+/// Opens the remote store at a URL. Makes no request.
+pub(crate) fn open(url: &str, args: &RemoteArgs) -> Result<Remote> {
+    let is_option = |name: &str| VARIABLES.iter().any(|prefix| name.starts_with(prefix));
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut options: Vec<_> = variables.filter(|(name, _)| is_option(name)).collect();
+    if let Some(path) = &args.remote_options {
+        let cannot =
+            || format!("cannot read the options of the remote store in {}", path.display());
+        let text = file::read(path, &cannot)?;
+        let parsed = parse(&text);
+        options.extend(parsed.map_err(|why| Failure::new(format!("{}: {why}", cannot())))?);
+    }
+    Remote::open(url, &options)
+        .or_fail(|| "cannot use the remote store".to_owned())
+        .map_err(|failure| failure.exit(Exit::Usage))
+}
+
+/// The copy that a server is to keep, before its store is open.
+pub(crate) struct Copy {
+    remote: Remote,
+    options: Options,
+    /// The end of the copy, for which the store waits.
+    pub(crate) progress: Arc<Progress>,
+}
+
+impl Copy {
+    /// Returns the copy of the arguments, if they name one. Makes no request.
+    pub(crate) fn of(args: &ReplicationArgs) -> Result<Option<Self>> {
+        let Some(url) = &args.remote else { return Ok(None) };
+        let remote = open(url, &args.options)?;
+        let options = Options { interval: args.ship_every, ..Options::default() };
+        let progress = Arc::new(match args.ack {
+            Acknowledge::Local => Progress::without_waiting(),
+            Acknowledge::Remote => Progress::new(args.ack_time),
+        });
+        Ok(Some(Self { remote, options, progress }))
+    }
+
+    /// Claims the copy for an open store, and starts to ship.
+    pub(crate) fn start(self, store: &Arc<Store>, dir: &Path) -> Result<Replica> {
+        let cannot = "cannot keep the copy of the store";
+        let disk = OsDisk::open(dir).or_fail(|| cannot.to_owned())?;
+        let source = StoreSource::new(Arc::clone(store), Arc::new(disk));
+        let started = Replica::follow_with(source, &self.remote, self.options, self.progress);
+        started.map_err(|error| {
+            let failure = Failure::new(cannot).exit(Exit::NotStarted);
+            let failure = match error {
+                Error::Fenced { .. } => failure.advise(
+                    "another server continues the copy; restore it into an empty directory",
+                ),
+                Error::NotThisLog { .. } => failure.advise("use another prefix"),
+                _ => failure,
+            };
+            failure.because(error)
+        })
+    }
+}
+
+/// Ships the rest, and reports if that fails: the next start ships it.
+pub(crate) fn stop(replica: Replica) {
+    let status = replica.status();
+    if let Err(error) = replica.stop() {
+        let reason = status.stopped.or(status.last_error).unwrap_or_else(|| error.to_string());
+        print_message(&format!("the copy does not contain the last writes: {reason}"));
+    }
+}
+
+/// Parses lines of the form `name = value`.
+fn parse(text: &str) -> std::result::Result<Vec<(String, String)>, String> {
+    let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
+    let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|(line, number)| match line.split_once('=') {
+            Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+            None => Err(format!("line {number} has no \"=\"")),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_lines_with_an_equals_sign() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let text = "# keys\naws_access_key_id = a=b \n\n AWS_REGION=x\n";
+        assert_eq!(
+            parse(text),
+            Ok(vec![pair("aws_access_key_id", "a=b"), pair("AWS_REGION", "x")])
+        );
+        assert_eq!(parse("a = 1\nb"), Err("line 2 has no \"=\"".to_owned()));
+    }
+}

@@ -1,0 +1,83 @@
+//! `haul store restore`: creates a store from its copy in a remote object store.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haul_disk::{Disk, OsDisk};
+use haul_replicate::{Restored, restore_store};
+use serde_json::{Value, json};
+
+use crate::args::{OpenArgs, RestoreArgs};
+use crate::output::Output;
+use crate::remote;
+use crate::report::{Exit, Failure, OrFail, Result};
+use crate::units::{Bytes, Count};
+
+/// Restores into a directory beside the target, and renames it when it is complete.
+pub(crate) fn run(open: &OpenArgs, args: &RestoreArgs) -> Result {
+    let remote = remote::open(&args.remote, &args.options)?;
+    let to = &open.data;
+    verify_target(to)?;
+    let incomplete = incomplete_path(to)?;
+    let cannot = || format!("cannot restore {} to {}", args.remote, to.display());
+    fs::create_dir(&incomplete).or_fail(cannot)?;
+    let disk: Arc<dyn Disk> = Arc::new(OsDisk::open(&incomplete).or_fail(cannot)?);
+    let restored = restore_store(&remote, &disk).or_fail(cannot).inspect_err(|_failure| {
+        // An incomplete store is of no use, and a repeated call needs the name.
+        drop(fs::remove_dir_all(&incomplete));
+    })?;
+    // An empty directory is replaced.
+    fs::rename(&incomplete, to).or_fail(cannot)?;
+    sync_parent(to).or_fail(cannot)?;
+    let mut output = Output::new();
+    if args.json {
+        output.line(json(&restored))?;
+    } else {
+        output.line(format_args!(
+            "restored {} to {}: {}, fetched {} with {}",
+            args.remote,
+            to.display(),
+            Count(restored.segments, "volume"),
+            Bytes(restored.fetched_bytes),
+            Count(remote.requests(), "request"),
+        ))?;
+    }
+    output.finish()
+}
+
+fn verify_target(to: &Path) -> Result {
+    let is_used = match fs::read_dir(to) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    };
+    if !is_used {
+        return Ok(());
+    }
+    let failure = Failure::new(format!("{} is not an empty directory", to.display()));
+    Err(failure.advise("set --data to a directory that does not exist").exit(Exit::NotStarted))
+}
+
+/// Returns the path of the directory in which the store is restored.
+fn incomplete_path(to: &Path) -> Result<PathBuf> {
+    let Some(name) = to.file_name() else {
+        return Err(Failure::new(format!("{} has no name", to.display())).exit(Exit::Usage));
+    };
+    let mut name = name.to_owned();
+    name.push(".incomplete");
+    Ok(to.with_file_name(name))
+}
+
+fn sync_parent(path: &Path) -> std::io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn json(restored: &Restored) -> Value {
+    json!({
+        "volumes": restored.segments,
+        "fetched_bytes": restored.fetched_bytes,
+        "end": restored.end.to_string(),
+        "written_ms": restored.written_ms,
+    })
+}

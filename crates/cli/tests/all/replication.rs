@@ -1,0 +1,163 @@
+//! Tests `haul serve --remote` and `haul store restore`; the remote store is another `haul serve`.
+
+use haul_testing::eventually;
+use rustix::process::Signal;
+
+use crate::helper::{Serving, TestDir, noise};
+
+/// A remote store, and the options by which it is reached.
+struct RemoteStore {
+    server: Serving,
+    options: String,
+}
+
+impl RemoteStore {
+    fn start(place: &TestDir) -> Self {
+        let arguments = ["serve", "--data", "remote", "--listen", "127.0.0.1:0"];
+        let mut command = place.command(&arguments);
+        let server = TestDir::start(command.args(["--admin", "127.0.0.1:0"]));
+        assert_eq!(server.request("PUT", "/backup", b"").0, 200);
+        let endpoint = server.address("S3");
+        let text = format!(
+            "aws_endpoint = http://{endpoint}\naws_allow_http = true\n\
+             aws_skip_signature = true\naws_region = us-east-1\n"
+        );
+        let options = place.write("options", text);
+        set_mode(&options);
+        Self { server, options: options.to_str().unwrap().to_owned() }
+    }
+
+    /// Returns the arguments that name the copy.
+    fn arguments(&self) -> [&str; 4] {
+        ["--remote", "s3://backup/haul", "--remote-options", &self.options]
+    }
+
+    fn serve(&self, place: &TestDir, data: &str, more: &[&str]) -> Serving {
+        TestDir::start(&mut self.command(place, data, more))
+    }
+
+    fn command(&self, place: &TestDir, data: &str, more: &[&str]) -> std::process::Command {
+        let arguments = ["serve", "--data", data, "--listen", "127.0.0.1:0"];
+        let mut command = place.command(&arguments);
+        command.args(["--admin", "127.0.0.1:0"]).args(self.arguments()).args(more);
+        command
+    }
+
+    fn restore(&self, place: &TestDir, data: &str) {
+        let mut command = place.command(&["store", "--data", data, "restore"]);
+        let output = command.args(self.arguments()).output().unwrap();
+        let restored = haul_testing::Finished(output).code(0);
+        let text = restored.text();
+        assert!(text.contains("restored s3://backup/haul"), "{text}");
+    }
+}
+
+/// Makes a file unreadable for other users.
+fn set_mode(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn get(server: &Serving, path: &str) -> Vec<u8> {
+    let (status, answer) = server.request("GET", path, b"");
+    assert_eq!(status, 200, "{path}");
+    let head = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
+    answer[head + 4..].to_vec()
+}
+
+#[test]
+fn confirmed_writes_survive_the_loss_of_the_machine() {
+    let place = TestDir::on_disk();
+    let remote = RemoteStore::start(&place);
+    for round in 0..3_u64 {
+        let data = format!("data-{round}");
+        if round > 0 {
+            remote.restore(&place, &data);
+        }
+        let server = remote.serve(&place, &data, &["--ack", "remote"]);
+        if round == 0 {
+            assert_eq!(server.request("PUT", "/bucket", b"").0, 200);
+        }
+        for earlier in 0..round {
+            for number in 0..20 {
+                let path = format!("/bucket/{earlier}/{number}");
+                assert!(get(&server, &path) == noise(earlier * 100 + number, 3000), "{path}");
+            }
+            let big = get(&server, &format!("/bucket/{earlier}/big"));
+            assert!(big == noise(earlier * 100, 9 << 20), "big object of round {earlier}");
+        }
+        for number in 0..20 {
+            let content = noise(round * 100 + number, 3000);
+            let path = format!("/bucket/{round}/{number}");
+            assert_eq!(server.request("PUT", &path, &content).0, 200);
+        }
+        let big = noise(round * 100, 9 << 20);
+        assert_eq!(server.request("PUT", &format!("/bucket/{round}/big"), &big).0, 200);
+        server.signal(Signal::KILL);
+        server.wait();
+        std::fs::remove_dir_all(place.path(&data)).unwrap();
+    }
+    drop(remote.server);
+}
+
+#[test]
+fn server_whose_copy_was_taken_over_refuses_writes() {
+    let place = TestDir::on_disk();
+    let remote = RemoteStore::start(&place);
+    let first = remote.serve(&place, "first", &["--ship-every", "50ms"]);
+    assert_eq!(first.request("PUT", "/bucket", b"").0, 200);
+    assert_eq!(first.request("PUT", "/bucket/one", b"1").0, 200);
+    let metrics = || String::from_utf8_lossy(&admin(&first, "/metrics")).into_owned();
+    eventually("the write is copied", || metrics().contains("haul_replication_behind_seconds 0\n"));
+    // The first server also ships the watermark of an idle log. A store that was restored before is
+    // then older than the copy, and is refused.
+    let take_over = |attempt: u32| {
+        let data = format!("second-{attempt}");
+        remote.restore(&place, &data);
+        let server = remote.serve(&place, &data, &["--ship-every", "50ms"]);
+        (!server.line.is_empty()).then_some(server)
+    };
+    let second = (0..10).find_map(take_over).unwrap();
+    assert_eq!(get(&second, "/bucket/one"), b"1");
+    // The first server acknowledges until it notices, with its next copy.
+    let mut refused = Vec::new();
+    eventually("the first server refuses writes", || {
+        let (status, answer) = first.request("PUT", "/bucket/two", b"2");
+        refused = answer;
+        status == 503
+    });
+    let text = String::from_utf8_lossy(&refused);
+    assert!(text.contains("took over"), "{text}");
+    assert!(String::from_utf8_lossy(&admin(&first, "/health")).contains("503"));
+    assert_eq!(second.request("PUT", "/bucket/three", b"3").0, 200);
+    first.signal(Signal::TERM);
+    first.wait();
+    let output = remote.command(&place, "first", &[]).output().unwrap();
+    haul_testing::Finished(output).code(3).stderr_contains(&["took over", "restore"]);
+}
+
+#[test]
+fn restore_needs_an_empty_directory_and_a_copy() {
+    let place = TestDir::on_disk();
+    let remote = RemoteStore::start(&place);
+    place.write("used/file", b"x");
+    for (data, code, what) in [("used", 3, "not an empty directory"), ("new", 1, "no copy")] {
+        let mut command = place.command(&["store", "--data", data, "restore"]);
+        let output = command.args(remote.arguments()).output().unwrap();
+        haul_testing::Finished(output).code(code).stderr_contains(&[what]);
+    }
+    assert!(!place.path("new").exists() && !place.path("new.incomplete").exists());
+    let arguments = ["store", "restore", "--remote", "ftp://backup/haul"];
+    place.run(&arguments).code(2).stderr_contains(&["use s3://"]);
+}
+
+/// Returns the response of the admin address, with its head.
+fn admin(server: &Serving, path: &str) -> Vec<u8> {
+    use std::io::{Read, Write};
+    let address = server.address("admin");
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer
+}

@@ -1,0 +1,95 @@
+//! A log, or the log of a file store, copied continuously to a remote object store.
+//!
+//! # What it is
+//! A thread follows an append log and uploads its durable bytes as immutable chunks. One object,
+//! the manifest, lists everything that belongs to the copy. It is replaced by compare-and-swap, so
+//! that it is also the fence between two writers: a writer that finds another manifest than its own
+//! stops. No list of objects is ever taken as the truth.
+//!
+//! The newest bytes are in the manifest itself, so that shipping a few records costs one request.
+//!
+//! # Example
+//! ```
+//! use std::sync::Arc;
+//!
+//! use haul_append_log::{Log, Options, Position, Room};
+//! use haul_disk::{Disk, OsDisk};
+//! use haul_replicate::{PlainLog, Remote, Replica, restore_log};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let restored = tempfile::tempdir()?;
+//! # let (dir, restored) = (dir.path(), restored.path());
+//! let remote = Remote::new(Arc::new(object_store::memory::InMemory::new()), "backup")?;
+//! let disk: Arc<dyn Disk> = Arc::new(OsDisk::open(dir)?);
+//! let ignore = &mut |_: Position, _: &[u8]| {};
+//! # let small = Options { segment_bytes: 1 << 20, reserve_bytes: 4096, ..Options::default() };
+//! # let options = small.clone();
+//! let (log, _) = Log::open(Arc::clone(&disk), options, ignore)?;
+//! let log = Arc::new(log);
+//! let source = PlainLog::new(Arc::clone(&log), disk);
+//! let replica = Replica::follow(source, &remote, haul_replicate::Options::default())?;
+//! log.append(&[b"hello"], Room::Ordinary)?.wait()?; // durable on this machine,
+//! replica.wait()?; //                                  and now in the remote store
+//! replica.stop()?;
+//!
+//! // On another machine:
+//! restore_log(&remote, &OsDisk::open(restored)?)?;
+//! # let options = small;
+//! let mut records = Vec::new();
+//! let mut each = |_: Position, record: &[u8]| records.push(record.to_vec());
+//! let (_log, _) = Log::open(Arc::new(OsDisk::open(restored)?), options, &mut each)?;
+//! assert_eq!(records, [b"hello"]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Promises
+//! - The copy is always the state of the log at one time: all records before its end, in order.
+//! - When [`Replica::wait`] returns `Ok`, the records survive the loss of the machine.
+//! - Of two processes that claim a copy, at most one can extend it. The other one gets
+//!   [`Error::Fenced`].
+//! - A damaged record is never copied. Every chunk has a checksum, which is verified when it is
+//!   restored.
+//! - While the remote store does not answer, the log works on, and shipping retries. Nothing is
+//!   removed from the log because of the copy.
+//!
+//! # Cost
+//! | | requests |
+//! |---|---|
+//! | an interval with at most [`Options::tail_bytes_max`] of new records | one |
+//! | an interval with more | one for each [`Options::chunk_bytes`], and one |
+//! | an interval without new records | none |
+//! | a complete segment | uploaded once more as one object, in parts of 8 MiB, and one request that deletes its chunks |
+//! | a big object | one to find whether it is there, and one for each 8 MiB |
+//! | a checkpoint of the index | one or two for each new file |
+//!
+//! # What it is not
+//! It is no cluster: one process writes. The object store must support conditional puts
+//! (`If-Match` and `If-None-Match`).
+//!
+//! # Sources
+//! Keys refer to `docs/sources.md`. \[Armbrust20\] immutable objects and
+//! a conditional put as the only commit.
+
+mod error;
+mod manifest;
+mod names;
+mod options;
+mod progress;
+mod remote;
+mod restore;
+mod session;
+mod ship;
+mod source;
+mod store;
+
+pub use error::{Error, Result};
+pub use haul_file_store::ReplicationStatus;
+pub use options::Options;
+pub use progress::Progress;
+pub use remote::Remote;
+pub use restore::{Restored, restore_log};
+pub use ship::Replica;
+pub use source::{CheckpointFiles, PlainLog, SmallFiles, Source};
+pub use store::{StoreSource, restore_store};

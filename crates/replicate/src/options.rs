@@ -1,0 +1,51 @@
+//! The options of a replica.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// Options of a replica. The defaults suit an object store that bills requests.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Behaviour: the longest time for which a durable record waits to be shipped while the remote
+    /// store answers; 1 s. If the machine is lost, acknowledged records of about this time are
+    /// lost, unless the caller waits for the copy.
+    pub interval: Duration,
+    /// Performance: the length in bytes at which a chunk is complete. 64 KiB to 256 MiB; 8 MiB.
+    pub chunk_bytes: usize,
+    /// Performance: the greatest number of bytes that the manifest itself holds. As long as the
+    /// newest records fit in there, shipping them takes one request instead of two. At most
+    /// `chunk_bytes`; 512 KiB.
+    pub tail_bytes_max: usize,
+    /// Performance: the shortest time between two copies of the checkpoint of the index, unless a
+    /// checkpoint becomes unusable; 60 s. A checkpoint makes a restored store open faster.
+    pub checkpoint_every: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            chunk_bytes: 8 << 20,
+            tail_bytes_max: 512 << 10,
+            checkpoint_every: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Options {
+    /// Checks the options as [`crate::Replica::follow`] does.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if an option is out of range.
+    pub fn check(&self) -> Result<()> {
+        let complain = |what: &str| Err(Error::Invalid(what.to_owned()));
+        if !(64 << 10..=256 << 20).contains(&self.chunk_bytes) {
+            return complain("chunk_bytes must be between 64 KiB and 256 MiB");
+        }
+        if self.tail_bytes_max > self.chunk_bytes {
+            return complain("tail_bytes_max must be at most chunk_bytes");
+        }
+        Ok(())
+    }
+}

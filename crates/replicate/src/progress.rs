@@ -1,0 +1,213 @@
+//! The end of the copy, for which other threads wait.
+
+use std::time::{Duration, Instant};
+
+use haul_append_log::Lsn;
+use haul_file_store::{Replication, ReplicationStatus};
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::{Error, Result};
+use crate::remote::Remote;
+
+/// The end of the log in the copy, shared by the shipping thread and the threads that wait for it.
+///
+/// As [`Replication`] of a file store, it makes each call that changes the store wait for the copy.
+#[derive(Debug)]
+pub struct Progress {
+    acknowledge: Acknowledge,
+    state: Mutex<State>,
+    /// Signals that the end has moved or shipping has stopped.
+    moved: Condvar,
+    /// Signals that a thread waits for the copy, or that shipping is to stop.
+    requested: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    shipped: Lsn,
+    /// The end that a thread waits for.
+    wanted: Lsn,
+    is_stopping: bool,
+    /// The reason why shipping has ended.
+    stopped: Option<String>,
+    last_error: Option<String>,
+    /// The time since when the log has records that are not in the copy.
+    behind_since: Option<Instant>,
+    /// The remote store, for its counters.
+    remote: Option<Remote>,
+}
+
+/// The place at which a change must be durable before the store acknowledges it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Acknowledge {
+    /// The local log. The store only stops to acknowledge when another process owns the copy.
+    Local,
+    /// Also the copy, for which a thread waits at most this long.
+    Remote(Duration),
+}
+
+impl Progress {
+    /// Returns the progress of a replica for whose copy a store waits, for at most `timeout` each
+    /// time.
+    #[must_use]
+    pub fn new(timeout: Duration) -> Self {
+        Self::with(Acknowledge::Remote(timeout))
+    }
+
+    /// Returns the progress of a replica for whose copy a store does not wait. The store refuses
+    /// changes once another process owns the copy.
+    #[must_use]
+    pub fn without_waiting() -> Self {
+        Self::with(Acknowledge::Local)
+    }
+
+    fn with(acknowledge: Acknowledge) -> Self {
+        let (moved, requested) = (Condvar::new(), Condvar::new());
+        Self { acknowledge, state: Mutex::default(), moved, requested }
+    }
+
+    /// Waits until the copy contains the log before `end`, for at most `timeout`.
+    ///
+    /// # Errors
+    /// A text if shipping has ended, or if the time is over; it has the last error.
+    pub fn wait_for(&self, end: Lsn, timeout: Duration) -> std::result::Result<(), String> {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut state = self.state.lock();
+        while state.shipped < end {
+            if let Some(reason) = &state.stopped {
+                return Err(reason.clone());
+            }
+            if state.wanted < end {
+                state.wanted = end;
+                self.requested.notify_all();
+            }
+            let Some(deadline) = deadline else {
+                self.moved.wait(&mut state);
+                continue;
+            };
+            if self.moved.wait_until(&mut state, deadline).timed_out() && state.shipped < end {
+                let seconds = timeout.as_secs_f64();
+                let reason = state.last_error.as_deref().unwrap_or("the remote store is slow");
+                return Err(format!("not confirmed within {seconds} s: {reason}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes the end of the copy, and wakes the threads that waited for it. `is_behind` if the
+    /// log has further durable records by now.
+    pub(crate) fn advance(&self, shipped: Lsn, is_behind: bool) {
+        let mut state = self.state.lock();
+        state.shipped = shipped;
+        state.last_error = None;
+        state.behind_since = is_behind.then(Instant::now);
+        self.moved.notify_all();
+    }
+
+    /// Sets the remote store whose counters the status contains.
+    pub(crate) fn attach(&self, remote: &Remote) {
+        self.state.lock().remote = Some(remote.clone());
+    }
+
+    /// Records that the log has records that are not in the copy.
+    pub(crate) fn note_behind(&self) {
+        self.state.lock().behind_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Records a failed attempt.
+    pub(crate) fn note_error(&self, error: &Error) {
+        self.state.lock().last_error = Some(haul_disk::error_chain(error).to_string());
+    }
+
+    /// Ends shipping: all waiting threads get the reason.
+    pub(crate) fn end(&self, reason: String) {
+        self.state.lock().stopped.get_or_insert(reason);
+        self.moved.notify_all();
+    }
+
+    /// Waits until a thread waits for a later end than `shipped`, shipping is to stop, or `timeout`
+    /// is over.
+    pub(crate) fn wait_for_request(&self, timeout: Duration) -> Request {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut state = self.state.lock();
+        loop {
+            if state.is_stopping {
+                return Request::Stop;
+            }
+            if state.wanted > state.shipped {
+                return Request::Ship;
+            }
+            let Some(deadline) = deadline else {
+                self.requested.wait(&mut state);
+                continue;
+            };
+            if self.requested.wait_until(&mut state, deadline).timed_out() {
+                return Request::None;
+            }
+        }
+    }
+
+    /// Waits for `timeout`, or until shipping is to stop.
+    pub(crate) fn pause(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut state = self.state.lock();
+        while !state.is_stopping {
+            let Some(deadline) = deadline else { break };
+            if self.requested.wait_until(&mut state, deadline).timed_out() {
+                break;
+            }
+        }
+        state.is_stopping
+    }
+
+    /// Makes shipping end after a last attempt.
+    pub(crate) fn request_stop(&self) {
+        self.state.lock().is_stopping = true;
+        self.requested.notify_all();
+    }
+
+    /// Returns an error if the copy does not contain the log before `end`.
+    pub(crate) fn check(&self, end: Lsn) -> Result<()> {
+        if self.state.lock().shipped >= end { Ok(()) } else { Err(Error::Stopped { end }) }
+    }
+}
+
+/// The reason why the shipping thread continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// A thread waits for the copy.
+    Ship,
+    /// Shipping is to stop.
+    Stop,
+    /// The time is over.
+    None,
+}
+
+impl Replication for Progress {
+    fn wait(&self, end: Lsn) -> std::result::Result<(), String> {
+        match self.acknowledge {
+            Acknowledge::Remote(timeout) => self.wait_for(end, timeout),
+            Acknowledge::Local => match &self.state.lock().stopped {
+                Some(reason) => Err(reason.clone()),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn may_wait(&self) -> bool {
+        self.acknowledge != Acknowledge::Local || self.state.lock().stopped.is_some()
+    }
+
+    fn status(&self) -> ReplicationStatus {
+        let state = self.state.lock();
+        let remote = state.remote.as_ref();
+        ReplicationStatus {
+            copied: state.shipped,
+            behind: state.behind_since.map(|since| since.elapsed()),
+            requests: remote.map_or(0, Remote::requests),
+            sent_bytes: remote.map_or(0, Remote::sent_bytes),
+            last_error: state.last_error.clone(),
+            stopped: state.stopped.clone(),
+        }
+    }
+}

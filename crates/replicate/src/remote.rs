@@ -1,0 +1,353 @@
+//! The remote object store: blocking calls with retries, on a runtime of their own.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::path::Path;
+use object_store::{
+    ClientOptions, Error as StoreError, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode,
+    PutOptions, PutPayload, RetryConfig, UpdateVersion, WriteMultipart,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::error::{Error, Result};
+
+/// The number of requests in flight of one call that makes many.
+const CONCURRENT_REQUESTS: usize = 4;
+
+/// The length of each part of a multipart upload, in bytes.
+const PART_BYTES: usize = 8 << 20;
+
+/// The time after which a request that made no progress is cancelled and retried.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The time for which a failed request is retried before the call fails.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Objects below a prefix of a remote object store. Clones share it.
+#[derive(Clone)]
+pub struct Remote {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// `None` only while the value is dropped.
+    runtime: Option<Runtime>,
+    requests: AtomicU64,
+    sent_bytes: AtomicU64,
+}
+
+/// The result of a conditional put.
+#[derive(Debug)]
+pub(crate) enum Replaced {
+    /// The object was stored, and has this version.
+    Stored(UpdateVersion),
+    /// The object does not have the expected version.
+    Conflict,
+}
+
+impl Remote {
+    /// Opens the remote store at a URL such as `s3://bucket/prefix`, `gs://bucket/prefix` or
+    /// `az://container/prefix`. The options have the names of the crate `object_store`, for example
+    /// `aws_endpoint` and `aws_access_key_id`. Makes no request.
+    ///
+    /// Sets the default TLS provider of the process, unless it has one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the URL or an option is invalid.
+    pub fn open(url: &str, options: &[(String, String)]) -> Result<Self> {
+        let invalid = |what: String| Error::Invalid(format!("the remote URL {url}: {what}"));
+        let parsed = url::Url::parse(url).map_err(|error| invalid(error.to_string()))?;
+        // An error means that another thread has set a provider, which serves as well.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let unknown = |_error| invalid("use s3://, gs:// or az://".to_owned());
+        let (scheme, prefix) = ObjectStoreScheme::parse(&parsed).map_err(unknown)?;
+        let store = build(&scheme, &parsed, options)
+            .map_err(|error| invalid(haul_disk::error_chain(&error).to_string()))?;
+        Self::with_store(store, prefix)
+    }
+
+    /// Returns the objects below `prefix` of any object store, such as one in memory.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the prefix is invalid or no thread can be started.
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self> {
+        let prefix = Path::parse(prefix).map_err(|error| Error::Invalid(error.to_string()))?;
+        Self::with_store(store, prefix)
+    }
+
+    fn with_store(store: Arc<dyn ObjectStore>, prefix: Path) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("replicate-http")
+            .enable_all()
+            .build()
+            .map_err(|error| Error::Invalid(format!("cannot start a thread: {error}")))?;
+        let (requests, sent_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let runtime = Some(runtime);
+        Ok(Self { inner: Arc::new(Inner { store, prefix, runtime, requests, sent_bytes }) })
+    }
+
+    /// Returns the number of requests made so far. A part of an upload and a retry by this crate
+    /// are requests, a retry within the HTTP client is not.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.inner.requests.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of bytes of objects sent so far.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.inner.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the full name of an object, for messages.
+    pub(crate) fn full_name(&self, name: &str) -> String {
+        self.path(name).to_string()
+    }
+
+    fn path(&self, name: &str) -> Path {
+        name.split('/')
+            .filter(|part| !part.is_empty())
+            .fold(self.inner.prefix.clone(), |path, part| path.join(part))
+    }
+
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        self.inner.runtime.as_ref().map(|runtime| runtime.block_on(future))
+    }
+
+    /// Executes a request and counts it.
+    fn request<T>(
+        &self,
+        what: &'static str,
+        name: &str,
+        future: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T> {
+        self.count(1, 0);
+        let result = self.block_on(future);
+        let result =
+            result.ok_or_else(|| Error::Invalid("the remote store is closed".to_owned()))?;
+        result.map_err(|source| self.failed(what, name, source))
+    }
+
+    fn failed(&self, what: &'static str, name: &str, source: StoreError) -> Error {
+        Error::Remote { what, name: self.full_name(name), source: Box::new(source) }
+    }
+
+    fn count(&self, requests: usize, sent_bytes: usize) {
+        self.inner.requests.fetch_add(requests as u64, Ordering::Relaxed);
+        self.inner.sent_bytes.fetch_add(sent_bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes and the version of an object; `None` if it does not exist.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<(Bytes, UpdateVersion)>> {
+        let path = self.path(name);
+        let read = async {
+            let found = match self.inner.store.get(&path).await {
+                Err(StoreError::NotFound { .. }) => return Ok(None),
+                found => found?,
+            };
+            let version = UpdateVersion {
+                e_tag: found.meta.e_tag.clone(),
+                version: found.meta.version.clone(),
+            };
+            Ok(Some((found.bytes().await?, version)))
+        };
+        self.request("read", name, read)
+    }
+
+    /// Reads an object in pieces, and passes each with its offset to `each`. Returns the length of
+    /// the object; `None` if it does not exist.
+    pub(crate) fn get_pieces(
+        &self,
+        name: &str,
+        each: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        let path = self.path(name);
+        let open = async {
+            match self.inner.store.get(&path).await {
+                Err(StoreError::NotFound { .. }) => Ok(None),
+                found => Ok(Some(found?.into_stream())),
+            }
+        };
+        let Some(mut pieces) = self.request("read", name, open)? else { return Ok(None) };
+        let mut at = 0;
+        while let Some(piece) = self.block_on(pieces.next()).flatten() {
+            let piece = piece.map_err(|source| self.failed("read", name, source))?;
+            each(at, &piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(Some(at))
+    }
+
+    /// Stores objects, several at once.
+    pub(crate) fn put_all(&self, objects: Vec<(String, Bytes)>) -> Result<()> {
+        let bytes = objects.iter().map(|(_, bytes)| bytes.len()).sum();
+        self.count(objects.len(), bytes);
+        let puts = stream::iter(objects.into_iter().map(|(name, bytes)| async move {
+            let stored = self.inner.store.put(&self.path(&name), PutPayload::from(bytes)).await;
+            stored.map(drop).map_err(|source| self.failed("store", &name, source))
+        }));
+        let stored = self.block_on(puts.buffer_unordered(CONCURRENT_REQUESTS).try_collect());
+        stored.unwrap_or_else(|| Err(Error::Invalid("the remote store is closed".to_owned())))
+    }
+
+    /// Stores an object whose bytes `next` returns in pieces. The object appears only when all of
+    /// them are stored.
+    pub(crate) fn put_pieces(
+        &self,
+        name: &str,
+        next: &mut dyn FnMut() -> Result<Option<Bytes>>,
+    ) -> Result<()> {
+        let path = self.path(name);
+        let upload = self.request("store", name, self.inner.store.put_multipart(&path))?;
+        let mut writer = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+        loop {
+            let piece = match next() {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(error) => {
+                    drop(self.block_on(writer.abort()));
+                    return Err(error);
+                }
+            };
+            self.count(piece.len().div_ceil(PART_BYTES), piece.len());
+            // The parts are sent by tasks of the runtime.
+            let ready = self.block_on(async {
+                writer.put(piece);
+                writer.wait_for_capacity(CONCURRENT_REQUESTS).await
+            });
+            if let Some(Err(source)) = ready {
+                drop(self.block_on(writer.abort()));
+                return Err(self.failed("store", name, source));
+            }
+        }
+        self.request("store", name, writer.finish()).map(drop)
+    }
+
+    /// Stores an object if it has the version `expected`, or if it does not exist for `None`.
+    pub(crate) fn replace(
+        &self,
+        name: &str,
+        bytes: Bytes,
+        expected: Option<&UpdateVersion>,
+    ) -> Result<Replaced> {
+        self.count(0, bytes.len());
+        let mode = expected.cloned().map_or(PutMode::Create, PutMode::Update);
+        let options = PutOptions { mode, ..PutOptions::default() };
+        let path = self.path(name);
+        let put = async {
+            match self.inner.store.put_opts(&path, PutPayload::from(bytes), options).await {
+                Ok(stored) => Ok(Replaced::Stored(stored.into())),
+                Err(
+                    StoreError::Precondition { .. }
+                    | StoreError::AlreadyExists { .. }
+                    | StoreError::NotModified { .. },
+                ) => Ok(Replaced::Conflict),
+                Err(error) => Err(error),
+            }
+        };
+        self.request("replace", name, put)
+    }
+
+    /// Returns the length of an object; `None` if it does not exist.
+    pub(crate) fn length(&self, name: &str) -> Result<Option<u64>> {
+        let path = self.path(name);
+        let head = async {
+            match self.inner.store.head(&path).await {
+                Err(StoreError::NotFound { .. }) => Ok(None),
+                found => Ok(Some(found?.size)),
+            }
+        };
+        self.request("find", name, head)
+    }
+
+    /// Returns the names of the objects in a folder, as far as the remote store lists them.
+    pub(crate) fn list(&self, folder: &str) -> Result<Vec<String>> {
+        let path = self.path(folder);
+        let prefix = self.inner.prefix.to_string();
+        let name = |path: &Path| {
+            let full = path.as_ref();
+            let name = full.strip_prefix(&prefix).unwrap_or(full);
+            name.strip_prefix('/').unwrap_or(name).to_owned()
+        };
+        let list = self.inner.store.list(Some(&path));
+        let names = list.map_ok(|meta| name(&meta.location)).try_collect();
+        self.request("list", folder, names)
+    }
+
+    /// Deletes objects. One that does not exist is no error.
+    pub(crate) fn delete_all(&self, names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<_> = names.iter().map(|name| Ok(self.path(name))).collect();
+        let deletions = self.inner.store.delete_stream(stream::iter(paths).boxed());
+        let each = deletions.filter_map(async |deleted| match deleted {
+            Ok(_) | Err(StoreError::NotFound { .. }) => None,
+            Err(error) => Some(error),
+        });
+        let first = async { std::pin::pin!(each).next().await.map_or(Ok(()), Err) };
+        self.request("delete", &names[0], first)
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("prefix", &self.inner.prefix).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Unlike dropping it, this is permitted on a thread of another runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Builds the client for a URL.
+fn build(
+    scheme: &ObjectStoreScheme,
+    url: &url::Url,
+    options: &[(String, String)],
+) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let client = ClientOptions::new()
+        .with_timeout(REQUEST_TIMEOUT)
+        .with_allow_http(true)
+        .with_user_agent(reqwest::header::HeaderValue::from_static("haul"));
+    let retry = RetryConfig { retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+    macro_rules! built {
+        ($builder:ty) => {{
+            let mut builder = <$builder>::new()
+                .with_url(url.as_str())
+                .with_client_options(client)
+                .with_retry(retry);
+            for (key, value) in options {
+                if let Ok(key) = key.to_ascii_lowercase().parse() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            Arc::new(builder.build()?) as Arc<dyn ObjectStore>
+        }};
+    }
+    Ok(match scheme {
+        ObjectStoreScheme::AmazonS3 => built!(object_store::aws::AmazonS3Builder),
+        ObjectStoreScheme::GoogleCloudStorage => {
+            built!(object_store::gcp::GoogleCloudStorageBuilder)
+        }
+        ObjectStoreScheme::MicrosoftAzure => built!(object_store::azure::MicrosoftAzureBuilder),
+        _ => {
+            let source = "use s3://, gs:// or az://".into();
+            return Err(StoreError::NotSupported { source });
+        }
+    })
+}

@@ -1,0 +1,142 @@
+//! The session: a random number by which a process recognizes the copy that it owns.
+//!
+//! The manifest has the session of its owner. A file beside the log has the session of the last
+//! owner of this directory, so that only this directory continues the copy.
+
+use haul_disk::{Disk, Durability, Open, read_full, write_full};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::error::{Error, Result};
+
+/// The file beside the log.
+const NAME: &str = "REPLICA";
+
+const UNFINISHED: &str = "REPLICA.new";
+
+/// The maximum length of the file in bytes.
+const BYTES_MAX: usize = 200;
+
+/// The sessions by which this directory recognizes its copy. Both are needed, because a crash can
+/// leave the manifest with either of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sessions {
+    /// The session that a claim of the copy is about to store, or has stored.
+    pub(crate) claimed: u128,
+    /// The session before it.
+    pub(crate) previous: Option<u128>,
+}
+
+impl Sessions {
+    /// `true` if the manifest with this session is of this directory.
+    pub(crate) fn has(self, session: u128) -> bool {
+        self.claimed == session || self.previous == Some(session)
+    }
+
+    /// Reads the sessions of a directory; `None` if it never had a copy.
+    pub(crate) fn load(disk: &dyn Disk) -> Result<Option<Self>> {
+        let read_only = Open { read_only: true, ..Open::default() };
+        let file = match disk.open(NAME, read_only) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            opened => opened?,
+        };
+        let mut bytes = vec![0; BYTES_MAX];
+        let read = read_full(&*file, &mut bytes, 0)?;
+        match parse(&bytes[..read]) {
+            Some(sessions) => Ok(Some(sessions)),
+            None => {
+                let path = disk.root().join(NAME);
+                Err(Error::Invalid(format!("{} is not a session file", path.display())))
+            }
+        }
+    }
+
+    /// Stores the sessions.
+    ///
+    /// 1. Writes and syncs the unfinished file. After a crash the old file remains.
+    /// 2. Renames it. After a crash either file remains, which is complete.
+    /// 3. Syncs the directory.
+    ///
+    /// # Durability
+    /// The sessions survive a power cut when this returns.
+    pub(crate) fn store(self, disk: &dyn Disk) -> Result<()> {
+        match disk.remove(UNFINISHED) {
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            _ => {}
+        }
+        let file = disk.create(UNFINISHED, Open::default())?;
+        write_full(&*file, self.text().as_bytes(), 0)?;
+        file.sync(Durability::Everything)?;
+        disk.rename(UNFINISHED, NAME)?;
+        Ok(disk.sync_dir("")?)
+    }
+
+    fn text(self) -> String {
+        let previous = self.previous.map(|session| format!("previous {session:032x}\n"));
+        format!("session {:032x}\n{}", self.claimed, previous.unwrap_or_default())
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Sessions> {
+    let mut lines = std::str::from_utf8(bytes).ok()?.lines();
+    let number = |line: &str, name: &str| {
+        u128::from_str_radix(line.strip_prefix(name)?.strip_prefix(' ')?, 16).ok()
+    };
+    let claimed = number(lines.next()?, "session")?;
+    let previous = match lines.next() {
+        Some(line) => Some(number(line, "previous")?),
+        None => None,
+    };
+    lines.next().is_none().then_some(Sessions { claimed, previous })
+}
+
+/// Returns a new random session.
+pub(crate) fn new_session() -> Result<u128> {
+    let mut bytes = [0; 16];
+    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|errno| {
+        haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)
+    })?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_disk_sim::{MemoryDisk, Survival};
+
+    use super::*;
+
+    #[test]
+    fn crash_leaves_the_sessions_before_or_after_the_change() {
+        let disk = MemoryDisk::default();
+        assert_eq!(Sessions::load(&disk).unwrap(), None);
+        let old = Sessions { claimed: 1, previous: None };
+        let new = Sessions { claimed: u128::MAX, previous: Some(1) };
+        old.store(&disk).unwrap();
+        let (mut medium, steps) = (disk.medium(), disk.steps().len());
+        new.store(&disk).unwrap();
+        assert_eq!(Sessions::load(&disk).unwrap(), Some(new));
+        for step in &disk.steps()[steps..] {
+            medium.apply_step(step);
+            for survival in [Survival::Nothing, Survival::Everything]
+                .into_iter()
+                .chain((0..16).map(|seed| Survival::Half { seed }))
+            {
+                let left = MemoryDisk::on(&medium.cut(survival));
+                let found = Sessions::load(&left).unwrap();
+                assert!(found == Some(old) || found == Some(new), "{step:?}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn file_with_other_text_is_an_error() {
+        for text in [
+            "",
+            "session\n",
+            "session xyz\n",
+            "session 1\nprevious\n",
+            "session 1\nprevious 2\n3\n",
+        ] {
+            assert_eq!(parse(text.as_bytes()), None, "{text:?}");
+        }
+    }
+}

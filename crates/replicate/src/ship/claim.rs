@@ -1,0 +1,87 @@
+//! Claims the copy for a log: verifies that the copy is of this log, and becomes its owner.
+
+use std::sync::Arc;
+
+use haul_append_log::{Log, Lsn};
+
+use crate::error::{Error, Result};
+use crate::manifest::Manifest;
+use crate::manifest::object::ManifestObject;
+use crate::options::Options;
+use crate::remote::Remote;
+use crate::session::{Sessions, new_session};
+use crate::ship::round::Shipper;
+use crate::source::Source;
+
+impl<S: Source> Shipper<S> {
+    /// Becomes the owner of the copy, or creates an empty one.
+    ///
+    /// 1. Loads the manifest, and verifies that its session is one of this directory and that the
+    ///    log contains everything that it lists.
+    /// 2. Stores a new session in the directory, beside that of the manifest. After a crash, the
+    ///    directory recognizes the manifest before and after step 3.
+    /// 3. Replaces the manifest by one with the new session. From here on, no other process with
+    ///    another session can replace it without fencing this one, and a process that owned the
+    ///    copy before finds that it is fenced.
+    pub(crate) fn claim(source: Arc<S>, remote: &Remote, options: Options) -> Result<Self> {
+        let sessions = Sessions::load(source.disk())?;
+        let mut object = match ManifestObject::load(remote)? {
+            Some(object) => {
+                verify_owner(object.current(), sessions)?;
+                verify_log(object.current(), source.log())?;
+                verify_kind(object.current(), &*source)?;
+                object
+            }
+            None => ManifestObject::new(remote),
+        };
+        let is_new = object.current().generation == 0;
+        let previous = (!is_new).then(|| object.current().session);
+        let claimed = new_session()?;
+        Sessions { claimed, previous }.store(source.disk())?;
+        let mut manifest = object.current().clone();
+        manifest.epoch += 1;
+        manifest.session = claimed;
+        source.kind().clone_into(&mut manifest.kind);
+        source.segment_dir().clone_into(&mut manifest.segment_dir);
+        object.replace(manifest)?;
+        Ok(Self::new(source, remote.clone(), options, object))
+    }
+}
+
+fn verify_owner(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {
+    match sessions {
+        Some(sessions) if sessions.has(manifest.session) => Ok(()),
+        Some(_) => Err(Error::Fenced { what: manifest.writer() }),
+        None => Err(Error::NotThisLog { what: "this directory never had a copy".to_owned() }),
+    }
+}
+
+fn verify_kind(manifest: &Manifest, source: &impl Source) -> Result<()> {
+    if manifest.kind == source.kind() {
+        return Ok(());
+    }
+    Err(Error::NotThisLog {
+        what: format!("it is of a {}, not of a {}", manifest.kind, source.kind()),
+    })
+}
+
+/// Verifies that the log continues the copy: it has the last segment of the copy, or has removed it
+/// since, and ends at or after the end of the copy.
+fn verify_log(manifest: &Manifest, log: &Log) -> Result<()> {
+    let Some(last) = manifest.segments.last() else { return Ok(()) };
+    let (copied, synced) = (manifest.end(), log.synced());
+    let segments = log.segments();
+    let found = segments.iter().find(|segment| segment.number == last.number);
+    let what = match found {
+        Some(found) if found.nonce != last.nonce => {
+            format!("segment {} has another nonce", last.number)
+        }
+        // The seal, which the copy of a complete segment includes, is not part of the log's end.
+        _ if synced < copied && !(last.is_complete && synced.segment() == copied.segment()) => {
+            format!("the log ends at {synced}, before the copy, which ends at {copied}")
+        }
+        None if synced < Lsn::new(last.number, 0) => format!("segment {} is missing", last.number),
+        _ => return Ok(()),
+    };
+    Err(Error::NotThisLog { what })
+}

@@ -1,0 +1,80 @@
+//! Deletes objects that do not belong to the copy any more.
+//!
+//! Lists of objects are used only here: an object that a list lacks is deleted later, and one that
+//! the manifest or a local file proves to be in use is never deleted.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::manifest::{Manifest, SegmentCopy};
+use crate::names;
+use crate::ship::round::Shipper;
+use crate::source::Source;
+
+/// The time between two searches for files of big objects that were removed.
+const SEARCH_EVERY: Duration = Duration::from_secs(600);
+
+impl<S: Source> Shipper<S> {
+    /// Finds the chunks and index files that interrupted uploads of earlier processes have left.
+    /// The caller owns the copy, so no other process uploads objects that will belong to it.
+    pub(super) fn find_leftovers(&mut self) -> Result<()> {
+        let used = referenced(self.object.current());
+        for folder in [names::LOG, names::INDEX] {
+            let found = self.remote.list(folder)?;
+            self.garbage.extend(found.into_iter().filter(|name| !used.contains(name)));
+        }
+        self.stored_files.extend_listed(self.remote.list(names::FILES)?);
+        Ok(())
+    }
+
+    /// Returns the files in the remote store that no longer exist here, if a search is due. No
+    /// manifest with a later end of the log than the present one refers to them, because a file is
+    /// removed after the records that replaced its objects are durable.
+    pub(super) fn removed_files(&mut self) -> Result<Vec<String>> {
+        if self.files_searched.is_some_and(|searched| searched.elapsed() < SEARCH_EVERY) {
+            return Ok(Vec::new());
+        }
+        let used: HashSet<String> = self.source.files().into_iter().collect();
+        let mut removed = Vec::new();
+        for name in self.stored_files.all().filter(|name| !used.contains(*name)) {
+            // A record that was just shipped may not be applied to the index yet.
+            if self.source.open_file(name)?.is_none() {
+                removed.push(name.to_owned());
+            }
+        }
+        self.files_searched = Some(Instant::now());
+        Ok(removed)
+    }
+
+    /// Deletes files of big objects that [`Self::removed_files`] returned before the manifest was
+    /// replaced.
+    pub(super) fn delete_files(&mut self, removed: &[String]) {
+        let names: Vec<_> = removed.iter().map(|name| names::file(name)).collect();
+        if self.remote.delete_all(&names).is_ok() {
+            self.stored_files.remove(removed);
+        }
+    }
+
+    /// Deletes objects that the stored manifest does not refer to. A failure only leaves them.
+    pub(super) fn delete_garbage(&mut self) {
+        if self.garbage.is_empty() {
+            return;
+        }
+        let used = referenced(self.object.current());
+        let garbage = std::mem::take(&mut self.garbage);
+        let unused: Vec<_> = garbage.into_iter().filter(|name| !used.contains(name)).collect();
+        if self.remote.delete_all(&unused).is_err() {
+            self.garbage = unused;
+        }
+    }
+}
+
+/// Returns the names of the chunks and index files that a manifest refers to.
+fn referenced(manifest: &Manifest) -> HashSet<String> {
+    let of_segment = |segment: &SegmentCopy| -> Vec<String> {
+        segment.chunks.iter().map(|chunk| names::chunk(segment, chunk)).collect()
+    };
+    let chunks = manifest.segments.iter().flat_map(of_segment);
+    chunks.chain(manifest.index.iter().map(names::index_file)).collect()
+}

@@ -1,0 +1,114 @@
+//! The thread that merges the chunks of complete segments: it uploads each segment as one object.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::manifest::{Chunk, SegmentCopy};
+use crate::names;
+use crate::remote::Remote;
+use crate::source::Source;
+
+/// The bytes that are read and sent at a time.
+const PIECE_BYTES: usize = 8 << 20;
+
+/// The thread that merges. Dropping it ends the thread after the current segment.
+#[derive(Debug)]
+pub(crate) struct Merger {
+    jobs: Option<Sender<SegmentCopy>>,
+    merged: Receiver<(SegmentCopy, Option<Chunk>)>,
+    /// The segment that is being merged.
+    current: Option<u32>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Merger {
+    /// Starts the thread.
+    pub(crate) fn start<S: Source>(
+        source: Arc<S>,
+        remote: Remote,
+        epoch: u64,
+    ) -> std::io::Result<Self> {
+        let (jobs, received) = channel::<SegmentCopy>();
+        let (results, merged) = channel();
+        let run = move || {
+            for segment in received {
+                let chunk = merge(&*source, &remote, &segment, epoch);
+                if results.send((segment, chunk.ok())).is_err() {
+                    break;
+                }
+            }
+        };
+        let thread = Builder::new().name("replicate-merge".to_owned()).spawn(run)?;
+        Ok(Self { jobs: Some(jobs), merged, current: None, thread: Some(thread) })
+    }
+}
+
+impl Merger {
+    /// Requests the merge of a segment, unless one is being merged.
+    pub(crate) fn request(&mut self, segment: &SegmentCopy) {
+        let Some(jobs) = self.jobs.as_ref().filter(|_| self.current.is_none()) else { return };
+        if jobs.send(segment.clone()).is_ok() {
+            self.current = Some(segment.number);
+        }
+    }
+
+    /// Returns the segment that was merged since the last call, and the chunk with all its bytes;
+    /// `None` as the chunk if it could not be merged.
+    pub(crate) fn take(&mut self) -> Option<(SegmentCopy, Option<Chunk>)> {
+        let merged = self.merged.try_recv().ok();
+        if merged.is_some() {
+            self.current = None;
+        }
+        merged
+    }
+}
+
+impl Merger {
+    /// Waits for the merge in progress, and ends the thread.
+    pub(crate) fn finish(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Merger {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// Uploads a complete segment as one object, from the local log.
+fn merge(
+    source: &impl Source,
+    remote: &Remote,
+    segment: &SegmentCopy,
+    epoch: u64,
+) -> Result<Chunk> {
+    let end = segment.chunks_end();
+    let mut merged = Chunk { from: 0, to: end, epoch, checksum: 0 };
+    let (name, mut at) = (names::chunk(segment, &merged), 0);
+    let mut checksum = haul_crc::crc32c(b"");
+    let mut next = || {
+        if at == end {
+            return Ok(None);
+        }
+        // The records are verified again.
+        let read = source.log().read_bytes(segment.number, at, PIECE_BYTES, &mut |_, _| {})?;
+        at += u32::try_from(read.bytes.len()).unwrap_or(u32::MAX);
+        if read.bytes.is_empty() || at > end || read.segment.nonce != segment.nonce {
+            let what = format!("segment {} differs from its copy", segment.number);
+            return Err(Error::Invalid(what));
+        }
+        checksum = haul_crc::crc32c_append(checksum, &read.bytes);
+        Ok(Some(Bytes::from(read.bytes)))
+    };
+    remote.put_pieces(&name, &mut next)?;
+    merged.checksum = checksum;
+    Ok(merged)
+}

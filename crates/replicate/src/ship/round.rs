@@ -1,0 +1,170 @@
+//! One round of shipping: everything that is durable in the log, committed by one manifest.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use haul_append_log::{Lsn, SegmentInfo};
+
+use crate::error::Result;
+use crate::manifest::Manifest;
+use crate::manifest::object::ManifestObject;
+use crate::names;
+use crate::options::Options;
+use crate::remote::Remote;
+use crate::ship::merger::Merger;
+use crate::ship::stored_files::StoredFiles;
+use crate::source::Source;
+
+/// The state of the shipping thread.
+#[derive(Debug)]
+pub(crate) struct Shipper<S> {
+    pub(super) source: Arc<S>,
+    pub(super) remote: Remote,
+    pub(super) options: Options,
+    /// The manifest in the remote store.
+    pub(super) object: ManifestObject,
+    /// The next manifest: what is uploaded, and the tail.
+    pub(super) draft: Manifest,
+    /// The files of big objects that are known to be in the remote store.
+    pub(super) stored_files: StoredFiles,
+    /// The time at which removed files were searched for.
+    pub(super) files_searched: Option<Instant>,
+    /// The time at which the checkpoint was shipped.
+    pub(super) checkpoint_shipped: Option<Instant>,
+    /// Names of objects that are to be deleted once no manifest refers to them.
+    pub(super) garbage: Vec<String>,
+    pub(super) merger: Option<Merger>,
+}
+
+impl<S: Source> Shipper<S> {
+    /// Returns a shipper that has claimed the copy.
+    pub(super) fn new(
+        source: Arc<S>,
+        remote: Remote,
+        options: Options,
+        object: ManifestObject,
+    ) -> Self {
+        let draft = object.current().clone();
+        Self {
+            source,
+            remote,
+            options,
+            object,
+            draft,
+            stored_files: StoredFiles::default(),
+            files_searched: None,
+            checkpoint_shipped: None,
+            garbage: Vec::new(),
+            merger: None,
+        }
+    }
+
+    /// Returns `true` if the log has records that no round has shipped.
+    pub(super) fn is_behind(&self, shipped: Lsn) -> bool {
+        self.source.log().synced() > shipped
+    }
+
+    /// Ships everything that is durable when this is called, and returns its end.
+    ///
+    /// 1. Uploads chunks, files of big objects and the checkpoint. A crash leaves objects that no
+    ///    manifest refers to.
+    /// 2. Replaces the manifest. From here on the copy has the new end.
+    /// 3. Deletes the objects that only earlier manifests refer to. A crash leaves some of them.
+    pub(super) fn round(&mut self) -> Result<Lsn> {
+        self.apply_merges();
+        // Before the end of the log is determined.
+        let removed_files = self.removed_files()?;
+        let end = self.upload()?;
+        self.draft.generation = self.object.current().generation;
+        self.draft.written_ms = self.object.current().written_ms;
+        if self.draft != *self.object.current() {
+            self.draft.written_ms = now_ms();
+            self.object.replace(self.draft.clone())?;
+            self.draft = self.object.current().clone();
+        }
+        self.delete_files(&removed_files);
+        self.delete_garbage();
+        self.request_merge();
+        Ok(end)
+    }
+
+    /// Waits for the merge in progress, and deletes what is not needed.
+    pub(super) fn finish(&mut self) {
+        if let Some(merger) = &mut self.merger {
+            merger.finish();
+        }
+        self.apply_merges();
+        // The chunks that were merged stay in the manifest, which is not replaced any more.
+        self.garbage.extend(
+            self.draft.segments.iter().flat_map(|segment| {
+                segment.chunks.iter().map(|chunk| names::chunk(segment, chunk))
+            }),
+        );
+        self.delete_garbage();
+    }
+
+    /// Uploads until the draft is the state of the log at one time: that of the returned end.
+    ///
+    /// A segment or file that is removed while it is uploaded is not missed: its live records were
+    /// appended again before, or removed. The draft is only consistent if it has these later
+    /// records, too. It is therefore extended to the present end of the log.
+    fn upload(&mut self) -> Result<Lsn> {
+        let mut must_ship_checkpoint = false;
+        loop {
+            // The checkpoint is older than the end of the log, which is determined after it.
+            self.ship_checkpoint(must_ship_checkpoint)?;
+            // A segment is removed after its live records were appended to others. They are before
+            // the end of the log if this is determined after the segments.
+            let segments = self.source.log().segments();
+            let end = self.source.log().synced();
+            self.drop_removed(&segments);
+            let has_missed = self.ship_segments(&segments)?;
+            if has_missed {
+                continue;
+            }
+            let copied = self.copied_segments(&segments);
+            let small = self.source.small_files(&copied)?;
+            self.draft.small_files = small.files;
+            if small.checkpoint_min > self.draft.checkpoint
+                && self.draft.checkpoint > Lsn::default()
+            {
+                if !must_ship_checkpoint {
+                    must_ship_checkpoint = true;
+                    continue;
+                }
+                self.drop_checkpoint();
+            }
+            return Ok(end);
+        }
+    }
+
+    /// Removes the segments from the draft that the log no longer has.
+    fn drop_removed(&mut self, segments: &[SegmentInfo]) {
+        let exists = |number: u32, nonce: u64| {
+            segments.iter().any(|segment| segment.number == number && segment.nonce == nonce)
+        };
+        let last = self.draft.segments.last().map(|segment| segment.number);
+        let removed: Vec<_> = self
+            .draft
+            .segments
+            .extract_if(.., |segment| !exists(segment.number, segment.nonce))
+            .collect();
+        for segment in removed {
+            if Some(segment.number) == last {
+                self.draft.tail.clear();
+            }
+            self.garbage.extend(segment.chunks.iter().map(|chunk| names::chunk(&segment, chunk)));
+        }
+    }
+
+    /// Returns those of the segments that the draft has.
+    fn copied_segments(&self, segments: &[SegmentInfo]) -> Vec<SegmentInfo> {
+        let has = |number| self.draft.segments.iter().any(|segment| segment.number == number);
+        segments.iter().copied().filter(|segment| has(segment.number)).collect()
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,155 @@
+//! Ships the bytes of segments as chunks, and the newest ones in the tail of the manifest.
+
+use bytes::Bytes;
+use haul_append_log::{SegmentBytes, SegmentInfo};
+
+use crate::error::{Error, Result};
+use crate::manifest::{Chunk, HEADER_BYTES, Manifest, SegmentCopy};
+use crate::names;
+use crate::ship::round::Shipper;
+use crate::source::Source;
+
+/// The number of chunks that are uploaded together.
+const CHUNKS_TOGETHER: usize = 4;
+
+/// The draft while segments are shipped.
+struct Advance<'a, S> {
+    shipper: &'a mut Shipper<S>,
+    next: Manifest,
+    /// The chunks of `next` that are not uploaded yet.
+    chunks: Vec<(String, Bytes)>,
+    /// `true` if a segment or file was removed before it was read.
+    has_missed: bool,
+}
+
+impl<S: Source> Shipper<S> {
+    /// Ships the durable bytes of these segments and the files that their records refer to. Returns
+    /// `true` if some of them were removed meanwhile.
+    pub(super) fn ship_segments(&mut self, segments: &[SegmentInfo]) -> Result<bool> {
+        let next = self.draft.clone();
+        let mut advance = Advance { shipper: self, next, chunks: Vec::new(), has_missed: false };
+        for segment in segments {
+            match advance.segment(*segment) {
+                Err(_) if !advance.exists(*segment) => {
+                    advance.has_missed = true;
+                    break;
+                }
+                shipped => shipped?,
+            }
+        }
+        advance.finish()
+    }
+}
+
+impl<S: Source> Advance<'_, S> {
+    /// Ships the durable bytes of a segment that are not in `next`.
+    fn segment(&mut self, segment: SegmentInfo) -> Result<()> {
+        while let Some(from) = self.position(segment)? {
+            let source = self.shipper.source.as_ref();
+            let space = self.shipper.options.chunk_bytes - self.next.tail.len();
+            let mut files = Vec::new();
+            let read =
+                source.log().read_bytes(segment.number, from, space, &mut |_, payload| {
+                    files.push(source.record_files(payload));
+                })?;
+            let is_end = read.bytes.is_empty();
+            if is_end && !read.is_complete {
+                break;
+            }
+            for names in files {
+                for name in names? {
+                    self.has_missed |= !self.shipper.ship_file(&name)?;
+                }
+            }
+            self.append(segment, read)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the offset from which on the bytes of a segment are not in `next`; `None` if it has
+    /// all of them.
+    fn position(&self, segment: SegmentInfo) -> Result<Option<u32>> {
+        let found = self.next.segments.iter().find(|copy| copy.number == segment.number);
+        let Some(copy) = found else {
+            let is_older = |copy: &SegmentCopy| copy.number > segment.number;
+            // An older segment that the copy does not have was empty when the copy passed it.
+            let is_passed = self.next.segments.last().is_some_and(is_older);
+            return Ok((!is_passed).then_some(0));
+        };
+        if copy.nonce != segment.nonce {
+            let what = format!("segment {} has another nonce", segment.number);
+            return Err(Error::NotThisLog { what });
+        }
+        let tail = u32::try_from(self.next.tail.len()).unwrap_or(u32::MAX);
+        Ok((!copy.is_complete).then(|| copy.chunks_end() + tail))
+    }
+
+    /// Appends bytes of a segment to the tail of `next`, and turns a complete tail into a chunk.
+    fn append(&mut self, segment: SegmentInfo, read: SegmentBytes) -> Result<()> {
+        if self.next.segments.last().is_none_or(|last| last.number < segment.number) {
+            let Some(header) = read.bytes.first_chunk::<HEADER_BYTES>() else {
+                // A segment without records is not copied.
+                self.has_missed = true;
+                return Ok(());
+            };
+            let (number, nonce, chunks) = (segment.number, segment.nonce, Vec::new());
+            self.next.segments.push(SegmentCopy {
+                number,
+                nonce,
+                header: *header,
+                is_complete: false,
+                chunks,
+            });
+        }
+        self.next.tail.extend_from_slice(&read.bytes);
+        if let Some(last) = self.next.segments.last_mut() {
+            last.is_complete = read.is_complete;
+        }
+        if read.is_complete || self.next.tail.len() >= self.shipper.options.chunk_bytes {
+            self.cut_chunk()?;
+        }
+        Ok(())
+    }
+
+    /// Turns the tail into a chunk.
+    fn cut_chunk(&mut self) -> Result<()> {
+        let epoch = self.next.epoch;
+        let Some(segment) = self.next.segments.last_mut() else { return Ok(()) };
+        if self.next.tail.is_empty() {
+            return Ok(());
+        }
+        let bytes = Bytes::from(std::mem::take(&mut self.next.tail));
+        let from = segment.chunks_end();
+        let to = from + u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let chunk = Chunk { from, to, epoch, checksum: haul_crc::crc32c(&bytes) };
+        self.chunks.push((names::chunk(segment, &chunk), bytes));
+        segment.chunks.push(chunk);
+        if self.chunks.len() >= CHUNKS_TOGETHER { self.upload() } else { Ok(()) }
+    }
+
+    /// Uploads the chunks, and makes `next` the draft.
+    fn upload(&mut self) -> Result<()> {
+        let chunks = std::mem::take(&mut self.chunks);
+        let names: Vec<_> = chunks.iter().map(|(name, _)| name.clone()).collect();
+        if let Err(error) = self.shipper.remote.put_all(chunks) {
+            // The next attempt may divide the bytes at other offsets.
+            self.shipper.garbage.extend(names);
+            return Err(error);
+        }
+        self.shipper.draft.clone_from(&self.next);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<bool> {
+        if self.next.tail.len() > self.shipper.options.tail_bytes_max {
+            self.cut_chunk()?;
+        }
+        self.upload()?;
+        Ok(self.has_missed)
+    }
+
+    /// `true` if the log still has the segment.
+    fn exists(&self, segment: SegmentInfo) -> bool {
+        self.shipper.source.log().segments().contains(&segment)
+    }
+}

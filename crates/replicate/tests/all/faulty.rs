@@ -1,0 +1,188 @@
+//! An object store in memory whose requests fail as planned, and which records its states.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
+};
+use parking_lot::Mutex;
+
+/// The outcome of a request that changes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It succeeds.
+    None,
+    /// It fails and has no effect.
+    Refused,
+    /// It has its effect, but the answer is lost.
+    AnswerLost,
+}
+
+/// Decides the fault of the n-th request that changes something.
+type Plan = Box<dyn Fn(usize) -> Fault + Send + Sync>;
+
+#[derive(Clone)]
+pub(crate) struct FaultyStore {
+    inner: Arc<InMemory>,
+    state: Arc<State>,
+}
+
+struct State {
+    plan: Mutex<Plan>,
+    changes: Mutex<usize>,
+    /// The states after each change, if they are recorded.
+    snapshots: Mutex<Option<Vec<InMemory>>>,
+}
+
+impl FaultyStore {
+    pub(crate) fn new() -> Self {
+        let plan: Plan = Box::new(|_| Fault::None);
+        let (changes, snapshots) = (Mutex::new(0), Mutex::new(None));
+        let state = Arc::new(State { plan: Mutex::new(plan), changes, snapshots });
+        Self { inner: Arc::default(), state }
+    }
+
+    pub(crate) fn set_plan(&self, plan: impl Fn(usize) -> Fault + Send + Sync + 'static) {
+        *self.state.plan.lock() = Box::new(plan);
+    }
+
+    /// Records the state after each change from now on.
+    pub(crate) fn record(&self) {
+        *self.state.snapshots.lock() = Some(Vec::new());
+    }
+
+    pub(crate) fn snapshots(&self) -> Vec<Arc<dyn ObjectStore>> {
+        let snapshots = self.state.snapshots.lock();
+        let shared = |snapshot: &InMemory| Arc::new(snapshot.fork()) as Arc<dyn ObjectStore>;
+        snapshots.iter().flatten().map(shared).collect()
+    }
+
+    pub(crate) fn changes(&self) -> usize {
+        *self.state.changes.lock()
+    }
+
+    /// Executes a change with the fault of the plan.
+    async fn change<T>(&self, change: impl Future<Output = Result<T>>) -> Result<T> {
+        let number = {
+            let mut changes = self.state.changes.lock();
+            *changes += 1;
+            *changes
+        };
+        let fault = (self.state.plan.lock())(number);
+        let failed = |what: &'static str| Error::Generic { store: "faulty", source: what.into() };
+        if fault == Fault::Refused {
+            return Err(failed("503 Slow Down"));
+        }
+        let result = change.await;
+        if let Some(snapshots) = &mut *self.state.snapshots.lock() {
+            snapshots.push(self.inner.fork());
+        }
+        if fault == Fault::AnswerLost {
+            return Err(failed("the connection was closed"));
+        }
+        result
+    }
+}
+
+impl fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FaultyStore")
+    }
+}
+
+impl fmt::Display for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FaultyStore")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for FaultyStore {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        self.change(self.inner.put_opts(location, payload, options)).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        let upload = self.inner.put_multipart_opts(location, options).await?;
+        Ok(Box::new(FaultyUpload { upload, store: self.clone() }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.inner.get_ranges(location, ranges).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        let store = self.clone();
+        locations
+            .then(move |path| {
+                let store = store.clone();
+                async move {
+                    let path = path?;
+                    let one = futures_util::stream::iter([Ok(path.clone())]).boxed();
+                    let delete =
+                        async { store.inner.delete_stream(one).next().await.transpose().map(drop) };
+                    store.change(delete).await.map(|()| path)
+                }
+            })
+            .boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+#[derive(Debug)]
+struct FaultyUpload {
+    upload: Box<dyn MultipartUpload>,
+    store: FaultyStore,
+}
+
+#[async_trait]
+impl MultipartUpload for FaultyUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.upload.put_part(data)
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let store = self.store.clone();
+        store.change(self.upload.complete()).await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.upload.abort().await
+    }
+}

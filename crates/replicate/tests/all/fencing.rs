@@ -1,0 +1,83 @@
+//! Tests that only the owner of a copy extends it.
+
+use std::sync::Arc;
+use std::thread;
+
+use haul_disk_sim::MemoryDisk;
+use haul_replicate::{Error, Remote};
+
+use crate::faulty::FaultyStore;
+use crate::{TestLog, records, restore};
+
+#[test]
+fn copy_of_another_log_is_not_overwritten() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let (log, other) = (TestLog::new(), TestLog::new());
+    log.put(b"one");
+    log.follow(&remote).unwrap().stop().unwrap();
+    other.put(b"another");
+    let refused = other.follow(&remote).unwrap_err();
+    assert!(matches!(refused, Error::NotThisLog { .. }), "{refused:?}");
+    // Under another prefix, it has a copy of its own.
+    let elsewhere = Remote::new(Arc::new(store.clone()), "elsewhere").unwrap();
+    other.follow(&elsewhere).unwrap().stop().unwrap();
+    assert_eq!(records(&restore(Arc::new(store))), [b"one"]);
+}
+
+#[test]
+fn log_older_than_its_copy_is_refused() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let disk = MemoryDisk::default();
+    let log = TestLog::open(disk.clone());
+    log.put(b"one");
+    let replica = log.follow(&remote).unwrap();
+    replica.wait().unwrap();
+    let backup = MemoryDisk::on(&disk.medium());
+    log.put(b"two");
+    replica.stop().unwrap();
+    let older = TestLog::open(backup);
+    let refused = older.follow(&remote).unwrap_err();
+    assert!(matches!(refused, Error::NotThisLog { .. }), "{refused:?}");
+    log.follow(&remote).unwrap().stop().unwrap();
+}
+
+/// Of two processes that claim the same copy and commit at the same time, one at most continues.
+#[test]
+fn two_writers_never_both_commit() {
+    for round in 0..200 {
+        let store = FaultyStore::new();
+        let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+        let first = TestLog::new();
+        first.put(b"common");
+        first.follow(&remote).unwrap().stop().unwrap();
+        let second = TestLog::open(restore(Arc::new(store.clone())));
+        let confirmed = thread::scope(|scope| {
+            let run = |log: &TestLog, name: &'static str| -> Vec<Vec<u8>> {
+                let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+                let Ok(replica) = log.follow(&remote) else { return Vec::new() };
+                let mut confirmed = Vec::new();
+                for number in 0..5 {
+                    let payload = format!("{name} {number}").into_bytes();
+                    log.put(&payload);
+                    if replica.wait().is_err() {
+                        break;
+                    }
+                    confirmed.push(payload);
+                }
+                confirmed
+            };
+            let (first, second) = (&first, &second);
+            let one = scope.spawn(move || run(first, "first"));
+            let two = run(second, "second");
+            [one.join().unwrap(), two]
+        });
+        let copied = records(&restore(Arc::new(store)));
+        // A record that was confirmed before the takeover, and is not in the log that took over,
+        // would be lost.
+        for payload in confirmed.iter().flatten() {
+            assert!(copied.contains(payload), "round {round}: {confirmed:?} {copied:?}");
+        }
+    }
+}
