@@ -4,7 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_disk::{Disk, Error as DiskError, File, Open, OsDisk, Pace, Pacer, write_full};
+use haul_disk::{
+    Disk, Error as DiskError, File, Open, OsDisk, Pace, PaceBudget, Pacer, write_full,
+};
 use haul_file_store::{Object, Store};
 use rustix::fs::{Timespec, Timestamps, UTIME_OMIT};
 
@@ -79,12 +81,13 @@ impl Export<'_> {
         // The name of each temporary file contains this random number, so that no key can equal the
         // name of another object's temporary file.
         let nonce = RandomState::new().hash_one(());
+        let budget = PaceBudget::default();
         workers::run(self.jobs, &queue, || {
             while let Some(index) = queue.take() {
                 let file = &self.plan.files[index];
                 let unfinished = unfinished_path(file.path(), nonce, index);
                 let mut part = counter.part();
-                match self.write(file, &unfinished, &mut part) {
+                match self.write(file, &unfinished, &budget, &mut part) {
                     Ok(()) => part.finish(),
                     // The disk is full, so the next object would fail, too.
                     Err(source) if source.is_full() => {
@@ -107,11 +110,12 @@ impl Export<'_> {
         &self,
         file: &PlannedFile,
         unfinished: &str,
+        budget: &PaceBudget,
         part: &mut Part<'_>,
     ) -> Result<(), ExportError> {
         let object = self.store.get(self.bucket, &file.key).map_err(ExportError::Open)?;
         let new = self.root.create(unfinished, Open::default())?;
-        let written = fill(&*new, &object, part).and_then(|()| {
+        let written = fill(&*new, &object, budget, part).and_then(|()| {
             set_mtime(&*new, &object).map_err(ExportError::SetTime)?;
             Ok(self.root.rename(unfinished, file.path())?)
         });
@@ -123,10 +127,15 @@ impl Export<'_> {
     }
 }
 
-fn fill(file: &dyn File, object: &Object, part: &mut Part<'_>) -> Result<(), ExportError> {
+fn fill(
+    file: &dyn File,
+    object: &Object,
+    budget: &PaceBudget,
+    part: &mut Part<'_>,
+) -> Result<(), ExportError> {
     // The pacer writes dirty pages to the disk every few MiB. Otherwise the kernel would write a
     // big object in one burst, and other writers would stall.
-    let (mut at, mut pacer) = (0, Pacer::of(file, Pace::default()));
+    let (mut at, mut pacer) = (0, Pacer::of(file, Pace::default()).sharing(budget));
     for piece in pieces(object, 0..object.info.bytes) {
         let bytes = piece?;
         write_full(file, &bytes, at)?;
