@@ -39,19 +39,34 @@ pub(crate) fn chain(links: &[(u32, Lsn)]) -> Chain {
     chain
 }
 
-/// Returns the numbers of lost segments: those that a later header declares as the segment before
-/// its own, while an older segment exists. Segments are given as numbers with their `follows` and
-/// `previous` fields, in ascending order, without the detached ones.
+/// The maximum number of lost segments reported between two others.
+const LOST_MAX: u32 = 100;
+
+/// A segment whose file is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub(crate) number: u32,
+    /// `true` if a later header declares the segment. `false` if only the number is missing, before
+    /// a segment that is lost: the header of that segment would declare whether it existed.
+    pub(crate) is_declared: bool,
+}
+
+/// Returns the lost segments: those that a later header declares as the segment before its own,
+/// while an older segment exists, and those between them and the older segment. Segments are given
+/// as numbers with their `follows` and `previous` fields, in ascending order, without the detached
+/// ones.
 ///
 /// A lost oldest segment cannot be distinguished from a removed one, and a lost newest segment from
 /// one that was never created.
-pub(crate) fn lost(links: &[(u32, Lsn, Option<u32>)]) -> Vec<u32> {
-    let is_lost = |pair: &[(u32, Lsn, Option<u32>)]| {
+pub(crate) fn lost(links: &[(u32, Lsn, Option<u32>)]) -> Vec<Lost> {
+    let lost_between = |pair: &[(u32, Lsn, Option<u32>)]| {
         let ((before, ..), (_, follows, previous)) = (pair[0], pair[1]);
         let declared = if follows == Lsn(0) { previous } else { None };
-        declared.filter(|number| *number > before)
+        let declared = declared.unwrap_or(before);
+        let first = declared.saturating_sub(LOST_MAX).max(before) + 1;
+        (first..=declared).map(move |number| Lost { number, is_declared: number == declared })
     };
-    links.windows(2).filter_map(is_lost).collect()
+    links.windows(2).flat_map(lost_between).collect()
 }
 
 #[cfg(test)]
@@ -64,8 +79,16 @@ mod tests {
         for (links, expected) in [
             (vec![], vec![]),
             (vec![(1, none, None), (2, none, Some(1)), (5, none, Some(2))], vec![]),
-            (vec![(1, none, None), (5, none, Some(2))], vec![2]),
-            (vec![(1, none, None), (4, none, Some(3)), (6, none, Some(5))], vec![3, 5]),
+            (vec![(1, none, None), (5, none, Some(2))], vec![(2, true)]),
+            (
+                vec![(1, none, None), (3, none, Some(2)), (5, none, Some(4))],
+                vec![(2, true), (4, true)],
+            ),
+            // Segment 3 declares whether segment 2 existed, but is lost.
+            (
+                vec![(1, none, None), (4, none, Some(3)), (6, none, Some(5))],
+                vec![(2, false), (3, true), (5, true)],
+            ),
             // The oldest segments were removed.
             (vec![(5, none, Some(2)), (6, none, Some(5))], vec![]),
             // The caller may remove any segment, or an earlier version created the header.
@@ -73,8 +96,16 @@ mod tests {
             // A truncation has detached the declared segment.
             (vec![(1, none, None), (5, Lsn::new(1, 5000), Some(4))], vec![]),
         ] {
-            assert_eq!(lost(&links), expected, "{links:?}");
+            let lost: Vec<_> = lost(&links).iter().map(|it| (it.number, it.is_declared)).collect();
+            assert_eq!(lost, expected, "{links:?}");
         }
+    }
+
+    #[test]
+    fn number_of_reported_segments_is_limited() {
+        let lost = lost(&[(1, Lsn(0), None), (1_000_000, Lsn(0), Some(999_999))]);
+        assert_eq!(lost.len(), LOST_MAX as usize);
+        assert_eq!(lost.last(), Some(&Lost { number: 999_999, is_declared: true }));
     }
 
     #[test]

@@ -64,9 +64,15 @@ pub(crate) struct Segment {
 /// damage found so far.
 pub(crate) fn lost_segments(root: &Path, segments: &Segments, known: &[Damage]) -> Vec<Damage> {
     let links: Vec<_> = segments.values().map(|s| (s.number, s.follows, s.previous)).collect();
-    let damage = |number| {
-        let what = "the file of the segment is missing".to_owned();
-        Damage { file: root.join(names::segment(number)), offset: 0, end: u64::MAX, what }
+    let damage = |lost: chain::Lost| {
+        let what = match lost.is_declared {
+            true => "the file of the segment is missing",
+            false => {
+                "the file of the segment, if there was one, is missing like that of the next one"
+            }
+        };
+        let file = root.join(names::segment(lost.number));
+        Damage { file, offset: 0, end: u64::MAX, what: what.to_owned() }
     };
     let lost = chain::lost(&links).into_iter().map(damage);
     lost.filter(|lost| known.iter().all(|known| known.file != lost.file)).collect()
