@@ -94,7 +94,9 @@ mod stats;
 mod write;
 mod writer;
 
-pub use calendar::{Clock, Schedule, StampFormat, Stamper, SystemClock, Utc, parse_moment};
+pub use calendar::{
+    Clock, Schedule, StampFormat, Stamper, SystemClock, Utc, parse_moment, split_stamp,
+};
 pub use error::{Error, Result};
 pub use line_queue::LineQueue;
 pub use log::{Environment, LineLog};

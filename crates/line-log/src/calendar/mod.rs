@@ -11,6 +11,6 @@ pub use clock::{Clock, SystemClock};
 pub use moment::parse_moment;
 pub use schedule::Schedule;
 pub(crate) use stamp::{STAMP_BYTES_MAX, parse_stamp};
-pub use stamp::{StampFormat, Stamper};
+pub use stamp::{StampFormat, Stamper, split_stamp};
 pub use utc::Utc;
 pub(crate) use utc::micros;

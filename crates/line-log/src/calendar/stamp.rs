@@ -70,6 +70,17 @@ fn write_stamp(to: &mut String, stamps: StampFormat, now: SystemTime) -> std::fm
 /// The length of the longest timestamp, with its space.
 pub(crate) const STAMP_BYTES_MAX: usize = "2026-11-21T07:23:14.500000Z ".len();
 
+/// Splits a line into its timestamp, of any format of [`StampFormat`], and its text. A line without
+/// a timestamp consists of text only.
+#[must_use]
+pub fn split_stamp(line: &[u8]) -> (Option<Utc>, &[u8]) {
+    let prefix = &line[..line.len().min(STAMP_BYTES_MAX)];
+    match (parse_stamp(line), memchr::memchr(b' ', prefix)) {
+        (Some(micros), Some(space)) => (Some(Utc::of_micros(micros)), &line[space + 1..]),
+        _ => (None, line),
+    }
+}
+
 /// Parses the timestamp at the beginning of a line, of any format. Returns it in microseconds since
 /// the Unix epoch; `None` if the line has no timestamp.
 pub(crate) fn parse_stamp(line: &[u8]) -> Option<u64> {
@@ -163,7 +174,7 @@ mod tests {
             "@ffffffffffffffffffffffff x",
             "\u{e4}\u{e4}\u{e4}\u{e4}\u{e4} x",
         ] {
-            assert_eq!(parse_stamp(line.as_bytes()), None, "{line}");
+            assert_eq!(split_stamp(line.as_bytes()), (None, line.as_bytes()), "{line}");
         }
     }
 
@@ -174,6 +185,7 @@ mod tests {
                 let mut stamper = Stamper::new(stamps);
                 let line = stamper.stamp(b"x", UNIX_EPOCH + Duration::from_micros(micros));
                 prop_assert_eq!(parse_stamp(line), Some(micros));
+                prop_assert_eq!(split_stamp(line), (Some(Utc::of_micros(micros)), &b"x"[..]));
             }
         }
 
@@ -182,8 +194,8 @@ mod tests {
             line in proptest::collection::vec(any::<u8>(), 0..40),
             text in "[@0-9]{0,20}[0-9.:TZf -]{0,20}\\PC{0,10}",
         ) {
-            parse_stamp(&line);
-            parse_stamp(text.as_bytes());
+            prop_assert!(line.ends_with(split_stamp(&line).1));
+            prop_assert!(text.as_bytes().ends_with(split_stamp(text.as_bytes()).1));
         }
     }
 }

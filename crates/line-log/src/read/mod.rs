@@ -45,7 +45,8 @@ pub struct CopyReport {
 }
 
 /// Copies the lines of the log in the directory `dir` whose timestamps are in `range`, from the
-/// oldest to the newest. Passes them to `sink`, in pieces of any length, until it returns `false`.
+/// oldest to the newest. Passes them to `sink`, in pieces of any length with the name of their file,
+/// until it returns `false`.
 ///
 /// Reads compressed files and files being written, up to their length when they are opened. Takes no
 /// lock and changes nothing, so a process may be writing the log.
@@ -62,7 +63,7 @@ pub struct CopyReport {
 pub fn copy_lines(
     dir: impl AsRef<Path>,
     range: TimeRange,
-    sink: &mut dyn FnMut(&[u8]) -> bool,
+    sink: &mut dyn FnMut(&str, &[u8]) -> bool,
 ) -> Result<CopyReport> {
     copy_lines_on(&OsDisk::open(dir)?, range, &SystemClock, sink)
 }
@@ -76,7 +77,7 @@ pub fn copy_lines_on(
     disk: &dyn Disk,
     range: TimeRange,
     clock: &dyn Clock,
-    sink: &mut dyn FnMut(&[u8]) -> bool,
+    sink: &mut dyn FnMut(&str, &[u8]) -> bool,
 ) -> Result<CopyReport> {
     let (since, until) = (range.since.map(micros), range.until.map(micros));
     let files = Listing::read(disk, clock)?;
@@ -101,7 +102,7 @@ struct Copy<'a> {
     /// The beginning of the range; `None` once a line of the range was found.
     since: Option<u64>,
     until: Option<u64>,
-    sink: &'a mut dyn FnMut(&[u8]) -> bool,
+    sink: &'a mut dyn FnMut(&str, &[u8]) -> bool,
     report: CopyReport,
 }
 
@@ -115,13 +116,14 @@ impl Copy<'_> {
         }
         let limits = if is_stamped { (self.since, self.until) } else { (None, None) };
         let mut parts = source.parts(limits)?;
+        let name = file.name();
         let mut bytes = 0;
         let mut is_last = false;
         let copied = loop {
             match parts.next() {
                 Ok(Part::Lines(lines)) => {
                     bytes += lines.len() as u64;
-                    if !(self.sink)(lines) {
+                    if !(self.sink)(&name, lines) {
                         is_last = true;
                         break Ok(());
                     }

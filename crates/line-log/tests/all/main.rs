@@ -141,7 +141,7 @@ fn all(disk: &dyn Disk) -> Vec<u8> {
 
 /// Reads all lines as `haul log show` does.
 fn read_all(disk: &dyn Disk, to: &mut Vec<u8>) -> CopyReport {
-    let mut sink = |lines: &[u8]| {
+    let mut sink = |_file: &str, lines: &[u8]| {
         to.extend_from_slice(lines);
         true
     };

@@ -53,7 +53,7 @@ fn read(
 ) -> (String, CopyReport) {
     let range = TimeRange { since: since.map(at), until: until.map(at) };
     let mut text = Vec::new();
-    let mut sink = |lines: &[u8]| {
+    let mut sink = |_file: &str, lines: &[u8]| {
         text.extend_from_slice(lines);
         true
     };
@@ -154,7 +154,7 @@ fn long_plain_file_is_searched_by_few_reads() {
     for seconds in [0, 1, 9_999, 12_345, 19_999] {
         let mut found = Vec::new();
         let range = TimeRange { since: Some(at(seconds)), until: None };
-        let mut sink = |lines: &[u8]| {
+        let mut sink = |_file: &str, lines: &[u8]| {
             found.extend_from_slice(lines);
             found.len() < 1000
         };
@@ -177,7 +177,7 @@ fn reading_takes_no_lock_and_changes_nothing() {
     let report = read_all(&disk, &mut text);
     assert_eq!((text.len(), report.files, report.files_listed), (10_000, 3, 3));
     assert_eq!(disk.list("").unwrap(), before);
-    let missing = copy_lines(dir.path().join("no log"), TimeRange::default(), &mut |_| true);
+    let missing = copy_lines(dir.path().join("no log"), TimeRange::default(), &mut |_, _| true);
     assert!(missing.is_err() && !dir.path().join("no log").exists());
 }
 

@@ -45,6 +45,7 @@ Examples:
   haul log show logs --since 10m
   haul log show logs --since '2026-11-21 07:00' --until '2026-11-21 07:30' | grep ERROR
   haul log show logs --since yesterday --until today
+  haul log show logs --since 1h --json | jq -r .text
 
 Exit codes:
   0  success

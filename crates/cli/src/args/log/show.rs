@@ -16,6 +16,12 @@ pub(crate) struct LogShowArgs {
     /// Print lines before this time [default: to the newest]
     #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) until: Option<SystemTime>,
+    /// Print each line as a JSON object with its time, its text and the name of its file
+    ///
+    /// The time is in UTC (RFC 3339), or null if the line has no timestamp. The text is the rest of
+    /// the line; bytes that are not UTF-8 are replaced by U+FFFD.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 fn parse_time(text: &str) -> Result<SystemTime, String> {

@@ -100,3 +100,31 @@ fn lines_of_a_time_are_shown() {
     place.run(&["log", "show", "missing"]).code(3).stderr_contains(&["cannot read the log"]);
     place.run(&["log", "show", "."]).code(3).stderr_contains(&["contains no file of a log"]);
 }
+
+#[test]
+fn lines_are_shown_as_json_objects() {
+    let place = TestDir::new();
+    let long = "x".repeat(600_000);
+    place.write("logs/20261121T073000.000000Z.log", "1795245794.500000 a \"b\"\nmore of a\n\ntorn");
+    place.write("logs/current", format!("@400000006b0146ec1dcd6500 \u{e4}\n{long}\n"));
+    let (old, new) = ("20261121T073000.000000Z.log", "current");
+    let expected = [
+        (Some("2026-11-21T07:23:14.500000Z"), "a \"b\"", old),
+        (None, "more of a", old),
+        (None, "", old),
+        (None, "torn", old),
+        (Some("2026-11-21T07:23:14.500000Z"), "\u{e4}", new),
+        (None, &long, new),
+    ];
+    let shown = place.run(&["log", "show", "logs", "--json"]).code(0);
+    let lines = shown.text().lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<serde_json::Value> = lines.collect();
+    let object = |(time, text, file): (Option<&str>, &str, &str)| serde_json::json!({ "time": time, "text": text, "file": file });
+    assert_eq!(lines, expected.map(object));
+
+    place.write("logs/current", b"1795245795.500000 not UTF-8: \xff\n");
+    let since = ["log", "show", "logs", "--json", "--since", "2026-11-21T07:23:15Z"];
+    let line = "{\"file\":\"current\",\"text\":\"not UTF-8: \u{fffd}\",\
+                \"time\":\"2026-11-21T07:23:15.500000Z\"}\n";
+    assert_eq!(place.run(&since).code(0).text(), line);
+}
