@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_file_server::{
-    AccessLog, Address, Cold, Config, Error, Lines, Listener, Server, TcpOptions,
-};
+use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Listener, Server, TcpOptions};
 use haul_tls::Alpn;
 
 use crate::args::FilesServerArgs;
@@ -47,12 +45,12 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     // The handlers are installed before any client can know that the server runs.
     let end = termination_handler("responses in progress", move |_signal| handle.drain());
     let addresses = server.addresses();
-    let is_admin_taken = |_: &&Address| addresses.admin.is_none();
-    let takeover = args.admin.as_ref().filter(is_admin_taken).map(|address| {
-        let (handle, to) = (server.handle(), address.clone());
-        AdminTakeover::start(address, move || handle.bind_admin(&to))
-    });
-    let takeover = takeover.transpose()?;
+    let handle = server.handle();
+    let takeover = AdminTakeover::start_if_taken(
+        args.admin.as_ref(),
+        addresses.admin.as_ref(),
+        move |address| handle.bind_admin(address),
+    )?;
     let url = match &certificates {
         None => ready::url(&addresses.listen),
         Some(_) => ready::https_url(&addresses.listen),

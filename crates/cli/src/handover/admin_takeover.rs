@@ -21,8 +21,20 @@ pub(crate) struct AdminTakeover {
 }
 
 impl AdminTakeover {
+    /// Starts the thread if the server has an admin address in its configuration and does not
+    /// listen on it. `bind` listens on the given address.
+    pub(crate) fn start_if_taken(
+        configured: Option<&Address>,
+        bound: Option<&Address>,
+        bind: impl Fn(&Address) -> io::Result<Admin> + Send + 'static,
+    ) -> Result<Option<Self>> {
+        let Some(address) = configured.filter(|_| bound.is_none()) else { return Ok(None) };
+        let to = address.clone();
+        Self::start(address, move || bind(&to)).map(Some)
+    }
+
     /// Starts the thread, which repeats `bind` until it succeeds.
-    pub(crate) fn start(
+    fn start(
         address: &Address,
         bind: impl FnMut() -> io::Result<Admin> + Send + 'static,
     ) -> Result<Self> {

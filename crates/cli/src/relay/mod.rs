@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use haul_tcp_relay::{AccessLog, Address, Config, Error, Handle, Lines, Listener, Server};
+use haul_tcp_relay::{AccessLog, Config, Error, Handle, Lines, Listener, Server};
 use haul_tls::Alpn;
 
 use crate::args::RelayArgs;
@@ -47,12 +47,12 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     // The handlers are installed before any client can know that the relay runs.
     catch_signals(server.handle(), reload)?;
     let addresses = server.addresses();
-    let is_admin_taken = |_: &&Address| addresses.admin.is_none();
-    let takeover = args.admin.as_ref().filter(is_admin_taken).map(|address| {
-        let (handle, to) = (server.handle(), address.clone());
-        AdminTakeover::start(address, move || handle.bind_admin(&to))
-    });
-    let takeover = takeover.transpose()?;
+    let handle = server.handle();
+    let takeover = AdminTakeover::start_if_taken(
+        args.admin.as_ref(),
+        addresses.admin.as_ref(),
+        move |address| handle.bind_admin(address),
+    )?;
     let mut ready = format!("{} to {}", list(&addresses.listen), list(&args.to));
     if let Some(admin) = &addresses.admin {
         ready += &format!(", admin on {}", ready::url(admin));
