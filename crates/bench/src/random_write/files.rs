@@ -32,6 +32,10 @@ named! {
         /// The batch is sorted by offset, without the parts that later records overwrite, and then
         /// written as with [`Method::Random`].
         Sorted = "sorted",
+        /// As [`Method::Sorted`], but the bytes of all records of a batch are copied into memory
+        /// first, as by a program that receives its records. The other methods with `pwrite`
+        /// compute the bytes of a record when they write it.
+        SortedCopied = "sorted-copied",
         /// The batch is sorted as with [`Method::Sorted`], then written as with [`Method::Direct`].
         SortedDirect = "sorted-direct",
         /// `haul_sorted_write::SortedWriter` sorts and writes the batch. The batch ends with a
@@ -149,7 +153,7 @@ impl Files {
         let how = Open { direct, random: !direct, ..Open::default() };
         let (big, index) = (self.disk.open(BIG, how)?, self.disk.open(INDEX, how)?);
         let with_index = cell.index != Index::None;
-        let mut buffer = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
+        let mut contents = Contents::new(cell.method == Method::SortedCopied);
         let mut pages = AlignedBuf::zeroed(2 * PAGE_BYTES);
         let mut write = |file: &dyn File, bytes: &[u8], offset: u64| match direct {
             true => write_pages(file, &mut pages, bytes, offset),
@@ -157,16 +161,17 @@ impl Files {
         };
         for batch in records.chunks(cell.batch) {
             watcher.check()?;
+            contents.begin(batch);
             let pieces = match cell.method {
-                Method::Sorted | Method::SortedDirect => sorted(batch),
-                _ => as_given(batch),
+                Method::Random | Method::Direct => as_given(batch),
+                _ => sorted(batch),
             };
             // Index entries are written in the order in which the records arrived. Several records
             // may have the same place in the index, which must contain the newest entry.
             let mut entries = batch.iter().filter(|_| with_index);
             for piece in pieces {
                 let (number, from) = (piece.number as usize, piece.from as usize);
-                let bytes = &batch[number].fill(&mut buffer)[from..][..piece.bytes as usize];
+                let bytes = &contents.of(batch, number)[from..][..piece.bytes as usize];
                 write(&*big, bytes, piece.offset)?;
                 if let Some(record) = entries.next() {
                     write(&*index, &record.entry(), record.entry_at)?;
@@ -226,6 +231,44 @@ impl Files {
             }
         }
         Ok(())
+    }
+}
+
+/// The bytes of the records of a batch: computed when they are written, or copied into memory before.
+struct Contents {
+    are_copied: bool,
+    copies: Vec<u8>,
+    /// The places of the records in `copies`.
+    starts: Vec<usize>,
+    buffer: Vec<u8>,
+}
+
+impl Contents {
+    fn new(are_copied: bool) -> Self {
+        let buffer = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
+        Self { are_copied, copies: Vec::new(), starts: Vec::new(), buffer }
+    }
+
+    /// Receives a batch: copies its bytes if they are to be copied.
+    fn begin(&mut self, batch: &[Record]) {
+        self.copies.clear();
+        self.starts.clear();
+        if self.are_copied {
+            self.copies.reserve(batch.iter().map(|record| record.bytes).sum());
+            for record in batch {
+                self.starts.push(self.copies.len());
+                self.copies.extend_from_slice(record.fill(&mut self.buffer));
+            }
+        }
+    }
+
+    /// Returns the bytes of a record of the batch.
+    fn of(&mut self, batch: &[Record], number: usize) -> &[u8] {
+        let record = &batch[number];
+        match self.starts.get(number) {
+            Some(start) => &self.copies[*start..][..record.bytes],
+            None => record.fill(&mut self.buffer),
+        }
     }
 }
 

@@ -40,10 +40,11 @@ pub struct Options {
     /// Models of the simulated drives to measure, or "none"
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "deskstar-7k1000.c")]
     pub drive: Vec<DriveOrNone>,
-    /// Methods: random, random-direct, sorted, sorted-direct, sorted-merged
+    /// Methods: random, random-direct, sorted, sorted-copied, sorted-direct, sorted-merged
     ///
     /// random writes in arrival order, sorted in offset order, both with pwrite; -direct adds
-    /// O_DIRECT. sorted-merged uses Haul's sorted writer, which also merges adjacent records.
+    /// O_DIRECT. sorted-copied first copies the bytes of a batch into memory, as a program must that
+    /// receives them; the others compute them. sorted-merged uses Haul's sorted writer, which also merges adjacent records.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "random,random-direct,sorted,sorted-direct,sorted-merged")]
     pub ways: Vec<Method>,

@@ -225,6 +225,7 @@ pub(super) fn add_ratios_of_methods(
             ("sorted_vs_random", merged, alone(Method::Random)),
             ("sorted_vs_random_direct", merged, alone(Method::Direct)),
             ("merged_vs_sorted", merged, alone(Method::Sorted)),
+            ("merged_vs_sorted_copied", merged, alone(Method::SortedCopied)),
             ("merged_vs_sorted_direct", merged, alone(Method::SortedDirect)),
             ("bound_vs_sorted", rate(BOUND, Index::None), merged),
             // `Merged` with a separate index and `SortedDirect` with a mixed index both sort their
