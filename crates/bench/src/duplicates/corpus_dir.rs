@@ -14,6 +14,7 @@ use haul_disk_sim::{
     Backing, Drive, MountedFs, Options as SimOptions, Parameters, SECTOR_BYTES, SpinningDisk,
 };
 use haul_testing::DetachedImage;
+use rustix::mount::{MountFlags, mount_remount};
 
 use super::corpus::Corpus;
 use super::sweep::Sweep;
@@ -99,6 +100,9 @@ impl CorpusDir {
         scale(0.0)?;
         write(&self.root)?;
         rustix::fs::sync();
+        if matches!(self.kind, Kind::Spinning { .. }) {
+            empty_journal(&self.root)?;
+        }
         scale(TIME_SCALE)
     }
 
@@ -213,6 +217,17 @@ fn spinning(dir: &Path, root: &Path) -> Result<Kind> {
     let attached = Attached::new(root, |root| MountedFs::attach(&mounted, root))?;
     drop(mounted);
     Ok(Kind::Spinning { _mounted: attached, disk: Box::new(disk) })
+}
+
+/// Writes all metadata in the journal to its place: `drop_caches` cannot drop it before that, so
+/// the first tool would read less metadata than the others.
+fn empty_journal(root: &Path) -> Result<()> {
+    for flags in [MountFlags::NOATIME | MountFlags::RDONLY, MountFlags::NOATIME] {
+        mount_remount(root, flags, "")
+            .map_err(io::Error::from)
+            .map_err(Error::other(format!("remount {}", root.display())))?;
+    }
+    Ok(())
 }
 
 /// Replaces the content of the drive's cache with blocks that no file uses.

@@ -159,10 +159,8 @@ fn measure(
         place.warm()?;
     }
     let expected = prepare(&mut contest, place, home.path(), state)?;
-    // One round is enough: memory use, and times by the clock of a simulated disk, do not vary
-    // between rounds.
-    let is_deterministic = corpus == Corpus::Paths || corpus.is_on_spinning_disk();
-    let rounds = if is_deterministic { options.rounds.min(1) } else { options.rounds };
+    // One round is enough: memory use does not vary between rounds.
+    let rounds = if corpus == Corpus::Paths { 1 } else { options.rounds };
     let name = format!("{corpus} {state}");
     let stage = Stage { name: &name, ..Stage::only(rounds, watcher) };
     for turn in turns(rounds, contest.entries.len()) {
