@@ -9,7 +9,7 @@ use haul_disk::{
     first_extent, resident, sample_places,
 };
 
-use super::detect::measure;
+use super::device::measure;
 use super::plan::{Item, Position};
 use super::request::ReadRequest;
 use crate::tree::{FileId, Tree};

@@ -29,7 +29,7 @@ pub struct ReadOptions<'a> {
     pub kinds: &'a [(u64, DeviceKind)],
     /// The number of threads per device; by default one per CPU, and one for a rotational device.
     pub threads: Option<usize>,
-    /// The queue depth per thread for uncached data; by default 32, and 128 for a rotational
+    /// The queue depth per thread for uncached data; by default 32, and 16 for a rotational
     /// device.
     pub depth: Option<usize>,
     /// The maximum memory of all buffers, in bytes. Each thread receives at least 2 MiB even if the

@@ -9,8 +9,7 @@ use haul_disk::{DeviceKind, KindSource};
 
 use super::consumer::Consumer;
 use super::defer::Deferral;
-use super::detect::known_kind;
-use super::device::{Device, DeviceStats, Group, groups};
+use super::device::{Device, DeviceStats, Group, groups, known_kind};
 use super::options::ReadOptions;
 use super::plan::{self, Item, Order, Position};
 use super::request::ReadRequest;

@@ -11,14 +11,11 @@ use super::defer::Deferral;
 use super::device::{Device, DeviceStats};
 use super::options::ReadOptions;
 use super::request::ReadRequest;
+use super::window::DEPTH_ROTATIONAL;
 use crate::tree::Tree;
 
 /// The default queue depth per thread on a solid-state device.
 const DEPTH_SOLID_STATE: usize = 32;
-
-/// The default queue depth on a rotational device: deep enough to keep it busy and to merge
-/// adjacent reads.
-const DEPTH_ROTATIONAL: usize = 128;
 
 /// Statistics of a run of reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use super::plan::Item;
 use super::request::{FileStatus, ReadSummary};
 use super::run::{Count, Pass, Run};
 use super::stream::Stream;
+use super::window::Window;
 use crate::error::Error;
 use crate::status::status;
 use crate::tree::FileId;
@@ -49,9 +50,8 @@ pub(super) struct Worker<'a, C: Consumer> {
     pub(super) no_wait: Option<ReadWriteFlags>,
     /// `true` to read with `RWF_DONTCACHE`.
     pub(super) uncached: bool,
-    /// `true` after the queue was full, until it is half empty; meanwhile a sweep starts no new
-    /// file.
-    is_draining: bool,
+    /// The window in which a sweep starts new files.
+    window: Window,
     pub(super) count: Count,
 }
 
@@ -77,7 +77,7 @@ impl<'a, C: Consumer> Worker<'a, C> {
             submittable: VecDeque::new(),
             no_wait: (!pass.in_memory).then_some(plain | ReadWriteFlags::NOWAIT),
             uncached,
-            is_draining: false,
+            window: Window::new(pass.depth),
             count: Count::default(),
         }
     }
@@ -112,13 +112,11 @@ impl<'a, C: Consumer> Worker<'a, C> {
     fn has_room(&mut self) -> bool {
         let engine = self.engine.as_ref();
         let is_full = engine.is_some_and(Engine::is_full);
-        if self.pass.in_sweep {
-            let in_flight = engine.map_or(0, Engine::in_flight);
-            self.is_draining = is_full || self.is_draining && in_flight > self.pass.depth / 2;
-        }
+        let in_flight = engine.map_or(0, Engine::in_flight);
+        let is_closed = self.pass.in_sweep && !self.window.is_open(in_flight);
         let in_order =
             !self.pass.in_sweep || !self.streams.iter().flatten().any(Stream::has_unsubmitted);
-        !is_full && !self.is_draining && self.submittable.is_empty() && in_order
+        !is_full && !is_closed && self.submittable.is_empty() && in_order
     }
 
     /// Starts a request. Completes the request if its bytes are cached; otherwise defers it or

@@ -5,11 +5,11 @@ use haul_disk::{
     sample_places,
 };
 
-use super::device::{Device, Group, groups};
-use super::open::Opener;
-use super::options::ReadOptions;
-use super::plan::{self, Item};
-use super::request::ReadRequest;
+use super::group::{Device, Group, groups};
+use crate::read::open::Opener;
+use crate::read::options::ReadOptions;
+use crate::read::plan::{self, Item};
+use crate::read::request::ReadRequest;
 use crate::tree::{FileId, Tree};
 
 /// Returns the kind of the devices of `files`. The kind is configured in `options`, reported by the
@@ -33,7 +33,7 @@ pub fn device_kind(
 }
 
 /// Returns the kind of a device if it is known without a measurement.
-pub(super) fn known_kind(
+pub(in crate::read) fn known_kind(
     options: &ReadOptions<'_>,
     device: &Device,
 ) -> Option<(DeviceKind, KindSource)> {
@@ -73,7 +73,10 @@ fn measure_group(
 
 /// Measures the kind of a device with reads at the places `at`. Returns `None` if the places are
 /// too few or too close to each other, or if the file system does not support direct reads.
-pub(super) fn measure(tree: &Tree, at: &[(FileId, u64)]) -> Option<(DeviceKind, KindSource)> {
+pub(in crate::read) fn measure(
+    tree: &Tree,
+    at: &[(FileId, u64)],
+) -> Option<(DeviceKind, KindSource)> {
     let mut opener = Opener::new(tree);
     let sample = |(file, offset): &(FileId, u64)| {
         let (fd, _) = opener.open_direct(*file)?;
