@@ -105,6 +105,10 @@
 //! and has to return to them: on the model of `docs/spinning-disk.md`, 128 reads take 1.27 times
 //! the bound of a sweep over 20,000 scattered files, and 16 take 1.18 times.
 //!
+//! A walk takes the directories in ascending order of their inode numbers, beginning with the one
+//! after the last, like an elevator. So all threads are in the same part of a rotational device.
+//! It starts with one thread, which is as fast as several if the tree is small or cached.
+//!
 //! # What it is not
 //! The crate does not cache or interpret the bytes. It relies on the kernel's readahead and always
 //! reads through the file system.

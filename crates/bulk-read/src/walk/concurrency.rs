@@ -21,17 +21,17 @@ impl UtilizationMeter {
         Self { cpu_before: thread_cpu(), wall: Duration::ZERO }
     }
 
-    /// Records a job started at `started`; returns the recommended change of the number of threads:
-    /// -1, 0 or 1.
-    pub(super) fn record(&mut self, started: Instant) -> isize {
+    /// Records a job started at `started`; returns the recommended change of the number of threads,
+    /// -1, 0 or 1, once enough time has passed for a measurement.
+    pub(super) fn record(&mut self, started: Instant) -> Option<isize> {
         self.wall += started.elapsed();
         if self.wall < WINDOW {
-            return 0;
+            return None;
         }
         let cpu = thread_cpu();
         let advice = advice(cpu.saturating_sub(self.cpu_before), self.wall);
         (self.cpu_before, self.wall) = (cpu, Duration::ZERO);
-        advice
+        Some(advice)
     }
 }
 
@@ -68,6 +68,6 @@ mod tests {
 
     #[test]
     fn single_short_job_changes_nothing() {
-        assert_eq!(UtilizationMeter::new().record(Instant::now()), 0);
+        assert_eq!(UtilizationMeter::new().record(Instant::now()), None);
     }
 }

@@ -56,19 +56,18 @@ impl<'a> Lister<'a> {
     /// Lists directories until the pool has no jobs left.
     pub(super) fn run(mut self) {
         let mut utilization = UtilizationMeter::new();
-        self.shared.pool.worker().run(|job, more| {
+        self.shared.pool.run(|job, more| {
             let started = Instant::now();
             self.list_one(job, more);
-            match utilization.record(started) {
-                0 => {}
-                threads => self.shared.pool.adjust(threads),
+            if let Some(threads) = utilization.record(started) {
+                self.shared.pool.adjust(threads);
             }
         });
         self.report();
     }
 
     /// Lists a directory and adds its subdirectories to `more`.
-    pub(super) fn list_one(&mut self, job: Job, more: &mut Vec<Job>) {
+    pub(super) fn list_one(&mut self, job: Job, more: &mut Vec<(u64, Job)>) {
         if self.shared.is_stopped() {
             return;
         }
@@ -77,7 +76,7 @@ impl<'a> Lister<'a> {
         }
     }
 
-    fn list(&mut self, job: Job, more: &mut Vec<Job>) -> Result<(), Error> {
+    fn list(&mut self, job: Job, more: &mut Vec<(u64, Job)>) -> Result<(), Error> {
         self.shared.tree.lock().dir_path_into(job.dir, &mut self.path);
         let dir = self.open(&job)?;
         let meta = status(&dir).map_err(|errno| self.failed(Op::Status, errno))?.meta;
@@ -158,7 +157,7 @@ impl<'a> Lister<'a> {
         job: &Job,
         dir: OwnedFd,
         rules: Option<Arc<IgnoreRules>>,
-        more: &mut Vec<Job>,
+        more: &mut Vec<(u64, Job)>,
     ) -> Result<(), Error> {
         let shared = self.shared;
         let too_many = |name: &CStr| {
@@ -176,10 +175,8 @@ impl<'a> Lister<'a> {
             let (files, bytes) = self.unreported;
             self.unreported = (files + 1, bytes.saturating_add(meta.bytes));
         }
-        // The pool is a stack: the jobs are pushed in reverse, so that the subdirectory with the
-        // smallest inode number is listed first.
-        for (index, follow) in self.dirs.iter().rev() {
-            let (_, name) = self.entries.get(*index as usize);
+        for (index, follow) in &self.dirs {
+            let (entry, name) = self.entries.get(*index as usize);
             let added = tree.add_dir(Some(job.dir), name.to_bytes(), job.root);
             // A link may wait for long, so it does not keep its directory open.
             let parent = parent.as_ref().filter(|_| !follow);
@@ -192,7 +189,7 @@ impl<'a> Lister<'a> {
                 rules: rules.clone(),
                 follow: *follow,
             };
-            if *follow { shared.add_link(found) } else { more.push(found) }
+            if *follow { shared.add_link(found) } else { more.push((entry.inode, found)) }
         }
         drop(tree);
         if self.unreported.0 >= PROGRESS_FILES {

@@ -34,8 +34,8 @@ pub struct WalkOptions<'a> {
     /// A filter that receives the full path of a directory below a root, before it is opened; the
     /// walk enters the directories for which it returns `true`. `None` enters all directories.
     pub accept_dir: Option<PathFilter<'a>>,
-    /// The number of threads. By default one thread per CPU walks, and up to
-    /// [`THREADS_WAITING_MAX`] threads while they mostly wait for the disk.
+    /// The number of threads. By default a walk starts with one thread; then one thread per CPU
+    /// walks, and up to [`THREADS_WAITING_MAX`] threads while they mostly wait for the disk.
     pub threads: Option<usize>,
     /// `true` to sort the files by root, then by path, bytewise per component.
     pub sort: bool,

@@ -16,11 +16,11 @@ use crate::status::{Status, status_at};
 use crate::tree::DirId;
 
 /// Adds the roots that are files to the tree and returns jobs for the roots that are directories,
-/// in reverse order: the pool executes the last one first.
+/// with their inode numbers.
 ///
 /// All roots are marked as visited before the walk starts. A file below several roots thus always
 /// belongs to the innermost root, whichever thread reaches it first.
-pub(super) fn start_jobs(shared: &Shared<'_>, roots: &[PathBuf]) -> Vec<Job> {
+pub(super) fn start_jobs(shared: &Shared<'_>, roots: &[PathBuf]) -> Vec<(u64, Job)> {
     let mut jobs = Vec::new();
     for (index, root) in (0..).zip(roots) {
         if shared.is_stopped() {
@@ -31,11 +31,10 @@ pub(super) fn start_jobs(shared: &Shared<'_>, roots: &[PathBuf]) -> Vec<Job> {
             Err(error) => shared.events.failed(error),
         }
     }
-    jobs.reverse();
     jobs
 }
 
-fn add_root(shared: &Shared<'_>, path: &Path, root: u32) -> Result<Option<Job>, Error> {
+fn add_root(shared: &Shared<'_>, path: &Path, root: u32) -> Result<Option<(u64, Job)>, Error> {
     let fail = |errno: Errno| haul_disk::Error::new(Op::Status, path, errno);
     // A path cannot contain a NUL byte, so the file does not exist.
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|_zero| fail(Errno::NOENT))?;
@@ -48,7 +47,7 @@ fn add_root(shared: &Shared<'_>, path: &Path, root: u32) -> Result<Option<Job>, 
             }
             let added = shared.tree.lock().add_dir(None, name.to_bytes(), root);
             let dir = added.ok_or_else(|| Error::TreeFull { path: path.to_path_buf() })?;
-            Ok(Some(Job::root(dir, root, status.meta.device)))
+            Ok(Some((status.meta.inode, Job::root(dir, root, status.meta.device))))
         }
         FileType::RegularFile => {
             add_root_file(shared, path, root, &status)?;

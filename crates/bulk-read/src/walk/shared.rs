@@ -28,17 +28,16 @@ pub(super) struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    /// Creates the state of a walk with `threads_min` to `threads_max` active threads.
+    /// Creates the state of a walk.
     pub(super) fn new(
         options: &'a WalkOptions<'a>,
         events: &'a dyn WalkEvents,
-        threads_min: usize,
-        threads_max: usize,
+        pool: Pool<Job>,
     ) -> Self {
         Self {
             options,
             events,
-            pool: Pool::new(threads_min, threads_max),
+            pool,
             tree: Mutex::default(),
             visited: Mutex::default(),
             links: Mutex::default(),

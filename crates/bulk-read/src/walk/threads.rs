@@ -7,6 +7,7 @@ use super::events::WalkEvents;
 use super::job::Job;
 use super::list::Lister;
 use super::options::{THREADS_WAITING_MAX, WalkOptions};
+use super::pool::Pool;
 use super::roots::start_jobs;
 use super::shared::Shared;
 use crate::tree::Tree;
@@ -19,11 +20,12 @@ use crate::tree::Tree;
 /// and, with [`WalkOptions::ignore_files`], ignore files.
 pub fn walk(roots: &[PathBuf], options: &WalkOptions<'_>, events: &dyn WalkEvents) -> Tree {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let (threads_min, threads_max) = match options.threads {
-        Some(threads) => (threads.max(1), threads.max(1)),
-        None => (cores, cores.max(THREADS_WAITING_MAX)),
+    let threads = match options.threads {
+        Some(threads) => [threads.max(1); 3],
+        None => [1, cores, cores.max(THREADS_WAITING_MAX)],
     };
-    let shared = Shared::new(options, events, threads_min, threads_max);
+    let [first, min, threads_max] = threads;
+    let shared = Shared::new(options, events, Pool::new(first, min, threads_max));
     let jobs = start_jobs(&shared, roots);
     list_all(&shared, jobs, threads_max);
     follow_links(&shared, threads_max);
@@ -35,7 +37,7 @@ pub fn walk(roots: &[PathBuf], options: &WalkOptions<'_>, events: &dyn WalkEvent
 }
 
 /// Lists the directories of `jobs`, and all below them, with `threads` threads.
-fn list_all(shared: &Shared<'_>, jobs: Vec<Job>, threads: usize) {
+fn list_all(shared: &Shared<'_>, jobs: Vec<(u64, Job)>, threads: usize) {
     if jobs.is_empty() {
         return;
     }
