@@ -1,8 +1,10 @@
 //! Models a hard disk drive as a state machine, without clock and I/O, that turns requests with
 //! arrival times into completion times.
 
+mod destage;
 mod geometry;
 mod parameters;
+mod plan;
 mod seek;
 mod segments;
 mod sweep;
@@ -12,18 +14,12 @@ mod write_cache;
 
 pub use parameters::{MS, Nanos, Parameters, SECTOR_BYTES};
 
-use crate::counters::{Counters, ServiceTime};
-use geometry::{Geometry, Location};
+use crate::counters::Counters;
+use geometry::Geometry;
+use plan::{Method, Plan};
 use seek::SeekCurve;
-use segments::{Lookup, Segments};
+use segments::Segments;
 use write_cache::WriteCache;
-
-/// The maximum number of sectors in one write from the write cache to the medium (destaging).
-const DESTAGE_SECTORS_MAX: u64 = 2048;
-
-/// The number of dirty runs (adjacent sectors that are only in the write cache) among which the
-/// drive chooses the next one to destage.
-const DESTAGE_CHOICE: usize = 32;
 
 /// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,31 +64,6 @@ pub struct Drive {
     /// quarter full.
     over_half_since_ns: Option<Nanos>,
     counters: Counters,
-}
-
-/// The time components and the completion time of an access to the medium.
-#[derive(Debug, Clone, Copy)]
-struct Access {
-    parts: ServiceTime,
-    done_ns: Nanos,
-}
-
-/// The planned service of a request: its time components, completion time and method.
-#[derive(Debug, Clone, Copy)]
-struct Plan {
-    parts: ServiceTime,
-    done_ns: Nanos,
-    method: Method,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Method {
-    /// The drive reads from or writes to a cache, without the arm.
-    Cache,
-    /// The drive accesses the medium from this sector to the end of the request.
-    Media(u64),
-    /// The drive destages the whole write cache.
-    Destage,
 }
 
 impl Drive {
@@ -207,80 +178,6 @@ impl Drive {
         self.counters.power_cuts += 1;
     }
 
-    fn plan(&self, request: &Request) -> Plan {
-        let start = self.free_ns.max(request.arrived_ns);
-        let begin = start.max(request.arrived_ns + self.parameters.overhead_ns);
-        let mut parts = ServiceTime { overhead_ns: begin - start, ..ServiceTime::default() };
-        let (sector, end) = (request.sector, request.sector + request.sectors);
-        let interface_ns = self.parameters.interface_ns(request.sectors);
-        let from_cache = |moment: Nanos, parts: &mut ServiceTime| {
-            parts.transfer_ns += moment.saturating_sub(begin + interface_ns);
-            parts.interface_ns += interface_ns;
-            let done_ns = begin + parts.total_ns() - parts.overhead_ns;
-            Plan { parts: *parts, done_ns, method: Method::Cache }
-        };
-        match request.kind {
-            Kind::Sync => Plan { parts, done_ns: begin, method: Method::Destage },
-            Kind::Write if self.parameters.write_cache_bytes > 0 => from_cache(begin, &mut parts),
-            Kind::Write => self.plan_medium(begin, parts, sector, end, interface_ns),
-            Kind::Read if self.write_cache.covers(sector, end) => from_cache(begin, &mut parts),
-            Kind::Read => match self.segments.lookup(&self.geometry, begin, sector, end) {
-                Lookup::Hit => from_cache(begin, &mut parts),
-                Lookup::From(first) => self.plan_medium(begin, parts, first, end, interface_ns),
-                Lookup::Miss => self.plan_medium(begin, parts, sector, end, interface_ns),
-                Lookup::Passes(moment) => {
-                    let access = self.plan_medium(begin, parts, sector, end, interface_ns);
-                    let passing = from_cache(moment, &mut parts);
-                    if passing.done_ns <= access.done_ns { passing } else { access }
-                }
-            },
-        }
-    }
-
-    /// Plans an access to the medium. The interface transfers sectors while later sectors are read.
-    fn plan_medium(
-        &self,
-        begin: Nanos,
-        mut parts: ServiceTime,
-        sector: u64,
-        end: u64,
-        interface_ns: Nanos,
-    ) -> Plan {
-        let start = begin.max(self.arm_free_ns);
-        parts.waiting_ns += start - begin;
-        let access = self.access(start, sector, end);
-        parts.add(&access.parts);
-        let carried_ns = begin + interface_ns;
-        parts.interface_ns += carried_ns.saturating_sub(access.done_ns);
-        let done_ns = access.done_ns.max(carried_ns);
-        Plan { parts, done_ns, method: Method::Media(sector) }
-    }
-
-    /// Computes an access to the sectors from `sector` to `end` at `now`: seek, rotation and
-    /// transfer.
-    fn access(&self, now: Nanos, sector: u64, end: u64) -> Access {
-        let (from, to) = (self.head_at(now), self.geometry.locate(sector));
-        let seek_ns = match from.cylinder.abs_diff(to.cylinder) {
-            0 if from.head == to.head => 0,
-            0 => self.parameters.head_skew_ns,
-            cylinders => self.seek.time_ns(cylinders),
-        };
-        let rotation_ns = self.geometry.rotation_ns(now + seek_ns, &to);
-        let transfer_ns = self.geometry.transfer_ns(sector, end - sector);
-        let parts = ServiceTime { seek_ns, rotation_ns, transfer_ns, ..ServiceTime::default() };
-        Access { parts, done_ns: now + parts.total_ns() }
-    }
-
-    /// Returns the last sector that has passed under the head at `now`.
-    fn head_sector(&self, now: Nanos) -> u64 {
-        let read_ahead = self.segments.stream_at(&self.geometry, now);
-        read_ahead.map_or(self.at_sector, |up_to| up_to.saturating_sub(1))
-    }
-
-    fn head_at(&self, now: Nanos) -> Location {
-        self.geometry.locate(self.head_sector(now))
-    }
-
     /// Moves the arm to a run at `now`: counts the seek and its distance, and ends read-ahead.
     fn leave_for(&mut self, now: Nanos, sector: u64, end: u64) {
         let (here, from) = (self.head_sector(now), self.head_at(now));
@@ -316,70 +213,6 @@ impl Drive {
         self.segments.invalidate(&self.geometry, passed_ns, request.sector, end);
         self.arm_free_ns = passed_ns;
         self.counters.media_writes += 1;
-    }
-
-    fn take_into_cache(&mut self, request: &Request, now: Nanos) {
-        let end = request.sector + request.sectors;
-        self.segments.invalidate(&self.geometry, now, request.sector, end);
-        self.write_cache.add(request.sector, end);
-        if self.write_cache.sectors() > self.parameters.write_cache_sectors() / 2 {
-            self.over_half_since_ns.get_or_insert(now);
-        }
-    }
-
-    /// Destages runs until the write cache has room for `sectors` more sectors; a sync passes
-    /// `u64::MAX` to empty the cache. Adds the time to `plan`, the plan of the waiting request.
-    fn make_room(&mut self, sectors: u64, plan: &mut Plan) {
-        let limit = self.parameters.write_cache_sectors();
-        let has_room = |dirty: u64| dirty == 0 || dirty.saturating_add(sectors) <= limit;
-        // A background write that has begun completes first, even if the request is a sync.
-        if sectors == u64::MAX || !has_room(self.write_cache.sectors()) {
-            let waiting_ns = self.arm_free_ns.saturating_sub(plan.done_ns);
-            plan.parts.waiting_ns += waiting_ns;
-            plan.done_ns += waiting_ns;
-        }
-        while !has_room(self.write_cache.sectors()) {
-            let Some(access) = self.destage_one(plan.done_ns) else { return };
-            plan.parts.add(&access.parts);
-            plan.done_ns = access.done_ns;
-        }
-    }
-
-    /// Executes the background writes that begin at or before `now`. The drive starts them when the
-    /// write cache becomes more than half full, and stops when it is at most a quarter full. An
-    /// idle drive starts them after [`Parameters::idle_before_destage_ns`].
-    fn destage_in_background(&mut self, now: Nanos) {
-        loop {
-            let is_idle_ns = self.free_ns + self.parameters.idle_before_destage_ns;
-            let may_ns = self.over_half_since_ns.map_or(is_idle_ns, |since| since.min(is_idle_ns));
-            let begin = may_ns.max(self.arm_free_ns);
-            if begin > now {
-                return;
-            }
-            let Some(access) = self.destage_one(begin) else { return };
-            self.counters.background.add(&access.parts);
-        }
-    }
-
-    /// Destages the run that the head reaches soonest, chosen among the next [`DESTAGE_CHOICE`]
-    /// dirty runs above the head.
-    ///
-    /// # Source
-    /// \[Jacobson91\]: the run with the shortest access time within a window. The window moves in
-    /// ascending order and wraps around, so that no run starves.
-    fn destage_one(&mut self, now: Nanos) -> Option<Access> {
-        let next = self.write_cache.ascending_from(self.head_sector(now) + 1).take(DESTAGE_CHOICE);
-        let reached = |run: &(u64, u64)| self.access(now, run.0, run.0 + 1).done_ns;
-        let (sector, _) = next.min_by_key(reached)?;
-        let (sector, end) = self.write_cache.take(sector, DESTAGE_SECTORS_MAX)?;
-        let access = self.access(now, sector, end);
-        self.leave_for(now, sector, end);
-        self.arm_free_ns = access.done_ns;
-        self.counters.media_writes += 1;
-        if self.write_cache.sectors() <= self.parameters.write_cache_sectors() / 4 {
-            self.over_half_since_ns = None;
-        }
-        Some(access)
     }
 
     fn count(&mut self, request: &Request, plan: &Plan) {
