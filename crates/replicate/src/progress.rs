@@ -61,6 +61,11 @@ impl Progress {
         Self::with(Acknowledge::Local)
     }
 
+    /// `true` if no store waits for the copy.
+    pub(crate) fn is_local(&self) -> bool {
+        self.acknowledge == Acknowledge::Local
+    }
+
     fn with(acknowledge: Acknowledge) -> Self {
         let (moved, requested) = (Condvar::new(), Condvar::new());
         Self { acknowledge, state: Mutex::default(), moved, requested }

@@ -1,11 +1,20 @@
 //! Replaces the chunks of a complete segment by one.
 
+use std::sync::Arc;
+
 use crate::manifest::SegmentCopy;
 use crate::names;
+use crate::ship::merger::Merger;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
 impl<S: Source> Shipper<S> {
+    /// Starts the thread that merges.
+    pub(super) fn start_merger(&mut self) {
+        let (source, remote) = (Arc::clone(&self.source), self.remote.clone());
+        self.merger = Merger::start(source, remote, self.object.current().epoch).ok();
+    }
+
     /// Replaces the chunks of the segments in the draft that were merged.
     pub(super) fn apply_merges(&mut self) {
         while let Some((job, chunk)) = self.merger.as_mut().and_then(|merger| merger.take()) {

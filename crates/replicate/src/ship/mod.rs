@@ -22,7 +22,6 @@ use crate::error::Result;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::remote::Remote;
-use crate::ship::round::Shipper;
 use crate::source::Source;
 
 /// The longest time for which [`Replica::wait`] waits.
@@ -71,7 +70,8 @@ impl Replica {
     }
 
     /// Claims the copy and starts to ship like [`Self::follow`], and publishes the end of the copy
-    /// in `progress`, for which a file store may wait.
+    /// in `progress`, for which a file store may wait. If it does not, and the remote store does
+    /// not answer, the thread claims the copy later.
     ///
     /// # Errors
     /// Like [`Self::follow`]. Threads that wait for `progress` get the error, too.
@@ -86,10 +86,9 @@ impl Replica {
     ) -> Result<Self> {
         progress.attach(remote);
         let source = Arc::new(source);
-        let started = options
-            .check()
-            .and_then(|()| Shipper::claim(Arc::clone(&source), remote, options))
-            .and_then(|shipper| thread::start(shipper, Arc::clone(&progress)));
+        let started = options.check().and_then(|()| {
+            thread::start(Arc::clone(&source), remote, options, Arc::clone(&progress))
+        });
         let end: Arc<dyn LogEnd> = source;
         match started {
             Ok(thread) => {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use haul_append_log::Lsn;
 
 use crate::error::{Error, Result};
+use crate::options::Options;
 use crate::progress::{Progress, Request};
-use crate::ship::merger::Merger;
+use crate::remote::Remote;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
@@ -16,17 +17,65 @@ use crate::source::Source;
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 
-/// Starts the thread.
+/// Claims the copy and starts the thread. If the remote store does not answer, and the log need not
+/// wait for the copy, the thread claims it later.
 pub(super) fn start<S: Source>(
-    mut shipper: Shipper<S>,
+    source: Arc<S>,
+    remote: &Remote,
+    options: Options,
     progress: Arc<Progress>,
 ) -> Result<JoinHandle<()>> {
+    let claimed = match Shipper::claim(Arc::clone(&source), remote, options.clone()) {
+        Err(error @ Error::Remote { .. }) if progress.is_local() => {
+            progress.note_error(&error);
+            None
+        }
+        claimed => Some(claimed?),
+    };
+    let remote = remote.clone();
+    let run = move || {
+        let _end = EndOnDrop(&progress);
+        let claimed = claimed.or_else(|| claim_later(&source, &remote, &options, &progress));
+        if let Some(mut shipper) = claimed {
+            run(&mut shipper, &progress);
+        }
+    };
     let cannot = |error| Error::Invalid(format!("cannot start a thread: {error}"));
-    let (source, remote) = (Arc::clone(&shipper.source), shipper.remote.clone());
-    let merger = Merger::start(source, remote, shipper.object.current().epoch).map_err(cannot)?;
-    shipper.merger = Some(merger);
-    let run = move || run(&mut shipper, &progress);
     Builder::new().name("replicate-ship".to_owned()).spawn(run).map_err(cannot)
+}
+
+/// Ends the progress when the thread ends, also by a panic, so that no thread waits for it.
+struct EndOnDrop<'a>(&'a Progress);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end("shipping was stopped".to_owned());
+    }
+}
+
+/// Claims the copy once the remote store answers. Returns `None` if it cannot be claimed, or if
+/// shipping is to stop.
+fn claim_later<S: Source>(
+    source: &Arc<S>,
+    remote: &Remote,
+    options: &Options,
+    progress: &Progress,
+) -> Option<Shipper<S>> {
+    let mut pause = PAUSE_MIN;
+    while !progress.pause(pause) {
+        match Shipper::claim(Arc::clone(source), remote, options.clone()) {
+            Ok(shipper) => return Some(shipper),
+            Err(error) => {
+                progress.note_error(&error);
+                if !matches!(error, Error::Remote { .. }) {
+                    progress.end(haul_disk::error_chain(&error).to_string());
+                    return None;
+                }
+            }
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+    None
 }
 
 /// Ships until shipping is to stop, or another process took over the copy.
@@ -34,8 +83,10 @@ fn run<S: Source>(shipper: &mut Shipper<S>, progress: &Progress) {
     let mut shipped = Lsn::default();
     let mut is_stopping = false;
     let mut pause = PAUSE_MIN;
-    // A failure only leaves them for the next start.
+    // Without these, objects that are not needed stay until the next start, and chunks are not
+    // merged.
     drop(shipper.find_leftovers());
+    shipper.start_merger();
     loop {
         if shipper.is_behind(shipped) {
             progress.note_behind();
@@ -54,7 +105,7 @@ fn run<S: Source>(shipper: &mut Shipper<S>, progress: &Progress) {
                 // After a failed last attempt, the caller reads the error. It may be unknown which
                 // manifest is stored, so nothing is deleted.
                 if is_stopping {
-                    return progress.end("shipping was stopped".to_owned());
+                    return;
                 }
                 is_stopping = progress.pause(pause);
                 pause = (pause * 2).min(PAUSE_MAX);
@@ -67,5 +118,4 @@ fn run<S: Source>(shipper: &mut Shipper<S>, progress: &Progress) {
         is_stopping = progress.wait_for_request(shipper.options.interval) == Request::Stop;
     }
     shipper.finish();
-    progress.end("shipping was stopped".to_owned());
 }

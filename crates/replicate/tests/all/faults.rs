@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use haul_replicate::Remote;
+use haul_replicate::{Error, Progress, Remote, Replica};
 
 use crate::faulty::{Fault, FaultyStore};
-use crate::{TestLog, record, records, restore};
+use crate::{TestLog, options, record, records, restore};
 
 /// Runs a workload whose n-th change of the remote store has a fault, for each n.
 fn sweep(fault: Fault) {
@@ -64,6 +64,30 @@ fn local_log_works_on_while_the_remote_store_is_down() {
     replica.wait().unwrap();
     assert!(replica.status().behind.is_none());
     assert_eq!(records(&restore(Arc::new(store))).len(), 52);
+}
+
+#[test]
+fn copy_is_claimed_later_if_the_remote_store_is_down_at_the_start() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let log = TestLog::new();
+    log.put(b"first");
+    store.set_plan(|_| Fault::Refused);
+    let progress = || Arc::new(Progress::without_waiting());
+    let replica = Replica::follow_with(log.source(), &remote, options(), progress()).unwrap();
+    assert!(replica.status().last_error.unwrap().contains("503"));
+    store.set_plan(|_| Fault::None);
+    replica.wait().unwrap();
+    assert_eq!(replica.status().last_error, None);
+    replica.stop().unwrap();
+    // A log that must wait for its copy does not start, and another log is refused later.
+    store.set_plan(|_| Fault::Refused);
+    assert!(matches!(log.follow(&remote), Err(Error::Remote { .. })));
+    let other = TestLog::new();
+    other.put(b"another");
+    let refused = Replica::follow_with(other.source(), &remote, options(), progress());
+    assert!(matches!(refused, Err(Error::NotThisLog { .. })));
+    assert_eq!(records(&restore(Arc::new(store))), [b"first"]);
 }
 
 /// At each time, the copy is a state that the log had, with all confirmed records.
