@@ -209,6 +209,7 @@ impl Remote {
         let path = self.path(name);
         let upload = self.request("store", name, self.inner.store.put_multipart(&path))?;
         let mut writer = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+        let mut sent = 0;
         loop {
             let piece = match next() {
                 Ok(Some(piece)) => piece,
@@ -218,7 +219,9 @@ impl Remote {
                     return Err(error);
                 }
             };
-            self.count(piece.len().div_ceil(PART_BYTES), piece.len());
+            let parts = (sent + piece.len()) / PART_BYTES - sent / PART_BYTES;
+            self.count(parts, piece.len());
+            sent += piece.len();
             // The parts are sent by tasks of the runtime.
             let ready = self.block_on(async {
                 writer.put(piece);
@@ -229,6 +232,7 @@ impl Remote {
                 return Err(self.failed("store", name, source));
             }
         }
+        self.count((sent % PART_BYTES).min(1), 0);
         self.request("store", name, writer.finish()).map(drop)
     }
 
