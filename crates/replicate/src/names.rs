@@ -31,3 +31,79 @@ pub(crate) fn file(name: &str) -> String {
 pub(crate) fn index_file(file: &IndexFile) -> String {
     format!("{INDEX}{}-{:08x}-{}", file.name.replace('/', "-"), file.checksum, file.epoch)
 }
+
+/// `true` if [`chunk`] returns names of this form. Another copy may have a prefix below that of this
+/// one, so the name of every listed object is checked.
+pub(crate) fn is_chunk(name: &str) -> bool {
+    let Some((segment, range)) = name.strip_prefix(LOG).and_then(|rest| rest.split_once('/'))
+    else {
+        return false;
+    };
+    let range: Vec<_> = range.split('-').collect();
+    let is_segment = segment.split_once('-').is_some_and(|(number, nonce)| {
+        is_decimal(number) && number.len() >= 10 && is_hex(nonce, 16)
+    });
+    let is_range = matches!(range[..], [from, to, epoch]
+        if is_hex(from, 8) && is_hex(to, 8) && is_decimal(epoch));
+    is_segment && is_range
+}
+
+/// `true` if [`index_file`] returns names of this form.
+pub(crate) fn is_index_file(name: &str) -> bool {
+    let parts = name.strip_prefix(INDEX).map(|rest| rest.split('-').collect::<Vec<_>>());
+    matches!(parts.as_deref(), Some(["index", file, checksum, epoch])
+        if !file.contains('/') && is_hex(checksum, 8) && is_decimal(epoch))
+}
+
+/// `true` if [`file`] returns names of this form.
+pub(crate) fn is_file(name: &str) -> bool {
+    name.strip_prefix(FILES)
+        .and_then(|rest| rest.strip_prefix("objects/"))
+        .is_some_and(|id| is_hex(id, 32))
+}
+
+fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_decimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::HEADER_BYTES;
+
+    #[test]
+    fn names_are_recognized_and_those_of_a_copy_below_are_not() {
+        let of_chunk = Chunk { from: 0, to: 5000, epoch: 12, checksum: 1 };
+        let segment = SegmentCopy {
+            number: u32::MAX,
+            nonce: 7,
+            header: [0; HEADER_BYTES],
+            is_complete: false,
+            chunks: Vec::new(),
+        };
+        let index =
+            |name: &str| IndexFile { name: name.to_owned(), bytes: 1, epoch: 3, checksum: 9 };
+        let big_file = format!("objects/{:032x}", 5);
+        let names = [
+            chunk(&segment, &of_chunk),
+            index_file(&index("index/CATALOG")),
+            index_file(&index("index/0000000001.keys")),
+            file(&big_file),
+        ];
+        let kind = |name: &str| [is_chunk(name), is_index_file(name), is_file(name)];
+        assert_eq!(kind(&names[0]), [true, false, false]);
+        assert_eq!(kind(&names[1]), [false, true, false]);
+        assert_eq!(kind(&names[2]), [false, true, false]);
+        assert_eq!(kind(&names[3]), [false, false, true]);
+        for folder in [LOG, INDEX, FILES, "other/"] {
+            for name in names.iter().map(String::as_str).chain([MANIFEST]) {
+                let below = format!("{folder}{name}");
+                assert_eq!(kind(&below), [false; 3], "{below}");
+            }
+        }
+    }
+}

@@ -20,9 +20,10 @@ impl<S: Source> Shipper<S> {
     /// The caller owns the copy, so no other process uploads objects that will belong to it.
     pub(super) fn find_leftovers(&mut self) -> Result<()> {
         let used = referenced(self.object.current());
+        let is_own = |name: &String| names::is_chunk(name) || names::is_index_file(name);
         for folder in [names::LOG, names::INDEX] {
-            let found = self.remote.list(folder)?;
-            self.garbage.extend(found.into_iter().filter(|name| !used.contains(name)));
+            let found = self.remote.list(folder)?.into_iter();
+            self.garbage.extend(found.filter(|name| is_own(name) && !used.contains(name)));
         }
         self.stored_files.extend_listed(self.remote.list(names::FILES)?);
         Ok(())

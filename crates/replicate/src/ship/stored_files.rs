@@ -21,7 +21,7 @@ impl StoredFiles {
 
     /// Adds names from a list of objects.
     pub(super) fn extend_listed(&mut self, objects: Vec<String>) {
-        let names = objects.into_iter();
+        let names = objects.into_iter().filter(|name| names::is_file(name));
         self.listed
             .extend(names.filter_map(|name| Some(name.strip_prefix(names::FILES)?.to_owned())));
     }
