@@ -152,7 +152,7 @@ fn write_fails_while_the_copy_does_not_confirm_it_and_stays_in_effect() {
     let remote_store = FaultyStore::new();
     let remote = Remote::new(Arc::new(remote_store.clone()), "copy").unwrap();
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
-    let progress = Arc::new(Progress::new(Duration::from_millis(200)));
+    let progress = Arc::new(Progress::new(Duration::from_secs(2)));
     let (store, _) = Store::open_on(Arc::clone(&disk), store_options(Some(&progress))).unwrap();
     let store = Arc::new(store);
     let source = StoreSource::new(Arc::clone(&store), disk);
