@@ -36,7 +36,7 @@ impl Merger {
         let (results, merged) = channel();
         let run = move || {
             for segment in received {
-                let chunk = merge(&*source, &remote, &segment, epoch);
+                let chunk = upload_whole(&*source, &remote, &segment, segment.chunks_end(), epoch);
                 if results.send((segment, chunk.ok())).is_err() {
                     break;
                 }
@@ -83,14 +83,14 @@ impl Drop for Merger {
     }
 }
 
-/// Uploads a complete segment as one object, from the local log.
-fn merge(
+/// Uploads a complete segment, which ends at `end`, as one object, from the local log.
+pub(super) fn upload_whole(
     source: &impl Source,
     remote: &Remote,
     segment: &SegmentCopy,
+    end: u32,
     epoch: u64,
 ) -> Result<Chunk> {
-    let end = segment.chunks_end();
     let mut merged = Chunk { from: 0, to: end, epoch, checksum: 0 };
     let (name, mut at) = (names::chunk(segment, &merged), 0);
     let mut checksum = haul_crc::crc32c(b"");

@@ -1,11 +1,14 @@
 //! Ships the bytes of segments as chunks, and the newest ones in the tail of the manifest.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use haul_append_log::{SegmentBytes, SegmentInfo};
 
 use crate::error::{Error, Result};
 use crate::manifest::{Chunk, HEADER_BYTES, Manifest, SegmentCopy};
 use crate::names;
+use crate::ship::merger::upload_whole;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
@@ -44,6 +47,9 @@ impl<S: Source> Shipper<S> {
 impl<S: Source> Advance<'_, S> {
     /// Ships the durable bytes of a segment that are not in `next`.
     fn segment(&mut self, segment: SegmentInfo) -> Result<()> {
+        if self.position(segment)? == Some(0) && self.ship_whole(segment)? {
+            return Ok(());
+        }
         while let Some(from) = self.position(segment)? {
             let source = self.shipper.source.as_ref();
             let space = self.shipper.options.chunk_bytes - self.next.tail.len();
@@ -56,12 +62,55 @@ impl<S: Source> Advance<'_, S> {
             if is_end && !read.is_complete {
                 break;
             }
-            for names in files {
-                for name in names? {
-                    self.has_missed |= !self.shipper.ship_file(&name)?;
-                }
-            }
+            self.ship_files(files)?;
             self.append(segment, read)?;
+        }
+        Ok(())
+    }
+
+    /// Ships a segment of which `next` has nothing as one object, if it is complete and longer than
+    /// a chunk. Otherwise returns `false`.
+    fn ship_whole(&mut self, segment: SegmentInfo) -> Result<bool> {
+        let source = Arc::clone(&self.shipper.source);
+        if source.log().synced().segment() <= segment.number {
+            return Ok(false);
+        }
+        let (mut end, mut header, mut files) = (0, None, Vec::new());
+        loop {
+            let space = self.shipper.options.chunk_bytes;
+            let read = source.log().read_bytes(segment.number, end, space, &mut |_, payload| {
+                files.push(source.record_files(payload));
+            })?;
+            header = header.or(read.bytes.first_chunk::<HEADER_BYTES>().copied());
+            end += u32::try_from(read.bytes.len()).unwrap_or(u32::MAX);
+            if read.is_complete {
+                break;
+            }
+            if read.bytes.is_empty() {
+                return Ok(false);
+            }
+        }
+        let Some(header) = header.filter(|_| end as usize > self.shipper.options.chunk_bytes)
+        else {
+            return Ok(false);
+        };
+        self.ship_files(files)?;
+        let SegmentInfo { number, nonce, .. } = segment;
+        let mut copy = SegmentCopy { number, nonce, header, is_complete: true, chunks: Vec::new() };
+        let (remote, epoch) = (&self.shipper.remote, self.next.epoch);
+        copy.chunks.push(upload_whole(&*source, remote, &copy, end, epoch)?);
+        self.next.segments.push(copy);
+        // Makes the segment a part of the draft, which a failure of the next one does not change.
+        self.upload()?;
+        Ok(true)
+    }
+
+    /// Ships the files that records refer to.
+    fn ship_files(&mut self, files: Vec<Result<Vec<String>>>) -> Result<()> {
+        for names in files {
+            for name in names? {
+                self.has_missed |= !self.shipper.ship_file(&name)?;
+            }
         }
         Ok(())
     }

@@ -192,3 +192,23 @@ pub(crate) fn write(store: &FaultyStore, name: &str, bytes: Vec<u8>) {
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
+
+#[test]
+fn segments_that_are_complete_before_they_are_shipped_are_sent_once() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let log = TestLog::new();
+    log.put_numbers(0..120, 30_000);
+    let segments = log.log.segments().len();
+    assert!(segments > 3);
+    let replica = log.follow(&remote).unwrap();
+    replica.wait().unwrap();
+    replica.stop().unwrap();
+    let sent = remote.sent_bytes();
+    assert!(sent < 120 * 30_000 + 200_000, "{sent} bytes");
+    let names = names(&store);
+    let of_first = names.iter().filter(|name| name.contains("/0000000001-")).count();
+    assert_eq!(of_first, 1, "{names:?}");
+    let expected = records_of(&log);
+    assert!(records(&restore(Arc::new(store))) == expected);
+}
