@@ -60,6 +60,11 @@ impl Copy {
         let disk = OsDisk::open(dir).or_fail(|| cannot.to_owned())?;
         let source = StoreSource::new(Arc::clone(store), Arc::new(disk));
         let started = Replica::follow_with(source, &self.remote, self.options, self.progress);
+        let started = started.inspect(|replica| {
+            if let Some(error) = replica.status().last_error {
+                print_message(&format!("the store has no copy yet, retrying: {error}"));
+            }
+        });
         started.map_err(|error| {
             let failure = Failure::new(cannot).exit(Exit::NotStarted);
             let failure = match error {

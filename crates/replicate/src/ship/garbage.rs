@@ -16,14 +16,14 @@ use crate::source::Source;
 const SEARCH_EVERY: Duration = Duration::from_secs(600);
 
 impl<S: Source> Shipper<S> {
-    /// Finds the chunks and index files that interrupted uploads of earlier processes have left.
+    /// Finds the chunks and index files, of which interrupted uploads of earlier processes may have
+    /// left some that no manifest refers to.
     /// The caller owns the copy, so no other process uploads objects that will belong to it.
     pub(super) fn find_leftovers(&mut self) -> Result<()> {
-        let used = referenced(self.object.current());
         let is_own = |name: &String| names::is_chunk(name) || names::is_index_file(name);
         for folder in [names::LOG, names::INDEX] {
             let found = self.remote.list(folder)?.into_iter();
-            self.garbage.extend(found.filter(|name| is_own(name) && !used.contains(name)));
+            self.garbage.extend(found.filter(is_own));
         }
         self.stored_files.extend_listed(self.remote.list(names::FILES)?);
         Ok(())

@@ -1,8 +1,11 @@
 //! Tests faults of the remote store, and the loss of the machine after each of its changes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use haul_replicate::{Error, Progress, Remote, Replica};
+use haul_append_log::Log;
+use haul_disk::{Disk, File};
+use haul_replicate::{Error, Progress, Remote, Replica, Source};
 
 use crate::faulty::{Fault, FaultyStore};
 use crate::{TestLog, options, record, records, restore};
@@ -121,4 +124,52 @@ fn machine_can_be_lost_after_each_change_of_the_remote_store() {
         assert!(copied.len() >= confirmed, "snapshot {number}: {} < {confirmed}", copied.len());
         assert!(copied[..] == written[..copied.len()], "snapshot {number}");
     }
+}
+
+/// A log whose file is removed while it is shipped, after a record that replaces it was appended.
+struct RemovedFile {
+    log: TestLog,
+    has_removed: AtomicBool,
+}
+
+impl Source for RemovedFile {
+    fn log(&self) -> &Log {
+        &self.log.log
+    }
+
+    fn disk(&self) -> &dyn Disk {
+        &self.log.disk
+    }
+
+    fn record_files(&self, payload: &[u8]) -> haul_replicate::Result<Vec<String>> {
+        let refers = payload == b"refers to a file";
+        Ok(refers.then(|| "file".to_owned()).into_iter().collect())
+    }
+
+    fn open_file(&self, _name: &str) -> haul_replicate::Result<Option<Arc<dyn File>>> {
+        if !self.has_removed.swap(true, Ordering::Relaxed) {
+            // So many records that the last one is in another segment.
+            self.log.put_numbers(0..60, 30_000);
+            self.log.put(b"replaces the file");
+        }
+        Ok(None)
+    }
+}
+
+#[test]
+fn copy_that_lacks_a_removed_file_has_the_record_that_replaced_it() {
+    let store = FaultyStore::new();
+    store.record();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let source = RemovedFile { log: TestLog::new(), has_removed: AtomicBool::new(false) };
+    source.log.put(b"refers to a file");
+    let replica = Replica::follow(source, &remote, options()).unwrap();
+    replica.wait().unwrap();
+    replica.stop().unwrap();
+    let copies: Vec<_> =
+        store.snapshots().into_iter().map(|copy| records(&restore(copy))).collect();
+    let is_whole =
+        |copy: &Vec<Vec<u8>>| copy.last().is_some_and(|last| last == b"replaces the file");
+    assert!(copies.iter().all(|copy| copy.is_empty() || is_whole(copy)));
+    assert!(copies.last().is_some_and(is_whole));
 }
