@@ -77,6 +77,8 @@ pub struct SegmentInfo {
     pub number: u32,
     /// A random number that changes each time the file is used for a segment again.
     pub nonce: u64,
+    /// `true` if the records are read from storage of this machine, see [`haul_disk::File::is_local`].
+    pub is_local: bool,
     /// The length of the file in bytes.
     pub bytes: u32,
 }

@@ -3,6 +3,7 @@
 mod append;
 mod batch;
 mod close;
+mod exchange;
 mod open;
 mod pinned;
 mod read;
@@ -50,7 +51,7 @@ pub struct Log {
     committer: Option<JoinHandle<()>>,
     seal_reporter: SealReporter,
     removes_in_order: bool,
-    /// Held while a segment is removed, if segments are removed in order.
+    /// Held while a segment is removed, or its file exchanged.
     removal: Mutex<()>,
     /// The lock of the directory. It is released after `Drop` has waited for the threads to end.
     _lock: Lock,

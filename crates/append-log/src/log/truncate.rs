@@ -30,7 +30,7 @@ impl Log {
     pub fn remove_segment(&self, number: u32) -> Result<()> {
         // The removal of a segment is durable before that of the next one begins: a power cut must
         // not leave a gap between segments.
-        let _in_order = self.removes_in_order.then(|| self.removal.lock());
+        let _one_at_a_time = self.removal.lock();
         let oldest = self.shared.segments.read().keys().next().copied();
         if self.removes_in_order && oldest.is_some_and(|oldest| oldest < number) {
             return Err(Error::Invalid(
@@ -40,6 +40,7 @@ impl Log {
         self.remove(number)
     }
 
+    /// Removes a segment. The caller holds the lock of removals.
     fn remove(&self, number: u32) -> Result<()> {
         let mut segments = self.shared.segments.write();
         if segments.keys().next_back() == Some(&number) {
@@ -103,6 +104,7 @@ impl Log {
     /// # Durability
     /// When this returns `Ok`, the truncation survives a power cut.
     pub fn truncate_back(&self, lsn: Lsn) -> Result<()> {
+        let _one_at_a_time = self.removal.lock();
         self.pause()?;
         let outcome = self.check_boundary(lsn).and_then(|()| self.end_at(lsn));
         let mut state = self.shared.state.lock_undelivered();

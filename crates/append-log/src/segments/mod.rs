@@ -160,7 +160,12 @@ impl Segment {
 
     /// Returns the identity and length of the segment.
     pub(crate) fn info(&self) -> SegmentInfo {
-        SegmentInfo { number: self.number, nonce: self.salt.nonce, bytes: self.bytes }
+        SegmentInfo {
+            number: self.number,
+            nonce: self.salt.nonce,
+            is_local: self.file.is_local(),
+            bytes: self.bytes,
+        }
     }
 
     /// Returns a header with a new nonce, with which the segment can be used again from its

@@ -31,32 +31,44 @@ impl RebuiltSegment {
     /// # Durability
     /// None, see [`Self::finish`].
     pub fn create(disk: &dyn Disk, header_page: &[u8]) -> Result<Self> {
-        let Ok(header) = SegmentHeader::decode(header_page) else {
-            return Err(Error::Invalid("the bytes do not begin with the header of a segment"));
-        };
-        if header.bytes > BYTES_MAX.into() || header.limit() <= HEADER_BYTES.into() {
-            return Err(Error::Invalid("the header declares an impossible length"));
-        }
+        let header = decode(header_page)?;
         let file = disk.create(&names::segment(header.segment), Open::default())?;
         // Space is reserved, because an open log writes to its last segment.
         match file.allocate(Allocation::Reserve, 0, header.bytes) {
             Err(error) if error.is_full() => return Err(Error::Full { source: Arc::new(error) }),
             _ => file.resize(header.bytes)?,
         }
-        let mut page = vec![0; HEADER_BYTES as usize];
-        header.encode(&mut page);
-        write_full(&*file, &page, 0)?;
-        if header.has_end_page() {
-            write_full(&*file, &page, header.limit())?;
-        }
+        write_header_pages(&*file, &header)?;
         Ok(Self { file, header })
+    }
+
+    /// Returns the identity and length of the segment with this header page.
+    ///
+    /// # Errors
+    /// Returns [`Error::Invalid`] if `header_page` is no header page.
+    pub fn info_of(header_page: &[u8]) -> Result<SegmentInfo> {
+        Ok(info(&decode(header_page)?))
+    }
+
+    /// Makes `file` a segment without records of the length in `header_page`, which consists of its
+    /// header pages and a hole.
+    ///
+    /// # Errors
+    /// Returns [`Error::Invalid`] if `header_page` is no header page; [`Error::Disk`] if the file
+    /// cannot be written.
+    ///
+    /// # Durability
+    /// None until the file is synced.
+    pub fn write_header_pages(file: &dyn File, header_page: &[u8]) -> Result<()> {
+        let header = decode(header_page)?;
+        file.resize(header.bytes)?;
+        write_header_pages(file, &header)
     }
 
     /// Returns the identity and length of the segment.
     #[must_use]
     pub fn info(&self) -> SegmentInfo {
-        let bytes = u32::try_from(self.header.bytes).unwrap_or(BYTES_MAX);
-        SegmentInfo { number: self.header.segment, nonce: self.header.salt.nonce, bytes }
+        info(&self.header)
     }
 
     /// Writes bytes of the copy that begin at `offset` of the segment.
@@ -87,4 +99,33 @@ impl RebuiltSegment {
     pub fn finish(self) -> Result<()> {
         Ok(self.file.sync(Durability::Everything)?)
     }
+}
+
+fn decode(header_page: &[u8]) -> Result<SegmentHeader> {
+    let Ok(header) = SegmentHeader::decode(header_page) else {
+        return Err(Error::Invalid("the bytes do not begin with the header of a segment"));
+    };
+    if header.bytes > BYTES_MAX.into() || header.limit() <= HEADER_BYTES.into() {
+        return Err(Error::Invalid("the header declares an impossible length"));
+    }
+    Ok(header)
+}
+
+fn info(header: &SegmentHeader) -> SegmentInfo {
+    SegmentInfo {
+        number: header.segment,
+        nonce: header.salt.nonce,
+        is_local: true,
+        bytes: u32::try_from(header.bytes).unwrap_or(BYTES_MAX),
+    }
+}
+
+fn write_header_pages(file: &dyn File, header: &SegmentHeader) -> Result<()> {
+    let mut page = vec![0; HEADER_BYTES as usize];
+    header.encode(&mut page);
+    write_full(file, &page, 0)?;
+    if header.has_end_page() {
+        write_full(file, &page, header.limit())?;
+    }
+    Ok(())
 }

@@ -17,6 +17,7 @@ mod crash;
 mod crash_recycling;
 mod damage;
 mod durable_end;
+mod exchange;
 mod fault_sweep;
 mod faults;
 mod file_systems;

@@ -103,6 +103,12 @@ pub trait File: Send + Sync + fmt::Debug {
     /// that succeeds proves nothing (Rebello et al., ATC '20). Never retry it.
     fn sync(&self, scope: Durability) -> Result<()>;
 
+    /// `true` if reads take the bytes from storage of this machine. `false` if they may fetch them
+    /// from elsewhere: a background task should then not read the whole file.
+    fn is_local(&self) -> bool {
+        true
+    }
+
     /// Returns the file descriptor, for system calls without a method in this trait; `None` on a
     /// simulated disk.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;

@@ -1,0 +1,43 @@
+//! Exchanges the file of a sealed segment.
+
+use std::sync::Arc;
+
+use super::Log;
+use crate::error::{Error, Result};
+use crate::segments::{RANDOM, Segment};
+
+impl Log {
+    /// Lets `exchange` put another file with the same bytes in the place of the file of a sealed
+    /// segment, such as one that is on another machine. The log then reads from that file, except
+    /// for reads that began before. No segment is removed meanwhile.
+    ///
+    /// # Errors
+    /// Returns the error of `exchange`, and [`Error::Invalid`] if `number` is the segment being
+    /// written or does not exist, or if the other file is of another segment. Returns
+    /// [`Error::Disk`], [`Error::Damaged`] and [`Error::Foreign`] if the other file cannot be
+    /// opened. The log then still reads from the former file until it is closed.
+    ///
+    /// # Durability
+    /// That of `exchange`.
+    pub fn exchange_file(
+        &self,
+        number: u32,
+        exchange: &mut dyn FnMut() -> haul_disk::Result<()>,
+    ) -> Result<()> {
+        let _one_at_a_time = self.removal.lock();
+        let before = self.segment(number)?;
+        if self.shared.segments.read().keys().next_back() == Some(&number) {
+            return Err(Error::Invalid(
+                "the file of the segment being written cannot be exchanged",
+            ));
+        }
+        exchange()?;
+        let (after, _reported) = Segment::open(&*self.shared.disk, number, RANDOM)?;
+        if after.info().nonce != before.info().nonce {
+            return Err(Error::Invalid("the other file is of another segment"));
+        }
+        after.end_at(before.end());
+        self.shared.segments.write().insert(number, Arc::new(after));
+        Ok(())
+    }
+}
