@@ -95,7 +95,7 @@ impl Inner {
             }
             if self.indexes.complete(volume_id(&volume))? {
                 upkeep.indexed.insert(volume.number);
-            } else if !upkeep.damaged.contains(&volume.number) {
+            } else if volume.is_local && !upkeep.damaged.contains(&volume.number) {
                 let volumes = match self.write_index(volume)? {
                     true => &mut upkeep.indexed,
                     false => &mut upkeep.damaged,

@@ -120,6 +120,7 @@ pub use lifecycle::expirable::ExpiredEntry;
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
 pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
 pub use lifecycle::stats::LifecycleStats;
+pub use names::REMOTE_MARKER;
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
     ListRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,

@@ -3,6 +3,10 @@
 /// The marker file: it identifies the directory as a store and has its version.
 pub(crate) const MARKER: &str = "STORE";
 
+/// A file of this name in the directory of a store means that parts of the store are only in its
+/// remote copy. Such a store opens only on a disk that has these parts and hides the file.
+pub const REMOTE_MARKER: &str = "REMOTE";
+
 /// The copies of the manifest.
 pub(crate) const MANIFESTS: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
 

@@ -116,6 +116,9 @@ impl Object {
     #[must_use]
     pub fn count_request(&self) -> bool {
         let Content::Files(files) = &self.content else { return false };
+        if matches!(&*files.open.lock(), Some((_, reader)) if !reader.is_local()) {
+            return false;
+        }
         let (pinned, now) = (&files.inner.objects.pinned, Instant::now());
         if files.parts.len() > PINNED_PARTS_MAX || !pinned.can_hold(self.info.bytes) {
             return false;

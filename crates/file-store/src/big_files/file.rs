@@ -243,6 +243,11 @@ impl BigReader {
         Ok(buffer.into_bytes().slice(within(offset)..within(wanted)))
     }
 
+    /// `true` if the file is on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.file.is_local()
+    }
+
     /// Opens the file for reading through the page cache, and maps the bytes of the object.
     pub(crate) fn map(&self, objects: &Objects) -> Result<(Arc<dyn File>, Map)> {
         let FilePart { id, bytes } = self.part;

@@ -18,6 +18,10 @@ use crate::names;
 /// The dead share, in thousandths, from which a requested compaction includes a volume.
 const REQUESTED_DEAD_SHARE: u64 = 100;
 
+/// The share of a volume, in thousandths, that must be dead if the volume is only in a remote copy.
+/// Its live needles must be fetched, which costs more than it saves for some months.
+const REMOTE_DEAD_SHARE: u64 = 900;
+
 /// The result of a compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactionReport {
@@ -145,9 +149,13 @@ impl Inner {
                 let bytes = u64::from(volume.bytes);
                 let unused = unused_bytes(bytes, dead_bytes + move_bytes, longest_record);
                 let dead_bytes = dead_bytes + unused;
-                Candidate { number: volume.number, bytes, dead_bytes, move_bytes }
+                let candidate = Candidate { number: volume.number, bytes, dead_bytes, move_bytes };
+                (candidate, volume.is_local)
             });
-        let mut candidates: Vec<Candidate> = candidates.collect();
+        let is_worthwhile = |(candidate, is_local): (Candidate, bool)| {
+            (is_local || candidate.dead_share() >= REMOTE_DEAD_SHARE).then_some(candidate)
+        };
+        let mut candidates: Vec<Candidate> = candidates.filter_map(is_worthwhile).collect();
         drop(index);
         short_space.retain(&mut candidates);
         if matches!(filter, VolumeFilter::Cold) {

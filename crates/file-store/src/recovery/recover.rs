@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use haul_append_log::{Log, Lsn, SegmentInfo};
-use haul_disk::{Disk, Subdir};
+use haul_disk::{Disk, Open, Subdir};
 
 use crate::checkpoint::files::IndexFiles;
 use crate::error::{Error, Result};
@@ -96,6 +96,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
         // store.
         disk.sync_dir("")?;
     }
+    refuse_without_copy(&**disk)?;
     disk.create_dir(names::INDEX)?;
     let subdir = |name| -> Arc<dyn Disk> { Arc::new(Subdir::new(Arc::clone(disk), name)) };
     let (volumes, objects) = (subdir(names::VOLUMES), subdir(names::OBJECTS));
@@ -246,6 +247,19 @@ fn resume_index(
     let pending =
         Pending::of_resumed_volume(end.offset(), &coverage.covered, counted, &unknown, records);
     indexes.resume(number, coverage.kept_bytes, pending)
+}
+
+/// Refuses a store of which parts are only in a remote copy that `root` does not have.
+fn refuse_without_copy(root: &dyn Disk) -> Result<()> {
+    let read_only = Open { read_only: true, ..Open::default() };
+    match root.open(names::REMOTE_MARKER, read_only) {
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) => {
+            let why = "parts of it are only in its remote copy".to_owned();
+            Err(Error::NotAStore { dir: root.root().to_path_buf(), why })
+        }
+    }
 }
 
 /// Refuses a store without any of its volumes: they were moved away, or their file system is not

@@ -124,7 +124,7 @@ impl Replay for Reading<'_> {
 impl Inner {
     /// Reads all volumes. Returns `false` if the store is being closed.
     fn scrub_volumes(&self, pace: &mut Pace) -> bool {
-        for segment in self.log.segments() {
+        for segment in self.log.segments().into_iter().filter(|segment| segment.is_local) {
             let mut reading = Reading { inner: self, pace, continues: true };
             let damage = match self.log.check(segment.number, &mut reading) {
                 Ok(damage) => damage,
@@ -212,6 +212,9 @@ impl Inner {
 
     fn read_big_file(&self, part: FilePart, reading: &mut Reading<'_>) -> Result<()> {
         let reader = BigReader::open(&self.objects, part)?;
+        if !reader.is_local() {
+            return Ok(());
+        }
         let mut offset = 0;
         while offset < part.bytes && reading.continues {
             let read = reader.read(offset, STEP_BYTES)?.len() as u64;
