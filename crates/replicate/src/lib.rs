@@ -83,6 +83,7 @@ mod session;
 mod ship;
 mod source;
 mod store;
+mod tier;
 
 pub use error::{Error, Result};
 pub use haul_file_store::ReplicationStatus;
@@ -92,4 +93,5 @@ pub use remote::Remote;
 pub use restore::{Restored, restore_log};
 pub use ship::Replica;
 pub use source::{CheckpointFiles, PlainLog, SmallFiles, Source};
-pub use store::{StoreSource, restore_store};
+pub use store::{Fetch, StoreSource, restore_store};
+pub use tier::{Tier, TierStatus, TieredDisk};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -42,6 +43,7 @@ struct Inner {
     runtime: Option<Runtime>,
     requests: AtomicU64,
     sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
 }
 
 /// The result of a conditional put.
@@ -90,9 +92,16 @@ impl Remote {
             .enable_all()
             .build()
             .map_err(|error| Error::Invalid(format!("cannot start a thread: {error}")))?;
-        let (requests, sent_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        let runtime = Some(runtime);
-        Ok(Self { inner: Arc::new(Inner { store, prefix, runtime, requests, sent_bytes }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                store,
+                prefix,
+                runtime: Some(runtime),
+                requests: AtomicU64::new(0),
+                sent_bytes: AtomicU64::new(0),
+                received_bytes: AtomicU64::new(0),
+            }),
+        })
     }
 
     /// Returns the number of requests made so far. A part of an upload and a retry by this crate
@@ -106,6 +115,12 @@ impl Remote {
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {
         self.inner.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of bytes of objects received so far, without manifests.
+    #[must_use]
+    pub fn received_bytes(&self) -> u64 {
+        self.inner.received_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns the full name of an object, for messages.
@@ -163,6 +178,22 @@ impl Remote {
         self.request("read", name, read)
     }
 
+    /// Returns a range of an object, which must not end after it; `None` if the object does not
+    /// exist.
+    pub(crate) fn get_range(&self, name: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        let path = self.path(name);
+        let read = async {
+            match self.inner.store.get_range(&path, range).await {
+                Err(StoreError::NotFound { .. }) => Ok(None),
+                found => Ok(Some(found?)),
+            }
+        };
+        let found = self.request("read", name, read)?;
+        let bytes = found.as_ref().map_or(0, Bytes::len);
+        self.inner.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(found)
+    }
+
     /// Reads an object in pieces, and passes each with its offset to `each`. Returns the length of
     /// the object; `None` if it does not exist.
     pub(crate) fn get_pieces(
@@ -181,6 +212,7 @@ impl Remote {
         let mut at = 0;
         while let Some(piece) = self.block_on(pieces.next()).flatten() {
             let piece = piece.map_err(|source| self.failed("read", name, source))?;
+            self.inner.received_bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
             each(at, &piece)?;
             at += piece.len() as u64;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_append_log::{Log, Lsn, SegmentInfo};
+use haul_append_log::{Log, Lsn, SegmentInfo, segment_name};
 use haul_disk::{Disk, Durability, File, Open, Subdir, write_full};
 use haul_file_store::{Options, Store};
 
@@ -13,15 +13,19 @@ use crate::remote::Remote;
 use crate::restore::{Restored, fetch, load, restore_segments, verify_empty};
 use crate::session::Sessions;
 use crate::source::{CheckpointFiles, SmallFiles, Source};
+use crate::tier::{self, stub};
 
 /// The kind of a copy of a file store.
 const KIND: &str = "file store";
 
 /// The directory of the volumes.
-const VOLUMES: &str = "volumes";
+pub(crate) const VOLUMES: &str = "volumes";
+
+/// The directory of the files of big objects.
+pub(crate) const BIG_FILES: &str = "objects";
 
 /// The other directories of a store.
-const DIRECTORIES: [&str; 2] = ["objects", "index"];
+const DIRECTORIES: [&str; 2] = [BIG_FILES, "index"];
 
 /// The file that makes a directory a store.
 const MARKER: &str = "STORE";
@@ -90,7 +94,20 @@ impl Source for StoreSource {
     }
 }
 
+/// The parts of a store that a restoration fetches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fetch {
+    /// Everything.
+    Everything,
+    /// What opening the store reads: the index, and the newest volume. Other volumes and big objects
+    /// stay in the copy, and the store opens only on a [`crate::TieredDisk`].
+    OnDemand,
+}
+
 /// Restores a file store into the root of a disk, which must be empty.
+///
+/// With [`Fetch::OnDemand`], step 1 creates the marker of a store of which parts are only in the
+/// copy, and stubs in the place of volumes; step 3 is omitted.
 ///
 /// 1. Rebuilds the volumes and fetches the index.
 /// 2. Writes the small files, the marker last. From here on the directory can be opened as a store.
@@ -104,15 +121,29 @@ impl Source for StoreSource {
 ///
 /// # Durability
 /// The store survives a power cut when this returns.
-pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<Restored> {
-    let manifest = load(remote)?;
+pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>, fetch: Fetch) -> Result<Restored> {
+    let mut manifest = load(remote)?;
+    let end = manifest.end();
     if manifest.kind != KIND {
         return Err(Error::NotThisLog { what: format!("it is of a {}", manifest.kind) });
     }
     verify_empty(&**disk)?;
     disk.create_dir(VOLUMES)?;
-    let mut restored =
-        restore_segments(remote, &manifest, &Subdir::new(Arc::clone(disk), VOLUMES))?;
+    let volumes = Subdir::new(Arc::clone(disk), VOLUMES);
+    let mut restored = match fetch {
+        Fetch::Everything => restore_segments(remote, &manifest, &volumes)?,
+        Fetch::OnDemand => {
+            tier::disk::create_marker(&**disk)?;
+            let complete = manifest.segments.iter().filter(|segment| segment.is_complete);
+            for segment in complete.clone() {
+                stub::create(&volumes, &segment_name(segment.number), segment)?;
+            }
+            let stubs = complete.count() as u64;
+            manifest.segments.retain(|segment| !segment.is_complete);
+            let restored = restore_segments(remote, &manifest, &volumes)?;
+            Restored { end, segments: restored.segments + stubs, ..restored }
+        }
+    };
     for dir in DIRECTORIES {
         disk.create_dir(dir)?;
     }
@@ -123,7 +154,9 @@ pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<Restored> 
         write_file(&**disk, name, content)?;
         disk.sync_dir("")?;
     }
-    restored.fetched_bytes += restore_big_files(remote, disk)?;
+    if fetch == Fetch::Everything {
+        restored.fetched_bytes += restore_big_files(remote, disk)?;
+    }
     Sessions { claimed: manifest.session, previous: None }.store(&**disk)?;
     Ok(restored)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -38,6 +39,8 @@ pub(crate) struct FaultyStore {
 
 struct State {
     plan: Mutex<Plan>,
+    /// `true` if reads fail.
+    refuses_reads: AtomicBool,
     changes: Mutex<usize>,
     /// The states after each change, if they are recorded.
     snapshots: Mutex<Option<Vec<InMemory>>>,
@@ -47,12 +50,18 @@ impl FaultyStore {
     pub(crate) fn new() -> Self {
         let plan: Plan = Box::new(|_| Fault::None);
         let (changes, snapshots) = (Mutex::new(0), Mutex::new(None));
-        let state = Arc::new(State { plan: Mutex::new(plan), changes, snapshots });
+        let (plan, refuses_reads) = (Mutex::new(plan), AtomicBool::new(false));
+        let state = Arc::new(State { plan, refuses_reads, changes, snapshots });
         Self { inner: Arc::default(), state }
     }
 
     pub(crate) fn set_plan(&self, plan: impl Fn(usize) -> Fault + Send + Sync + 'static) {
         *self.state.plan.lock() = Box::new(plan);
+    }
+
+    /// Lets all reads fail, or succeed again.
+    pub(crate) fn refuse_reads(&self, refuses: bool) {
+        self.state.refuses_reads.store(refuses, Ordering::SeqCst);
     }
 
     /// Records the state after each change from now on.
@@ -126,6 +135,9 @@ impl ObjectStore for FaultyStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        if self.state.refuses_reads.load(Ordering::SeqCst) {
+            return Err(Error::Generic { store: "faulty", source: "503 Slow Down".into() });
+        }
         self.inner.get_opts(location, options).await
     }
 

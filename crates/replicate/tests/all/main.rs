@@ -6,6 +6,7 @@ mod faulty;
 mod fencing;
 mod log;
 mod store;
+mod tier;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Attributes, Error as StoreError, ListRequest, Options, Precondition, Store};
-use haul_replicate::{Progress, Remote, Replica, StoreSource, restore_store};
+use haul_replicate::{Fetch, Progress, Remote, Replica, StoreSource, restore_store};
 use object_store::ObjectStore;
 
 use crate::faulty::{Fault, FaultyStore};
@@ -15,9 +15,9 @@ use crate::log::{names, write};
 use crate::options;
 
 /// The length from which on an object has a file of its own.
-const BIG_BYTES: u64 = 64 << 10;
+pub(crate) const BIG_BYTES: u64 = 64 << 10;
 
-fn store_options(progress: Option<&Arc<Progress>>) -> Options {
+pub(crate) fn store_options(progress: Option<&Arc<Progress>>) -> Options {
     Options {
         volume_bytes: 4 << 20,
         big_object_bytes: BIG_BYTES,
@@ -29,18 +29,18 @@ fn store_options(progress: Option<&Arc<Progress>>) -> Options {
 }
 
 /// A store that waits for its copy, and what it should contain.
-struct Original {
-    store: Arc<Store>,
-    replica: Replica,
-    expected: BTreeMap<String, Vec<u8>>,
+pub(crate) struct Original {
+    pub(crate) store: Arc<Store>,
+    pub(crate) replica: Replica,
+    pub(crate) expected: BTreeMap<String, Vec<u8>>,
 }
 
 impl Original {
-    fn new(remote: &Remote) -> Self {
+    pub(crate) fn new(remote: &Remote) -> Self {
         Self::open(&MemoryDisk::default(), remote)
     }
 
-    fn open(disk: &MemoryDisk, remote: &Remote) -> Self {
+    pub(crate) fn open(disk: &MemoryDisk, remote: &Remote) -> Self {
         let progress = Arc::new(Progress::new(Duration::from_secs(20)));
         let (store, _) =
             Store::open_on(Arc::new(disk.clone()), store_options(Some(&progress))).unwrap();
@@ -50,40 +50,50 @@ impl Original {
         Self { store, replica, expected: BTreeMap::new() }
     }
 
-    fn put(&mut self, key: &str, content: Vec<u8>) {
+    pub(crate) fn put(&mut self, key: &str, content: Vec<u8>) {
         let none = Attributes::new();
         self.store.put("bucket", key, &content, &none, &Precondition::None).unwrap();
         self.expected.insert(key.to_owned(), content);
     }
 
-    fn delete(&mut self, key: &str) {
+    pub(crate) fn delete(&mut self, key: &str) {
         assert_eq!(self.store.delete("bucket", key).unwrap(), self.expected.remove(key).is_some());
     }
 }
 
 /// Returns content that differs for each number.
-fn content(number: usize, bytes: usize) -> Vec<u8> {
+pub(crate) fn content(number: usize, bytes: usize) -> Vec<u8> {
     number.to_le_bytes().repeat(bytes.div_ceil(8))
 }
 
 /// Restores a store, and returns its objects and whether its index was rebuilt.
 fn restored(store: Arc<dyn ObjectStore>) -> (BTreeMap<String, Vec<u8>>, bool) {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
-    restore_store(&Remote::new(store, "copy").unwrap(), &disk).unwrap();
+    restore_store(&Remote::new(store, "copy").unwrap(), &disk, Fetch::Everything).unwrap();
     let (store, report) = Store::open_on(disk, store_options(None)).unwrap();
     assert!(report.damage.is_empty(), "{:?}", report.damage);
+    (objects(&store), report.index_rebuilt.is_some())
+}
+
+/// Returns the objects of a store.
+pub(crate) fn objects(store: &Store) -> BTreeMap<String, Vec<u8>> {
     if store.bucket("bucket").is_err() {
-        return (BTreeMap::new(), false);
+        return BTreeMap::new();
     }
     let request = ListRequest { limit: 10_000, ..ListRequest::default() };
     let page = store.list("bucket", &request).unwrap();
     let read = |key: String| {
         let object = store.get("bucket", &key).unwrap();
-        let bytes = object.read(0, usize::try_from(object.info.bytes).unwrap()).unwrap();
-        (key, bytes.to_vec())
+        let all = usize::try_from(object.info.bytes).unwrap();
+        let mut bytes = Vec::new();
+        while bytes.len() < all {
+            let read = object.read(bytes.len() as u64, all).unwrap();
+            assert!(!read.is_empty(), "{key}");
+            bytes.extend_from_slice(&read);
+        }
+        (key, bytes)
     };
-    let keys = page.entries.into_iter().map(|entry| entry.name().to_owned());
-    (keys.map(read).collect(), report.index_rebuilt.is_some())
+    page.entries.into_iter().map(|entry| read(entry.name().to_owned())).collect()
 }
 
 #[test]

@@ -1,0 +1,13 @@
+//! Stores of which parts are only in the copy: read by range, fetched in the background, or dropped
+//! from the local disk while they are cold.
+
+mod cache;
+mod catalog;
+pub(crate) mod disk;
+mod exchange;
+mod file;
+pub(crate) mod stub;
+mod thread;
+
+pub use disk::TieredDisk;
+pub use thread::{Tier, TierStatus};
