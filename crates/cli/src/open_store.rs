@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_disk::Disk;
 use haul_file_store::{
-    Damage, Error, LifecycleObserver, Options, RecoveryReport, Replication, Store,
+    Damage, Error, LifecycleObserver, Options, REMOTE_MARKER, RecoveryReport, Replication, Store,
 };
 
 use crate::args::OpenArgs;
@@ -62,6 +63,8 @@ pub(crate) struct ServerOptions {
     pub(crate) lifecycle_observer: LifecycleObserver,
     /// The copy of the store.
     pub(crate) replication: Option<Arc<dyn Replication>>,
+    /// The disk of a store of which parts are only in the copy.
+    pub(crate) disk: Option<Arc<dyn Disk>>,
 }
 
 /// Checks the options of a store, before a server opens its logs.
@@ -92,6 +95,9 @@ fn not_opened(dir: &Path, error: Error) -> Failure {
     };
     let failure = Failure::new(format!("cannot open the store in {}", dir.display()));
     let failure = match error {
+        Error::NotAStore { .. } if dir.join(REMOTE_MARKER).exists() => {
+            failure.advise("serve it with \"haul serve --remote\", which has the copy")
+        }
         Error::Full { .. } => failure.advise("free disk space, or set a smaller --volume"),
         _ => failure,
     };
@@ -112,9 +118,13 @@ pub(crate) fn open_for(
             .advise("set --data; \"haul serve\", \"store import\" and \"store mb\" create a store")
             .exit(Exit::NotStarted));
     }
+    let disk = server.disk.clone();
     let options = options(args, holder, server);
     let is_in_use = |error: &Error| matches!(error, Error::InUse { .. });
-    let opened = predecessor.retry(is_in_use, || Store::open(dir, options.clone()));
+    let opened = predecessor.retry(is_in_use, || match &disk {
+        Some(disk) => Store::open_on(Arc::clone(disk), options.clone()),
+        None => Store::open(dir, options.clone()),
+    });
     let (store, recovered) = opened.map_err(|error| not_opened(dir, error))?;
     recovery_lines(&recovered).iter().for_each(|line| print_message(line));
     Ok((store, recovered.damage))

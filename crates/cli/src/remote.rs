@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haul_disk::OsDisk;
 use haul_file_store::Store;
-use haul_replicate::{Error, Options, Progress, Remote, Replica, StoreSource};
+use haul_replicate::{Error, Options, Progress, Remote, Replica, StoreSource, Tier, TieredDisk};
 
 use crate::args::{Acknowledge, RemoteArgs, ReplicationArgs};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
@@ -37,9 +37,21 @@ pub(crate) fn open(url: &str, args: &RemoteArgs) -> Result<Remote> {
 pub(crate) struct Copy {
     remote: Remote,
     options: Options,
+    /// The disk space for the local part of the store.
+    local_space: Option<u64>,
     /// The end of the copy, for which the store waits.
     pub(crate) progress: Arc<Progress>,
 }
+
+/// The threads that keep a copy.
+pub(crate) struct Running {
+    replica: Replica,
+    tier: Option<Tier>,
+}
+
+/// The size of the cache of a store whose local part is not limited: it is used only until
+/// everything is fetched.
+const CACHE_BYTES: u64 = 256 << 20;
 
 impl Copy {
     /// Returns the copy of the arguments, if they name one. Makes no request.
@@ -51,21 +63,38 @@ impl Copy {
             Acknowledge::Local => Progress::without_waiting(),
             Acknowledge::Remote => Progress::new(args.ack_time),
         });
-        Ok(Some(Self { remote, options, progress }))
+        Ok(Some(Self { remote, options, local_space: args.local_space, progress }))
+    }
+
+    /// Returns the disk of a store of which parts are, or may be, only in the copy.
+    pub(crate) fn disk(&self, dir: &Path) -> Result<Option<Arc<TieredDisk>>> {
+        let cannot = || format!("cannot open the directory {}", dir.display());
+        let local = OsDisk::open_or_create(dir).or_fail(cannot)?;
+        let is_needed = TieredDisk::is_needed(&local).or_fail(cannot)?;
+        if !is_needed && self.local_space.is_none() {
+            return Ok(None);
+        }
+        let cache_bytes = self.local_space.map_or(CACHE_BYTES, |space| space / 8);
+        Ok(Some(Arc::new(TieredDisk::new(Arc::new(local), &self.remote, cache_bytes))))
     }
 
     /// Claims the copy for an open store, and starts to ship.
-    pub(crate) fn start(self, store: &Arc<Store>, dir: &Path) -> Result<Replica> {
+    pub(crate) fn start(
+        self,
+        store: &Arc<Store>,
+        dir: &Path,
+        disk: Option<Arc<TieredDisk>>,
+    ) -> Result<Running> {
         let cannot = "cannot keep the copy of the store";
-        let disk = OsDisk::open(dir).or_fail(|| cannot.to_owned())?;
-        let source = StoreSource::new(Arc::clone(store), Arc::new(disk));
+        let local = OsDisk::open(dir).or_fail(|| cannot.to_owned())?;
+        let source = StoreSource::new(Arc::clone(store), Arc::new(local));
         let started = Replica::follow_with(source, &self.remote, self.options, self.progress);
         let started = started.inspect(|replica| {
             if let Some(error) = replica.status().last_error {
                 print_message(&format!("the store has no copy yet, retrying: {error}"));
             }
         });
-        started.map_err(|error| {
+        let replica = started.map_err(|error| {
             let failure = Failure::new(cannot).exit(Exit::NotStarted);
             let failure = match error {
                 Error::Fenced { .. } => failure.advise(
@@ -75,12 +104,16 @@ impl Copy {
                 _ => failure,
             };
             failure.because(error)
-        })
+        })?;
+        let tier = disk.map(|disk| Tier::start(Arc::clone(store), disk, self.local_space));
+        let tier = tier.transpose().or_fail(|| cannot.to_owned())?;
+        Ok(Running { replica, tier })
     }
 }
 
-/// Ships the rest, and reports if that fails: the next start ships it.
-pub(crate) fn stop(replica: Replica) {
+/// Ends the threads. Ships the rest, and reports if that fails: the next start ships it.
+pub(crate) fn stop(Running { replica, tier }: Running) {
+    drop(tier);
     let status = replica.status();
     if let Err(error) = replica.stop() {
         let reason = status.stopped.or(status.last_error).unwrap_or_else(|| error.to_string());

@@ -79,23 +79,26 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     });
     let logs: Vec<Log> = access.into_iter().chain(audit).collect();
     let holder = format!("haul serve on {}", listening.addresses().listen_url());
+    let disk = copy.as_ref().map(|copy| copy.disk(&args.open.data)).transpose()?.flatten();
     let options = ServerOptions {
         scrub_rate: args.scrub_rate,
         lifecycle_check: args.lifecycle_check,
         pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
         lifecycle_observer: observer.unwrap_or_default(),
         replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),
+        disk: disk.clone().map(|disk| disk as _),
     };
     let create = IfMissing::Create;
     let (store, _damage) = open_for(&args.open, &holder, create, options, &predecessor)?;
     let store = Arc::new(store);
-    let replica = copy.map(|copy| copy.start(&store, &args.open.data)).transpose()?;
+    let start = |copy: Copy| copy.start(&store, &args.open.data, disk);
+    let running = copy.map(start).transpose()?;
     let reload = Reload { certificates, logs: logs.iter().filter_map(Log::files).collect() };
     let served = runtime.block_on(serve(listening, Arc::clone(&store), reload));
     // Dropping the runtime waits for store calls in progress.
     drop(runtime);
-    if let Some(replica) = replica {
-        remote::stop(replica);
+    if let Some(running) = running {
+        remote::stop(running);
     }
     // Before the store: a process that waits for the store then finds the logs closed.
     let logged = logs.into_iter().map(Log::close).fold(Ok(()), Result::and);

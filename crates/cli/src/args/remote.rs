@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::units::parse_time;
+use crate::units::{parse_bytes, parse_time};
 
 /// The place of a copy.
 #[derive(Debug, Args)]
@@ -46,8 +46,26 @@ pub(crate) struct ReplicationArgs {
     #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
     #[arg(default_value = "30s", value_parser = parse_time)]
     pub(crate) ack_time: Duration,
+    /// Disk space for volumes and big objects; what is cold stays only in the copy
+    ///
+    /// When they exceed SIZE, the files that were read least recently are compared with the copy and
+    /// then removed from this disk. Reads fetch the blocks that they need. A cache of an eighth of
+    /// SIZE is added. At least 64MiB; unlimited by default.
+    #[arg(long, value_name = "SIZE", help_heading = "Replication", requires = "remote")]
+    #[arg(value_parser = parse_local_space)]
+    pub(crate) local_space: Option<u64>,
     #[command(flatten)]
     pub(crate) options: RemoteArgs,
+}
+
+/// The least space of the local part of a store: several volumes of a small store.
+const LOCAL_SPACE_MIN: u64 = 64 << 20;
+
+fn parse_local_space(text: &str) -> Result<u64, String> {
+    match parse_bytes(text)? {
+        LOCAL_SPACE_MIN.. => parse_bytes(text),
+        _ => Err("must be at least 64MiB".to_owned()),
+    }
 }
 
 /// The place at which a write must be durable before it is acknowledged.

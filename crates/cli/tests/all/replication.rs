@@ -44,8 +44,12 @@ impl RemoteStore {
     }
 
     fn restore(&self, place: &TestDir, data: &str) {
+        self.restore_with(place, data, &[]);
+    }
+
+    fn restore_with(&self, place: &TestDir, data: &str, more: &[&str]) {
         let mut command = place.command(&["store", "--data", data, "restore"]);
-        let output = command.args(self.arguments()).output().unwrap();
+        let output = command.args(self.arguments()).args(more).output().unwrap();
         let restored = haul_testing::Finished(output).code(0);
         let text = restored.text();
         assert!(text.contains("restored s3://backup/haul"), "{text}");
@@ -134,6 +138,75 @@ fn server_whose_copy_was_taken_over_refuses_writes() {
     first.wait();
     let output = remote.command(&place, "first", &[]).output().unwrap();
     haul_testing::Finished(output).code(3).stderr_contains(&["took over", "restore"]);
+}
+
+/// Puts objects of 1 MB and one of 9 MiB, waits until they are copied, and stops the server.
+fn put_and_stop(server: Serving, objects: u64) {
+    assert_eq!(server.request("PUT", "/bucket", b"").0, 200);
+    for number in 0..objects {
+        let path = format!("/bucket/{number}");
+        assert_eq!(server.request("PUT", &path, &noise(number, 1_000_000)).0, 200);
+    }
+    assert_eq!(server.request("PUT", "/bucket/big", &noise(1, 9 << 20)).0, 200);
+    stop(server);
+}
+
+fn stop(server: Serving) {
+    server.signal(Signal::TERM);
+    let (code, _, stderr) = server.wait();
+    assert_eq!(code, Some(0), "{stderr}");
+}
+
+fn verify(server: &Serving, objects: u64) {
+    for number in 0..objects {
+        let path = format!("/bucket/{number}");
+        assert!(get(server, &path) == noise(number, 1_000_000), "{path}");
+    }
+    assert!(get(server, "/bucket/big") == noise(1, 9 << 20));
+}
+
+#[test]
+fn store_restored_on_demand_serves_before_everything_is_there() {
+    let place = TestDir::on_disk();
+    let remote = RemoteStore::start(&place);
+    put_and_stop(remote.serve(&place, "first", &[]), 40);
+    std::fs::remove_dir_all(place.path("first")).unwrap();
+    remote.restore_with(&place, "second", &["--on-demand"]);
+    let refused = place.run(&["store", "--data", "second", "ls"]);
+    refused.code(3).stderr_contains(&["only in its remote copy", "haul serve --remote"]);
+    let server = remote.serve(&place, "second", &[]);
+    verify(&server, 40);
+    eventually("everything is fetched", || !place.path("second/REMOTE").exists());
+    verify(&server, 40);
+    stop(server);
+    place.run(&["store", "--data", "second", "verify"]).code(0);
+}
+
+#[test]
+fn cold_objects_stay_only_in_the_copy() {
+    let options = ["--local-space", "64MiB"];
+    let place = TestDir::on_disk();
+    let remote = RemoteStore::start(&place);
+    put_and_stop(remote.serve(&place, "data", &[]), 120);
+    let local_bytes = || -> u64 {
+        let size = |dir: &str| -> u64 {
+            let entries = std::fs::read_dir(place.path(dir)).unwrap();
+            let parts = entries.map(|entry| entry.unwrap());
+            let whole =
+                parts.filter(|entry| !entry.file_name().to_string_lossy().contains("remote"));
+            whole.map(|entry| entry.metadata().map_or(0, |found| found.len())).sum()
+        };
+        size("data/volumes") + size("data/objects")
+    };
+    assert!(local_bytes() > 120 << 20, "{}", local_bytes());
+    let server = remote.serve(&place, "data", &options);
+    // Spare volumes are not counted.
+    eventually("cold volumes are dropped", || local_bytes() < 110 << 20);
+    verify(&server, 120);
+    stop(server);
+    let server = remote.serve(&place, "data", &options);
+    verify(&server, 120);
+    stop(server);
 }
 
 #[test]

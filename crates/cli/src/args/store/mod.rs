@@ -299,6 +299,13 @@ pub(crate) struct RestoreArgs {
     /// URL of the copy, as given to "haul serve --remote"
     #[arg(long, value_name = "URL")]
     pub(crate) remote: String,
+    /// Fetch only what opening the store needs
+    ///
+    /// Start "haul serve --remote" with the directory then: it serves at once, fetches what requests
+    /// need, and everything else in the background, or not with --local-space. Other commands do not
+    /// open the store before everything is there.
+    #[arg(long)]
+    pub(crate) on_demand: bool,
     #[command(flatten)]
     pub(crate) options: RemoteArgs,
     /// Print one JSON object

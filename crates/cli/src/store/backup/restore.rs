@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_disk::{Disk, OsDisk};
-use haul_replicate::{Restored, restore_store};
+use haul_replicate::{Fetch, Restored, restore_store};
 use serde_json::{Value, json};
 
 use crate::args::{OpenArgs, RestoreArgs};
@@ -23,10 +23,12 @@ pub(crate) fn run(open: &OpenArgs, args: &RestoreArgs) -> Result {
     let cannot = || format!("cannot restore {} to {}", args.remote, to.display());
     fs::create_dir(&incomplete).or_fail(cannot)?;
     let disk: Arc<dyn Disk> = Arc::new(OsDisk::open(&incomplete).or_fail(cannot)?);
-    let restored = restore_store(&remote, &disk).or_fail(cannot).inspect_err(|_failure| {
-        // An incomplete store is of no use, and a repeated call needs the name.
-        drop(fs::remove_dir_all(&incomplete));
-    })?;
+    let fetch = if args.on_demand { Fetch::OnDemand } else { Fetch::Everything };
+    let restored =
+        restore_store(&remote, &disk, fetch).or_fail(cannot).inspect_err(|_failure| {
+            // An incomplete store is of no use, and a repeated call needs the name.
+            drop(fs::remove_dir_all(&incomplete));
+        })?;
     // An empty directory is replaced.
     fs::rename(&incomplete, to).or_fail(cannot)?;
     sync_parent(to).or_fail(cannot)?;
