@@ -77,6 +77,7 @@ mod manifest;
 mod names;
 mod options;
 mod progress;
+mod provider;
 mod remote;
 mod restore;
 mod session;

@@ -5,30 +5,24 @@ use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{
-    ClientOptions, Error as StoreError, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutMode,
-    PutOptions, PutPayload, RetryConfig, UpdateVersion, WriteMultipart,
+    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    UpdateVersion, WriteMultipart,
 };
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, Result};
+use crate::provider;
 
 /// The number of requests in flight of one call that makes many.
 const CONCURRENT_REQUESTS: usize = 4;
 
 /// The length of each part of a multipart upload, in bytes.
 const PART_BYTES: usize = 8 << 20;
-
-/// The time after which a request that made no progress is cancelled and retried.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// The time for which a failed request is retried before the call fails.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Objects below a prefix of a remote object store. Clones share it.
 #[derive(Clone)]
@@ -69,9 +63,7 @@ impl Remote {
         let parsed = url::Url::parse(url).map_err(|error| invalid(error.to_string()))?;
         // An error means that another thread has set a provider, which serves as well.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let unknown = |_error| invalid("use s3://, gs:// or az://".to_owned());
-        let (scheme, prefix) = ObjectStoreScheme::parse(&parsed).map_err(unknown)?;
-        let store = build(&scheme, &parsed, options)
+        let (store, prefix) = provider::build(&parsed, options)
             .map_err(|error| invalid(haul_disk::error_chain(&error).to_string()))?;
         Self::with_store(store, prefix)
     }
@@ -348,42 +340,4 @@ impl Drop for Inner {
             runtime.shutdown_background();
         }
     }
-}
-
-/// Builds the client for a URL.
-fn build(
-    scheme: &ObjectStoreScheme,
-    url: &url::Url,
-    options: &[(String, String)],
-) -> object_store::Result<Arc<dyn ObjectStore>> {
-    let client = ClientOptions::new()
-        .with_timeout(REQUEST_TIMEOUT)
-        .with_allow_http(true)
-        .with_user_agent(reqwest::header::HeaderValue::from_static("haul"));
-    let retry = RetryConfig { retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
-    macro_rules! built {
-        ($builder:ty) => {{
-            let mut builder = <$builder>::new()
-                .with_url(url.as_str())
-                .with_client_options(client)
-                .with_retry(retry);
-            for (key, value) in options {
-                if let Ok(key) = key.to_ascii_lowercase().parse() {
-                    builder = builder.with_config(key, value);
-                }
-            }
-            Arc::new(builder.build()?) as Arc<dyn ObjectStore>
-        }};
-    }
-    Ok(match scheme {
-        ObjectStoreScheme::AmazonS3 => built!(object_store::aws::AmazonS3Builder),
-        ObjectStoreScheme::GoogleCloudStorage => {
-            built!(object_store::gcp::GoogleCloudStorageBuilder)
-        }
-        ObjectStoreScheme::MicrosoftAzure => built!(object_store::azure::MicrosoftAzureBuilder),
-        _ => {
-            let source = "use s3://, gs:// or az://".into();
-            return Err(StoreError::NotSupported { source });
-        }
-    })
 }
