@@ -60,7 +60,7 @@
 //! | an interval with at most [`Options::tail_bytes_max`] of new records | one |
 //! | an interval with more | one for each [`Options::chunk_bytes`], and one |
 //! | an interval without new records | none |
-//! | a complete segment | uploaded once more as one object, in parts of 8 MiB, and one request that deletes its chunks; uploaded only once if it was complete before |
+//! | a complete segment | none if its chunks have half of [`Options::chunk_bytes`] on average, or if it was complete before it was shipped: then it is one object; otherwise it is uploaded once more as one object, in parts of 8 MiB, and one request deletes its chunks |
 //! | a big object | one to find whether it is there, and one for each 8 MiB |
 //! | a checkpoint of the index | one or two for each new file |
 //!

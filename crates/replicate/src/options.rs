@@ -14,8 +14,9 @@ pub struct Options {
     /// Performance: the length in bytes at which a chunk is complete. 64 KiB to 256 MiB; 8 MiB.
     pub chunk_bytes: usize,
     /// Performance: the greatest number of bytes that the manifest itself holds. As long as the
-    /// newest records fit in there, shipping them takes one request instead of two. At most
-    /// `chunk_bytes`; 512 KiB.
+    /// newest records fit in there, shipping them takes one request instead of two. They also become
+    /// a chunk after earlier manifests have sent so many bytes of them, which one more request is
+    /// worth. At most `chunk_bytes`; 512 KiB.
     pub tail_bytes_max: usize,
     /// Performance: the shortest time between two copies of the checkpoint of the index, unless a
     /// checkpoint becomes unusable; 60 s. A checkpoint makes a restored store open faster.

@@ -11,43 +11,57 @@ use crate::replay::SegmentInfo;
 use crate::segments::Segment;
 use crate::segments::header::read_header;
 
-/// The maximum number of bytes per read request.
-const READ_BYTES: usize = 1 << 20;
+/// The maximum number of bytes per read request: so few that they are still in the cache of the
+/// processor when they are verified and copied.
+const READ_BYTES: usize = 256 << 10;
 
-/// Durable bytes of a segment whose records were verified. They never change: a later call returns
-/// the same bytes for the same range, until the segment is removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The result of reading the bytes of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentBytes {
     /// The segment.
     pub segment: SegmentInfo,
-    /// The bytes, which end where a record ends.
-    pub bytes: Vec<u8>,
+    /// The number of bytes that were read. They end where a record ends.
+    pub bytes: u32,
     /// `true` if no record of the segment follows these bytes, now or later.
     pub is_complete: bool,
 }
 
-impl SegmentBytes {
-    fn new(segment: SegmentInfo) -> Self {
-        Self { segment, bytes: Vec::new(), is_complete: false }
-    }
-}
-
 impl Log {
-    /// Reads the durable bytes of a segment from the offset `from`, 0 or the end of the bytes that
-    /// an earlier call returned, and passes the records in them to `each`. Bytes that begin at 0
-    /// include the header page of the segment. Returns no bytes if none are durable yet, and about
-    /// `bytes_max` bytes at most, but at least one record if there is one.
+    /// Appends the durable bytes of a segment from the offset `from`, 0 or the end of the bytes that
+    /// an earlier call read, to `target`, and passes the records in them to `each`. Bytes that begin
+    /// at 0 include the header page of the segment. Reads no bytes if none are durable yet, and
+    /// about `bytes_max` bytes at most, but at least one record if there is one.
     ///
-    /// A copy of the segment is the concatenation of these bytes, see [`crate::RebuiltSegment`].
+    /// All records are verified. The bytes never change: a later call reads the same bytes for the
+    /// same range, until the segment is removed. A copy of the segment is the concatenation of these
+    /// bytes, see [`crate::RebuiltSegment`].
     ///
     /// # Errors
     /// Returns [`Error::Damaged`] if a record is invalid; [`Error::Disk`] if the file cannot be
     /// read; [`Error::Invalid`] if the log has no such segment, also if it was removed meanwhile.
+    /// `target` is then as before.
     pub fn read_bytes(
         &self,
         number: u32,
         from: u32,
         bytes_max: usize,
+        target: &mut Vec<u8>,
+        each: &mut dyn FnMut(Position, &[u8]),
+    ) -> Result<SegmentBytes> {
+        let before = target.len();
+        let read = self.try_read_bytes(number, from, bytes_max, target, each);
+        if read.is_err() {
+            target.truncate(before);
+        }
+        read
+    }
+
+    fn try_read_bytes(
+        &self,
+        number: u32,
+        from: u32,
+        bytes_max: usize,
+        target: &mut Vec<u8>,
         each: &mut dyn FnMut(Position, &[u8]),
     ) -> Result<SegmentBytes> {
         let synced = self.synced();
@@ -59,30 +73,33 @@ impl Log {
         };
         let is_before = number < synced.segment();
         let start = from.max(HEADER_BYTES);
-        let mut copy = SegmentBytes::new(segment.info());
+        let mut read = SegmentBytes { segment: segment.info(), bytes: 0, is_complete: false };
         if limit <= start {
-            copy.is_complete = is_before;
-            return Ok(copy);
+            read.is_complete = is_before;
+            return Ok(read);
         }
+        target.reserve(bytes_max.min((limit - from) as usize));
         if from == 0 {
-            copy.bytes = header_page(&segment)?;
+            target.extend_from_slice(&header_page(&segment)?);
         }
         let file = segment.sequential(&*self.shared.disk, false)?;
         let mut reader = SegmentReader::new(&segment, &file, limit, bytes_max.min(READ_BYTES));
         let mut at = start;
-        while at < limit && !copy.is_complete && (at == start || copy.bytes.len() < bytes_max) {
+        while at < limit && !read.is_complete && (at == start || ((at - from) as usize) < bytes_max)
+        {
             let Some((header, payload)) = reader.record_at(at)? else {
                 return Err(invalid_record(&segment, at));
             };
             if header.kind == Kind::Data {
                 each(Position::of(header.lsn, payload), payload);
             }
-            copy.bytes.extend_from_slice(reader.stored(at, &header)?);
+            target.extend_from_slice(reader.stored(at, &header)?);
             at += padded(&header);
-            copy.is_complete = header.kind == Kind::Seal || is_before && at >= limit;
+            read.is_complete = header.kind == Kind::Seal || is_before && at >= limit;
         }
+        read.bytes = at - from;
         // A segment that was removed meanwhile may have been recycled.
-        self.segment(number).map(|_| copy)
+        self.segment(number).map(|_| read)
     }
 }
 

@@ -26,11 +26,11 @@ impl Copy {
             while !*is_complete {
                 let from = u32::try_from(bytes.len()).unwrap();
                 let mut each = |at: Position, _: &[u8]| self.records.push(at.lsn);
-                let read = log.read_bytes(info.number, from, step, &mut each).unwrap();
+                let read = log.read_bytes(info.number, from, step, bytes, &mut each).unwrap();
                 assert_eq!(read.segment, info);
+                assert_eq!(bytes.len(), (from + read.bytes) as usize);
                 *is_complete = read.is_complete;
-                bytes.extend_from_slice(&read.bytes);
-                if read.bytes.is_empty() {
+                if read.bytes == 0 {
                     break;
                 }
             }
@@ -85,12 +85,15 @@ fn bytes_of_an_open_log_never_change() {
     let log = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
     put(&log, b"first");
     let none = &mut |_: Position, _: &[u8]| {};
-    let early = log.read_bytes(1, 0, 1 << 20, none).unwrap().bytes;
+    let (mut early, mut late) = (Vec::new(), b"before".to_vec());
+    log.read_bytes(1, 0, 1 << 20, &mut early, none).unwrap();
     put_long(&log, 0..50);
-    let late = log.read_bytes(1, 0, 4 << 20, none).unwrap();
-    assert!(late.is_complete && late.bytes.starts_with(&early));
-    let after = log.read_bytes(1, u32::try_from(late.bytes.len()).unwrap(), 1 << 20, none);
-    assert!(matches!(after.unwrap(), read if read.is_complete && read.bytes.is_empty()));
+    let read = log.read_bytes(1, 0, 4 << 20, &mut late, none).unwrap();
+    assert_eq!(late.len(), 6 + read.bytes as usize);
+    assert!(read.is_complete && late[6..].starts_with(&early));
+    let after = log.read_bytes(1, read.bytes, 1 << 20, &mut late, none).unwrap();
+    assert!(after.is_complete && after.bytes == 0);
+    assert_eq!(late.len(), 6 + read.bytes as usize);
 }
 
 #[test]
@@ -117,10 +120,13 @@ fn damaged_record_is_not_copied() {
     let second = put(&log, b"second");
     put(&log, b"third");
     disk.rot(&haul_append_log::segment_name(1), u64::from(second.lsn.offset()) + 34, 0);
-    let read = log.read_bytes(1, 0, 1 << 20, &mut |_, _| {});
+    let mut bytes = b"before".to_vec();
+    let read = log.read_bytes(1, 0, 1 << 20, &mut bytes, &mut |_, _| {});
     let Err(Error::Damaged { offset, .. }) = read else { panic!("{read:?}") };
     assert_eq!(offset, u64::from(second.lsn.offset()));
-    assert!(matches!(log.read_bytes(9, 0, 1, &mut |_, _| {}), Err(Error::Invalid(_))));
+    let missing = log.read_bytes(9, 0, 1, &mut bytes, &mut |_, _| {});
+    assert!(matches!(missing, Err(Error::Invalid(_))));
+    assert_eq!(bytes, b"before");
 }
 
 #[test]
@@ -131,8 +137,9 @@ fn bytes_that_are_no_segment_are_refused() {
     assert!(disk.list("").unwrap().is_empty());
     let log = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
     put(&log, b"one");
-    let copy = log.read_bytes(1, 0, 1, &mut |_, _| {}).unwrap();
-    let rebuilt = RebuiltSegment::create(&disk, &copy.bytes[..4096]).unwrap();
+    let mut copy = Vec::new();
+    log.read_bytes(1, 0, 1, &mut copy, &mut |_, _| {}).unwrap();
+    let rebuilt = RebuiltSegment::create(&disk, &copy[..4096]).unwrap();
     assert_eq!(rebuilt.info(), log.segments()[0]);
     assert!(matches!(rebuilt.write((1 << 20) - 4096, &[1]), Err(Error::Invalid(_))));
 }

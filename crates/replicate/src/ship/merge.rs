@@ -8,11 +8,16 @@ use crate::ship::merger::Merger;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
+/// The number of chunks in a manifest, except one of each segment, above which segments with few
+/// chunks are merged, too. Each takes about 15 bytes of the manifest.
+const CHUNKS_MAX: usize = 4096;
+
 impl<S: Source> Shipper<S> {
     /// Starts the thread that merges.
     pub(super) fn start_merger(&mut self) {
         let (source, remote) = (Arc::clone(&self.source), self.remote.clone());
-        self.merger = Merger::start(source, remote, self.object.current().epoch).ok();
+        let (buffers, epoch) = (self.buffers.clone(), self.object.current().epoch);
+        self.merger = Merger::start(source, remote, buffers, epoch).ok();
     }
 
     /// Replaces the chunks of the segments in the draft that were merged.
@@ -30,13 +35,72 @@ impl<S: Source> Shipper<S> {
         }
     }
 
-    /// Requests the merge of the oldest complete segment of several chunks.
+    /// Requests the merge of a segment for which [`select`] says so.
     pub(super) fn request_merge(&mut self) {
-        let is_due = |segment: &&SegmentCopy| segment.is_complete && !segment.is_merged();
+        let (chunk_bytes, is_quiet) = (self.options.chunk_bytes, self.is_quiet);
         if let Some(merger) = &mut self.merger
-            && let Some(segment) = self.draft.segments.iter().find(is_due)
+            && let Some(segment) = select(&self.draft.segments, chunk_bytes, is_quiet)
         {
             merger.request(segment);
         }
+    }
+}
+
+/// Returns the segment to be merged next, if there is one.
+///
+/// A merge sends all bytes of a segment a second time. It pays if the chunks are many and small: the
+/// oldest complete segment is selected whose chunks have less than half of `chunk_bytes` on average.
+/// Other segments are only merged if the manifest lists too many chunks, and while writers leave
+/// time for it.
+fn select(segments: &[SegmentCopy], chunk_bytes: usize, is_quiet: bool) -> Option<&SegmentCopy> {
+    let mut due = segments.iter().filter(|segment| segment.is_complete && !segment.is_merged());
+    let has_small_chunks = |segment: &&SegmentCopy| {
+        (segment.chunks_end() as usize) < segment.chunks.len() * chunk_bytes / 2
+    };
+    let extra = || segments.iter().map(|segment| segment.chunks.len().saturating_sub(1)).sum();
+    due.clone()
+        .find(has_small_chunks)
+        .or_else(|| due.next().filter(|_| is_quiet && CHUNKS_MAX < extra()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{Chunk, HEADER_BYTES};
+
+    /// Returns a segment with `count` chunks of `bytes` bytes.
+    fn segment(number: u32, is_complete: bool, count: u32, bytes: u32) -> SegmentCopy {
+        let chunk = |index| {
+            let (from, to) = (index * bytes, (index + 1) * bytes);
+            Chunk { from, to, epoch: 1, checksum: 0 }
+        };
+        let (nonce, header) = (7, [0; HEADER_BYTES]);
+        SegmentCopy { number, nonce, header, is_complete, chunks: (0..count).map(chunk).collect() }
+    }
+
+    #[test]
+    fn segments_with_small_chunks_are_merged_the_oldest_first() {
+        let whole = segment(1, true, 1, 1000);
+        let large = segment(2, true, 10, 512);
+        let small = segment(3, true, 10, 511);
+        let last = segment(5, false, 10, 10);
+        let segments = [whole, large, small, segment(4, true, 2, 10), last];
+        for is_quiet in [false, true] {
+            let selected = |until: usize| {
+                select(&segments[..until], 1024, is_quiet).map(|segment| segment.number)
+            };
+            assert_eq!([2, 3, 5].map(selected), [None, Some(3), Some(3)]);
+            assert_eq!(select(&segments[3..], 1024, is_quiet), Some(&segments[3]));
+            assert_eq!(select(&segments[4..], 1024, is_quiet), None);
+        }
+    }
+
+    #[test]
+    fn segments_with_large_chunks_are_merged_if_there_are_too_many_and_no_bytes_to_ship() {
+        let mut segments: Vec<_> = (1..=256).map(|number| segment(number, true, 17, 512)).collect();
+        assert_eq!(select(&segments, 1024, true), None);
+        segments.push(segment(257, false, 2, 512));
+        assert_eq!(select(&segments, 1024, false), None);
+        assert_eq!(select(&segments, 1024, true), Some(&segments[0]));
     }
 }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-use bytes::Bytes;
-
 use crate::error::{Error, Result};
 use crate::manifest::{Chunk, SegmentCopy};
 use crate::names;
 use crate::remote::Remote;
+use crate::ship::buffers::Buffers;
 use crate::source::Source;
 
 /// The bytes that are read and sent at a time.
@@ -30,13 +29,15 @@ impl Merger {
     pub(crate) fn start<S: Source>(
         source: Arc<S>,
         remote: Remote,
+        buffers: Buffers,
         epoch: u64,
     ) -> std::io::Result<Self> {
         let (jobs, received) = channel::<SegmentCopy>();
         let (results, merged) = channel();
         let run = move || {
             for segment in received {
-                let chunk = upload_whole(&*source, &remote, &segment, segment.chunks_end(), epoch);
+                let end = (segment.chunks_end(), epoch);
+                let chunk = upload_whole(&*source, &remote, &buffers, &segment, end);
                 if results.send((segment, chunk.ok())).is_err() {
                     break;
                 }
@@ -87,9 +88,9 @@ impl Drop for Merger {
 pub(super) fn upload_whole(
     source: &impl Source,
     remote: &Remote,
+    buffers: &Buffers,
     segment: &SegmentCopy,
-    end: u32,
-    epoch: u64,
+    (end, epoch): (u32, u64),
 ) -> Result<Chunk> {
     let mut merged = Chunk { from: 0, to: end, epoch, checksum: 0 };
     let (name, mut at) = (names::chunk(segment, &merged), 0);
@@ -98,15 +99,17 @@ pub(super) fn upload_whole(
         if at == end {
             return Ok(None);
         }
+        let mut piece = buffers.take();
+        let log = source.log();
         // The records are verified again.
-        let read = source.log().read_bytes(segment.number, at, PIECE_BYTES, &mut |_, _| {})?;
-        at += u32::try_from(read.bytes.len()).unwrap_or(u32::MAX);
-        if read.bytes.is_empty() || at > end || read.segment.nonce != segment.nonce {
+        let read = log.read_bytes(segment.number, at, PIECE_BYTES, &mut piece, &mut |_, _| {})?;
+        at += read.bytes;
+        if piece.is_empty() || at > end || read.segment.nonce != segment.nonce {
             let what = format!("segment {} differs from its copy", segment.number);
             return Err(Error::Invalid(what));
         }
-        checksum = haul_crc::crc32c_append(checksum, &read.bytes);
-        Ok(Some(Bytes::from(read.bytes)))
+        checksum = haul_crc::crc32c_append(checksum, &piece);
+        Ok(Some(buffers.freeze(piece)))
     };
     remote.put_pieces(&name, &mut next)?;
     merged.checksum = checksum;

@@ -11,6 +11,7 @@ use crate::manifest::object::ManifestObject;
 use crate::names;
 use crate::options::Options;
 use crate::remote::Remote;
+use crate::ship::buffers::Buffers;
 use crate::ship::merger::Merger;
 use crate::ship::stored_files::StoredFiles;
 use crate::source::Source;
@@ -34,6 +35,11 @@ pub(crate) struct Shipper<S> {
     /// Names of objects that are to be deleted once no manifest refers to them.
     pub(super) garbage: Vec<String>,
     pub(super) merger: Option<Merger>,
+    pub(super) buffers: Buffers,
+    /// The sum of the lengths that the present tail had in the manifests so far.
+    pub(super) tail_sent: usize,
+    /// `true` if the current round has uploaded no bytes of the log except in the manifest.
+    pub(super) is_quiet: bool,
 }
 
 impl<S: Source> Shipper<S> {
@@ -45,6 +51,7 @@ impl<S: Source> Shipper<S> {
         object: ManifestObject,
     ) -> Self {
         let draft = object.current().clone();
+        let buffers = Buffers::new(options.chunk_bytes);
         Self {
             source,
             remote,
@@ -56,6 +63,9 @@ impl<S: Source> Shipper<S> {
             checkpoint_shipped: None,
             garbage: Vec::new(),
             merger: None,
+            buffers,
+            tail_sent: 0,
+            is_quiet: true,
         }
     }
 
@@ -71,6 +81,7 @@ impl<S: Source> Shipper<S> {
     /// 2. Replaces the manifest. From here on the copy has the new end.
     /// 3. Deletes the objects that only earlier manifests refer to. A crash leaves some of them.
     pub(super) fn round(&mut self) -> Result<Lsn> {
+        self.is_quiet = true;
         self.apply_merges();
         // Before the end of the log is determined.
         let removed_files = self.removed_files()?;
@@ -79,12 +90,16 @@ impl<S: Source> Shipper<S> {
         self.draft.written_ms = self.object.current().written_ms;
         if self.draft != *self.object.current() {
             self.draft.written_ms = now_ms();
+            self.tail_sent += self.draft.tail.len();
             self.object.replace(self.draft.clone())?;
             self.draft = self.object.current().clone();
         }
         self.delete_files(&removed_files);
         self.delete_garbage();
         self.request_merge();
+        if self.is_quiet {
+            self.buffers.shrink();
+        }
         Ok(end)
     }
 
@@ -159,8 +174,11 @@ impl<S: Source> Shipper<S> {
 
     /// Returns those of the segments that the draft has.
     fn copied_segments(&self, segments: &[SegmentInfo]) -> Vec<SegmentInfo> {
-        let has = |number| self.draft.segments.iter().any(|segment| segment.number == number);
-        segments.iter().copied().filter(|segment| has(segment.number)).collect()
+        let copies = &self.draft.segments;
+        let has = |segment: &SegmentInfo| {
+            copies.binary_search_by_key(&segment.number, |copy| copy.number).is_ok()
+        };
+        segments.iter().copied().filter(has).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use haul_append_log::{SegmentBytes, SegmentInfo};
+use haul_append_log::{Position, SegmentBytes, SegmentInfo};
 
 use crate::error::{Error, Result};
 use crate::manifest::{Chunk, HEADER_BYTES, Manifest, SegmentCopy};
@@ -29,7 +29,9 @@ impl<S: Source> Shipper<S> {
     /// Ships the durable bytes of these segments and the files that their records refer to. Returns
     /// `true` if some of them were removed meanwhile.
     pub(super) fn ship_segments(&mut self, segments: &[SegmentInfo]) -> Result<bool> {
-        let next = self.draft.clone();
+        let mut tail = self.buffers.take();
+        tail.extend_from_slice(&self.draft.tail);
+        let next = Manifest { tail, ..self.draft.clone() };
         let mut advance = Advance { shipper: self, next, chunks: Vec::new(), has_missed: false };
         for segment in segments {
             match advance.segment(*segment) {
@@ -52,18 +54,16 @@ impl<S: Source> Advance<'_, S> {
         }
         while let Some(from) = self.position(segment)? {
             let source = self.shipper.source.as_ref();
-            let space = self.shipper.options.chunk_bytes - self.next.tail.len();
+            let tail = &mut self.next.tail;
+            let space = self.shipper.options.chunk_bytes - tail.len();
             let mut files = Vec::new();
-            let read =
-                source.log().read_bytes(segment.number, from, space, &mut |_, payload| {
-                    files.push(source.record_files(payload));
-                })?;
-            let is_end = read.bytes.is_empty();
-            if is_end && !read.is_complete {
+            let each = &mut |_: Position, payload: &[u8]| collect(source, payload, &mut files);
+            let read = source.log().read_bytes(segment.number, from, space, tail, each)?;
+            if read.bytes == 0 && !read.is_complete {
                 break;
             }
             self.ship_files(files)?;
-            self.append(segment, read)?;
+            self.appended(segment, read)?;
         }
         Ok(())
     }
@@ -76,20 +76,22 @@ impl<S: Source> Advance<'_, S> {
             return Ok(false);
         }
         let (mut end, mut header, mut files) = (0, None, Vec::new());
+        let mut bytes = self.shipper.buffers.take();
         loop {
             let space = self.shipper.options.chunk_bytes;
-            let read = source.log().read_bytes(segment.number, end, space, &mut |_, payload| {
-                files.push(source.record_files(payload));
-            })?;
-            header = header.or(read.bytes.first_chunk::<HEADER_BYTES>().copied());
-            end += u32::try_from(read.bytes.len()).unwrap_or(u32::MAX);
+            bytes.clear();
+            let each = &mut |_: Position, payload: &[u8]| collect(&*source, payload, &mut files);
+            let read = source.log().read_bytes(segment.number, end, space, &mut bytes, each)?;
+            header = header.or(bytes.first_chunk::<HEADER_BYTES>().copied());
+            end += read.bytes;
             if read.is_complete {
                 break;
             }
-            if read.bytes.is_empty() {
+            if read.bytes == 0 {
                 return Ok(false);
             }
         }
+        self.shipper.buffers.put(bytes);
         let Some(header) = header.filter(|_| end as usize > self.shipper.options.chunk_bytes)
         else {
             return Ok(false);
@@ -97,9 +99,10 @@ impl<S: Source> Advance<'_, S> {
         self.ship_files(files)?;
         let SegmentInfo { number, nonce, .. } = segment;
         let mut copy = SegmentCopy { number, nonce, header, is_complete: true, chunks: Vec::new() };
-        let (remote, epoch) = (&self.shipper.remote, self.next.epoch);
-        copy.chunks.push(upload_whole(&*source, remote, &copy, end, epoch)?);
+        let Shipper { remote, buffers, .. } = &*self.shipper;
+        copy.chunks.push(upload_whole(&*source, remote, buffers, &copy, (end, self.next.epoch))?);
         self.next.segments.push(copy);
+        self.shipper.is_quiet = false;
         // Makes the segment a part of the draft, which a failure of the next one does not change.
         self.upload()?;
         Ok(true)
@@ -118,8 +121,9 @@ impl<S: Source> Advance<'_, S> {
     /// Returns the offset from which on the bytes of a segment are not in `next`; `None` if it has
     /// all of them.
     fn position(&self, segment: SegmentInfo) -> Result<Option<u32>> {
-        let found = self.next.segments.iter().find(|copy| copy.number == segment.number);
-        let Some(copy) = found else {
+        let copies = &self.next.segments;
+        let found = copies.binary_search_by_key(&segment.number, |copy| copy.number);
+        let Some(copy) = found.ok().and_then(|index| copies.get(index)) else {
             let is_older = |copy: &SegmentCopy| copy.number > segment.number;
             // An older segment that the copy does not have was empty when the copy passed it.
             let is_passed = self.next.segments.last().is_some_and(is_older);
@@ -133,10 +137,11 @@ impl<S: Source> Advance<'_, S> {
         Ok((!copy.is_complete).then(|| copy.chunks_end() + tail))
     }
 
-    /// Appends bytes of a segment to the tail of `next`, and turns a complete tail into a chunk.
-    fn append(&mut self, segment: SegmentInfo, read: SegmentBytes) -> Result<()> {
+    /// Adds a segment to `next` whose first bytes were appended to the tail, and turns a complete
+    /// tail into a chunk.
+    fn appended(&mut self, segment: SegmentInfo, read: SegmentBytes) -> Result<()> {
         if self.next.segments.last().is_none_or(|last| last.number < segment.number) {
-            let Some(header) = read.bytes.first_chunk::<HEADER_BYTES>() else {
+            let Some(header) = self.next.tail.first_chunk::<HEADER_BYTES>() else {
                 // A segment without records is not copied.
                 self.has_missed = true;
                 return Ok(());
@@ -150,7 +155,6 @@ impl<S: Source> Advance<'_, S> {
                 chunks,
             });
         }
-        self.next.tail.extend_from_slice(&read.bytes);
         if let Some(last) = self.next.segments.last_mut() {
             last.is_complete = read.is_complete;
         }
@@ -167,11 +171,14 @@ impl<S: Source> Advance<'_, S> {
         if self.next.tail.is_empty() {
             return Ok(());
         }
-        let bytes = Bytes::from(std::mem::take(&mut self.next.tail));
+        let buffers = &self.shipper.buffers;
+        let bytes = std::mem::replace(&mut self.next.tail, buffers.take());
+        let bytes = buffers.freeze(bytes);
         let from = segment.chunks_end();
         let to = from + u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let chunk = Chunk { from, to, epoch, checksum: haul_crc::crc32c(&bytes) };
         self.chunks.push((names::chunk(segment, &chunk), bytes));
+        (self.shipper.is_quiet, self.shipper.tail_sent) = (false, 0);
         segment.chunks.push(chunk);
         if self.chunks.len() >= CHUNKS_TOGETHER { self.upload() } else { Ok(()) }
     }
@@ -190,15 +197,27 @@ impl<S: Source> Advance<'_, S> {
     }
 
     fn finish(mut self) -> Result<bool> {
-        if self.next.tail.len() > self.shipper.options.tail_bytes_max {
+        let Shipper { options, draft, tail_sent, .. } = &*self.shipper;
+        let has_grown = self.next.tail.len() > draft.tail.len();
+        let is_sent_too_often = has_grown && *tail_sent > options.tail_bytes_max;
+        if is_sent_too_often || self.next.tail.len() > options.tail_bytes_max {
             self.cut_chunk()?;
         }
         self.upload()?;
+        self.shipper.buffers.put(self.next.tail);
         Ok(self.has_missed)
     }
 
     /// `true` if the log still has the segment.
     fn exists(&self, segment: SegmentInfo) -> bool {
         self.shipper.source.log().segments().contains(&segment)
+    }
+}
+
+/// Adds the names of the files that a record refers to.
+fn collect(source: &impl Source, payload: &[u8], files: &mut Vec<Result<Vec<String>>>) {
+    match source.record_files(payload) {
+        Ok(names) if names.is_empty() => {}
+        found => files.push(found),
     }
 }

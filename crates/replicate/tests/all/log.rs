@@ -74,8 +74,13 @@ fn small_records_cost_one_request_and_none_without_new_records() {
     assert!(remote.requests() - before <= 5);
 }
 
+/// Returns the number of objects with bytes of the first segment.
+fn chunks_of_first(store: &FaultyStore) -> usize {
+    names(store).iter().filter(|name| name.contains("/0000000001-")).count()
+}
+
 #[test]
-fn records_are_shipped_in_chunks_that_are_merged_when_the_segment_is_complete() {
+fn records_are_shipped_in_full_chunks_once() {
     let store = FaultyStore::new();
     let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
     let log = TestLog::new();
@@ -84,17 +89,38 @@ fn records_are_shipped_in_chunks_that_are_merged_when_the_segment_is_complete() 
     // 30 records of 30 KB: 900 KB in chunks of about 64 KiB, and the tail.
     log.put_numbers(0..30, 30_000);
     replica.wait().unwrap();
-    let chunks = remote.requests() - before;
-    assert!((10..=16).contains(&chunks), "{chunks} requests");
+    let requests = remote.requests() - before;
+    assert!((10..=16).contains(&requests), "{requests} requests");
+    // The first segment becomes complete, and its chunks stay.
     log.put_numbers(30..60, 30_000);
-    replica.wait().unwrap();
+    for number in 0..20 {
+        log.put(&record(number, 10));
+        replica.wait().unwrap();
+    }
+    assert!((10..=16).contains(&chunks_of_first(&store)), "{:?}", names(&store));
+    replica.stop().unwrap();
+    assert!((10..=16).contains(&chunks_of_first(&store)), "{:?}", names(&store));
+    let sent = remote.sent_bytes();
+    assert!(sent < 60 * 30_000 + 200_000, "{sent} bytes");
+    let expected = records_of(&log);
+    assert!(records(&restore(Arc::new(store))) == expected);
+}
+
+#[test]
+fn small_chunks_are_merged_when_the_segment_is_complete() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let log = TestLog::new();
+    let replica = log.follow(&remote).unwrap();
+    for number in 0..60 {
+        log.put(&record(number, 20_000));
+        replica.wait().unwrap();
+    }
     // Each request starts a round, which publishes a finished merge.
     let merged = (0..1000).any(|number| {
         log.put(&record(number, 10));
         replica.wait().unwrap();
-        let names = names(&store);
-        names.iter().any(|name| name.contains("/0000000001-"))
-            && names.iter().filter(|name| name.contains("/0000000001-")).count() == 1
+        chunks_of_first(&store) == 1
     });
     assert!(merged, "{:?}", names(&store));
     let expected = records_of(&log);
@@ -211,4 +237,28 @@ fn segments_that_are_complete_before_they_are_shipped_are_sent_once() {
     assert_eq!(of_first, 1, "{names:?}");
     let expected = records_of(&log);
     assert!(records(&restore(Arc::new(store))) == expected);
+}
+
+/// One more request is worth as many bytes as the manifest may hold.
+#[test]
+fn tail_that_was_sent_often_becomes_a_chunk() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let log = TestLog::new();
+    let replica = log.follow(&remote).unwrap();
+    log.put(&record(0, 5000));
+    replica.wait().unwrap();
+    let (requests, bytes) = (remote.requests(), remote.sent_bytes());
+    for number in 1..=60 {
+        log.put(&record(number, 68));
+        replica.wait().unwrap();
+    }
+    // With 100 bytes each, the tail is a chunk after 10 of them (100 + 200 + ... > 4096).
+    let requests = remote.requests() - requests;
+    assert!((63..=69).contains(&requests), "{requests} requests");
+    // Without this, the 60 manifests would have 3,000 bytes of the tail on average.
+    let bytes = remote.sent_bytes() - bytes;
+    assert!(bytes < 60 * (600 + 500), "{bytes} bytes");
+    replica.stop().unwrap();
+    assert_eq!(records(&restore(Arc::new(store))).len(), 61);
 }
