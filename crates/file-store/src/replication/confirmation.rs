@@ -11,6 +11,20 @@ impl Store {
     pub fn replication_status(&self) -> Option<ReplicationStatus> {
         self.inner.options.replication.as_ref().map(|replication| replication.status())
     }
+
+    /// Waits until the copy of the store, if there is one, contains all changes that are durable
+    /// now. A caller that finds the change of an earlier request, which may not have been confirmed,
+    /// calls this before it acknowledges the repeated request.
+    ///
+    /// # Errors
+    /// [`Error::NotReplicated`].
+    ///
+    /// # Durability
+    /// If the store waits for its copy, all changes survive the loss of this machine when this
+    /// returns.
+    pub fn confirm(&self) -> Result<()> {
+        self.inner.replicate()
+    }
 }
 
 impl Inner {

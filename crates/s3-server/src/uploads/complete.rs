@@ -68,10 +68,14 @@ fn complete(
         Ok(upload) => upload,
         Err(error @ Error::NoSuchUpload { .. }) => {
             // A client that did not receive the first response repeats the request. The request
-            // succeeds if the object has the ETag that the listed parts result in.
+            // succeeds if the object has the ETag that the listed parts result in, and is confirmed
+            // in the copy of the store.
             let etag = parts.ok().and_then(|parts| multipart_etag(&parts));
             return match store.head(bucket, key) {
-                Ok(done) if Some(done.info.etag) == etag => Ok((done.info, done.attributes)),
+                Ok(done) if Some(done.info.etag) == etag => {
+                    store.confirm().map_err(from_store)?;
+                    Ok((done.info, done.attributes))
+                }
                 _ => Err(from_store(error)),
             };
         }

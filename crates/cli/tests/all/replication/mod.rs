@@ -1,5 +1,7 @@
 //! Tests `haul serve --remote` and `haul store restore`; the remote store is another `haul serve`.
 
+mod uploads;
+
 use haul_testing::eventually;
 use rustix::process::Signal;
 
