@@ -58,7 +58,12 @@ impl Copy {
     pub(crate) fn of(args: &ReplicationArgs) -> Result<Option<Self>> {
         let Some(url) = &args.remote else { return Ok(None) };
         let remote = open(url, &args.options)?;
-        let options = Options { interval: args.ship_every, ..Options::default() };
+        let options =
+            Options { interval: args.ship_every, lease: args.lease, ..Options::default() };
+        options
+            .check()
+            .or_fail(|| "cannot keep the copy of the store".to_owned())
+            .map_err(|failure| failure.exit(Exit::Usage))?;
         let progress = Arc::new(match args.ack {
             Acknowledge::Local => Progress::without_waiting(),
             Acknowledge::Remote => Progress::new(args.ack_time),

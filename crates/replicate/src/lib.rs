@@ -73,9 +73,11 @@
 //! a conditional put as the only commit.
 
 mod error;
+mod lease;
 mod manifest;
 mod names;
 mod options;
+mod owner;
 mod progress;
 mod provider;
 mod remote;

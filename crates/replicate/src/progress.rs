@@ -1,5 +1,6 @@
 //! The end of the copy, for which other threads wait.
 
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use haul_append_log::Lsn;
@@ -7,6 +8,7 @@ use haul_file_store::{Replication, ReplicationStatus};
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
+use crate::lease::Lease;
 use crate::remote::Remote;
 
 /// The end of the log in the copy, shared by the shipping thread and the threads that wait for it.
@@ -20,6 +22,8 @@ pub struct Progress {
     moved: Condvar,
     /// Signals that a thread waits for the copy, or that shipping is to stop.
     requested: Condvar,
+    /// The lease without which nothing is acknowledged.
+    lease: OnceLock<Arc<Lease>>,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +72,26 @@ impl Progress {
 
     fn with(acknowledge: Acknowledge) -> Self {
         let (moved, requested) = (Condvar::new(), Condvar::new());
-        Self { acknowledge, state: Mutex::default(), moved, requested }
+        let lease = OnceLock::new();
+        Self { acknowledge, state: Mutex::default(), moved, requested, lease }
+    }
+
+    /// Sets the lease without which nothing is acknowledged, before the copy is claimed.
+    pub(crate) fn set_lease(&self, lease: Lease) {
+        self.lease.get_or_init(|| Arc::new(lease));
+    }
+
+    /// Returns the lease of the copy, if the owner promises one.
+    pub(crate) fn lease(&self) -> Option<&Arc<Lease>> {
+        self.lease.get()
+    }
+
+    /// Records a failed attempt. One that is final ends shipping.
+    pub(crate) fn note_failure(&self, error: &Error) {
+        self.note_error(error);
+        if error.is_final() {
+            self.end(haul_disk::error_chain(error).to_string());
+        }
     }
 
     /// Waits until the copy contains the log before `end`, for at most `timeout`.
@@ -190,17 +213,23 @@ pub(crate) enum Request {
 
 impl Replication for Progress {
     fn wait(&self, end: Lsn) -> std::result::Result<(), String> {
-        match self.acknowledge {
-            Acknowledge::Remote(timeout) => self.wait_for(end, timeout),
-            Acknowledge::Local => match &self.state.lock().stopped {
-                Some(reason) => Err(reason.clone()),
-                None => Ok(()),
-            },
+        if let Acknowledge::Remote(timeout) = self.acknowledge {
+            self.wait_for(end, timeout)?;
         }
+        self.check_now()
+    }
+
+    fn check_now(&self) -> std::result::Result<(), String> {
+        if self.is_local()
+            && let Some(reason) = &self.state.lock().stopped
+        {
+            return Err(reason.clone());
+        }
+        self.lease().map_or(Ok(()), |lease| lease.check())
     }
 
     fn may_wait(&self) -> bool {
-        self.acknowledge != Acknowledge::Local || self.state.lock().stopped.is_some()
+        !self.is_local() || self.check_now().is_err()
     }
 
     fn status(&self) -> ReplicationStatus {
@@ -213,6 +242,7 @@ impl Replication for Progress {
             sent_bytes: remote.map_or(0, Remote::sent_bytes),
             last_error: state.last_error.clone(),
             stopped: state.stopped.clone(),
+            lease: self.lease().map(|lease| lease.remaining()),
         }
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{
-    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    Error as StoreError, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
     UpdateVersion, WriteMultipart,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -28,6 +28,8 @@ const PART_BYTES: usize = 8 << 20;
 #[derive(Clone)]
 pub struct Remote {
     inner: Arc<Inner>,
+    /// The time after which a request of this handle fails.
+    timeout: Option<Duration>,
 }
 
 struct Inner {
@@ -38,6 +40,17 @@ struct Inner {
     requests: AtomicU64,
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
+}
+
+/// The result of a conditional read.
+#[derive(Debug)]
+pub(crate) enum Fetched {
+    /// The object still has the known version.
+    Unchanged,
+    /// The object does not exist.
+    Missing,
+    /// The bytes and the version of the object.
+    Object(Bytes, UpdateVersion),
 }
 
 /// The result of a conditional put.
@@ -84,16 +97,21 @@ impl Remote {
             .enable_all()
             .build()
             .map_err(|error| Error::Invalid(format!("cannot start a thread: {error}")))?;
-        Ok(Self {
-            inner: Arc::new(Inner {
-                store,
-                prefix,
-                runtime: Some(runtime),
-                requests: AtomicU64::new(0),
-                sent_bytes: AtomicU64::new(0),
-                received_bytes: AtomicU64::new(0),
-            }),
-        })
+        let inner = Arc::new(Inner {
+            store,
+            prefix,
+            runtime: Some(runtime),
+            requests: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+        });
+        Ok(Self { inner, timeout: None })
+    }
+
+    /// Returns a handle whose requests fail after `timeout`. It is then unknown whether they had an
+    /// effect, or will have one.
+    pub(crate) fn with_timeout(&self, timeout: Duration) -> Self {
+        Self { inner: Arc::clone(&self.inner), timeout: Some(timeout) }
     }
 
     /// Returns the number of requests made so far. A part of an upload and a retry by this crate
@@ -138,7 +156,13 @@ impl Remote {
         future: impl Future<Output = object_store::Result<T>>,
     ) -> Result<T> {
         self.count(1, 0);
-        let result = self.block_on(future);
+        let limited = async {
+            let Some(timeout) = self.timeout else { return future.await };
+            tokio::time::timeout(timeout, future).await.unwrap_or_else(|elapsed| {
+                Err(StoreError::Generic { store: "remote store", source: Box::new(elapsed) })
+            })
+        };
+        let result = self.block_on(limited);
         let result =
             result.ok_or_else(|| Error::Invalid("the remote store is closed".to_owned()))?;
         result.map_err(|source| self.failed(what, name, source))
@@ -155,17 +179,28 @@ impl Remote {
 
     /// Returns the bytes and the version of an object; `None` if it does not exist.
     pub(crate) fn get(&self, name: &str) -> Result<Option<(Bytes, UpdateVersion)>> {
+        Ok(match self.get_unless(name, None)? {
+            Fetched::Object(bytes, version) => Some((bytes, version)),
+            Fetched::Missing | Fetched::Unchanged => None,
+        })
+    }
+
+    /// Reads an object unless it has the ETag `known` (`If-None-Match`).
+    pub(crate) fn get_unless(&self, name: &str, known: Option<&str>) -> Result<Fetched> {
         let path = self.path(name);
+        let options =
+            GetOptions { if_none_match: known.map(str::to_owned), ..GetOptions::default() };
         let read = async {
-            let found = match self.inner.store.get(&path).await {
-                Err(StoreError::NotFound { .. }) => return Ok(None),
+            let found = match self.inner.store.get_opts(&path, options).await {
+                Err(StoreError::NotFound { .. }) => return Ok(Fetched::Missing),
+                Err(StoreError::NotModified { .. }) => return Ok(Fetched::Unchanged),
                 found => found?,
             };
             let version = UpdateVersion {
                 e_tag: found.meta.e_tag.clone(),
                 version: found.meta.version.clone(),
             };
-            Ok(Some((found.bytes().await?, version)))
+            Ok(Fetched::Object(found.bytes().await?, version))
         };
         self.request("read", name, read)
     }

@@ -40,7 +40,7 @@ pub fn restore_log(remote: &Remote, disk: &dyn Disk) -> Result<Restored> {
     verify_empty(disk)?;
     let restored = restore_segments(remote, &manifest, disk)?;
     // Last, so that an incomplete directory cannot claim the copy.
-    Sessions { claimed: manifest.session, previous: None }.store(disk)?;
+    Sessions::restored(manifest.session).store(disk)?;
     Ok(restored)
 }
 

@@ -24,9 +24,17 @@ pub(crate) struct Sessions {
     pub(crate) claimed: u128,
     /// The session before it.
     pub(crate) previous: Option<u128>,
+    /// `true` if the directory was restored from the copy and has not claimed it since. The session
+    /// is then that of another process, which may still be alive.
+    pub(crate) is_restored: bool,
 }
 
 impl Sessions {
+    /// Returns the session of a directory that was restored from a copy with this session.
+    pub(crate) fn restored(session: u128) -> Self {
+        Self { claimed: session, previous: None, is_restored: true }
+    }
+
     /// `true` if the manifest with this session is of this directory.
     pub(crate) fn has(self, session: u128) -> bool {
         self.claimed == session || self.previous == Some(session)
@@ -72,7 +80,8 @@ impl Sessions {
 
     fn text(self) -> String {
         let previous = self.previous.map(|session| format!("previous {session:032x}\n"));
-        format!("session {:032x}\n{}", self.claimed, previous.unwrap_or_default())
+        let restored = if self.is_restored { "restored\n" } else { "" };
+        format!("session {:032x}\n{}{restored}", self.claimed, previous.unwrap_or_default())
     }
 }
 
@@ -82,11 +91,16 @@ fn parse(bytes: &[u8]) -> Option<Sessions> {
         u128::from_str_radix(line.strip_prefix(name)?.strip_prefix(' ')?, 16).ok()
     };
     let claimed = number(lines.next()?, "session")?;
-    let previous = match lines.next() {
-        Some(line) => Some(number(line, "previous")?),
-        None => None,
-    };
-    lines.next().is_none().then_some(Sessions { claimed, previous })
+    let mut next = lines.next();
+    let previous = next.and_then(|line| number(line, "previous"));
+    if previous.is_some() {
+        next = lines.next();
+    }
+    let is_restored = next == Some("restored");
+    if is_restored {
+        next = lines.next();
+    }
+    (next, lines.next()).eq(&(None, None)).then_some(Sessions { claimed, previous, is_restored })
 }
 
 /// Returns a new random session.
@@ -108,8 +122,8 @@ mod tests {
     fn crash_leaves_the_sessions_before_or_after_the_change() {
         let disk = MemoryDisk::default();
         assert_eq!(Sessions::load(&disk).unwrap(), None);
-        let old = Sessions { claimed: 1, previous: None };
-        let new = Sessions { claimed: u128::MAX, previous: Some(1) };
+        let old = Sessions::restored(1);
+        let new = Sessions { claimed: u128::MAX, previous: Some(1), is_restored: false };
         old.store(&disk).unwrap();
         let (mut medium, steps) = (disk.medium(), disk.steps().len());
         new.store(&disk).unwrap();
@@ -135,6 +149,8 @@ mod tests {
             "session xyz\n",
             "session 1\nprevious\n",
             "session 1\nprevious 2\n3\n",
+            "session 1\nrestored\nprevious 2\n",
+            "session 1\nrestored\nrestored\n",
         ] {
             assert_eq!(parse(text.as_bytes()), None, "{text:?}");
         }

@@ -157,7 +157,7 @@ pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>, fetch: Fetch) -> Res
     if fetch == Fetch::Everything {
         restored.fetched_bytes += restore_big_files(remote, disk)?;
     }
-    Sessions { claimed: manifest.session, previous: None }.store(&**disk)?;
+    Sessions::restored(manifest.session).store(&**disk)?;
     Ok(restored)
 }
 

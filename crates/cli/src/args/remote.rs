@@ -54,6 +54,14 @@ pub(crate) struct ReplicationArgs {
     #[arg(long, value_name = "SIZE", help_heading = "Replication", requires = "remote")]
     #[arg(value_parser = parse_local_space)]
     pub(crate) local_space: Option<u64>,
+    /// Promise a standby to renew the copy within TIME, so that it may take over otherwise
+    ///
+    /// A server whose lease ran out refuses writes with 503 until it is renewed. The lease is
+    /// renewed three times within TIME, with one request each, also while nothing is written:
+    /// without this option, an idle store costs no requests. 100ms to 1h, for example 3s.
+    #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
+    #[arg(value_parser = parse_time)]
+    pub(crate) lease: Option<Duration>,
     #[command(flatten)]
     pub(crate) options: RemoteArgs,
 }

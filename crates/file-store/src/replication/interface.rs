@@ -21,6 +21,15 @@ pub trait Replication: Send + Sync + fmt::Debug {
     /// store returns it in [`crate::Error::NotReplicated`].
     fn wait(&self, end: Lsn) -> Result<(), String>;
 
+    /// Checks like [`Self::wait`], without blocking, that a change may be acknowledged which was
+    /// started while [`Self::may_wait`] was `false`. By default it may.
+    ///
+    /// # Errors
+    /// The reason why nothing may be acknowledged now.
+    fn check_now(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// `true` if [`Self::wait`] may block or fail now. Otherwise a put may be acknowledged on a
     /// thread that must not block.
     fn may_wait(&self) -> bool {
@@ -48,4 +57,7 @@ pub struct ReplicationStatus {
     pub last_error: Option<String>,
     /// The reason why copying has ended for good, if it has.
     pub stopped: Option<String>,
+    /// The time for which this process still holds its lease of the copy: no change is acknowledged
+    /// while it is zero. `None` if it has no lease.
+    pub lease: Option<Duration>,
 }

@@ -6,7 +6,7 @@ use super::{Chunk, HEADER_BYTES, IndexFile, Manifest, SegmentCopy};
 
 const MAGIC: [u8; 8] = *b"HAUL-RPL";
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The offset at which the checksummed bytes begin.
 const BODY_AT: usize = 12;
@@ -47,6 +47,7 @@ pub(crate) fn encode(manifest: &Manifest) -> Vec<u8> {
         out.number(file.epoch);
         out.0.extend_from_slice(&file.checksum.to_le_bytes());
     });
+    out.number(manifest.lease_ms);
     let checksum = haul_crc::crc32c(&out.0[BODY_AT..]);
     out.0[8..BODY_AT].copy_from_slice(&checksum.to_le_bytes());
     out.0
@@ -95,6 +96,7 @@ fn body(input: &mut Reader<'_>) -> Option<Manifest> {
             let (name, bytes, epoch) = (input.text()?, input.number()?, input.number()?);
             Some(IndexFile { name, bytes, epoch, checksum: u32::from_le_bytes(input.array()?) })
         })?,
+        lease_ms: input.number()?,
     })
 }
 
@@ -227,6 +229,7 @@ mod tests {
                 epoch: 2,
                 checksum: 5,
             }],
+            lease_ms: 3000,
         }
     }
 

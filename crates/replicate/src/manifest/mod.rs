@@ -4,9 +4,13 @@
 mod format;
 pub(crate) mod object;
 
+use std::time::Duration;
+
 use haul_append_log::Lsn;
 
 pub(crate) use format::{decode, encode};
+
+use crate::lease::Version;
 
 /// The bytes of a segment header that the manifest keeps, from which its header page is rebuilt.
 pub(crate) const HEADER_BYTES: usize = 48;
@@ -39,6 +43,9 @@ pub(crate) struct Manifest {
     pub(crate) checkpoint: Lsn,
     /// The files of a checkpoint.
     pub(crate) index: Vec<IndexFile>,
+    /// The time within which the owner replaces this manifest again, in milliseconds; 0 if it makes
+    /// no such promise.
+    pub(crate) lease_ms: u64,
 }
 
 /// A segment of the copy.
@@ -102,6 +109,12 @@ impl SegmentCopy {
 }
 
 impl Manifest {
+    /// Returns the version of this manifest, with the lease of its owner.
+    pub(crate) fn version(&self) -> Version {
+        let lease = (self.lease_ms > 0).then(|| Duration::from_millis(self.lease_ms));
+        Version { generation: self.generation, session: self.session, lease }
+    }
+
     /// Returns the end of the log in the copy.
     #[must_use]
     pub(crate) fn end(&self) -> Lsn {

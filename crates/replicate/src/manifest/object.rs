@@ -1,10 +1,14 @@
 //! The manifest in the remote store: loaded, and replaced only by its owner.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use object_store::UpdateVersion;
 
 use super::{Manifest, decode, encode};
 use crate::error::{Error, Result};
+use crate::lease::Lease;
 use crate::names;
 use crate::remote::{Remote, Replaced};
 
@@ -14,23 +18,41 @@ pub(crate) struct ManifestObject {
     remote: Remote,
     current: Manifest,
     version: Option<UpdateVersion>,
+    /// The lease of this process, which each replacement renews.
+    lease: Option<Arc<Lease>>,
+    /// The time before the first replacement since the last one that was answered.
+    unanswered_since: Option<Duration>,
 }
 
 impl ManifestObject {
     /// Loads the manifest; `None` if the remote store holds no copy.
     pub(crate) fn load(remote: &Remote) -> Result<Option<Self>> {
         let Some((current, version)) = load(remote)? else { return Ok(None) };
-        Ok(Some(Self { remote: remote.clone(), current, version: Some(version) }))
+        Ok(Some(Self { current, version: Some(version), ..Self::new(remote) }))
     }
 
     /// Returns a manifest that does not exist yet. The first [`Self::replace`] creates it.
     pub(crate) fn new(remote: &Remote) -> Self {
-        Self { remote: remote.clone(), current: Manifest::default(), version: None }
+        let (remote, current) = (remote.clone(), Manifest::default());
+        Self { remote, current, version: None, lease: None, unanswered_since: None }
+    }
+
+    /// Sets the lease that the owner promises in each manifest, and that each replacement renews.
+    /// Requests fail when they take longer than the lease.
+    #[must_use]
+    pub(crate) fn with_lease(self, lease: Option<Arc<Lease>>) -> Self {
+        let limited = lease.as_ref().map(|lease| self.remote.with_timeout(lease.length()));
+        Self { remote: limited.unwrap_or(self.remote), lease, ..self }
     }
 
     /// Returns the manifest that was loaded or stored last.
     pub(crate) fn current(&self) -> &Manifest {
         &self.current
+    }
+
+    /// Returns the manifest like [`Self::current`], for a guard of a lock.
+    pub(crate) fn current_mut(&mut self) -> &mut Manifest {
+        &mut self.current
     }
 
     /// Replaces the manifest by `next`, whose generation and time this sets, if no other process
@@ -42,54 +64,112 @@ impl ManifestObject {
     ///    session and generation of the current manifest it is unchanged, and step 1 is repeated.
     ///    Otherwise another process took over.
     ///
+    /// The lease is renewed from the time before the request that stored the manifest. If it is
+    /// unknown which one did, it is the first one that was not answered.
+    ///
     /// # Errors
     /// [`Error::Fenced`] if another process took over; [`Error::Remote`] if it is unknown whether
     /// the manifest was replaced: a later call finds out.
     pub(crate) fn replace(&mut self, mut next: Manifest) -> Result<()> {
+        next.lease_ms = self
+            .lease
+            .as_ref()
+            .map_or(0, |lease| u64::try_from(lease.length().as_millis()).unwrap_or(u64::MAX));
         loop {
             next.generation = self.current.generation + 1;
+            let start = self.lease.as_ref().map_or(Duration::ZERO, |lease| lease.now());
+            let first = *self.unanswered_since.get_or_insert(start);
             let bytes = Bytes::from(encode(&next));
             let replaced = self.remote.replace(names::MANIFEST, bytes, self.version.as_ref())?;
             if let Replaced::Stored(version) = replaced {
-                (self.current, self.version) = (next, Some(version));
+                self.confirm(next, version, start);
                 return Ok(());
             }
             let Some((found, version)) = load(&self.remote)? else {
                 return Err(Error::Fenced { what: "the manifest was removed".to_owned() });
             };
-            if found == next {
-                (self.current, self.version) = (next, Some(version));
-                return Ok(());
-            }
-            let is_own = found.session == next.session;
             let is_unchanged = found == self.current && self.version.as_ref() != Some(&version);
-            if !is_own && !is_unchanged {
+            if is_unchanged {
+                self.version = Some(version);
+            } else if found.session == next.session {
+                let is_stored = found == next;
+                self.confirm(found, version, first);
+                if is_stored {
+                    return Ok(());
+                }
+            } else {
                 return Err(Error::Fenced { what: found.writer() });
             }
-            (self.current, self.version) = (found, Some(version));
+        }
+    }
+
+    /// Records that a request after the time `start` stored `manifest`.
+    fn confirm(&mut self, manifest: Manifest, version: UpdateVersion, start: Duration) {
+        (self.current, self.version) = (manifest, Some(version));
+        self.unanswered_since = None;
+        if let Some(lease) = &self.lease {
+            lease.renew(start);
         }
     }
 }
 
 fn load(remote: &Remote) -> Result<Option<(Manifest, UpdateVersion)>> {
     let Some((bytes, version)) = remote.get(names::MANIFEST)? else { return Ok(None) };
-    match decode(&bytes) {
-        Ok(manifest) => Ok(Some((manifest, version))),
-        Err(what) => {
-            let name = remote.full_name(names::MANIFEST);
-            Err(Error::Damaged { name, what: what.to_owned() })
-        }
-    }
+    Ok(Some((decoded(remote, &bytes)?, version)))
+}
+
+fn decoded(remote: &Remote, bytes: &[u8]) -> Result<Manifest> {
+    decode(bytes).map_err(|what| {
+        let name = remote.full_name(names::MANIFEST);
+        Error::Damaged { name, what: what.to_owned() }
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Barrier};
+    use std::sync::Barrier;
     use std::thread;
+
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use object_store::memory::InMemory;
 
     use super::*;
+    use crate::lease::Clock;
+
+    /// A clock that each reading advances by a second.
+    #[derive(Debug, Default)]
+    struct Ticks(AtomicU64);
+
+    impl Clock for Ticks {
+        fn now(&self) -> Duration {
+            Duration::from_secs(self.0.fetch_add(1, Ordering::Relaxed))
+        }
+    }
+
+    /// If only one of two equal requests can have stored the manifest, it may be the first one, from
+    /// whose time a standby counts.
+    #[test]
+    fn lease_counts_from_the_first_request_that_was_not_answered() {
+        let remote = Remote::new(Arc::new(InMemory::new()), "copy").unwrap();
+        let lease = Arc::new(Lease::new(Duration::from_secs(10), Arc::<Ticks>::default()));
+        let mut object = ManifestObject::new(&remote).with_lease(Some(Arc::clone(&lease)));
+        object.replace(Manifest::default()).unwrap();
+        // Renewed at 0, and read at 1.
+        assert_eq!(lease.remaining(), Duration::from_secs(9));
+        // The request at 2 stores the manifest, and its answer is lost.
+        let start = lease.now();
+        object.unanswered_since = Some(start);
+        let mut other = ManifestObject::load(&remote).unwrap().unwrap();
+        let stored = Manifest { lease_ms: 10_000, ..object.current().clone() };
+        other.replace(Manifest { session: 0, ..stored.clone() }).unwrap();
+        let mut same = other.current().clone();
+        same.lease_ms = 10_000;
+        remote.put_all(vec![(names::MANIFEST.to_owned(), encode(&same).into())]).unwrap();
+        // The request at 3 finds it. The lease is read at 4, and runs out at 12.
+        object.replace(stored).unwrap();
+        assert_eq!(lease.remaining(), Duration::from_secs(8));
+    }
 
     /// Two processes load the same manifest and replace it at the same time.
     #[test]

@@ -1,13 +1,18 @@
 //! Claims the copy for a log: verifies that the copy is of this log, and becomes its owner.
 
 use std::sync::Arc;
+use std::thread::sleep;
 
 use haul_append_log::{Log, Lsn};
+use haul_disk::Disk;
 
 use crate::error::{Error, Result};
+use crate::lease::{Clock, SystemClock, Watch};
 use crate::manifest::Manifest;
 use crate::manifest::object::ManifestObject;
 use crate::options::Options;
+use crate::owner::OwnedManifest;
+use crate::progress::Progress;
 use crate::remote::Remote;
 use crate::session::{Sessions, new_session};
 use crate::ship::round::Shipper;
@@ -23,9 +28,17 @@ impl<S: Source> Shipper<S> {
     /// 3. Replaces the manifest by one with the new session. From here on, no other process with
     ///    another session can replace it without fencing this one, and a process that owned the
     ///    copy before finds that it is fenced.
-    pub(crate) fn claim(source: Arc<S>, remote: &Remote, options: Options) -> Result<Self> {
+    ///
+    /// The caller must not acknowledge anything before this returns: if the directory was restored
+    /// from the copy, this waits until the lease of its owner has run out.
+    pub(crate) fn claim(
+        source: Arc<S>,
+        remote: &Remote,
+        options: Options,
+        progress: &Arc<Progress>,
+    ) -> Result<Self> {
         let sessions = Sessions::load(source.disk())?;
-        let mut object = match ManifestObject::load(remote)? {
+        let object = match ManifestObject::load(remote)? {
             Some(object) => {
                 verify_owner(object.current(), sessions)?;
                 verify_log(object.current(), source.log())?;
@@ -34,18 +47,43 @@ impl<S: Source> Shipper<S> {
             }
             None => ManifestObject::new(remote),
         };
-        let is_new = object.current().generation == 0;
-        let previous = (!is_new).then(|| object.current().session);
-        let claimed = new_session()?;
-        Sessions { claimed, previous }.store(source.disk())?;
+        let mut watch = Watch::default();
+        watch.observe(object.current().version(), SystemClock.now());
+        let previous = (object.current().generation > 0).then(|| object.current().session);
         let mut manifest = object.current().clone();
-        manifest.epoch += 1;
-        manifest.session = claimed;
         source.kind().clone_into(&mut manifest.kind);
         source.segment_dir().clone_into(&mut manifest.segment_dir);
-        object.replace(manifest)?;
+        let object = take_over(source.disk(), object, manifest, previous, progress)?;
+        if sessions.is_some_and(|sessions| sessions.is_restored) {
+            sleep(watch.until_expiry(SystemClock.now()).unwrap_or_default());
+        }
         Ok(Self::new(source, remote.clone(), options, object))
     }
+}
+
+/// Makes a new session the owner of the copy, and keeps its lease, if `progress` has one.
+///
+/// 1. Stores the session in the directory, beside `previous`, an earlier session of this directory.
+/// 2. Replaces the manifest by `manifest` with the new session.
+pub(crate) fn take_over(
+    disk: &dyn Disk,
+    object: ManifestObject,
+    mut manifest: Manifest,
+    previous: Option<u128>,
+    progress: &Arc<Progress>,
+) -> Result<OwnedManifest> {
+    let claimed = new_session()?;
+    Sessions { claimed, previous, is_restored: false }.store(disk)?;
+    manifest.epoch += 1;
+    manifest.session = claimed;
+    let lease = progress.lease();
+    let mut object = object.with_lease(lease.cloned());
+    object.replace(manifest)?;
+    let on_error = {
+        let progress = Arc::clone(progress);
+        move |error: &Error| progress.note_failure(error)
+    };
+    OwnedManifest::new(object, lease.cloned(), on_error)
 }
 
 fn verify_owner(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {

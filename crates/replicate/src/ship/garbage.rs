@@ -62,7 +62,7 @@ impl<S: Source> Shipper<S> {
         if self.garbage.is_empty() {
             return;
         }
-        let used = referenced(self.object.current());
+        let used = referenced(&self.object.current());
         let garbage = std::mem::take(&mut self.garbage);
         let unused: Vec<_> = garbage.into_iter().filter(|name| !used.contains(name)).collect();
         if self.remote.delete_all(&unused).is_err() {

@@ -20,6 +20,7 @@ use haul_append_log::Lsn;
 use haul_file_store::{Replication, ReplicationStatus};
 
 use crate::error::Result;
+use crate::lease::{Lease, SystemClock};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::remote::Remote;
@@ -86,6 +87,9 @@ impl Replica {
         progress: Arc<Progress>,
     ) -> Result<Self> {
         progress.attach(remote);
+        if let Some(length) = options.lease {
+            progress.set_lease(Lease::new(length, Arc::new(SystemClock)));
+        }
         let source = Arc::new(source);
         let started = options.check().and_then(|()| {
             thread::start(Arc::clone(&source), remote, options, Arc::clone(&progress))

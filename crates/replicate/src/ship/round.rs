@@ -7,9 +7,9 @@ use haul_append_log::{Lsn, SegmentInfo};
 
 use crate::error::Result;
 use crate::manifest::Manifest;
-use crate::manifest::object::ManifestObject;
 use crate::names;
 use crate::options::Options;
+use crate::owner::OwnedManifest;
 use crate::remote::Remote;
 use crate::ship::buffers::Buffers;
 use crate::ship::merger::Merger;
@@ -23,7 +23,7 @@ pub(crate) struct Shipper<S> {
     pub(super) remote: Remote,
     pub(super) options: Options,
     /// The manifest in the remote store.
-    pub(super) object: ManifestObject,
+    pub(super) object: OwnedManifest,
     /// The next manifest: what is uploaded, and the tail.
     pub(super) draft: Manifest,
     /// The files of big objects that are known to be in the remote store.
@@ -48,7 +48,7 @@ impl<S: Source> Shipper<S> {
         source: Arc<S>,
         remote: Remote,
         options: Options,
-        object: ManifestObject,
+        object: OwnedManifest,
     ) -> Self {
         let draft = object.current().clone();
         let buffers = Buffers::new(options.chunk_bytes);

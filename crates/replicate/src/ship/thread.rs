@@ -25,7 +25,7 @@ pub(super) fn start<S: Source>(
     options: Options,
     progress: Arc<Progress>,
 ) -> Result<JoinHandle<()>> {
-    let claimed = match Shipper::claim(Arc::clone(&source), remote, options.clone()) {
+    let claimed = match Shipper::claim(Arc::clone(&source), remote, options.clone(), &progress) {
         Err(error @ Error::Remote { .. }) if progress.is_local() => {
             progress.note_error(&error);
             None
@@ -59,11 +59,11 @@ fn claim_later<S: Source>(
     source: &Arc<S>,
     remote: &Remote,
     options: &Options,
-    progress: &Progress,
+    progress: &Arc<Progress>,
 ) -> Option<Shipper<S>> {
     let mut pause = PAUSE_MIN;
     while !progress.pause(pause) {
-        match Shipper::claim(Arc::clone(source), remote, options.clone()) {
+        match Shipper::claim(Arc::clone(source), remote, options.clone(), progress) {
             Ok(shipper) => return Some(shipper),
             Err(error) => {
                 progress.note_error(&error);
@@ -98,9 +98,9 @@ fn run<S: Source>(shipper: &mut Shipper<S>, progress: &Progress) {
                 progress.advance(shipped, shipper.is_behind(shipped));
             }
             Err(error) => {
-                progress.note_error(&error);
+                progress.note_failure(&error);
                 if error.is_final() {
-                    return progress.end(haul_disk::error_chain(&error).to_string());
+                    return;
                 }
                 // After a failed last attempt, the caller reads the error. It may be unknown which
                 // manifest is stored, so nothing is deleted.

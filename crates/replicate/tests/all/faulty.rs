@@ -55,6 +55,11 @@ impl FaultyStore {
         Self { inner: Arc::default(), state }
     }
 
+    /// Returns a connection of another machine to the same objects, with a plan of its own.
+    pub(crate) fn connect(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), ..Self::new() }
+    }
+
     pub(crate) fn set_plan(&self, plan: impl Fn(usize) -> Fault + Send + Sync + 'static) {
         *self.state.plan.lock() = Box::new(plan);
     }

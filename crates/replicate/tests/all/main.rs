@@ -4,6 +4,7 @@
 mod faults;
 mod faulty;
 mod fencing;
+mod lease;
 mod log;
 mod store;
 mod tier;

@@ -92,6 +92,10 @@ impl Admin {
                 let text = format!("The copy of the store has ended: {reason}; writes fail\n");
                 respond(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text)
             }
+            "/health" | "/ready" if self.has_no_lease() => plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The lease of the copy ran out: writes are refused until it is renewed\n",
+            ),
             "/health" => {
                 respond(StatusCode::OK, "text/plain; charset=utf-8", health(&self.store.stats()))
             }
@@ -117,6 +121,12 @@ impl Admin {
     /// Returns the reason why the store is no longer copied, if it was.
     fn stopped_copy(&self) -> Option<String> {
         self.store.replication_status().and_then(|status| status.stopped)
+    }
+
+    /// `true` if the store has a copy with a lease that has run out.
+    fn has_no_lease(&self) -> bool {
+        let status = self.store.replication_status();
+        status.and_then(|status| status.lease).is_some_and(|left| left.is_zero())
     }
 
     fn stats_json(&self) -> Value {
@@ -199,6 +209,7 @@ fn replication_json(status: &ReplicationStatus) -> Value {
         "sent_bytes": status.sent_bytes,
         "last_error": status.last_error,
         "stopped": status.stopped,
+        "lease_s": status.lease.map(|left| left.as_secs_f64()),
     })
 }
 

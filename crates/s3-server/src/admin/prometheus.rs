@@ -52,6 +52,10 @@ fn replication(out: &mut Exposition, status: &ReplicationStatus) {
     out.counter("haul_replication_sent_bytes_total", help, status.sent_bytes);
     let help = "1 if the last attempt to copy failed.";
     out.gauge("haul_replication_failing", help, u64::from(status.last_error.is_some()));
+    if let Some(left) = status.lease {
+        let help = "Time for which the lease of the copy is held; at 0, writes are refused.";
+        out.gauge("haul_replication_lease_seconds", help, left.as_secs_f64());
+    }
     let help = "1 once another server took over the copy, when writes are refused.";
     out.gauge("haul_replication_stopped", help, u64::from(status.stopped.is_some()));
 }

@@ -111,5 +111,12 @@ fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
     }
     inner.apply_records(records);
     drop(locks);
-    wakes.extend(outcomes.into_iter().map(|(resolver, outcome)| resolver.resolve(outcome)));
+    let refused = inner.options.replication.as_ref().and_then(|copy| copy.check_now().err());
+    wakes.extend(outcomes.into_iter().map(|(resolver, outcome)| {
+        let outcome = match &refused {
+            Some(what) => outcome.and(Err(Error::NotReplicated { what: what.clone() })),
+            None => outcome,
+        };
+        resolver.resolve(outcome)
+    }));
 }
