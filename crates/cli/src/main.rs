@@ -24,6 +24,7 @@ mod reload;
 mod remote;
 mod secrets;
 mod serve;
+mod standby;
 mod store;
 mod sum;
 mod tls;

@@ -4,9 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_disk::OsDisk;
+use haul_disk::{Disk, OsDisk};
 use haul_file_store::Store;
-use haul_replicate::{Error, Options, Progress, Remote, Replica, StoreSource, Tier, TieredDisk};
+use haul_replicate::{
+    Error, Options, Progress, Remote, Replica, StoreSource, Takeover, Tier, TieredDisk,
+    finish_takeover,
+};
 
 use crate::args::{Acknowledge, RemoteArgs, ReplicationArgs};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
@@ -35,8 +38,8 @@ pub(crate) fn open(url: &str, args: &RemoteArgs) -> Result<Remote> {
 
 /// The copy that a server is to keep, before its store is open.
 pub(crate) struct Copy {
-    remote: Remote,
-    options: Options,
+    pub(crate) remote: Remote,
+    pub(crate) options: Options,
     /// The disk space for the local part of the store.
     local_space: Option<u64>,
     /// The end of the copy, for which the store waits.
@@ -83,17 +86,26 @@ impl Copy {
         Ok(Some(Arc::new(TieredDisk::new(Arc::new(local), &self.remote, cache_bytes))))
     }
 
-    /// Claims the copy for an open store, and starts to ship.
+    /// Claims the copy for an open store, unless a standby has taken it over, and starts to ship.
     pub(crate) fn start(
         self,
         store: &Arc<Store>,
         dir: &Path,
         disk: Option<Arc<TieredDisk>>,
+        takeover: Option<Takeover>,
     ) -> Result<Running> {
         let cannot = "cannot keep the copy of the store";
-        let local = OsDisk::open(dir).or_fail(|| cannot.to_owned())?;
-        let source = StoreSource::new(Arc::clone(store), Arc::new(local));
-        let started = Replica::follow_with(source, &self.remote, self.options, self.progress);
+        let local: Arc<dyn Disk> = Arc::new(OsDisk::open(dir).or_fail(|| cannot.to_owned())?);
+        let source = StoreSource::new(Arc::clone(store), Arc::clone(&local));
+        let Self { remote, options, local_space, progress } = self;
+        let started = match takeover {
+            Some(takeover) => takeover.follow(source, options, progress),
+            None => Replica::follow_with(source, &remote, options, progress),
+        };
+        let started = started.and_then(|replica| {
+            finish_takeover(&remote, store, &*local)?;
+            Ok(replica)
+        });
         let started = started.inspect(|replica| {
             if let Some(error) = replica.status().last_error {
                 print_message(&format!("the store has no copy yet, retrying: {error}"));
@@ -110,7 +122,7 @@ impl Copy {
             };
             failure.because(error)
         })?;
-        let tier = disk.map(|disk| Tier::start(Arc::clone(store), disk, self.local_space));
+        let tier = disk.map(|disk| Tier::start(Arc::clone(store), disk, local_space));
         let tier = tier.transpose().or_fail(|| cannot.to_owned())?;
         Ok(Running { replica, tier })
     }

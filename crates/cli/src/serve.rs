@@ -25,6 +25,7 @@ use crate::remote::{self, Copy};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::secrets::credentials;
 use crate::signals::{Signal, termination_handler};
+use crate::standby;
 use crate::tls::Certificates;
 
 /// The number of descriptors reserved for everything except connections, such as the files of the
@@ -63,7 +64,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let takeover_time = args.takeover_time;
     let default_time = if inherited.is_empty() { Duration::ZERO } else { TAKEOVER_TIME };
     let predecessor = Predecessor::new(takeover_time.unwrap_or(default_time));
-    let listening = bind(&config, &inherited, &predecessor)?;
+    let mut listening = bind(&config, &inherited, &predecessor)?;
+    let takeover = match standby::run(copy.as_ref(), args, &mut listening, &runtime)? {
+        standby::End::Stopped => return Ok(()),
+        standby::End::TakenOver(takeover) => Some(takeover),
+        standby::End::IsStore => None,
+    };
     let holder = "haul serve";
     let access = args.log.access_log.as_deref();
     let open = |to| Log::open("access log", to, &access_options(&args.log, holder), &predecessor);
@@ -91,7 +97,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let create = IfMissing::Create;
     let (store, _damage) = open_for(&args.open, &holder, create, options, &predecessor)?;
     let store = Arc::new(store);
-    let start = |copy: Copy| copy.start(&store, &args.open.data, disk);
+    let start = |copy: Copy| copy.start(&store, &args.open.data, disk, takeover);
     let running = copy.map(start).transpose()?;
     let reload = Reload { certificates, logs: logs.iter().filter_map(Log::files).collect() };
     let served = runtime.block_on(serve(listening, Arc::clone(&store), reload));

@@ -34,7 +34,7 @@
 //! replica.stop()?;
 //!
 //! // On another machine:
-//! restore_log(&remote, &OsDisk::open(restored)?)?;
+//! restore_log(&remote, &(Arc::new(OsDisk::open(restored)?) as Arc<dyn Disk>))?;
 //! # let options = small;
 //! let mut records = Vec::new();
 //! let mut each = |_: Position, record: &[u8]| records.push(record.to_vec());
@@ -51,6 +51,8 @@
 //!   [`Error::Fenced`].
 //! - A damaged record is never copied. Every chunk has a checksum, which is verified when it is
 //!   restored.
+//! - With a lease ([`Options::lease`]), a store acknowledges nothing while another process may own
+//!   the copy, and a [`Standby`] takes over when the lease has run out.
 //! - While the remote store does not answer, the log works on, and shipping retries. Nothing is
 //!   removed from the log because of the copy.
 //!
@@ -60,6 +62,8 @@
 //! | an interval with at most [`Options::tail_bytes_max`] of new records | one |
 //! | an interval with more | one for each [`Options::chunk_bytes`], and one |
 //! | an interval without new records | none |
+//! | a lease | three within its length, also without new records |
+//! | a standby | one conditional read at each poll, and each new object once |
 //! | a complete segment | none if its chunks have half of [`Options::chunk_bytes`] on average, or if it was complete before it was shipped: then it is one object; otherwise it is uploaded once more as one object, in parts of 8 MiB, and one request deletes its chunks |
 //! | a big object | one to find whether it is there, and one for each 8 MiB |
 //! | a checkpoint of the index | one or two for each new file |
@@ -70,9 +74,10 @@
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`. \[Armbrust20\] immutable objects and
-//! a conditional put as the only commit.
+//! a conditional put as the only commit. \[Gray89\] leases.
 
 mod error;
+mod follow;
 mod lease;
 mod manifest;
 mod names;
@@ -84,7 +89,10 @@ mod remote;
 mod restore;
 mod session;
 mod ship;
+#[cfg(test)]
+mod simulation;
 mod source;
+mod standby;
 mod store;
 mod tier;
 
@@ -96,5 +104,6 @@ pub use remote::Remote;
 pub use restore::{Restored, restore_log};
 pub use ship::Replica;
 pub use source::{CheckpointFiles, PlainLog, SmallFiles, Source};
+pub use standby::{Standby, StandbyControl, Takeover, finish_takeover};
 pub use store::{Fetch, StoreSource, restore_store};
 pub use tier::{Tier, TierStatus, TieredDisk};

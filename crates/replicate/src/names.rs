@@ -14,6 +14,9 @@ pub(crate) const INDEX: &str = "index/";
 /// The folder of the files of big objects.
 pub(crate) const FILES: &str = "files/";
 
+/// The local name of a file that is being fetched.
+pub(crate) const UNFINISHED: &str = "FETCHED.new";
+
 /// Returns the name of a chunk. Writers of different epochs never use the same name, because they
 /// may have written different bytes to the same range.
 pub(crate) fn chunk(segment: &SegmentCopy, chunk: &Chunk) -> String {

@@ -8,7 +8,7 @@ use haul_file_store::{Replication, ReplicationStatus};
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
-use crate::lease::Lease;
+use crate::lease::{Clock, Lease};
 use crate::remote::Remote;
 
 /// The end of the log in the copy, shared by the shipping thread and the threads that wait for it.
@@ -76,9 +76,17 @@ impl Progress {
         Self { acknowledge, state: Mutex::default(), moved, requested, lease }
     }
 
-    /// Sets the lease without which nothing is acknowledged, before the copy is claimed.
-    pub(crate) fn set_lease(&self, lease: Lease) {
-        self.lease.get_or_init(|| Arc::new(lease));
+    /// Sets the length of the lease without which nothing is acknowledged, before the copy is
+    /// claimed.
+    pub(crate) fn set_lease(&self, length: Option<Duration>, clock: &Arc<dyn Clock>) {
+        if let Some(length) = length {
+            self.lease.get_or_init(|| Arc::new(Lease::new(length, Arc::clone(clock))));
+        }
+    }
+
+    /// Returns the reason why shipping has ended.
+    pub(crate) fn stopped(&self) -> Option<String> {
+        self.state.lock().stopped.clone()
     }
 
     /// Returns the lease of the copy, if the owner promises one.

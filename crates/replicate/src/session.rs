@@ -9,7 +9,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use crate::error::{Error, Result};
 
 /// The file beside the log.
-const NAME: &str = "REPLICA";
+pub(crate) const NAME: &str = "REPLICA";
 
 const UNFINISHED: &str = "REPLICA.new";
 

@@ -3,32 +3,24 @@
 use std::sync::Arc;
 
 use haul_append_log::{Log, Lsn, SegmentInfo, segment_name};
-use haul_disk::{Disk, Durability, File, Open, Subdir, write_full};
+use haul_disk::{Disk, File, Subdir};
 use haul_file_store::{Options, Store};
 
 use crate::error::{Error, Result};
-use crate::manifest::Manifest;
+use crate::follow::{Follower, fetch_file, follow_once};
+use crate::manifest::{Manifest, STORE};
 use crate::names;
 use crate::remote::Remote;
-use crate::restore::{Restored, fetch, load, restore_segments, verify_empty};
+use crate::restore::{Restored, load, verify_empty};
 use crate::session::Sessions;
 use crate::source::{CheckpointFiles, SmallFiles, Source};
 use crate::tier::{self, stub};
-
-/// The kind of a copy of a file store.
-const KIND: &str = "file store";
 
 /// The directory of the volumes.
 pub(crate) const VOLUMES: &str = "volumes";
 
 /// The directory of the files of big objects.
 pub(crate) const BIG_FILES: &str = "objects";
-
-/// The other directories of a store.
-const DIRECTORIES: [&str; 2] = [BIG_FILES, "index"];
-
-/// The file that makes a directory a store.
-const MARKER: &str = "STORE";
 
 /// A file store as the source of a replica.
 #[derive(Debug)]
@@ -55,7 +47,7 @@ impl Source for StoreSource {
     }
 
     fn kind(&self) -> &'static str {
-        KIND
+        STORE
     }
 
     fn segment_dir(&self) -> &'static str {
@@ -122,53 +114,37 @@ pub enum Fetch {
 /// # Durability
 /// The store survives a power cut when this returns.
 pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>, fetch: Fetch) -> Result<Restored> {
-    let mut manifest = load(remote)?;
-    let end = manifest.end();
-    if manifest.kind != KIND {
-        return Err(Error::NotThisLog { what: format!("it is of a {}", manifest.kind) });
-    }
+    let mut object = load(remote, STORE)?;
     verify_empty(&**disk)?;
-    disk.create_dir(VOLUMES)?;
-    let volumes = Subdir::new(Arc::clone(disk), VOLUMES);
-    let mut restored = match fetch {
-        Fetch::Everything => restore_segments(remote, &manifest, &volumes)?,
+    let mut follower = Follower::new(remote, disk, false);
+    match fetch {
+        Fetch::Everything => follow_once(&mut follower, &mut object, &mut || Ok(()))?,
         Fetch::OnDemand => {
-            tier::disk::create_marker(&**disk)?;
-            let complete = manifest.segments.iter().filter(|segment| segment.is_complete);
-            for segment in complete.clone() {
-                stub::create(&volumes, &segment_name(segment.number), segment)?;
-            }
-            let stubs = complete.count() as u64;
-            manifest.segments.retain(|segment| !segment.is_complete);
-            let restored = restore_segments(remote, &manifest, &volumes)?;
-            Restored { end, segments: restored.segments + stubs, ..restored }
+            let mut local = object.current().clone();
+            create_stubs(&**disk, &local, &Subdir::new(Arc::clone(disk), VOLUMES))?;
+            local.segments.retain(|segment| !segment.is_complete);
+            follower.advance(&local, &mut || Ok(()))?;
         }
+    }
+    let manifest = object.current();
+    follower.finish(manifest)?;
+    let files = match fetch {
+        Fetch::Everything => restore_big_files(remote, disk)?,
+        Fetch::OnDemand => 0,
     };
-    for dir in DIRECTORIES {
-        disk.create_dir(dir)?;
-    }
-    restored.fetched_bytes += restore_index(remote, &manifest, &**disk)?;
-    let (marker, others): (Vec<_>, Vec<_>) =
-        manifest.small_files.iter().partition(|(name, _)| name == MARKER);
-    for (name, content) in others.into_iter().chain(marker) {
-        write_file(&**disk, name, content)?;
-        disk.sync_dir("")?;
-    }
-    if fetch == Fetch::Everything {
-        restored.fetched_bytes += restore_big_files(remote, disk)?;
-    }
     Sessions::restored(manifest.session).store(&**disk)?;
-    Ok(restored)
+    Ok(Restored::of(manifest, follower.fetched_bytes() + files))
 }
 
-/// Fetches the files of the checkpoint. Returns the number of bytes fetched.
-fn restore_index(remote: &Remote, manifest: &Manifest, disk: &dyn Disk) -> Result<u64> {
-    for file in &manifest.index {
-        let bytes = fetch(remote, &names::index_file(file), file.checksum)?;
-        write_file(disk, &file.name, &bytes)?;
+/// Creates the marker of a store of which parts are only in the copy, and stubs in the place of
+/// complete volumes.
+fn create_stubs(disk: &dyn Disk, manifest: &Manifest, volumes: &Subdir) -> Result<()> {
+    tier::disk::create_marker(disk)?;
+    disk.create_dir(VOLUMES)?;
+    for segment in manifest.segments.iter().filter(|segment| segment.is_complete) {
+        stub::create(volumes, &segment_name(segment.number), segment)?;
     }
-    disk.sync_dir("index")?;
-    Ok(manifest.index.iter().map(|file| file.bytes).sum())
+    Ok(())
 }
 
 /// Fetches the files of the big objects of a store that is not open. Returns the number of bytes
@@ -177,29 +153,26 @@ fn restore_big_files(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<u64> {
     let options =
         Options { lifecycle_check_every: std::time::Duration::ZERO, ..Options::default() };
     let (store, _) = Store::open_on(Arc::clone(disk), options)?;
-    let mut fetched = 0;
-    for name in store.big_files() {
-        let source = names::file(&name);
-        let damaged = || {
-            let what = "an object refers to it, and it does not exist".to_owned();
-            Error::Damaged { name: remote.full_name(&source), what }
-        };
-        let file = disk.create(&name, Open::default())?;
-        let mut write = |at: u64, bytes: &[u8]| Ok(write_full(&*file, bytes, at)?);
-        fetched += remote.get_pieces(&source, &mut write)?.ok_or_else(damaged)?;
-        file.sync(Durability::Everything)?;
-    }
-    disk.sync_dir("objects")?;
+    let fetched = fetch_big_files(remote, &store, &**disk)?;
     store.close()?;
     Ok(fetched)
 }
 
-/// Writes a new file.
+/// Fetches the files of big objects that an open store lacks. Returns the number of bytes fetched.
 ///
 /// # Durability
-/// The content is durable when this returns, the name after [`Disk::sync_dir`].
-fn write_file(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<()> {
-    let file = disk.create(name, Open::default())?;
-    write_full(&*file, bytes, 0)?;
-    Ok(file.sync(Durability::Everything)?)
+/// They are durable when this returns.
+pub(crate) fn fetch_big_files(remote: &Remote, store: &Store, disk: &dyn Disk) -> Result<u64> {
+    let mut fetched = 0;
+    for name in store.big_files() {
+        if store.open_file(&name)?.is_some() {
+            continue;
+        }
+        let damaged = || {
+            let what = "an object refers to it, and it does not exist".to_owned();
+            Error::Damaged { name: remote.full_name(&names::file(&name)), what }
+        };
+        fetched += fetch_file(remote, disk, &name, &mut || Ok(()))?.ok_or_else(damaged)?;
+    }
+    Ok(fetched)
 }

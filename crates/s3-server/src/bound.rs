@@ -26,6 +26,8 @@ enum Source {
     Reserved(Socket),
     /// A socket that another process listens on: the kernel queues connections.
     Inherited(Listener),
+    /// A temporary listener has the address.
+    Lent,
 }
 
 impl Bound {
@@ -54,6 +56,23 @@ impl Bound {
         }
     }
 
+    /// Listens on the address for some time, until [`Self::listen`].
+    pub(crate) fn listen_temporarily(&mut self, stall_time: Duration) -> Result<Listener> {
+        let address = self.address;
+        let listener = match std::mem::replace(&mut self.source, Source::Lent) {
+            Source::Inherited(listener) => {
+                let another = listener.another();
+                self.source = Source::Inherited(listener);
+                another
+            }
+            reserved => {
+                drop(reserved);
+                Listener::bind(&Address::Tcp(address), tcp_options(stall_time), BACKLOG)
+            }
+        };
+        listener.map_err(|source: io::Error| Error::Bind { address, source })
+    }
+
     /// Listens on the address and returns one listener per thread.
     pub(crate) fn listen(self, threads: usize, stall_time: Duration) -> Result<Vec<Listener>> {
         let Self { source, address } = self;
@@ -66,6 +85,9 @@ impl Bound {
                     Listener::bind(&Address::Tcp(address), tcp, BACKLOG)?
                 }
                 Source::Inherited(listener) => listener,
+                Source::Lent => {
+                    Listener::bind(&Address::Tcp(address), tcp_options(stall_time), BACKLOG)?
+                }
             };
             let mut listeners = vec![first];
             for _ in 1..threads {

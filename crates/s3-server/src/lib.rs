@@ -64,6 +64,7 @@ mod objects;
 mod operations;
 mod server;
 mod service;
+mod standby;
 mod uploads;
 
 pub use audit::AuditLog;
@@ -75,3 +76,4 @@ pub use error::{Error, Result};
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{HostAddress, Listener, Rate, TcpOptions, wake_once};
 pub use server::{Listening, Server};
+pub use standby::StandbyState;

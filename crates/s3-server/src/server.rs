@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use haul_file_store::Store;
-use haul_http_engine::{ConnectionLimits, Connections, Engine, ListenerOptions, PeerRate};
+use haul_http_engine::{ConnectionLimits, Connections, Engine, Handler, ListenerOptions, PeerRate};
 use haul_http1::HeadLimits;
 use haul_reactor::{self as reactor, AdmissionLimit, Listener, Rate, RateLimit, Reactor};
 use haul_tls::Acceptor;
@@ -32,11 +32,11 @@ use crate::service::Haul;
 /// listens, so a server whose configuration or addresses are unusable opens no store.
 #[derive(Debug)]
 pub struct Listening {
-    listen: Bound,
-    admin: Bound,
+    pub(crate) listen: Bound,
+    pub(crate) admin: Bound,
     credentials: Option<Credentials>,
-    tls: Option<Acceptor>,
-    limits: Limits,
+    pub(crate) tls: Option<Acceptor>,
+    pub(crate) limits: Limits,
     logs: Logs,
 }
 
@@ -251,7 +251,7 @@ fn peer_rate(rate: Rate) -> Arc<PeerRate> {
     })
 }
 
-fn connection_limits(limits: &Limits) -> ConnectionLimits {
+pub(crate) fn connection_limits(limits: &Limits) -> ConnectionLimits {
     let head_bytes_max = limits.head_bytes_max;
     // The operations check the length of keys: S3 has an error code of its own for long keys.
     let head =
@@ -272,18 +272,21 @@ fn connection_limits(limits: &Limits) -> ConnectionLimits {
 
 /// The reactor threads of a running server. Dropping the value stops them.
 #[derive(Default)]
-struct Threads {
+pub(crate) struct Threads {
     handles: Vec<reactor::Handle>,
     threads: Vec<JoinHandle<std::io::Result<()>>>,
 }
 
 impl Threads {
     /// Starts a thread that sends a message on `ended` when it ends.
-    fn start(
+    pub(crate) fn start<H: Handler>(
         &mut self,
-        reactor: Reactor<Engine<Requests>>,
+        reactor: Reactor<Engine<H>>,
         ended: mpsc::UnboundedSender<()>,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        Reactor<Engine<H>>: Send,
+    {
         let runtime = runtime::Handle::current();
         self.handles.push(reactor.handle());
         let run = move || {
@@ -300,7 +303,7 @@ impl Threads {
     }
 
     /// Stops the threads and joins them.
-    fn join(mut self) -> Result<()> {
+    pub(crate) fn join(mut self) -> Result<()> {
         self.handles.iter().for_each(reactor::Handle::stop);
         let mut outcome = Ok(());
         for thread in self.threads.drain(..) {

@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
-use haul_disk::{Allocation, Disk, Durability, File, Open, write_full};
+use haul_disk::{Allocation, Disk, Durability, File, Open, read_full, write_full};
 
 use crate::error::{Error, Result};
-use crate::format::{BYTES_MAX, HEADER_BYTES, SegmentHeader};
+use crate::format::compression::decompress;
+use crate::format::{
+    BYTES_MAX, HEADER_BYTES, Kind, RECORD_HEADER_BYTES, RecordHeader, SegmentHeader, record_bytes,
+};
+use crate::lsn::Lsn;
 use crate::names;
 use crate::replay::SegmentInfo;
+
+/// The bytes that are read at a time.
+const READ_BYTES: usize = 1 << 20;
 
 /// The file of a segment that is being rebuilt from the bytes that [`crate::Log::read_bytes`]
 /// returned, in any order of the ranges.
@@ -65,6 +72,39 @@ impl RebuiltSegment {
         write_header_pages(file, &header)
     }
 
+    /// Opens the file that an earlier process has created for the segment with this header page, to
+    /// continue it. Returns `None` if there is no file, or one whose creation was interrupted, which
+    /// is removed.
+    ///
+    /// # Errors
+    /// Returns [`Error::Invalid`] if `header_page` is no header page; [`Error::Damaged`] if the file
+    /// is of another segment; [`Error::Disk`].
+    pub fn open(disk: &dyn Disk, header_page: &[u8]) -> Result<Option<Self>> {
+        let header = decode(header_page)?;
+        let name = names::segment(header.segment);
+        let file = match disk.open(&name, Open::default()) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            opened => opened?,
+        };
+        let mut page = vec![0; HEADER_BYTES as usize];
+        let read = read_full(&*file, &mut page, 0)?;
+        let found = SegmentHeader::decode(&page[..read]);
+        match found {
+            Ok(found) if found.salt == header.salt && file.bytes()? == header.bytes => {
+                Ok(Some(Self { file, header }))
+            }
+            Ok(found) if found.salt != header.salt => {
+                let what = "the file is of a segment with another nonce".to_owned();
+                Err(Error::Damaged { file: disk.root().join(name), offset: 0, what })
+            }
+            _ => {
+                drop(file);
+                disk.remove(&name)?;
+                Ok(None)
+            }
+        }
+    }
+
     /// Returns the identity and length of the segment.
     #[must_use]
     pub fn info(&self) -> SegmentInfo {
@@ -89,6 +129,79 @@ impl RebuiltSegment {
         Ok(write_full(&*self.file, &bytes[skipped..], u64::from(offset) + skipped as u64)?)
     }
 
+    /// Passes the bytes from `from` to `to` to `each`, in pieces.
+    ///
+    /// # Errors
+    /// Returns [`Error::Disk`] if the file cannot be read.
+    pub fn read(&self, from: u32, to: u32, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let mut buffer = vec![0; READ_BYTES];
+        let (mut at, to) = (u64::from(from), u64::from(to));
+        while at < to {
+            let wanted = usize::try_from(to - at).unwrap_or(READ_BYTES).min(READ_BYTES);
+            let read = read_full(&*self.file, &mut buffer[..wanted], at)?;
+            if read == 0 {
+                break;
+            }
+            each(&buffer[..read]);
+            at += read as u64;
+        }
+        Ok(())
+    }
+
+    /// `true` if the file has only zeros for records from `end` on.
+    ///
+    /// # Errors
+    /// Returns [`Error::Disk`] if the file cannot be read.
+    pub fn ends_at(&self, end: u32) -> Result<bool> {
+        let limit = u32::try_from(self.header.limit()).unwrap_or(BYTES_MAX);
+        let mut is_zero = true;
+        self.read(end.max(HEADER_BYTES), limit, &mut |piece| {
+            is_zero &= piece.iter().all(|byte| *byte == 0);
+        })?;
+        Ok(is_zero)
+    }
+
+    /// Verifies the records in bytes of the copy that begin at `offset` of the segment, and passes
+    /// the payloads of those with data to `each`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Invalid`] if they are not complete valid records.
+    pub fn records(&self, offset: u32, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<()> {
+        const INVALID: Error = Error::Invalid("the bytes are not valid records of the segment");
+        let mut at = (HEADER_BYTES.saturating_sub(offset) as usize).min(bytes.len());
+        while at < bytes.len() {
+            let lsn = u32::try_from(at).ok().and_then(|at| offset.checked_add(at));
+            let lsn = Lsn::new(self.header.segment, lsn.ok_or(INVALID)?);
+            let rest = &bytes[at..];
+            let head = rest.get(..RECORD_HEADER_BYTES).ok_or(INVALID)?;
+            let header = RecordHeader::decode(self.header.salt, head, lsn).ok_or(INVALID)?;
+            let end = RECORD_HEADER_BYTES + header.payload_bytes as usize;
+            let stored = rest.get(RECORD_HEADER_BYTES..end).ok_or(INVALID)?;
+            let mut original = Vec::new();
+            let is_valid = header.matches(stored)
+                && (!header.is_compressed || decompress(stored, &mut original));
+            if !is_valid {
+                return Err(INVALID);
+            }
+            if header.kind == Kind::Data {
+                each(if header.is_compressed { &original } else { stored });
+            }
+            at += record_bytes(header.payload_bytes as usize);
+        }
+        Ok(())
+    }
+
+    /// Makes the content of the file durable, like [`Self::finish`], and keeps it open.
+    ///
+    /// # Errors
+    /// Returns [`Error::Disk`] if the sync fails, which is final.
+    ///
+    /// # Durability
+    /// Like [`Self::finish`].
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.file.sync(Durability::Everything)?)
+    }
+
     /// Makes the content of the file durable.
     ///
     /// # Errors
@@ -97,7 +210,7 @@ impl RebuiltSegment {
     /// # Durability
     /// The content survives a power cut when this returns, its name after [`Disk::sync_dir`].
     pub fn finish(self) -> Result<()> {
-        Ok(self.file.sync(Durability::Everything)?)
+        self.sync()
     }
 }
 

@@ -143,3 +143,43 @@ fn bytes_that_are_no_segment_are_refused() {
     assert_eq!(rebuilt.info(), log.segments()[0]);
     assert!(matches!(rebuilt.write((1 << 20) - 4096, &[1]), Err(Error::Invalid(_))));
 }
+
+#[test]
+fn rebuilt_segment_is_continued_by_another_process() {
+    let log = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
+    put(&log, b"first");
+    let copy = log.read_bytes(1, 0, 1 << 20, &mut |_, _| {}).unwrap().bytes;
+    put(&log, b"second");
+    let from = u32::try_from(copy.len()).unwrap();
+    let rest = log.read_bytes(1, from, 1 << 20, &mut |_, _| {}).unwrap().bytes;
+    let disk = MemoryDisk::default();
+    assert!(RebuiltSegment::open(&disk, &copy).unwrap().is_none());
+    let rebuilt = RebuiltSegment::create(&disk, &copy).unwrap();
+    rebuilt.write(0, &copy).unwrap();
+    rebuilt.sync().unwrap();
+    let again = RebuiltSegment::open(&disk, &copy).unwrap().unwrap();
+    assert!(again.ends_at(from).unwrap() && !again.ends_at(from - 8).unwrap());
+    let mut local = Vec::new();
+    again.read(4096, from, &mut |piece| local.extend_from_slice(piece)).unwrap();
+    assert!(local == copy[4096..]);
+    let mut payloads = Vec::new();
+    let mut each = |payload: &[u8]| payloads.push(payload.to_vec());
+    again.records(0, &copy, &mut each).unwrap();
+    again.records(from, &rest, &mut each).unwrap();
+    assert_eq!(payloads, [&b"first"[..], b"second"]);
+    let mut damaged = rest.clone();
+    damaged[33] ^= 1;
+    for invalid in [&damaged[..], &rest[..rest.len() - 8], &rest[8..]] {
+        assert!(matches!(again.records(from, invalid, &mut |_| {}), Err(Error::Invalid(_))));
+    }
+    // The file of another segment with the same number is not continued.
+    let other = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
+    put(&other, b"other");
+    let other = other.read_bytes(1, 0, 1, &mut |_, _| {}).unwrap().bytes;
+    assert!(matches!(RebuiltSegment::open(&disk, &other), Err(Error::Damaged { .. })));
+    // One whose creation was interrupted is removed.
+    disk.remove(&haul_append_log::segment_name(1)).unwrap();
+    disk.create(&haul_append_log::segment_name(1), haul_disk::Open::default()).unwrap();
+    assert!(RebuiltSegment::open(&disk, &copy).unwrap().is_none());
+    assert!(disk.list("").unwrap().is_empty());
+}

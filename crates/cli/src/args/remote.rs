@@ -62,6 +62,19 @@ pub(crate) struct ReplicationArgs {
     #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
     #[arg(value_parser = parse_time)]
     pub(crate) lease: Option<Duration>,
+    /// Follow the copy, and take it over when the lease of its server has run out
+    ///
+    /// The directory --data must be empty, or that of an earlier standby. The server fetches new
+    /// parts of the copy as they appear, and responds to requests with 503 and its state. When the
+    /// server that keeps the copy did not renew its lease (--lease), or on SIGUSR1, it takes the copy
+    /// over and serves. If the directory has a store already, it serves at once, if no other server
+    /// has taken its copy over.
+    #[arg(long, help_heading = "Replication", requires = "remote")]
+    pub(crate) standby: bool,
+    /// Interval at which a standby looks for changes of the copy, with one request each
+    #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "standby")]
+    #[arg(default_value = "500ms", value_parser = parse_time)]
+    pub(crate) poll_every: Duration,
     #[command(flatten)]
     pub(crate) options: RemoteArgs,
 }

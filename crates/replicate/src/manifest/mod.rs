@@ -18,6 +18,12 @@ pub(crate) const HEADER_BYTES: usize = 48;
 /// The length of the header page of a segment.
 pub(crate) const HEADER_PAGE_BYTES: u32 = 4096;
 
+/// The kind of the copy of a plain log.
+pub(crate) const LOG: &str = "log";
+
+/// The kind of the copy of a file store.
+pub(crate) const STORE: &str = "file store";
+
 /// The state of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Manifest {

@@ -10,10 +10,10 @@ use super::{Manifest, decode, encode};
 use crate::error::{Error, Result};
 use crate::lease::Lease;
 use crate::names;
-use crate::remote::{Remote, Replaced};
+use crate::remote::{Fetched, Remote, Replaced};
 
 /// The manifest as it is in the remote store, and its version there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ManifestObject {
     remote: Remote,
     current: Manifest,
@@ -43,6 +43,21 @@ impl ManifestObject {
     pub(crate) fn with_lease(self, lease: Option<Arc<Lease>>) -> Self {
         let limited = lease.as_ref().map(|lease| self.remote.with_timeout(lease.length()));
         Self { remote: limited.unwrap_or(self.remote), lease, ..self }
+    }
+
+    /// Loads the manifest again, unless it has the version that is known. Returns `true` if it was
+    /// replaced.
+    pub(crate) fn reload(&mut self) -> Result<bool> {
+        let tag = self.version.as_ref().and_then(|version| version.e_tag.as_deref());
+        match self.remote.get_unless(names::MANIFEST, tag)? {
+            Fetched::Unchanged => Ok(false),
+            Fetched::Missing => Err(Error::NoCopy { name: self.remote.full_name(names::MANIFEST) }),
+            Fetched::Object(bytes, version) => {
+                self.current = decoded(&self.remote, &bytes)?;
+                self.version = Some(version);
+                Ok(true)
+            }
+        }
     }
 
     /// Returns the manifest that was loaded or stored last.

@@ -61,6 +61,20 @@ impl<S: Source> Shipper<S> {
     }
 }
 
+impl<S: Source> Shipper<S> {
+    /// Continues a copy that this process owns from a log that was rebuilt from it.
+    pub(crate) fn continue_owned(
+        source: Arc<S>,
+        remote: &Remote,
+        options: Options,
+        owned: OwnedManifest,
+    ) -> Result<Self> {
+        verify_log(&owned.current(), source.log())?;
+        verify_kind(&owned.current(), &*source)?;
+        Ok(Self::new(source, remote.clone(), options, owned))
+    }
+}
+
 /// Makes a new session the owner of the copy, and keeps its lease, if `progress` has one.
 ///
 /// 1. Stores the session in the directory, beside `previous`, an earlier session of this directory.

@@ -20,11 +20,15 @@ use haul_append_log::Lsn;
 use haul_file_store::{Replication, ReplicationStatus};
 
 use crate::error::Result;
-use crate::lease::{Lease, SystemClock};
+use crate::lease::{Clock, SystemClock};
 use crate::options::Options;
+use crate::owner::OwnedManifest;
 use crate::progress::Progress;
 use crate::remote::Remote;
+use crate::ship::round::Shipper;
 use crate::source::Source;
+
+pub(crate) use claim::take_over;
 
 /// The longest time for which [`Replica::wait`] waits.
 const WAIT_MAX: Duration = Duration::from_secs(30);
@@ -87,13 +91,37 @@ impl Replica {
         progress: Arc<Progress>,
     ) -> Result<Self> {
         progress.attach(remote);
-        if let Some(length) = options.lease {
-            progress.set_lease(Lease::new(length, Arc::new(SystemClock)));
-        }
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        progress.set_lease(options.lease, &clock);
         let source = Arc::new(source);
         let started = options.check().and_then(|()| {
             thread::start(Arc::clone(&source), remote, options, Arc::clone(&progress))
         });
+        Self::new(source, remote, progress, started)
+    }
+
+    /// Starts to ship a log whose copy this process owns.
+    pub(crate) fn continue_owned(
+        source: impl Source,
+        remote: &Remote,
+        options: Options,
+        progress: Arc<Progress>,
+        owned: OwnedManifest,
+    ) -> Result<Self> {
+        progress.attach(remote);
+        let source = Arc::new(source);
+        let shipper = Shipper::continue_owned(Arc::clone(&source), remote, options, owned);
+        let started =
+            shipper.and_then(|shipper| thread::start_owned(shipper, Arc::clone(&progress)));
+        Self::new(source, remote, progress, started)
+    }
+
+    fn new(
+        source: Arc<impl Source>,
+        remote: &Remote,
+        progress: Arc<Progress>,
+        started: Result<JoinHandle<()>>,
+    ) -> Result<Self> {
         let end: Arc<dyn LogEnd> = source;
         match started {
             Ok(thread) => {

@@ -33,13 +33,27 @@ pub(super) fn start<S: Source>(
         claimed => Some(claimed?),
     };
     let remote = remote.clone();
-    let run = move || {
+    spawn(move || {
         let _end = EndOnDrop(&progress);
         let claimed = claimed.or_else(|| claim_later(&source, &remote, &options, &progress));
         if let Some(mut shipper) = claimed {
             run(&mut shipper, &progress);
         }
-    };
+    })
+}
+
+/// Starts the thread for a copy that is claimed.
+pub(super) fn start_owned<S: Source>(
+    mut shipper: Shipper<S>,
+    progress: Arc<Progress>,
+) -> Result<JoinHandle<()>> {
+    spawn(move || {
+        let _end = EndOnDrop(&progress);
+        run(&mut shipper, &progress);
+    })
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let cannot = |error| Error::Invalid(format!("cannot start a thread: {error}"));
     Builder::new().name("replicate-ship".to_owned()).spawn(run).map_err(cannot)
 }

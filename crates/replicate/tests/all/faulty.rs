@@ -42,6 +42,10 @@ struct State {
     /// `true` if reads fail.
     refuses_reads: AtomicBool,
     changes: Mutex<usize>,
+    /// The names of the objects that were read.
+    reads: Mutex<Vec<String>>,
+    /// `true` if reads fail, too.
+    is_down: AtomicBool,
     /// The states after each change, if they are recorded.
     snapshots: Mutex<Option<Vec<InMemory>>>,
 }
@@ -49,15 +53,40 @@ struct State {
 impl FaultyStore {
     pub(crate) fn new() -> Self {
         let plan: Plan = Box::new(|_| Fault::None);
-        let (changes, snapshots) = (Mutex::new(0), Mutex::new(None));
-        let (plan, refuses_reads) = (Mutex::new(plan), AtomicBool::new(false));
-        let state = Arc::new(State { plan, refuses_reads, changes, snapshots });
+        let state = Arc::new(State {
+            plan: Mutex::new(plan),
+            changes: Mutex::new(0),
+            reads: Mutex::default(),
+            is_down: AtomicBool::new(false),
+            refuses_reads: AtomicBool::new(false),
+            snapshots: Mutex::new(None),
+        });
         Self { inner: Arc::default(), state }
+    }
+
+    /// Returns a copy of all objects.
+    pub(crate) fn fork(&self) -> InMemory {
+        self.inner.fork()
+    }
+
+    /// Returns a store with these objects.
+    pub(crate) fn of(objects: InMemory) -> Self {
+        Self { inner: Arc::new(objects), ..Self::new() }
     }
 
     /// Returns a connection of another machine to the same objects, with a plan of its own.
     pub(crate) fn connect(&self) -> Self {
         Self { inner: Arc::clone(&self.inner), ..Self::new() }
+    }
+
+    /// Makes all requests of this connection fail, or succeed again.
+    pub(crate) fn set_down(&self, is_down: bool) {
+        self.state.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Returns the names of the objects that were read.
+    pub(crate) fn reads(&self) -> Vec<String> {
+        self.state.reads.lock().clone()
     }
 
     pub(crate) fn set_plan(&self, plan: impl Fn(usize) -> Fault + Send + Sync + 'static) {
@@ -84,6 +113,14 @@ impl FaultyStore {
         *self.state.changes.lock()
     }
 
+    /// Fails if the remote store cannot be reached.
+    fn check(&self) -> Result<()> {
+        match self.state.is_down.load(Ordering::SeqCst) {
+            true => Err(failed("no route to host")),
+            false => Ok(()),
+        }
+    }
+
     /// Executes a change with the fault of the plan.
     async fn change<T>(&self, change: impl Future<Output = Result<T>>) -> Result<T> {
         let number = {
@@ -92,7 +129,7 @@ impl FaultyStore {
             *changes
         };
         let fault = (self.state.plan.lock())(number);
-        let failed = |what: &'static str| Error::Generic { store: "faulty", source: what.into() };
+        self.check()?;
         if fault == Fault::Refused {
             return Err(failed("503 Slow Down"));
         }
@@ -105,6 +142,10 @@ impl FaultyStore {
         }
         result
     }
+}
+
+fn failed(what: &'static str) -> Error {
+    Error::Generic { store: "faulty", source: what.into() }
 }
 
 impl fmt::Debug for FaultyStore {
@@ -143,6 +184,8 @@ impl ObjectStore for FaultyStore {
         if self.state.refuses_reads.load(Ordering::SeqCst) {
             return Err(Error::Generic { store: "faulty", source: "503 Slow Down".into() });
         }
+        self.check()?;
+        self.state.reads.lock().push(location.to_string());
         self.inner.get_opts(location, options).await
     }
 

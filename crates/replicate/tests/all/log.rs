@@ -163,7 +163,7 @@ fn segments_removed_before_they_were_shipped_are_not_missed() {
 fn damaged_missing_and_foreign_objects_are_reported() {
     let store = FaultyStore::new();
     let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
-    let empty = restore_log(&remote, &MemoryDisk::default());
+    let empty = restore_log(&remote, &empty_disk());
     assert!(matches!(empty, Err(Error::NoCopy { .. })), "{empty:?}");
     let log = TestLog::new();
     log.put_numbers(0..10, 30_000);
@@ -174,17 +174,21 @@ fn damaged_missing_and_foreign_objects_are_reported() {
         let mut bytes = before.clone();
         bytes[20] ^= 1;
         write(&store, name, bytes);
-        let damaged = restore_log(&remote, &MemoryDisk::default()).unwrap_err();
+        let damaged = restore_log(&remote, &empty_disk()).unwrap_err();
         assert!(matches!(damaged, Error::Damaged { .. }), "{damaged:?}");
         assert!(damaged.to_string().contains(what), "{damaged}");
         write(&store, name, before);
     }
-    restore_log(&remote, &MemoryDisk::default()).unwrap();
-    let full = restore_log(&remote, &log.disk);
+    restore_log(&remote, &empty_disk()).unwrap();
+    let full = restore_log(&remote, &(Arc::new(log.disk.clone()) as _));
     assert!(matches!(full, Err(Error::Invalid(_))), "{full:?}");
     block_on(object_store::ObjectStoreExt::delete(&store, &chunk.as_str().into())).unwrap();
-    let missing = restore_log(&remote, &MemoryDisk::default()).unwrap_err();
+    let missing = restore_log(&remote, &empty_disk()).unwrap_err();
     assert!(missing.to_string().contains("does not exist"), "{missing}");
+}
+
+fn empty_disk() -> Arc<dyn haul_disk::Disk> {
+    Arc::new(MemoryDisk::default())
 }
 
 /// Returns the payloads of a log that is open.

@@ -6,6 +6,7 @@ mod faulty;
 mod fencing;
 mod lease;
 mod log;
+mod standby;
 mod store;
 mod tier;
 
@@ -97,7 +98,7 @@ fn records(disk: &MemoryDisk) -> Vec<Vec<u8>> {
 /// Restores the copy in an object store, and returns the disk with the log.
 fn restore(store: Arc<dyn ObjectStore>) -> MemoryDisk {
     let disk = MemoryDisk::default();
-    let on: &dyn Disk = &disk;
-    restore_log(&Remote::new(store, "copy").unwrap(), on).unwrap();
+    let on: Arc<dyn Disk> = Arc::new(disk.clone());
+    restore_log(&Remote::new(store, "copy").unwrap(), &on).unwrap();
     disk
 }

@@ -212,6 +212,76 @@ fn cold_objects_stay_only_in_the_copy() {
 }
 
 #[test]
+fn standby_takes_over_when_the_owner_is_killed() {
+    let place = TestDir::on_disk();
+    let remote = RemoteStore::start(&place);
+    let options = ["--ack", "remote", "--lease", "3s"];
+    let owner = remote.serve(&place, "first", &options);
+    assert_eq!(owner.request("PUT", "/bucket", b"").0, 200);
+    let standby = remote.serve(&place, "second", &[&options[..], &["--standby"]].concat());
+    let mut acknowledged = 0_u64;
+    let mut put = |server: &Serving, count: u64| {
+        for number in acknowledged..acknowledged + count {
+            let content = noise(number, if number % 50 == 49 { 9 << 20 } else { 3000 });
+            assert_eq!(server.request("PUT", &format!("/bucket/{number}"), &content).0, 200);
+        }
+        acknowledged += count;
+    };
+    put(&owner, 100);
+    let state = || String::from_utf8_lossy(&admin(&standby, "/health")).into_owned();
+    eventually("the standby follows", || state().contains("following the copy; its owner has"));
+    assert!(state().starts_with("HTTP/1.1 503 "), "{}", state());
+    let (status, answer) = standby.request("GET", "/bucket/1", b"");
+    assert!(status == 503 && String::from_utf8_lossy(&answer).contains("is a standby"));
+    put(&owner, 100);
+    owner.signal(Signal::KILL);
+    let killed = std::time::Instant::now();
+    owner.wait();
+    let mut last_put = || try_put(&standby, "/bucket/first", b"1") == Some(200);
+    eventually("the standby acknowledges", &mut last_put);
+    let seconds = killed.elapsed().as_secs_f64();
+    println!("first PUT acknowledged {seconds:.2} s after the owner was killed");
+    assert!(seconds < 20.0, "{seconds} s");
+    for number in 0..200 {
+        let expected = noise(number, if number % 50 == 49 { 9 << 20 } else { 3000 });
+        assert!(get(&standby, &format!("/bucket/{number}")) == expected, "{number}");
+    }
+    assert!(state().starts_with("HTTP/1.1 200 "), "{}", state());
+    let output = remote.command(&place, "first", &options).output().unwrap();
+    haul_testing::Finished(output).code(3).stderr_contains(&["took over", "restore"]);
+    // The new owner is restarted with the same options, and continues.
+    standby.signal(Signal::TERM);
+    standby.wait();
+    let again = remote.serve(&place, "second", &[&options[..], &["--standby"]].concat());
+    assert_eq!(get(&again, "/bucket/first"), b"1");
+    assert_eq!(again.request("PUT", "/bucket/second", b"2").0, 200);
+    // Its lease is still held when another standby is asked to take over.
+    let third = remote.serve(&place, "third", &[&options[..], &["--standby"]].concat());
+    third.signal(Signal::USR1);
+    eventually("the third one serves", || try_put(&third, "/bucket/third", b"3") == Some(200));
+    eventually("the second one is fenced", || try_put(&again, "/bucket/lost", b"") == Some(503));
+    assert_eq!(get(&third, "/bucket/second"), b"2");
+}
+
+#[test]
+fn standby_needs_an_empty_directory_and_other_commands_refuse_it() {
+    let place = TestDir::on_disk();
+    let remote = RemoteStore::start(&place);
+    place.write("used/file", b"x");
+    let output = remote.command(&place, "used", &["--standby"]).output().unwrap();
+    haul_testing::Finished(output).code(3).stderr_contains(&["neither empty nor a standby"]);
+    let standby = remote.serve(&place, "second", &["--standby"]);
+    let state = || String::from_utf8_lossy(&admin(&standby, "/health")).into_owned();
+    eventually("there is no copy", || state().contains("the remote store has no copy yet"));
+    let owner = remote.serve(&place, "first", &[]);
+    assert_eq!(owner.request("PUT", "/bucket", b"").0, 200);
+    eventually("the standby follows", || state().contains("has no lease"));
+    standby.signal(Signal::TERM);
+    standby.wait();
+    place.run(&["store", "--data", "second", "ls"]).code(3).stderr_contains(&["STANDBY"]);
+}
+
+#[test]
 fn restore_needs_an_empty_directory_and_a_copy() {
     let place = TestDir::on_disk();
     let remote = RemoteStore::start(&place);
@@ -224,6 +294,22 @@ fn restore_needs_an_empty_directory_and_a_copy() {
     assert!(!place.path("new").exists() && !place.path("new.incomplete").exists());
     let arguments = ["store", "restore", "--remote", "ftp://backup/haul"];
     place.run(&arguments).code(2).stderr_contains(&["use s3://"]);
+}
+
+/// Sends a PUT, and returns its status; `None` if the connection fails.
+fn try_put(server: &Serving, path: &str, body: &[u8]) -> Option<u16> {
+    use std::io::{Read, Write};
+    let address = server.address("S3");
+    let mut stream = std::net::TcpStream::connect(address).ok()?;
+    let length = body.len();
+    let head = format!(
+        "PUT {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()
 }
 
 /// Returns the response of the admin address, with its head.

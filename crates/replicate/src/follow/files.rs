@@ -1,0 +1,116 @@
+//! The files of big objects, in the directory that follows the copy.
+//!
+//! They are fetched early, so that a takeover is quick. The index decides which ones are needed; the
+//! list of the remote store is only a hint.
+
+use std::collections::{BTreeSet, HashSet};
+use std::time::{Duration, Instant};
+
+use haul_disk::{Disk, Durability, Open, write_full};
+
+use crate::error::Result;
+use crate::follow::Between;
+use crate::names;
+use crate::remote::Remote;
+
+const DIR: &str = "objects";
+
+/// The time between two comparisons with the list of the remote store, which remove the files of
+/// objects that were deleted.
+const LIST_EVERY: Duration = Duration::from_secs(600);
+
+/// The files of big objects that a standby fetches early.
+#[derive(Debug, Default)]
+pub(super) struct BigFiles {
+    /// The files that records refer to and that are not fetched yet.
+    wanted: BTreeSet<String>,
+    listed: Option<Instant>,
+}
+
+impl BigFiles {
+    /// Fetches the files that records refer to, unless the directory has them. Returns the number of
+    /// bytes fetched.
+    ///
+    /// # Durability
+    /// They are durable when this returns.
+    pub(super) fn fetch(
+        &mut self,
+        remote: &Remote,
+        disk: &dyn Disk,
+        referenced: BTreeSet<String>,
+        between: Between<'_>,
+    ) -> Result<u64> {
+        self.wanted.extend(referenced);
+        if self.listed.is_none_or(|listed| listed.elapsed() >= LIST_EVERY) {
+            self.compare(remote, disk)?;
+        }
+        let mut fetched = 0;
+        while let Some(name) = self.wanted.first().cloned() {
+            if !exists(disk, &name)? {
+                // One that does not exist was deleted, and no live record refers to it.
+                fetched += fetch_file(remote, disk, &name, between)?.unwrap_or(0);
+            }
+            self.wanted.remove(&name);
+        }
+        Ok(fetched)
+    }
+
+    /// Wants exactly the files that the remote store lists, and removes others.
+    fn compare(&mut self, remote: &Remote, disk: &dyn Disk) -> Result<()> {
+        let objects = remote.list(names::FILES)?.into_iter().filter(|name| names::is_file(name));
+        let prefix = |name: String| name.strip_prefix(names::FILES).map(str::to_owned);
+        let listed: HashSet<String> = objects.filter_map(prefix).collect();
+        for name in disk.list(DIR)? {
+            let name = format!("{DIR}/{name}");
+            if !listed.contains(&name) {
+                disk.remove(&name)?;
+            }
+        }
+        self.wanted = listed.into_iter().collect();
+        self.listed = Some(Instant::now());
+        Ok(())
+    }
+}
+
+fn exists(disk: &dyn Disk, name: &str) -> Result<bool> {
+    match disk.open(name, Open { read_only: true, ..Open::default() }) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Fetches the file of a big object, unless it does not exist. Returns its length.
+///
+/// # Durability
+/// The file is durable and complete if its name exists.
+pub(crate) fn fetch_file(
+    remote: &Remote,
+    disk: &dyn Disk,
+    name: &str,
+    between: Between<'_>,
+) -> Result<Option<u64>> {
+    remove_unfinished(disk)?;
+    let file = disk.create(names::UNFINISHED, Open::default())?;
+    let mut write = |at: u64, bytes: &[u8]| {
+        write_full(&*file, bytes, at)?;
+        between()
+    };
+    let fetched = remote.get_pieces(&names::file(name), &mut write)?;
+    if fetched.is_some() {
+        file.sync(Durability::Everything)?;
+        disk.rename(names::UNFINISHED, name)?;
+        disk.sync_dir(DIR)?;
+    } else {
+        disk.remove(names::UNFINISHED)?;
+    }
+    Ok(fetched)
+}
+
+/// Removes the rest of a file whose writing was interrupted.
+pub(crate) fn remove_unfinished(disk: &dyn Disk) -> Result<()> {
+    match disk.remove(names::UNFINISHED) {
+        Err(error) if !error.is_not_found() => Err(error.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,223 @@
+//! Brings a directory to the state of a manifest, and fetches only what it lacks.
+//!
+//! A restoration does this once, a standby again for each manifest.
+
+mod files;
+mod index;
+mod segment;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use haul_append_log::Lsn;
+use haul_disk::{Disk, Durability, Open, Subdir, write_full};
+use haul_file_store::Store;
+
+use crate::error::{Error, Result};
+use crate::follow::files::BigFiles;
+use crate::follow::index::IndexFiles;
+use crate::follow::segment::LocalSegment;
+use crate::manifest::object::ManifestObject;
+use crate::manifest::{LOG, Manifest, STORE};
+use crate::names;
+use crate::remote::Remote;
+
+pub(crate) use files::{fetch_file, remove_unfinished};
+
+/// The directories of a store beside that of the volumes.
+const DIRECTORIES: [&str; 2] = ["objects", "index"];
+
+/// The file that makes a directory a store.
+pub(crate) const MARKER: &str = "STORE";
+
+/// Called between two requests. An error ends the work, which may be continued later.
+pub(crate) type Between<'a> = &'a mut dyn FnMut() -> Result<()>;
+
+/// A directory that is brought to the state of a copy.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    remote: Remote,
+    disk: Arc<dyn Disk>,
+    segments: BTreeMap<u32, LocalSegment>,
+    index: IndexFiles,
+    /// The files of big objects; `None` if they are fetched when the index is known.
+    files: Option<BigFiles>,
+    /// The generation and the end of the manifest that the directory has.
+    applied: (u64, Lsn),
+    fetched_bytes: u64,
+}
+
+impl Follower {
+    /// Returns a follower that continues the work of earlier processes in the root of a disk.
+    /// `with_files` if it fetches the files of big objects when records refer to them.
+    pub(crate) fn new(remote: &Remote, disk: &Arc<dyn Disk>, with_files: bool) -> Self {
+        Self {
+            remote: remote.clone(),
+            disk: Arc::clone(disk),
+            segments: BTreeMap::new(),
+            index: IndexFiles::default(),
+            files: with_files.then(BigFiles::default),
+            applied: (0, Lsn::default()),
+            fetched_bytes: 0,
+        }
+    }
+
+    /// Returns the number of bytes that were fetched.
+    pub(crate) fn fetched_bytes(&self) -> u64 {
+        self.fetched_bytes
+    }
+
+    /// Brings the directory to the state of a manifest, except for the small files.
+    ///
+    /// 1. Verifies that the manifest continues what the directory has.
+    /// 2. Removes segments that the manifest lacks, and fetches the chunks that the directory lacks.
+    ///    After a crash, local bytes are compared with the checksums of the chunks.
+    /// 3. Fetches the checkpoint of the index, and files of big objects.
+    ///
+    /// # Errors
+    /// [`Error::NotThisLog`] if the directory has another log or a newer one; [`Error::Damaged`]
+    /// if an object is missing or differs: if the manifest was replaced meanwhile, the caller
+    /// continues with the new one.
+    ///
+    /// # Durability
+    /// Everything is durable when this returns.
+    pub(crate) fn advance(&mut self, manifest: &Manifest, between: Between<'_>) -> Result<()> {
+        self.verify_order(manifest)?;
+        let dir = self.prepare(manifest)?;
+        self.remove_segments(manifest, &*dir)?;
+        let is_store = manifest.kind == STORE;
+        let mut records = self.files.as_ref().filter(|_| is_store).map(|_| BTreeSet::new());
+        let last = manifest.segments.len().saturating_sub(1);
+        for (position, copy) in manifest.segments.iter().enumerate() {
+            let tail = if position == last { &manifest.tail[..] } else { &[] };
+            let local = self.segments.entry(copy.number).or_default();
+            let mut each = |payload: &[u8]| match &mut records {
+                Some(names) => {
+                    names.extend(Store::record_files(payload)?);
+                    Ok(())
+                }
+                None => Ok(()),
+            };
+            let advanced = local.advance(&self.remote, &*dir, (copy, tail), &mut each, between);
+            self.fetched_bytes += local.take_fetched_bytes();
+            advanced?;
+        }
+        dir.sync_dir("")?;
+        self.applied = (manifest.generation, manifest.end());
+        if is_store {
+            self.fetched_bytes += self.index.advance(&self.remote, manifest, &*self.disk)?;
+        }
+        if let (Some(files), Some(records)) = (&mut self.files, records) {
+            self.fetched_bytes += files.fetch(&self.remote, &*self.disk, records, between)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the small files of a manifest, the marker of a store last. From here on the directory
+    /// can be opened.
+    ///
+    /// # Durability
+    /// They are durable when this returns.
+    pub(crate) fn finish(&self, manifest: &Manifest) -> Result<()> {
+        let (marker, others): (Vec<_>, Vec<_>) =
+            manifest.small_files.iter().partition(|(name, _)| name == MARKER);
+        for (name, content) in others.into_iter().chain(marker) {
+            replace_file(&*self.disk, name, content)?;
+            self.disk.sync_dir("")?;
+        }
+        Ok(())
+    }
+
+    /// Verifies that a manifest is not older than what the directory has.
+    fn verify_order(&self, manifest: &Manifest) -> Result<()> {
+        let (generation, end) = self.applied;
+        if manifest.generation >= generation && manifest.end() >= end {
+            return Ok(());
+        }
+        let (found, found_end) = (manifest.generation, manifest.end());
+        let what = format!(
+            "generation {found} ends at {found_end}, before generation {generation}, which this \
+             directory has, and which ends at {end}"
+        );
+        Err(Error::NotThisLog { what })
+    }
+
+    /// Creates the directories, and returns that of the segments.
+    fn prepare(&self, manifest: &Manifest) -> Result<Arc<dyn Disk>> {
+        let known = [(LOG, ""), (STORE, "volumes")];
+        if !known.contains(&(&manifest.kind, &manifest.segment_dir)) {
+            let Manifest { kind, segment_dir, .. } = manifest;
+            let what = format!("it is of a {kind} in the directory \"{segment_dir}\"");
+            return Err(Error::NotThisLog { what });
+        }
+        if manifest.segment_dir.is_empty() {
+            return Ok(Arc::clone(&self.disk));
+        }
+        for dir in DIRECTORIES.into_iter().chain([&manifest.segment_dir[..]]) {
+            self.disk.create_dir(dir)?;
+        }
+        self.disk.sync_dir("")?;
+        Ok(Arc::new(Subdir::new(Arc::clone(&self.disk), &manifest.segment_dir)))
+    }
+
+    /// Removes the segments that a manifest lacks.
+    fn remove_segments(&mut self, manifest: &Manifest, dir: &dyn Disk) -> Result<()> {
+        let newest = manifest.segments.last().map_or(0, |segment| segment.number);
+        for name in dir.list("")? {
+            let Some(number) = segment_number(&name) else { continue };
+            if number > newest {
+                let what = format!("this directory has segment {number}, the copy ends before it");
+                return Err(Error::NotThisLog { what });
+            }
+            if !manifest.segments.iter().any(|segment| segment.number == number) {
+                self.segments.remove(&number);
+                dir.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the number of the segment in a file of this name.
+fn segment_number(name: &str) -> Option<u32> {
+    name.split('.').next()?.parse().ok().filter(|_| haul_append_log::is_segment_name(name))
+}
+
+/// Brings a directory to the newest state of the copy, the manifest in `object`. An object that
+/// disappears because the manifest was replaced meanwhile is no error.
+pub(crate) fn follow_once(
+    follower: &mut Follower,
+    object: &mut ManifestObject,
+    between: Between<'_>,
+) -> Result<()> {
+    loop {
+        match follower.advance(object.current(), between) {
+            Err(Error::Damaged { .. }) if object.reload()? => {}
+            advanced => return advanced,
+        }
+    }
+}
+
+/// Fetches an object and verifies its checksum.
+pub(crate) fn fetch(remote: &Remote, name: &str, checksum: u32) -> Result<Bytes> {
+    let damaged =
+        |what: &str| Error::Damaged { name: remote.full_name(name), what: what.to_owned() };
+    let (bytes, _) = remote.get(name)?.ok_or_else(|| damaged("it does not exist"))?;
+    if haul_crc::crc32c(&bytes) != checksum {
+        return Err(damaged("its checksum does not match"));
+    }
+    Ok(bytes)
+}
+
+/// Writes a file under another name, and then replaces the file by it.
+///
+/// # Durability
+/// The content is durable when this returns, the name after [`Disk::sync_dir`].
+pub(crate) fn replace_file(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<()> {
+    remove_unfinished(disk)?;
+    let file = disk.create(names::UNFINISHED, Open::default())?;
+    write_full(&*file, bytes, 0)?;
+    file.sync(Durability::Everything)?;
+    Ok(disk.rename(names::UNFINISHED, name)?)
+}
