@@ -61,8 +61,13 @@ impl Copy {
     pub(crate) fn of(args: &ReplicationArgs) -> Result<Option<Self>> {
         let Some(url) = &args.remote else { return Ok(None) };
         let remote = open(url, &args.options)?;
-        let options =
-            Options { interval: args.ship_every, lease: args.lease, ..Options::default() };
+        let options = Options {
+            interval: args.ship_every,
+            lease: args.lease,
+            keep: args.keep,
+            keep_every: args.keep_every,
+            ..Options::default()
+        };
         options
             .check()
             .or_fail(|| "cannot keep the copy of the store".to_owned())

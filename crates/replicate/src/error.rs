@@ -43,6 +43,14 @@ pub enum Error {
         /// The name of the manifest.
         name: String,
     },
+    /// No state of the copy at or before the time is kept. Choose a later time.
+    #[error(
+        "the copy has no state of that time or before; the oldest one is of {oldest_ms} ms since 1970"
+    )]
+    NotKept {
+        /// The time of the oldest state that is kept, in milliseconds since 1970.
+        oldest_ms: u64,
+    },
     /// An object of the copy differs from what was stored, or is missing.
     #[error("damaged object {name} in the remote store: {what}")]
     Damaged {

@@ -98,7 +98,7 @@ impl Lease {
     }
 }
 
-/// What a standby knows of the lease of another process.
+/// The lease of another process, as far as a standby knows it.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// The newest version, and the time after the first response that had it.

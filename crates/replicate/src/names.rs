@@ -1,6 +1,6 @@
 //! The names of the objects of a copy, relative to its prefix.
 
-use crate::manifest::{Chunk, IndexFile, SegmentCopy};
+use crate::manifest::{Chunk, HistoryEntry, IndexFile, SegmentCopy};
 
 /// The name of the manifest, the only object that is replaced.
 pub(crate) const MANIFEST: &str = "manifest";
@@ -13,6 +13,9 @@ pub(crate) const INDEX: &str = "index/";
 
 /// The folder of the files of big objects.
 pub(crate) const FILES: &str = "files/";
+
+/// The folder of the manifests that are kept.
+pub(crate) const HISTORY: &str = "history/";
 
 /// The local name of a file that is being fetched.
 pub(crate) const UNFINISHED: &str = "FETCHED.new";
@@ -33,6 +36,18 @@ pub(crate) fn file(name: &str) -> String {
 /// Returns the name of a file of the index.
 pub(crate) fn index_file(file: &IndexFile) -> String {
     format!("{INDEX}{}-{:08x}-{}", file.name.replace('/', "-"), file.checksum, file.epoch)
+}
+
+/// Returns the name of a manifest that is kept. Writers of different epochs never use the same name.
+pub(crate) fn history(entry: &HistoryEntry) -> String {
+    format!("{HISTORY}{:010}-{}", entry.generation, entry.epoch)
+}
+
+/// `true` if [`history`] returns names of this form.
+pub(crate) fn is_history(name: &str) -> bool {
+    name.strip_prefix(HISTORY).and_then(|rest| rest.split_once('-')).is_some_and(
+        |(generation, epoch)| is_decimal(generation) && generation.len() >= 10 && is_decimal(epoch),
+    )
 }
 
 /// `true` if [`chunk`] returns names of this form. Another copy may have a prefix below that of this
@@ -96,16 +111,19 @@ mod tests {
             index_file(&index("index/CATALOG")),
             index_file(&index("index/0000000001.keys")),
             file(&big_file),
+            history(&HistoryEntry { written_ms: 1, generation: 70, epoch: 3 }),
         ];
-        let kind = |name: &str| [is_chunk(name), is_index_file(name), is_file(name)];
-        assert_eq!(kind(&names[0]), [true, false, false]);
-        assert_eq!(kind(&names[1]), [false, true, false]);
-        assert_eq!(kind(&names[2]), [false, true, false]);
-        assert_eq!(kind(&names[3]), [false, false, true]);
-        for folder in [LOG, INDEX, FILES, "other/"] {
+        let kind =
+            |name: &str| [is_chunk(name), is_index_file(name), is_file(name), is_history(name)];
+        assert_eq!(kind(&names[0]), [true, false, false, false]);
+        assert_eq!(kind(&names[1]), [false, true, false, false]);
+        assert_eq!(kind(&names[2]), [false, true, false, false]);
+        assert_eq!(kind(&names[3]), [false, false, true, false]);
+        assert_eq!(kind(&names[4]), [false, false, false, true]);
+        for folder in [LOG, INDEX, FILES, HISTORY, "other/"] {
             for name in names.iter().map(String::as_str).chain([MANIFEST]) {
                 let below = format!("{folder}{name}");
-                assert_eq!(kind(&below), [false; 3], "{below}");
+                assert_eq!(kind(&below), [false; 4], "{below}");
             }
         }
     }

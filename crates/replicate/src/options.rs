@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::lease::{LEASE_MAX, LEASE_MIN};
 
+/// The maximum number of states that are kept.
+const STATES_MAX: u32 = 10_000;
+
 /// Options of a replica. The defaults suit an object store that bills requests.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -22,6 +25,13 @@ pub struct Options {
     /// Performance: the shortest time between two copies of the checkpoint of the index, unless a
     /// checkpoint becomes unusable; 60 s. A checkpoint makes a restored store open faster.
     pub checkpoint_every: Duration,
+    /// Behaviour: the time for which states of the copy are kept, so that it can be restored as it was
+    /// at any of these times; zero, the default, for the newest state only. Objects that only
+    /// such states need are deleted later, so the copy takes more space.
+    pub keep: Duration,
+    /// Behaviour: the shortest time between two states that are kept; 5 minutes. `keep` may be at
+    /// most 10,000 times as long, because the manifest lists all of them.
+    pub keep_every: Duration,
     /// Behaviour: the time within which this process promises to replace the manifest again, so that
     /// a standby may take over when it does not; none by default. When the lease has run out, the
     /// store acknowledges no change until it is renewed. It is renewed three times within the lease,
@@ -36,6 +46,8 @@ impl Default for Options {
             chunk_bytes: 8 << 20,
             tail_bytes_max: 512 << 10,
             checkpoint_every: Duration::from_secs(60),
+            keep: Duration::ZERO,
+            keep_every: Duration::from_secs(300),
             lease: None,
         }
     }
@@ -56,6 +68,9 @@ impl Options {
         }
         if self.lease.is_some_and(|lease| !(LEASE_MIN..=LEASE_MAX).contains(&lease)) {
             return complain("the lease must be between 100 ms and 1 h");
+        }
+        if self.keep > self.keep_every.saturating_mul(STATES_MAX) {
+            return complain("keep must be at most 10,000 times keep_every");
         }
         Ok(())
     }

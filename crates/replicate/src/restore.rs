@@ -1,6 +1,7 @@
 //! Restores a copy into an empty directory.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_append_log::Lsn;
 use haul_disk::Disk;
@@ -8,7 +9,7 @@ use haul_disk::Disk;
 use crate::error::{Error, Result};
 use crate::follow::{Follower, follow_once};
 use crate::manifest::object::ManifestObject;
-use crate::manifest::{LOG, Manifest};
+use crate::manifest::{HistoryEntry, LOG, Manifest, decode};
 use crate::names;
 use crate::remote::Remote;
 use crate::session::Sessions;
@@ -56,6 +57,44 @@ pub fn restore_log(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<Restored> {
     // Last, so that an incomplete directory cannot claim the copy.
     Sessions::restored(manifest.session).store(&**disk)?;
     Ok(Restored::of(manifest, follower.fetched_bytes()))
+}
+
+/// Restores a log like [`restore_log`], in the newest state at or before `at`. The directory cannot
+/// continue the copy, which is newer.
+///
+/// # Errors
+/// Like [`restore_log`], and [`Error::NotKept`].
+///
+/// # Durability
+/// Like [`restore_log`].
+pub fn restore_log_at(remote: &Remote, disk: &Arc<dyn Disk>, at: SystemTime) -> Result<Restored> {
+    let object = load(remote, LOG)?;
+    verify_empty(&**disk)?;
+    let manifest = state_at(remote, object.current(), at)?;
+    let mut follower = Follower::new(remote, disk, false);
+    follower.advance(&manifest, &mut || Ok(()))?;
+    Ok(Restored::of(&manifest, follower.fetched_bytes()))
+}
+
+/// Returns the newest state of the copy at or before a time.
+pub(crate) fn state_at(remote: &Remote, newest: &Manifest, at: SystemTime) -> Result<Manifest> {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    if newest.written_ms <= at_ms {
+        return Ok(newest.clone());
+    }
+    let Some(entry) = newest.history_at(at_ms) else {
+        let times = newest.history.iter().map(|entry| entry.written_ms);
+        return Err(Error::NotKept { oldest_ms: times.min().unwrap_or(newest.written_ms) });
+    };
+    let name = names::history(&entry);
+    let damaged = |what: &str| Error::Damaged { name: remote.full_name(&name), what: what.into() };
+    let (bytes, _) = remote.get(&name)?.ok_or_else(|| damaged("it does not exist"))?;
+    let manifest = decode(&bytes).map_err(damaged)?;
+    match HistoryEntry::of(&manifest) == entry {
+        true => Ok(manifest),
+        false => Err(damaged("it is another manifest than the one that is listed")),
+    }
 }
 
 /// Loads the manifest of a copy of this kind.

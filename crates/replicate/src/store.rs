@@ -1,6 +1,7 @@
 //! File stores: the source that a replica follows, and their restoration.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use haul_append_log::{Log, Lsn, SegmentInfo, segment_name};
 use haul_disk::{Disk, File, Subdir};
@@ -11,7 +12,7 @@ use crate::follow::{Follower, fetch_file, follow_once};
 use crate::manifest::{Manifest, STORE};
 use crate::names;
 use crate::remote::Remote;
-use crate::restore::{Restored, load, verify_empty};
+use crate::restore::{Restored, load, state_at, verify_empty};
 use crate::session::Sessions;
 use crate::source::{CheckpointFiles, SmallFiles, Source};
 use crate::tier::{self, stub};
@@ -145,6 +146,25 @@ fn create_stubs(disk: &dyn Disk, manifest: &Manifest, volumes: &Subdir) -> Resul
         stub::create(volumes, &segment_name(segment.number), segment)?;
     }
     Ok(())
+}
+
+/// Restores a file store like [`restore_store`], in the newest state at or before `at`. The store
+/// cannot continue the copy, which is newer.
+///
+/// # Errors
+/// Like [`restore_store`], and [`Error::NotKept`].
+///
+/// # Durability
+/// Like [`restore_store`].
+pub fn restore_store_at(remote: &Remote, disk: &Arc<dyn Disk>, at: SystemTime) -> Result<Restored> {
+    let object = load(remote, STORE)?;
+    verify_empty(&**disk)?;
+    let manifest = state_at(remote, object.current(), at)?;
+    let mut follower = Follower::new(remote, disk, false);
+    follower.advance(&manifest, &mut || Ok(()))?;
+    follower.finish(&manifest)?;
+    let files = restore_big_files(remote, disk)?;
+    Ok(Restored::of(&manifest, follower.fetched_bytes() + files))
 }
 
 /// Fetches the files of the big objects of a store that is not open. Returns the number of bytes

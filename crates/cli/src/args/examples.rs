@@ -287,7 +287,8 @@ Examples:
 pub(super) const RESTORE: &str = "\
 Examples:
   haul store --data /srv/haul restore --remote s3://backup/haul
-  haul store --data /srv/haul restore --remote s3://backup/haul --remote-options /etc/haul/remote";
+  haul store --data /srv/haul restore --remote s3://backup/haul --remote-options /etc/haul/remote
+  haul store --data /srv/old restore --remote s3://backup/haul --at \"2h ago\"";
 
 pub(super) const LIFECYCLE: &str = "\
 Examples:

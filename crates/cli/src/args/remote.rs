@@ -54,6 +54,17 @@ pub(crate) struct ReplicationArgs {
     #[arg(long, value_name = "SIZE", help_heading = "Replication", requires = "remote")]
     #[arg(value_parser = parse_local_space)]
     pub(crate) local_space: Option<u64>,
+    /// Keep earlier states of the copy for TIME, for "haul store restore --at"
+    ///
+    /// Objects of the copy that only such states need are deleted later, so the copy takes more
+    /// space. 0s keeps the newest state only, and deletes earlier ones.
+    #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
+    #[arg(default_value = "0s", value_parser = parse_time)]
+    pub(crate) keep: Duration,
+    /// Shortest time between two states that are kept; --keep may be 10,000 times as long
+    #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
+    #[arg(default_value = "5min", value_parser = parse_time)]
+    pub(crate) keep_every: Duration,
     /// Promise a standby to renew the copy within TIME, so that it may take over otherwise
     ///
     /// A server whose lease ran out refuses writes with 503 until it is renewed. The lease is

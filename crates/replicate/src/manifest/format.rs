@@ -2,7 +2,7 @@
 
 use haul_append_log::Lsn;
 
-use super::{Chunk, HEADER_BYTES, IndexFile, Manifest, SegmentCopy};
+use super::{Chunk, HEADER_BYTES, HistoryEntry, IndexFile, Manifest, SegmentCopy};
 
 const MAGIC: [u8; 8] = *b"HAUL-RPL";
 
@@ -48,6 +48,11 @@ pub(crate) fn encode(manifest: &Manifest) -> Vec<u8> {
         out.0.extend_from_slice(&file.checksum.to_le_bytes());
     });
     out.number(manifest.lease_ms);
+    out.list(&manifest.history, |out, entry| {
+        out.number(entry.written_ms);
+        out.number(entry.generation);
+        out.number(entry.epoch);
+    });
     let checksum = haul_crc::crc32c(&out.0[BODY_AT..]);
     out.0[8..BODY_AT].copy_from_slice(&checksum.to_le_bytes());
     out.0
@@ -97,11 +102,15 @@ fn body(input: &mut Reader<'_>) -> Option<Manifest> {
             Some(IndexFile { name, bytes, epoch, checksum: u32::from_le_bytes(input.array()?) })
         })?,
         lease_ms: input.number()?,
+        history: input.list(|input| {
+            let (written_ms, generation) = (input.number()?, input.number()?);
+            Some(HistoryEntry { written_ms, generation, epoch: input.number()? })
+        })?,
     })
 }
 
 /// `true` if the segments are in order, and the chunks of each are adjacent and begin at 0. Only
-/// the last segment may be incomplete or continue in the tail.
+/// the last segment may be incomplete or continue in the tail. The kept states are in order.
 fn is_consistent(manifest: &Manifest) -> bool {
     let adjacent = |chunks: &[Chunk]| {
         chunks.iter().all(|chunk| chunk.from < chunk.to)
@@ -113,6 +122,8 @@ fn is_consistent(manifest: &Manifest) -> bool {
         && segments.iter().all(|segment| adjacent(&segment.chunks))
         && segments.iter().rev().skip(1).all(|segment| segment.is_complete)
         && (manifest.tail.is_empty() || !segments.is_empty())
+        && manifest.history.is_sorted_by(|a, b| a.generation < b.generation)
+        && manifest.history.last().is_none_or(|last| last.generation < manifest.generation)
 }
 
 struct Writer(Vec<u8>);
@@ -230,6 +241,7 @@ mod tests {
                 checksum: 5,
             }],
             lease_ms: 3000,
+            history: vec![HistoryEntry { written_ms: 1_699_999_999_000, generation: 5, epoch: 1 }],
         }
     }
 
@@ -256,7 +268,9 @@ mod tests {
 
     #[test]
     fn contradicting_fields_are_refused() {
-        let changes: [fn(&mut Manifest); 4] = [
+        let changes: [fn(&mut Manifest); 6] = [
+            |manifest| manifest.history.push(manifest.history[0]),
+            |manifest| manifest.history[0].generation = 7,
             |manifest| manifest.segments[0].chunks[0].from = 8,
             |manifest| manifest.segments[0].chunks[0].to = 0,
             |manifest| manifest.segments.push(manifest.segments[0].clone()),

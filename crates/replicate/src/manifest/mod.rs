@@ -2,6 +2,7 @@
 //! the copy, and names the process that may change it.
 
 mod format;
+mod history;
 pub(crate) mod object;
 
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use haul_append_log::Lsn;
 
 pub(crate) use format::{decode, encode};
+pub(crate) use history::HistoryEntry;
 
 use crate::lease::Version;
 
@@ -52,6 +54,8 @@ pub(crate) struct Manifest {
     /// The time within which the owner replaces this manifest again, in milliseconds; 0 if it makes
     /// no such promise.
     pub(crate) lease_ms: u64,
+    /// The earlier states that are kept, in ascending order of their generations.
+    pub(crate) history: Vec<HistoryEntry>,
 }
 
 /// A segment of the copy.

@@ -20,8 +20,10 @@ impl<S: Source> Shipper<S> {
     /// left some that no manifest refers to.
     /// The caller owns the copy, so no other process uploads objects that will belong to it.
     pub(super) fn find_leftovers(&mut self) -> Result<()> {
-        let is_own = |name: &String| names::is_chunk(name) || names::is_index_file(name);
-        for folder in [names::LOG, names::INDEX] {
+        let is_own = |name: &String| {
+            names::is_chunk(name) || names::is_index_file(name) || names::is_history(name)
+        };
+        for folder in [names::LOG, names::INDEX, names::HISTORY] {
             let found = self.remote.list(folder)?.into_iter();
             self.garbage.extend(found.filter(is_own));
         }
@@ -51,31 +53,44 @@ impl<S: Source> Shipper<S> {
     /// Deletes files of big objects that [`Self::removed_files`] returned before the manifest was
     /// replaced.
     pub(super) fn delete_files(&mut self, removed: &[String]) {
-        let names: Vec<_> = removed.iter().map(|name| names::file(name)).collect();
-        if self.remote.delete_all(&names).is_ok() {
-            self.stored_files.remove(removed);
-        }
+        self.garbage.extend(removed.iter().map(|name| names::file(name)));
+        self.stored_files.remove(removed);
     }
 
-    /// Deletes objects that the stored manifest does not refer to. A failure only leaves them.
+    /// Deletes objects that neither the stored manifest nor a state that is kept refers to. A
+    /// failure only leaves them.
+    ///
+    /// An object that was discarded may be needed by each kept state before the present generation.
+    /// It is deleted when none of these is kept any more.
     pub(super) fn delete_garbage(&mut self) {
-        if self.garbage.is_empty() {
+        let current = self.object.current();
+        let generation = current.generation;
+        let oldest = current.history.first().map(|entry| entry.generation);
+        let is_unneeded = |(generation, name): &(u64, String)| {
+            names::is_history(name) || oldest.is_none_or(|oldest| oldest >= *generation)
+        };
+        if self.garbage.is_empty() && !self.retained.iter().any(is_unneeded) {
             return;
         }
-        let used = referenced(&self.object.current());
-        let garbage = std::mem::take(&mut self.garbage);
-        let unused: Vec<_> = garbage.into_iter().filter(|name| !used.contains(name)).collect();
+        let used = referenced(&current);
+        drop(current);
+        // An upload that failed may have been repeated under the same name.
+        self.retained.extend(self.garbage.drain(..).map(|name| (generation, name)));
+        self.retained.retain(|(_, name)| !used.contains(name));
+        let unneeded: Vec<_> = self.retained.extract_if(.., |entry| is_unneeded(entry)).collect();
+        let unused: Vec<_> = unneeded.into_iter().map(|(_, name)| name).collect();
         if self.remote.delete_all(&unused).is_err() {
             self.garbage = unused;
         }
     }
 }
 
-/// Returns the names of the chunks and index files that a manifest refers to.
+/// Returns the names of the chunks, index files and kept manifests that a manifest refers to.
 fn referenced(manifest: &Manifest) -> HashSet<String> {
     let of_segment = |segment: &SegmentCopy| -> Vec<String> {
         segment.chunks.iter().map(|chunk| names::chunk(segment, chunk)).collect()
     };
     let chunks = manifest.segments.iter().flat_map(of_segment);
-    chunks.chain(manifest.index.iter().map(names::index_file)).collect()
+    let index = manifest.index.iter().map(names::index_file);
+    chunks.chain(index).chain(manifest.history.iter().map(names::history)).collect()
 }

@@ -4,6 +4,7 @@ mod buffers;
 mod checkpoint;
 mod claim;
 mod garbage;
+mod history;
 mod merge;
 mod merger;
 mod round;

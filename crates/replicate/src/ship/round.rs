@@ -12,6 +12,7 @@ use crate::options::Options;
 use crate::owner::OwnedManifest;
 use crate::remote::Remote;
 use crate::ship::buffers::Buffers;
+use crate::ship::history::HistoryAge;
 use crate::ship::merger::Merger;
 use crate::ship::stored_files::StoredFiles;
 use crate::source::Source;
@@ -34,6 +35,11 @@ pub(crate) struct Shipper<S> {
     pub(super) checkpoint_shipped: Option<Instant>,
     /// Names of objects that are to be deleted once no manifest refers to them.
     pub(super) garbage: Vec<String>,
+    /// Such objects that states before a generation may need, which are kept.
+    pub(super) retained: Vec<(u64, String)>,
+    /// The time at which a state was kept.
+    pub(super) history_kept: Option<Instant>,
+    pub(super) history_age: HistoryAge,
     pub(super) merger: Option<Merger>,
     pub(super) buffers: Buffers,
     /// The sum of the lengths that the present tail had in the manifests so far.
@@ -62,6 +68,9 @@ impl<S: Source> Shipper<S> {
             files_searched: None,
             checkpoint_shipped: None,
             garbage: Vec::new(),
+            retained: Vec::new(),
+            history_kept: None,
+            history_age: HistoryAge::new(),
             merger: None,
             buffers,
             tail_sent: 0,
@@ -89,6 +98,7 @@ impl<S: Source> Shipper<S> {
         self.draft.generation = self.object.current().generation;
         self.draft.written_ms = self.object.current().written_ms;
         if self.draft != *self.object.current() {
+            self.keep_history()?;
             self.draft.written_ms = now_ms();
             self.tail_sent += self.draft.tail.len();
             self.object.replace(self.draft.clone())?;
@@ -182,7 +192,7 @@ impl<S: Source> Shipper<S> {
     }
 }
 
-fn now_ms() -> u64 {
+pub(super) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -118,7 +118,7 @@ impl Process {
     }
 }
 
-/// What was found after a simulation.
+/// The findings of a simulation.
 struct Outcome {
     acknowledged: usize,
     takeovers: usize,

@@ -4,6 +4,7 @@
 mod faults;
 mod faulty;
 mod fencing;
+mod history;
 mod lease;
 mod log;
 mod standby;

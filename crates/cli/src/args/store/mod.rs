@@ -3,9 +3,11 @@
 mod lifecycle;
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
+use haul_line_log::{SystemClock, parse_moment};
 
 pub(crate) use lifecycle::{
     LifecycleArgs, LifecycleCommand, LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs,
@@ -308,9 +310,20 @@ pub(crate) struct RestoreArgs {
     pub(crate) on_demand: bool,
     #[command(flatten)]
     pub(crate) options: RemoteArgs,
+    /// Restore the newest state that was kept at or before TIME
+    ///
+    /// A time such as 2026-11-21T07:23:14Z, "2026-11-21 07:23" (local time), or "2h ago". The server
+    /// keeps states with --keep. Such a store cannot continue the copy, which is newer: use another
+    /// --remote for it.
+    #[arg(long, value_name = "TIME", value_parser = parse_past, conflicts_with = "on_demand")]
+    pub(crate) at: Option<SystemTime>,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn parse_past(text: &str) -> Result<SystemTime, String> {
+    parse_moment(text, &SystemClock)
 }
 
 #[derive(Debug, Args)]

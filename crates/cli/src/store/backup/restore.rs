@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use haul_disk::{Disk, OsDisk};
-use haul_replicate::{Fetch, Restored, restore_store};
+use haul_replicate::{Error, Fetch, Restored, restore_store, restore_store_at};
 use serde_json::{Value, json};
 
 use crate::args::{OpenArgs, RestoreArgs};
+use crate::clock::rfc3339;
 use crate::output::Output;
 use crate::remote;
 use crate::report::{Exit, Failure, OrFail, Result};
@@ -24,11 +26,14 @@ pub(crate) fn run(open: &OpenArgs, args: &RestoreArgs) -> Result {
     fs::create_dir(&incomplete).or_fail(cannot)?;
     let disk: Arc<dyn Disk> = Arc::new(OsDisk::open(&incomplete).or_fail(cannot)?);
     let fetch = if args.on_demand { Fetch::OnDemand } else { Fetch::Everything };
-    let restored =
-        restore_store(&remote, &disk, fetch).or_fail(cannot).inspect_err(|_failure| {
-            // An incomplete store is of no use, and a repeated call needs the name.
-            drop(fs::remove_dir_all(&incomplete));
-        })?;
+    let restored = match args.at {
+        Some(at) => restore_store_at(&remote, &disk, at),
+        None => restore_store(&remote, &disk, fetch),
+    };
+    let restored = restored.map_err(|error| failure(cannot(), error)).inspect_err(|_failure| {
+        // An incomplete store is of no use, and a repeated call needs the name.
+        drop(fs::remove_dir_all(&incomplete));
+    })?;
     // An empty directory is replaced.
     fs::rename(&incomplete, to).or_fail(cannot)?;
     sync_parent(to).or_fail(cannot)?;
@@ -37,15 +42,32 @@ pub(crate) fn run(open: &OpenArgs, args: &RestoreArgs) -> Result {
         output.line(json(&restored))?;
     } else {
         output.line(format_args!(
-            "restored {} to {}: {}, fetched {} with {}",
+            "restored {} to {} as of {}: {}, fetched {} with {}",
             args.remote,
             to.display(),
+            rfc3339(time(restored.written_ms)),
             Count(restored.segments, "volume"),
             Bytes(restored.fetched_bytes),
             Count(remote.requests(), "request"),
         ))?;
     }
     output.finish()
+}
+
+fn failure(cannot: String, error: Error) -> Failure {
+    let failure = Failure::new(cannot);
+    let failure = match &error {
+        Error::NotKept { oldest_ms } => {
+            let oldest = rfc3339(time(*oldest_ms));
+            failure.advise(format!("the oldest state that is kept is of {oldest}"))
+        }
+        _ => failure,
+    };
+    failure.because(error)
+}
+
+fn time(ms: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(ms)
 }
 
 fn verify_target(to: &Path) -> Result {

@@ -282,6 +282,43 @@ fn standby_needs_an_empty_directory_and_other_commands_refuse_it() {
 }
 
 #[test]
+fn store_is_restored_as_it_was_at_an_earlier_time() {
+    let place = TestDir::on_disk();
+    let remote = RemoteStore::start(&place);
+    let options = ["--ack", "remote", "--keep", "5min", "--keep-every", "50ms"];
+    let server = remote.serve(&place, "data", &options);
+    assert_eq!(server.request("PUT", "/bucket", b"").0, 200);
+    let big = noise(1, 9 << 20);
+    assert_eq!(server.request("PUT", "/bucket/big", &big).0, 200);
+    let restore = |data: &str, more: &[&str]| {
+        let mut command = place.command(&["store", "--data", data, "restore"]);
+        haul_testing::Finished(command.args(remote.arguments()).args(more).output().unwrap())
+    };
+    let restored = restore("now", &[]).code(0).text().to_owned();
+    let time = restored.split(" as of ").nth(1).unwrap().split("Z:").next().unwrap();
+    let time = format!("{time}Z");
+    let start = std::time::Instant::now();
+    eventually("the time passes", || start.elapsed().as_millis() > 200);
+    assert_eq!(server.request("DELETE", "/bucket/big", b"").0, 204);
+    for number in 0..3 {
+        assert_eq!(server.request("PUT", &format!("/bucket/{number}"), b"new").0, 200);
+    }
+    drop(server);
+    let restored = restore("then", &["--at", &time]).code(0).text().to_owned();
+    assert!(restored.contains(&format!("as of {time}:")), "{restored}");
+    let arguments = ["serve", "--data", "then", "--listen", "127.0.0.1:0"];
+    let mut command = place.command(&arguments);
+    let then = TestDir::start(command.args(["--admin", "127.0.0.1:0"]));
+    assert!(get(&then, "/bucket/big") == big);
+    assert_eq!(then.request("GET", "/bucket/0", b"").0, 404);
+    drop(then);
+    restore("old", &["--at", "2h ago"]).code(1).stderr_contains(&["no state", "oldest state"]);
+    // It is older than the copy, and cannot continue it.
+    let output = remote.command(&place, "then", &[]).output().unwrap();
+    haul_testing::Finished(output).code(3).stderr_contains(&["never had a copy"]);
+}
+
+#[test]
 fn restore_needs_an_empty_directory_and_a_copy() {
     let place = TestDir::on_disk();
     let remote = RemoteStore::start(&place);
