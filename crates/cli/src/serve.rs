@@ -61,9 +61,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         .or_fail(|| "cannot start the threads of the server".to_owned())
         .map_err(|failure| failure.exit(Exit::NotStarted))?;
     let inherited = inherited::listeners(config.limits.tcp_options())?;
-    let takeover_time = args.takeover_time;
     let default_time = if inherited.is_empty() { Duration::ZERO } else { TAKEOVER_TIME };
-    let predecessor = Predecessor::new(takeover_time.unwrap_or(default_time));
+    let predecessor = Predecessor::new(args.takeover_time.unwrap_or(default_time));
     let mut listening = bind(&config, &inherited, &predecessor)?;
     let takeover = match standby::run(copy.as_ref(), args, &mut listening, &runtime)? {
         standby::End::Stopped => return Ok(()),

@@ -92,8 +92,8 @@ impl Source for StoreSource {
 pub enum Fetch {
     /// Everything.
     Everything,
-    /// What opening the store reads: the index, and the newest volume. Other volumes and big objects
-    /// stay in the copy, and the store opens only on a [`crate::TieredDisk`].
+    /// The part that opening the store reads: the index, and the newest volume. Other volumes and
+    /// big objects stay in the copy, and the store opens only on a [`crate::TieredDisk`].
     OnDemand,
 }
 

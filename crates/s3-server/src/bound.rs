@@ -24,10 +24,9 @@ pub(crate) struct Bound {
 enum Source {
     /// A bound socket that does not listen yet: the kernel refuses connections.
     Reserved(Socket),
-    /// A socket that another process listens on: the kernel queues connections.
+    /// A socket that listens already, of another process or since [`Bound::listen_early`]: the kernel
+    /// queues connections.
     Inherited(Listener),
-    /// A temporary listener has the address.
-    Lent,
 }
 
 impl Bound {
@@ -56,21 +55,23 @@ impl Bound {
         }
     }
 
-    /// Listens on the address for some time, until [`Self::listen`].
-    pub(crate) fn listen_temporarily(&mut self, stall_time: Duration) -> Result<Listener> {
+    /// Listens on the address, and returns a listener for the time until [`Self::listen`]. Both
+    /// share the accept queue, so that no connection is refused in between.
+    pub(crate) fn listen_early(&mut self, stall_time: Duration) -> Result<Listener> {
         let address = self.address;
-        let listener = match std::mem::replace(&mut self.source, Source::Lent) {
-            Source::Inherited(listener) => {
-                let another = listener.another();
-                self.source = Source::Inherited(listener);
-                another
+        let listen = |source: &Source| match source {
+            Source::Reserved(socket) => {
+                socket.listen(BACKLOG)?;
+                Listener::inherit(socket.try_clone()?.into(), tcp_options(stall_time))
             }
-            reserved => {
-                drop(reserved);
-                Listener::bind(&Address::Tcp(address), tcp_options(stall_time), BACKLOG)
-            }
+            Source::Inherited(listener) => listener.another(),
         };
-        listener.map_err(|source: io::Error| Error::Bind { address, source })
+        let mut open = || {
+            let listener = listen(&self.source)?;
+            self.source = Source::Inherited(listener.another()?);
+            Ok(listener)
+        };
+        open().map_err(|source: io::Error| Error::Bind { address, source })
     }
 
     /// Listens on the address and returns one listener per thread.
@@ -85,9 +86,6 @@ impl Bound {
                     Listener::bind(&Address::Tcp(address), tcp, BACKLOG)?
                 }
                 Source::Inherited(listener) => listener,
-                Source::Lent => {
-                    Listener::bind(&Address::Tcp(address), tcp_options(stall_time), BACKLOG)?
-                }
             };
             let mut listeners = vec![first];
             for _ in 1..threads {

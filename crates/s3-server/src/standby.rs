@@ -39,10 +39,8 @@ impl Listening {
     ) -> Result<()> {
         let addresses = self.addresses();
         let stall_time = self.limits.stall_time_max;
-        let listeners = vec![
-            self.listen.listen_temporarily(stall_time)?,
-            self.admin.listen_temporarily(stall_time)?,
-        ];
+        let listeners =
+            vec![self.listen.listen_early(stall_time)?, self.admin.listen_early(stall_time)?];
         let options = [self.tls.clone(), self.tls.clone().filter(|_| addresses.admin_has_tls())];
         let options = options.map(|tls| ListenerOptions {
             connections: Connections::new(
