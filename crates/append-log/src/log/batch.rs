@@ -13,11 +13,16 @@ use crate::read::batch::queue::{Queue, RangeRead};
 use crate::record::{BatchRecord, RecordRequest};
 use crate::segments::Segment;
 
+/// The number of bytes in flight from which on no further request is started. 64 requests of 256 KiB
+/// have this length.
+const IN_FLIGHT_BYTES_MAX: u64 = 16 << 20;
+
 /// An iterator over records that are read together. It returns each record as soon as it was read,
 /// with the tag of its request.
 ///
 /// Up to 64 requests are in flight at a time, each of at most 256 KiB unless a single record is
-/// longer, so the reader takes at most 16 MiB of memory beside the requests. The iterator uses an
+/// longer, so the reader takes at most 16 MiB of memory and that of one longer record beside the
+/// requests. The iterator uses an
 /// io_uring where the kernel has one, and is bound to the thread that created it. Segments that it
 /// is reading cannot be recycled, so on a nearly full disk it should not be left unfinished for
 /// long.
@@ -33,6 +38,8 @@ pub struct BatchReader<'a> {
     in_flight: Vec<usize>,
     queue: Queue,
     current: Option<CompletedRun>,
+    /// The total length of the runs that were started and not completed.
+    in_flight_bytes: u64,
     disk_reads: u64,
     disk_read_bytes: u64,
 }
@@ -69,6 +76,7 @@ impl Log {
             in_flight: Vec::new(),
             queue,
             current: None,
+            in_flight_bytes: 0,
             disk_reads: 0,
             disk_read_bytes: 0,
         }
@@ -85,7 +93,11 @@ impl BatchReader<'_> {
     /// Starts runs until the queue is full. A run whose segment was removed becomes the current
     /// one.
     fn start(&mut self) {
-        while self.current.is_none() && !self.queue.is_full() && self.started < self.runs.len() {
+        while self.current.is_none()
+            && !self.queue.is_full()
+            && self.in_flight_bytes < IN_FLIGHT_BYTES_MAX
+            && self.started < self.runs.len()
+        {
             let number = self.started;
             self.started += 1;
             let run = &self.runs[number];
@@ -97,6 +109,7 @@ impl BatchReader<'_> {
             };
             let bytes = run.bytes.min(segment.limit.saturating_sub(run.offset)) as usize;
             self.in_flight.push(number);
+            self.in_flight_bytes += u64::from(run.bytes);
             self.count(bytes);
             let offset = self.runs[number].offset;
             self.queue.push(RangeRead { segment, offset, bytes, number });
@@ -108,12 +121,14 @@ impl BatchReader<'_> {
         let Some(done) = self.queue.next() else {
             // A run that was lost with the ring: its records are read one by one.
             let number = self.in_flight.pop()?;
-            let Run { segment, offset, ref requests, .. } = self.runs[number];
+            let Run { segment, offset, bytes, ref requests } = self.runs[number];
+            self.in_flight_bytes -= u64::from(bytes);
             let segment = self.log.segment(segment).ok();
             return Some(CompletedRun { segment, bytes: None, offset, requests: requests.clone() });
         };
         self.in_flight.retain(|number| *number != done.number);
         let run = &self.runs[done.number];
+        self.in_flight_bytes -= u64::from(run.bytes);
         Some(CompletedRun {
             segment: Some(done.segment),
             bytes: Some((done.buffer, done.bytes)),

@@ -17,6 +17,9 @@ pub(crate) const READ_AHEAD_BYTES: usize = 2 << 20;
 /// this window.
 pub(crate) const HEADROOM_BYTES: usize = 512 << 10;
 
+/// The length of the memory of a window, unless it was read for a longer record.
+const WINDOW_BYTES: usize = HEADROOM_BYTES + READ_AHEAD_BYTES;
+
 /// The number of windows of a reader: one is being decoded, one is ready, one is being read.
 const WINDOWS: usize = 3;
 
@@ -70,8 +73,11 @@ impl Window {
         start: u64,
         bytes: usize,
     ) -> Result<()> {
-        if self.memory.len() < headroom + bytes {
-            self.memory = AlignedBuf::zeroed(headroom + bytes);
+        let needed = headroom + bytes;
+        // The memory for a long record is not kept for the reads after it.
+        let is_oversized = self.memory.len() > WINDOW_BYTES && needed <= WINDOW_BYTES;
+        if self.memory.len() < needed || is_oversized {
+            self.memory = AlignedBuf::zeroed(needed);
         }
         (self.from, self.start) = (headroom, start);
         self.bytes = read_pages(file, &mut self.memory[headroom..headroom + bytes], start)?;
@@ -118,7 +124,7 @@ impl Windows {
 
     pub(crate) fn put(&self, window: Window) {
         let mut windows = self.0.lock();
-        if windows.len() < POOLED_WINDOWS_MAX {
+        if windows.len() < POOLED_WINDOWS_MAX && window.memory.len() <= WINDOW_BYTES {
             windows.push(window);
         }
     }

@@ -131,6 +131,10 @@ impl SegmentReader {
     /// checksums match.
     pub(crate) fn record_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
         let (_, mut decompressed) = std::mem::take(&mut self.decompressed);
+        if decompressed.capacity() > READ_AHEAD_BYTES {
+            // The memory for a long record is not kept for the records after it.
+            decompressed = Vec::new();
+        }
         decompressed.clear();
         let header = match self.with_header_at(offset)? {
             Some((header, stored)) if header.matches(stored) => {

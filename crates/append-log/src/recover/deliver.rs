@@ -17,9 +17,13 @@ use crate::segments::Segment;
 use crate::strategy::WriteStrategy;
 
 /// The number of payload bytes in a chunk, the unit that reading threads pass to the delivering
-/// thread, and the number of chunks that a reading thread may be ahead of the delivering thread.
+/// thread, and the number of chunks that a reading thread may be ahead of the delivering thread. A
+/// longer chunk, with a long record, counts as several.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNKS_AHEAD: usize = 32;
+
+/// The maximum capacity in bytes of a chunk that is used again.
+const KEPT_BYTES_MAX: usize = 4 * CHUNK_BYTES;
 
 /// The inputs of recovery, and the report to which reading adds its results.
 pub(crate) struct ReplayContext<'a> {
@@ -97,9 +101,12 @@ impl Collector<'_> {
     fn send(&mut self) {
         let empty = self.empty.lock().pop().unwrap_or_default();
         let full = std::mem::replace(&mut self.chunk, empty);
+        let more = (full.bytes.len() / CHUNK_BYTES).saturating_sub(1);
         // Sending fails if the receiver was dropped after an error in another segment. Nothing more
         // is delivered then, so the error is ignored.
         drop(self.full.send(full));
+        // Empty chunks take the places for which a long chunk counts.
+        (0..more).for_each(|_| drop(self.full.send(Chunk::default())));
     }
 }
 
@@ -180,9 +187,12 @@ fn take(
 ) -> Result<Scan> {
     for mut chunk in chunks {
         chunk.deliver(context.replay);
-        chunk.bytes.clear();
-        chunk.records.clear();
-        empty.lock().push(chunk);
+        // The memory of a long record is not kept, and an empty chunk has none.
+        if (1..=KEPT_BYTES_MAX).contains(&chunk.bytes.capacity()) {
+            chunk.bytes.clear();
+            chunk.records.clear();
+            empty.lock().push(chunk);
+        }
     }
     let ended = Error::Invalid("a thread that read the log ended early");
     let mut scan = outcome.recv().unwrap_or(Err(ended))?;

@@ -7,7 +7,7 @@ use crate::format::RECORD_HEADER_BYTES;
 use crate::record::RecordRequest;
 
 /// The longest run of neighbouring records that is read with one request, except a single record.
-const RUN_BYTES_MAX: u32 = 256 << 10;
+pub(crate) const RUN_BYTES_MAX: u32 = 256 << 10;
 
 /// The longest gap between two records that is read to save a request. Reading so many bytes costs
 /// a solid-state disk about as much as another request, and a spinning disk far less.

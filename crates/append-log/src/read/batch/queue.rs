@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use haul_disk::{AlignedBuf, Ring, RingOp, RingRequest, read_full};
 
+use crate::read::batch::plan::RUN_BYTES_MAX;
 use crate::segments::Segment;
 
 /// The number of reads in flight.
@@ -132,6 +133,9 @@ impl Queue {
 
     /// Takes a buffer back for later reads.
     pub(crate) fn release(&mut self, buffer: AlignedBuf) {
-        self.buffers.push(buffer);
+        // The memory of a long record is not kept.
+        if buffer.len() <= RUN_BYTES_MAX as usize {
+            self.buffers.push(buffer);
+        }
     }
 }
