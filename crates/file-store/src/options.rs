@@ -104,6 +104,12 @@ impl Options {
         self.volume_bytes / 8
     }
 
+    /// Returns the maximum length of a record that compaction moves, which is also that of the append
+    /// buffers. Every record that the store appends with these options is shorter.
+    pub(crate) fn record_bytes_max(&self) -> u64 {
+        (2 * self.big_object_bytes).next_multiple_of(4096).max(1 << 20)
+    }
+
     /// Returns the limit on recent changes at which a checkpoint is written.
     pub(crate) fn recent_changes_max(&self) -> RecentChanges {
         RecentChanges {

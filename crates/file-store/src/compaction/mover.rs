@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use haul_append_log::{self as log, Lsn, Position, Room, Ticket};
+use haul_append_log::{Lsn, Position, Room, Ticket};
 use parking_lot::RwLockReadGuard;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Head, Kind, needles};
 use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
@@ -76,7 +76,10 @@ impl<'a> Mover<'a> {
                 self.is_whole = false;
                 continue;
             };
-            if !self.may_be_needed(&head, at) {
+            // A longer object was stored when `big_object_bytes` was larger. It is not moved, because
+            // the space that is reserved for compaction is computed for shorter records.
+            let is_too_long = needle.len() as u64 > self.inner.options.record_bytes_max();
+            if is_too_long || !self.may_be_needed(&head, at) {
                 continue;
             }
             let lock = self.lock(&head)?;
@@ -90,12 +93,7 @@ impl<'a> Mover<'a> {
             if self.batch.is_empty() {
                 self.batch_began = Instant::now();
             }
-            let ticket = match self.inner.append(needle, &[], Room::Compaction) {
-                Ok(ticket) => ticket,
-                // The object was stored when `big_object_bytes` was larger. It is not moved.
-                Err(Error::Log(log::Error::TooLong { .. })) => continue,
-                Err(other) => return Err(other),
-            };
+            let ticket = self.inner.append(needle, &[], Room::Compaction)?;
             self.batch_bytes += needle.len() as u64;
             self.batch.push(PendingMove { head, from: at, ticket, lock });
             if self.batch.len() == BATCH_NEEDLES || self.batch_bytes >= BATCH_BYTES {

@@ -120,7 +120,7 @@ const FIRST_VOLUME_BYTES: u32 = 4 << 20;
 fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
     let too_large = |_too_large| Error::Invalid { what: "volume_bytes is too large".to_owned() };
     let segment_bytes = u32::try_from(options.volume_bytes).map_err(too_large)?;
-    let buffer_bytes = u32::try_from(2 * options.big_object_bytes).map_err(too_large)?;
+    let buffer_bytes = u32::try_from(options.record_bytes_max()).map_err(too_large)?;
     Ok(log::Options {
         on_damage: OnDamage::Report,
         idle_watermark_ms: options.idle_watermark_ms,
@@ -134,7 +134,7 @@ fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
         spare_segments_max: 2,
         segment_bytes: segment_bytes.next_multiple_of(4096),
         first_segment_bytes: Some(FIRST_VOLUME_BYTES),
-        buffer_bytes: buffer_bytes.next_multiple_of(4096).max(1 << 20),
+        buffer_bytes,
         // An object is often read soon after it is written, and is then in the page cache. Large
         // batches are written with direct I/O nevertheless.
         sync_method: Some(SyncMethod::Buffered),
