@@ -64,9 +64,9 @@ pub enum Error {
         /// The file of the segment, which was removed or reused for another segment.
         file: PathBuf,
     },
-    /// The payload is longer than a segment or an append buffer can hold: split it, or increase
-    /// [`crate::Options::buffer_bytes`] and [`crate::Options::segment_bytes`].
-    #[error("a record of {bytes} bytes is longer than the {bytes_max} a segment can hold")]
+    /// The payload is longer than a segment can hold, or than 256 MiB: split it, or increase
+    /// [`crate::Options::segment_bytes`].
+    #[error("a record of {bytes} bytes is longer than the maximum of {bytes_max} bytes")]
     TooLong {
         /// The length of the payload in bytes.
         bytes: u64,

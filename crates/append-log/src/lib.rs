@@ -107,7 +107,9 @@
 //! last batch have appended again, for at most half the time in which a short batch is written and
 //! synced. It skips most of these waits if the previous waits brought few records. The log keeps two
 //! append buffers of [`Options::buffer_bytes`] in memory. An append waits while the buffer being
-//! filled has no space for the record.
+//! filled has no space for the record. A record longer than a buffer gets a longer one, which is
+//! freed when the record is durable. Readers likewise take the memory of a long record only until
+//! they have read the next one.
 //!
 //! # What it is not
 //! The log has no keys and no transactions over several records. It keeps one or two file

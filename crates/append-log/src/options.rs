@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::format::{BYTES_MAX, HEADER_BYTES, VERSION, VERSION_WITH_COMPRESSION, record_bytes};
+use crate::format::{
+    BYTES_MAX, HEADER_BYTES, PAYLOAD_BYTES_MAX, VERSION, VERSION_WITH_COMPRESSION, record_bytes,
+};
 use crate::seal_hook::SealHook;
 use crate::strategy::SyncMethod;
 
@@ -76,14 +78,16 @@ pub struct Options {
     /// Default: 128 MiB.
     pub segment_bytes: u32,
     /// Performance: the length of the first segment of a new log in bytes, a multiple of 4 KiB, so
-    /// that a log with few records takes little space. The log increases the length to that of the
-    /// longest permitted record. Each further segment is twice as long as the longest one before, up
+    /// that a log with few records takes little space. The log increases the length to
+    /// `buffer_bytes` and 8 KiB, so that any record that fits into an append buffer fits into the
+    /// segment. A longer record may need a longer segment, which the log then creates. Each further segment is twice as long as the longest one before, up
     /// to `segment_bytes`, as long as half of the free space remains unused. The reserved segments
     /// grow likewise. With `None`, all segments have `segment_bytes`. Default: `None`.
     pub first_segment_bytes: Option<u32>,
     /// Performance: the length of each of the two append buffers in bytes, a multiple of 4 KiB. It
-    /// limits the bytes of records that are not yet written, and the length of a record. 64 KiB to
-    /// 256 MiB. A buffer whose length is a multiple of 2 MiB is in huge pages, if the kernel has
+    /// limits the bytes of records that are not yet written. A longer record gets a longer buffer,
+    /// which is freed when the record is durable. If most records are longer than a buffer, set a
+    /// longer one, which is allocated only once. 64 KiB to 256 MiB. A buffer whose length is a multiple of 2 MiB is in huge pages, if the kernel has
     /// some, and takes at least 2 MiB of memory. Default: 8 MiB.
     pub buffer_bytes: u32,
     /// Performance: the method by which batches are written and synced. With `None`, opening
@@ -116,7 +120,8 @@ pub struct Options {
     /// no new segment has its number. Default: 0.
     pub numbers_after: u32,
     /// Performance: the number of threads that read segments when the log is opened. Each thread
-    /// uses up to 40 MiB of memory. 1 to 64. Default: 2.
+    /// uses up to 40 MiB of memory, and three times the length of the longest record. 1 to 64.
+    /// Default: 2.
     pub recovery_threads: u32,
 }
 
@@ -174,7 +179,7 @@ impl Options {
     }
 
     /// Returns the minimum length of a new segment on a nearly full disk: a segment of this length
-    /// can hold a record of any permitted length.
+    /// can hold any record that fits into an append buffer. The segment for a longer record is longer.
     pub(crate) fn segment_bytes_min(&self) -> u32 {
         let needed = self.buffer_bytes.saturating_add(2 * HEADER_BYTES);
         needed.next_multiple_of(HEADER_BYTES).min(self.segment_bytes)
@@ -208,12 +213,10 @@ impl Options {
     }
 
     /// Returns the maximum length of a payload. A record of this length fits, together with a seal,
-    /// into a buffer whose first page is already used, and into a segment.
+    /// into a segment of full length.
     pub(crate) fn payload_bytes_max(&self) -> u32 {
         let seal = u32::try_from(record_bytes(0)).expect("a seal is a few bytes");
-        let overhead = 2 * seal + 8;
-        let in_buffer = self.buffer_bytes - HEADER_BYTES;
-        let in_segment = self.segment_bytes - 2 * HEADER_BYTES;
-        in_buffer.min(in_segment) - overhead
+        let overhead = 2 * HEADER_BYTES + 2 * seal + 8;
+        PAYLOAD_BYTES_MAX.min(self.segment_bytes - overhead)
     }
 }

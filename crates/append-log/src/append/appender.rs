@@ -5,13 +5,18 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use haul_disk::AlignedBuf;
+
+use crate::append::buffers::long_buffer;
 use crate::append::commit::Shared;
 use crate::append::draft::Draft;
+use crate::append::lock::Locked;
 use crate::append::state::{Next, State};
 use crate::append::ticket::Ticket;
 use crate::error::{Error, Result};
 use crate::format::{Kind, record_bytes};
 use crate::options::Compression;
+use crate::segments::bytes_for_record;
 use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
 
@@ -22,6 +27,8 @@ enum Blocked {
     Room,
     /// The next segment is not ready.
     NextSegment,
+    /// No next segment that has at least this length is ready.
+    LongerSegment(u32),
 }
 
 /// The interface for appending records to a log.
@@ -72,8 +79,9 @@ impl Appender {
     }
 
     fn push(&self, draft: &Draft<'_>) -> Result<Ticket> {
+        let mut longer = None;
         let mut state = self.shared.state.lock();
-        while let Some(blocked) = self.make_room(&mut state, draft)? {
+        while let Some(blocked) = self.make_room(&mut state, draft, &mut longer)? {
             match blocked {
                 // This thread commits the batch itself, because the commit thread may be busy
                 // calling a waker.
@@ -92,6 +100,11 @@ impl Appender {
                     state.waiting_for_next -= 1;
                     state.waiting_by_room[draft.room as usize] -= 1;
                 }
+                Blocked::LongerSegment(bytes) => {
+                    state.needed.add(draft.room, bytes);
+                    self.shared.prepare.notify_one();
+                    state.wait(&self.shared.room);
+                }
             }
         }
         Ok(self.append_to_batch(&mut state, draft))
@@ -100,8 +113,9 @@ impl Appender {
     fn poll_push(&self, draft: &Draft<'_>, context: &mut Context<'_>) -> Poll<Result<Ticket>> {
         // Cloning a waker runs code of the caller, which must not happen under the lock.
         let waker = context.waker().clone();
+        let mut longer = None;
         let mut state = self.shared.state.lock();
-        match self.make_room(&mut state, draft) {
+        match self.make_room(&mut state, draft, &mut longer) {
             Ok(None) => Poll::Ready(Ok(self.append_to_batch(&mut state, draft))),
             Ok(Some(blocked)) => {
                 match blocked {
@@ -116,6 +130,10 @@ impl Appender {
                         state.request_next(draft.room);
                         self.shared.prepare.notify_one();
                     }
+                    Blocked::LongerSegment(bytes) => {
+                        state.needed.add(draft.room, bytes);
+                        self.shared.prepare.notify_one();
+                    }
                 }
                 state.wakers.register_room(waker);
                 Poll::Pending
@@ -126,43 +144,91 @@ impl Appender {
 
     /// Returns `None` if the record fits into the filling batch, otherwise the reason why it must
     /// wait. Seals the segment if the record does not fit into it and the next segment is ready.
-    fn make_room(&self, state: &mut State, draft: &Draft<'_>) -> Result<Option<Blocked>> {
+    ///
+    /// For a long record, which does not fit into a standard buffer, moves the filling batch to a
+    /// longer buffer, even if the batch has records already: short records would otherwise fill each
+    /// new batch first. `longer` is this buffer while it is not used. It is allocated without the
+    /// lock.
+    fn make_room(
+        &self,
+        state: &mut Locked<'_>,
+        draft: &Draft<'_>,
+        longer: &mut Option<AlignedBuf>,
+    ) -> Result<Option<Blocked>> {
         loop {
             state.check_latch()?;
             let filling = &state.filling;
-            if state.is_paused {
+            if state.is_paused || filling.sealed {
                 return Ok(Some(Blocked::Room));
             }
             let segment = &filling.tail.segment;
             let record_bytes = record_bytes(draft.stored_bytes(segment));
             let may_use = self.pool.may_use(segment, draft.room);
-            if filling.sealed {
-                return Ok(Some(Blocked::Room));
-            }
-            if may_use && filling.offset() as usize + record_bytes <= segment.records_end() as usize
-            {
-                let fits = filling.fits(record_bytes);
-                return Ok((!fits).then_some(Blocked::Room));
-            }
-            match &state.next {
-                // The segment is sealed even if the next segment belongs to the reserve (segments
-                // kept for deletions and compaction on a full disk) and this record may not use it.
-                // Otherwise no further segment would be created until another record uses the
-                // reserve.
-                Next::Ready(_) => state.filling.push_empty(Kind::Seal),
-                Next::Missing => return Ok(Some(Blocked::NextSegment)),
-                // The failed creation was for records that may use less of the disk than this
-                // record, so the creation is tried again.
-                Next::Failed(_, tried) if *tried < draft.room => state.next = Next::Missing,
-                Next::Failed(..) => {
-                    if let Next::Failed(error, _) =
-                        std::mem::replace(&mut state.next, Next::Missing)
-                    {
-                        return Err(error);
-                    }
+            if may_use && segment.holds(filling.offset(), record_bytes) {
+                if filling.fits(record_bytes) {
+                    return Ok(None);
                 }
+                let is_longer = state.buffers.is_longer(filling.buffer_bytes());
+                if is_longer && filling.has_new() || !state.buffers.is_long(record_bytes) {
+                    return Ok(Some(Blocked::Room));
+                }
+                if let Some(buffer) = take_longer(state, longer, record_bytes) {
+                    state.move_to_longer(buffer);
+                }
+                continue;
+            }
+            if let Some(blocked) = self.leave_segment(state, draft, longer)? {
+                return Ok(Some(blocked));
             }
         }
+    }
+
+    /// Seals the segment, into which the record does not fit, if the next segment is ready and long
+    /// enough for the record. Returns the reason why the record must wait before
+    /// [`Self::make_room`] can continue.
+    ///
+    /// With a long record, continues in the next segment at once: while another thread writes the
+    /// sealed batch, short records could otherwise fill the next segment, too.
+    fn leave_segment(
+        &self,
+        state: &mut Locked<'_>,
+        draft: &Draft<'_>,
+        longer: &mut Option<AlignedBuf>,
+    ) -> Result<Option<Blocked>> {
+        let needed = bytes_for_record(draft.bytes());
+        match &state.next {
+            // The segment is sealed even if the next segment belongs to the reserve (segments kept
+            // for deletions and compaction on a full disk) and this record may not use it.
+            // Otherwise no further segment would be created until another record uses the reserve.
+            Next::Ready(next) if next.segment.holds_first(draft.stored_bytes(&next.segment)) => {
+                let record_bytes = record_bytes(draft.stored_bytes(&next.segment));
+                if !state.buffers.is_long(record_bytes) {
+                    state.filling.push_empty(Kind::Seal);
+                } else if state.taken.is_some() {
+                    return Ok(Some(Blocked::Room));
+                } else if let Some(buffer) = take_longer(state, longer, record_bytes) {
+                    self.shared.continue_in_next(state, buffer);
+                }
+            }
+            // The segment is not sealed before a long enough segment exists: on a full disk, other
+            // records may use the rest of the segment and the next one.
+            next if matches!(next, Next::Ready(_)) || needed > self.pool.bytes_min() => {
+                if let Some(error) = state.take_refusal(draft.room, needed) {
+                    return Err(error);
+                }
+                return Ok(Some(Blocked::LongerSegment(needed)));
+            }
+            // The failed creation was for records that may use less of the disk than this record,
+            // so the creation is tried again.
+            Next::Failed(_, tried) if *tried < draft.room => state.next = Next::Missing,
+            Next::Failed(..) => {
+                if let Next::Failed(error, _) = std::mem::replace(&mut state.next, Next::Missing) {
+                    return Err(error);
+                }
+            }
+            _ => return Ok(Some(Blocked::NextSegment)),
+        }
+        Ok(None)
     }
 
     /// Appends the record to the filling batch, into which it must fit, and returns its ticket.
@@ -189,4 +255,19 @@ impl Appender {
         }
         Ticket::new(Arc::clone(&self.shared), at, state.generation)
     }
+}
+
+/// Takes the buffer for a long record of `record_bytes` bytes. If it does not exist, allocates it with
+/// the state unlocked, and returns `None`: the caller must check the state again.
+fn take_longer(
+    state: &mut Locked<'_>,
+    longer: &mut Option<AlignedBuf>,
+    record_bytes: usize,
+) -> Option<AlignedBuf> {
+    let bytes = state.buffers.bytes_for(record_bytes);
+    let taken = longer.take().filter(|buffer| buffer.len() >= bytes);
+    if taken.is_none() {
+        *longer = Some(state.unlocked(|| long_buffer(bytes, record_bytes)));
+    }
+    taken
 }

@@ -15,10 +15,12 @@ use std::time::Duration;
 use haul_disk::{AlignedBuf, Disk};
 
 use crate::append::acknowledged::{Acknowledged, Event};
-use crate::append::batch::{Batch, Tail, append_buffer};
+use crate::append::batch::{Batch, Tail};
+use crate::append::buffers::Buffers;
 use crate::append::lock::{Locked, StateLock};
 use crate::append::state::{Next, State};
 use crate::error::Result;
+use crate::format::Kind;
 use crate::options::Options;
 use crate::segments::Segment;
 use crate::segments::sealed::SealedQueue;
@@ -77,7 +79,7 @@ impl Shared {
     ) -> haul_disk::Result<Self> {
         let buffer_bytes = options.buffer_bytes as usize;
         let filling = Batch::resume(start.tail, start.end, buffer_bytes)?;
-        let mut state = State::new(filling, next, append_buffer(buffer_bytes));
+        let mut state = State::new(filling, next, Buffers::new(buffer_bytes));
         state.unproven_since = (!start.is_proven).then(now);
         Ok(Self {
             disk,
@@ -208,10 +210,13 @@ impl Shared {
         }
         if state.taken.is_none() {
             self.gather(state);
-            if !state.filling.has_new() {
-                return;
+            // While this thread waited, the batch may have been taken for a long record.
+            if state.taken.is_none() {
+                if !state.filling.has_new() {
+                    return;
+                }
+                self.take_batch(state);
             }
-            self.take_batch(state);
             if self.deliver_first(state) {
                 return;
             }
@@ -308,7 +313,22 @@ impl Shared {
 
     /// Moves the filling batch to `taken` and replaces it by a new batch with the other buffer.
     pub(super) fn take_batch(&self, state: &mut State) {
-        let buffer = state.spare.take().expect("a batch not yet written is committed first");
+        let buffer = state.buffers.take().expect("a batch not yet written is committed first");
+        self.take_batch_into(state, buffer);
+    }
+
+    /// Seals the filling batch, which must not be sealed, and continues in the next segment, which
+    /// must be ready. The new batch has the given buffer. No batch may be taken.
+    pub(super) fn continue_in_next(&self, state: &mut State, buffer: AlignedBuf) {
+        state.filling.push_empty(Kind::Seal);
+        self.end_gathering(state);
+        self.take_batch_into(state, buffer);
+        if !state.is_committing {
+            self.state.notify_commit_thread();
+        }
+    }
+
+    fn take_batch_into(&self, state: &mut State, buffer: AlignedBuf) {
         if self.pads_records {
             state.filling.pad_lone_record();
         }
@@ -331,7 +351,7 @@ impl Shared {
     /// Replaces the filling batch, which must have no new records, by a batch in another segment,
     /// whose header declares where the log before it ends.
     pub(crate) fn continue_with(&self, state: &mut State, batch: impl FnOnce(AlignedBuf) -> Batch) {
-        let buffer = state.spare.take().expect("no batch is being committed");
+        let buffer = state.buffers.take().expect("no batch is being committed");
         let before = std::mem::replace(&mut state.filling, batch(buffer));
         state.keep_buffer(before);
         state.unproven_since = None;

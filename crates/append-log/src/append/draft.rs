@@ -54,6 +54,11 @@ impl<'a> Draft<'a> {
         Self { kind, room, payload: &[], bytes: 0, checksum: Some(0), compressed: None }
     }
 
+    /// Returns the length of the payload as it is stored without compression.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns the length of the payload as it is stored in this segment.
     pub(super) fn stored_bytes(&self, segment: &Segment) -> usize {
         match &self.compressed {

@@ -1,7 +1,7 @@
 //! Locks the state of a log, and runs code of the caller only after unlocking it.
 //!
 //! A waker is code of the caller and may call the log, which would deadlock under the lock. Closing
-//! a file may take long. Code that changes the state therefore defers such calls until the state is
+//! a file or freeing a long buffer may take long. Code that changes the state therefore defers such calls until the state is
 //! unlocked.
 
 use std::ops::{Deref, DerefMut};

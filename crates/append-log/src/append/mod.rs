@@ -4,6 +4,7 @@
 mod acknowledged;
 pub(crate) mod appender;
 pub(crate) mod batch;
+mod buffers;
 pub(crate) mod commit;
 mod draft;
 mod idle;

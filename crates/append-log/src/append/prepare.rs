@@ -7,7 +7,7 @@ use haul_disk::{FILL_STEP_BYTES, Op};
 
 use crate::append::batch::Tail;
 use crate::append::commit::Shared;
-use crate::append::state::{Next, State};
+use crate::append::state::{Needed, Next, Refused, State};
 use crate::append::writer::Writer;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
@@ -51,6 +51,17 @@ impl Preparer {
     }
 }
 
+/// The next segment that must be created.
+#[derive(Debug)]
+enum Due {
+    /// The one after the current segment. `is_requested` is `true` if an append waits for it.
+    Next { is_requested: bool },
+    /// One that is long enough for the records that wait for it, in place of a shorter one. The
+    /// shorter one was taken from the state, if it was ready, so that no record is appended to it:
+    /// the header of the longer one declares the current segment as the one before it.
+    Longer { needed: Needed, shorter: Option<Tail> },
+}
+
 struct PrepareThread {
     shared: Arc<Shared>,
     pool: Arc<Pool>,
@@ -66,26 +77,35 @@ impl PrepareThread {
         if !self.fill_reserve() {
             return;
         }
-        while let Some(is_requested) = self.wait_until_due(failed_at) {
+        while let Some(mut due) = self.wait_until_due(failed_at) {
             let removals = self.pool.removals();
-            let (made, room) = self.allocate();
+            let (made, room) = match &mut due {
+                Due::Next { .. } => self.allocate(Needed::default()),
+                Due::Longer { needed, shorter } => self.replace(shorter.take(), *needed),
+            };
             // When the reserve is complete again, ordinary records may use the rest of a segment of
             // the reserve, so the appends that wait are not refused yet.
             let is_refilled = matches!(made, Err(Error::Full { .. })) && self.completes_reserve();
             let mut state = self.shared.state.lock_undelivered();
-            failed_at = None;
-            match made {
-                Ok(None) => return,
-                Ok(Some(tail)) => state.next = Next::Ready(tail),
+            if let Due::Next { .. } = due {
+                failed_at = None;
+            }
+            match (made, due) {
+                (Ok(None) | Err(Error::Latched { .. }), _) => return,
+                (Ok(Some(tail)), _) => state.next = Next::Ready(tail),
                 // After a failed directory sync it is unknown which names are durable, and a second
                 // sync could succeed without making them durable.
-                Err(Error::Disk(error)) if error.op == Op::SyncDir => {
+                (Err(Error::Disk(error)), _) if error.op == Op::SyncDir => {
                     return self.shared.latch(&mut state, error);
                 }
                 // A segment removed meanwhile may be the space for this one, and an append that
                 // began after its removal must not be refused.
-                Err(Error::Full { .. }) if self.pool.removals() != removals => {}
-                Err(error) => {
+                (Err(Error::Full { .. }), _) if self.pool.removals() != removals => {}
+                (Err(error), Due::Longer { needed, .. }) => {
+                    let bytes = needed.bytes();
+                    state.refused = (!is_refilled).then_some(Refused { error, bytes, room });
+                }
+                (Err(error), Due::Next { is_requested }) => {
                     let segment = &state.filling.tail.segment;
                     failed_at = Some((segment.number, state.filling.offset()));
                     if !is_refilled && (is_requested || state.waiting_for_next > 0) {
@@ -93,12 +113,41 @@ impl PrepareThread {
                     }
                 }
             }
+            // Records that still wait are added again.
+            state.needed = Needed::default();
             self.shared.notify_room(&mut state);
             drop(state);
             if !self.fill_reserve() {
                 return;
             }
         }
+    }
+
+    /// Creates a next segment that is long enough for the waiting records, in place of a shorter one
+    /// that was taken from the state.
+    ///
+    /// 1. Creates the longer segment. If this fails, for example because the disk is full, puts back
+    ///    the shorter one, which other records may use.
+    /// 2. Removes the shorter one, which has no records. The removal is durable before the longer
+    ///    one is used, because recovery reports an empty segment before another one as damage. After
+    ///    a crash in between, recovery finds two unused segments. If the removal fails, neither of
+    ///    them can be used, and the log stops.
+    fn replace(&self, shorter: Option<Tail>, needed: Needed) -> (Result<Option<Tail>>, Room) {
+        let (made, room) = self.allocate(needed);
+        let Some(shorter) = shorter else { return (made, room) };
+        let Ok(Some(longer)) = made else {
+            self.shared.state.lock_undelivered().next = Next::Ready(shorter);
+            return (made, room);
+        };
+        let removed = match self.pool.retire(shorter.segment) {
+            Err(Error::Disk(error)) => {
+                let mut state = self.shared.state.lock_undelivered();
+                self.shared.latch(&mut state, error);
+                state.check_latch()
+            }
+            removed => removed,
+        };
+        (removed.map(|()| Some(longer)), room)
     }
 
     /// Creates the missing files of the reserve, as far as the disk has space. The thread calls
@@ -144,16 +193,17 @@ impl PrepareThread {
     fn may_fill_reserve(&self) -> bool {
         let mut state = self.shared.state.lock_undelivered();
         let is_due = state.filling.offset() >= begin_at(state.filling.tail.segment.bytes);
-        let is_urgent = matches!(state.next, Next::Missing) && (is_due || is_needed(&state));
+        let is_missing = matches!(state.next, Next::Missing);
+        let is_urgent = is_missing && (is_due || is_needed(&state)) || is_longer_needed(&state);
         if !is_urgent && !state.is_closing && state.latched.is_none() {
             state.wait_until(&self.shared.prepare, now() + RESERVE_STEP_PAUSE);
         }
         !state.is_closing && state.latched.is_none()
     }
 
-    /// Waits until the next segment must be created. Returns `true` if an append waits for it, and
-    /// `None` if the log is closing or has stopped.
-    fn wait_until_due(&self, failed_at: Option<(u32, u32)>) -> Option<bool> {
+    /// Waits until the next segment must be created. Returns `None` if the log is closing or has
+    /// stopped.
+    fn wait_until_due(&self, failed_at: Option<(u32, u32)>) -> Option<Due> {
         let mut state = self.shared.state.lock_undelivered();
         loop {
             let segment = &state.filling.tail.segment;
@@ -165,9 +215,14 @@ impl PrepareThread {
             if state.latched.is_some() {
                 return None;
             }
+            if is_longer_needed(&state) {
+                state.prepare_at = u32::MAX;
+                let (needed, shorter) = (state.needed, state.take_ready_next());
+                return Some(Due::Longer { needed, shorter });
+            }
             if is_missing && (is_requested || state.filling.offset() >= due) {
                 state.prepare_at = u32::MAX;
-                return Some(is_requested);
+                return Some(Due::Next { is_requested });
             }
             if state.is_closing {
                 return None;
@@ -177,9 +232,9 @@ impl PrepareThread {
         }
     }
 
-    /// Creates the next segment. Returns the segment, or `None` if the log was closed meanwhile,
-    /// and the [`Room`] for which the creation was tried.
-    fn allocate(&self) -> (Result<Option<Tail>>, Room) {
+    /// Creates the next segment, at least as long as needed. Returns the segment, or `None` if the
+    /// log was closed meanwhile, and the [`Room`] for which the creation was tried.
+    fn allocate(&self, needed: Needed) -> (Result<Option<Tail>>, Room) {
         let mut room = Room::Ordinary;
         let state = self.shared.state.lock_undelivered();
         let are_large = state.batch_sizes.are_large();
@@ -190,15 +245,22 @@ impl PrepareThread {
         } else {
             (Preparation::Zeroed, self.methods.small_batches)
         };
-        let made = match self.pool.allocate(preparation, Lsn(0), &mut |done| self.may_fill(done)) {
+        let mut pace = |done| self.may_fill(done);
+        let made = match self.pool.allocate(needed.bytes(), preparation, Lsn(0), &mut pace) {
             Err(full @ Error::Full { .. }) => {
-                room = self.shared.state.lock_undelivered().room_requested();
-                let drawn = self.pool.allocate_from_reserve(room, Lsn(0));
+                let (needed_room, bytes) = needed.in_reserve();
+                room = match needed.bytes() {
+                    0 => self.shared.state.lock_undelivered().room_requested(),
+                    _ => needed_room,
+                };
+                let drawn = self.pool.allocate_from_reserve(room, bytes, Lsn(0));
                 drawn.and_then(|drawn| drawn.ok_or(full).map(Some))
             }
             made => made,
         };
-        self.shared.state.lock_undelivered().requested_next = None;
+        if needed.bytes() == 0 || made.is_ok() {
+            self.shared.state.lock_undelivered().requested_next = None;
+        }
         (made.and_then(|made| made.map(|segment| self.tail(segment, method)).transpose()), room)
     }
 
@@ -235,8 +297,18 @@ impl PrepareThread {
     }
 }
 
+/// `true` if records wait for the next segment.
 fn is_needed(state: &State) -> bool {
-    state.waiting_for_next > 0 || state.requested_next.is_some()
+    state.waiting_for_next > 0 || state.requested_next.is_some() || state.needed.bytes() > 0
+}
+
+/// `true` if the next segment is too short, or missing, for a record that waits for it. After a seal
+/// the next segment becomes the current one, so that it cannot be replaced.
+fn is_longer_needed(state: &State) -> bool {
+    let needed = state.needed.bytes();
+    needed > 0
+        && !state.filling.sealed
+        && !matches!(&state.next, Next::Ready(next) if next.segment.bytes >= needed)
 }
 
 /// Returns the offset in the current segment at which filling of the next one begins: a quarter of

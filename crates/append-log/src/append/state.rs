@@ -8,6 +8,7 @@ use haul_disk::AlignedBuf;
 
 use crate::append::acknowledged::WaiterCounts;
 use crate::append::batch::{Batch, Tail};
+use crate::append::buffers::Buffers;
 use crate::append::policy::batch_sizes::BatchSizes;
 use crate::append::policy::gather::Gather;
 use crate::append::wakers::Wakers;
@@ -27,6 +28,44 @@ pub(crate) enum Next {
     Failed(Error, Room),
 }
 
+/// The lengths of the segments that waiting records need because the next segment is too short for
+/// them, or would be.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Needed([u32; 3]);
+
+impl Needed {
+    /// Adds a record with this [`Room`] that needs a segment of `bytes` bytes.
+    pub(crate) fn add(&mut self, room: Room, bytes: u32) {
+        let longest = &mut self.0[room as usize];
+        *longest = bytes.max(*longest);
+    }
+
+    /// Returns the length that all waiting records need, 0 if none waits.
+    pub(crate) fn bytes(self) -> u32 {
+        self.0.into_iter().max().unwrap_or(0)
+    }
+
+    /// Returns the greatest [`Room`] of a waiting record, and the length that the records with more
+    /// than the least room need. Only these may use a reserved segment.
+    pub(crate) fn in_reserve(self) -> (Room, u32) {
+        let [_, reserve, compaction] = self.0;
+        let room = match (reserve, compaction) {
+            (0, 0) => Room::Ordinary,
+            (_, 0) => Room::Reserve,
+            _ => Room::Compaction,
+        };
+        (room, reserve.max(compaction))
+    }
+}
+
+/// The failed creation of a segment for a long record.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) error: Error,
+    pub(crate) bytes: u32,
+    pub(crate) room: Room,
+}
+
 /// The state of an open log.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -40,8 +79,8 @@ pub(crate) struct State {
     pub(super) committed: u64,
     /// All records before this LSN are synced.
     pub(crate) synced: Lsn,
-    /// The second buffer; `None` while a batch uses it.
-    pub(super) spare: Option<AlignedBuf>,
+    /// The standard buffers that no batch uses.
+    pub(super) buffers: Buffers,
     /// `true` while a thread writes and syncs a batch, waits for more records for it, or wakes the
     /// threads that waited for it.
     pub(crate) is_committing: bool,
@@ -65,6 +104,12 @@ pub(crate) struct State {
     pub(crate) waiting_by_room: [usize; 3],
     /// The greatest [`Room`] of the records with which futures wait for the next segment.
     pub(crate) requested_next: Option<Room>,
+    /// The segment lengths that records wait for. Waiting records are added again after each
+    /// creation of a segment, if the next segment is still too short for them.
+    pub(crate) needed: Needed,
+    /// The error of the last creation of a segment of such a length. The next append that needs a
+    /// segment of this length returns the error.
+    pub(crate) refused: Option<Refused>,
     /// The offset in the current segment at which an append must notify the preparing thread, which
     /// creates the next segment.
     pub(crate) prepare_at: u32,
@@ -79,14 +124,14 @@ pub(crate) struct State {
 impl State {
     /// Creates the state of a log that continues with `filling`, which must contain no unsynced
     /// records.
-    pub(super) fn new(filling: Batch, next: Option<Tail>, spare: AlignedBuf) -> Self {
+    pub(super) fn new(filling: Batch, next: Option<Tail>, buffers: Buffers) -> Self {
         Self {
             synced: filling.end(),
             filling,
             generation: 0,
             taken: None,
             committed: 0,
-            spare: Some(spare),
+            buffers,
             is_committing: false,
             is_wanted: false,
             gather: Gather::default(),
@@ -98,6 +143,8 @@ impl State {
             waiting_for_next: 0,
             waiting_by_room: [0; 3],
             requested_next: None,
+            needed: Needed::default(),
+            refused: None,
             prepare_at: u32::MAX,
             is_paused: false,
             is_closing: false,
@@ -113,6 +160,17 @@ impl State {
         }
     }
 
+    /// Takes the next segment if it is ready.
+    pub(crate) fn take_ready_next(&mut self) -> Option<Tail> {
+        match std::mem::replace(&mut self.next, Next::Missing) {
+            Next::Ready(tail) => Some(tail),
+            other => {
+                self.next = other;
+                None
+            }
+        }
+    }
+
     /// Requests the next segment for a future that waits to append a record with this [`Room`].
     pub(crate) fn request_next(&mut self, room: Room) {
         self.requested_next = self.requested_next.max(Some(room));
@@ -125,6 +183,13 @@ impl State {
         waiting.max(self.requested_next).unwrap_or(Room::Ordinary)
     }
 
+    /// Takes the error of a failed creation of a segment if a record with this [`Room`], which needs
+    /// a segment of `bytes` bytes, waited for such a segment, too.
+    pub(crate) fn take_refusal(&mut self, room: Room, bytes: u32) -> Option<Error> {
+        let applies = |refused: &mut Refused| refused.bytes <= bytes && refused.room >= room;
+        self.refused.take_if(applies).map(|refused| refused.error)
+    }
+
     /// Registers the waker of a reader that has reached the end of the log.
     pub(crate) fn register_more(&mut self, waker: Waker) {
         self.wakers.register_more(waker);
@@ -134,10 +199,16 @@ impl State {
         self.committed > generation
     }
 
+    /// Moves the filling batch to a longer buffer.
+    pub(super) fn move_to_longer(&mut self, buffer: AlignedBuf) {
+        let unused = self.filling.grow(buffer);
+        self.keep_or_free(unused);
+    }
+
     /// Makes the buffer of a finished batch available for the batch after the filling one.
     pub(super) fn keep_buffer(&mut self, batch: Batch) {
         let (buffer, tail) = batch.into_parts();
-        self.spare = Some(buffer);
+        self.keep_or_free(buffer);
         // If the filling batch is in another segment, `tail` may hold the last handle of a removed
         // file, and closing such a file takes long.
         if !Arc::ptr_eq(&tail.segment, &self.filling.tail.segment) {
@@ -145,8 +216,33 @@ impl State {
         }
     }
 
+    /// Keeps an unused buffer of the standard length. Frees a longer one when the state is unlocked.
+    fn keep_or_free(&mut self, buffer: AlignedBuf) {
+        if let Some(longer) = self.buffers.keep(buffer) {
+            self.wakers.free_later(longer);
+        }
+    }
+
     /// `true` if there is a batch to write and no thread writes one.
     pub(super) fn can_commit(&self) -> bool {
         !self.is_committing && (self.taken.is_some() || self.filling.has_new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longest_needed_segment_is_kept_for_each_room() {
+        let mut needed = Needed::default();
+        assert_eq!((needed.bytes(), needed.in_reserve()), (0, (Room::Ordinary, 0)));
+        needed.add(Room::Ordinary, 9 << 20);
+        needed.add(Room::Ordinary, 7 << 20);
+        assert_eq!((needed.bytes(), needed.in_reserve()), (9 << 20, (Room::Ordinary, 0)));
+        needed.add(Room::Reserve, 4 << 20);
+        assert_eq!(needed.in_reserve(), (Room::Reserve, 4 << 20));
+        needed.add(Room::Compaction, 2 << 20);
+        assert_eq!((needed.bytes(), needed.in_reserve()), (9 << 20, (Room::Compaction, 4 << 20)));
     }
 }

@@ -3,6 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
+use haul_disk::AlignedBuf;
+
 use crate::append::batch::Tail;
 
 /// Wakers that are registered for an event, and deferred calls of wakers whose event has occurred.
@@ -63,6 +65,11 @@ impl Wakers {
         self.deferred.to_close.push(tail);
     }
 
+    /// Defers freeing a long buffer.
+    pub(super) fn free_later(&mut self, buffer: AlignedBuf) {
+        self.deferred.to_free.push(buffer);
+    }
+
     pub(super) fn has_deferred(&self) -> bool {
         !self.deferred.is_empty()
     }
@@ -91,11 +98,15 @@ pub(super) struct Deferred {
     to_wake: Vec<Waker>,
     to_drop: Vec<Waker>,
     to_close: Vec<Tail>,
+    to_free: Vec<AlignedBuf>,
 }
 
 impl Deferred {
     fn is_empty(&self) -> bool {
-        self.to_wake.is_empty() && self.to_drop.is_empty() && self.to_close.is_empty()
+        self.to_wake.is_empty()
+            && self.to_drop.is_empty()
+            && self.to_close.is_empty()
+            && self.to_free.is_empty()
     }
 }
 

@@ -4,14 +4,10 @@
 //! checksum in the record's header covers these stored bytes, so it is verified before they are
 //! decompressed.
 
-use super::{record_bytes, u32_at};
+use super::{PAYLOAD_BYTES_MAX, record_bytes, u32_at};
 
 /// The length in bytes of the field before the LZ4 block.
 const LENGTH_BYTES: usize = 4;
-
-/// The maximum length of a payload, which no append buffer exceeds. Decompression never allocates
-/// more, even if the stored bytes declare a greater length.
-const PAYLOAD_BYTES_MAX: usize = 256 << 20;
 
 /// The maximum number of bytes that each byte of an LZ4 block decompresses to, rounded up.
 const RATIO_MAX: usize = 255;
@@ -40,7 +36,8 @@ pub(crate) fn compress(parts: &[&[u8]]) -> Option<Vec<u8>> {
 pub(crate) fn decompress(stored: &[u8], target: &mut Vec<u8>) -> bool {
     let Some(block) = stored.get(LENGTH_BYTES..) else { return false };
     let bytes = u32_at(stored, 0) as usize;
-    if bytes > PAYLOAD_BYTES_MAX.min(block.len().saturating_mul(RATIO_MAX)) {
+    // Memory is allocated only for a length that a payload can have.
+    if bytes > (PAYLOAD_BYTES_MAX as usize).min(block.len().saturating_mul(RATIO_MAX)) {
         return false;
     }
     let from = target.len();

@@ -34,6 +34,9 @@ pub(crate) const HEADER_BYTES: u32 = 4096;
 /// The maximum length of a segment, 2 GiB. With this limit no offset calculation overflows 32 bits.
 pub(crate) const BYTES_MAX: u32 = 2 << 30;
 
+/// The maximum length of a payload, 256 MiB. Longer payloads are neither appended nor decompressed.
+pub(crate) const PAYLOAD_BYTES_MAX: u32 = 256 << 20;
+
 /// The length of a record header in bytes.
 pub const RECORD_HEADER_BYTES: usize = 32;
 

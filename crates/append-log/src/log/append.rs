@@ -10,9 +10,17 @@ impl Log {
     /// the append buffer has no space for the record, which limits the bytes not yet written; while
     /// the segment is full and the next one is not ready; and during [`Log::truncate_back`].
     ///
+    /// A record longer than [`crate::Options::buffer_bytes`] gets a buffer of its own, which is
+    /// freed when the record is durable. It waits only until a batch with such a buffer was taken to
+    /// be written, however many short records are appended. While it is copied, other appends wait.
+    /// If the next segment is too short for it, which is possible while a log grows
+    /// ([`crate::Options::first_segment_bytes`]) and on a nearly full disk, the log replaces that
+    /// segment by a longer one.
+    ///
     /// # Errors
-    /// Returns [`crate::Error::TooLong`] if the payload is too long, [`crate::Error::Full`] if the
-    /// segment is full and the disk has no space for another, [`crate::Error::Disk`] if another
+    /// Returns [`crate::Error::TooLong`] if the payload is too long
+    /// ([`Log::payload_bytes_max`]), [`crate::Error::Full`] if the segment has no space for the
+    /// record and the disk has no space for another segment that is long enough, [`crate::Error::Disk`] if another
     /// segment cannot be created for another reason, and [`crate::Error::Latched`] after a failed
     /// write or sync. In each case nothing was appended.
     ///

@@ -66,9 +66,10 @@ impl Log {
         Ok(self.reverse_reader(self.synced()).read_previous()?.map(|(at, _)| at))
     }
 
-    /// Returns the greatest length of a payload that can be appended: a record must fit into the
-    /// append buffer and into a segment. [`Log::append`] returns [`Error::TooLong`] for a longer
-    /// one. Set [`crate::Options::buffer_bytes`] to append longer records, or append their parts.
+    /// Returns the greatest length of a payload that can be appended: a record must fit into a
+    /// segment of [`crate::Options::segment_bytes`], and a payload has at most 256 MiB.
+    /// [`Log::append`] returns [`Error::TooLong`] for a longer one. Set
+    /// [`crate::Options::segment_bytes`] to append longer records, or append their parts.
     #[must_use]
     pub fn payload_bytes_max(&self) -> u32 {
         self.appender.payload_bytes_max

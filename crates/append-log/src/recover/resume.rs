@@ -14,6 +14,9 @@ use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
 use crate::segments::{Segment, Segments};
 
+/// The number of zeros that are written with one request.
+const ZEROS_BYTES: usize = 1 << 20;
+
 /// The sources of the segment in which the log continues: the unused segments, then the pool.
 pub(super) struct Resume<'a> {
     pub(super) disk: &'a dyn Disk,
@@ -55,10 +58,10 @@ impl Resume<'_> {
                 let follows = if follows == Lsn(0) { ready.follows } else { follows };
                 self.pool.renew_recycled(&ready, follows)?
             }
-            None => match self.pool.allocate(Preparation::Zeroed, follows, &mut |_| true) {
+            None => match self.pool.allocate(0, Preparation::Zeroed, follows, &mut |_| true) {
                 Ok(made) => made.expect("the pace never cancels"),
                 Err(full @ Error::Full { .. }) => {
-                    self.pool.allocate_from_reserve(Room::Compaction, follows)?.ok_or(full)?
+                    self.pool.allocate_from_reserve(Room::Compaction, 0, follows)?.ok_or(full)?
                 }
                 Err(error) => return Err(error),
             },
@@ -73,8 +76,11 @@ fn truncate_torn_tail(segment: &Segment, found: &Scan) -> Result<()> {
         // The zeros extend to the end of the page: the page cache may hold bytes of a batch whose
         // sync failed, which must not be written back together with the zeros.
         let to = (found.end + found.torn_bytes).next_multiple_of(HEADER_BYTES);
-        let zeros = vec![0; (to - found.end) as usize];
-        write_full(&*segment.file, &zeros, u64::from(found.end))?;
+        let zeros = vec![0; ZEROS_BYTES.min((to - found.end) as usize)];
+        for at in (found.end..to).step_by(ZEROS_BYTES) {
+            let bytes = zeros.len().min((to - at) as usize);
+            write_full(&*segment.file, &zeros[..bytes], u64::from(at))?;
+        }
         segment.file.sync(Durability::Data)?;
     }
     Ok(())

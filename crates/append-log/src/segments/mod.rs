@@ -201,11 +201,28 @@ impl Segment {
         Ok(disk.open(&names::segment(self.number), how)?)
     }
 
+    /// `true` if a record of `record_bytes` bytes, and a seal after it, fit at `offset`.
+    pub(crate) fn holds(&self, offset: u32, record_bytes: usize) -> bool {
+        offset as usize + record_bytes <= self.records_end() as usize
+    }
+
+    /// `true` if a record whose stored payload has `payload_bytes` bytes fits as the first one.
+    pub(crate) fn holds_first(&self, payload_bytes: usize) -> bool {
+        self.holds(HEADER_BYTES, record_bytes(payload_bytes))
+    }
+
     /// Returns the greatest offset at which records may end so that a seal, the record that ends a
     /// segment, fits after them.
     pub(crate) fn records_end(&self) -> u32 {
         self.limit - u32::try_from(record_bytes(0)).expect("a seal is a few bytes")
     }
+}
+
+/// Returns the length of the shortest segment into which a record with a payload of `payload_bytes`
+/// bytes, stored without compression, fits as the first one.
+pub(crate) fn bytes_for_record(payload_bytes: usize) -> u32 {
+    let bytes = record_bytes(payload_bytes) + record_bytes(0) + 2 * HEADER_BYTES as usize;
+    u32::try_from(bytes).map_or(BYTES_MAX, |bytes| bytes.next_multiple_of(HEADER_BYTES))
 }
 
 /// Creates a salt from a random number of the kernel.

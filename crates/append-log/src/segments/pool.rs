@@ -116,28 +116,35 @@ impl Pool {
         self.removals.load(Ordering::Acquire)
     }
 
+    /// Returns the minimum length of a segment for records that fit into an append buffer.
+    pub(crate) fn bytes_min(&self) -> u32 {
+        self.options.segment_bytes_min()
+    }
+
     /// Returns a segment ready for its first record: a recycled spare file that is not reserved, or
-    /// a new file. If the disk has no space for a file of full length and no segments are reserved,
-    /// the new file is shorter. Returns `None` if `pace` cancelled the creation.
+    /// a new file. It has at least `bytes_min` bytes, which a long record needs. If the disk has no
+    /// space for a file of full length and no segments are reserved, the new file is shorter.
+    /// Returns `None` if `pace` cancelled the creation.
     ///
     /// The number of the segment is greater than that of any earlier file, so no LSN is reused.
     pub(crate) fn allocate(
         &self,
+        bytes_min: u32,
         preparation: Preparation,
         follows: Lsn,
         pace: Pace<'_>,
     ) -> Result<Option<Segment>> {
-        if let Some(spare) = self.take_spare(Room::Ordinary)
+        if let Some(spare) = self.take_spare(Room::Ordinary, bytes_min)
             && let Some(segment) = self.reuse(&spare, Purpose::Ordinary, follows)?
         {
             return Ok(Some(segment));
         }
-        self.create_new(Room::Ordinary, preparation, follows, pace)
+        self.create_new((Room::Ordinary, bytes_min), preparation, follows, pace)
     }
 
     fn create_new(
         &self,
-        room: Room,
+        (room, needed): (Room, u32),
         preparation: Preparation,
         follows: Lsn,
         pace: Pace<'_>,
@@ -149,14 +156,16 @@ impl Pool {
         // segment could not refill the reserve.
         let bytes_min = match room {
             Room::Ordinary if self.reserved.load(Ordering::Relaxed) > 0 => whole,
-            _ => self.options.segment_bytes_min(),
+            _ => self.bytes_min(),
         };
-        let mut bytes = if room == Room::Ordinary { self.next_bytes() } else { whole };
+        let bytes_min = bytes_min.max(needed);
+        let bytes = if room == Room::Ordinary { self.next_bytes() } else { whole };
+        let mut bytes = bytes.max(needed);
         loop {
             let header = self.header(bytes, purpose, follows)?;
             match self.create_within(room, preparation, &header, pace) {
                 Ok(segment) => {
-                    if segment.is_some() && room == Room::Ordinary {
+                    if segment.is_some() {
                         self.lengths.add(bytes);
                     }
                     return Ok(segment);
@@ -185,23 +194,25 @@ impl Pool {
     }
 
     /// Returns a segment for records with this [`Room`] after [`Pool::allocate`] found no space: a
-    /// reserved file, or a new file in the free space that ordinary records may not use. Returns
-    /// `None` for ordinary records, or if no such space is left.
+    /// reserved file, or a new file in the free space that ordinary records may not use. The segment
+    /// has at least `bytes_min` bytes. Returns `None` for ordinary records, or if no such space is
+    /// left.
     pub(crate) fn allocate_from_reserve(
         &self,
         room: Room,
+        bytes_min: u32,
         follows: Lsn,
     ) -> Result<Option<Segment>> {
         if room == Room::Ordinary {
             return Ok(None);
         }
-        let short = || self.spares.lock().take_short();
-        if let Some(spare) = self.take_spare(room).or_else(short)
+        let short = || self.spares.lock().take_short(bytes_min);
+        if let Some(spare) = self.take_spare(room, bytes_min).or_else(short)
             && let Some(segment) = self.reuse(&spare, Purpose::Reserve, follows)?
         {
             return Ok(Some(segment));
         }
-        match self.create_new(room, Preparation::Zeroed, follows, &mut |_| true) {
+        match self.create_new((room, bytes_min), Preparation::Zeroed, follows, &mut |_| true) {
             Err(Error::Full { .. }) => Ok(None),
             made => made,
         }
@@ -295,11 +306,12 @@ impl Pool {
         Ok(Segment::new(&*self.disk, &header, Arc::clone(&segment.file)))
     }
 
-    /// Takes a spare file for records with this [`Room`]. Returns `None` if the remaining spare
-    /// files are reserved for other records or still in use by readers.
-    pub(super) fn take_spare(&self, room: Room) -> Option<Spare> {
+    /// Takes a spare file of at least `bytes_min` bytes for records with this [`Room`]. Returns
+    /// `None` if the remaining spare files are shorter, reserved for other records, or still in use
+    /// by readers.
+    pub(super) fn take_spare(&self, room: Room, bytes_min: u32) -> Option<Spare> {
         let (reserved, whole) = (self.reserved.load(Ordering::Relaxed), self.lengths.whole());
-        self.spares.lock().take(room, reserved, whole)
+        self.spares.lock().take(room, reserved, whole, bytes_min)
     }
 
     fn header(&self, bytes: u32, purpose: Purpose, follows: Lsn) -> Result<SegmentHeader> {

@@ -83,7 +83,7 @@ impl Pool {
     /// Removes the spare files that are not reserved, and returns the number of bytes freed.
     pub(crate) fn release_spares(&self) -> Result<u64> {
         let mut released = 0;
-        while let Some(spare) = self.take_spare(Room::Ordinary) {
+        while let Some(spare) = self.take_spare(Room::Ordinary, 0) {
             self.disk.remove(&names::spare(spare.number))?;
             released += u64::from(spare.bytes);
         }

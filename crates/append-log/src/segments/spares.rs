@@ -44,13 +44,20 @@ impl Spares {
     /// Takes a file for records with this [`Room`]. Returns `None` if the remaining files are
     /// reserved for other records or still in use by readers.
     ///
-    /// Ordinary records get whole files only. Deletions get the shortest file, and compaction the
-    /// longest one.
-    pub(super) fn take(&mut self, room: Room, reserved: u32, whole_bytes: u32) -> Option<Spare> {
-        let bytes_min = if room == Room::Ordinary { whole_bytes } else { 0 };
-        if self.whole(bytes_min) <= left_min(room, reserved) {
+    /// Ordinary records get whole files only. Deletions get the shortest file of at least
+    /// `bytes_min` bytes, and compaction the longest one.
+    pub(super) fn take(
+        &mut self,
+        room: Room,
+        reserved: u32,
+        whole_bytes: u32,
+        bytes_min: u32,
+    ) -> Option<Spare> {
+        let counted_min = if room == Room::Ordinary { whole_bytes } else { 0 };
+        if self.whole(counted_min) <= left_min(room, reserved) {
             return None;
         }
+        let bytes_min = bytes_min.max(counted_min);
         let usable = self.files.iter().enumerate();
         let usable = usable.filter(|(_, spare)| spare.bytes >= bytes_min && spare.is_free());
         let (at, _) = match room {
@@ -69,9 +76,9 @@ impl Spares {
         Some(self.files.swap_remove(at))
     }
 
-    /// Takes the short reserved file.
-    pub(super) fn take_short(&mut self) -> Option<Spare> {
-        self.short.take_if(|spare| spare.is_free())
+    /// Takes the short reserved file if it has at least `bytes_min` bytes.
+    pub(super) fn take_short(&mut self, bytes_min: u32) -> Option<Spare> {
+        self.short.take_if(|spare| spare.is_free() && spare.bytes >= bytes_min)
     }
 }
 
@@ -89,7 +96,7 @@ mod tests {
     #[test]
     fn ordinary_records_get_only_whole_files_beyond_the_reserve() {
         let taken = |lengths: &[u32], reserved| {
-            spares(lengths).take(Room::Ordinary, reserved, WHOLE).map(|spare| spare.bytes)
+            spares(lengths).take(Room::Ordinary, reserved, WHOLE, 0).map(|spare| spare.bytes)
         };
         assert_eq!(taken(&[WHOLE, WHOLE], 2), None);
         assert_eq!(taken(&[WHOLE / 2, WHOLE, WHOLE], 2), None, "one is too short");
@@ -100,12 +107,31 @@ mod tests {
     #[test]
     fn deletions_leave_the_longest_reserved_file_to_compaction() {
         let lengths = [WHOLE / 2, WHOLE];
-        let taken =
-            |room, lengths: &[u32]| spares(lengths).take(room, 2, WHOLE).map(|spare| spare.bytes);
+        let taken = |room, lengths: &[u32]| {
+            spares(lengths).take(room, 2, WHOLE, 0).map(|spare| spare.bytes)
+        };
         assert_eq!(taken(Room::Reserve, &lengths), Some(WHOLE / 2));
         assert_eq!(taken(Room::Reserve, &[WHOLE]), None);
         assert_eq!(taken(Room::Compaction, &lengths), Some(WHOLE));
         assert_eq!(taken(Room::Compaction, &[WHOLE / 2]), Some(WHOLE / 2));
+    }
+
+    #[test]
+    fn long_records_get_only_files_of_their_length() {
+        let taken = |room, bytes_min| {
+            let mut spares = spares(&[WHOLE, 2 * WHOLE, 3 * WHOLE]);
+            spares.take(room, 1, WHOLE, bytes_min).map(|spare| spare.bytes / WHOLE)
+        };
+        for room in [Room::Ordinary, Room::Reserve] {
+            assert_eq!(
+                [0, 2, 3, 4].map(|n| taken(room, n * WHOLE)),
+                [Some(1), Some(2), Some(3), None]
+            );
+        }
+        assert_eq!([0, 3, 4].map(|n| taken(Room::Compaction, n * WHOLE)), [Some(3), Some(3), None]);
+        let mut short = spares(&[]);
+        short.short = Some(Spare { number: 0, bytes: WHOLE, segment: None });
+        assert!(short.take_short(WHOLE + 1).is_none() && short.take_short(WHOLE).is_some());
     }
 
     #[test]

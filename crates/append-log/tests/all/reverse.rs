@@ -11,9 +11,9 @@ use crate::recovery::{report, start};
 use crate::{put, small};
 
 /// Records with their positions.
-type Records = Vec<(Position, Vec<u8>)>;
+pub(crate) type Records = Vec<(Position, Vec<u8>)>;
 
-fn read_back(log: &Log, before: Lsn) -> Records {
+pub(crate) fn read_back(log: &Log, before: Lsn) -> Records {
     let mut reader = log.reverse_reader(before);
     let mut records = Records::new();
     while let Some((at, bytes)) = reader.read_previous().unwrap() {

@@ -12,6 +12,7 @@
 
 mod disk;
 mod futures;
+mod long_records;
 mod tasks;
 mod threads;
 
@@ -73,13 +74,21 @@ impl Fixture {
     }
 
     fn with_idle_watermark(idle_watermark_ms: u32) -> Self {
+        Self::with(Options { idle_watermark_ms, ..Options::default() })
+    }
+
+    /// Creates a log whose first segments are too short for a long record.
+    fn growing() -> Self {
+        Self::with(Options { first_segment_bytes: Some(80 << 10), ..Options::default() })
+    }
+
+    fn with(options: Options) -> Self {
         let options = Options {
-            idle_watermark_ms,
             segment_bytes: 1 << 20,
             buffer_bytes: 64 << 10,
             reserve_bytes: 0,
             sync_method: Some(SyncMethod::Buffered),
-            ..Options::default()
+            ..options
         };
         let disk = TinyDisk::default();
         let mut replay = |_: Position, _: &[u8]| {};
