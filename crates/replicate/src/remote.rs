@@ -25,6 +25,10 @@ const CONCURRENT_REQUESTS: usize = 4;
 /// The length of each part of a multipart upload, in bytes.
 const PART_BYTES: usize = 8 << 20;
 
+/// The maximum length of an object that is stored with one request. A longer one, such as a chunk
+/// with a long record, could take longer than the timeout of a request.
+const SINGLE_PUT_BYTES_MAX: usize = 4 * PART_BYTES;
+
 /// Objects below a prefix of a remote object store. Clones share it.
 #[derive(Clone)]
 pub struct Remote {
@@ -249,14 +253,33 @@ impl Remote {
 
     /// Stores objects, several at once.
     pub(crate) fn put_all(&self, objects: Vec<(String, Bytes)>) -> Result<()> {
-        let bytes = objects.iter().map(|(_, bytes)| bytes.len()).sum();
-        self.count(objects.len(), bytes);
         let puts = stream::iter(objects.into_iter().map(|(name, bytes)| async move {
-            let stored = self.inner.store.put(&self.path(&name), PutPayload::from(bytes)).await;
-            stored.map(drop).map_err(|source| self.failed("store", &name, source))
+            let stored = if bytes.len() > SINGLE_PUT_BYTES_MAX {
+                self.put_in_parts(&name, bytes).await
+            } else {
+                self.count(1, bytes.len());
+                let (path, payload) = (self.path(&name), PutPayload::from(bytes));
+                self.inner.store.put(&path, payload).await.map(drop)
+            };
+            stored.map_err(|source| self.failed("store", &name, source))
         }));
         let stored = self.block_on(puts.buffer_unordered(CONCURRENT_REQUESTS).try_collect());
         stored.unwrap_or_else(|| Err(Error::Invalid("the remote store is closed".to_owned())))
+    }
+
+    /// Stores a long object with several requests.
+    async fn put_in_parts(&self, name: &str, mut bytes: Bytes) -> object_store::Result<()> {
+        self.count(bytes.len().div_ceil(PART_BYTES) + 2, bytes.len());
+        let upload = self.inner.store.put_multipart(&self.path(name)).await?;
+        let mut writer = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+        while !bytes.is_empty() {
+            writer.put(bytes.split_to(PART_BYTES.min(bytes.len())));
+            if let Err(error) = writer.wait_for_capacity(CONCURRENT_REQUESTS).await {
+                drop(writer.abort().await);
+                return Err(error);
+            }
+        }
+        writer.finish().await.map(drop)
     }
 
     /// Stores an object whose bytes `next` returns in pieces. The object appears only when all of

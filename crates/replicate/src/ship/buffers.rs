@@ -37,11 +37,12 @@ impl Buffers {
         unused.unwrap_or_else(|| Vec::with_capacity(self.chunk_bytes + RECORD_BYTES))
     }
 
-    /// Returns a buffer to the pool.
+    /// Returns a buffer to the pool. One that became longer for a long record is freed.
     pub(crate) fn put(&self, mut buffer: Vec<u8>) {
         buffer.clear();
+        let kept_bytes = self.chunk_bytes..=2 * (self.chunk_bytes + RECORD_BYTES);
         let mut unused = self.unused.lock();
-        if unused.len() < UNUSED_MAX && buffer.capacity() >= self.chunk_bytes {
+        if unused.len() < UNUSED_MAX && kept_bytes.contains(&buffer.capacity()) {
             unused.push(buffer);
         }
     }
@@ -88,6 +89,7 @@ mod tests {
         assert_eq!((again.as_ptr(), again.len()), (memory, 0));
         pool.put(again);
         pool.put(Vec::with_capacity(10));
+        pool.put(Vec::with_capacity(4 << 20));
         for _ in 0..UNUSED_MAX {
             pool.put(Vec::with_capacity(1 << 20));
         }

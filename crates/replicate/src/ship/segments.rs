@@ -180,7 +180,11 @@ impl<S: Source> Advance<'_, S> {
         self.chunks.push((names::chunk(segment, &chunk), bytes));
         (self.shipper.is_quiet, self.shipper.tail_sent) = (false, 0);
         segment.chunks.push(chunk);
-        if self.chunks.len() >= CHUNKS_TOGETHER { self.upload() } else { Ok(()) }
+        // A chunk with a long record is longer than `chunk_bytes`.
+        let bytes: usize = self.chunks.iter().map(|(_, bytes)| bytes.len()).sum();
+        let bytes_max = CHUNKS_TOGETHER * self.shipper.options.chunk_bytes;
+        let is_enough = self.chunks.len() >= CHUNKS_TOGETHER || bytes >= bytes_max;
+        if is_enough { self.upload() } else { Ok(()) }
     }
 
     /// Uploads the chunks, and makes `next` the draft.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use haul_append_log::Lsn;
+use haul_append_log::{Lsn, Options};
 use haul_disk_sim::MemoryDisk;
 use haul_replicate::{Error, Remote, restore_log};
 
 use crate::faulty::FaultyStore;
-use crate::{TestLog, record, records, restore};
+use crate::{TestLog, log_options, record, records, restore};
 
 #[test]
 fn restored_log_has_the_records_of_the_original() {
@@ -30,6 +30,29 @@ fn restored_log_has_the_records_of_the_original() {
     let TestLog { log, disk } = original;
     drop(log);
     assert!(records(&restored) == records(&disk), "the records differ");
+}
+
+#[test]
+fn records_longer_than_a_chunk_are_restored() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let options = || Options { segment_bytes: 40 << 20, ..log_options() };
+    let original = TestLog::open_with(MemoryDisk::default(), options());
+    let replica = original.follow(&remote).unwrap();
+    // The longest of them is in a chunk that is uploaded in parts, the others are not.
+    let lengths = [100, 70_000, 500_000, 100, 34 << 20, 3000, 3 << 20, 2 << 20, 200_000];
+    for (number, bytes) in (0..).zip(lengths) {
+        original.put_numbers(number..number + 1, bytes);
+        if number % 2 == 0 {
+            replica.wait().unwrap();
+        }
+    }
+    replica.wait().unwrap();
+    replica.stop().unwrap();
+    assert_eq!(original.log.segments().len(), 2);
+    let restored = records(&restore(Arc::new(store)));
+    let expected = (0..).zip(lengths).map(|(number, bytes)| record(number, bytes));
+    assert!(restored.into_iter().eq(expected), "the records differ");
 }
 
 #[test]

@@ -54,9 +54,12 @@ impl TestLog {
     }
 
     fn open(disk: MemoryDisk) -> Self {
-        let (log, _) =
-            Log::open(Arc::new(disk.clone()), log_options(), &mut |_: Position, _: &[u8]| {})
-                .unwrap();
+        Self::open_with(disk, log_options())
+    }
+
+    fn open_with(disk: MemoryDisk, options: LogOptions) -> Self {
+        let mut replay = |_: Position, _: &[u8]| {};
+        let (log, _) = Log::open(Arc::new(disk.clone()), options, &mut replay).unwrap();
         Self { log: Arc::new(log), disk }
     }
 
