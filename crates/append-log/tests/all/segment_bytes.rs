@@ -144,14 +144,21 @@ fn bytes_that_are_no_segment_are_refused() {
     assert!(matches!(rebuilt.write((1 << 20) - 4096, &[1]), Err(Error::Invalid(_))));
 }
 
+/// Returns bytes of the first segment.
+fn copied(log: &Log, from: u32, bytes_max: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    log.read_bytes(1, from, bytes_max, &mut bytes, &mut |_, _| {}).unwrap();
+    bytes
+}
+
 #[test]
 fn rebuilt_segment_is_continued_by_another_process() {
     let log = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
     put(&log, b"first");
-    let copy = log.read_bytes(1, 0, 1 << 20, &mut |_, _| {}).unwrap().bytes;
+    let copy = copied(&log, 0, 1 << 20);
     put(&log, b"second");
     let from = u32::try_from(copy.len()).unwrap();
-    let rest = log.read_bytes(1, from, 1 << 20, &mut |_, _| {}).unwrap().bytes;
+    let rest = copied(&log, from, 1 << 20);
     let disk = MemoryDisk::default();
     assert!(RebuiltSegment::open(&disk, &copy).unwrap().is_none());
     let rebuilt = RebuiltSegment::create(&disk, &copy).unwrap();
@@ -175,7 +182,7 @@ fn rebuilt_segment_is_continued_by_another_process() {
     // The file of another segment with the same number is not continued.
     let other = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
     put(&other, b"other");
-    let other = other.read_bytes(1, 0, 1, &mut |_, _| {}).unwrap().bytes;
+    let other = copied(&other, 0, 1);
     assert!(matches!(RebuiltSegment::open(&disk, &other), Err(Error::Damaged { .. })));
     // One whose creation was interrupted is removed.
     disk.remove(&haul_append_log::segment_name(1)).unwrap();
