@@ -24,7 +24,6 @@ mod reload;
 mod remote;
 mod secrets;
 mod serve;
-mod standby;
 mod store;
 mod sum;
 mod tls;

@@ -21,11 +21,10 @@ use crate::logs::{Log, access_options, audit_options};
 use crate::open_store::{self, IfMissing, ServerOptions, open_for};
 use crate::ready;
 use crate::reload::{Reload, handle_signals};
-use crate::remote::{self, Copy};
+use crate::remote::{self, Copy, standby};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::secrets::credentials;
 use crate::signals::{Signal, termination_handler};
-use crate::standby;
 use crate::tls::Certificates;
 
 /// The number of descriptors reserved for everything except connections, such as the files of the

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use haul_disk::{Disk, Durability, Open, write_full};
 
 use crate::error::Result;
-use crate::follow::Between;
+use crate::follow::fetch::{Between, remove_unfinished};
 use crate::names;
 use crate::remote::Remote;
 
@@ -105,12 +105,4 @@ pub(crate) fn fetch_file(
         disk.remove(names::UNFINISHED)?;
     }
     Ok(fetched)
-}
-
-/// Removes the rest of a file whose writing was interrupted.
-pub(crate) fn remove_unfinished(disk: &dyn Disk) -> Result<()> {
-    match disk.remove(names::UNFINISHED) {
-        Err(error) if !error.is_not_found() => Err(error.into()),
-        _ => Ok(()),
-    }
 }

@@ -3,7 +3,7 @@
 use haul_disk::{Disk, Open, read_full};
 
 use crate::error::Result;
-use crate::follow::{fetch, replace_file};
+use crate::follow::fetch::{fetch, replace_file};
 use crate::manifest::{IndexFile, Manifest};
 use crate::names;
 use crate::remote::Remote;

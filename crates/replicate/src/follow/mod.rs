@@ -2,6 +2,7 @@
 //!
 //! A restoration does this once, a standby again for each manifest.
 
+mod fetch;
 mod files;
 mod index;
 mod segment;
@@ -9,30 +10,27 @@ mod segment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use haul_append_log::Lsn;
-use haul_disk::{Disk, Durability, Open, Subdir, write_full};
+use haul_disk::{Disk, Subdir};
 use haul_file_store::Store;
 
 use crate::error::{Error, Result};
+use crate::follow::fetch::{Between, replace_file};
 use crate::follow::files::BigFiles;
 use crate::follow::index::IndexFiles;
 use crate::follow::segment::LocalSegment;
 use crate::manifest::object::ManifestObject;
 use crate::manifest::{LOG, Manifest, STORE};
-use crate::names;
 use crate::remote::Remote;
 
-pub(crate) use files::{fetch_file, remove_unfinished};
+pub(crate) use fetch::remove_unfinished;
+pub(crate) use files::fetch_file;
 
 /// The directories of a store beside that of the volumes.
 const DIRECTORIES: [&str; 2] = ["objects", "index"];
 
 /// The file that makes a directory a store.
 pub(crate) const MARKER: &str = "STORE";
-
-/// Called between two requests. An error ends the work, which may be continued later.
-pub(crate) type Between<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// A directory that is brought to the state of a copy.
 #[derive(Debug)]
@@ -197,27 +195,4 @@ pub(crate) fn follow_once(
             advanced => return advanced,
         }
     }
-}
-
-/// Fetches an object and verifies its checksum.
-pub(crate) fn fetch(remote: &Remote, name: &str, checksum: u32) -> Result<Bytes> {
-    let damaged =
-        |what: &str| Error::Damaged { name: remote.full_name(name), what: what.to_owned() };
-    let (bytes, _) = remote.get(name)?.ok_or_else(|| damaged("it does not exist"))?;
-    if haul_crc::crc32c(&bytes) != checksum {
-        return Err(damaged("its checksum does not match"));
-    }
-    Ok(bytes)
-}
-
-/// Writes a file under another name, and then replaces the file by it.
-///
-/// # Durability
-/// The content is durable when this returns, the name after [`Disk::sync_dir`].
-pub(crate) fn replace_file(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<()> {
-    remove_unfinished(disk)?;
-    let file = disk.create(names::UNFINISHED, Open::default())?;
-    write_full(&*file, bytes, 0)?;
-    file.sync(Durability::Everything)?;
-    Ok(disk.rename(names::UNFINISHED, name)?)
 }

@@ -5,7 +5,7 @@ use haul_append_log::RebuiltSegment;
 use haul_disk::Disk;
 
 use crate::error::{Error, Result};
-use crate::follow::{Between, fetch};
+use crate::follow::fetch::{Between, fetch};
 use crate::manifest::{Chunk, SegmentCopy};
 use crate::names;
 use crate::remote::Remote;

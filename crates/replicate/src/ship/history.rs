@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::error::Result;
 use crate::manifest::{HistoryEntry, Manifest, encode};
 use crate::names;
-use crate::ship::round::{Shipper, now_ms};
+use crate::ship::round::Shipper;
 use crate::source::Source;
 
 impl<S: Source> Shipper<S> {
@@ -42,26 +42,5 @@ impl<S: Source> Shipper<S> {
 
     fn discard_history(&mut self, removed: &[HistoryEntry]) {
         self.garbage.extend(removed.iter().map(names::history));
-    }
-}
-
-/// The clock by which states become too old. It is never ahead of the monotonic clock since its
-/// creation, so that a step of the wall clock removes nothing early.
-#[derive(Debug)]
-pub(super) struct HistoryAge {
-    start_ms: u64,
-    start: Instant,
-}
-
-impl HistoryAge {
-    pub(super) fn new() -> Self {
-        Self { start_ms: now_ms(), start: Instant::now() }
-    }
-
-    /// Returns the time before which states are too old.
-    fn oldest_ms(&self, keep: std::time::Duration) -> u64 {
-        let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let now = now_ms().min(self.start_ms.saturating_add(ms(self.start.elapsed())));
-        now.saturating_sub(ms(keep))
     }
 }

@@ -1,5 +1,6 @@
 //! Shipping: a thread copies the durable bytes of the log, and commits them by the manifest.
 
+mod age;
 mod buffers;
 mod checkpoint;
 mod claim;

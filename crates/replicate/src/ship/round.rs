@@ -1,7 +1,7 @@
 //! One round of shipping: everything that is durable in the log, committed by one manifest.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use haul_append_log::{Lsn, SegmentInfo};
 
@@ -11,8 +11,8 @@ use crate::names;
 use crate::options::Options;
 use crate::owner::OwnedManifest;
 use crate::remote::Remote;
+use crate::ship::age::{HistoryAge, now_ms};
 use crate::ship::buffers::Buffers;
-use crate::ship::history::HistoryAge;
 use crate::ship::merger::Merger;
 use crate::ship::stored_files::StoredFiles;
 use crate::source::Source;
@@ -190,9 +190,4 @@ impl<S: Source> Shipper<S> {
         };
         segments.iter().copied().filter(has).collect()
     }
-}
-
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_disk::{Disk, OsDisk};
 use haul_replicate::{Standby, StandbyControl, Takeover};
-use haul_s3_server::Listening;
+use haul_s3_server::{Listening, StandbyState};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
@@ -59,11 +59,10 @@ pub(crate) fn run(
     let addresses = listening.addresses();
     let (listen, admin) = (addresses.listen_url(), addresses.admin_url());
     let announce = || ready::announce(&format!("S3 on {listen}, admin on {admin}, standing by"));
-    let state = Arc::clone(&control);
-    let served =
-        runtime.block_on(listening.stand_by(Arc::new(move || state.state()), announce, async {
-            ended.await.unwrap_or_default()
-        }));
+    let described = Arc::clone(&control);
+    let state: StandbyState = Arc::new(move || described.state());
+    let served = runtime
+        .block_on(listening.stand_by(state, announce, async { ended.await.unwrap_or_default() }));
     control.stop();
     let outcome = match thread.join() {
         Ok(outcome) => outcome,

@@ -1,6 +1,8 @@
 //! Remote object stores, with the options of the environment and of a file, and the copy of a store
 //! that a server keeps there.
 
+pub(crate) mod standby;
+
 use std::path::Path;
 use std::sync::Arc;
 
