@@ -14,7 +14,7 @@ impl Log {
     /// freed when the record is durable. It waits only until a batch with such a buffer was taken to
     /// be written, however many short records are appended. While it is copied, other appends wait.
     /// If the next segment is too short for it, which is possible while a log grows
-    /// ([`crate::Options::first_segment_bytes`]) and on a nearly full disk, the log replaces that
+    /// (the option `first_segment_bytes`) and on a nearly full disk, the log replaces that
     /// segment by a longer one.
     ///
     /// # Errors
