@@ -2,6 +2,7 @@
 
 use haul_append_log::Position;
 
+use crate::index::Index;
 use crate::index::entry::Change;
 use crate::inner::Inner;
 
@@ -20,10 +21,22 @@ impl Inner {
         self.apply_to_index(records.into_iter());
     }
 
+    /// Records the length of the volume of a record before the first record of this volume is
+    /// applied: the log may use a file again that is longer than new volumes.
+    pub(crate) fn announce(&self, index: &mut Index, at: Position) {
+        let number = at.lsn.segment();
+        if index.addresses.range(number).is_none()
+            && let Some(segment) = self.log.segments().iter().find(|found| found.number == number)
+        {
+            index.addresses.announce(number, segment.bytes.into());
+        }
+    }
+
     fn apply_to_index(&self, changes: impl Iterator<Item = (Change, Position)>) {
         let (mut freed, mut volume) = (Vec::new(), 0);
         let mut index = self.index.write();
         for (change, at) in changes {
+            self.announce(&mut index, at);
             freed.extend(index.apply(change, at));
             volume = volume.max(at.lsn.segment());
         }

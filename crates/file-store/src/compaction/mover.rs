@@ -152,7 +152,10 @@ impl<'a> Mover<'a> {
             let at = ticket.wait()?;
             let change = moved(head, from);
             self.inner.indexes.push(at, std::slice::from_ref(&change));
-            let freed = self.inner.index.write().apply(change, at);
+            let mut index = self.inner.index.write();
+            self.inner.announce(&mut index, at);
+            let freed = index.apply(change, at);
+            drop(index);
             self.inner.remove_files(&freed);
             locks.push(lock);
         }

@@ -64,6 +64,15 @@ impl Replay for Replayer<'_> {
     fn is_known(&mut self, segment: SegmentInfo) -> bool {
         self.opened.insert(segment.number, segment.nonce);
         self.index.addresses.announce(segment.number, segment.bytes.into());
+        if self
+            .index
+            .addresses
+            .range(segment.number)
+            .is_some_and(|range| range.bytes < segment.bytes.into())
+        {
+            let what = format!("the checkpoint has a shorter volume {}", segment.number);
+            self.failed.get_or_insert(Error::Invalid { what });
+        }
         if segment.number <= self.applied.segment()
             && self.nonces.get(&segment.number).is_some_and(|nonce| *nonce != segment.nonce)
         {

@@ -101,3 +101,30 @@ fn growing_store_frees_space_on_a_full_disk_of_any_size() {
     }
     assert!(volumes.is_sorted() && volumes[0] == 4 && volumes[5] > 8, "{volumes:?}");
 }
+
+/// The next volumes may be files of removed volumes, which were longer.
+#[test]
+fn store_continues_after_volumes_were_made_shorter() {
+    let dir = disk_dir();
+    let keys: Vec<_> = (0..500_u64).map(|n| n.to_string()).collect();
+    let contents = |n: usize| random_bytes(n as u64, 60_000);
+    let (store, _) = Store::open(dir.path(), growing()).unwrap();
+    store.create_bucket(BUCKET).unwrap();
+    for _ in 0..2 {
+        for (n, key) in keys.iter().enumerate() {
+            put(&store, key, &contents(n));
+        }
+    }
+    store.compact().unwrap();
+    store.close().unwrap();
+    assert!(lengths(dir.path(), ".spare").iter().filter(|length| **length == 16).count() > 2);
+    let (store, _) = Store::open(dir.path(), small()).unwrap();
+    for (n, key) in keys.iter().enumerate() {
+        put(&store, key, &contents(n + 1));
+    }
+    store.close().unwrap();
+    let (store, _) = Store::open(dir.path(), small()).unwrap();
+    for (n, key) in keys.iter().enumerate() {
+        assert!(get(&store, key) == contents(n + 1), "{key}");
+    }
+}
