@@ -1,5 +1,7 @@
 //! Tests `haul serve --remote` and `haul store restore`; the remote store is another `haul serve`.
 
+mod engines;
+mod loss;
 mod uploads;
 
 use haul_testing::eventually;
@@ -8,8 +10,8 @@ use rustix::process::Signal;
 use crate::helper::{Serving, TestDir, noise};
 
 /// A remote store, and the options by which it is reached.
-struct RemoteStore {
-    server: Serving,
+struct RemoteStore<P = Serving> {
+    server: P,
     options: String,
 }
 
@@ -24,7 +26,13 @@ impl RemoteStore {
             "aws_endpoint = http://{endpoint}\naws_allow_http = true\n\
              aws_skip_signature = true\naws_region = us-east-1\n"
         );
-        let options = place.write("options", text);
+        Self::new(place, server, text)
+    }
+}
+
+impl<P> RemoteStore<P> {
+    fn new(place: &TestDir, server: P, options: String) -> Self {
+        let options = place.write("options", options);
         set_mode(&options);
         Self { server, options: options.to_str().unwrap().to_owned() }
     }
