@@ -114,6 +114,7 @@ fn objects_of_states_that_are_too_old_are_deleted() {
         log.put_numbers(batch * 10..batch * 10 + 10, 30_000);
         replica.wait().unwrap();
     }
+    pass(newest(&remote).0.written_ms);
     log.log.truncate_front(Lsn::new(3, 0)).unwrap();
     log.put(b"after");
     replica.wait().unwrap();
