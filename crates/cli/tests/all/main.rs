@@ -2,7 +2,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helpers of tests, which may panic like tests"
+    clippy::print_stdout,
+    reason = "helpers of tests, which may panic and print like tests"
 )]
 
 mod archives;
