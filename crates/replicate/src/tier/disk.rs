@@ -252,10 +252,14 @@ pub(crate) fn create_marker(disk: &dyn Disk) -> Result<()> {
     Ok(disk.sync_dir("")?)
 }
 
-/// Removes the marker: all parts of the store are on this disk.
+/// Removes the marker: all parts of the store are on this disk. Then removes the cache, which open
+/// files may still use.
 pub(crate) fn remove_marker(disk: &dyn Disk) -> Result<()> {
-    match disk.remove(REMOTE_MARKER) {
-        Err(error) if !error.is_not_found() => Err(error.into()),
-        _ => Ok(disk.sync_dir("")?),
+    for name in [REMOTE_MARKER, CACHE] {
+        match disk.remove(name) {
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            _ => disk.sync_dir("")?,
+        }
     }
+    Ok(())
 }

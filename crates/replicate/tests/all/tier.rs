@@ -144,6 +144,7 @@ fn everything_is_fetched_in_the_background() {
     wait_until(&tier, |_| !TieredDisk::is_needed(&disk).unwrap());
     drop(tier);
     assert_eq!(tiered.remote_volumes(), 0);
+    assert!(disk.open("REMOTE.cache", Open::default()).unwrap_err().is_not_found());
     drop(tiered);
     let (store, report) = Store::open_on(Arc::new(disk), store_options(None)).unwrap();
     assert!(report.damage.is_empty(), "{:?}", report.damage);

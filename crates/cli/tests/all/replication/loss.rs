@@ -8,10 +8,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_testing::{PrintOnPanic, Random, replay_command, seed};
+use haul_testing::{PrintOnPanic, Random, eventually, replay_command, seed};
 use rustix::process::Signal;
 
-use super::RemoteStore;
+use super::{RemoteStore, admin};
 use crate::helper::{Serving, TestDir};
 
 const CLIENTS: u64 = 4;
@@ -68,9 +68,13 @@ fn lose_machines(arguments: &[&str], writes_max: u64) -> Vec<Duration> {
         let remote = RemoteStore::start(&place);
         let mut server = remote.serve(&place, "data-0", arguments);
         assert_eq!(server.request("PUT", "/bucket", b"").0, 200);
+        // A restored store without the bucket would refuse writes.
+        thread::sleep(2 * SHIP_EVERY);
+        let is_copied = "haul_replication_behind_seconds 0\n";
+        let metrics = || String::from_utf8_lossy(&admin(&server, "/metrics")).into_owned();
+        eventually("the bucket is copied", || metrics().contains(is_copied));
         let mut sent = HashMap::new();
         for number in 1..=LOSSES_OF_A_COPY.min(losses() - lost) {
-            // At least one, so that the copy has the bucket.
             let acknowledged = write_and_kill(server, &mut sent, 1 + random.below(writes_max));
             let killed = Instant::now();
             std::fs::remove_dir_all(place.path(format!("data-{}", number - 1))).unwrap();
