@@ -72,11 +72,12 @@ impl BigFiles {
     }
 }
 
-fn exists(disk: &dyn Disk, name: &str) -> Result<bool> {
+/// `true` if a file exists.
+pub(crate) fn exists(disk: &dyn Disk, name: &str) -> haul_disk::Result<bool> {
     match disk.open(name, Open { read_only: true, ..Open::default() }) {
         Ok(_) => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 

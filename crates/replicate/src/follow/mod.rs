@@ -24,7 +24,7 @@ use crate::manifest::{LOG, Manifest, STORE};
 use crate::remote::Remote;
 
 pub(crate) use fetch::remove_unfinished;
-pub(crate) use files::fetch_file;
+pub(crate) use files::{exists, fetch_file};
 
 /// The directories of a store beside that of the volumes.
 const DIRECTORIES: [&str; 2] = ["objects", "index"];

@@ -18,6 +18,7 @@ use haul_file_store::REMOTE_MARKER;
 use parking_lot::Mutex;
 
 use crate::error::Result;
+use crate::follow::exists;
 use crate::manifest::HEADER_PAGE_BYTES;
 use crate::names;
 use crate::remote::Remote;
@@ -224,15 +225,6 @@ impl Disk for TieredDisk {
 
     fn root(&self) -> &Path {
         self.local.root()
-    }
-}
-
-/// `true` if a file exists.
-pub(super) fn exists(disk: &dyn Disk, name: &str) -> haul_disk::Result<bool> {
-    match disk.open(name, Open { read_only: true, ..Open::default() }) {
-        Ok(_) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error),
     }
 }
 

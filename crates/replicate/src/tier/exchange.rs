@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use haul_append_log::{Log, RebuiltSegment, SegmentInfo, segment_name};
-use haul_disk::{Disk, Durability, File, Open, Subdir, read_full, write_full};
+use haul_disk::{Disk, File, Open, Subdir, read_full};
 
 use crate::error::{Error, Result};
+use crate::follow::exists;
 use crate::manifest::{HEADER_PAGE_BYTES, SegmentCopy};
 use crate::names;
 use crate::remote::Remote;
 use crate::store::{BIG_FILES, VOLUMES};
-use crate::tier::disk::{INCOMPLETE, TieredDisk, create_marker, exists};
+use crate::tier::disk::{INCOMPLETE, TieredDisk, create_marker};
 use crate::tier::stub;
 
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
@@ -105,27 +106,6 @@ impl TieredDisk {
             self.local.sync_dir(BIG_FILES)?;
         }
         Ok(is_same)
-    }
-
-    /// Fetches the file of a big object that is only in the copy. The blocks in it have checksums,
-    /// which the store verifies.
-    ///
-    /// 1. Writes the file beside the store. After a crash the next opening removes it.
-    /// 2. Renames it. After a crash the object is here, or it is only in the copy.
-    pub(super) fn fetch_object(&self, name: &str) -> Result<()> {
-        let id = name.rsplit('/').next().unwrap_or(name);
-        let incomplete = format!("{INCOMPLETE}/{id}");
-        let file = self.local.create(&incomplete, Open::default())?;
-        let mut write = |at: u64, piece: &[u8]| Ok(write_full(&*file, piece, at)?);
-        let fetched = self.catalog.remote().get_pieces(&names::file(name), &mut write);
-        if !matches!(fetched, Ok(Some(_))) {
-            self.local.remove(&incomplete)?;
-            // The object was deleted meanwhile.
-            return fetched.map(drop);
-        }
-        file.sync(Durability::Everything)?;
-        self.local.rename(&incomplete, name)?;
-        Ok(self.local.sync_dir(BIG_FILES)?)
     }
 }
 

@@ -11,6 +11,7 @@ use haul_file_store::Store;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
+use crate::follow::fetch_file;
 use crate::store::{BIG_FILES, VOLUMES};
 use crate::tier::disk::{TieredDisk, remove_marker};
 
@@ -173,7 +174,8 @@ impl Mover {
                 if shared.is_stopping() {
                     return Ok(false);
                 }
-                self.disk.fetch_object(name)?;
+                // One that was deleted meanwhile does not exist.
+                fetch_file(self.disk.catalog.remote(), &*self.disk.local, name, &mut || Ok(()))?;
             }
             let is_complete = parts.remote_segments.is_empty() && parts.remote_objects.is_empty();
             if is_complete {

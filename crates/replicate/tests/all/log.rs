@@ -235,7 +235,7 @@ pub(crate) fn names(store: &FaultyStore) -> Vec<String> {
     metas.into_iter().map(|meta: object_store::ObjectMeta| meta.location.to_string()).collect()
 }
 
-fn read(store: &FaultyStore, name: &str) -> Vec<u8> {
+pub(crate) fn read(store: &FaultyStore, name: &str) -> Vec<u8> {
     use object_store::ObjectStoreExt;
     block_on(async { store.get(&name.into()).await.unwrap().bytes().await.unwrap().to_vec() })
 }

@@ -11,6 +11,7 @@ use haul_replicate::{
 };
 
 use crate::faulty::FaultyStore;
+use crate::log::{names, read, write};
 use crate::options;
 use crate::store::{Original, content, objects, store_options};
 
@@ -277,4 +278,82 @@ fn new_store_and_other_directories_are_not_changed_before_they_need_the_copy() {
     assert!(matches!(refused, StoreError::NotAStore { .. }), "{refused:?}");
     assert_eq!(foreign.list("").unwrap(), ["file", "volumes"]);
     assert_eq!(foreign.list("volumes").unwrap(), ["a", "a.remote"]);
+}
+
+/// Flips a bit in each chunk and each big object of a copy.
+fn damage(store: &FaultyStore) {
+    let is_content = |name: &String| name.contains("/log/") || name.contains("/files/");
+    for name in names(store).into_iter().filter(is_content) {
+        let mut bytes = read(store, &name);
+        // In the middle: the header page of a segment is not compared.
+        let at = bytes.len() / 2;
+        bytes[at] ^= 1;
+        write(store, &name, bytes);
+    }
+}
+
+#[test]
+fn part_that_differs_from_the_copy_is_not_dropped() {
+    let remote_store = FaultyStore::new();
+    let remote = remote(&remote_store);
+    let disk = MemoryDisk::default();
+    let mut first = Original::open(&disk, &remote);
+    first.store.create_bucket("bucket").unwrap();
+    for number in 0..400 {
+        first.put(&format!("{number}"), content(number, 30_000));
+    }
+    first.put("big", content(1, 300_000));
+    first.replica.stop().unwrap();
+    let expected = first.expected;
+    drop(first.store);
+    damage(&remote_store);
+    let tiered = Tiered::open(&disk, &remote);
+    let tier = tiered.tier(Some(1));
+    // Each look compares everything again.
+    let before = remote.requests();
+    while remote.requests() - before < 30 {
+        assert_eq!(tier.status().last_error, None);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(tier);
+    assert_eq!(tiered.remote_volumes(), 0);
+    assert!(!TieredDisk::is_needed(&disk).unwrap());
+    assert!(objects(&tiered.store) == expected);
+}
+
+#[test]
+fn damaged_volume_of_the_copy_does_not_take_the_place_of_its_stub() {
+    let remote_store = FaultyStore::new();
+    drop(original(&remote(&remote_store)));
+    let remote = remote(&remote_store);
+    let disk = MemoryDisk::default();
+    restore_store(&remote, &(Arc::new(disk.clone()) as _), Fetch::OnDemand).unwrap();
+    damage(&remote_store);
+    let tiered = Tiered::open(&disk, &remote);
+    let before = tiered.remote_volumes();
+    let tier = tiered.tier(None);
+    wait_until(&tier, |status| status.last_error.is_some());
+    let error = tier.status().last_error.unwrap_or_default();
+    assert!(error.contains("do not match their checksum"), "{error}");
+    drop(tier);
+    assert_eq!(tiered.remote_volumes(), before);
+    assert!(TieredDisk::is_needed(&disk).unwrap());
+    assert_eq!(disk.list("REMOTE.incomplete").unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn damaged_stub_is_reported() {
+    let remote_store = FaultyStore::new();
+    drop(original(&remote(&remote_store)));
+    let remote = remote(&remote_store);
+    let disk = MemoryDisk::default();
+    restore_store(&remote, &(Arc::new(disk.clone()) as _), Fetch::OnDemand).unwrap();
+    let names = disk.list("volumes").unwrap();
+    let stub = names.iter().find(|name| name.ends_with(".remote")).unwrap();
+    // In the page after the volume, which has the end of the bytes in the copy.
+    disk.rot(&format!("volumes/{stub}"), (4 << 20) + 9, 1);
+    let tiered = TieredDisk::new(Arc::new(disk.clone()), &remote, CACHE_BYTES);
+    let refused = Store::open_on(Arc::new(tiered), store_options(None)).err().unwrap();
+    let text = haul_disk::error_chain(&refused).to_string();
+    assert!(text.contains("its stub is damaged") && text.contains(".segment"), "{text}");
 }
