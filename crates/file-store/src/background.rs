@@ -58,6 +58,9 @@ impl Drop for Background {
 /// All of this work can be repeated later, so a failure affects no object. The log itself reports
 /// its failures to every writer. After a failure, writers that wait for space stop waiting.
 fn run(inner: &Inner, stop: &AtomicBool) {
+    if inner.options.is_read_only {
+        return;
+    }
     loop {
         let pass = inner.admission.begin_pass();
         loop {

@@ -72,6 +72,9 @@ pub enum Error {
         /// The rule it violates.
         why: &'static str,
     },
+    /// The store is open for reading only: write through the process that owns it.
+    #[error("the store is read-only")]
+    ReadOnly,
     /// The object is not in the expected state: read it again, then decide.
     #[error("precondition failed: the object is not in the expected state")]
     PreconditionFailed,
@@ -131,6 +134,12 @@ pub enum Error {
     /// The log of the store failed: after a failed sync, close and reopen the store.
     #[error("the log of the store failed: {}", error_chain(.0))]
     Log(#[source] log::Error),
+    /// The store accepts no changes after an earlier failure: close and reopen it.
+    #[error("{what}, and the store accepts no changes until it is opened again")]
+    Stopped {
+        /// The failure.
+        what: &'static str,
+    },
     /// A system call failed.
     #[error(transparent)]
     Disk(haul_disk::Error),

@@ -121,7 +121,7 @@ impl Inner {
 
     /// Appends needles to the log as one record.
     pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket> {
-        self.check_addresses(room)?;
+        self.check_append(room)?;
         Ok(self.log.append(&[needles, data], room)?)
     }
 
@@ -132,11 +132,17 @@ impl Inner {
         data: &[u8],
         room: Room,
     ) -> Result<Option<Ticket>> {
-        self.check_addresses(room)?;
+        self.check_append(room)?;
         Ok(self.log.try_append(&[needles, data], room)?)
     }
 
-    fn check_addresses(&self, room: Room) -> Result<()> {
+    /// Refuses changes of a store that is open for reading only.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.options.is_read_only { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
+    fn check_append(&self, room: Room) -> Result<()> {
+        self.check_writable()?;
         if room == Room::Ordinary && self.index.read().addresses.is_nearly_full() {
             let what =
                 "the volumes have reached the maximum total size of a store, 8 TiB".to_owned();

@@ -59,6 +59,9 @@ pub struct Options {
     pub holder: String,
     /// Behaviour: the clock for writes and expiration; the system clock.
     pub time: TimeSource,
+    /// Behaviour: `true` if all changes are refused with [`Error::ReadOnly`], and the store starts no
+    /// background work. The store still writes into its directory to recover, and locks it; `false`.
+    pub is_read_only: bool,
     /// Behaviour: the copy of the store elsewhere. Each call that changes the store waits until the
     /// copy contains the change, and [`crate::Store::start_put`] starts no put; none.
     pub replication: Option<Arc<dyn Replication>>,
@@ -92,6 +95,7 @@ impl Default for Options {
             pinned_bytes_max: 0,
             holder: format!("process {}", std::process::id()),
             time: TimeSource::default(),
+            is_read_only: false,
             replication: None,
             wake_all: |wake| wake(),
         }

@@ -118,7 +118,7 @@ impl Store {
             _lock: lock,
         });
         inner.measure_space()?;
-        if opened.is_checkpoint_due {
+        if opened.is_checkpoint_due && !inner.options.is_read_only {
             // An error is harmless: the next opening takes as long as this one.
             drop(inner.checkpoint());
         }
@@ -241,12 +241,13 @@ impl Store {
     ///
     /// # Errors
     /// [`crate::Error::Full`] if there is no space for the live needles of the next volume; volumes
-    /// without live needles are removed before that. Failed system calls; a later call skips an
-    /// unreadable volume.
+    /// without live needles are removed before that. [`Error::ReadOnly`]. Failed system calls; a
+    /// later call skips an unreadable volume.
     ///
     /// # Durability
     /// Moved needles are durable at their new position before their volume is removed.
     pub fn compact(&self) -> Result<CompactionReport> {
+        self.inner.check_writable()?;
         self.inner.compact_all(&AtomicBool::new(false))
     }
 
@@ -268,8 +269,7 @@ impl Store {
         match Arc::try_unwrap(self.inner) {
             Ok(inner) => inner.log.close()?,
             Err(_shared) if latched => {
-                let what = "the log stopped after a failed sync".to_owned();
-                return Err(Error::Invalid { what });
+                return Err(Error::Stopped { what: "a sync of the log failed" });
             }
             Err(_shared) => {}
         }

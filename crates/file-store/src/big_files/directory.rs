@@ -80,8 +80,7 @@ impl Objects {
         if !self.has_failed() {
             return Ok(());
         }
-        let what = "a sync of the directory of big objects failed; close and reopen the store";
-        Err(Error::Invalid { what: what.to_owned() })
+        Err(Error::Stopped { what: "a sync of the directory of big objects failed" })
     }
 
     /// Removes the file of a big object that is not referenced. If this fails, the next opening of

@@ -117,8 +117,7 @@ impl Inner {
         filter: VolumeFilter<'_>,
     ) -> Result<Option<(Candidate, Lsn)>> {
         if upkeep.removal_failed {
-            let what = "a volume could not be removed; close and reopen the store";
-            return Err(Error::Invalid { what: what.to_owned() });
+            return Err(Error::Stopped { what: "a volume could not be removed" });
         }
         let volumes = self.sealed_volumes();
         let oldest = self.oldest_volume()?;

@@ -22,13 +22,14 @@ impl Store {
     /// deleted.
     ///
     /// # Errors
-    /// [`Error::Invalid`] in a store of an earlier version that had no space for a manifest; a
-    /// failed system call.
+    /// [`Error::ReadOnly`]; [`Error::Invalid`] in a store of an earlier version that had no space
+    /// for a manifest; a failed system call.
     ///
     /// # Durability
     /// The acceptance survives a power cut when this returns.
     pub fn accept_damage(&self) -> Result<Vec<Damage>> {
         let inner = &self.inner;
+        inner.check_writable()?;
         let Some(manifest) = &inner.manifest else {
             let what = "the store has no manifest yet: free space and reopen it".to_owned();
             return Err(Error::Invalid { what });

@@ -121,12 +121,13 @@ fn log_options(options: &Options, numbers_after: u32) -> Result<log::Options> {
     let too_large = |_too_large| Error::Invalid { what: "volume_bytes is too large".to_owned() };
     let segment_bytes = u32::try_from(options.volume_bytes).map_err(too_large)?;
     let buffer_bytes = u32::try_from(options.record_bytes_max()).map_err(too_large)?;
+    let with_reserve = !options.is_read_only;
     Ok(log::Options {
         on_damage: OnDamage::Report,
         idle_watermark_ms: options.idle_watermark_ms,
         numbers_after,
-        reserve_bytes: (1 << 20).min(segment_bytes / 8),
-        compaction_segments: COMPACTION_VOLUMES,
+        reserve_bytes: if with_reserve { (1 << 20).min(segment_bytes / 8) } else { 0 },
+        compaction_segments: if with_reserve { COMPACTION_VOLUMES } else { 0 },
         // The free space is for the indexes of volumes, which are written if space permits.
         free_bytes_min: options.free_bytes_min(),
         // Under constant overwrites and compaction, removed volumes are reused as the next ones.

@@ -114,8 +114,7 @@ impl Inner {
         let _no_writer = self.gate.write();
         self.objects.check()?;
         if self.log.is_latched() {
-            let what = "the log stopped after a failed sync".to_owned();
-            return Err(Error::Invalid { what });
+            return Err(Error::Stopped { what: "a sync of the log failed" });
         }
         let end = self.log.synced();
         let mut manifest = self.manifest.as_ref().map(ManifestFile::current).unwrap_or_default();

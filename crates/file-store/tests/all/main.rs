@@ -29,6 +29,7 @@ mod power;
 mod put_many;
 mod put_order;
 mod ranges;
+mod read_only;
 mod recovery;
 mod replication;
 mod sample;

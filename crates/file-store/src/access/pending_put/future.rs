@@ -89,8 +89,8 @@ impl Resolver {
 impl Drop for Resolver {
     fn drop(&mut self) {
         let Some(state) = self.state.take() else { return };
-        let what = "the thread that completes puts panicked: close and reopen the store";
-        drop(Wake(set(&state, Err(Error::Invalid { what: what.to_owned() }))));
+        let what = "the thread that completes puts panicked";
+        drop(Wake(set(&state, Err(Error::Stopped { what }))));
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
         assert!(poll(put.as_mut(), &counter).is_pending());
         drop(resolver);
         assert_eq!(counter.wakes.load(Ordering::Relaxed), 1);
-        assert!(matches!(poll(put.as_mut(), &counter), Poll::Ready(Err(Error::Invalid { .. }))));
+        assert!(matches!(poll(put.as_mut(), &counter), Poll::Ready(Err(Error::Stopped { .. }))));
     }
 
     #[test]
