@@ -27,6 +27,8 @@ pub struct Config {
     pub tls: Option<Acceptor>,
     /// `true` if public addresses may use plain HTTP, because a proxy or the network encrypts.
     pub is_plain_http_allowed: bool,
+    /// `true` if only reads are allowed. Other requests are refused with `AccessDenied`.
+    pub is_read_only: bool,
     /// Limits on connections, times and bytes.
     pub limits: Limits,
 }
@@ -39,6 +41,7 @@ impl Default for Config {
             credentials: None,
             tls: None,
             is_plain_http_allowed: false,
+            is_read_only: false,
             limits: Limits::default(),
         }
     }

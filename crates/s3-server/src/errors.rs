@@ -50,8 +50,9 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::Stalled { .. } => S3ErrorCode::SlowDown,
         // The copy may be unreachable for some time only: clients retry.
         Error::NotReplicated { .. } => S3ErrorCode::ServiceUnavailable,
+        Error::ReadOnly => S3ErrorCode::AccessDenied,
         // After a failed sync, all writes are refused until the store is reopened.
-        Error::Log(_) => S3ErrorCode::ServiceUnavailable,
+        Error::Log(_) | Error::Stopped { .. } => S3ErrorCode::ServiceUnavailable,
         _ => S3ErrorCode::InternalError,
     };
     let mut translated = refuse(code, message);
@@ -105,6 +106,8 @@ mod tests {
             (Error::BucketNotEmpty { bucket: bucket() }, "BucketNotEmpty", 409),
             (Error::NoSuchKey { bucket: bucket(), key: "k".into() }, "NoSuchKey", 404),
             (Error::NoSuchUpload { id: "1".into() }, "NoSuchUpload", 404),
+            (Error::ReadOnly, "AccessDenied", 403),
+            (Error::Stopped { what: "x" }, "ServiceUnavailable", 503),
             (Error::PreconditionFailed, "PreconditionFailed", 412),
             (Error::InvalidKey { why: "x" }, "InvalidArgument", 400),
             (Error::Full { source: Box::new(disk()) }, STORAGE_FULL, 507),

@@ -26,6 +26,7 @@ use crate::front::handler::Requests;
 use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
 use crate::metrics::Metrics;
+use crate::served::ServedStore;
 use crate::service::Haul;
 
 /// Bound addresses and a validated configuration. Connections are refused until a [`Server`]
@@ -37,6 +38,7 @@ pub struct Listening {
     credentials: Option<Credentials>,
     pub(crate) tls: Option<Acceptor>,
     pub(crate) limits: Limits,
+    is_read_only: bool,
     logs: Logs,
 }
 
@@ -63,8 +65,9 @@ impl Listening {
         config.check()?;
         let listen = listen.map_or_else(|| Bound::new(config.listen), Ok)?;
         let admin = admin.map_or_else(|| Bound::new(config.admin), Ok)?;
-        let Config { credentials, tls, limits, .. } = config;
-        Ok(Self { listen, admin, credentials, tls, limits, logs: Logs::default() })
+        let Config { credentials, tls, limits, is_read_only, .. } = config;
+        let logs = Logs::default();
+        Ok(Self { listen, admin, credentials, tls, limits, is_read_only, logs })
     }
 
     /// Sets the logs.
@@ -124,8 +127,16 @@ impl Server {
     /// If another process has started to listen on one of the addresses, or no file descriptors are
     /// left.
     pub fn new(listening: Listening, store: Arc<Store>) -> Result<Self> {
+        Self::serving(listening, Arc::new(ServedStore::new(store)))
+    }
+
+    /// Like [`Self::new`], with a store that the caller may replace.
+    ///
+    /// # Errors
+    /// Like [`Self::new`].
+    pub fn serving(listening: Listening, store: Arc<ServedStore>) -> Result<Self> {
         let addresses = listening.addresses();
-        let Listening { listen, admin, credentials, tls, limits, logs } = listening;
+        let Listening { listen, admin, credentials, tls, limits, is_read_only, logs } = listening;
         let admin_tls = tls.clone().filter(|_| addresses.admin_has_tls());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let listeners = listen.listen(threads, limits.stall_time_max)?;
@@ -150,7 +161,7 @@ impl Server {
             hot: Arc::clone(&hot),
         });
         let front = front(store, credentials, &limits, metrics, hot);
-        let front = Arc::new(Front { audit: logs.audit, ..front });
+        let front = Arc::new(Front { audit: logs.audit, is_read_only, ..front });
         let reactor = |listener: Listener| {
             let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
             let s3 = ListenerOptions {
@@ -217,7 +228,7 @@ fn open(handle: &reactor::Handle) -> u64 {
 }
 
 fn front(
-    store: Arc<Store>,
+    store: Arc<ServedStore>,
     credentials: Option<Credentials>,
     limits: &Limits,
     metrics: Arc<Metrics>,
@@ -238,8 +249,21 @@ fn front(
         s3.set_auth(OneKey(credentials));
     }
     let (xml_bytes_max, ids) = (limits.xml_bytes_max, RequestIds::new());
-    let (s3, audit) = (s3.build(), None);
-    Front { s3, haul, store, memory, hot, verifier, access_key, audit, metrics, xml_bytes_max, ids }
+    let s3 = s3.build();
+    Front {
+        s3,
+        haul,
+        store,
+        memory,
+        hot,
+        verifier,
+        access_key,
+        audit: None,
+        is_read_only: false,
+        metrics,
+        xml_bytes_max,
+        ids,
+    }
 }
 
 fn peer_rate(rate: Rate) -> Arc<PeerRate> {

@@ -1,5 +1,6 @@
 //! The context of S3 operations: the store, its limits, and calls that block.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use haul_file_store::Store;
@@ -10,11 +11,12 @@ use crate::body::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::config::Limits;
 use crate::errors::refuse;
 use crate::metrics::Metrics;
+use crate::served::ServedStore;
 
 /// The S3 service, to which every operation has a reference.
 #[derive(Clone)]
 pub(crate) struct Haul {
-    store: Arc<Store>,
+    store: Arc<ServedStore>,
     limits: Limits,
     metrics: Arc<Metrics>,
     memory: Arc<BodyMemory>,
@@ -22,7 +24,7 @@ pub(crate) struct Haul {
 
 impl Haul {
     pub(crate) fn new(
-        store: Arc<Store>,
+        store: Arc<ServedStore>,
         limits: Limits,
         metrics: Arc<Metrics>,
         memory: Arc<BodyMemory>,
@@ -31,8 +33,8 @@ impl Haul {
     }
 
     /// Returns the store, for calls that do no I/O.
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
+    pub(crate) fn store(&self) -> impl Deref<Target = Store> {
+        self.store.load()
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -48,7 +50,7 @@ impl Haul {
         &self,
         call: impl FnOnce(&Store) -> S3Result<T> + Send + 'static,
     ) -> S3Result<T> {
-        let store = Arc::clone(&self.store);
+        let store = self.store.get();
         joined(spawn_blocking(move || call(&store)).await)
     }
 

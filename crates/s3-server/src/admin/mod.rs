@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64_simd::STANDARD as BASE64;
 use bytes::Bytes;
-use haul_file_store::{LifecycleStats, ReplicationStatus, Stats, Store};
+use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
 use haul_http_engine::{Connections, PeerRate, RequestBody};
 use hyper::header::{
     ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap,
@@ -22,6 +22,7 @@ use crate::config::{Addresses, Credentials};
 use crate::front::anonymous::is_this_machine;
 use crate::front::hot::HotObjects;
 use crate::metrics::{Metrics, RequestCounts};
+use crate::served::ServedStore;
 
 const PAGE: &str = include_str!("page.html");
 
@@ -31,7 +32,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 
 /// The handler of requests to the admin address.
 pub(crate) struct Admin {
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<ServedStore>,
     pub(crate) metrics: Arc<Metrics>,
     /// The credentials that HTTP Basic authentication requires; `None` on loopback addresses.
     pub(crate) credentials: Option<Credentials>,
@@ -74,16 +75,16 @@ impl Admin {
             }
             "/metrics" => {
                 let text = prometheus::text(
-                    &self.store.stats(),
+                    &self.store.load().stats(),
                     &self.metrics,
                     (&self.connections.stats(), self.refused_requests()),
                     &self.hot.stats(),
                     self.free(),
-                    self.store.replication_status().as_ref(),
+                    self.store.load().replication_status().as_ref(),
                 );
                 respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
             }
-            "/health" | "/ready" if self.store.stats().latched => plain(
+            "/health" | "/ready" if self.store.load().stats().latched => plain(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "A sync failed: writes are refused until the server is restarted\n",
             ),
@@ -96,9 +97,11 @@ impl Admin {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The lease of the copy ran out: writes are refused until it is renewed\n",
             ),
-            "/health" => {
-                respond(StatusCode::OK, "text/plain; charset=utf-8", health(&self.store.stats()))
-            }
+            "/health" => respond(
+                StatusCode::OK,
+                "text/plain; charset=utf-8",
+                health(&self.store.load().stats()),
+            ),
             // A draining server does not listen on this address.
             "/ready" => plain(StatusCode::OK, "ok\n"),
             _ => plain(
@@ -114,18 +117,18 @@ impl Admin {
 
     /// Returns the size and the free bytes of the store's file system.
     fn free(&self) -> Option<(u64, u64)> {
-        let status = rustix::fs::statvfs(self.store.dir()).ok()?;
+        let status = rustix::fs::statvfs(self.store.load().dir()).ok()?;
         Some((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
     }
 
     /// Returns the reason why the store is no longer copied, if it was.
     fn stopped_copy(&self) -> Option<String> {
-        self.store.replication_status().and_then(|status| status.stopped)
+        self.store.load().replication_status().and_then(|status| status.stopped)
     }
 
     /// `true` if the store has a copy with a lease that has run out.
     fn has_no_lease(&self) -> bool {
-        let status = self.store.replication_status();
+        let status = self.store.load().replication_status();
         status.and_then(|status| status.lease).is_some_and(|left| left.is_zero())
     }
 
@@ -134,15 +137,15 @@ impl Admin {
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "address": self.addresses.listen.to_string(),
-            "directory": self.store.dir().display().to_string(),
+            "directory": self.store.load().dir().display().to_string(),
             "uptime_s": self.metrics.uptime().as_secs_f64(),
             "in_flight": self.metrics.in_flight(),
             "received_bytes": self.metrics.received_bytes(),
             "sent_bytes": self.metrics.sent_bytes(),
             "requests": self.metrics.requests().map(|seen| request_json(&seen)).collect::<Vec<_>>(),
-            "store": store_json(&self.store.stats()),
-            "replication": self.store.replication_status().map(|status| replication_json(&status)),
-            "lifecycle_error": self.store.last_lifecycle_error(),
+            "store": store_json(&self.store.load().stats()),
+            "replication": self.store.load().replication_status().map(|status| replication_json(&status)),
+            "lifecycle_error": self.store.load().last_lifecycle_error(),
             "file_system_bytes": file_system_bytes,
             "free_bytes": free_bytes,
         })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use haul_file_store::ObjectLocation;
+use haul_file_store::{ObjectLocation, Store};
 use haul_http_engine::{Inline, Origin, RequestIdentity, ResponseHead};
 use haul_http1::{Request, Target};
 use hyper::StatusCode;
@@ -66,10 +66,11 @@ impl Front {
         }
         let path = path.strip_prefix('/')?;
         let (bucket, key) = names(path)?;
-        let place = self.store.location(bucket, key)?;
+        let store = self.store.load();
+        let place = store.location(bucket, key)?;
         let object = match self.hot.get(path, place) {
             Some(object) => object,
-            None => self.read_cached(kind, path, place)?,
+            None => self.read_cached(&store, kind, path, place)?,
         };
         let selected = selected(request, kind, object.info.bytes)?;
         let bytes = match kind {
@@ -90,9 +91,8 @@ impl Front {
             _ => Inline::Bytes(Bytes::new(), ()),
         };
         let id = self.ids.next();
-        let expiration = expiration(&self.store, bucket, &object.info);
-        let tags = if kind == Kind::Head { 0 } else { object.tags };
-        let (expiration, tags) = (expiration.unwrap_or_default(), tags.to_string());
+        let expiration = expiration(&store, bucket, &object.info).unwrap_or_default();
+        let tags = if kind == Kind::Head { 0 } else { object.tags }.to_string();
         let length = (selected.bytes.end - selected.bytes.start).to_string();
         let content_range = selected.content_range.as_deref().unwrap_or_default();
         let optional = [
@@ -119,20 +119,26 @@ impl Front {
 
     /// Reads an object from the page cache, for HEAD only its head, and caches it if it is whole.
     /// Errors are left to the service, which has the messages for them.
-    fn read_cached(&self, kind: Kind, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
+    fn read_cached(
+        &self,
+        store: &Store,
+        kind: Kind,
+        path: &str,
+        place: ObjectLocation,
+    ) -> Option<Arc<HotObject>> {
         let (bucket, key) = path.split_once('/')?;
         if kind == Kind::Head {
-            let object = self.store.head_cached(bucket, key).ok()??;
+            let object = store.head_cached(bucket, key).ok()??;
             return HotObject::new(place, &object, Bytes::new()).map(Arc::new);
         }
-        let object = self.store.get_cached(bucket, key).ok()??;
+        let object = store.get_cached(bucket, key).ok()??;
         if !object.is_in_memory() {
             return None;
         }
         let content = object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?;
         let hot = HotObject::new(place, &object, content)?;
         // It may have been overwritten after its place was determined.
-        let is_current = self.store.location(bucket, key) == Some(place);
+        let is_current = store.location(bucket, key) == Some(place);
         Some(if is_current { self.hot.insert(path, hot) } else { Arc::new(hot) })
     }
 }

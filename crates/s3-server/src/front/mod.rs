@@ -23,7 +23,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
-use haul_file_store::Store;
 use haul_http_engine::{Piece, RequestBody, RequestIdentity, ResponseBody};
 use hyper::body::Body as _;
 use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
@@ -41,6 +40,7 @@ use crate::front::answer::{RequestIds, finish};
 use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
 use crate::metrics::{Kind, Metrics};
+use crate::served::ServedStore;
 use crate::service::Haul;
 
 /// Prefixes of headers that request encryption or locks, which do not exist. They are refused, so
@@ -52,7 +52,7 @@ const UNSUPPORTED: [&str; 3] =
 pub(crate) struct Front {
     pub(crate) s3: S3Service,
     pub(crate) haul: Haul,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<ServedStore>,
     pub(crate) memory: Arc<BodyMemory>,
     pub(crate) hot: Arc<HotObjects>,
     /// `None`: requests are anonymous.
@@ -60,6 +60,8 @@ pub(crate) struct Front {
     /// The access key of the verifier.
     pub(crate) access_key: Option<Arc<str>>,
     pub(crate) audit: Option<AuditLog>,
+    /// `true` if only GET and HEAD are allowed.
+    pub(crate) is_read_only: bool,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) xml_bytes_max: usize,
     pub(crate) ids: RequestIds,
@@ -101,6 +103,10 @@ impl Front {
     }
 
     fn admit(&self, request: Request<RequestBody>) -> S3Result<Request<Body>> {
+        if self.is_read_only && !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let message = "This server is read-only: send changes to the server of the store";
+            return Err(refuse(S3ErrorCode::AccessDenied, message));
+        }
         check_supported(request.method(), request.headers())?;
         check_length(&request, self.xml_bytes_max)?;
         if self.verifier.is_none() {

@@ -65,7 +65,7 @@ impl Front {
     fn plain_put(&self, request: &Request<'_>) -> Option<PlainPut> {
         let Target::Origin(target) = request.target else { return None };
         let (raw, query) = target.split_once('?').unwrap_or((target, ""));
-        if request.method != "PUT" || !raw.bytes().all(is_of_path) {
+        if request.method != "PUT" || self.is_read_only || !raw.bytes().all(is_of_path) {
             return None;
         }
         let path = decode(raw)?;
@@ -76,7 +76,7 @@ impl Front {
         let (bucket, key) = names(path.strip_prefix('/')?).filter(|_| is_allowed)?;
         let put = PlainPut::parse(request, (bucket, key), self.verifier.is_some())?;
         // Before the client sends the body.
-        self.store.bucket(bucket).ok()?;
+        self.store.load().bucket(bucket).ok()?;
         let limits = self.haul.limits();
         let bytes_max = limits.object_bytes_max.min(limits.small_body_bytes_max);
         (put.bytes <= bytes_max).then_some(put)

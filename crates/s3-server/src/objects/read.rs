@@ -41,11 +41,11 @@ pub(crate) async fn get_object(
     let (bucket, key) = (input.bucket, input.key);
     // The content may not be needed, or not all of it.
     let reads_little = conditions.any() || is_short_range(input.range.as_ref());
-    let mut memory =
-        haul.reserve(extensions.get(), haul.store().open_bytes_max(&bucket, &key)).await?;
+    let open_bytes_max = haul.store().open_bytes_max(&bucket, &key);
+    let mut memory = haul.reserve(extensions.get(), open_bytes_max).await?;
     let cached = haul.store().get_cached(&bucket, &key).map_err(from_store)?;
     let (object, expiration) = match cached {
-        Some(object) => with_expiration(haul.store(), &bucket, object),
+        Some(object) => with_expiration(&haul.store(), &bucket, object),
         None => {
             let hot = extensions.get::<Arc<HotObjects>>().cloned();
             haul.blocking(move |store| {
@@ -126,7 +126,7 @@ pub(crate) async fn head_object(
     let (bucket, key) = (input.bucket, input.key);
     let cached = haul.store().head_cached(&bucket, &key).map_err(from_store)?;
     let (object, expiration) = match cached {
-        Some(object) => with_expiration(haul.store(), &bucket, object),
+        Some(object) => with_expiration(&haul.store(), &bucket, object),
         None => {
             haul.blocking(move |store| {
                 let object = store.head(&bucket, &key).map_err(from_store)?;

@@ -84,7 +84,7 @@ impl Put {
         let bucket = put.bucket.clone();
         let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read its rules from the disk; then they are in memory.
-        let expiration = expiration(haul.store(), &bucket, &info);
+        let expiration = expiration(&haul.store(), &bucket, &info);
         Ok(Stored { info, expiration, checksum })
     }
 
@@ -127,7 +127,7 @@ impl SmallPut {
     /// Stores the object. Uses a blocking thread only if the put would wait for anything but the
     /// sync of the log.
     async fn store(self, haul: &Haul) -> S3Result<(ObjectInfo, Option<Checksum>)> {
-        match self.start(haul.store())? {
+        match self.start(&haul.store())? {
             Attempt::Started(pending, checksum) => {
                 Ok((pending.await.map_err(from_store)?, checksum))
             }

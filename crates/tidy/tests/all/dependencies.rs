@@ -72,7 +72,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul-s3-server",
         Level(4),
-        "async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper md-5 \
+        "arc-swap async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper md-5 \
          mime_guess parking_lot quick_cache ring rustix s3s serde_json socket2 thiserror time \
          tokio tracing | tempfile",
     ),

@@ -1,0 +1,48 @@
+//! The store that a server serves, which may be replaced by another one while the server runs.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use haul_file_store::Store;
+
+/// A store that can be replaced while requests read it.
+#[derive(Debug)]
+pub struct ServedStore(ArcSwap<Store>);
+
+impl ServedStore {
+    /// Serves `store`.
+    #[must_use]
+    pub fn new(store: Arc<Store>) -> Self {
+        Self(ArcSwap::new(store))
+    }
+
+    /// Serves `store` from the next request on, and returns the previous one, which calls in
+    /// progress may still use.
+    ///
+    /// Cached objects stay valid if both stores have the same log, or `store` a later state of it.
+    pub fn replace(&self, store: Arc<Store>) -> Arc<Store> {
+        self.0.swap(store)
+    }
+
+    /// Returns the store for calls that do no I/O.
+    pub(crate) fn load(&self) -> impl Deref<Target = Store> {
+        Loaded(self.0.load())
+    }
+
+    /// Returns the store for a call on another thread.
+    pub(crate) fn get(&self) -> Arc<Store> {
+        self.0.load_full()
+    }
+}
+
+/// A reference to the store, which costs no write to its shared counter.
+struct Loaded(arc_swap::Guard<Arc<Store>>);
+
+impl Deref for Loaded {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.0
+    }
+}
