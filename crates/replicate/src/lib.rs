@@ -53,6 +53,8 @@
 //!   restored.
 //! - With a lease ([`Options::lease`]), a store acknowledges nothing while another process may own
 //!   the copy, and a [`Standby`] takes over when the lease has run out.
+//! - A [`CopyReader`] opens states of a file store one after the other, for reading only, while its
+//!   owner extends the copy.
 //! - While the remote store does not answer, the log works on, and shipping retries. Nothing is
 //!   removed from the log because of the copy.
 //!
@@ -63,6 +65,7 @@
 //! | an interval with more | one for each [`Options::chunk_bytes`], and one |
 //! | an interval without new records | none |
 //! | a lease | three within its length, also without new records |
+//! | a reader | one conditional read at each look, each new object once, and ranges of others |
 //! | a standby | one conditional read at each poll, and each new object once |
 //! | a complete segment | none if its chunks have half of [`Options::chunk_bytes`] on average, or if it was complete before it was shipped: then it is one object; otherwise it is uploaded once more as one object, in parts of 8 MiB, and one request deletes its chunks |
 //! | a big object | one to find whether it is there, and one for each 8 MiB |
@@ -85,6 +88,7 @@ mod options;
 mod owner;
 mod progress;
 mod provider;
+mod reader;
 mod remote;
 mod restore;
 mod session;
@@ -100,6 +104,7 @@ pub use error::{Error, Result};
 pub use haul_file_store::ReplicationStatus;
 pub use options::Options;
 pub use progress::Progress;
+pub use reader::{CopyReader, CopyState};
 pub use remote::Remote;
 pub use restore::{Restored, restore_log, restore_log_at};
 pub use ship::Replica;

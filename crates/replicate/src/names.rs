@@ -17,6 +17,15 @@ pub(crate) const FILES: &str = "files/";
 /// The folder of the manifests that are kept.
 pub(crate) const HISTORY: &str = "history/";
 
+/// The local directory of the volumes of a store.
+pub(crate) const VOLUMES: &str = "volumes";
+
+/// The local directory of the files of big objects.
+pub(crate) const BIG_FILES: &str = "objects";
+
+/// The local directory of the files of the index.
+pub(crate) const INDEX_FILES: &str = "index";
+
 /// The local name of a file that is being fetched.
 pub(crate) const UNFINISHED: &str = "FETCHED.new";
 

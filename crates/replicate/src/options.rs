@@ -32,6 +32,10 @@ pub struct Options {
     /// Behaviour: the shortest time between two states that are kept; 5 minutes. `keep` may be at
     /// most 10,000 times as long, because the manifest lists all of them.
     pub keep_every: Duration,
+    /// Behaviour: the time after which objects are deleted that neither the newest state nor a state
+    /// that is kept needs; 1 minute. It must be longer than a reader of the copy needs to notice the
+    /// newest state. After a restart it begins again.
+    pub delete_after: Duration,
     /// Behaviour: the time within which this process promises to replace the manifest again, so that
     /// a standby may take over when it does not; none by default. When the lease has run out, the
     /// store acknowledges no change until it is renewed. It is renewed three times within the lease,
@@ -48,6 +52,7 @@ impl Default for Options {
             checkpoint_every: Duration::from_secs(60),
             keep: Duration::ZERO,
             keep_every: Duration::from_secs(300),
+            delete_after: Duration::from_secs(60),
             lease: None,
         }
     }

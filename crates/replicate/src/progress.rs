@@ -140,6 +140,12 @@ impl Progress {
         self.moved.notify_all();
     }
 
+    /// Records that there is nothing newer than the published end.
+    pub(crate) fn note_current(&self) {
+        let mut state = self.state.lock();
+        (state.last_error, state.behind_since) = (None, None);
+    }
+
     /// Sets the remote store whose counters the status contains.
     pub(crate) fn attach(&self, remote: &Remote) {
         self.state.lock().remote = Some(remote.clone());

@@ -52,7 +52,7 @@ pub fn restore_log(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<Restored> {
     let mut object = load(remote, LOG)?;
     verify_empty(&**disk)?;
     let mut follower = Follower::new(remote, disk, false);
-    follow_once(&mut follower, &mut object, &mut || Ok(()))?;
+    follow_once(&mut follower, &mut object, Manifest::clone)?;
     let manifest = object.current();
     // Last, so that an incomplete directory cannot claim the copy.
     Sessions::restored(manifest.session).store(&**disk)?;

@@ -10,18 +10,12 @@ use haul_file_store::{Options, Store};
 use crate::error::{Error, Result};
 use crate::follow::{Follower, fetch_file, follow_once};
 use crate::manifest::{Manifest, STORE};
-use crate::names;
+use crate::names::{self, VOLUMES};
 use crate::remote::Remote;
 use crate::restore::{Restored, load, state_at, verify_empty};
 use crate::session::Sessions;
 use crate::source::{CheckpointFiles, SmallFiles, Source};
 use crate::tier::{self, stub};
-
-/// The directory of the volumes.
-pub(crate) const VOLUMES: &str = "volumes";
-
-/// The directory of the files of big objects.
-pub(crate) const BIG_FILES: &str = "objects";
 
 /// A file store as the source of a replica.
 #[derive(Debug)]
@@ -92,15 +86,16 @@ impl Source for StoreSource {
 pub enum Fetch {
     /// Everything.
     Everything,
-    /// The part that opening the store reads: the index, and the newest volume. Other volumes and
-    /// big objects stay in the copy, and the store opens only on a [`crate::TieredDisk`].
+    /// The part that opening the store reads: the index, and the volumes with later records. Other
+    /// volumes and big objects stay in the copy, and the store opens only on a
+    /// [`crate::TieredDisk`].
     OnDemand,
 }
 
 /// Restores a file store into the root of a disk, which must be empty.
 ///
-/// With [`Fetch::OnDemand`], step 1 creates the marker of a store of which parts are only in the
-/// copy, and stubs in the place of volumes; step 3 is omitted.
+/// With [`Fetch::OnDemand`], step 1 first creates the marker of a store of which parts are only in
+/// the copy, and stubs in the place of volumes that are not fetched; step 3 is omitted.
 ///
 /// 1. Rebuilds the volumes and fetches the index.
 /// 2. Writes the small files, the marker last. From here on the directory can be opened as a store.
@@ -119,12 +114,11 @@ pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>, fetch: Fetch) -> Res
     verify_empty(&**disk)?;
     let mut follower = Follower::new(remote, disk, false);
     match fetch {
-        Fetch::Everything => follow_once(&mut follower, &mut object, &mut || Ok(()))?,
+        Fetch::Everything => follow_once(&mut follower, &mut object, Manifest::clone)?,
         Fetch::OnDemand => {
-            let mut local = object.current().clone();
-            create_stubs(&**disk, &local, &Subdir::new(Arc::clone(disk), VOLUMES))?;
-            local.segments.retain(|segment| !segment.is_complete);
-            follower.advance(&local, &mut || Ok(()))?;
+            tier::disk::create_marker(&**disk)?;
+            follow_once(&mut follower, &mut object, Manifest::recent)?;
+            create_stubs(object.current(), &Subdir::new(Arc::clone(disk), VOLUMES))?;
         }
     }
     let manifest = object.current();
@@ -137,15 +131,12 @@ pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>, fetch: Fetch) -> Res
     Ok(Restored::of(manifest, follower.fetched_bytes() + files))
 }
 
-/// Creates the marker of a store of which parts are only in the copy, and stubs in the place of
-/// complete volumes.
-fn create_stubs(disk: &dyn Disk, manifest: &Manifest, volumes: &Subdir) -> Result<()> {
-    tier::disk::create_marker(disk)?;
-    disk.create_dir(VOLUMES)?;
-    for segment in manifest.segments.iter().filter(|segment| segment.is_complete) {
+/// Creates stubs in the place of the volumes that opening the store does not read.
+fn create_stubs(manifest: &Manifest, volumes: &Subdir) -> Result<()> {
+    for segment in manifest.segments.iter().filter(|segment| !manifest.is_recent(segment)) {
         stub::create(volumes, &segment_name(segment.number), segment)?;
     }
-    Ok(())
+    Ok(volumes.sync_dir("")?)
 }
 
 /// Restores a file store like [`restore_store`], in the newest state at or before `at`. The store

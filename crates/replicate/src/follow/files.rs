@@ -10,10 +10,8 @@ use haul_disk::{Disk, Durability, Open, write_full};
 
 use crate::error::Result;
 use crate::follow::fetch::{Between, remove_unfinished};
-use crate::names;
+use crate::names::{self, BIG_FILES};
 use crate::remote::Remote;
-
-const DIR: &str = "objects";
 
 /// The time between two comparisons with the list of the remote store, which remove the files of
 /// objects that were deleted.
@@ -60,8 +58,8 @@ impl BigFiles {
         let objects = remote.list(names::FILES)?.into_iter().filter(|name| names::is_file(name));
         let prefix = |name: String| name.strip_prefix(names::FILES).map(str::to_owned);
         let listed: HashSet<String> = objects.filter_map(prefix).collect();
-        for name in disk.list(DIR)? {
-            let name = format!("{DIR}/{name}");
+        for name in disk.list(BIG_FILES)? {
+            let name = format!("{BIG_FILES}/{name}");
             if !listed.contains(&name) {
                 disk.remove(&name)?;
             }
@@ -101,7 +99,7 @@ pub(crate) fn fetch_file(
     if fetched.is_some() {
         file.sync(Durability::Everything)?;
         disk.rename(names::UNFINISHED, name)?;
-        disk.sync_dir(DIR)?;
+        disk.sync_dir(BIG_FILES)?;
     } else {
         disk.remove(names::UNFINISHED)?;
     }

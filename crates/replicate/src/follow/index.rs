@@ -5,10 +5,8 @@ use haul_disk::{Disk, Open, read_full};
 use crate::error::Result;
 use crate::follow::fetch::{fetch, replace_file};
 use crate::manifest::{IndexFile, Manifest};
-use crate::names;
+use crate::names::{self, INDEX_FILES};
 use crate::remote::Remote;
-
-const DIR: &str = "index";
 
 /// The files of the checkpoint that the directory has.
 #[derive(Debug, Default)]
@@ -41,13 +39,13 @@ impl IndexFiles {
             self.local.retain(|local| local.name != file.name);
             fetched += bytes.len() as u64;
         }
-        for name in disk.list(DIR)? {
-            let name = format!("{DIR}/{name}");
+        for name in disk.list(INDEX_FILES)? {
+            let name = format!("{INDEX_FILES}/{name}");
             if !manifest.index.iter().any(|file| file.name == name) {
                 disk.remove(&name)?;
             }
         }
-        disk.sync_dir(DIR)?;
+        disk.sync_dir(INDEX_FILES)?;
         self.local.clone_from(&manifest.index);
         Ok(fetched)
     }

@@ -21,13 +21,14 @@ use crate::follow::index::IndexFiles;
 use crate::follow::segment::LocalSegment;
 use crate::manifest::object::ManifestObject;
 use crate::manifest::{LOG, Manifest, STORE};
+use crate::names::{BIG_FILES, INDEX_FILES, VOLUMES};
 use crate::remote::Remote;
 
 pub(crate) use fetch::remove_unfinished;
 pub(crate) use files::{exists, fetch_file};
 
 /// The directories of a store beside that of the volumes.
-const DIRECTORIES: [&str; 2] = ["objects", "index"];
+const DIRECTORIES: [&str; 2] = [BIG_FILES, INDEX_FILES];
 
 /// The file that makes a directory a store.
 pub(crate) const MARKER: &str = "STORE";
@@ -118,13 +119,7 @@ impl Follower {
     /// # Durability
     /// They are durable when this returns.
     pub(crate) fn finish(&self, manifest: &Manifest) -> Result<()> {
-        let (marker, others): (Vec<_>, Vec<_>) =
-            manifest.small_files.iter().partition(|(name, _)| name == MARKER);
-        for (name, content) in others.into_iter().chain(marker) {
-            replace_file(&*self.disk, name, content)?;
-            self.disk.sync_dir("")?;
-        }
-        Ok(())
+        write_small_files(&*self.disk, manifest)
     }
 
     /// Verifies that a manifest is not older than what the directory has.
@@ -143,7 +138,7 @@ impl Follower {
 
     /// Creates the directories, and returns that of the segments.
     fn prepare(&self, manifest: &Manifest) -> Result<Arc<dyn Disk>> {
-        let known = [(LOG, ""), (STORE, "volumes")];
+        let known = [(LOG, ""), (STORE, VOLUMES)];
         if !known.contains(&(&manifest.kind, &manifest.segment_dir)) {
             let Manifest { kind, segment_dir, .. } = manifest;
             let what = format!("it is of a {kind} in the directory \"{segment_dir}\"");
@@ -182,15 +177,29 @@ fn segment_number(name: &str) -> Option<u32> {
     name.split('.').next()?.parse().ok().filter(|_| haul_append_log::is_segment_name(name))
 }
 
-/// Brings a directory to the newest state of the copy, the manifest in `object`. An object that
-/// disappears because the manifest was replaced meanwhile is no error.
+/// Writes the small files of a manifest, the marker of a store last.
+///
+/// # Durability
+/// They are durable when this returns.
+pub(crate) fn write_small_files(disk: &dyn Disk, manifest: &Manifest) -> Result<()> {
+    let (marker, others): (Vec<_>, Vec<_>) =
+        manifest.small_files.iter().partition(|(name, _)| name == MARKER);
+    for (name, content) in others.into_iter().chain(marker) {
+        replace_file(disk, name, content)?;
+        disk.sync_dir("")?;
+    }
+    Ok(())
+}
+
+/// Brings a directory to the newest state of the copy, the manifest in `object`, or to a part of it.
+/// An object that disappears because the manifest was replaced meanwhile is no error.
 pub(crate) fn follow_once(
     follower: &mut Follower,
     object: &mut ManifestObject,
-    between: Between<'_>,
+    part: impl Fn(&Manifest) -> Manifest,
 ) -> Result<()> {
     loop {
-        match follower.advance(object.current(), between) {
+        match follower.advance(&part(object.current()), &mut || Ok(())) {
             Err(Error::Damaged { .. }) if object.reload()? => {}
             advanced => return advanced,
         }

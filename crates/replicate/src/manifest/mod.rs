@@ -133,6 +133,20 @@ impl Manifest {
         Lsn::new(last.number, last.chunks_end().saturating_add(tail))
     }
 
+    /// `true` if opening the store reads a segment: it has records after the checkpoint, or it is the
+    /// last one.
+    pub(crate) fn is_recent(&self, segment: &SegmentCopy) -> bool {
+        let is_last = self.segments.last().is_some_and(|last| last.number == segment.number);
+        is_last || !segment.is_complete || segment.number >= self.checkpoint.segment()
+    }
+
+    /// Returns the manifest with only the segments that opening the store reads.
+    pub(crate) fn recent(&self) -> Self {
+        let mut recent = self.clone();
+        recent.segments.retain(|segment| self.is_recent(segment));
+        recent
+    }
+
     /// Returns a description of the writer, for messages.
     pub(crate) fn writer(&self) -> String {
         let Self { epoch, generation, session, .. } = self;

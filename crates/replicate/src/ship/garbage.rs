@@ -15,6 +15,15 @@ use crate::source::Source;
 /// The time between two searches for files of big objects that were removed.
 const SEARCH_EVERY: Duration = Duration::from_secs(600);
 
+/// An object that does not belong to the copy any more.
+#[derive(Debug)]
+pub(super) struct Discarded {
+    name: String,
+    /// The generation of the manifest that does not refer to it. Earlier ones may.
+    generation: u64,
+    since: Instant,
+}
+
 impl<S: Source> Shipper<S> {
     /// Finds the chunks and index files, of which interrupted uploads of earlier processes may have
     /// left some that no manifest refers to.
@@ -60,14 +69,17 @@ impl<S: Source> Shipper<S> {
     /// Deletes objects that neither the stored manifest nor a state that is kept refers to. A
     /// failure only leaves them.
     ///
-    /// An object that was discarded may be needed by each kept state before the present generation.
-    /// It is deleted when none of these is kept any more.
+    /// An object that was discarded may be needed by each kept state before the present generation,
+    /// and by readers of these states. It is deleted when none of these is kept any more, and readers
+    /// had time to notice later ones.
     pub(super) fn delete_garbage(&mut self) {
         let current = self.object.current();
         let generation = current.generation;
         let oldest = current.history.first().map(|entry| entry.generation);
-        let is_unneeded = |(generation, name): &(u64, String)| {
-            names::is_history(name) || oldest.is_none_or(|oldest| oldest >= *generation)
+        let delay = self.options.delete_after;
+        let is_unneeded = |discarded: &Discarded| {
+            let is_kept = oldest.is_some_and(|oldest| oldest < discarded.generation);
+            names::is_history(&discarded.name) || !is_kept && discarded.since.elapsed() >= delay
         };
         if self.garbage.is_empty() && !self.retained.iter().any(is_unneeded) {
             return;
@@ -75,10 +87,12 @@ impl<S: Source> Shipper<S> {
         let used = referenced(&current);
         drop(current);
         // An upload that failed may have been repeated under the same name.
-        self.retained.extend(self.garbage.drain(..).map(|name| (generation, name)));
-        self.retained.retain(|(_, name)| !used.contains(name));
-        let unneeded: Vec<_> = self.retained.extract_if(.., |entry| is_unneeded(entry)).collect();
-        let unused: Vec<_> = unneeded.into_iter().map(|(_, name)| name).collect();
+        let since = Instant::now();
+        let discard = |name| Discarded { name, generation, since };
+        self.retained.extend(self.garbage.drain(..).map(discard));
+        self.retained.retain(|discarded| !used.contains(&discarded.name));
+        let unneeded = self.retained.extract_if(.., |discarded| is_unneeded(discarded));
+        let unused: Vec<_> = unneeded.map(|discarded| discarded.name).collect();
         if self.remote.delete_all(&unused).is_err() {
             self.garbage = unused;
         }

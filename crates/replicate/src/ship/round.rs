@@ -13,6 +13,7 @@ use crate::owner::OwnedManifest;
 use crate::remote::Remote;
 use crate::ship::age::{HistoryAge, now_ms};
 use crate::ship::buffers::Buffers;
+use crate::ship::garbage::Discarded;
 use crate::ship::merger::Merger;
 use crate::ship::stored_files::StoredFiles;
 use crate::source::Source;
@@ -35,8 +36,8 @@ pub(crate) struct Shipper<S> {
     pub(super) checkpoint_shipped: Option<Instant>,
     /// Names of objects that are to be deleted once no manifest refers to them.
     pub(super) garbage: Vec<String>,
-    /// Such objects that states before a generation may need, which are kept.
-    pub(super) retained: Vec<(u64, String)>,
+    /// Such objects that states which are kept, or readers, may still need.
+    pub(super) retained: Vec<Discarded>,
     /// The time at which a state was kept.
     pub(super) history_kept: Option<Instant>,
     pub(super) history_age: HistoryAge,

@@ -13,7 +13,7 @@ use crate::manifest::object::ManifestObject;
 use crate::names;
 use crate::remote::Remote;
 
-/// The segments of the manifest that was loaded last.
+/// The segments of the manifests that were loaded.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     remote: Remote,
@@ -33,10 +33,16 @@ impl Catalog {
     /// Loads the manifest. No manifest is a copy without segments.
     pub(crate) fn refresh(&self) -> Result<()> {
         let object = ManifestObject::load(&self.remote)?;
-        let segments = object.iter().flat_map(|object| &object.current().segments);
-        let loaded = segments.map(|segment| (segment.number, Arc::new(segment.clone()))).collect();
-        *self.segments.write() = loaded;
+        self.add(object.iter().flat_map(|object| &object.current().segments));
         Ok(())
+    }
+
+    /// Adds the segments of a later manifest. Those that it lacks stay known, because their objects
+    /// exist for some time, in which an earlier state of the store may be read.
+    pub(crate) fn add<'a>(&self, segments: impl IntoIterator<Item = &'a SegmentCopy>) {
+        let each = segments.into_iter();
+        let loaded = each.map(|segment| (segment.number, Arc::new(segment.clone())));
+        self.segments.write().extend(loaded);
     }
 
     /// Returns the copy of a complete segment, as far as it is known.

@@ -15,15 +15,13 @@ use std::sync::Arc;
 
 use haul_disk::{Disk, Durability, File, Locked, Op, Open, write_full};
 use haul_file_store::REMOTE_MARKER;
-use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::follow::exists;
 use crate::manifest::HEADER_PAGE_BYTES;
-use crate::names;
+use crate::names::{self, BIG_FILES, VOLUMES};
 use crate::remote::Remote;
-use crate::store::{BIG_FILES, VOLUMES};
-use crate::tier::cache::BlockCache;
+use crate::tier::cache::{CACHE, LazyCache};
 use crate::tier::catalog::Catalog;
 use crate::tier::file::{Content, RemoteFile};
 use crate::tier::stub;
@@ -31,19 +29,15 @@ use crate::tier::stub;
 /// The text of the marker, for people.
 const MARKER_TEXT: &str = "Parts of this store are only in its remote copy.\n";
 
-/// The file of the cache.
-const CACHE: &str = "REMOTE.cache";
-
 /// The directory of files that are being fetched.
-pub(super) const INCOMPLETE: &str = "REMOTE.incomplete";
+pub(crate) const INCOMPLETE: &str = "REMOTE.incomplete";
 
 /// A local disk with a store, of which parts are only in the copy: reads fetch them.
 #[derive(Debug)]
 pub struct TieredDisk {
     pub(super) local: Arc<dyn Disk>,
     pub(super) catalog: Arc<Catalog>,
-    cache_bytes: u64,
-    cache: Mutex<Option<Arc<BlockCache>>>,
+    cache: Arc<LazyCache>,
 }
 
 impl TieredDisk {
@@ -60,8 +54,18 @@ impl TieredDisk {
     /// the copy creates the cache, a file of up to `cache_bytes` on the local disk.
     #[must_use]
     pub fn new(local: Arc<dyn Disk>, remote: &Remote, cache_bytes: u64) -> Self {
-        let catalog = Arc::new(Catalog::new(remote));
-        Self { local, catalog, cache_bytes, cache: Mutex::default() }
+        let cache = Arc::new(LazyCache::new(&local, cache_bytes));
+        Self::with_cache(local, Arc::new(Catalog::new(remote)), cache)
+    }
+
+    /// Returns a disk like [`Self::new`] with a catalog that may be filled, and a cache that it may
+    /// share with other states of the same store.
+    pub(crate) fn with_cache(
+        local: Arc<dyn Disk>,
+        catalog: Arc<Catalog>,
+        cache: Arc<LazyCache>,
+    ) -> Self {
+        Self { local, catalog, cache }
     }
 
     /// Removes what an interrupted exchange left: unfinished files, and stubs of segments that are
@@ -81,16 +85,6 @@ impl TieredDisk {
             local.remove(&stub::name(&format!("{VOLUMES}/{name}")))?;
         }
         local.sync_dir(VOLUMES)
-    }
-
-    fn cache(&self) -> haul_disk::Result<Arc<BlockCache>> {
-        let mut cache = self.cache.lock();
-        if let Some(cache) = &*cache {
-            return Ok(Arc::clone(cache));
-        }
-        let created = Arc::new(BlockCache::create(&*self.local, CACHE, self.cache_bytes)?);
-        *cache = Some(Arc::clone(&created));
-        Ok(created)
     }
 
     /// Opens the file of a segment that has a stub.
@@ -113,7 +107,7 @@ impl TieredDisk {
             stub: Some(stub),
             catalog: Arc::clone(&self.catalog),
             // Whole segments are read once.
-            cache: how.random.then(|| self.cache()).transpose()?,
+            cache: how.random.then(|| self.cache.get()).transpose()?,
         })))
     }
 
@@ -137,7 +131,7 @@ impl TieredDisk {
             range: 0..bytes,
             stub: None,
             catalog: Arc::clone(&self.catalog),
-            cache: Some(self.cache()?),
+            cache: Some(self.cache.get()?),
         })))
     }
 

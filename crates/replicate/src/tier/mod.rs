@@ -1,8 +1,8 @@
 //! Stores of which parts are only in the copy: read by range, fetched in the background, or dropped
 //! from the local disk while they are cold.
 
-mod cache;
-mod catalog;
+pub(crate) mod cache;
+pub(crate) mod catalog;
 pub(crate) mod disk;
 mod exchange;
 mod file;

@@ -22,12 +22,12 @@ pub(super) struct Stub {
 }
 
 /// Returns the name of the stub of a segment.
-pub(super) fn name(segment: &str) -> String {
+pub(crate) fn name(segment: &str) -> String {
     format!("{segment}{SUFFIX}")
 }
 
 /// Returns the name of the segment of a stub.
-pub(super) fn segment_of(name: &str) -> Option<&str> {
+pub(crate) fn segment_of(name: &str) -> Option<&str> {
     name.strip_suffix(SUFFIX)
 }
 

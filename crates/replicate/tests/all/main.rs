@@ -7,6 +7,7 @@ mod fencing;
 mod history;
 mod lease;
 mod log;
+mod reader;
 mod standby;
 mod store;
 mod tier;
@@ -38,6 +39,7 @@ fn options() -> Options {
         chunk_bytes: 64 << 10,
         tail_bytes_max: 4 << 10,
         interval: Duration::from_secs(60),
+        delete_after: Duration::ZERO,
         ..Options::default()
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Attributes, Error as StoreError, ListRequest, Options, Precondition, Store};
-use haul_replicate::{Fetch, Progress, Remote, Replica, StoreSource, restore_store};
+use haul_replicate::{
+    Fetch, Options as ReplicaOptions, Progress, Remote, Replica, StoreSource, restore_store,
+};
 use object_store::ObjectStore;
 
 use crate::faulty::{Fault, FaultyStore};
@@ -41,12 +43,16 @@ impl Original {
     }
 
     pub(crate) fn open(disk: &MemoryDisk, remote: &Remote) -> Self {
+        Self::open_with(disk, remote, options())
+    }
+
+    pub(crate) fn open_with(disk: &MemoryDisk, remote: &Remote, options: ReplicaOptions) -> Self {
         let progress = Arc::new(Progress::new(Duration::from_secs(20)));
         let (store, _) =
             Store::open_on(Arc::new(disk.clone()), store_options(Some(&progress))).unwrap();
         let store = Arc::new(store);
         let source = StoreSource::new(Arc::clone(&store), Arc::new(disk.clone()));
-        let replica = Replica::follow_with(source, remote, options(), progress).unwrap();
+        let replica = Replica::follow_with(source, remote, options, progress).unwrap();
         Self { store, replica, expected: BTreeMap::new() }
     }
 

@@ -1,0 +1,188 @@
+//! A directory in which the states of a copy are opened one after the other, for reading only.
+//!
+//! ```text
+//! LOCK
+//! followed/       what all states share: recent volumes, stubs of the others, the index
+//! state-1/        a store in the newest state
+//! state-0/        a store in an earlier state, which calls in progress may still read
+//! REMOTE.cache    the blocks of volumes and big objects that were read
+//! ```
+//!
+//! Nothing in the directory is needed: a new process fetches what is missing.
+
+mod directory;
+mod state;
+
+use std::sync::Arc;
+
+use haul_append_log::Lsn;
+use haul_disk::{Disk, Lock, Subdir};
+
+use crate::error::{Error, Result};
+use crate::follow::{Follower, follow_once};
+use crate::manifest::object::ManifestObject;
+use crate::manifest::{Manifest, STORE};
+use crate::progress::Progress;
+use crate::remote::Remote;
+use crate::restore::load;
+use crate::tier::TieredDisk;
+use crate::tier::cache::LazyCache;
+use crate::tier::catalog::Catalog;
+
+use directory::FOLLOWED;
+use state::Stubs;
+
+/// Opens the states of the copy of a file store, which another process extends.
+#[derive(Debug)]
+pub struct CopyReader {
+    remote: Remote,
+    root: Arc<dyn Disk>,
+    followed: Arc<dyn Disk>,
+    follower: Follower,
+    stubs: Stubs,
+    cache: Arc<LazyCache>,
+    /// The manifest that was loaded last; `None` before the first one.
+    object: Option<ManifestObject>,
+    /// `true` if there is no state of this manifest.
+    is_due: bool,
+    progress: Arc<Progress>,
+    _lock: Lock,
+}
+
+/// A state of a store in a directory of its own.
+#[derive(Debug)]
+pub struct CopyState {
+    disk: Arc<TieredDisk>,
+    dir: Arc<dyn Disk>,
+    name: String,
+    end: Lsn,
+}
+
+impl CopyReader {
+    /// Uses a directory that is empty or was used like this before. Its cache takes up to
+    /// `cache_bytes`. Makes no request.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the directory has other files or another process uses it,
+    /// [`Error::Disk`].
+    pub fn open(remote: &Remote, root: Arc<dyn Disk>, cache_bytes: u64) -> Result<Self> {
+        let lock = directory::lock(&*root)?;
+        directory::remove_states(&*root)?;
+        let followed: Arc<dyn Disk> = Arc::new(Subdir::new(Arc::clone(&root), FOLLOWED));
+        let stubs = Stubs::remove_all(&*followed)?;
+        let progress = Arc::new(Progress::without_waiting());
+        progress.attach(remote);
+        Ok(Self {
+            remote: remote.clone(),
+            follower: Follower::new(remote, &followed, false),
+            stubs,
+            cache: Arc::new(LazyCache::new(&root, cache_bytes)),
+            object: None,
+            is_due: false,
+            progress,
+            root,
+            followed,
+            _lock: lock,
+        })
+    }
+
+    /// Returns the progress, for [`haul_file_store::Options::replication`]: its status has the end
+    /// of the newest state, and the time for which there has been a newer one.
+    #[must_use]
+    pub fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// Returns the newest state of the copy, unless the previous call returned it. The names of
+    /// `in_use` are those of states that still exist.
+    ///
+    /// 1. Loads the manifest, with one request if it was not replaced.
+    /// 2. Fetches what opening the store reads, and the directory lacks.
+    /// 3. Creates the directory of the state. After a crash the next [`Self::open`] empties it.
+    ///
+    /// # Errors
+    /// [`Error::NoCopy`], [`Error::NotThisLog`] if the copy is of another log than before,
+    /// [`Error::Damaged`], [`Error::Remote`], [`Error::Disk`]. A later call tries again.
+    ///
+    /// # Durability
+    /// None is needed.
+    pub fn next_state(&mut self, in_use: &[&str]) -> Result<Option<CopyState>> {
+        let next = self.try_next_state(in_use);
+        if let Err(error) = &next {
+            self.progress.note_behind();
+            self.progress.note_error(error);
+        }
+        next
+    }
+
+    fn try_next_state(&mut self, in_use: &[&str]) -> Result<Option<CopyState>> {
+        let is_first = self.object.is_none();
+        match &mut self.object {
+            Some(object) => self.is_due |= object.reload()?,
+            None => {
+                self.object = Some(load(&self.remote, STORE)?);
+                self.is_due = true;
+            }
+        }
+        if !self.is_due {
+            self.progress.note_current();
+            return Ok(None);
+        }
+        self.progress.note_behind();
+        match self.follow() {
+            // An earlier process has followed another copy.
+            Err(Error::NotThisLog { .. }) if is_first => {
+                directory::clear(&*self.root, FOLLOWED)?;
+                self.follower = Follower::new(&self.remote, &self.followed, false);
+                self.follow()?;
+            }
+            followed => followed?,
+        }
+        let Some(object) = &self.object else { return Ok(None) };
+        let manifest = object.current();
+        let name = directory::unused_state(in_use);
+        let dir: Arc<dyn Disk> = Arc::new(Subdir::new(Arc::clone(&self.root), &name));
+        directory::clear(&*self.root, &name)?;
+        state::create(&self.followed, &dir, manifest, &mut self.stubs)?;
+        let catalog = Arc::new(Catalog::new(&self.remote));
+        catalog.add(&manifest.segments);
+        let (local, cache) = (Arc::clone(&dir), Arc::clone(&self.cache));
+        let disk = Arc::new(TieredDisk::with_cache(local, catalog, cache));
+        self.is_due = false;
+        Ok(Some(CopyState { disk, dir, name, end: manifest.end() }))
+    }
+
+    fn follow(&mut self) -> Result<()> {
+        let Some(object) = &mut self.object else { return Ok(()) };
+        directory::create(&*self.root, FOLLOWED)?;
+        follow_once(&mut self.follower, object, Manifest::recent)
+    }
+
+    /// Reports that the store in `state` is open, and serves reads.
+    pub fn note_opened(&self, state: &CopyState) {
+        self.progress.advance(state.end, false);
+    }
+}
+
+impl CopyState {
+    /// Returns the disk to open the store on, with
+    /// [`haul_file_store::Options::is_read_only`].
+    #[must_use]
+    pub fn disk(&self) -> Arc<dyn Disk> {
+        Arc::clone(&self.disk) as _
+    }
+
+    /// Returns the name of the directory.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Removes the files of the state, whose store must be closed.
+    ///
+    /// # Errors
+    /// A failed system call: the directory is emptied when its name is used again.
+    pub fn remove(self) -> Result<()> {
+        directory::clear(&*self.dir, "")
+    }
+}
