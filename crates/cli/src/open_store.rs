@@ -88,6 +88,17 @@ fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
     }
 }
 
+/// Returns the options of a store that is served for reading only.
+pub(crate) fn read_only_options(args: &OpenArgs, holder: &str) -> Options {
+    Options {
+        is_read_only: true,
+        // Opening a log prepares its next segment, which is never written.
+        volume_bytes: args.big_object.saturating_mul(4).max(4 << 20),
+        idle_watermark_ms: 0,
+        ..options(args, holder, ServerOptions::default())
+    }
+}
+
 fn not_opened(dir: &Path, error: Error) -> Failure {
     let exit = match error {
         Error::Invalid { .. } => Exit::Usage,

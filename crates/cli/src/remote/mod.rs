@@ -1,6 +1,7 @@
 //! Remote object stores, with the options of the environment and of a file, and the copy of a store
 //! that a server keeps there.
 
+pub(crate) mod read_only;
 pub(crate) mod standby;
 
 use std::path::Path;
@@ -68,6 +69,7 @@ impl Copy {
             lease: args.lease,
             keep: args.keep,
             keep_every: args.keep_every,
+            delete_after: args.delete_after,
             ..Options::default()
         };
         options

@@ -1,12 +1,14 @@
 //! `haul serve`: serves a store over S3.
 
+mod backend;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_file_store::Store;
 use haul_s3_server::{
-    AccessLog, AuditLog, Config, Error, Inherited, Limits, Listener, Listening, Logs, Server,
+    AccessLog, AuditLog, Config, Error, Inherited, Limits, Listener, Listening, Logs, ServedStore,
+    Server,
 };
 use haul_tls::Alpn;
 use tokio::runtime;
@@ -18,14 +20,16 @@ use crate::handover::Predecessor;
 use crate::inherited;
 use crate::listen;
 use crate::logs::{Log, access_options, audit_options};
-use crate::open_store::{self, IfMissing, ServerOptions, open_for};
+use crate::open_store;
 use crate::ready;
 use crate::reload::{Reload, handle_signals};
-use crate::remote::{self, Copy, standby};
+use crate::remote::{Copy, standby};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::secrets::credentials;
 use crate::signals::{Signal, termination_handler};
 use crate::tls::Certificates;
+
+use backend::{Backend, Opening};
 
 /// The number of descriptors reserved for everything except connections, such as the files of the
 /// store.
@@ -49,6 +53,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         credentials: credentials::load(args.credentials.as_deref())?,
         tls: certificates.as_ref().map(acceptor).transpose()?,
         is_plain_http_allowed: args.plain_http,
+        is_read_only: args.replication.read_only,
         limits: args.limits(),
     };
     if let Some(limit) = descriptors::raise_limit() {
@@ -82,35 +87,18 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         audit: audit_log,
     });
     let logs: Vec<Log> = access.into_iter().chain(audit).collect();
-    let holder = format!("haul serve on {}", listening.addresses().listen_url());
-    let disk = copy.as_ref().map(|copy| copy.disk(&args.open.data)).transpose()?.flatten();
-    let options = ServerOptions {
-        scrub_rate: args.scrub_rate,
-        lifecycle_check: args.lifecycle_check,
-        pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
-        lifecycle_observer: observer.unwrap_or_default(),
-        replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),
-        disk: disk.clone().map(|disk| disk as _),
-    };
-    let create = IfMissing::Create;
-    let (store, _damage) = open_for(&args.open, &holder, create, options, &predecessor)?;
-    let store = Arc::new(store);
-    let start = |copy: Copy| copy.start(&store, &args.open.data, disk, takeover);
-    let running = copy.map(start).transpose()?;
     let reload = Reload { certificates, logs: logs.iter().filter_map(Log::files).collect() };
-    let served = runtime.block_on(serve(listening, Arc::clone(&store), reload));
+    let holder = format!("haul serve on {}", listening.addresses().listen_url());
+    let observer = observer.unwrap_or_default();
+    let opening = Opening { holder, takeover, observer, predecessor: &predecessor };
+    let mut backend = Backend::open(args, copy, opening)?;
+    let served = runtime.block_on(serve(listening, backend.served(), reload));
     // Dropping the runtime waits for store calls in progress.
     drop(runtime);
-    if let Some(running) = running {
-        remote::stop(running);
-    }
+    backend.stop_copying();
     // Before the store: a process that waits for the store then finds the logs closed.
     let logged = logs.into_iter().map(Log::close).fold(Ok(()), Result::and);
-    let closed = match Arc::into_inner(store).map(Store::close) {
-        Some(closed) => closed.or_fail(|| "cannot close the store".to_owned()),
-        None => Ok(()),
-    };
-    served.and(closed).and(logged)
+    served.and(backend.close()).and(logged)
 }
 
 /// Takes the addresses, or the inherited sockets in their place.
@@ -132,12 +120,6 @@ fn bind(config: &Config, inherited: &[Listener], predecessor: &Predecessor) -> R
         Listening::with_inherited(config.clone(), Inherited { listen, admin })
     };
     predecessor.retry(is_in_use, bind).map_err(not_started)
-}
-
-/// Returns an eighth of the memory of the machine.
-fn default_pinned_memory() -> u64 {
-    let system = rustix::system::sysinfo();
-    u64::from(system.mem_unit).saturating_mul(system.totalram) / 8
 }
 
 /// Reduces the limit of connections to the available descriptors. Three descriptors are counted per
@@ -164,14 +146,14 @@ fn not_started(error: Error) -> Failure {
     failure.because(error)
 }
 
-async fn serve(listening: Listening, store: Arc<Store>, reload: Reload) -> Result {
+async fn serve(listening: Listening, store: Arc<ServedStore>, reload: Reload) -> Result {
     // The handlers are installed before any client can know that the server runs.
     let (sender, stop) = oneshot::channel();
     // If the server has failed, the receiver is gone, and the error is ignored.
     let stop_server = move |_signal| sender.send(()).unwrap_or_default();
     let end = termination_handler("requests in flight", stop_server);
     handle_signals(&Signal::ENDS, end, reload)?;
-    let server = Server::new(listening, store).map_err(not_started)?;
+    let server = Server::serving(listening, store).map_err(not_started)?;
     let addresses = server.addresses();
     let (listen, admin) = (addresses.listen_url(), addresses.admin_url());
     ready::announce(&format!("S3 on {listen}, admin on {admin}"));

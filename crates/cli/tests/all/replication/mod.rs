@@ -2,6 +2,7 @@
 
 mod engines;
 mod loss;
+mod read_only;
 mod uploads;
 
 use haul_testing::eventually;

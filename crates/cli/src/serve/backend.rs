@@ -1,0 +1,100 @@
+//! The store behind a server: one of its own, or the copy of another server's.
+
+use std::sync::Arc;
+
+use haul_file_store::{LifecycleObserver, Store};
+use haul_replicate::Takeover;
+use haul_s3_server::ServedStore;
+
+use crate::args::ServeArgs;
+use crate::handover::Predecessor;
+use crate::open_store::{IfMissing, ServerOptions, open_for, read_only_options};
+use crate::remote::read_only::ReadOnlyStore;
+use crate::remote::{self, Copy, Running};
+use crate::report::{OrFail, Result};
+
+/// The store of a server.
+pub(super) enum Backend {
+    /// A store in the directory of this server, and the threads that keep its copy.
+    Own { store: Arc<Store>, served: Arc<ServedStore>, running: Option<Running> },
+    /// The newest state of a copy.
+    Copy(ReadOnlyStore),
+}
+
+/// What opening a store of a server needs beside its arguments.
+pub(super) struct Opening<'a> {
+    /// The description of this process.
+    pub(super) holder: String,
+    pub(super) takeover: Option<Takeover>,
+    pub(super) observer: LifecycleObserver,
+    pub(super) predecessor: &'a Predecessor,
+}
+
+impl Backend {
+    /// Opens the store, or the newest state of the copy with `--read-only`.
+    pub(super) fn open(args: &ServeArgs, copy: Option<Copy>, opening: Opening<'_>) -> Result<Self> {
+        let Opening { holder, takeover, observer, predecessor } = opening;
+        let dir = &args.open.data;
+        if let Some(copy) = copy.as_ref().filter(|_| args.replication.read_only) {
+            let options = read_only_options(&args.open, &holder);
+            let refresh = args.replication.refresh;
+            return ReadOnlyStore::open(copy, dir, options, refresh).map(Self::Copy);
+        }
+        let disk = copy.as_ref().map(|copy| copy.disk(dir)).transpose()?.flatten();
+        let options = ServerOptions {
+            scrub_rate: args.scrub_rate,
+            lifecycle_check: args.lifecycle_check,
+            pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
+            lifecycle_observer: observer,
+            replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),
+            disk: disk.clone().map(|disk| disk as _),
+        };
+        let create = IfMissing::Create;
+        let (store, _damage) = open_for(&args.open, &holder, create, options, predecessor)?;
+        let store = Arc::new(store);
+        let start = |copy: Copy| copy.start(&store, dir, disk, takeover);
+        let running = copy.map(start).transpose()?;
+        let served = Arc::new(ServedStore::new(Arc::clone(&store)));
+        Ok(Self::Own { store, served, running })
+    }
+
+    /// Returns the store for the server.
+    pub(super) fn served(&self) -> Arc<ServedStore> {
+        match self {
+            Self::Own { served, .. } => Arc::clone(served),
+            Self::Copy(copy) => copy.served(),
+        }
+    }
+
+    /// Ends the threads that keep the copy, after the last request.
+    pub(super) fn stop_copying(&mut self) {
+        if let Self::Own { running, .. } = self
+            && let Some(running) = running.take()
+        {
+            remote::stop(running);
+        }
+    }
+
+    /// Closes the store.
+    pub(super) fn close(self) -> Result {
+        match self {
+            Self::Own { store, served, .. } => {
+                drop(served);
+                match Arc::into_inner(store).map(Store::close) {
+                    Some(closed) => closed.or_fail(|| "cannot close the store".to_owned()),
+                    None => Ok(()),
+                }
+            }
+            Self::Copy(copy) => {
+                copy.close();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Returns an eighth of the memory of the machine.
+fn default_pinned_memory() -> u64 {
+    let system = rustix::system::sysinfo();
+    u64::from(system.mem_unit).saturating_mul(system.totalram) / 8
+}
