@@ -65,7 +65,7 @@
 //! | an interval with more | one for each [`Options::chunk_bytes`], and one |
 //! | an interval without new records | none |
 //! | a lease | three within its length, also without new records |
-//! | a reader | one conditional read at each look, each new object once, and ranges of others |
+//! | a reader | one conditional read at each refresh, each new object once, and ranges of the rest |
 //! | a standby | one conditional read at each poll, and each new object once |
 //! | a complete segment | none if its chunks have half of [`Options::chunk_bytes`] on average, or if it was complete before it was shipped: then it is one object; otherwise it is uploaded once more as one object, in parts of 8 MiB, and one request deletes its chunks |
 //! | a big object | one to find whether it is there, and one for each 8 MiB |

@@ -21,7 +21,7 @@ pub(super) enum Backend {
     Copy(ReadOnlyStore),
 }
 
-/// What opening a store of a server needs beside its arguments.
+/// The parts of a server with which its store is opened.
 pub(super) struct Opening<'a> {
     /// The description of this process.
     pub(super) holder: String,

@@ -9,20 +9,12 @@ use std::time::{Duration, Instant};
 use crate::error::Result;
 use crate::manifest::{Manifest, SegmentCopy};
 use crate::names;
+use crate::ship::discarded::Discarded;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
 /// The time between two searches for files of big objects that were removed.
 const SEARCH_EVERY: Duration = Duration::from_secs(600);
-
-/// An object that does not belong to the copy any more.
-#[derive(Debug)]
-pub(super) struct Discarded {
-    name: String,
-    /// The generation of the manifest that does not refer to it. Earlier ones may.
-    generation: u64,
-    since: Instant,
-}
 
 impl<S: Source> Shipper<S> {
     /// Finds the chunks and index files, of which interrupted uploads of earlier processes may have

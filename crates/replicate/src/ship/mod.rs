@@ -4,6 +4,7 @@ mod age;
 mod buffers;
 mod checkpoint;
 mod claim;
+mod discarded;
 mod garbage;
 mod history;
 mod merge;

@@ -13,7 +13,7 @@ use crate::owner::OwnedManifest;
 use crate::remote::Remote;
 use crate::ship::age::{HistoryAge, now_ms};
 use crate::ship::buffers::Buffers;
-use crate::ship::garbage::Discarded;
+use crate::ship::discarded::Discarded;
 use crate::ship::merger::Merger;
 use crate::ship::stored_files::StoredFiles;
 use crate::source::Source;
