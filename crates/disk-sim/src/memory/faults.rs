@@ -23,6 +23,9 @@ pub const CALLS: [Op; 11] = [
     Op::List,
 ];
 
+/// The kinds of calls that change nothing.
+const READS: [Op; 3] = [Op::Read, Op::Open, Op::List];
+
 /// The kinds of calls that [`haul_disk::OsDisk`] retries after `EINTR`. Simulated disks retry them,
 /// too, so that tests observe the same behaviour.
 const RETRIED: [Op; 6] = [Op::Read, Op::Write, Op::Open, Op::Create, Op::Allocate, Op::Resize];
@@ -53,6 +56,8 @@ struct State {
     fault: Option<Fault>,
     faulted_thread: Option<String>,
     denied: Option<String>,
+    /// The number of changes and syncs until the power fails.
+    power: Option<u64>,
     slow: Vec<(Op, Duration)>,
     transfer_max: Option<usize>,
     recorded: Option<Vec<(Op, String)>>,
@@ -117,6 +122,24 @@ impl Faults {
     /// Makes the creation of the file or directory `name` fail with `EIO`.
     pub fn deny_create(&self, name: &str) {
         self.state().denied = Some(name.to_owned());
+    }
+
+    /// Cuts the power after `count` more changes and syncs: all later calls fail with `ENODEV`, and
+    /// none of them has an effect. [`crate::Medium`] has the states that the machine may leave.
+    pub fn cut_power_after(&self, count: u64) {
+        self.state().power = Some(count);
+    }
+
+    /// Cancels a power cut that has not happened yet.
+    pub fn keep_power(&self) {
+        let mut state = self.state();
+        state.power = state.power.filter(|left| *left == 0);
+    }
+
+    /// Returns `true` if the power was cut.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.state().power == Some(0)
     }
 
     /// Delays each call of the kind `op` by the time `by`, as on a busy device.
@@ -224,6 +247,12 @@ impl Faults {
 
 impl State {
     fn outcome(&mut self, op: Op, number: u64, name: &str) -> Result<()> {
+        if let Some(left) = &mut self.power {
+            if *left == 0 {
+                return Err(injected(op, name, Errno::NODEV));
+            }
+            *left -= u64::from(!READS.contains(&op));
+        }
         let is_met = |fault: &&Fault| fault.op == op && fault.calls.contains(&number);
         if let Some(errno) = self.fault.as_ref().filter(is_met).map(|fault| fault.errno) {
             self.faulted_thread = Some(thread_name());

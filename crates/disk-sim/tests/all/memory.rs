@@ -52,6 +52,29 @@ fn synced_data_is_intact_after_every_power_cut() {
 }
 
 #[test]
+fn calls_after_a_power_cut_fail_and_have_no_effect() {
+    let (disk, file) = with_file();
+    write_full(&*file, &[1; 512], 0).unwrap();
+    disk.cut_power_after(1);
+    assert_eq!(text(&disk, READ), [1; 512], "only changes are counted");
+    write_full(&*file, &[2; 512], 512).unwrap();
+    assert!(disk.is_off());
+    let failures = [
+        file.sync(Durability::Data).err(),
+        write_full(&*file, &[3; 512], 1024).err(),
+        disk.create("other", Open { direct: true, ..Open::default() }).err(),
+        disk.sync_dir("").err(),
+        disk.list("").err(),
+    ];
+    for failure in failures {
+        assert_eq!(errno(&failure.unwrap()), Some(Errno::NODEV.raw_os_error()));
+    }
+    let after = |survival| text(&MemoryDisk::on(&disk.medium().cut(survival)), READ);
+    assert!(after(Survival::Nothing).is_empty());
+    assert_eq!(after(Survival::Everything), [[1; 512], [2; 512]].concat());
+}
+
+#[test]
 fn sectors_tear_only_on_tearing_devices() {
     let (disk, file) = with_file();
     write_full(&*file, &[1; 4096], 0).unwrap();
