@@ -18,12 +18,13 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// runs out.
 #[derive(Debug)]
 pub(crate) struct OwnedManifest {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// The manifest, and the request to stop the thread.
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     object: Mutex<ManifestObject>,
     is_stopping: Mutex<bool>,
     stop: Condvar,
@@ -61,6 +62,16 @@ impl OwnedManifest {
 }
 
 impl Shared {
+    /// Renews the lease, unless a round has replaced the manifest meanwhile.
+    pub(crate) fn renew_if_due(&self, lease: &Lease) -> Result<()> {
+        let mut object = self.object.lock();
+        if !lease.until_renewal().is_zero() {
+            return Ok(());
+        }
+        let same = object.current().clone();
+        object.replace(same)
+    }
+
     /// Renews the lease until the manifest is dropped, or another process owns the copy.
     fn renew(&self, lease: &Lease, on_error: &impl Fn(&Error)) {
         let pause = (lease.length() / 20).max(PAUSE_MIN);
@@ -75,14 +86,7 @@ impl Shared {
                 return;
             }
             drop(is_stopping);
-            let mut object = self.object.lock();
-            // A round may have replaced the manifest meanwhile.
-            if !lease.until_renewal().is_zero() {
-                continue;
-            }
-            let same = object.current().clone();
-            let renewed = object.replace(same);
-            drop(object);
+            let renewed = self.renew_if_due(lease);
             has_failed = renewed.is_err();
             if let Err(error) = renewed {
                 on_error(&error);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::sleep;
+use std::time::Duration;
 
 use haul_append_log::{Log, Lsn};
 use haul_disk::Disk;
@@ -31,12 +32,25 @@ impl<S: Source> Shipper<S> {
     ///
     /// The caller must not acknowledge anything before this returns: if the directory was restored
     /// from the copy, this waits until the lease of its owner has run out.
-    pub(crate) fn claim(
+    pub(super) fn claim_and_wait(
         source: Arc<S>,
         remote: &Remote,
         options: Options,
         progress: &Arc<Progress>,
     ) -> Result<Self> {
+        let (shipper, wait) = Self::claim(source, remote, options, progress)?;
+        sleep(wait);
+        Ok(shipper)
+    }
+
+    /// Becomes the owner like [`Self::claim_and_wait`], and returns the time until the caller may
+    /// acknowledge.
+    pub(crate) fn claim(
+        source: Arc<S>,
+        remote: &Remote,
+        options: Options,
+        progress: &Arc<Progress>,
+    ) -> Result<(Self, Duration)> {
         let sessions = Sessions::load(source.disk())?;
         let object = match ManifestObject::load(remote)? {
             Some(object) => {
@@ -54,10 +68,9 @@ impl<S: Source> Shipper<S> {
         source.kind().clone_into(&mut manifest.kind);
         source.segment_dir().clone_into(&mut manifest.segment_dir);
         let object = take_over(source.disk(), object, manifest, previous, progress)?;
-        if sessions.is_some_and(|sessions| sessions.is_restored) {
-            sleep(watch.until_expiry(SystemClock.now()).unwrap_or_default());
-        }
-        Ok(Self::new(source, remote.clone(), options, object))
+        let is_restored = sessions.is_some_and(|sessions| sessions.is_restored);
+        let wait = watch.until_expiry(SystemClock.now()).filter(|_| is_restored);
+        Ok((Self::new(source, remote.clone(), options, object), wait.unwrap_or_default()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::manifest::SegmentCopy;
 use crate::names;
-use crate::ship::merger::Merger;
+use crate::ship::merger::{MergeJobs, Merger};
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
@@ -15,9 +15,19 @@ const CHUNKS_MAX: usize = 4096;
 impl<S: Source> Shipper<S> {
     /// Starts the thread that merges.
     pub(super) fn start_merger(&mut self) {
+        let jobs = self.create_merger();
+        if self.merger.as_mut().is_none_or(|merger| merger.start(jobs).is_err()) {
+            self.merger = None;
+        }
+    }
+
+    /// Requests merges from now on, and returns the jobs.
+    pub(crate) fn create_merger(&mut self) -> MergeJobs<S> {
         let (source, remote) = (Arc::clone(&self.source), self.remote.clone());
         let (buffers, epoch) = (self.buffers.clone(), self.object.current().epoch);
-        self.merger = Merger::start(source, remote, buffers, epoch).ok();
+        let (merger, jobs) = Merger::new(source, remote, buffers, epoch);
+        self.merger = Some(merger);
+        jobs
     }
 
     /// Replaces the chunks of the segments in the draft that were merged.

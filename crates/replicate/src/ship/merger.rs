@@ -24,31 +24,51 @@ pub(crate) struct Merger {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Merger {
-    /// Starts the thread.
-    pub(crate) fn start<S: Source>(
-        source: Arc<S>,
-        remote: Remote,
-        buffers: Buffers,
-        epoch: u64,
-    ) -> std::io::Result<Self> {
-        let (jobs, received) = channel::<SegmentCopy>();
-        let (results, merged) = channel();
-        let run = move || {
-            for segment in received {
-                let end = (segment.chunks_end(), epoch);
-                let chunk = upload_whole(&*source, &remote, &buffers, &segment, end);
-                if results.send((segment, chunk.ok())).is_err() {
-                    break;
-                }
-            }
-        };
-        let thread = Builder::new().name("replicate-merge".to_owned()).spawn(run)?;
-        Ok(Self { jobs: Some(jobs), merged, current: None, thread: Some(thread) })
+/// The segments that are to be merged, and what is needed to merge them.
+#[derive(Debug)]
+pub(crate) struct MergeJobs<S> {
+    source: Arc<S>,
+    remote: Remote,
+    buffers: Buffers,
+    epoch: u64,
+    pub(crate) segments: Receiver<SegmentCopy>,
+    merged: Sender<(SegmentCopy, Option<Chunk>)>,
+}
+
+impl<S: Source> MergeJobs<S> {
+    /// Uploads a segment as one object. Returns `false` if the merger was dropped.
+    pub(crate) fn merge(&self, segment: SegmentCopy) -> bool {
+        let end = (segment.chunks_end(), self.epoch);
+        let chunk = upload_whole(&*self.source, &self.remote, &self.buffers, &segment, end);
+        self.merged.send((segment, chunk.ok())).is_ok()
     }
 }
 
 impl Merger {
+    /// Returns a merger without a thread, and the jobs that a thread is to execute.
+    pub(super) fn new<S: Source>(
+        source: Arc<S>,
+        remote: Remote,
+        buffers: Buffers,
+        epoch: u64,
+    ) -> (Self, MergeJobs<S>) {
+        let (jobs, segments) = channel();
+        let (results, merged) = channel();
+        let merger = Self { jobs: Some(jobs), merged, current: None, thread: None };
+        (merger, MergeJobs { source, remote, buffers, epoch, segments, merged: results })
+    }
+
+    /// Starts the thread.
+    pub(super) fn start<S: Source>(&mut self, jobs: MergeJobs<S>) -> std::io::Result<()> {
+        let run = move || {
+            while let Ok(segment) = jobs.segments.recv()
+                && jobs.merge(segment)
+            {}
+        };
+        self.thread = Some(Builder::new().name("replicate-merge".to_owned()).spawn(run)?);
+        Ok(())
+    }
+
     /// Requests the merge of a segment, unless one is being merged.
     pub(crate) fn request(&mut self, segment: &SegmentCopy) {
         let Some(jobs) = self.jobs.as_ref().filter(|_| self.current.is_none()) else { return };

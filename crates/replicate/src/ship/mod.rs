@@ -8,7 +8,7 @@ mod discarded;
 mod garbage;
 mod history;
 mod merge;
-mod merger;
+pub(crate) mod merger;
 mod round;
 mod segments;
 mod stored_files;
@@ -28,10 +28,10 @@ use crate::options::Options;
 use crate::owner::OwnedManifest;
 use crate::progress::Progress;
 use crate::remote::Remote;
-use crate::ship::round::Shipper;
 use crate::source::Source;
 
 pub(crate) use claim::take_over;
+pub(crate) use round::Shipper;
 
 /// The longest time for which [`Replica::wait`] waits.
 const WAIT_MAX: Duration = Duration::from_secs(30);

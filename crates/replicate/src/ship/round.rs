@@ -10,6 +10,7 @@ use crate::manifest::Manifest;
 use crate::names;
 use crate::options::Options;
 use crate::owner::OwnedManifest;
+use crate::progress::Progress;
 use crate::remote::Remote;
 use crate::ship::age::{HistoryAge, now_ms};
 use crate::ship::buffers::Buffers;
@@ -25,7 +26,7 @@ pub(crate) struct Shipper<S> {
     pub(super) remote: Remote,
     pub(super) options: Options,
     /// The manifest in the remote store.
-    pub(super) object: OwnedManifest,
+    pub(crate) object: OwnedManifest,
     /// The next manifest: what is uploaded, and the tail.
     pub(super) draft: Manifest,
     /// The files of big objects that are known to be in the remote store.
@@ -84,13 +85,23 @@ impl<S: Source> Shipper<S> {
         self.source.log().synced() > shipped
     }
 
+    /// Runs a round, and publishes its end or its failure.
+    pub(crate) fn ship(&mut self, progress: &Progress) -> Result<Lsn> {
+        let ended = self.round();
+        match &ended {
+            Ok(end) => progress.advance(*end, self.is_behind(*end)),
+            Err(error) => progress.note_failure(error),
+        }
+        ended
+    }
+
     /// Ships everything that is durable when this is called, and returns its end.
     ///
     /// 1. Uploads chunks, files of big objects and the checkpoint. A crash leaves objects that no
     ///    manifest refers to.
     /// 2. Replaces the manifest. From here on the copy has the new end.
     /// 3. Deletes the objects that only earlier manifests refer to. A crash leaves some of them.
-    pub(super) fn round(&mut self) -> Result<Lsn> {
+    fn round(&mut self) -> Result<Lsn> {
         self.is_quiet = true;
         self.apply_merges();
         // Before the end of the log is determined.
@@ -115,7 +126,7 @@ impl<S: Source> Shipper<S> {
     }
 
     /// Waits for the merge in progress, and deletes what is not needed.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if let Some(merger) = &mut self.merger {
             merger.finish();
         }

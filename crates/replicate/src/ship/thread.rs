@@ -25,13 +25,14 @@ pub(super) fn start<S: Source>(
     options: Options,
     progress: Arc<Progress>,
 ) -> Result<JoinHandle<()>> {
-    let claimed = match Shipper::claim(Arc::clone(&source), remote, options.clone(), &progress) {
-        Err(error @ Error::Remote { .. }) if progress.is_local() => {
-            progress.note_error(&error);
-            None
-        }
-        claimed => Some(claimed?),
-    };
+    let claimed =
+        match Shipper::claim_and_wait(Arc::clone(&source), remote, options.clone(), &progress) {
+            Err(error @ Error::Remote { .. }) if progress.is_local() => {
+                progress.note_error(&error);
+                None
+            }
+            claimed => Some(claimed?),
+        };
     let remote = remote.clone();
     spawn(move || {
         let _end = EndOnDrop(&progress);
@@ -77,7 +78,7 @@ fn claim_later<S: Source>(
 ) -> Option<Shipper<S>> {
     let mut pause = PAUSE_MIN;
     while !progress.pause(pause) {
-        match Shipper::claim(Arc::clone(source), remote, options.clone(), progress) {
+        match Shipper::claim_and_wait(Arc::clone(source), remote, options.clone(), progress) {
             Ok(shipper) => return Some(shipper),
             Err(error) => {
                 progress.note_error(&error);
@@ -105,14 +106,12 @@ fn run<S: Source>(shipper: &mut Shipper<S>, progress: &Progress) {
         if shipper.is_behind(shipped) {
             progress.note_behind();
         }
-        match shipper.round() {
+        match shipper.ship(progress) {
             Ok(end) => {
                 shipped = end;
                 pause = PAUSE_MIN;
-                progress.advance(shipped, shipper.is_behind(shipped));
             }
             Err(error) => {
-                progress.note_failure(&error);
                 if error.is_final() {
                     return;
                 }

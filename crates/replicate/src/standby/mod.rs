@@ -136,9 +136,14 @@ impl Standby {
                 Err(Error::Fenced { .. }) => continue,
                 Err(error) => self.control.note_error(&error),
             }
-            let expiry = self.watch.until_expiry(self.clock.now());
+            let expiry = self.until_expiry();
             self.control.wait(expiry.map_or(self.poll_every, |left| left.min(self.poll_every)));
         }
+    }
+
+    /// Returns the time until the lease of the owner has certainly run out; `None` if it has none.
+    pub(crate) fn until_expiry(&self) -> Option<Duration> {
+        self.watch.until_expiry(self.clock.now())
     }
 
     /// Loads the manifest, and takes the copy over if that is due. Otherwise fetches what is new.
@@ -148,7 +153,7 @@ impl Standby {
         let Some(object) = &self.object else { return Ok(None) };
         let current = object.current();
         let is_own = sessions.is_some_and(|sessions| sessions.has(current.session));
-        let is_due = self.watch.until_expiry(self.clock.now()) == Some(Duration::ZERO);
+        let is_due = self.until_expiry() == Some(Duration::ZERO);
         if is_own || is_due || self.control.is_takeover_requested() {
             let previous = is_own.then_some(current.session);
             let (object, manifest) = (object.clone(), current.clone());

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A copy that a standby has taken over. Its lease is renewed while this exists.
 #[derive(Debug)]
 pub struct Takeover {
-    owned: OwnedManifest,
+    pub(crate) owned: OwnedManifest,
     remote: Remote,
     fetched_bytes: u64,
 }
@@ -63,8 +63,7 @@ impl Standby {
         owned: OwnedManifest,
         progress: &Arc<Progress>,
     ) -> Result<Takeover> {
-        let manifest = owned.current().clone();
-        while let Err(error) = self.follower.advance(&manifest, &mut || Ok(())) {
+        while let Err(error) = self.fetch_rest(&owned) {
             if let Some(reason) = progress.stopped() {
                 return Err(Error::Fenced { what: reason });
             }
@@ -78,7 +77,7 @@ impl Standby {
             self.control.wait(PAUSE);
         }
         // The manifest of the previous owner was observed before it was replaced.
-        while let Some(left) = self.watch.until_expiry(self.clock.now())
+        while let Some(left) = self.until_expiry()
             && !left.is_zero()
             && !self.control.is_stopping()
         {
@@ -87,6 +86,18 @@ impl Standby {
         if self.control.is_stopping() {
             return Err(Error::Invalid("the takeover was stopped".to_owned()));
         }
+        self.finish(owned)
+    }
+
+    /// Brings the directory to the state of the copy, except for the small files.
+    pub(crate) fn fetch_rest(&mut self, owned: &OwnedManifest) -> Result<()> {
+        let manifest = owned.current().clone();
+        self.follower.advance(&manifest, &mut || Ok(()))
+    }
+
+    /// Makes the directory one that can be opened.
+    pub(crate) fn finish(self, owned: OwnedManifest) -> Result<Takeover> {
+        let manifest = owned.current().clone();
         match &manifest.kind[..] {
             STORE => self.follower.finish(&manifest)?,
             _ => complete(&*self.disk)?,

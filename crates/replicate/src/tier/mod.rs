@@ -7,7 +7,7 @@ pub(crate) mod disk;
 mod exchange;
 mod file;
 pub(crate) mod stub;
-mod thread;
+pub(crate) mod thread;
 
 pub use disk::TieredDisk;
 pub use thread::{Tier, TierStatus};

@@ -42,8 +42,9 @@ pub struct Tier {
     thread: Option<JoinHandle<()>>,
 }
 
+/// The state that the thread shares with its owner.
 #[derive(Debug, Default)]
-struct Shared {
+pub(crate) struct Shared {
     state: Mutex<State>,
     stopped: Condvar,
 }
@@ -146,15 +147,16 @@ struct Parts {
     local_bytes: u64,
 }
 
-struct Mover {
-    store: Arc<Store>,
-    disk: Arc<TieredDisk>,
-    local_bytes_max: Option<u64>,
+/// Moves parts of a store.
+pub(crate) struct Mover {
+    pub(crate) store: Arc<Store>,
+    pub(crate) disk: Arc<TieredDisk>,
+    pub(crate) local_bytes_max: Option<u64>,
 }
 
 impl Mover {
     /// Moves parts as long as there is something to move. Returns `true` if there never will be.
-    fn look(&self, shared: &Shared) -> Result<bool> {
+    pub(crate) fn look(&self, shared: &Shared) -> Result<bool> {
         let parts = self.parts()?;
         let mut status = TierStatus {
             local_bytes: parts.local_bytes,

@@ -1,0 +1,3 @@
+//! Simulations of processes that own, watch, restore and take over a copy.
+
+mod lease;
