@@ -20,7 +20,7 @@ impl<S: Source> Shipper<S> {
     /// Finds the chunks and index files, of which interrupted uploads of earlier processes may have
     /// left some that no manifest refers to.
     /// The caller owns the copy, so no other process uploads objects that will belong to it.
-    pub(super) fn find_leftovers(&mut self) -> Result<()> {
+    pub(crate) fn find_leftovers(&mut self) -> Result<()> {
         let is_own = |name: &String| {
             names::is_chunk(name) || names::is_index_file(name) || names::is_history(name)
         };
@@ -42,10 +42,15 @@ impl<S: Source> Shipper<S> {
         let used: HashSet<String> = self.source.files().into_iter().collect();
         let mut removed = Vec::new();
         for name in self.stored_files.all().filter(|name| !used.contains(*name)) {
-            // A record that was just shipped may not be applied to the index yet.
-            if self.source.open_file(name)?.is_none() {
+            // A record that was just shipped may not be applied to the index yet. Its file is local.
+            if self.source.open_file(name)?.is_none_or(|file| !file.is_local()) {
                 removed.push(name.to_owned());
             }
+        }
+        if !removed.is_empty() {
+            // Since the first list, a record may have been applied, and its local file dropped.
+            let used: HashSet<String> = self.source.files().into_iter().collect();
+            removed.retain(|name| !used.contains(name));
         }
         self.files_searched = Some(Instant::now());
         Ok(removed)

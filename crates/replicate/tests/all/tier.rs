@@ -197,9 +197,12 @@ fn cold_parts_are_dropped_and_still_read_changed_and_removed() {
     drop(tiered);
     let reopened = Tiered::open(&disk, &remote);
     assert!(objects(&reopened.store) == expected);
-    // A removed volume does not come back.
-    drop(reopened.follow());
+    // A removed volume does not come back, and a deleted object does not stay in the copy.
+    let replica = reopened.follow();
+    replica.wait().unwrap();
+    replica.stop().unwrap();
     assert!(objects(&reopened.store) == expected);
+    assert_eq!(names(&remote_store).iter().filter(|name| name.contains("/files/")).count(), 2);
 }
 
 #[test]
