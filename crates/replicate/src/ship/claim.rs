@@ -67,6 +67,10 @@ impl<S: Source> Shipper<S> {
         let mut manifest = object.current().clone();
         source.kind().clone_into(&mut manifest.kind);
         source.segment_dir().clone_into(&mut manifest.segment_dir);
+        if previous.is_none() {
+            // Until the first round, the copy is an empty log or store.
+            manifest.small_files = source.small_files(&[])?.files;
+        }
         let object = take_over(source.disk(), object, manifest, previous, progress)?;
         let is_restored = sessions.is_some_and(|sessions| sessions.is_restored);
         let wait = watch.until_expiry(SystemClock.now()).filter(|_| is_restored);

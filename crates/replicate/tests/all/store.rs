@@ -8,7 +8,8 @@ use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Attributes, Error as StoreError, ListRequest, Options, Precondition, Store};
 use haul_replicate::{
-    Fetch, Options as ReplicaOptions, Progress, Remote, Replica, StoreSource, restore_store,
+    Fetch, Options as ReplicaOptions, Progress, Remote, Replica, StoreSource, TieredDisk,
+    restore_store,
 };
 use object_store::ObjectStore;
 
@@ -186,6 +187,23 @@ fn write_fails_while_the_copy_does_not_confirm_it_and_stays_in_effect() {
     put("two").unwrap();
     let keys: Vec<_> = restored(Arc::new(remote_store)).0.into_keys().collect();
     assert_eq!(keys, ["one", "two"]);
+}
+
+#[test]
+fn copy_of_which_nothing_was_shipped_is_an_empty_store() {
+    let remote_store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(remote_store.clone()), "copy").unwrap();
+    // The claim succeeds, and no round.
+    remote_store.set_plan(|change| if change == 1 { Fault::None } else { Fault::Refused });
+    drop(Original::new(&remote));
+    for fetch in [Fetch::Everything, Fetch::OnDemand] {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+        restore_store(&remote, &disk, fetch).unwrap();
+        let disk = Arc::new(TieredDisk::new(disk, &remote, 0));
+        let (store, report) = Store::open_on(disk, store_options(None)).unwrap();
+        assert!(report.damage.is_empty(), "{:?}", report.damage);
+        assert!(objects(&store).is_empty());
+    }
 }
 
 /// At each time, the copy has all confirmed changes, and at most one change that is not confirmed.
