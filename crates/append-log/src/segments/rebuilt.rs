@@ -91,6 +91,8 @@ impl RebuiltSegment {
         let found = SegmentHeader::decode(&page[..read]);
         match found {
             Ok(found) if found.salt == header.salt && file.bytes()? == header.bytes => {
+                // A power cut may have left only the first of them.
+                write_header_pages(&*file, &header)?;
                 Ok(Some(Self { file, header }))
             }
             Ok(found) if found.salt != header.salt => {

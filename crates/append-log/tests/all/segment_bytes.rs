@@ -179,6 +179,14 @@ fn rebuilt_segment_is_continued_by_another_process() {
     for invalid in [&damaged[..], &rest[..rest.len() - 8], &rest[8..]] {
         assert!(matches!(again.records(from, invalid, &mut |_| {}), Err(Error::Invalid(_))));
     }
+    // A power cut may have left only the first header page.
+    let end = 1 << 20;
+    let file = disk.open(&haul_append_log::segment_name(1), haul_disk::Open::default()).unwrap();
+    haul_disk::write_full(&*file, &[0; 4096], end - 4096).unwrap();
+    RebuiltSegment::open(&disk, &copy).unwrap().unwrap().sync().unwrap();
+    let left = MemoryDisk::on(&disk.medium());
+    let opened = open_on(Arc::new(left), small()).unwrap();
+    assert_eq!(opened.recovered.header_damage, []);
     // The file of another segment with the same number is not continued.
     let other = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
     put(&other, b"other");
