@@ -68,8 +68,7 @@ impl Shared {
         if !lease.until_renewal().is_zero() {
             return Ok(());
         }
-        let same = object.current().clone();
-        object.replace(same)
+        object.renew()
     }
 
     /// Renews the lease until the manifest is dropped, or another process owns the copy.

@@ -85,7 +85,17 @@ impl ManifestObject {
     /// # Errors
     /// [`Error::Fenced`] if another process took over; [`Error::Remote`] if it is unknown whether
     /// the manifest was replaced: a later call finds out.
-    pub(crate) fn replace(&mut self, mut next: Manifest) -> Result<()> {
+    pub(crate) fn replace(&mut self, next: Manifest) -> Result<()> {
+        self.replace_unless(next, |found, next| found == next)
+    }
+
+    /// Replaces the manifest like [`Self::replace`], unless an earlier call stored one that suffices
+    /// in its place.
+    fn replace_unless(
+        &mut self,
+        mut next: Manifest,
+        suffices: fn(&Manifest, &Manifest) -> bool,
+    ) -> Result<()> {
         next.lease_ms = self
             .lease
             .as_ref()
@@ -107,15 +117,25 @@ impl ManifestObject {
             if is_unchanged {
                 self.version = Some(version);
             } else if found.session == next.session {
-                let is_stored = found == next;
+                let is_enough = suffices(&found, &next);
                 self.confirm(found, version, first);
-                if is_stored {
+                if is_enough {
                     return Ok(());
                 }
             } else {
                 return Err(Error::Fenced { what: found.writer() });
             }
         }
+    }
+
+    /// Replaces the manifest by one with the same content, which renews the lease. An earlier
+    /// replacement whose answer was lost renews it, too, and is not undone.
+    ///
+    /// # Errors
+    /// Like [`Self::replace`].
+    pub(crate) fn renew(&mut self) -> Result<()> {
+        let same = self.current.clone();
+        self.replace_unless(same, |_, _| true)
     }
 
     /// Records that a request after the time `start` stored `manifest`.
@@ -184,6 +204,22 @@ mod tests {
         // The request at 3 finds it. The lease is read at 4, and runs out at 12.
         object.replace(stored).unwrap();
         assert_eq!(lease.remaining(), Duration::from_secs(8));
+    }
+
+    /// A renewal that stored the manifest before it again would shorten the copy.
+    #[test]
+    fn renewal_keeps_a_replacement_whose_answer_was_lost() {
+        let remote = Remote::new(Arc::new(InMemory::new()), "copy").unwrap();
+        let mut object = ManifestObject::new(&remote);
+        object.replace(Manifest { session: 1, ..Manifest::default() }).unwrap();
+        let mut unanswered = object.clone();
+        let longer = Manifest { epoch: 7, ..object.current().clone() };
+        unanswered.replace(longer.clone()).unwrap();
+        object.renew().unwrap();
+        let stored = ManifestObject::load(&remote).unwrap().unwrap();
+        assert_eq!((stored.current().epoch, object.current().epoch), (7, 7));
+        object.renew().unwrap();
+        assert_eq!(object.current().generation, stored.current().generation + 1);
     }
 
     /// Two processes load the same manifest and replace it at the same time.
