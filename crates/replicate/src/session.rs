@@ -24,8 +24,8 @@ pub(crate) struct Sessions {
     pub(crate) claimed: u128,
     /// The session before it.
     pub(crate) previous: Option<u128>,
-    /// `true` if the directory was restored from the copy and has not claimed it since. The session
-    /// is then that of another process, which may still be alive.
+    /// `true` if the directory was restored from the copy, and no claim since has waited until the
+    /// lease of its owner ran out. This owner is another process, which may still be alive.
     pub(crate) is_restored: bool,
 }
 
@@ -33,6 +33,17 @@ impl Sessions {
     /// Returns the session of a directory that was restored from a copy with this session.
     pub(crate) fn restored(session: u128) -> Self {
         Self { claimed: session, previous: None, is_restored: true }
+    }
+
+    /// Returns the sessions for a claim of the copy, whose manifest has the session `current`.
+    ///
+    /// An earlier claim that failed may still be executed. It is repeated with the same session, so
+    /// that this directory recognizes the manifest of either.
+    pub(crate) fn for_claim(found: Option<Self>, current: Option<u128>) -> Result<Self> {
+        let is_restored = found.is_some_and(|sessions| sessions.is_restored);
+        let repeated = found.map(|sessions| sessions.claimed).filter(|it| Some(*it) != current);
+        let claimed = repeated.map_or_else(new_session, Ok)?;
+        Ok(Self { claimed, previous: current, is_restored })
     }
 
     /// `true` if the manifest with this session is of this directory.
@@ -104,7 +115,7 @@ fn parse(bytes: &[u8]) -> Option<Sessions> {
 }
 
 /// Returns a new random session.
-pub(crate) fn new_session() -> Result<u128> {
+fn new_session() -> Result<u128> {
     let mut bytes = [0; 16];
     getrandom(&mut bytes, GetRandomFlags::empty()).map_err(|errno| {
         haul_disk::Error::new(haul_disk::Op::Read, "the kernel's random numbers", errno)

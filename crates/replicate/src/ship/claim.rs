@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::owner::OwnedManifest;
 use crate::progress::Progress;
 use crate::remote::Remote;
-use crate::session::{Sessions, new_session};
+use crate::session::Sessions;
 use crate::ship::round::Shipper;
 use crate::source::Source;
 
@@ -24,9 +24,9 @@ impl<S: Source> Shipper<S> {
     ///
     /// 1. Loads the manifest, and verifies that its session is one of this directory and that the
     ///    log contains everything that it lists.
-    /// 2. Stores a new session in the directory, beside that of the manifest. After a crash, the
+    /// 2. Stores a session in the directory, beside that of the manifest. After a crash, the
     ///    directory recognizes the manifest before and after step 3.
-    /// 3. Replaces the manifest by one with the new session. From here on, no other process with
+    /// 3. Replaces the manifest by one with this session. From here on, no other process with
     ///    another session can replace it without fencing this one, and a process that owned the
     ///    copy before finds that it is fenced.
     ///
@@ -40,7 +40,19 @@ impl<S: Source> Shipper<S> {
     ) -> Result<Self> {
         let (shipper, wait) = Self::claim(source, remote, options, progress)?;
         sleep(wait);
+        shipper.note_waited()?;
         Ok(shipper)
+    }
+
+    /// Stores that the lease of the earlier owner has run out.
+    pub(crate) fn note_waited(&self) -> Result<()> {
+        let disk = self.source.disk();
+        match Sessions::load(disk)? {
+            Some(sessions) if sessions.is_restored => {
+                Sessions { is_restored: false, ..sessions }.store(disk)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Becomes the owner like [`Self::claim_and_wait`], and returns the time until the caller may
@@ -71,9 +83,9 @@ impl<S: Source> Shipper<S> {
             // Until the first round, the copy is an empty log or store.
             manifest.small_files = source.small_files(&[])?.files;
         }
-        let object = take_over(source.disk(), object, manifest, previous, progress)?;
-        let is_restored = sessions.is_some_and(|sessions| sessions.is_restored);
-        let wait = watch.until_expiry(SystemClock.now()).filter(|_| is_restored);
+        let sessions = Sessions::for_claim(sessions, previous)?;
+        let object = take_over(source.disk(), object, manifest, sessions, progress)?;
+        let wait = watch.until_expiry(SystemClock.now()).filter(|_| sessions.is_restored);
         Ok((Self::new(source, remote.clone(), options, object), wait.unwrap_or_default()))
     }
 }
@@ -92,21 +104,20 @@ impl<S: Source> Shipper<S> {
     }
 }
 
-/// Makes a new session the owner of the copy, and keeps its lease, if `progress` has one.
+/// Makes a session the owner of the copy, and keeps its lease, if `progress` has one.
 ///
-/// 1. Stores the session in the directory, beside `previous`, an earlier session of this directory.
+/// 1. Stores the session in the directory.
 /// 2. Replaces the manifest by `manifest` with the new session.
 pub(crate) fn take_over(
     disk: &dyn Disk,
     object: ManifestObject,
     mut manifest: Manifest,
-    previous: Option<u128>,
+    sessions: Sessions,
     progress: &Arc<Progress>,
 ) -> Result<OwnedManifest> {
-    let claimed = new_session()?;
-    Sessions { claimed, previous, is_restored: false }.store(disk)?;
+    sessions.store(disk)?;
     manifest.epoch += 1;
-    manifest.session = claimed;
+    manifest.session = sessions.claimed;
     let lease = progress.lease();
     let mut object = object.with_lease(lease.cloned());
     object.replace(manifest)?;

@@ -155,10 +155,12 @@ impl Standby {
         let is_own = sessions.is_some_and(|sessions| sessions.has(current.session));
         let is_due = self.until_expiry() == Some(Duration::ZERO);
         if is_own || is_due || self.control.is_takeover_requested() {
+            let claim = Sessions::for_claim(sessions, Some(current.session))?;
             let previous = is_own.then_some(current.session);
             let (object, manifest) = (object.clone(), current.clone());
             self.report("taking over the copy", "");
-            return take_over(&*self.disk, object, manifest, previous, progress).map(Some);
+            let claim = Sessions { previous, ..claim };
+            return take_over(&*self.disk, object, manifest, claim, progress).map(Some);
         }
         self.follow()?;
         Ok(None)

@@ -6,8 +6,33 @@ use std::thread;
 use haul_disk_sim::MemoryDisk;
 use haul_replicate::{Error, Remote};
 
-use crate::faulty::FaultyStore;
+use crate::faulty::{Fault, FaultyStore};
+use crate::log::{read, write};
 use crate::{TestLog, records, restore};
+
+/// A claim may be executed after its sender has got an error, and claims again.
+#[test]
+fn claim_that_is_executed_late_does_not_lock_its_directory_out() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let log = TestLog::new();
+    log.put(b"one");
+    log.follow(&remote).unwrap().stop().unwrap();
+    let before = read(&store, "copy/manifest");
+    store.set_plan(|_| Fault::AnswerLost);
+    assert!(matches!(log.follow(&remote), Err(Error::Remote { .. })));
+    let late = read(&store, "copy/manifest");
+    store.set_plan(|_| Fault::None);
+    write(&store, "copy/manifest", before);
+    store.set_plan(|_| Fault::Refused);
+    assert!(matches!(log.follow(&remote), Err(Error::Remote { .. })));
+    store.set_plan(|_| Fault::None);
+    write(&store, "copy/manifest", late);
+    log.put(b"two");
+    let replica = log.follow(&remote).unwrap();
+    replica.wait().unwrap();
+    assert_eq!(records(&restore(Arc::new(store))), [b"one", b"two"]);
+}
 
 #[test]
 fn copy_of_another_log_is_not_overwritten() {

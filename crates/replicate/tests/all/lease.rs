@@ -120,6 +120,31 @@ fn restored_log_waits_until_the_lease_of_the_previous_owner_ran_out() {
 }
 
 #[test]
+fn restored_log_waits_for_the_lease_after_a_failed_claim_too() {
+    let store = FaultyStore::new();
+    let lease = Duration::from_millis(400);
+    let owner = Owner::new(&store, lease, Progress::without_waiting());
+    let end = owner.put(b"one");
+    owner.replica.wait().unwrap();
+    let machine = store.connect();
+    let remote = Remote::new(Arc::new(machine.clone()), "copy").unwrap();
+    let restored = TestLog::open(restore(Arc::new(store.clone())));
+    let claim = || {
+        let progress = Arc::new(Progress::without_waiting());
+        Replica::follow_with(restored.source(), &remote, leased(lease), progress)
+    };
+    owner.store.set_plan(|_| Fault::Refused);
+    machine.set_plan(|_| Fault::Refused);
+    assert!(restored.follow(&remote).is_err());
+    machine.set_plan(|_| Fault::AnswerLost);
+    // Without waiting for the copy, the claim is repeated.
+    drop(claim().unwrap());
+    machine.set_plan(|_| Fault::None);
+    let _replica = claim().unwrap();
+    assert!(owner.progress.wait(end).is_err());
+}
+
+#[test]
 fn lease_out_of_range_is_refused() {
     let store = FaultyStore::new();
     let remote = Remote::new(Arc::new(store), "copy").unwrap();
