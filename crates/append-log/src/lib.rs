@@ -140,7 +140,7 @@ mod sync;
 
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
-pub use format::{RECORD_HEADER_BYTES, footprint, payload_bytes_in_pages};
+pub use format::{RECORD_HEADER_BYTES, SEAL_BYTES, footprint, payload_bytes_in_pages};
 pub use log::{BatchReader, Log, PinnedRecord, Reader, ReverseReader, SegmentBytes, Space};
 pub use lsn::{Lsn, Position};
 pub use names::{is_segment as is_segment_name, segment as segment_name};

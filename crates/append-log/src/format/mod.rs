@@ -40,8 +40,9 @@ pub(crate) const PAYLOAD_BYTES_MAX: u32 = 256 << 20;
 /// The length of a record header in bytes.
 pub const RECORD_HEADER_BYTES: usize = 32;
 
-/// The length in bytes of a seal, a record without a payload.
-pub(crate) const SEAL_BYTES: u32 = 32;
+/// The length in bytes of a seal, the record without a payload that ends a segment.
+/// [`crate::Log::synced`] of a log that was opened is before the seal of its last segment.
+pub const SEAL_BYTES: u32 = 32;
 const _: () = assert!(SEAL_BYTES as usize == record_bytes(0));
 
 /// The alignment of records in a segment, in bytes.

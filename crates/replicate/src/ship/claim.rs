@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use haul_append_log::{Log, Lsn};
+use haul_append_log::{Log, Lsn, SEAL_BYTES};
 use haul_disk::Disk;
 
 use crate::error::{Error, Result};
@@ -145,6 +145,11 @@ fn verify_kind(manifest: &Manifest, source: &impl Source) -> Result<()> {
     })
 }
 
+/// Returns the end of the seal that begins at `seal`.
+fn after_seal(seal: Lsn) -> Lsn {
+    Lsn::new(seal.segment(), seal.offset().saturating_add(SEAL_BYTES))
+}
+
 /// Verifies that the log continues the copy: it has the last segment of the copy, or has removed it
 /// since, and ends at or after the end of the copy.
 fn verify_log(manifest: &Manifest, log: &Log) -> Result<()> {
@@ -157,7 +162,7 @@ fn verify_log(manifest: &Manifest, log: &Log) -> Result<()> {
             format!("segment {} has another nonce", last.number)
         }
         // The seal, which the copy of a complete segment includes, is not part of the log's end.
-        _ if synced < copied && !(last.is_complete && synced.segment() == copied.segment()) => {
+        _ if synced < copied && !(last.is_complete && after_seal(synced) == copied) => {
             format!("the log ends at {synced}, before the copy, which ends at {copied}")
         }
         None if synced < Lsn::new(last.number, 0) => format!("segment {} is missing", last.number),

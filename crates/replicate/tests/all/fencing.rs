@@ -34,6 +34,29 @@ fn claim_that_is_executed_late_does_not_lock_its_directory_out() {
     assert_eq!(records(&restore(Arc::new(store))), [b"one", b"two"]);
 }
 
+/// The copy of a complete segment also contains its seal, after which a log does not end.
+#[test]
+fn log_that_ends_before_a_complete_segment_of_the_copy_is_refused() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let log = TestLog::new();
+    log.put(b"one");
+    let replica = log.follow(&remote).unwrap();
+    replica.wait().unwrap();
+    let older = TestLog::open(restore(Arc::new(store.clone())));
+    log.put(b"two");
+    // Seals the segment.
+    log.log.truncate_back(log.log.synced()).unwrap();
+    replica.wait().unwrap();
+    let refused = older.follow(&remote);
+    assert!(matches!(refused, Err(Error::NotThisLog { .. })), "{refused:?}");
+    replica.stop().unwrap();
+    let reopened = TestLog::open(MemoryDisk::on(&log.disk.medium()));
+    reopened.put(b"three");
+    reopened.follow(&remote).unwrap().stop().unwrap();
+    assert_eq!(records(&restore(Arc::new(store))), [&b"one"[..], b"two", b"three"]);
+}
+
 #[test]
 fn copy_of_another_log_is_not_overwritten() {
     let store = FaultyStore::new();
