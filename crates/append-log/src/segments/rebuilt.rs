@@ -78,7 +78,7 @@ impl RebuiltSegment {
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if `header_page` is no header page; [`Error::Damaged`] if the file
-    /// is of another segment; [`Error::Disk`].
+    /// is of another segment with the same number; [`Error::Disk`].
     pub fn open(disk: &dyn Disk, header_page: &[u8]) -> Result<Option<Self>> {
         let header = decode(header_page)?;
         let name = names::segment(header.segment);
@@ -95,7 +95,7 @@ impl RebuiltSegment {
                 write_header_pages(&*file, &header)?;
                 Ok(Some(Self { file, header }))
             }
-            Ok(found) if found.salt != header.salt => {
+            Ok(found) if found.segment == header.segment && found.salt != header.salt => {
                 let what = "the file is of a segment with another nonce".to_owned();
                 Err(Error::Damaged { file: disk.root().join(name), offset: 0, what })
             }

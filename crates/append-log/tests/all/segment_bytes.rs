@@ -192,6 +192,15 @@ fn rebuilt_segment_is_continued_by_another_process() {
     put(&other, b"other");
     let other = copied(&other, 0, 1);
     assert!(matches!(RebuiltSegment::open(&disk, &other), Err(Error::Damaged { .. })));
+    // A power cut may have left the header of another segment in the blocks of the file.
+    log.truncate_back(log.synced()).unwrap();
+    put(&log, b"third");
+    let mut second = Vec::new();
+    log.read_bytes(2, 0, 1, &mut second, &mut |_, _| {}).unwrap();
+    let file = disk.open(&haul_append_log::segment_name(1), haul_disk::Open::default()).unwrap();
+    haul_disk::write_full(&*file, &second[..4096], 0).unwrap();
+    assert!(RebuiltSegment::open(&disk, &copy).unwrap().is_none());
+    RebuiltSegment::create(&disk, &copy).unwrap();
     // One whose creation was interrupted is removed.
     disk.remove(&haul_append_log::segment_name(1)).unwrap();
     disk.create(&haul_append_log::segment_name(1), haul_disk::Open::default()).unwrap();
