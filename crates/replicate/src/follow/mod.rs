@@ -107,7 +107,10 @@ impl Follower {
         if is_store {
             self.fetched_bytes += self.index.advance(&self.remote, manifest, &*self.disk)?;
         }
-        if let (Some(files), Some(records)) = (&mut self.files, records) {
+        // Without records, listed files are of an owner that was lost before its first round.
+        if let (Some(files), Some(records)) = (&mut self.files, records)
+            && !manifest.segments.is_empty()
+        {
             self.fetched_bytes += files.fetch(&self.remote, &*self.disk, records, between)?;
         }
         Ok(())

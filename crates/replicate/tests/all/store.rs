@@ -8,7 +8,7 @@ use haul_disk::Disk;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Attributes, Error as StoreError, ListRequest, Options, Precondition, Store};
 use haul_replicate::{
-    Fetch, Options as ReplicaOptions, Progress, Remote, Replica, StoreSource, TieredDisk,
+    Fetch, Options as ReplicaOptions, Progress, Remote, Replica, Standby, StoreSource, TieredDisk,
     restore_store,
 };
 use object_store::ObjectStore;
@@ -204,6 +204,25 @@ fn copy_of_which_nothing_was_shipped_is_an_empty_store() {
         assert!(report.damage.is_empty(), "{:?}", report.damage);
         assert!(objects(&store).is_empty());
     }
+}
+
+/// Big objects are uploaded before the records that refer to them.
+#[test]
+fn takeover_before_the_first_round_opens_an_empty_store() {
+    let remote_store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(remote_store.clone()), "copy").unwrap();
+    remote_store.set_plan(|change| if change == 1 { Fault::None } else { Fault::Refused });
+    drop(Original::new(&remote));
+    remote_store.set_plan(|_| Fault::None);
+    write(&remote_store, &format!("copy/files/objects/{:032x}", 7), vec![1]);
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
+    let standby = Standby::open(&remote, &disk, Duration::ZERO).unwrap().unwrap();
+    standby.control().take_over();
+    let progress = Arc::new(Progress::without_waiting());
+    assert!(standby.run(&progress, &options()).unwrap().is_some());
+    let (store, report) = Store::open_on(disk, store_options(None)).unwrap();
+    assert!(report.damage.is_empty(), "{:?}", report.damage);
+    assert!(objects(&store).is_empty());
 }
 
 /// At each time, the copy has all confirmed changes, and at most one change that is not confirmed.
