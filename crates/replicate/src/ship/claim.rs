@@ -63,6 +63,23 @@ impl<S: Source> Shipper<S> {
         options: Options,
         progress: &Arc<Progress>,
     ) -> Result<(Self, Duration)> {
+        loop {
+            let claimed = Self::try_claim(Arc::clone(&source), remote, options.clone(), progress);
+            // A request of an earlier process may have been executed during the claim.
+            let is_repeated =
+                matches!(claimed, Err(Error::Fenced { .. })) && is_own(source.disk(), remote)?;
+            if !is_repeated {
+                return claimed;
+            }
+        }
+    }
+
+    fn try_claim(
+        source: Arc<S>,
+        remote: &Remote,
+        options: Options,
+        progress: &Arc<Progress>,
+    ) -> Result<(Self, Duration)> {
         let sessions = Sessions::load(source.disk())?;
         let object = match ManifestObject::load(remote)? {
             Some(object) => {
@@ -126,6 +143,13 @@ pub(crate) fn take_over(
         move |error: &Error| progress.note_failure(error)
     };
     OwnedManifest::new(object, lease.cloned(), on_error)
+}
+
+/// `true` if the manifest has a session of this directory.
+fn is_own(disk: &dyn Disk, remote: &Remote) -> Result<bool> {
+    let (sessions, object) = (Sessions::load(disk)?, ManifestObject::load(remote)?);
+    let found = sessions.zip(object);
+    Ok(found.is_some_and(|(sessions, object)| sessions.has(object.current().session)))
 }
 
 fn verify_owner(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::thread;
 
+use futures_util::FutureExt;
 use haul_disk_sim::MemoryDisk;
 use haul_replicate::{Error, Remote};
+use object_store::ObjectStoreExt;
 
 use crate::faulty::{Fault, FaultyStore};
 use crate::log::{read, write};
@@ -31,6 +33,34 @@ fn claim_that_is_executed_late_does_not_lock_its_directory_out() {
     log.put(b"two");
     let replica = log.follow(&remote).unwrap();
     replica.wait().unwrap();
+    assert_eq!(records(&restore(Arc::new(store))), [b"one", b"two"]);
+}
+
+/// The last round of a process that was killed may be executed while the next process claims.
+#[test]
+fn claim_is_repeated_after_a_late_round_of_the_same_directory() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let log = TestLog::new();
+    log.put(b"one");
+    let replica = log.follow(&remote).unwrap();
+    replica.wait().unwrap();
+    let before = read(&store, "copy/manifest");
+    log.put(b"two");
+    store.set_plan(|_| Fault::AnswerLost);
+    assert!(replica.stop().is_err());
+    store.set_plan(|_| Fault::None);
+    let late = read(&store, "copy/manifest");
+    write(&store, "copy/manifest", before);
+    let (claim, other) = (store.changes() + 1, store.connect());
+    store.set_plan(move |change| {
+        if change == claim {
+            let name = "copy/manifest".into();
+            other.put(&name, late.clone().into()).now_or_never().unwrap().unwrap();
+        }
+        Fault::None
+    });
+    log.follow(&remote).unwrap().stop().unwrap();
     assert_eq!(records(&restore(Arc::new(store))), [b"one", b"two"]);
 }
 
