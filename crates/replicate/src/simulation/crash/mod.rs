@@ -1,0 +1,51 @@
+//! Simulates machines that lose their power at any change of their disk and at any request, while
+//! the remote store fails, loses answers and executes requests late.
+//!
+//! A machine owns the copy of a store, ships, merges, drops parts and fetches them. Others restore
+//! the copy, follow it as a standby, and take it over, while the previous owner may continue. After
+//! each failure the content of the store and of the copy is compared with a model of what was
+//! acknowledged. All steps run on one thread, except for those of the threads of the store.
+
+mod audit;
+mod cloud;
+mod machine;
+mod model;
+mod successor;
+mod world;
+
+use haul_testing::{PrintOnPanic, replay_command};
+
+use world::{Counts, World};
+
+/// The number of steps of a simulation.
+const STEPS: usize = 120;
+
+/// The number of simulations: 10 times `HAUL_CRASH_TIMES`, or 10.
+fn simulations() -> u64 {
+    10 * std::env::var("HAUL_CRASH_TIMES").map_or(1, |times| times.parse::<u64>().unwrap())
+}
+
+fn simulate(seed: u64) -> Counts {
+    let _seed = PrintOnPanic(replay_command(seed));
+    let mut world = World::new(seed);
+    for step in 0..STEPS {
+        let event = world.next_event();
+        let _step = PrintOnPanic(format!("step {step}, {event:?}"));
+        world.execute(event);
+    }
+    let _step = PrintOnPanic("the end".to_owned());
+    world.finish()
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_both_sides_fail() {
+    let first = haul_testing::seed();
+    let mut all = Counts::default();
+    for seed in first..first + simulations() {
+        all += simulate(seed);
+    }
+    println!("{all:?}");
+    let Counts { power_cuts, rounds, merges, remote_parts, restores, takeovers, fenced } = all;
+    assert!(power_cuts > 20 && rounds > 50 && restores > 3 && takeovers > 3, "{all:?}");
+    assert!(fenced > 0 && remote_parts > 0 && merges > 0, "{all:?}");
+}
