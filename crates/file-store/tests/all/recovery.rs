@@ -213,3 +213,35 @@ fn deletion_stays_when_an_older_volume_has_lost_its_index() {
         assert!(try_get(&store, key).is_err(), "{key} came back");
     }
 }
+
+#[test]
+fn checkpoint_of_shorter_or_other_volumes_is_not_used() {
+    let big_object_bytes = 4 << 20;
+    let long = || Options { big_object_bytes, volume_bytes: 16 << 20, ..small() };
+    let create = |options: Options, key: &str| {
+        let dir = disk_dir();
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.create_bucket(BUCKET).unwrap();
+        put(&store, key, b"content");
+        store.write_checkpoint().unwrap();
+        store.close().unwrap();
+        dir
+    };
+    let (short_store, long_store) = (create(small(), "short"), create(long(), "long"));
+    for (from, to, options, key, why) in [
+        (&short_store, &long_store, long(), "long", "has a shorter volume 1"),
+        (&create(long(), "other"), &short_store, small(), "short", "belongs to other volumes"),
+    ] {
+        fs::remove_dir_all(to.path().join("index")).unwrap();
+        fs::create_dir(to.path().join("index")).unwrap();
+        for file in fs::read_dir(from.path().join("index")).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), to.path().join("index").join(file.file_name())).unwrap();
+        }
+        let (store, recovered) = Store::open(to.path(), options).unwrap();
+        let rebuilt = recovered.index_rebuilt.unwrap();
+        assert!(rebuilt.contains(why), "{rebuilt}");
+        assert_eq!(dump(&store).len(), 1);
+        assert!(try_get(&store, key).is_ok());
+    }
+}
