@@ -109,7 +109,7 @@ pub(super) fn store_options(progress: Option<&Arc<Progress>>) -> StoreOptions {
 
 /// Returns random options of a process.
 pub(super) fn random_options(random: &mut Random, lease: Option<Duration>) -> Options {
-    let chunk_bytes = *random.pick(&[64 << 10, 256 << 10, 1 << 20, 2 << 20]);
+    let chunk_bytes = *random.pick(&[64 << 10, 1 << 20, 2 << 20, 4 << 20]);
     Options {
         chunk_bytes,
         tail_bytes_max: *random.pick(&[0, 4 << 10, 64 << 10]),

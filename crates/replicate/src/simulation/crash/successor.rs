@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    /// Starts a machine until it owns the copy; `None` if the copy was extended after its state was
+    /// Starts a machine until it owns the copy; `None` if the copy was changed after its state was
     /// fetched.
     fn start_owner(&mut self, mut machine: Machine) -> Option<Process> {
         for attempt in 0.. {
@@ -64,6 +64,8 @@ impl World {
             match started {
                 Ok(process) if machine.keeps_power() => return Some(process),
                 Err(Error::NotThisLog { .. }) if machine.keeps_power() => return None,
+                // The claim of a machine that was given up was executed late.
+                Err(Error::Fenced { .. }) if machine.keeps_power() => return None,
                 // The owner has removed a volume without objects.
                 Err(error) if is_missing(&error) => return None,
                 Ok(_) => {}

@@ -57,7 +57,7 @@ pub(super) enum Event {
 const EVENTS: [(Event, u64); 18] = [
     (Event::Changes, 40),
     (Event::Ship, 24),
-    (Event::Merge, 5),
+    (Event::Merge, 12),
     (Event::MoveParts, 12),
     (Event::Checkpoint, 2),
     (Event::Compact, 3),
