@@ -3,6 +3,7 @@
 //! # What it is
 //! - [`LoopImage`]: a file system on a loop device, for tests that count requests or fill a disk
 //! - [`Random`], [`noise`], [`seed`] and [`replay_command`]: reproducible random numbers
+//! - [`times`]: longer runs of a test
 //! - [`eventually`] and [`within_a_minute`]: waiting with a deadline, without sleeping
 //! - [`disk_dir`], [`skip`], [`PrintOnPanic`]: temporary directories, skipped tests, messages of
 //!   failed tests
@@ -47,7 +48,7 @@ pub use child::{child_test, line_with};
 pub use dir::disk_dir;
 pub use image::{DetachedImage, LoopDevice, LoopImage, mount_detached};
 pub use program::{files_below, program, root};
-pub use random::{Random, noise, replay_command, seed};
+pub use random::{Random, noise, replay_command, seed, times};
 pub use report::{PrintOnPanic, skip};
 pub use run::{Finished, run};
 pub use transport::{ClientStream, Endpoint, Transport, server_certificate};

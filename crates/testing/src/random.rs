@@ -81,6 +81,17 @@ pub fn seed() -> u64 {
     seed.parse().unwrap_or_else(|error| panic!("SEED={seed}: {error}"))
 }
 
+/// Returns how many times as much a test is to do: the environment variable `name`, or else 1.
+///
+/// # Panics
+/// Panics if the variable is not a number.
+#[must_use]
+#[expect(clippy::panic, reason = "it fails the test")]
+pub fn times(name: &str) -> u64 {
+    let Ok(times) = std::env::var(name) else { return 1 };
+    times.parse().unwrap_or_else(|error| panic!("{name}={times}: {error}"))
+}
+
 /// Returns the command that repeats the running test with the same seed.
 #[must_use]
 pub fn replay_command(seed: u64) -> String {

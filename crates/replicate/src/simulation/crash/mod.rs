@@ -11,19 +11,18 @@ mod cloud;
 mod machine;
 mod model;
 mod successor;
+mod watcher;
 mod world;
 
-use haul_testing::{PrintOnPanic, replay_command};
+use haul_testing::{PrintOnPanic, replay_command, times};
 
 use world::{Counts, World};
 
 /// The number of steps of a simulation.
 const STEPS: usize = 120;
 
-/// The number of simulations: 10 times `HAUL_CRASH_TIMES`, or 10.
-fn simulations() -> u64 {
-    10 * std::env::var("HAUL_CRASH_TIMES").map_or(1, |times| times.parse::<u64>().unwrap())
-}
+/// The number of simulations, times `HAUL_CRASH_TIMES`.
+const SIMULATIONS: u64 = 10;
 
 fn simulate(seed: u64) -> Counts {
     let _seed = PrintOnPanic(replay_command(seed));
@@ -41,10 +40,9 @@ fn simulate(seed: u64) -> Counts {
 fn nothing_acknowledged_is_lost_when_both_sides_fail() {
     let first = haul_testing::seed();
     let mut all = Counts::default();
-    for seed in first..first + simulations() {
+    for seed in first..first + SIMULATIONS * times("HAUL_CRASH_TIMES") {
         all += simulate(seed);
     }
-    println!("{all:?}");
     let Counts { power_cuts, rounds, merges, remote_parts, restores, takeovers, fenced } = all;
     assert!(power_cuts > 20 && rounds > 50 && restores > 3 && takeovers > 3, "{all:?}");
     assert!(fenced > 0 && remote_parts > 0 && merges > 0, "{all:?}");

@@ -7,23 +7,13 @@ use haul_disk_sim::MemoryDisk;
 use haul_file_store::Replication;
 
 use crate::error::{Error, Result};
-use crate::lease::Clock;
-use crate::options::Options;
 use crate::owner::OwnedManifest;
 use crate::progress::Progress;
 use crate::simulation::crash::machine::{Machine, Process, is_missing, is_remote};
 use crate::simulation::crash::model::Object;
+use crate::simulation::crash::watcher::Watcher;
 use crate::simulation::crash::world::World;
-use crate::standby::Standby;
 use crate::store::{Fetch, restore_store};
-
-/// A machine with a standby.
-pub(super) struct Watcher {
-    machine: Machine,
-    standby: Standby,
-    progress: Arc<Progress>,
-    options: Options,
-}
 
 impl World {
     /// Restores the copy on an empty machine, which continues it. The owner may continue meanwhile,
@@ -138,13 +128,7 @@ impl World {
     }
 
     fn watch(&mut self, machine: Machine) -> Result<Option<Watcher>> {
-        let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        let progress = Arc::new(Progress::without_waiting());
-        let options = self.options();
-        progress.set_lease(options.lease, &clock);
-        let (remote, local) = (&machine.remote, machine.local());
-        let standby = Standby::with_clock(remote, &local, Duration::ZERO, clock)?;
-        Ok(standby.map(|standby| Watcher { machine, standby, progress, options }))
+        Watcher::open(machine, self.options(), &self.clock)
     }
 
     /// Lets the standby follow the copy. It takes the copy over if the lease of the owner has run

@@ -17,7 +17,7 @@ use crate::simulation::crash::machine::{
     BIG_BYTES, LEASE, Machine, Process, SlowClock, is_remote, random_options,
 };
 use crate::simulation::crash::model::{Model, Object};
-use crate::simulation::crash::successor::Watcher;
+use crate::simulation::crash::watcher::Watcher;
 
 /// The number of attempts that may fail. All requests of later ones succeed.
 const FAILURES_MAX: usize = 4;
