@@ -117,6 +117,8 @@ pub(super) fn random_options(random: &mut Random, lease: Option<Duration>) -> Op
         keep: *random.pick(&[Duration::ZERO, Duration::from_millis(300), Duration::from_hours(9)]),
         // Each manifest is kept.
         keep_every: Duration::ZERO,
+        // Mostly at once, so that nothing depends on the delay.
+        delete_after: *random.pick(&[Duration::ZERO, Duration::ZERO, Duration::from_hours(1)]),
         lease,
         ..Options::default()
     }

@@ -325,7 +325,8 @@ impl World {
         // The second process finds what the changes of the first one made unnecessary.
         for is_first in [true, false] {
             self.restart();
-            let options = Options { keep: Duration::ZERO, ..self.options() };
+            let (keep, delete_after) = (Duration::ZERO, Duration::ZERO);
+            let options = Options { keep, delete_after, ..self.options() };
             self.owner.claim(options, &self.clock).unwrap();
             if is_first {
                 let number = self.model.next_number();
