@@ -11,6 +11,7 @@
 //! - [`file_read`] reads one file, at random offsets or sequentially.
 //! - [`page_cache`] measures reads through the page cache, and reads that bypass it, with limited
 //!   memory.
+//! - [`power_cuts`] cuts the power of a simulated disk, and counts the records that survive.
 //! - [`read_order`] reads a tree on a simulated spinning disk in several orders.
 //! - [`random_write`] writes batches of records at random offsets, and durable pages.
 //! - [`mod@log`] drives the append log and other logs, and compares them with durable writes to a
@@ -80,6 +81,7 @@ mod net;
 pub mod options;
 pub mod pacing;
 pub mod page_cache;
+pub mod power_cuts;
 pub mod random_write;
 pub mod read_order;
 mod reads;

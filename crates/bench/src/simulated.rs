@@ -54,6 +54,14 @@ pub(crate) struct SimulatedDisk<'a> {
     time_scale: f64,
 }
 
+/// Starts a simulated disk of `bytes` bytes without a file system, whose requests complete without
+/// delay.
+pub(crate) fn start(drive: &Drive, bytes: u64) -> Result<SpinningDisk> {
+    let mut options = DiskOptions::new(drive.parameters().clone(), bytes);
+    options.time_scale = 0.0;
+    SpinningDisk::start(&options).map_err(missing)
+}
+
 fn missing(why: String) -> Error {
     let advice = "a simulated disk needs root, /dev/fuse, losetup and the file system's mkfs";
     Error::Missing(format!("{why}; {advice}"))

@@ -7,6 +7,7 @@
 
 mod files;
 mod pacing;
+mod power_cuts;
 mod read_order;
 mod relay;
 mod write_modes;

@@ -4,6 +4,7 @@
 
 mod banned_words;
 mod cycles;
+mod data_tables;
 mod dependencies;
 mod exceptions;
 mod file_calls;

@@ -32,6 +32,11 @@ Examples:
   sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1 --time-scale 0
   sudo haul bench read-order --files 20000 --dirs 400 --scheduler mq-deadline --json order.json";
 
+pub(super) const POWER_CUTS: &str = "\
+Examples:
+  sudo haul bench power-cuts
+  sudo haul bench power-cuts --file-systems ext4,ext4-nojournal --cuts 500 --json cuts.json";
+
 pub(super) const DIRECT_OR_CACHED: &str = "\
 Examples:
   sudo haul bench direct-or-cached --dir /var/tmp

@@ -13,7 +13,7 @@ use clap_complete::Shell;
 use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
 use haul_bench::small_files::{churn, reads, scale};
-use haul_bench::{duplicates, files, log, pacing, random_write, read_order, relay};
+use haul_bench::{duplicates, files, log, pacing, power_cuts, random_write, read_order, relay};
 use haul_bench::{serve, small_files, write_modes};
 
 /// Compare methods for the same task, and rival programs, on this machine
@@ -88,6 +88,14 @@ pub(crate) enum BenchCommand {
     /// docs/spinning-disk.md. Needs root and /dev/fuse.
     #[command(after_long_help = examples::READ_ORDER)]
     ReadOrder(Measured<read_order::Options>),
+    /// Power cuts on a simulated disk: the synced records that survive, by file system
+    ///
+    /// Records are written to a file, and synced one by one or all at once, until the power of the
+    /// disk is cut; its write cache is volatile. Rows have the durable records that were lost, the
+    /// files with holes, and the records that a later file overwrites: on ext4 with each mode of its
+    /// journal, without one, and on xfs. Needs root and /dev/fuse. Takes about two minutes.
+    #[command(after_long_help = examples::POWER_CUTS)]
+    PowerCuts(Measured<power_cuts::Options>),
     /// The data size above which direct reads are faster than the page cache
     ///
     /// Many threads read random pages of data from a part to a multiple of the memory: through the

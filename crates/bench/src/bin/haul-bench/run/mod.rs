@@ -15,7 +15,8 @@ use crate::args::BenchCommand;
 use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
 use haul_bench::small_files::{churn, reads};
-use haul_bench::{duplicates, log, pacing, random_write, read_order, small_files, write_modes};
+use haul_bench::write_modes;
+use haul_bench::{duplicates, log, pacing, power_cuts, random_write, read_order, small_files};
 
 /// Runs the benchmark that `command` selects.
 pub(crate) fn run(command: &BenchCommand) -> Result {
@@ -47,6 +48,9 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
         }
         BenchCommand::ReadOrder(args) => {
             measured("read-order", &args.report, |watcher| read_order::run(&args.options, watcher))
+        }
+        BenchCommand::PowerCuts(args) => {
+            measured("power-cuts", &args.report, |watcher| power_cuts::run(&args.options, watcher))
         }
         BenchCommand::DirectOrCached(args) => {
             measured("direct-or-cached", &args.report, |watcher| {

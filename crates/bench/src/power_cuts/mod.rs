@@ -1,0 +1,258 @@
+//! Cuts the power of a simulated drive while records are written to a file, and counts those that
+//! survive.
+//!
+//! The drive has a volatile write cache: of the writes since the last flush, each survives, is lost,
+//! or survives in some of its sectors, as the seed decides. The file system is the kernel's.
+//!
+//! # Sources
+//! \[Pillai14\] on the order in which file systems write; `docs/spinning-disk.md` on the drive.
+
+mod options;
+mod records;
+
+use std::process::Command;
+
+use haul_disk::OsDisk;
+use haul_disk_sim::{MountedFs, SpinningDisk};
+use haul_measure::{Error, Result, Watcher};
+use haul_testing::Random;
+
+use crate::host::Host;
+use crate::report::{Column, Report, Row, Value};
+use crate::simulated::start;
+use records::Found;
+
+pub use options::{FileSystem, Options, Preparation, Sync};
+
+const COLUMNS: &[Column] = &[
+    Column::text("prepared", "file"),
+    Column::text("synced", "synced"),
+    Column::number("cuts", "cuts", 0),
+    Column::number("durable_records", "durable", 0),
+    Column::number("lost_records", "lost", 0),
+    Column::number("holes", "cuts with a hole", 0),
+    Column::number("other_records", "torn or other", 0).ranked(1),
+    Column::number("repaired", "repaired", 0).ranked(2),
+    Column::number("unusable", "unusable", 0).ranked(2),
+    Column::number("overwritten_records", "overwritten", 0),
+];
+
+const BAR: &str = "lost_records";
+
+/// The counts of a row.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    cuts: usize,
+    /// Records whose sync had returned.
+    durable: usize,
+    /// Durable records that are not in the file.
+    lost: usize,
+    /// Cuts after which a record is in the file, and an earlier one is not.
+    holes: usize,
+    /// Places that have neither their record nor zeros, such as a part of the record.
+    other: usize,
+    /// Cuts after which the file system was not consistent before it was repaired.
+    repaired: usize,
+    /// Cuts after which the file system could not be mounted, or a second file not be written.
+    unusable: usize,
+    /// Records that were in the file, until a second file was written.
+    overwritten: usize,
+}
+
+/// One row: the file system, the file and the time of syncs.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    fs: FileSystem,
+    preparation: Preparation,
+    sync: Sync,
+    records: usize,
+}
+
+/// So many times more records are written if all are synced at once, so that they take many requests.
+const UNSYNCED: usize = 64;
+
+/// Runs the benchmark. The simulated disk is removed when this returns, and also when the process
+/// is killed.
+///
+/// # Errors
+/// Returns [`crate::Error::Missing`] without root, FUSE or the programs of a file system, and
+/// [`crate::Error::Cancelled`] if the watcher cancels.
+pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
+    let mut report = Report::new("power-cuts", Host::here(), COLUMNS, BAR);
+    report.notes.push(note(options));
+    let disk = start(&options.drive, options.disk_size)?;
+    let cases: Vec<Case> = cases(options).collect();
+    for (number, case) in cases.iter().enumerate() {
+        let mut counts = Counts::default();
+        let requests = match requests(&disk, *case) {
+            // The programs of another file system may be installed.
+            Err(Error::Missing(why)) => {
+                report.rows.push(counts.row(*case).without_numbers(why));
+                continue;
+            }
+            counted => counted?,
+        };
+        for cut in 0..options.cuts {
+            let Case { fs, preparation, sync, .. } = case;
+            let what = format!("{fs}, {preparation}, synced {sync}");
+            watcher.step(number * options.cuts + cut, cases.len() * options.cuts, &what);
+            watcher.check()?;
+            let seed = options.seed.wrapping_add(cut as u64);
+            counts.add(&cut_power(&disk, *case, requests, seed)?);
+        }
+        report.rows.push(counts.row(*case));
+    }
+    Ok(report)
+}
+
+/// Returns the number of requests that writing all records takes.
+fn requests(disk: &SpinningDisk, case: Case) -> Result<u64> {
+    let mounted = case.mount_new(disk)?;
+    let file = records::prepare(&OsDisk::open(mounted.path())?, case.preparation, case.records)?;
+    let before = disk.counters().requests;
+    records::write(&*file, case.sync, 0, case.records);
+    Ok((disk.counters().requests - before).max(1))
+}
+
+impl Case {
+    /// Formats the disk and mounts it.
+    fn mount_new(self, disk: &SpinningDisk) -> Result<MountedFs<'_>> {
+        disk.mkfs(self.fs.kind(), self.fs.mkfs_options()).map_err(Error::Missing)?;
+        self.mount(disk)
+    }
+
+    fn mount(self, disk: &SpinningDisk) -> Result<MountedFs<'_>> {
+        disk.mount(self.fs.kind(), self.fs.mount_options()).map_err(Error::Missing)
+    }
+}
+
+fn cases(options: &Options) -> impl Iterator<Item = Case> {
+    let records = options.records;
+    options.file_systems.iter().flat_map(move |fs| {
+        Preparation::ALL.into_iter().flat_map(move |preparation| {
+            Sync::ALL.into_iter().map(move |sync| {
+                let times = if sync == Sync::Once { UNSYNCED } else { 1 };
+                Case { fs: *fs, preparation, sync, records: records * times }
+            })
+        })
+    })
+}
+
+/// Formats the disk, writes records until the power is cut, and looks for them.
+fn cut_power(disk: &SpinningDisk, case: Case, requests: u64, seed: u64) -> Result<Counts> {
+    let Case { fs, preparation, sync, records } = case;
+    let mounted = case.mount_new(disk)?;
+    let place = OsDisk::open(mounted.path())?;
+    let file = records::prepare(&place, preparation, records)?;
+    disk.power_cut_after(Random(seed).below(requests), seed);
+    let durable = records::write(&*file, sync, seed, records);
+    // Unless the requests were too few this time.
+    disk.power_cut(seed).map_err(Error::Missing)?;
+    drop((file, place, mounted));
+    disk.power_on().map_err(Error::Missing)?;
+
+    let is_repaired = fs == FileSystem::Ext4NoJournal && repair(disk.device())?;
+    let Ok(mounted) = case.mount(disk) else {
+        return Ok(Counts { unusable: 1, ..Counts::of(&vec![Found::Other; records], durable) });
+    };
+    let place = OsDisk::open(mounted.path())?;
+    let found = records::find(&place, seed, records)?;
+    let is_writable = records::write_later(&place, records * records::RECORD_BYTES).is_ok();
+    let later = records::find(&place, seed, records)?;
+    let is_overwritten =
+        |(before, later): &(&Found, &Found)| **before == Found::Record && **later != Found::Record;
+    Ok(Counts {
+        repaired: usize::from(is_repaired),
+        unusable: usize::from(!is_writable),
+        overwritten: found.iter().zip(&later).filter(is_overwritten).count(),
+        ..Counts::of(&found, durable)
+    })
+}
+
+/// Repairs an ext4 file system; returns `true` if it had errors.
+fn repair(device: &str) -> Result<bool> {
+    let missing = |error| Error::Missing(format!("cannot start e2fsck: {error}"));
+    let output = Command::new("e2fsck").args(["-fy", device]).output().map_err(missing)?;
+    match output.status.code() {
+        Some(0) => Ok(false),
+        // Errors were corrected.
+        Some(1 | 2) => Ok(true),
+        code => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            Err(Error::Missing(format!("e2fsck ended with {code:?}: {}", text.trim())))
+        }
+    }
+}
+
+impl Counts {
+    fn of(found: &[Found], durable: usize) -> Self {
+        let is_record = |found: &Found| *found == Found::Record;
+        let last = found.iter().rposition(is_record).unwrap_or(0);
+        Self {
+            cuts: 1,
+            durable,
+            lost: found[..durable].iter().filter(|found| !is_record(found)).count(),
+            holes: usize::from(!found[..last].iter().all(is_record)),
+            other: found.iter().filter(|found| **found == Found::Other).count(),
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.cuts += other.cuts;
+        self.durable += other.durable;
+        self.lost += other.lost;
+        self.holes += other.holes;
+        self.other += other.other;
+        self.repaired += other.repaired;
+        self.unusable += other.unusable;
+        self.overwritten += other.overwritten;
+    }
+
+    fn row(&self, case: Case) -> Row {
+        let Case { fs, preparation, sync, .. } = case;
+        let numbers = [
+            self.cuts,
+            self.durable,
+            self.lost,
+            self.holes,
+            self.other,
+            self.repaired,
+            self.unusable,
+            self.overwritten,
+        ];
+        let texts = [preparation.name(), sync.name()].map(Value::from);
+        let numbers = numbers.map(|count| Value::from(count as f64));
+        Row::new(fs.name(), "", texts.into_iter().chain(numbers).collect())
+    }
+}
+
+fn note(options: &Options) -> String {
+    format!(
+        "up to {} records of {} B ({UNSYNCED} times as many if they are synced all at once) are \
+         written to a file whose name is durable, and synced by fdatasync; the power is cut at a random request of the drive, whose write cache is \
+         volatile. A hole: a record is in the file, and an earlier one is not. Unusable: the file \
+         system cannot be mounted, or no second file be written. Overwritten: records that the \
+         second file destroyed, because their blocks were free",
+        options.records,
+        records::RECORD_BYTES,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Found::{Missing, Other, Record, Zeros};
+    use super::*;
+
+    #[test]
+    fn lost_records_and_holes_are_counted() {
+        let of = |found: &[Found], durable| {
+            let Counts { lost, holes, other, .. } = Counts::of(found, durable);
+            (lost, holes, other)
+        };
+        assert_eq!(of(&[Record, Record, Zeros, Missing], 2), (0, 0, 0));
+        assert_eq!(of(&[Record, Zeros, Record, Missing], 1), (0, 1, 0));
+        assert_eq!(of(&[Record, Other, Missing], 3), (2, 0, 1));
+        assert_eq!(of(&[Missing, Missing], 0), (0, 0, 0));
+    }
+}

@@ -1,0 +1,103 @@
+//! Defines the options of the benchmark of power cuts.
+
+use crate::named::named;
+use crate::options::{count, size};
+use crate::simulated::Drive;
+use haul_measure::Result;
+
+named! {
+    /// A file system, with the options that decide in which order it writes.
+    pub enum FileSystem {
+        /// ext4: data before the metadata that refers to it.
+        Ext4 = "ext4",
+        /// ext4: data and metadata in any order.
+        Ext4Writeback = "ext4-writeback",
+        /// ext4: data and metadata through the journal.
+        Ext4Journal = "ext4-journal",
+        /// ext4 without a journal, repaired by e2fsck before it is mounted.
+        Ext4NoJournal = "ext4-nojournal",
+        /// ext4 without a journal, mounted as it is.
+        Ext4NoJournalUnchecked = "ext4-nojournal-unchecked",
+        /// xfs.
+        Xfs = "xfs",
+    }
+}
+
+named! {
+    /// The state of the file before its first record.
+    pub enum Preparation {
+        /// Empty: each record makes it longer.
+        Append = "append",
+        /// Its blocks are allocated, and unwritten.
+        Fallocate = "fallocate",
+        /// Filled with zeros, which are synced.
+        Filled = "filled",
+    }
+}
+
+named! {
+    /// The time at which records are synced.
+    pub enum Sync {
+        /// After each record, by fdatasync.
+        Each = "each record",
+        /// Once, after all of them, by fdatasync.
+        Once = "all at once",
+    }
+}
+
+/// Options of `haul bench power-cuts`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// File systems: ext4, ext4-writeback, ext4-journal, ext4-nojournal, ext4-nojournal-unchecked,
+    /// xfs
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = FileSystem::ALL)]
+    pub file_systems: Vec<FileSystem>,
+    /// Number of power cuts for each row
+    #[arg(long, value_name = "N", default_value = "20", value_parser = count(1..=100_000))]
+    pub cuts: usize,
+    /// Number of records that are written until the power is cut, at most
+    #[arg(long, value_name = "N", default_value = "64", value_parser = count(2..=4096))]
+    pub records: usize,
+    /// Size of the simulated disk, 384MiB or more; only written blocks take memory
+    #[arg(long, value_name = "SIZE", default_value = "384MiB", value_parser = disk_size)]
+    pub disk_size: u64,
+    /// Model of the simulated drive
+    #[arg(long, value_name = "MODEL", default_value = "travelstar-7k320")]
+    pub drive: Drive,
+    /// Seed of the random numbers that determine the times of the cuts, and which writes survive
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+}
+
+fn disk_size(text: &str) -> Result<u64, String> {
+    size(text, 384 << 20..=1 << 40, "384MiB to 1TiB")
+}
+
+impl FileSystem {
+    pub(super) const fn kind(self) -> &'static str {
+        if matches!(self, Self::Xfs) { "xfs" } else { "ext4" }
+    }
+
+    pub(super) const fn has_journal(self) -> bool {
+        !matches!(self, Self::Ext4NoJournal | Self::Ext4NoJournalUnchecked)
+    }
+
+    pub(super) const fn mkfs_options(self) -> &'static [&'static str] {
+        match self {
+            Self::Xfs => &["-q", "-f"],
+            _ if self.has_journal() => {
+                &["-q", "-F", "-b4096", "-Elazy_itable_init=0,lazy_journal_init=0"]
+            }
+            _ => &["-q", "-F", "-b4096", "-O^has_journal", "-Elazy_itable_init=0"],
+        }
+    }
+
+    pub(super) const fn mount_options(self) -> &'static str {
+        match self {
+            Self::Ext4 => "data=ordered",
+            Self::Ext4Writeback => "data=writeback",
+            Self::Ext4Journal => "data=journal",
+            Self::Ext4NoJournal | Self::Ext4NoJournalUnchecked | Self::Xfs => "",
+        }
+    }
+}
