@@ -98,7 +98,11 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
             watcher.step(number * options.cuts + cut, cases.len() * options.cuts, &what);
             watcher.check()?;
             let seed = options.seed.wrapping_add(cut as u64);
-            counts.add(&cut_power(&disk, *case, requests, seed)?);
+            let (of_cut, failure) = cut_power(&disk, *case, requests, seed)?;
+            counts.add(&of_cut);
+            if let Some(failure) = failure.filter(|_| fs.is_consistent()) {
+                report.notes.push(format!("{what}, seed {seed}: {failure}"));
+            }
         }
         report.rows.push(counts.row(*case));
     }
@@ -138,8 +142,14 @@ fn cases(options: &Options) -> impl Iterator<Item = Case> {
     })
 }
 
-/// Formats the disk, writes records until the power is cut, and looks for them.
-fn cut_power(disk: &SpinningDisk, case: Case, requests: u64, seed: u64) -> Result<Counts> {
+/// Formats the disk, writes records until the power is cut, and looks for them. Also returns the
+/// reason why the file system is unusable, if it is.
+fn cut_power(
+    disk: &SpinningDisk,
+    case: Case,
+    requests: u64,
+    seed: u64,
+) -> Result<(Counts, Option<String>)> {
     let Case { fs, preparation, sync, records } = case;
     let mounted = case.mount_new(disk)?;
     let place = OsDisk::open(mounted.path())?;
@@ -152,21 +162,27 @@ fn cut_power(disk: &SpinningDisk, case: Case, requests: u64, seed: u64) -> Resul
     disk.power_on().map_err(Error::Missing)?;
 
     let is_repaired = fs == FileSystem::Ext4NoJournal && repair(disk.device())?;
-    let Ok(mounted) = case.mount(disk) else {
-        return Ok(Counts { unusable: 1, ..Counts::of(&vec![Found::Other; records], durable) });
+    let mounted = match case.mount(disk) {
+        Err(error) => {
+            let found = vec![Found::Other; records];
+            let counts = Counts { unusable: 1, ..Counts::of(&found, durable) };
+            return Ok((counts, Some(error.to_string())));
+        }
+        Ok(mounted) => mounted,
     };
     let place = OsDisk::open(mounted.path())?;
     let found = records::find(&place, seed, records)?;
-    let is_writable = records::write_later(&place, records * records::RECORD_BYTES).is_ok();
+    let written = records::write_later(&place, records * records::RECORD_BYTES);
     let later = records::find(&place, seed, records)?;
     let is_overwritten =
         |(before, later): &(&Found, &Found)| **before == Found::Record && **later != Found::Record;
-    Ok(Counts {
+    let counts = Counts {
         repaired: usize::from(is_repaired),
-        unusable: usize::from(!is_writable),
+        unusable: usize::from(written.is_err()),
         overwritten: found.iter().zip(&later).filter(is_overwritten).count(),
         ..Counts::of(&found, durable)
-    })
+    };
+    Ok((counts, written.err().map(|error| error.to_string())))
 }
 
 /// Repairs an ext4 file system; returns `true` if it had errors.

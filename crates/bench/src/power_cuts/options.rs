@@ -82,6 +82,11 @@ impl FileSystem {
         !matches!(self, Self::Ext4NoJournal | Self::Ext4NoJournalUnchecked)
     }
 
+    /// `true` if the file system is to be usable after each power cut.
+    pub(super) const fn is_consistent(self) -> bool {
+        !matches!(self, Self::Ext4NoJournalUnchecked)
+    }
+
     pub(super) const fn mkfs_options(self) -> &'static [&'static str] {
         match self {
             Self::Xfs => &["-q", "-f"],

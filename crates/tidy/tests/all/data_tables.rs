@@ -67,22 +67,21 @@ fn grouped(digits: &str) -> String {
 fn differences(page: &Source, read: impl Fn(&str) -> Option<Value>) -> Vec<String> {
     let lines: Vec<&str> = page.text.lines().collect();
     let marked = lines.iter().enumerate().filter(|(_, line)| line.starts_with(BEGIN));
-    marked.filter_map(|(at, line)| difference(&page.path, &lines[at..], line, &read)).collect()
+    marked.filter_map(|(at, _)| difference(&page.path, &lines[at..], &read)).collect()
 }
 
-fn difference(
-    path: &str,
-    lines: &[&str],
-    comment: &str,
-    read: &impl Fn(&str) -> Option<Value>,
-) -> Option<String> {
+/// Compares the table that follows the comment in the first of the lines.
+fn difference(path: &str, lines: &[&str], read: &impl Fn(&str) -> Option<Value>) -> Option<String> {
+    // Long comments take several lines.
+    let end = lines.iter().position(|line| line.ends_with(" -->")).unwrap_or(0);
+    let comment = &lines[..=end].join(" ");
     let Some(spec) = parse(comment) else { return Some(format!("{path}: invalid: {comment}")) };
     let Some(report) = read(spec.report) else {
         return Some(format!("{path}: there is no report {}", spec.report));
     };
     let expected = rows(&spec, &report);
     // The table begins after an empty line, with its heading and a line of dashes.
-    let table = lines.iter().skip(1).skip_while(|line| line.is_empty());
+    let table = lines.iter().skip(end + 1).skip_while(|line| line.is_empty());
     let found: Vec<_> = table.take_while(|line| line.starts_with('|')).skip(2).collect();
     let is_equal = found.iter().map(|line| **line).eq(expected.iter().map(String::as_str));
     let text = expected.join("\n");
@@ -108,7 +107,7 @@ fn different_figure_is_noticed() {
     ]});
     let found = |table: &str| {
         let text =
-            format!("<!-- data/r.json: table, n, x -->\n\n| t | n | x |\n|--|--|--|\n{table}");
+            format!("<!-- data/r.json: table,\nn, x -->\n\n| t | n | x |\n|--|--|--|\n{table}");
         let read = |name: &str| (name == "data/r.json").then(|| report.clone());
         differences(&Source::new("docs/a.md", &text), read).len()
     };
