@@ -25,7 +25,7 @@
 //!
 //! # Example
 //! ```
-//! use haul_bench::{Column, Host, Report, Row, Spread, Value, turns};
+//! use haul_bench::{Column, Host, Ratio, Report, Row, Samples, Spread, Value, turns};
 //!
 //! const COLUMNS: &[Column] =
 //!     &[Column::text("method", "method"), Column::number("records_per_s", "records/s", 0)];
@@ -40,9 +40,10 @@
 //!     let median = Spread::of(rates).map(|spread| spread.median);
 //!     report.rows.push(Row::new("", "", vec![(*method).into(), Value::from(median)]));
 //! }
-//! report.ratios.insert("two_vs_one".into(), 2.0);
+//! let [one, two] = [0, 1].map(|which| Samples::new(methods[which], rates[which].clone()));
+//! report.ratio("two_vs_one", Ratio::of(two, one));
 //! println!("{}", report.table(80));
-//! assert!(report.json().contains("\"two_vs_one\": 2.0"));
+//! assert_eq!(report.ratios["two_vs_one"].value, 2.0);
 //! ```
 //!
 //! # Promises
@@ -91,11 +92,10 @@ pub mod serve;
 mod setting;
 mod simulated;
 pub mod small_files;
-mod table;
 mod test_file;
 mod trace;
 pub mod write_modes;
 
 pub use haul_measure::{Error, Latencies, Result, Silent, Spread, Turn, Watcher, turns};
 pub use host::{Host, StorageFacts};
-pub use report::{Column, Report, Row, Value};
+pub use report::{Circumstances, Column, Ratio, Report, Row, Samples, Value, Verdict};

@@ -53,7 +53,7 @@ mod write_rate;
 mod writes;
 
 pub use error::{Error, Result};
-pub use load::load;
+pub use load::{load, load_average};
 pub use method::Method;
 pub use options::{BLOCK_BYTES, LONG_BYTES, LONG_DEPTH, Options};
 pub use reads::DepthRead;

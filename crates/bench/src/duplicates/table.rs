@@ -1,13 +1,11 @@
 //! Defines the columns of the report and computes its ratios. Performs no I/O.
 
-use std::collections::BTreeMap;
-
 use super::corpus::Corpus;
 use super::corpus_dir::Traffic;
 use super::process::Cost;
 use super::tools::{Competitor, State, Tool};
 use crate::contest::{Contest, Entry, Field};
-use crate::report::{Column, Report};
+use crate::report::{Column, Ratio, Report};
 
 /// The figures of one run of a tool.
 #[derive(Debug, Clone)]
@@ -78,8 +76,8 @@ fn cached_mib(run: &Run) -> Option<f64> {
 
 /// Returns the time that ratios compare: the time in which a simulated disk was reading, otherwise
 /// the wall-clock time.
-fn time(entry: &Entry<Competitor, Run>) -> Option<f64> {
-    entry.median(disk_seconds).or_else(|| entry.median(seconds))
+fn time(run: &Run) -> Option<f64> {
+    disk_seconds(run).or_else(|| seconds(run))
 }
 
 /// Adds the ratios, except of rivals whose results differ from those of `haul`.
@@ -97,31 +95,29 @@ pub(super) fn add_ratios(
 ) {
     let is_ours = |entry: &&Entry<Competitor, Run>| entry.strategy.tool == Tool::Haul;
     let Some(own) = contest.entries.iter().find(is_ours) else { return };
-    let Some(our_time) = time(own) else { return };
     if corpus == Corpus::Paths {
-        report.ratio("paths_memory_mib", own.median(memory_mib));
+        report.amount("paths_memory_mib", own.samples(memory_mib));
     }
-    let mut ratios: BTreeMap<String, f64> = BTreeMap::new();
-    let mut add = |key: String, ratio: Option<f64>, better: fn(f64, f64) -> f64| {
+    let ratios = &mut report.ratios;
+    let mut add = |key: String, ratio: Option<Ratio>, is_better: fn(&f64, &f64) -> bool| {
         let Some(ratio) = ratio else { return };
-        let best = ratios.get(&key).map_or(ratio, |before| better(*before, ratio));
-        ratios.insert(key, best);
+        if ratios.get(&key).is_none_or(|before| is_better(&ratio.value, &before.value)) {
+            ratios.insert(key, ratio);
+        }
     };
     let agrees = |entry: &&Entry<Competitor, Run>| entry.rounds.iter().all(|run| run.agrees);
     for rival in contest.entries.iter().filter(|it| !is_ours(it)).filter(agrees) {
         let tool = rival.strategy.tool;
-        let times = time(rival).map(|time| time / our_time);
-        add(format!("{corpus}_{state}_vs_{tool}"), times, f64::min);
+        let times = rival.ratio(own, time);
+        add(format!("{corpus}_{state}_vs_{tool}"), times.clone(), f64::lt);
         if corpus.is_on_spinning_disk() && !tool.sorts() {
-            add(format!("{corpus}_{state}_vs_unsorted"), times, f64::min);
+            add(format!("{corpus}_{state}_vs_unsorted"), times, f64::lt);
         }
         if corpus == Corpus::Big {
-            let cached = own.median(cached_mib).zip(rival.median(cached_mib));
-            let part = cached.map(|(ours, theirs)| ours / theirs);
-            add(format!("{corpus}_{state}_cache_vs_{tool}"), part, f64::max);
+            let part = own.ratio(rival, cached_mib);
+            add(format!("{corpus}_{state}_cache_vs_{tool}"), part, f64::gt);
         }
     }
-    ratios.into_iter().for_each(|(name, ratio)| report.ratio(name, Some(ratio)));
 }
 
 #[cfg(test)]
@@ -162,7 +158,7 @@ mod tests {
         contest.report(&mut report, "big", |_| String::new());
         add_ratios(&contest, Corpus::Big, State::Cold, &mut report);
         assert_eq!(
-            report.ratios.clone().into_iter().collect::<Vec<_>>(),
+            report.values().into_iter().collect::<Vec<_>>(),
             [
                 ("big_cold_cache_vs_fclones".to_owned(), 2.0 / 6.0),
                 ("big_cold_vs_fclones".to_owned(), 3.0)

@@ -314,6 +314,6 @@ mod tests {
             ("shared_16_vs_1_cold", 16.0),
             ("shared_vs_locked_16_cold", 4.0),
         ];
-        assert_eq!(report.ratios, expected.map(|(name, ratio)| (name.to_owned(), ratio)).into());
+        assert_eq!(report.values(), expected.map(|(name, ratio)| (name.to_owned(), ratio)).into());
     }
 }

@@ -252,13 +252,12 @@ fn add_ratios(contest: &Contest<Strategy, Round>, report: &mut Report) {
     let Some(first) = strategies().next() else { return };
     let longest = strategies().map(|strategy| strategy.request_bytes).max();
     let window = strategies().filter_map(|strategy| strategy.window_bytes).max();
-    let rate = |method: Method| {
-        let strategy = strategies().find(|strategy| {
+    let strategy = |method: Method| {
+        strategies().find(|strategy| {
             (strategy.readahead, strategy.method) == (first.readahead, method)
                 && Some(strategy.request_bytes) == longest
                 && (strategy.window_bytes.is_none() || strategy.window_bytes == window)
-        })?;
-        contest.median(&strategy, rate)
+        })
     };
     for (name, a, b) in [
         ("mmap_vs_read", Method::Mmap, Method::Read),
@@ -267,7 +266,8 @@ fn add_ratios(contest: &Contest<Strategy, Round>, report: &mut Report) {
         ("direct_vs_read", Method::Direct, Method::Read),
         ("uncached_vs_read", Method::Uncached, Method::Read),
     ] {
-        report.ratio(name, rate(a).zip(rate(b)).map(|(a, b)| a / b));
+        let pair = strategy(a).zip(strategy(b));
+        report.ratio(name, pair.and_then(|(a, b)| contest.ratio(&a, &b, rate)));
     }
 }
 
@@ -496,6 +496,6 @@ mod tests {
             ("read_ahead_vs_read", 2.0),
             ("uncached_vs_read", 4.0),
         ];
-        assert_eq!(report.ratios, expected.map(|(n, r)| (n.to_owned(), r)).into());
+        assert_eq!(report.values(), expected.map(|(n, r)| (n.to_owned(), r)).into());
     }
 }

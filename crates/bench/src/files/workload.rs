@@ -7,8 +7,8 @@ use std::fmt::{self, Display, Formatter};
 use super::servers::{COPY, HAUL_TLS, SPLICE, is_tls};
 use crate::contest::Field;
 use crate::net::comparison::{Comparison, Series, Variant, Workload, short, smallest};
-use crate::net::sample::{Figure, Sample, paired_ratio, primary_max, primary_min};
-use crate::report::Column;
+use crate::net::sample::{Figure, Sample, primary_max, primary_min};
+use crate::report::{Column, Ratio};
 
 /// One kind of load on the file servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,9 +125,10 @@ pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
 /// `cold_cpu_per_gb_vs_nginx_directio`. For hot files, the divisor is the figure of nginx's best
 /// setting (`hot_4k_requests_vs_nginx`). `…_splice_vs_copy` compares the two settings of `haul`,
 /// `…_noise` the two series of the first server, which is measured twice in each round.
-pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, f64> {
+pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, Ratio> {
     let mut ratios = BTreeMap::new();
-    let mut add = |key: String, ratio: Option<f64>| ratios.extend(ratio.map(|ratio| (key, ratio)));
+    let mut add =
+        |key: String, ratio: Option<Ratio>| ratios.extend(ratio.map(|ratio| (key, ratio)));
     let haul = |load| {
         let variants = [&COPY, &HAUL_TLS];
         results.measured(load).find(|one| variants.contains(&one.strategy.variant))
@@ -139,23 +140,22 @@ pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<Str
         let rivals = || results.measured(load).filter(|one| !one.strategy.variant.is_haul());
         if let Load::Hot(_) = load {
             let best = smallest(rivals(), |sample| sample.per_core_second().map(|rate| -rate));
-            let ratio = best
-                .and_then(|best| paired_ratio(&haul.rounds, &best.rounds, Sample::per_core_second));
+            let ratio = best.and_then(|best| haul.ratio(best, Sample::per_core_second));
             add(format!("{}_vs_nginx", figures[0].0), ratio);
             continue;
         }
         let splice = results.measured(load).find(|one| one.strategy.variant == &SPLICE);
         for (name, figure) in figures {
             for rival in rivals() {
-                let ratio = paired_ratio(&haul.rounds, &rival.rounds, figure);
+                let ratio = haul.ratio(rival, figure);
                 add(format!("{name}_vs_{}", rival.strategy.variant.key), ratio);
             }
-            let ratio = splice.and_then(|one| paired_ratio(&one.rounds, &haul.rounds, figure));
+            let ratio = splice.and_then(|one| one.ratio(haul, figure));
             add(format!("{name}_splice_vs_copy"), ratio);
         }
     }
     if let (Some(rest), Some(during)) = (haul(Load::AtRest), haul(Load::DuringDownloads)) {
-        let ratio = paired_ratio(&during.rounds, &rest.rounds, Sample::p99_us);
+        let ratio = during.ratio(rest, Sample::p99_us);
         add("hot_p99_during_cold_vs_rest".to_owned(), ratio);
     }
     ratios
@@ -235,8 +235,8 @@ mod tests {
         Series { workload, variant: by_key(key), repeated }
     }
 
-    fn check(found: &BTreeMap<String, f64>, key: &str, expected: f64) {
-        assert!((found[key] - expected).abs() < 0.002, "{key}: {}", found[key]);
+    fn check(found: &BTreeMap<String, Ratio>, key: &str, expected: f64) {
+        assert!((found[key].value - expected).abs() < 0.002, "{key}: {}", found[key]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Defines the competitors of the log benchmark, and the columns of their rows in the report.
 
+use std::fmt;
+
 use super::raw::RawMode;
 use super::sample::Sample;
 use crate::contest::Field;
@@ -26,6 +28,12 @@ pub(super) enum Kind {
     Missing,
 }
 
+impl fmt::Display for Competitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.group, self.name)
+    }
+}
+
 impl Competitor {
     pub(crate) fn family(&self) -> &str {
         self.name.split('/').next().unwrap_or(&self.name)
@@ -35,7 +43,6 @@ impl Competitor {
 /// One measurement of a competitor.
 #[derive(Debug, Clone)]
 pub(crate) struct Round {
-    pub(crate) number: usize,
     pub(super) sample: Sample,
 }
 

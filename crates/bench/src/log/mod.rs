@@ -19,7 +19,7 @@ mod scratch;
 mod steady;
 
 use haul_disk::{Storage, probe};
-use haul_measure::{Latencies, Result, Spread, Watcher, load};
+use haul_measure::{Latencies, Result, Spread, Watcher};
 
 pub use contender::{Contender, Counts, Failure};
 pub(crate) use drive::process_cpu;
@@ -45,13 +45,11 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let scratch = Scratch::new(&options.dir, &format!("haul-bench-log.{}", std::process::id()))?;
     let rivals = options.rivals.as_deref().map(Rivals::query).transpose()?;
     let has_rivals = rivals.is_some();
-    let load = load();
     let host = Host::here().with_storage("", &storage);
     let mut report = Report::new("log", host, columns(competitor::FIELDS), competitor::BAR);
     let device = storage.device.as_ref();
     rounds::Plan::new(options, rivals, device, &scratch, watcher).run(&mut report)?;
     report.notes.extend(rounds::notes(options, has_rivals));
-    report.notes.extend(load);
     steady(options, &storage, &scratch, watcher, &mut report)?;
     if options.rotations > 0 {
         rotation(options.rotations, &scratch, watcher, &mut report)?;
@@ -73,7 +71,9 @@ fn steady(
     watcher.check()?;
     let scratch = Scratch::new(scratch.path(), "steady")?;
     let (counts, why) = steady::counts(storage, &scratch, options.rounds)?;
-    report.ratios.extend(counts);
+    for samples in counts {
+        report.amount(samples.name.clone(), Some(samples));
+    }
     report.notes.extend(why);
     Ok(())
 }

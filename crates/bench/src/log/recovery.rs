@@ -10,7 +10,8 @@ use haul_disk::{AlignedBuf, Disk, File, LOCK_NAME, Open, OsDisk, evict};
 use super::contender::Failure;
 use super::ours::Ours;
 use super::scratch::Scratch;
-use haul_measure::{Error, Result, Spread, Watcher};
+use crate::report::{Ratio, Samples};
+use haul_measure::{Error, Result, Watcher};
 
 /// The length in bytes of a segment.
 const SEGMENT_BYTES: u32 = 128 << 20;
@@ -29,8 +30,9 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     /// Returns the speed of opening the log divided by the speed of direct reads.
-    pub(crate) fn ratio(&self) -> Option<f64> {
-        Some(Spread::of(&self.direct_read)?.median / Spread::of(&self.open)?.median)
+    pub(crate) fn ratio(&self) -> Option<Ratio> {
+        let samples = |name, seconds: &[f64]| Samples::new(name, seconds.iter().copied());
+        Ratio::of(samples("direct read", &self.direct_read), samples("open", &self.open))
     }
 }
 
@@ -135,8 +137,8 @@ mod tests {
     #[test]
     fn ratio_is_of_speeds() {
         let recovery =
-            Recovery { bytes: 1, open: vec![2.0, 2.5, 9.0], direct_read: vec![2.0, 1.0, 2.0] };
-        assert_eq!(recovery.ratio(), Some(0.8));
+            Recovery { bytes: 1, open: vec![2.0, 2.5, 9.0], direct_read: vec![1.0, 2.0, 9.0] };
+        assert_eq!(recovery.ratio().map(|ratio| ratio.value), Some(0.8));
         assert_eq!(Recovery::default().ratio(), None);
     }
 }

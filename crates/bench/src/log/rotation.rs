@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::contender::{Contender, Failure};
 use super::ours::Ours;
 use super::scratch::Scratch;
+use crate::report::{Ratio, Samples};
 use haul_measure::{Error, Latencies, Result, Watcher};
 
 /// The length in bytes of a segment: the minimum, so that there are many changes.
@@ -29,8 +30,9 @@ pub(crate) struct Jitter {
 impl Jitter {
     /// Returns the 99.9th percentile of the latencies of appends around changes, divided by the
     /// same percentile of all other appends.
-    pub(crate) fn p999_ratio(&self) -> Option<f64> {
-        Some(self.around.percentile_us(99.9)? / self.steady.percentile_us(99.9)?)
+    pub(crate) fn p999_ratio(&self) -> Option<Ratio> {
+        let samples = |name, times: &Latencies| Samples::new(name, times.percentile_us(99.9));
+        Ratio::of(samples("around segment changes", &self.around), samples("other", &self.steady))
     }
 }
 
@@ -122,7 +124,7 @@ mod tests {
         assert_eq!((*changes, around.count()), (1, 16));
         assert_eq!(steady.count(), 100 - 16 - AROUND as u64, "the last ones are undecided");
         assert!(around.percentile_us(1.0) > steady.max_us());
-        assert!(sorter.jitter.p999_ratio().is_some_and(|ratio| (ratio - 50.0).abs() < 0.2));
+        assert!(sorter.jitter.p999_ratio().is_some_and(|ratio| (ratio.value - 50.0).abs() < 0.2));
         assert_eq!(Jitter::default().p999_ratio(), None);
     }
 }

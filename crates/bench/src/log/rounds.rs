@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use haul_disk::{Device, error_chain};
-use haul_measure::{Error, Result, Watcher, turns};
+use haul_measure::{Error, Result, Watcher};
 
-use super::competitor::{Competitor, FIELDS, Kind, Round};
+use super::competitor::{Competitor, FIELDS, Kind, Round, rate};
 use super::contender::{Contender, Failure};
 use super::drive::{Load, drive};
-use super::floor::{GROWING, OURS, RAW, kept, rate_of};
+use super::floor::{GROWING, OURS, RAW, rates_of};
 use super::options::Options;
 use super::ours::Ours;
 use super::raw::{Raw, RawMode};
 use super::rivals::{FAMILIES, NOT_BUILT, PAGES, Rivals, SMALL_FILES};
 use super::sample::Sample;
 use super::scratch::Scratch;
-use crate::contest::{Contest, Outcome};
-use crate::report::Report;
+use crate::contest::{Contest, Outcome, Stage};
+use crate::report::{Ratio, Report};
 
 /// The length in bytes of a segment (file of the log). raft-engine and okaywal's form `long-files`
 /// use the same length, for equal conditions.
@@ -36,30 +36,6 @@ pub(crate) fn notes(options: &Options, has_rivals: bool) -> Vec<String> {
         notes.push(format!("rivals are {NOT_BUILT}"));
     }
     notes
-}
-
-/// The numbers of the rounds of one load: those whose results are used, and all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct CountedRounds {
-    counted: usize,
-    all: usize,
-}
-
-impl CountedRounds {
-    /// `true` if the results of less than half of the rounds are used: the speed of the disk changed
-    /// so much that no ratio of two rates is reported.
-    fn is_noise(self) -> bool {
-        self.counted * 2 < self.all
-    }
-
-    fn note(self, writers: usize, record_bytes: usize) -> String {
-        let Self { counted, all } = self;
-        let verdict = if self.is_noise() { "; no ratios, the result is noise" } else { "" };
-        format!(
-            "{record_bytes} bytes, {writers} writers: {counted} of {all} rounds count; the floor of \
-             the others was more than a fifth off the median{verdict}"
-        )
-    }
 }
 
 /// The parameters of all rounds.
@@ -84,54 +60,27 @@ impl<'a> Plan<'a> {
 
     /// Measures all loads, and adds their rows, ratios and notes to `report`.
     pub(crate) fn run(&self, report: &mut Report) -> Result<()> {
+        let stage = Stage::only(self.options.rounds, self.watcher);
         for record_bytes in self.options.sizes.iter().copied() {
             for writers in self.options.writers.iter().copied() {
-                let (contest, counted) = self.contest(writers, record_bytes)?;
+                let mut contest = Contest::new(FIELDS, self.competitors(writers, record_bytes));
+                let is_floor = |competitor: &Competitor| competitor.family() == RAW;
+                let rounds = contest.run_above_floor(&stage, is_floor, rate, |competitor| {
+                    Ok(match self.measure(competitor)? {
+                        Ok(sample) => Outcome::Measured(Round { sample }),
+                        Err(failure) => Outcome::Skipped(error_chain(&*failure)),
+                    })
+                })?;
                 contest.report(report, "", |competitor| competitor.group.clone());
-                report.notes.push(counted.note(writers, record_bytes));
-                if !counted.is_noise() {
-                    add_ratios(&contest, writers, record_bytes, report);
-                }
+                report.notes.push(rounds.note(&group(writers, record_bytes)));
+                add_ratios(&contest, writers, record_bytes, report);
             }
         }
         Ok(())
     }
 
-    /// Measures all competitors under one load. Dropped rounds are replaced by further rounds, but
-    /// at most twice the configured number of rounds are run.
-    fn contest(
-        &self,
-        writers: usize,
-        record_bytes: usize,
-    ) -> Result<(Contest<Competitor, Round>, CountedRounds)> {
-        let wanted = self.options.rounds;
-        let all = self.competitors(writers, record_bytes);
-        let measured = all.iter().filter(|competitor| competitor.kind != Kind::Missing).count();
-        let mut contest = Contest::new(FIELDS, all);
-        let mut rounds = 0;
-        for turn in turns(wanted * 2, measured) {
-            let is_first = turn.done % measured == 0;
-            if is_first && turn.round >= wanted && kept(&contest, turn.round).len() >= wanted {
-                break;
-            }
-            let competitor = contest.entries[turn.which].strategy.clone();
-            let what = format!("{}: {}", competitor.group, competitor.name);
-            self.watcher.check()?;
-            self.watcher.step(turn.done.min(turn.of / 2), turn.of / 2, &what);
-            let outcome = match self.measure(&competitor)? {
-                Ok(sample) => Outcome::Measured(Round { number: turn.round, sample }),
-                Err(failure) => Outcome::Skipped(error_chain(&*failure)),
-            };
-            contest.record(turn.which, outcome);
-            rounds = turn.round + 1;
-        }
-        let kept = kept(&contest, rounds);
-        drop_rounds(&mut contest, &kept);
-        Ok((contest, CountedRounds { counted: kept.len(), all: rounds }))
-    }
-
     fn competitors(&self, writers: usize, record_bytes: usize) -> Vec<Competitor> {
-        let group = format!("{record_bytes} bytes, {writers} writers");
+        let group = group(writers, record_bytes);
         let competitor = |name: &str, kind| Competitor {
             name: name.to_owned(),
             kind,
@@ -161,6 +110,9 @@ impl<'a> Plan<'a> {
     /// Measures a competitor in a separate directory. The inner error is the failure of a rival or
     /// of a plain file; the outer error ends the benchmark.
     fn measure(&self, competitor: &Competitor) -> Result<Result<Sample, Failure>> {
+        if competitor.kind == Kind::Missing {
+            return Ok(Err(NOT_BUILT.into()));
+        }
         let scratch = Scratch::new(self.scratch.path(), "log")?;
         let measure = self.options.seconds;
         let settle: Duration = measure / SETTLE;
@@ -194,19 +146,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Drops the rounds that are not in `kept`, and stores the reason for each row left without rounds.
-fn drop_rounds(contest: &mut Contest<Competitor, Round>, kept: &[usize]) {
-    for which in 0..contest.entries.len() {
-        let entry = &mut contest.entries[which];
-        let was_measured = !entry.rounds.is_empty();
-        entry.rounds.retain(|round| kept.contains(&round.number));
-        let reason = match entry.strategy.kind {
-            Kind::Missing => NOT_BUILT,
-            _ if was_measured && entry.rounds.is_empty() => "no round counts: the floor moved",
-            _ => continue,
-        };
-        contest.record(which, Outcome::Skipped(reason.to_owned()));
-    }
+/// Returns the name of a load, which is the group of its rows.
+fn group(writers: usize, record_bytes: usize) -> String {
+    format!("{record_bytes} bytes, {writers} writers")
 }
 
 /// The record length in bytes for which ratios are reported.
@@ -232,8 +174,8 @@ fn add_ratios(
 ) {
     let is_load = |of: usize| record_bytes == RECORD_BYTES && writers == of;
     for (key, family, _) in RATIOS.iter().filter(|(_, _, writers)| is_load(*writers)) {
-        let rates = rate_of(contest, OURS).zip(rate_of(contest, family));
-        report.ratio(*key, rates.map(|(ours, theirs)| ours / theirs));
+        let rates = rates_of(contest, OURS).zip(rates_of(contest, family));
+        report.ratio(*key, rates.and_then(|(ours, theirs)| Ratio::of(ours, theirs)));
     }
 }
 
@@ -256,9 +198,9 @@ pub(crate) mod tests {
         };
         let mut contest = Contest::new(FIELDS, rates.iter().map(competitor));
         for (which, (_, rates)) in rates.iter().enumerate() {
-            for (number, appends) in rates.iter().copied().enumerate() {
+            for appends in rates.iter().copied() {
                 let sample = Sample { appends, seconds: 1.0, ..Sample::default() };
-                let measured = Outcome::Measured(Round { number, sample });
+                let measured = Outcome::Measured(Round { sample });
                 let failed = Outcome::Skipped("no space left".to_owned());
                 contest.record(which, if appends > 0.0 { measured } else { failed });
             }
@@ -295,28 +237,12 @@ pub(crate) mod tests {
         add_ratios(&many, 16, 4096, &mut report);
         let expected =
             [("log_vs_growing_file_1w", 5.0), ("log_vs_raw_1w", 0.95), ("log_vs_sqlite_16w", 20.0)];
-        assert_eq!(report.ratios, expected.map(|(key, ratio)| (key.to_owned(), ratio)).into());
-    }
-
-    #[test]
-    fn less_than_half_of_the_rounds_are_noise() {
-        for (counted, all, is_noise) in
-            [(5, 5, false), (3, 6, false), (2, 6, true), (2, 5, true), (0, 1, true), (0, 0, false)]
-        {
-            let rounds = CountedRounds { counted, all };
-            assert_eq!(rounds.is_noise(), is_noise, "{counted} of {all}");
-            let note = rounds.note(16, 4096);
-            assert_eq!(note.contains("no ratios"), is_noise, "{note}");
-            assert!(note.contains(&format!("{counted} of {all} rounds count")), "{note}");
-        }
+        assert_eq!(report.values(), expected.map(|(key, ratio)| (key.to_owned(), ratio)).into());
     }
 
     #[test]
     fn rows_have_figures_or_a_reason() {
-        let mut contest =
-            contest(16, &[(OURS, &[3.0, 1.0, 2.0]), ("failed", &[0.0]), ("moved", &[1.0])]);
-        drop_rounds(&mut contest, &[0, 1, 2]);
-        drop_rounds(&mut contest, &[0, 1, 2]);
+        let contest = contest(16, &[(OURS, &[3.0, 1.0, 2.0]), ("failed", &[0.0])]);
         let mut report = report();
         contest.report(&mut report, "", |_| String::new());
         let of = |key| report.value(&report.rows[0], key).unwrap().number();
@@ -325,8 +251,5 @@ pub(crate) mod tests {
         assert_eq!((of("appends_per_s_max"), of("appends")), (Some(3.0), Some(2.0)));
         assert_eq!(of("p50_us"), None);
         assert_eq!(report.rows[1].state.as_deref(), Some("no space left"));
-        drop_rounds(&mut contest, &[1, 2]);
-        let row = contest.row(&contest.entries[2], "", |_| String::new());
-        assert_eq!(row.state.as_deref(), Some("no round counts: the floor moved"));
     }
 }

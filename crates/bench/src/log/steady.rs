@@ -9,9 +9,10 @@ use haul_disk::{Device, DeviceCounters, Storage};
 use super::contender::{Contender, Failure};
 use super::ours::Ours;
 use super::scratch::Scratch;
+use crate::report::Samples;
 use crate::trace::{Journalling, Trace, Tracing, Traffic, Watched};
 use haul_disk::error_chain as chain;
-use haul_measure::{Error, Result, Spread};
+use haul_measure::{Error, Result};
 
 /// The length in bytes of a segment (file of the log), short enough that the events of several
 /// segments fit into the trace buffer.
@@ -23,14 +24,14 @@ const RECORD_BYTES: usize = 4096;
 /// The length in bytes of the longest record that the log writes as one page.
 const PAGE_RECORD_BYTES: usize = payload_bytes_in_pages(1) as usize;
 
-/// Returns the requests per commit with one writer, by the name of the ratio, and the reason why
-/// some or all are missing. The counts include requests of other programs.
+/// Returns the requests per commit with one writer in each round, and the reason why some or all
+/// are missing. The counts include requests of other programs.
 pub(crate) fn counts(
     storage: &Storage,
     scratch: &Scratch,
     rounds: usize,
-) -> Result<(BTreeMap<String, f64>, Option<String>)> {
-    let missing = |why: &str| Ok((BTreeMap::new(), Some(why.to_owned())));
+) -> Result<(Vec<Samples>, Option<String>)> {
+    let missing = |why: &str| Ok((Vec::new(), Some(why.to_owned())));
     let Some(device) = &storage.device else {
         return missing("the device of the file system is unknown");
     };
@@ -53,9 +54,7 @@ pub(crate) fn counts(
             all.entry(key).or_default().push(number);
         }
     }
-    let median =
-        |(key, numbers): (&str, Vec<f64>)| Some((key.to_owned(), Spread::of(&numbers)?.median));
-    Ok((all.into_iter().filter_map(median).collect(), why))
+    Ok((all.into_iter().map(|(key, numbers)| Samples::new(key, numbers)).collect(), why))
 }
 
 fn trace(storage: &Storage, device: &Device, journalling: Journalling) -> Result<Tracing> {

@@ -5,10 +5,10 @@ use std::fmt::{self, Display, Formatter};
 
 use haul_disk::error_chain;
 
-use super::sample::{Figure, Sample, paired_ratio};
+use super::sample::{Figure, Sample};
 use super::server::Server;
 use crate::contest::{Contest, Entry, Field, Outcome, Stage};
-use crate::report::{Report, Value};
+use crate::report::{Ratio, Report, Value};
 use haul_measure::{Error, Result};
 
 /// A server program in one of its configurations.
@@ -77,7 +77,9 @@ impl<W: Display> Series<W> {
 
 impl<W: Display> Display for Series<W> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}, {}", self.workload, self.variant.program, self.variant.setting)
+        let suffix = if self.repeated { ", again" } else { "" };
+        let Variant { program, setting, .. } = self.variant;
+        write!(f, "{}: {program}, {setting}{suffix}", self.workload)
     }
 }
 
@@ -176,8 +178,7 @@ impl<W: Workload> Comparison<W> {
             let variant = contest.entries[which].strategy.variant;
             let failed = self.contenders.iter().find(|one| one.variant == variant);
             if let Some(reason) = failed.and_then(|one| one.failure.clone()) {
-                contest.entries[which].rounds.clear();
-                contest.record(which, Outcome::Skipped(reason));
+                contest.entries[which].drop_all(&reason);
             }
         }
         self.results.entries.append(&mut contest.entries);
@@ -205,14 +206,14 @@ impl<W: Workload> Comparison<W> {
 
     /// Returns the noise: the figure of the first server's repeated series divided by that of its
     /// first series.
-    pub(crate) fn noise(&self, workload: W) -> Option<f64> {
+    pub(crate) fn noise(&self, workload: W) -> Option<Ratio> {
         let first = self.measured(workload).next()?;
         let repeated = self
             .results
             .entries
             .iter()
             .find(|entry| entry.strategy == Series { repeated: true, ..first.strategy })?;
-        paired_ratio(&repeated.rounds, &first.rounds, workload.figure())
+        repeated.ratio(first, workload.figure())
     }
 }
 
@@ -246,7 +247,8 @@ pub(crate) mod tests {
         pub(crate) fn add(&mut self, series: Series<W>, rounds: Vec<Sample>) {
             let primary = |sample| Sample { primary: series.workload.figure()(&sample), ..sample };
             let mut contest = Contest::new(self.fields, [series]);
-            contest.entries[0].rounds = rounds.into_iter().map(primary).collect();
+            let rounds = rounds.into_iter().map(primary);
+            rounds.for_each(|round| contest.record(0, Outcome::Measured(round)));
             contest.record(0, Outcome::Skipped("it failed".to_owned()));
             self.results.entries.append(&mut contest.entries);
         }
@@ -254,7 +256,7 @@ pub(crate) mod tests {
 
     /// Panics unless `ratios` has each ratio in the table below `heading` of the page. `…` in a
     /// name of the table matches any text.
-    pub(crate) fn check_documented(heading: &str, ratios: &BTreeMap<String, f64>) {
+    pub(crate) fn check_documented(heading: &str, ratios: &BTreeMap<String, Ratio>) {
         let page = include_str!("../../../../docs/network-bench.md");
         let section = page.split("\n## ").find(|section| section.starts_with(heading)).unwrap();
         let (_, table) = section.split_once("\n| ratio |").unwrap();
@@ -262,7 +264,8 @@ pub(crate) mod tests {
         let names: Vec<_> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
         assert!(names.len() >= 10, "{names:?}");
         for name in names {
-            assert!(ratios.keys().any(|key| matches(key, name)), "{name} is no ratio: {ratios:?}");
+            let keys: Vec<_> = ratios.keys().collect();
+            assert!(keys.iter().any(|key| matches(key, name)), "{name} is no ratio: {keys:?}");
         }
     }
 

@@ -153,13 +153,6 @@ fn primaries(samples: &[Sample]) -> Option<Spread> {
     Spread::of(&samples.iter().map(Sample::primary).collect::<Option<Vec<_>>>()?)
 }
 
-/// Divides the figure of `a` by the figure of `b` in each round, and returns the median of these
-/// ratios. Drift of the machine between rounds thus cancels out.
-pub(crate) fn paired_ratio(a: &[Sample], b: &[Sample], figure: Figure) -> Option<f64> {
-    let pairs = a.iter().zip(b).filter_map(|(a, b)| finite(figure(a)? / figure(b)?));
-    Spread::of(&pairs.collect::<Vec<_>>()).map(|spread| spread.median)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,15 +196,5 @@ mod tests {
         assert_eq!(primary_min(&[]), None);
         let known = Sample { primary: Some(1.0), ..Sample::default() };
         assert_eq!(primary_min(&[known, nothing]), None, "one round is missing");
-    }
-
-    #[test]
-    fn ratio_pairs_the_samples_of_a_round() {
-        // The machine becomes slower from round to round; in each round one server takes twice as
-        // long as the other.
-        let slow = [100, 200, 1000].map(|ms| sample(1000, ms, ms));
-        let fast = [50, 100, 500].map(|ms| sample(1000, ms, ms));
-        assert_eq!(paired_ratio(&slow, &fast, Sample::process_s_per_gb), Some(2.0));
-        assert_eq!(paired_ratio(&slow, &[], Sample::core_us), None);
     }
 }

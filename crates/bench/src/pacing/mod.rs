@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_disk::{Disk, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
-use haul_measure::{Result, Watcher, load, turns};
+use haul_measure::{Result, Watcher, turns};
 use haul_units::parse_time;
 
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
@@ -105,7 +105,7 @@ struct Strategy {
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.mode.fmt(f)
+        write!(f, "{}, {}", self.foreground.name(), self.mode)
     }
 }
 
@@ -169,7 +169,6 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let _limits = options.dirty_limit.map(DirtyLimits::set).transpose()?;
     let amount = Amount::new(options.files, options.bulk);
     report.notes.push(note(options, amount));
-    report.notes.extend(load());
     let names = file_names(amount);
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let of = options.virtual_disk.len().max(1);
@@ -370,7 +369,7 @@ mod tests {
         assert_eq!(report.ratios.len(), expected.len(), "{:?}", report.ratios);
         for ((name, got), (what, ratio)) in report.ratios.iter().zip(expected) {
             assert_eq!(*name, format!("paced_{what}_vs_unpaced"));
-            assert!((got / ratio - 1.0).abs() < 3e-3, "{name}: {got}");
+            assert!((got.value / ratio - 1.0).abs() < 3e-3, "{name}: {got}");
         }
         assert_eq!(report.rows[9].state.as_deref(), Some("not supported"));
         assert_eq!(report.value(&report.rows[5], "bulk_mib_per_s").unwrap().number(), None);

@@ -21,7 +21,7 @@ use crate::memory_limit::MemoryLimit;
 use crate::named::named;
 use crate::options::{count, rounds};
 use crate::reads::{Load, Reads};
-use crate::report::{Column, Report};
+use crate::report::{Column, Ratio, Report, Samples, Verdict};
 use crate::test_file::TestFile;
 
 /// Options of `haul bench direct-or-cached`.
@@ -42,7 +42,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value = "50", value_parser = count(1..=4096))]
     pub readers: usize,
     /// Number of interleaved rounds
-    #[arg(long, value_name = "N", default_value = "3", value_parser = rounds())]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
     /// Duration of one measurement, such as 1s
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_time)]
@@ -203,18 +203,28 @@ fn add_ratios(contest: &Contest<Point, Reads>, report: &mut Report) {
             Method::Uncached => "uncached",
             Method::Direct => "direct",
         };
-        report.ratio(format!("{name}_vs_cached_{}_percent", point.percent), ratio);
         if point.method == Method::Direct {
-            direct.extend(ratio.map(|ratio| (point.percent, ratio)));
+            direct.extend(ratio.clone().map(|ratio| (point.percent, ratio)));
         }
+        report.ratio(format!("{name}_vs_cached_{}_percent", point.percent), ratio);
     }
-    let crossover = crossover(&direct).map(|percent| percent as f64 / 100.0);
-    report.ratio("crossover", crossover);
+    report.ratio("crossover", crossover(&direct));
 }
 
-/// Returns the smallest percentage from which on all ratios are above one.
-fn crossover(ratios: &BTreeMap<u64, f64>) -> Option<u64> {
-    ratios.iter().rev().take_while(|(_, ratio)| **ratio > 1.0).last().map(|(percent, _)| *percent)
+/// Returns the smallest amount of data, relative to the memory, from which on direct reads are
+/// faster. Its interval reaches from the amount from which on no ratio shows that direct reads are
+/// slower, to the amount from which on each ratio shows that they are faster.
+fn crossover(ratios: &BTreeMap<u64, Ratio>) -> Option<Ratio> {
+    let is_clear = |ratio: &Ratio| ratio.verdict == Verdict::Different;
+    let first = |is_faster: &dyn Fn(&Ratio) -> bool| {
+        let last = ratios.iter().rev().take_while(|(_, ratio)| is_faster(ratio)).last();
+        last.map(|(percent, _)| *percent as f64 / 100.0)
+    };
+    let value = first(&|ratio| ratio.value > 1.0)?;
+    let low = first(&|ratio| ratio.value > 1.0 || !is_clear(ratio));
+    let high = first(&|ratio| ratio.value > 1.0 && is_clear(ratio));
+    let ratio = Ratio::amount(Samples::new("direct", [value]))?;
+    Some(Ratio { interval: low.zip(high), ..ratio })
 }
 
 #[cfg(test)]
@@ -225,13 +235,25 @@ mod tests {
 
     #[test]
     fn crossover_is_where_direct_reads_stay_faster() {
+        // The rates of five rounds; the last one differs, so that small ratios are noise.
+        let ratio = |ratio: f64| {
+            let samples = |name, last| Samples::new(name, [1.0, 1.0, 1.0, 1.0, last]);
+            let mut of = Ratio::of(samples("direct", 1.3), samples("cached", 1.0)).unwrap();
+            of.value = ratio;
+            of.verdict =
+                if (0.8..1.25).contains(&ratio) { Verdict::Noise } else { Verdict::Different };
+            of
+        };
         for (ratios, expected) in [
-            (&[(50, 0.1), (100, 0.9), (200, 1.2), (400, 1.3)][..], Some(200)),
-            (&[(50, 1.2), (100, 0.9), (200, 1.1)], Some(200)),
+            (&[(50, 0.1), (100, 0.9), (200, 1.2), (400, 1.3)][..], Some((2.0, Some((1.0, 4.0))))),
+            (&[(50, 1.3), (100, 0.5), (200, 1.3)], Some((2.0, Some((2.0, 2.0))))),
+            (&[(100, 0.5), (200, 1.3), (400, 0.99), (800, 1.2)], Some((8.0, None))),
             (&[(50, 0.2), (100, 0.9)], None),
             (&[], None),
         ] {
-            assert_eq!(crossover(&ratios.iter().copied().collect()), expected, "{ratios:?}");
+            let all = ratios.iter().map(|(percent, of)| (*percent, ratio(*of))).collect();
+            let found = crossover(&all).map(|ratio| (ratio.value, ratio.interval));
+            assert_eq!(found, expected, "{ratios:?}");
         }
     }
 
@@ -263,7 +285,7 @@ mod tests {
             ("uncached_vs_cached_50_percent", 0.125),
         ];
         let expected = expected.map(|(name, ratio)| (name.to_owned(), ratio));
-        assert_eq!(report.ratios, BTreeMap::from(expected));
+        assert_eq!(report.values(), BTreeMap::from(expected));
         let number = |key| report.value(&report.rows[0], key).unwrap().number();
         assert_eq!((number("data_per_memory"), number("data_mib")), (Some(0.5), Some(50.0)));
     }

@@ -24,9 +24,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use haul_disk::{error_chain, probe};
-use haul_measure::{Error, Result, Watcher, load};
+use haul_measure::{Error, Result, Watcher};
 
-use crate::contest::{Contest, Outcome, Stage, columns};
+use crate::contest::{Contest, CountedRounds, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::log::rivals::{PAGES, Rivals};
 use crate::log::{Failure, Sample, Scratch, drive as drive_load};
@@ -36,7 +36,7 @@ use crate::simulated::Drive;
 use disk::Disk;
 use drive::SimulatedDrive;
 use pages::Writer;
-use table::{BAR, FIELDS, Round, Strategy, add_ratios_of_methods, add_ratios_of_pages};
+use table::{BAR, FIELDS, Round, Strategy, add_ratios_of_methods, add_ratios_of_pages, per_s};
 
 pub use files::Method;
 pub use options::{DriveOrNone, Options};
@@ -56,7 +56,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
         report.host = report.host.with_storage("", &probe(dir)?);
     }
     report.notes.push(note(options));
-    let load = load();
+    report.seed = Some(options.seed);
     let _limit = options.memory_limit.map(MemoryLimit::new).transpose()?;
     let drives = options.drive.iter().filter_map(|drive| drive.0.as_ref());
     for (number, drive) in drives.enumerate() {
@@ -69,7 +69,6 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     if let Some(dir) = &options.dir {
         measure_dir(options, dir, watcher, &mut report)?;
     }
-    report.notes.extend(load);
     Ok(report)
 }
 
@@ -143,7 +142,8 @@ fn measure_shape(
     let bounds = options.batches.iter().map(|batch| Strategy::bound(*batch));
     let mut bounds = Contest::new(FIELDS, bounds);
     for (which, batch) in options.batches.iter().enumerate() {
-        bounds.record(which, Outcome::Measured(disk.bound(options, shape, *batch)?));
+        let bound = disk.bound(options, shape, *batch)?;
+        (0..options.rounds).for_each(|_| bounds.record(which, Outcome::Measured(bound)));
     }
     let table = format!("{} (simulated), ext4, {shape}", stage.name);
     contest.report(report, &table, group);
@@ -194,7 +194,8 @@ fn measure_dir(
     }
     drop(disk);
     for writers in &options.writers {
-        let contest = measure_pages(options, dir, *writers, &stage)?;
+        let (contest, rounds) = measure_pages(options, dir, *writers, &stage)?;
+        report.notes.push(rounds.note(&pages_table(*writers)));
         contest.report(report, &pages_table(*writers), group);
         add_ratios_of_pages("", &contest, *writers, report);
     }
@@ -215,12 +216,13 @@ fn measure_pages(
     dir: &Path,
     writers: usize,
     stage: &Stage<'_>,
-) -> Result<Contest<Strategy, Round>> {
+) -> Result<(Contest<Strategy, Round>, CountedRounds)> {
     let rivals = options.rivals.as_deref().map(Rivals::query).transpose()?;
     let forms = rivals.iter().flat_map(|rivals| rivals.with_prefix(PAGES));
     let names = Writer::ALL.iter().map(|writer| writer.name()).chain(forms);
     let mut contest = Contest::new(FIELDS, names.map(Strategy::pages));
-    contest.run(stage, |strategy| {
+    let is_floor = |strategy: &Strategy| strategy.name == Writer::Floor.name();
+    let rounds = contest.run_above_floor(stage, is_floor, per_s, |strategy| {
         let scratch = Scratch::new(dir, &format!("haul-bench-pages.{}", std::process::id()))?;
         if let Ok(writer) = Writer::from_str(&strategy.name) {
             let sample = write_pages(options, writer, writers, scratch.path()).map_err(failed)?;
@@ -235,7 +237,7 @@ fn measure_pages(
             Err(failure) => Ok(Outcome::Skipped(error_chain(&*failure))),
         }
     })?;
-    Ok(contest)
+    Ok((contest, rounds))
 }
 
 fn write_pages(

@@ -71,7 +71,7 @@ pub struct Options {
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_bytes)]
     pub index_size: u64,
     /// Number of interleaved rounds
-    #[arg(long, value_name = "N", default_value = "3", value_parser = rounds())]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
     /// Real seconds per simulated second of the drive: 1 is real time, 0 no waiting
     #[arg(long, value_name = "FACTOR", default_value = "0", value_parser = time_scale)]

@@ -1,6 +1,5 @@
 //! Defines the columns of the report and computes its ratios. Performs no I/O.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,9 +8,9 @@ use haul_disk_sim::Counters;
 
 use super::files::{Cell, Index, Method};
 use super::pages::Writer;
-use crate::contest::{Contest, Field};
+use crate::contest::{Contest, Entry, Field, best_of_families};
 use crate::log::Sample;
-use crate::report::{Column, Report};
+use crate::report::{Column, Ratio, Report};
 
 /// The strategy of a row: a method with its index and batch, or a writer of pages.
 #[derive(Debug, Clone)]
@@ -192,7 +191,7 @@ fn batch(round: &Round) -> Option<f64> {
     round.batch
 }
 
-fn per_s(round: &Round) -> Option<f64> {
+pub(super) fn per_s(round: &Round) -> Option<f64> {
     Some(round.per_s)
 }
 
@@ -212,22 +211,22 @@ pub(super) fn add_ratios_of_methods(
     batches.sort_by(f64::total_cmp);
     batches.dedup();
     for length in &batches {
-        let rate = |name: &str, index: Index| {
+        let entry = |name: &str, index: Index| {
             let mut entries = entries.iter().filter(|entry| entry.median(batch) == Some(*length));
-            let strategy = |name: &str, it: &Strategy| it.name == name && it.index == index.name();
-            entries.find(|entry| strategy(name, &entry.strategy))?.median(per_s)
+            entries
+                .find(|entry| entry.strategy.name == name && entry.strategy.index == index.name())
         };
-        let alone = |method: Method| rate(method.name(), Index::None);
-        let mixed = |method: Method| rate(method.name(), Index::Mixed);
+        let alone = |method: Method| entry(method.name(), Index::None);
+        let mixed = |method: Method| entry(method.name(), Index::Mixed);
         let merged = alone(Method::Merged);
-        let separate = rate(Method::Merged.name(), Index::Separate);
+        let separate = entry(Method::Merged.name(), Index::Separate);
         for (name, a, b) in [
             ("sorted_vs_random", merged, alone(Method::Random)),
             ("sorted_vs_random_direct", merged, alone(Method::Direct)),
             ("merged_vs_sorted", merged, alone(Method::Sorted)),
             ("merged_vs_sorted_copied", merged, alone(Method::SortedCopied)),
             ("merged_vs_sorted_direct", merged, alone(Method::SortedDirect)),
-            ("bound_vs_sorted", rate(BOUND, Index::None), merged),
+            ("bound_vs_sorted", entry(BOUND, Index::None), merged),
             // `Merged` with a separate index and `SortedDirect` with a mixed index both sort their
             // writes, so this ratio shows mainly the effect of the index.
             ("apart_vs_mixed", separate, mixed(Method::SortedDirect)),
@@ -235,8 +234,8 @@ pub(super) fn add_ratios_of_methods(
             ("apart_vs_mixed_random", separate, mixed(Method::Random)),
             ("apart_vs_mixed_random_direct", separate, mixed(Method::Direct)),
         ] {
-            let ratio = a.zip(b).map(|(a, b)| a / b);
-            report.ratio(format!("{prefix}_{name}_batch_{length}"), ratio);
+            let ratio = a.zip(b).and_then(|(a, b)| a.ratio(b, per_s));
+            report.ratio(format!("{prefix}_{name}_batch_{length}"), ratio.clone());
             if Some(length) == batches.last() {
                 report.ratio(format!("{prefix}_{name}"), ratio);
             }
@@ -252,19 +251,17 @@ pub(super) fn add_ratios_of_pages(
     writers: usize,
     report: &mut Report,
 ) {
-    let mut best: BTreeMap<String, f64> = BTreeMap::new();
-    let page_file = Writer::PageFile.name();
-    for entry in contest.entries.iter().filter(|entry| entry.strategy.name != page_file) {
-        let Some(rate) = entry.median(per_s) else { continue };
+    let is_page_file =
+        |entry: &&Entry<Strategy, Round>| entry.strategy.name == Writer::PageFile.name();
+    let Some(page_file) = contest.entries.iter().find(is_page_file) else { return };
+    let others = contest.entries.iter().filter(|entry| !is_page_file(entry));
+    let family = |entry: &Entry<Strategy, Round>| {
         let name = &entry.strategy.name;
-        let family = name.split('/').next().unwrap_or(name).replace('-', "_");
-        let known = best.entry(family).or_insert(rate);
-        *known = known.max(rate);
-    }
-    let page_file = contest.entries.iter().find(|entry| entry.strategy.name == page_file);
-    for (other, rate) in best {
+        name.split('/').next().unwrap_or(name).replace('-', "_")
+    };
+    for (other, best) in best_of_families(others, family, per_s) {
         let name = format!("{prefix}page_file_vs_{other}_{writers}w");
-        let ratio = |figure| Some(page_file?.median(figure)? / rate);
+        let ratio = |figure| Ratio::of(page_file.samples(figure)?, best.samples(per_s)?);
         report.ratio(format!("{name}_acknowledged"), ratio(acknowledged));
         report.ratio(name, ratio(per_s));
     }
@@ -297,7 +294,7 @@ mod tests {
 
     fn assert_ratios(report: &Report, expected: &[(&str, f64)]) {
         let expected = expected.iter().map(|(name, ratio)| ((*name).to_owned(), *ratio));
-        assert_eq!(report.ratios, expected.collect());
+        assert_eq!(report.values(), expected.collect());
     }
 
     #[test]
@@ -346,9 +343,9 @@ mod tests {
     fn page_file_is_compared_with_the_best_form_of_each_other_writer() {
         let contest = contest(&[
             ("page-file", Index::None, 0.0, &[80.0, 100.0, 90.0]),
-            ("pwrite-fdatasync", Index::None, 0.0, &[20.0]),
-            ("sqlite", Index::None, 0.0, &[5.0]),
-            ("sqlite/one-connection", Index::None, 0.0, &[9.0]),
+            ("pwrite-fdatasync", Index::None, 0.0, &[20.0; 3]),
+            ("sqlite", Index::None, 0.0, &[5.0; 3]),
+            ("sqlite/one-connection", Index::None, 0.0, &[9.0; 3]),
         ]);
         let mut report = report();
         add_ratios_of_pages("", &contest, 16, &mut report);

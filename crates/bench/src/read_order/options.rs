@@ -45,7 +45,7 @@ pub struct Options {
     #[arg(value_parser = count(1..=1024))]
     pub threads: Vec<usize>,
     /// Number of interleaved rounds
-    #[arg(long, value_name = "N", default_value = "3", value_parser = rounds())]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
     /// Real seconds per simulated second of the drive: 1 is real time, 0 no waiting
     #[arg(long, value_name = "FACTOR", default_value = "0.1", value_parser = time_scale)]

@@ -17,7 +17,7 @@ use crate::net::programs::find;
 use crate::net::sample::Extent;
 use crate::net::server::Server;
 use crate::net::usage::processes;
-use crate::report::{Row, Value};
+use crate::report::{Ratio, Row, Samples, Value};
 use haul_measure::{Error, Result};
 
 /// The number of connections over which the costs are averaged.
@@ -84,13 +84,19 @@ pub(super) fn costs_row(variant: &Variant, costs: std::result::Result<Costs, Str
 
 /// Returns the ratios, whose names contain the program and its setting, such as
 /// `pipes_per_connection_haul_auto` and `descriptors_per_idle_connection_haul_auto`.
-pub(super) fn costs_ratios(variant: &Variant, costs: Costs) -> Vec<(String, f64)> {
+pub(super) fn costs_ratios(variant: &Variant, costs: Costs) -> Vec<(String, Ratio)> {
     let words = variant.setting.split(|c: char| !c.is_ascii_alphanumeric());
     let words = [variant.program].into_iter().chain(words.filter(|word| !word.is_empty()));
     let name = words.collect::<Vec<_>>().join("_");
-    let pipes = costs.pipes.map(|pipes| (format!("pipes_per_connection_{name}"), pipes));
-    let descriptors = (format!("descriptors_per_idle_connection_{name}"), costs.descriptors);
-    pipes.into_iter().chain([descriptors]).collect()
+    let amounts = [
+        ("pipes_per_connection", costs.pipes),
+        ("descriptors_per_idle_connection", Some(costs.descriptors)),
+    ];
+    let amount = |(key, number): (&str, Option<f64>)| {
+        let amount = Ratio::amount(Samples::new(&name, number))?;
+        Some((format!("{key}_{name}"), amount))
+    };
+    amounts.into_iter().filter_map(amount).collect()
 }
 
 /// A running `strace`.
@@ -253,7 +259,8 @@ mod tests {
         assert_eq!(costs_row(auto, Ok(costs)).values.len(), FIELDS.len());
         assert_eq!(costs_row(auto, Err("no".into())).state.as_deref(), Some("no"));
         let ratios = costs_ratios(variant("-b 65536"), costs);
-        assert_eq!(ratios[0], ("pipes_per_connection_socat_b_65536".to_owned(), 0.0));
+        assert_eq!(ratios[0].0, "pipes_per_connection_socat_b_65536");
+        assert!(ratios[0].1.value.abs() < 1e-9 && (ratios[1].1.value - 2.0).abs() < 1e-9);
         assert_eq!(ratios[1].0, "descriptors_per_idle_connection_socat_b_65536");
     }
 }

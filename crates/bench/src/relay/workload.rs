@@ -6,8 +6,8 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::contest::Field;
 use crate::net::comparison::{Comparison, Series, Variant, Workload, short, smallest};
-use crate::net::sample::{Figure, Sample, paired_ratio, primary_max, primary_min};
-use crate::report::Column;
+use crate::net::sample::{Figure, Sample, primary_max, primary_min};
+use crate::report::{Column, Ratio};
 
 /// One kind of traffic through the relays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,9 +145,10 @@ pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
 /// `bulk_1_cpu_per_gb_vs_haproxy_splice`. `adaptive_…_vs_best_own` compares `--move auto` with the
 /// better of `copy` and `splice`, `…_noise` the two series of the first relay, which is measured
 /// twice in each round.
-pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, f64> {
+pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, Ratio> {
     let mut ratios = BTreeMap::new();
-    let mut add = |key: String, ratio: Option<f64>| ratios.extend(ratio.map(|ratio| (key, ratio)));
+    let mut add =
+        |key: String, ratio: Option<Ratio>| ratios.extend(ratio.map(|ratio| (key, ratio)));
     for load in loads.iter().copied() {
         let (key, figure_key, figure) = (load.key(), load.figure_key(), load.figure());
         add(format!("{key}_noise"), results.noise(load));
@@ -157,7 +158,7 @@ pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<Str
         };
         let against_best = |selected: &dyn Fn(&Variant) -> bool, figure| {
             let candidates = results.measured(load).filter(|one| selected(one.strategy.variant));
-            paired_ratio(&haul.rounds, &smallest(candidates, figure)?.rounds, figure)
+            haul.ratio(smallest(candidates, figure)?, figure)
         };
         for rival in results.measured(load).map(|one| one.strategy.variant) {
             if !rival.is_haul() {
@@ -204,9 +205,9 @@ mod tests {
         Series { workload, variant: variant(key, setting), repeated: false }
     }
 
-    fn check(found: &BTreeMap<String, f64>, expected: &[(&str, f64)]) {
+    fn check(found: &BTreeMap<String, Ratio>, expected: &[(&str, f64)]) {
         for (key, expected) in expected {
-            assert!((found[*key] - expected).abs() < 0.01, "{key}: {}", found[*key]);
+            assert!((found[*key].value - expected).abs() < 0.01, "{key}: {}", found[*key]);
         }
     }
 

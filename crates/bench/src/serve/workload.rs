@@ -8,8 +8,8 @@ use super::options::PUT_BYTES;
 use super::servers::{FILES, NGINX, SERVE, SIGNED, STORE, VARIANTS};
 use crate::contest::Field;
 use crate::net::comparison::{Comparison, Series, Variant, Workload, short};
-use crate::net::sample::{Figure, Sample, paired_ratio, primary_max, primary_min};
-use crate::report::Column;
+use crate::net::sample::{Figure, Sample, primary_max, primary_min};
+use crate::report::{Column, Ratio};
 
 /// One kind of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,17 +97,17 @@ pub(super) const FIELDS: &[Field<Series<Load>, Sample>] = &[
 /// Returns the CPU time of `haul serve` divided by that of each rival, such as
 /// `get_4k_cpu_vs_files` and `put_4k_new_signed_cpu_vs_store`. `…_noise` compares the two series of
 /// the first server, which is measured twice in each round.
-pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, f64> {
+pub(super) fn ratios(results: &Comparison<Load>, loads: &[Load]) -> BTreeMap<String, Ratio> {
     let mut ratios = BTreeMap::new();
-    let mut add = |key: String, ratio: Option<f64>| ratios.extend(ratio.map(|ratio| (key, ratio)));
+    let mut add =
+        |key: String, ratio: Option<Ratio>| ratios.extend(ratio.map(|ratio| (key, ratio)));
     for load in loads.iter().copied() {
         let of = |variant| results.measured(load).find(|one| one.strategy.variant == variant);
         add(format!("{}_noise", load.key()), results.noise(load));
         for (variant, suffix) in [(&SERVE, ""), (&SIGNED, "_signed")] {
             for rival in VARIANTS.into_iter().filter(|rival| load.is_rival(rival)) {
                 let pair = of(variant).zip(of(rival));
-                let ratio =
-                    pair.and_then(|(a, b)| paired_ratio(&a.rounds, &b.rounds, load.figure()));
+                let ratio = pair.and_then(|(a, b)| a.ratio(b, load.figure()));
                 add(format!("{}{suffix}_cpu_vs_{}", load.key(), rival.key), ratio);
             }
         }
@@ -134,7 +134,7 @@ mod tests {
 
     /// Returns the ratios of results in which each variant needs the CPU time of its place in
     /// `VARIANTS`, in milliseconds.
-    fn ratios_by_place() -> BTreeMap<String, f64> {
+    fn ratios_by_place() -> BTreeMap<String, Ratio> {
         let mut results = Comparison::new(FIELDS, []);
         for load in LOADS {
             for (variant, ms) in VARIANTS.into_iter().zip(1..) {
@@ -164,7 +164,7 @@ mod tests {
             ("put_4k_overwrite_signed_cpu_vs_store", 2.0 / 5.0),
             ("put_4k_new_noise", 1.0),
         ] {
-            assert!((found[key] - expected).abs() < 1e-9, "{key}: {}", found[key]);
+            assert!((found[key].value - expected).abs() < 1e-9, "{key}: {}", found[key]);
         }
         assert_eq!(found.len(), 4 * 5 + 2 * 3, "{found:?}");
     }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haul_disk::{Device, Disk, error_chain, probe};
-use haul_measure::{Error, Result, Watcher, load};
+use haul_measure::{Error, Result, Watcher};
 use haul_units::parse_time;
 
 use crate::contest::{Contest, Outcome, Stage, columns};
@@ -34,7 +34,7 @@ use crate::write_modes::target_fs::TargetFs;
 use group_commit::GroupCommit;
 pub use objects::key;
 use store::ObjectStore;
-use strategy::{BAR, FIELDS, Round, Strategy, Target, add_ratios};
+use strategy::{BAR, FIELDS, Round, Strategy, Target, add_ratios, rate};
 use synced_files::SyncedFiles;
 
 /// Options of `haul bench small-files`.
@@ -61,7 +61,7 @@ pub struct Options {
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = big_object_bytes)]
     pub big_object: u64,
     /// Number of interleaved rounds
-    #[arg(long, value_name = "N", default_value = "3", value_parser = rounds())]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
     /// Duration of one measurement
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_time)]
@@ -103,7 +103,6 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     if plan.rivals.is_none() {
         report.notes.push(format!("databases are {NOT_BUILT}"));
     }
-    report.notes.extend(load());
     let name = format!("haul-bench-small-files.{}", std::process::id());
     if options.virtual_disk.is_empty() {
         let storage = probe(&options.dir)?;
@@ -145,21 +144,22 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn strategies(&self) -> Vec<Strategy> {
+    /// Returns all targets under each load.
+    fn loads(&self) -> Vec<Vec<Strategy>> {
         let rivals = self.rivals.iter().flat_map(|rivals| rivals.with_prefix(SMALL_FILES));
         let rivals = rivals.map(|form| Target::Rival(form.to_owned()));
         let targets: Vec<_> = OWN_TARGETS.into_iter().chain(rivals).collect();
-        let mut strategies = Vec::new();
+        let mut loads = Vec::new();
         for &file_bytes in &self.options.sizes {
             for &writers in &self.options.writers {
                 let strategy = |target: &Target| {
                     let target = target.clone();
                     Strategy { target, file_bytes, writers }
                 };
-                strategies.extend(targets.iter().map(strategy));
+                loads.push(targets.iter().map(strategy).collect());
             }
         }
-        strategies
+        loads
     }
 
     fn measure_on(
@@ -170,8 +170,28 @@ impl Plan<'_> {
         prefix: &str,
         report: &mut Report,
     ) -> Result<()> {
-        let mut contest = Contest::new(FIELDS, self.strategies());
-        contest.run(stage, |strategy| {
+        let loads = self.loads();
+        let of = stage.of * loads.len();
+        for (number, load) in (stage.number * loads.len()..).zip(loads) {
+            let stage = Stage { number, of, ..*stage };
+            self.measure_load(load, scratch, device, &stage, prefix, report)?;
+        }
+        Ok(())
+    }
+
+    fn measure_load(
+        &self,
+        load: Vec<Strategy>,
+        scratch: &Scratch,
+        device: Option<&Device>,
+        stage: &Stage<'_>,
+        prefix: &str,
+        report: &mut Report,
+    ) -> Result<()> {
+        let group = load.first().map(Strategy::group).unwrap_or_default();
+        let mut contest = Contest::new(FIELDS, load);
+        let is_floor = |strategy: &Strategy| strategy.target == Target::Floor;
+        let rounds = contest.run_above_floor(stage, is_floor, rate, |strategy| {
             let measured = self.measure(strategy, scratch.path(), device, stage.watcher);
             let file_bytes = strategy.file_bytes;
             match measured {
@@ -186,6 +206,7 @@ impl Plan<'_> {
                 ))),
             }
         })?;
+        report.notes.push(rounds.note(&group));
         contest.report(report, stage.name, Strategy::group);
         add_ratios(&contest, prefix, report);
         Ok(())

@@ -1,10 +1,9 @@
 //! Defines the targets of durable puts, the columns of their rows in the report, and the ratios.
 //! Performs no I/O.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::contest::{Contest, Field};
+use crate::contest::{Contest, Entry, Field, best_of_families};
 use crate::log::Sample;
 use crate::report::{Column, Report};
 
@@ -78,7 +77,7 @@ pub(super) struct Round {
     pub(super) file_bytes: usize,
 }
 
-fn rate(round: &Round) -> Option<f64> {
+pub(super) fn rate(round: &Round) -> Option<f64> {
     Some(round.sample.rate())
 }
 
@@ -120,22 +119,19 @@ pub(super) fn add_ratios(contest: &Contest<Strategy, Round>, prefix: &str, repor
     let stores = contest.entries.iter().filter(|entry| entry.strategy.target == Target::Store);
     for store in stores {
         let Strategy { file_bytes, writers, .. } = store.strategy;
-        let mut rates: BTreeMap<&str, f64> = BTreeMap::new();
-        for entry in &contest.entries {
-            let is_same_load =
-                entry.strategy.file_bytes == file_bytes && entry.strategy.writers == writers;
-            if let Some(rate) = entry.median(rate).filter(|_| is_same_load) {
-                let best = rates.entry(entry.strategy.target.family()).or_default();
-                *best = best.max(rate);
+        let is_same_load = |entry: &&Entry<Strategy, Round>| {
+            entry.strategy.file_bytes == file_bytes && entry.strategy.writers == writers
+        };
+        let family = |entry: &Entry<Strategy, Round>| entry.strategy.target.family().to_owned();
+        let entries = contest.entries.iter().filter(is_same_load);
+        for (family, best) in best_of_families(entries, family, rate) {
+            if family != Target::Store.family() {
+                let name = format!("{prefix}store_vs_{family}_{file_bytes}_{writers}w");
+                report.ratio(name, store.ratio(best, rate));
             }
         }
-        let Some(ours) = rates.remove(Target::Store.family()) else { continue };
-        for (family, rate) in rates {
-            let name = format!("{prefix}store_vs_{family}_{file_bytes}_{writers}w");
-            report.ratio(name, Some(ours / rate));
-        }
         let name = format!("{prefix}device_bytes_per_byte_{file_bytes}_{writers}w");
-        report.ratio(name, store.median(amplification));
+        report.amount(name, store.samples(amplification));
     }
 }
 
@@ -174,6 +170,6 @@ mod tests {
             ("store_vs_floor_4096_16w", 0.5),
             ("store_vs_lmdb_4096_16w", 2.0),
         ];
-        assert_eq!(report.ratios, expected.map(|(name, ratio)| (name.to_owned(), ratio)).into());
+        assert_eq!(report.values(), expected.map(|(name, ratio)| (name.to_owned(), ratio)).into());
     }
 }

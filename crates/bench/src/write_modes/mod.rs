@@ -19,6 +19,7 @@ mod prepare;
 pub(crate) mod target_fs;
 mod virtual_disk;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -85,6 +86,12 @@ const PASSES: usize = 2;
 struct Strategy {
     cell: Cell,
     pass: usize,
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, pass {}", self.cell, self.pass)
+    }
 }
 
 const BAR: &str = "records_per_s";
@@ -289,8 +296,8 @@ fn add_ratios(contest: &Contest<Strategy, Pass>, prefix: &str, report: &mut Repo
         report.ratio(format!("{prefix}recycled_vs_{name}_4k"), ratio);
     }
     for preparation in [Preparation::Recycled, Preparation::Append] {
-        let writes = contest.median(&strategy(preparation, Sync::Fdatasync), journal_writes);
-        report.ratio(format!("{prefix}journal_writes_per_record_{preparation}_4k"), writes);
+        let writes = contest.samples(&strategy(preparation, Sync::Fdatasync), journal_writes);
+        report.amount(format!("{prefix}journal_writes_per_record_{preparation}_4k"), writes);
     }
 }
 
@@ -369,7 +376,7 @@ mod tests {
         let mut report = report(&contest);
         add_ratios(&contest, "", &mut report);
         assert_eq!(report.ratios.len(), 3);
-        let near = |name: &str, expected: f64| (report.ratios[name] - expected).abs() < 0.01;
+        let near = |name: &str, expected: f64| (report.ratios[name].value - expected).abs() < 0.01;
         assert!(near("recycled_vs_append_fdatasync_4k", 3.0));
         assert!(near("journal_writes_per_record_recycled_4k", 0.0));
         assert!(near("journal_writes_per_record_append_4k", 2.5));

@@ -49,7 +49,7 @@ fn check(report: &Report) {
     }
     for name in ["p999", "overwrite_p999", "bulk_rate"] {
         for mode in ["paced", "dropping"] {
-            assert!(report.ratios[&format!("{mode}_{name}_vs_unpaced")] > 0.0);
+            assert!(report.ratios[&format!("{mode}_{name}_vs_unpaced")].value > 0.0);
         }
     }
 }

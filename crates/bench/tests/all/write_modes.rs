@@ -90,10 +90,10 @@ fn ext4_journals_growing_files_but_not_overwrites() {
             }
         }
     }
-    assert_eq!(report.ratios["journal_writes_per_record_recycled_4k"], 0.0);
-    assert!(report.ratios["journal_writes_per_record_append_4k"] >= 1.0);
-    assert!(report.ratios["recycled_vs_append_fdatasync_4k"] > 0.0);
-    assert!(report.ratios["recycled_vs_fallocate_fdatasync_4k"] > 0.0);
+    assert_eq!(report.ratios["journal_writes_per_record_recycled_4k"].value, 0.0);
+    assert!(report.ratios["journal_writes_per_record_append_4k"].value >= 1.0);
+    assert!(report.ratios["recycled_vs_append_fdatasync_4k"].value > 0.0);
+    assert!(report.ratios["recycled_vs_fallocate_fdatasync_4k"].value > 0.0);
 }
 
 #[test]

@@ -41,17 +41,20 @@ fn log_is_measured_with_its_floor() {
         "rotation_p999_vs_steady",
         "recovery_vs_direct_read",
     ] {
-        assert!(ratios[key].as_f64().is_some_and(|ratio| ratio > 0.0), "{key}: {ratios:?}");
+        assert!(
+            ratios[key]["value"].as_f64().is_some_and(|ratio| ratio > 0.0),
+            "{key}: {ratios:?}"
+        );
     }
     assert!(!ratios.contains_key("log_vs_okaywal_16w"), "it was not there");
     // The device is unknown where the storage is not a block device.
     if let Some(padded) = ratios.get("device_bytes_per_padded_byte") {
-        let payload = ratios["device_bytes_per_payload_byte"].as_f64().unwrap();
+        let payload = ratios["device_bytes_per_payload_byte"]["value"].as_f64().unwrap();
         assert!(
-            payload > padded.as_f64().unwrap(),
+            payload > padded["value"].as_f64().unwrap(),
             "headers and padding are no payload: {ratios:?}"
         );
-        let of_pages = ratios["device_bytes_per_payload_byte_of_pages"].as_f64().unwrap();
+        let of_pages = ratios["device_bytes_per_payload_byte_of_pages"]["value"].as_f64().unwrap();
         assert!(of_pages < payload, "a record of a page takes more than one: {ratios:?}");
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

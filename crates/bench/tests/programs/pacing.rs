@@ -20,6 +20,6 @@ fn small_writes_are_measured_during_bulk_writes() {
     let windows: Vec<_> = rows.iter().filter(paced).map(|row| &row["window_mib"]).collect();
     assert_eq!(windows, [0.5, 1.0, 0.5, 1.0]);
     for ratio in ["paced_p999_vs_unpaced", "paced_bulk_rate_vs_unpaced"] {
-        assert!(report["ratios"][ratio].as_f64().unwrap() > 0.0, "{ratio}");
+        assert!(report["ratios"][ratio]["value"].as_f64().unwrap() > 0.0, "{ratio}");
     }
 }

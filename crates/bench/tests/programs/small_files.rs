@@ -26,7 +26,7 @@ fn puts_are_measured_beside_the_floor_and_files() {
     assert_eq!(targets, ["haul", "haul: overwriting", floors[0], floors[1], "file, fsync"]);
     assert!(rows.iter().all(|row| row["puts_per_s"].as_f64().unwrap() > 0.0), "{rows:?}");
     for ratio in ["store_vs_floor_4096_2w", "store_vs_files_4096_2w"] {
-        assert!(report["ratios"][ratio].as_f64().unwrap() > 0.0, "{ratio}");
+        assert!(report["ratios"][ratio]["value"].as_f64().unwrap() > 0.0, "{ratio}");
     }
 }
 
@@ -51,7 +51,7 @@ fn objects_and_ranges_are_read_cold_and_hot() {
         "many_vs_store_4096_of_4096_cold",
         "store_vs_floor_100_of_3145728_hot",
     ] {
-        assert!(report["ratios"][ratio].as_f64().unwrap() > 0.0, "{ratio}");
+        assert!(report["ratios"][ratio]["value"].as_f64().unwrap() > 0.0, "{ratio}");
     }
 }
 
@@ -62,7 +62,7 @@ fn killed_store_is_opened_and_listed_with_all_objects() {
     let rows = report["rows"].as_array().unwrap();
     let counts: Vec<_> = rows.iter().map(|row| row["count"].as_u64().unwrap()).collect();
     assert_eq!(counts, [1500, 3000, 3000, 3000, 3000, 10]);
-    let ratio = |name: &str| report["ratios"][name].as_f64().unwrap();
+    let ratio = |name: &str| report["ratios"][name]["value"].as_f64().unwrap();
     // The head of an object takes space, but no more than a page.
     let beyond = ratio("disk_bytes_per_object_beyond_payload");
     assert!((20.0..4096.0).contains(&beyond), "{beyond}");

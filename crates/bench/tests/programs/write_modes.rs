@@ -56,7 +56,7 @@ fn measuring(place: &WorkDir, tracing: &OwnedFd, arguments: &[&str]) -> Child {
 fn a_bench_reports_to_people_and_to_programs() {
     let place = WorkDir::new();
     let arguments = ["write-modes", "--dir", ".", "--modes", "filled+fdatasync,append"];
-    let more = ["--sizes", "4KiB", "--records", "4", "--rounds", "1"];
+    let more = ["--sizes", "4KiB", "--records", "4", "--rounds", "5"];
     let files = ["--json", "report.json", "--markdown", "report.md"];
     let ended = place.run(&[&arguments[..], &more, &files].concat()).code(0);
     assert!(ended.text().contains("records/s") && ended.text().contains('█'), "{}", ended.text());
@@ -71,9 +71,15 @@ fn a_bench_reports_to_people_and_to_programs() {
     assert_eq!(rows.len(), 2 * 6, "two passes of append with five syncs, and of one more");
     for row in rows.iter().filter(|row| row["state"] == "measured") {
         assert!(row["records_per_s"].as_f64().unwrap() > 0.0, "{row}");
-        assert_eq!((&row["record_bytes"], &row["records"]), (&4096.into(), &4.into()));
+        assert_eq!((&row["record_bytes"], &row["records"]), (&4096.into(), &20.into()));
     }
-    assert!(json["ratios"].is_object());
+    let ratio = &json["ratios"]["recycled_vs_append_fdatasync_4k"];
+    assert!(ratio.is_null(), "recycled was not measured");
+    let command = json["circumstances"]["command"].as_str().unwrap();
+    assert!(command.starts_with("haul bench write-modes --dir ."), "{command}");
+    for end in ["start", "end"] {
+        assert!(json["circumstances"]["load_average"][end].is_number(), "{end}");
+    }
     let page = fs::read_to_string(place.path("report.md")).unwrap();
     assert!(page.contains("| fdatasync | 4,096 | 1 | filled |"), "{page}");
 }

@@ -14,7 +14,7 @@ mod target;
 use std::path::Path;
 
 use haul_disk::{Disk, error_chain};
-use haul_measure::{Error, Result, Watcher, load as system_load};
+use haul_measure::{Error, Result, Watcher};
 
 use crate::contest::{Contest, Outcome, Stage, columns};
 use crate::host::Host;
@@ -39,7 +39,7 @@ const OVERHEAD_BYTES: u64 = 160;
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let mut report = Report::new("small-files-churn", Host::here(), columns(FIELDS), BAR);
     report.notes.push(note(options));
-    report.notes.extend(system_load());
+    report.seed = Some(options.seed);
     let of = options.virtual_disk.len();
     for (number, &kind) in options.virtual_disk.iter().enumerate() {
         let usable_bytes = usable_bytes(options, kind, &mut report)?;

@@ -94,7 +94,8 @@ pub(super) fn add_ratios(contest: &Contest<Strategy, Round>, prefix: &str, repor
             ("put_p99_vs_fill", put_slowdown),
             ("get_p99_vs_fill", get_slowdown),
         ] {
-            report.ratio(format!("{prefix}{name}_{live_percent}_{pattern}"), entry.median(figure));
+            let name = format!("{prefix}{name}_{live_percent}_{pattern}");
+            report.amount(name, entry.samples(figure));
         }
     }
 }

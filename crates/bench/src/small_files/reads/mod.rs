@@ -11,7 +11,7 @@ mod target;
 use std::fmt;
 
 use haul_disk::{DeviceCounters, PAGE_BYTES, error_chain};
-use haul_measure::{Error, Latencies, Result, Watcher, load};
+use haul_measure::{Error, Latencies, Result, Watcher};
 
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
@@ -138,17 +138,20 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let host = Host::here().with_storage("", &file.storage);
     let mut report = Report::new("small-files-get", host, columns(FIELDS), BAR);
     report.notes.push(note(options));
-    report.notes.extend(load());
-    for (number, cache) in Cache::ALL.into_iter().enumerate() {
-        let strategies = cases.iter().flat_map(|&case| {
-            let targets = Target::ALL.into_iter().filter(move |target| target.reads(case));
-            targets.map(move |target| Strategy { cache, case, target })
-        });
-        let mut contest = Contest::new(FIELDS, strategies);
-        let stage = Stage { number, of: Cache::ALL.len(), ..Stage::only(options.rounds, watcher) };
-        contest.run(&stage, |strategy| measure(&targets, &file, strategy))?;
+    let of = Cache::ALL.len() * cases.len();
+    let all = Cache::ALL.into_iter().flat_map(|cache| cases.iter().map(move |case| (cache, *case)));
+    for (number, (cache, case)) in all.enumerate() {
+        let all = Target::ALL.into_iter().filter(|target| target.reads(case));
+        let mut contest = Contest::new(FIELDS, all.map(|target| Strategy { cache, case, target }));
+        let stage = Stage { number, of, ..Stage::only(options.rounds, watcher) };
+        let is_floor = |strategy: &Strategy| strategy.target == Target::Floor;
+        let rounds = contest.run_above_floor(&stage, is_floor, rate, |strategy| {
+            measure(&targets, &file, strategy)
+        })?;
+        let what = format!("{cache}, {} B of {} B", case.read_bytes, case.object_bytes);
+        report.notes.push(rounds.note(&what));
         contest.report(&mut report, cache.name(), Strategy::group);
-        add_ratios(&contest, cache, &cases, &mut report);
+        add_ratios(&contest, cache, case, &mut report);
     }
     Ok(report)
 }
@@ -206,25 +209,18 @@ fn measure(targets: &Targets<'_>, file: &TestFile, strategy: &Strategy) -> Resul
 }
 
 /// Adds the rates of the store divided by those of the floors.
-fn add_ratios(
-    contest: &Contest<Strategy, Round>,
-    cache: Cache,
-    cases: &[Case],
-    report: &mut Report,
-) {
-    for &case in cases {
-        let strategy = |target| Strategy { cache, case, target };
-        let Case { object_bytes, read_bytes } = case;
-        for (name, a, b) in [
-            ("store_vs_floor", Target::Store, Target::Floor),
-            ("store_vs_floor_with_head", Target::Store, Target::FloorWithHead),
-            ("many_vs_store", Target::Many, Target::Store),
-            ("many_vs_floor_with_head", Target::Many, Target::FloorWithHead),
-        ] {
-            if a.reads(case) && b.reads(case) {
-                let ratio = contest.ratio(&strategy(a), &strategy(b), rate);
-                report.ratio(format!("{name}_{read_bytes}_of_{object_bytes}_{cache}"), ratio);
-            }
+fn add_ratios(contest: &Contest<Strategy, Round>, cache: Cache, case: Case, report: &mut Report) {
+    let strategy = |target| Strategy { cache, case, target };
+    let Case { object_bytes, read_bytes } = case;
+    for (name, a, b) in [
+        ("store_vs_floor", Target::Store, Target::Floor),
+        ("store_vs_floor_with_head", Target::Store, Target::FloorWithHead),
+        ("many_vs_store", Target::Many, Target::Store),
+        ("many_vs_floor_with_head", Target::Many, Target::FloorWithHead),
+    ] {
+        if a.reads(case) && b.reads(case) {
+            let ratio = contest.ratio(&strategy(a), &strategy(b), rate);
+            report.ratio(format!("{name}_{read_bytes}_of_{object_bytes}_{cache}"), ratio);
         }
     }
 }

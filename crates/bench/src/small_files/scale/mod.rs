@@ -13,7 +13,7 @@ mod table;
 use std::path::Path;
 
 use haul_disk::{error_chain, probe};
-use haul_measure::{Error, Result, Watcher, load};
+use haul_measure::{Error, Result, Watcher};
 
 use crate::host::Host;
 use crate::log::{Failure, Scratch};
@@ -34,7 +34,6 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let storage = probe(&options.dir)?;
     let name = format!("haul-bench-small-files-scale.{}", std::process::id());
     let scratch = Scratch::new(&options.dir, &name)?;
-    let load = load();
     let results = measure(options, scratch.path(), watcher).map_err(|failure| {
         if watcher.is_cancelled() {
             return Error::Cancelled;
@@ -45,7 +44,6 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let mut report = Report::new("small-files-scale", host, COLUMNS, BAR);
     results.report(&mut report);
     report.notes.push(table::note(options));
-    report.notes.extend(load);
     Ok(report)
 }
 

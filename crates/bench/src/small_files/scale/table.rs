@@ -3,7 +3,7 @@
 use super::child::{OBJECT_BYTES, PAGE_KEYS};
 use super::lines::Step;
 use super::options::Options;
-use crate::report::{Column, Report, Row, Value};
+use crate::report::{Column, Report, Row, Samples, Value};
 use crate::small_files::directory::Space;
 use crate::small_files::fill::Loaders;
 use crate::small_files::objects::USER_KEY_BYTES;
@@ -50,14 +50,16 @@ impl Results {
         }
         let points: Vec<_> =
             self.steps.iter().map(|step| (step.count as f64, step.memory_bytes as f64)).collect();
-        report.ratio("memory_bytes_per_object", slope(&points));
+        let amount = |number: Option<f64>| number.map(|it| Samples::new("store", [it]));
+        report.amount("memory_bytes_per_object", amount(slope(&points)));
         let objects = before as f64;
         let of_open = self.cold_open.map(|step| step.memory_bytes as f64 / objects);
-        report.ratio("memory_bytes_per_object_after_open", of_open);
+        report.amount("memory_bytes_per_object_after_open", amount(of_open));
         let disk = self.space.data_bytes as f64 / objects;
         let payload = (OBJECT_BYTES + USER_KEY_BYTES) as f64;
-        report.ratio("disk_bytes_per_object_beyond_payload", Some(disk - payload));
-        report.ratio("prepared_mib", Some(self.space.prepared_bytes as f64 / (1 << 20) as f64));
+        report.amount("disk_bytes_per_object_beyond_payload", amount(Some(disk - payload)));
+        let prepared_mib = self.space.prepared_bytes as f64 / (1 << 20) as f64;
+        report.amount("prepared_mib", amount(Some(prepared_mib)));
     }
 }
 

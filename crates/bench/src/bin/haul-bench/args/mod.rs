@@ -201,7 +201,7 @@ pub(crate) struct Measured<T: Args> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Report")]
 pub(crate) struct ReportArgs {
-    /// Also write the report to FILE as JSON: bench, host, rows, ratios, notes
+    /// Also write the report to FILE as JSON, with the figures of each round
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Also write the report to FILE as Markdown, with all columns

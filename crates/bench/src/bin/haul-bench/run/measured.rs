@@ -2,10 +2,10 @@
 
 use std::io::{IsTerminal, stdout};
 
-use haul_bench::{Error, Report, Watcher};
+use haul_bench::{Circumstances, Error, Host, Report, Watcher};
 use haul_cli_common::console::Console;
-use haul_cli_common::output::Output;
-use haul_cli_common::report::{Failure, OrFail, Result};
+use haul_cli_common::output::{Name, Output};
+use haul_cli_common::report::{Failure, OrFail, Result, print_message};
 
 use crate::args::ReportArgs;
 
@@ -18,6 +18,10 @@ pub(super) fn measured(
     to: &ReportArgs,
     measure: impl FnOnce(&dyn Watcher) -> haul_bench::Result<Report>,
 ) -> Result {
+    let start = Circumstances::at_start(command_line());
+    if let Some(warning) = start.warning(Host::here().cores) {
+        print_message(&warning);
+    }
     let console = Console::new("the current record")?;
     let measured = measure(&console);
     let asked = console.finish();
@@ -29,7 +33,22 @@ pub(super) fn measured(
         }
         (Err(Error::Cancelled), None) => Err(Failure::new("stopped")),
         (Err(error), None) => Err(error).or_fail(|| format!("cannot finish haul bench {name}")),
-        (Ok(report), _) => show(&report, to),
+        (Ok(report), _) => show(&Report { circumstances: start.at_end(), ..report }, to),
+    }
+}
+
+/// Returns the command line as a user enters it, in the form that a shell accepts.
+fn command_line() -> String {
+    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    ["haul bench".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Quotes a word for a shell, unless it needs no quotes.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", Name(word).to_string().replace('\'', "'\\''")),
     }
 }
 
@@ -48,4 +67,22 @@ fn show(report: &Report, to: &ReportArgs) -> Result {
     let mut output = Output::new();
     output.bytes(report.table(width).as_bytes())?;
     output.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (word, expected) in [
+            ("--dir=/var/tmp", "--dir=/var/tmp"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("a\nb", "'a\\nb'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+    }
 }

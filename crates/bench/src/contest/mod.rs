@@ -1,11 +1,16 @@
 //! Measures strategies, the competing methods for one job, in interleaved rounds, and converts the
 //! results to rows of a report.
 
+mod floor;
+
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use haul_measure::{Latencies, Result, Spread, Turn, Watcher, shuffled_turns, turns};
 
-use crate::report::{Column, Report, Row, Value};
+pub(crate) use floor::CountedRounds;
+
+use crate::report::{Column, Ratio, Report, Row, Samples, Value};
 
 /// A function that returns a figure of one round, or `None` if the figure could not be measured.
 pub(crate) type Figure<R> = fn(&R) -> Option<f64>;
@@ -127,10 +132,32 @@ impl<R> Outcome<R> {
 pub(crate) struct Entry<S, R> {
     pub(crate) strategy: S,
     pub(crate) rounds: Vec<R>,
+    /// The number of the round of each element of `rounds`.
+    numbers: Vec<usize>,
+    /// The number of outcomes recorded so far.
+    outcomes: usize,
     skipped: Option<String>,
 }
 
 impl<S, R> Entry<S, R> {
+    fn record(&mut self, outcome: Outcome<R>) {
+        match outcome {
+            Outcome::Measured(round) => {
+                self.rounds.push(round);
+                self.numbers.push(self.outcomes);
+            }
+            Outcome::Skipped(reason) => self.skipped = Some(reason),
+        }
+        self.outcomes += 1;
+    }
+
+    /// Drops all rounds, and stores the reason.
+    pub(crate) fn drop_all(&mut self, reason: &str) {
+        self.rounds.clear();
+        self.numbers.clear();
+        self.skipped = Some(reason.to_owned());
+    }
+
     /// Returns the spread of a figure over the rounds, or `None` if the figure is missing in any
     /// round: readers would take a spread of only some rounds for a spread of all rounds.
     pub(crate) fn spread(&self, of: Figure<R>) -> Option<Spread> {
@@ -143,6 +170,11 @@ impl<S, R> Entry<S, R> {
         self.spread(of).map(|spread| spread.median)
     }
 
+    /// Returns the rounds with their numbers.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (usize, &R)> {
+        self.numbers.iter().copied().zip(&self.rounds)
+    }
+
     fn percentile_us(&self, percent: f64, of: fn(&R) -> &Latencies) -> Option<f64> {
         let mut all = Latencies::default();
         self.rounds.iter().for_each(|round| all.add(of(round)));
@@ -153,6 +185,35 @@ impl<S, R> Entry<S, R> {
     pub(crate) fn is_skipped(&self) -> bool {
         self.skipped.is_some()
     }
+}
+
+impl<S: Display, R> Entry<S, R> {
+    /// Returns a figure of each round, or `None` if the figure is missing in any round.
+    pub(crate) fn samples(&self, of: Figure<R>) -> Option<Samples> {
+        let rounds = self.numbered().map(|(number, round)| Some((number, of(round)?)));
+        Some(Samples { name: self.strategy.to_string(), rounds: rounds.collect::<Option<_>>()? })
+    }
+
+    /// Returns the ratio of a figure to the same figure of `base`.
+    pub(crate) fn ratio(&self, base: &Self, of: Figure<R>) -> Option<Ratio> {
+        Ratio::of(self.samples(of)?, base.samples(of)?)
+    }
+}
+
+/// Returns the entry with the greatest median of `rate` in each family of entries.
+pub(crate) fn best_of_families<'a, S, R>(
+    entries: impl Iterator<Item = &'a Entry<S, R>>,
+    family: impl Fn(&Entry<S, R>) -> String,
+    rate: Figure<R>,
+) -> BTreeMap<String, &'a Entry<S, R>> {
+    let mut best: BTreeMap<String, &Entry<S, R>> = BTreeMap::new();
+    for entry in entries.filter(|entry| entry.median(rate).is_some()) {
+        let known = best.entry(family(entry)).or_insert(entry);
+        if entry.median(rate) > known.median(rate) {
+            *known = entry;
+        }
+    }
+    best
 }
 
 /// A stage of a benchmark, with the numbers from which its progress is computed.
@@ -199,17 +260,19 @@ impl<S, R> Contest<S, R> {
         fields: &'static [Field<S, R>],
         strategies: impl IntoIterator<Item = S>,
     ) -> Self {
-        let entry = |strategy| Entry { strategy, rounds: Vec::new(), skipped: None };
+        let entry = |strategy| Entry {
+            strategy,
+            rounds: Vec::new(),
+            numbers: Vec::new(),
+            outcomes: 0,
+            skipped: None,
+        };
         Self { fields, entries: strategies.into_iter().map(entry).collect() }
     }
 
     /// Adds the outcome of a round to the strategy with the index `which`.
     pub(crate) fn record(&mut self, which: usize, outcome: Outcome<R>) {
-        let entry = &mut self.entries[which];
-        match outcome {
-            Outcome::Measured(round) => entry.rounds.push(round),
-            Outcome::Skipped(reason) => entry.skipped = Some(reason),
-        }
+        self.entries[which].record(outcome);
     }
 
     /// Appends a row for each strategy to `report`, below the heading `table`. `group` returns the
@@ -229,27 +292,15 @@ impl<S, R> Contest<S, R> {
     }
 }
 
-impl<S: PartialEq, R> Contest<S, R> {
-    /// Returns the median of a figure over the rounds of a strategy.
-    pub(crate) fn median(&self, strategy: &S, of: Figure<R>) -> Option<f64> {
-        self.entry(strategy)?.median(of)
+impl<S: PartialEq + Display, R> Contest<S, R> {
+    /// Returns the ratio of a figure of `a` to that of `b`.
+    pub(crate) fn ratio(&self, a: &S, b: &S, of: Figure<R>) -> Option<Ratio> {
+        self.entry(a)?.ratio(self.entry(b)?, of)
     }
 
-    /// Returns a percentile of the latencies of `a` divided by the same percentile of `b`.
-    pub(crate) fn percentile_ratio(
-        &self,
-        a: &S,
-        b: &S,
-        percent: f64,
-        of: fn(&R) -> &Latencies,
-    ) -> Option<f64> {
-        let percentile = |strategy| self.entry(strategy)?.percentile_us(percent, of);
-        Some(percentile(a)? / percentile(b)?)
-    }
-
-    /// Returns the median of a figure of `a` divided by the median of `b`.
-    pub(crate) fn ratio(&self, a: &S, b: &S, of: Figure<R>) -> Option<f64> {
-        Some(self.median(a, of)? / self.median(b, of)?)
+    /// Returns a figure of each round of a strategy.
+    pub(crate) fn samples(&self, strategy: &S, of: Figure<R>) -> Option<Samples> {
+        self.entry(strategy)?.samples(of)
     }
 
     fn entry(&self, strategy: &S) -> Option<&Entry<S, R>> {
@@ -343,10 +394,13 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_of_medians() {
+    fn ratios_are_medians_of_the_ratios_of_each_round() {
         let contest = contest();
         let rate = |round: &f64| Some(*round);
-        assert_eq!(contest.ratio(&"fast", &"slow", rate), Some(400.0 / 6.0));
+        let ratio = contest.ratio(&"fast", &"slow", rate).unwrap();
+        // The rounds are 200 and 1, 400 and 6, 900 and 8.
+        assert_eq!((ratio.value, ratio.rounds()), (900.0 / 8.0, 3));
+        assert_eq!(ratio.samples[1].name, "slow");
         assert_eq!(contest.ratio(&"missing", &"slow", rate), None);
     }
 }

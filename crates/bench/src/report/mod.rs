@@ -1,10 +1,18 @@
 //! Holds the results of a benchmark in rows and columns, and encodes them as JSON.
 
+mod circumstances;
+mod ratio;
+mod ratio_table;
+mod table;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 
 use crate::host::Host;
+
+pub use circumstances::Circumstances;
+pub use ratio::{Ratio, Samples, Verdict};
 
 /// The results of a benchmark, and the machine on which it ran.
 #[derive(Debug, Clone)]
@@ -13,6 +21,10 @@ pub struct Report {
     pub bench: String,
     /// The machine, storage and versions.
     pub host: Host,
+    /// The command line, the date, and the load of the machine.
+    pub circumstances: Circumstances,
+    /// The seed of the random numbers, if it is an option of the benchmark.
+    pub seed: Option<u64>,
     /// The columns of the table.
     pub columns: Vec<Column>,
     /// The key of the column whose values are drawn as bars.
@@ -20,7 +32,7 @@ pub struct Report {
     /// The measurements.
     pub rows: Vec<Row>,
     /// The ratios computed from the rows, by name.
-    pub ratios: BTreeMap<String, f64>,
+    pub ratios: BTreeMap<String, Ratio>,
     /// Notes on the measurement: rounds, durations, missing figures.
     pub notes: Vec<String>,
 }
@@ -160,12 +172,18 @@ impl Report {
     ) -> Self {
         let (bench, columns) = (bench.to_owned(), columns.into());
         let (rows, ratios, notes) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Self { bench, host, columns, bar, rows, ratios, notes }
+        let (circumstances, seed) = (Circumstances::default(), None);
+        Self { bench, host, circumstances, seed, columns, bar, rows, ratios, notes }
     }
 
-    /// Adds a ratio, unless it is missing or not finite.
-    pub fn ratio(&mut self, name: impl Into<String>, ratio: Option<f64>) {
-        self.ratios.extend(ratio.filter(|ratio| ratio.is_finite()).map(|it| (name.into(), it)));
+    /// Adds a ratio, unless it is missing.
+    pub fn ratio(&mut self, name: impl Into<String>, ratio: Option<Ratio>) {
+        self.ratios.extend(ratio.map(|it| (name.into(), it)));
+    }
+
+    /// Adds the median of the rounds of a figure as an amount, unless it is missing.
+    pub fn amount(&mut self, name: impl Into<String>, rounds: Option<Samples>) {
+        self.ratio(name, rounds.and_then(Ratio::amount));
     }
 
     /// Returns the value of `row` in the column with the key `key`.
@@ -174,16 +192,28 @@ impl Report {
         row.values.get(self.columns.iter().position(|column| column.is(key))?)
     }
 
-    /// Returns a JSON object with `bench`, `host`, `rows`, `ratios` and `notes`. A row has a member
-    /// for each column, by key, and `state`; a missing number is `null`.
+    /// Returns a JSON object with `bench`, `circumstances`, `seed`, `host`, `rows`, `ratios` and
+    /// `notes`. A row has a member for each column, by key, and `state`; a missing number is `null`.
+    /// A ratio has its value, interval and verdict, and the figures of each round.
     #[must_use]
     pub fn json(&self) -> String {
+        format!("{:#}\n", self.to_json())
+    }
+
+    pub(crate) fn to_json(&self) -> Json {
         let rows: Vec<_> = self.rows.iter().map(|row| self.row_json(row)).collect();
-        let report = json!({
-            "bench": self.bench, "host": self.host.json(), "rows": rows, "ratios": self.ratios,
-            "notes": self.notes,
-        });
-        format!("{report:#}\n")
+        let ratios = self.ratios.iter().map(|(name, ratio)| (name.clone(), ratio.json()));
+        let ratios: Map<_, _> = ratios.collect();
+        json!({
+            "bench": self.bench, "circumstances": self.circumstances.json(), "seed": self.seed,
+            "host": self.host.json(), "rows": rows, "ratios": ratios, "notes": self.notes,
+        })
+    }
+
+    /// Returns the values of all ratios.
+    #[cfg(test)]
+    pub(crate) fn values(&self) -> BTreeMap<String, f64> {
+        self.ratios.iter().map(|(name, ratio)| (name.clone(), ratio.value)).collect()
     }
 
     fn row_json(&self, row: &Row) -> Json {
@@ -213,7 +243,8 @@ mod tests {
         report.rows.push(Row::new("ext4", "", vec!["a".into(), 1.5.into()]));
         report.rows.push(Row::new("ext4", "", vec!["b".into(), 2.0.into()]));
         report.rows.push(Row::new("ext4", "", vec!["c".into()]).without_numbers("not supported"));
-        report.ratios.insert("a_vs_b".into(), 0.75);
+        let samples = |name, us| Samples::new(name, [us; 5]);
+        report.ratio("a_vs_b", Ratio::of(samples("a", 1.5), samples("b", 2.0)));
         let json: Json = serde_json::from_str(&report.json()).unwrap();
         let expected = json!([
             { "table": "ext4", "state": "measured", "way": "a", "us": 1.5 },
@@ -221,7 +252,14 @@ mod tests {
             { "table": "ext4", "state": "not supported", "way": "c", "us": null },
         ]);
         assert_eq!(json["rows"], expected);
-        assert_eq!((&json["bench"], &json["ratios"]), (&json!("b"), &json!({ "a_vs_b": 0.75 })));
+        let expected = json!({
+            "value": 0.75, "low": 0.75, "high": 0.75, "self_factor": 1.0, "verdict": "different",
+            "samples": [
+                { "name": "a", "rounds": [1.5, 1.5, 1.5, 1.5, 1.5] },
+                { "name": "b", "rounds": [2.0, 2.0, 2.0, 2.0, 2.0] },
+            ],
+        });
+        assert_eq!((&json["bench"], &json["ratios"]["a_vs_b"]), (&json!("b"), &expected));
         assert!(json["host"].is_object());
         assert_eq!(report.value(&report.rows[0], "us"), Some(&Value::Number(1.5)));
         assert_eq!(report.value(&report.rows[2], "us"), None);

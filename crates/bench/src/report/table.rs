@@ -1,12 +1,13 @@
 //! Formats a report as text: for a terminal, and as Markdown. Performs no I/O.
 
-use crate::report::{Column, Report, Row, Value};
+use super::ratio_table::{ratio_rows, ratio_table};
+use super::{Column, Report, Row, Value};
 
 /// The length limits of the longest bar in a table, in characters.
 const BAR_MAX: usize = 40;
 const BAR_MIN: usize = 8;
 
-const NOT_MEASURED: &str = "-";
+pub(super) const NOT_MEASURED: &str = "-";
 
 impl Report {
     /// Returns the text for a terminal: the host, tables with a bar for each row, ratios and notes.
@@ -68,7 +69,7 @@ fn cells(report: &Report, row: &Row) -> Vec<String> {
     report.columns.iter().enumerate().map(text).collect()
 }
 
-fn columns_wide(text: &str) -> usize {
+pub(super) fn columns_wide(text: &str) -> usize {
     text.chars().count()
 }
 
@@ -116,7 +117,7 @@ fn bar_max(report: &Report, table: &str, group: &str) -> f64 {
     of_group.filter_map(|row| report.value(row, report.bar)?.number()).fold(0.0, f64::max)
 }
 
-fn pad(text: &str, width: usize, is_number: bool) -> String {
+pub(super) fn pad(text: &str, width: usize, is_number: bool) -> String {
     let spaces = " ".repeat(width.saturating_sub(columns_wide(text)));
     if is_number { spaces + text } else { text.to_owned() + &spaces }
 }
@@ -165,20 +166,22 @@ fn one_table(report: &Report, table: &str, width: usize, out: &mut String) {
     out.push('\n');
 }
 
+/// Returns lines about the machine and the circumstances of the run.
+fn heading(report: &Report) -> String {
+    match report.circumstances.command.as_str() {
+        "" => report.host.to_string(),
+        _ => format!("{}\n{}", report.host, report.circumstances),
+    }
+}
+
 fn terminal(report: &Report, width: usize) -> String {
     let mut out = String::new();
-    report.host.to_string().lines().for_each(|line| out += &wrapped(line, width));
+    heading(report).lines().for_each(|line| out += &wrapped(line, width));
     for table in tables(report) {
         out += &if table.is_empty() { "\n".to_owned() } else { format!("\n{table}\n") };
         one_table(report, table, width, &mut out);
     }
-    if !report.ratios.is_empty() {
-        out += "\nratios\n";
-        let wide = report.ratios.keys().map(|name| columns_wide(name)).max().unwrap_or(0);
-        for (name, ratio) in &report.ratios {
-            out += &format!("  {}  {}\n", pad(name, wide, false), grouped(*ratio, 2));
-        }
-    }
+    out += &ratio_table(report);
     for note in &report.notes {
         out += &format!("\n{}", wrapped(note, width));
     }
@@ -211,7 +214,7 @@ fn escaped(text: &str) -> String {
 }
 
 fn markdown(report: &Report) -> String {
-    let mut out: String = report.host.to_string().lines().map(|l| format!("- {l}\n")).collect();
+    let mut out: String = heading(report).lines().map(|l| format!("- {l}\n")).collect();
     for table in tables(report) {
         out += &if table.is_empty() { "\n".to_owned() } else { format!("\n### {table}\n\n") };
         let used = used(report, table);
@@ -232,10 +235,11 @@ fn markdown(report: &Report) -> String {
             out += &format!("| {} | {last} |\n", cells.join(" | "));
         }
     }
-    if !report.ratios.is_empty() {
-        out += "\n| ratio | |\n|---|--:|\n";
-        for (name, ratio) in &report.ratios {
-            out += &format!("| `{name}` | {} |\n", grouped(*ratio, 2));
+    let ratios = ratio_rows(report);
+    if !ratios.is_empty() {
+        out += "\n| ratio | median | interval | A/A | |\n|---|--:|---|--:|---|\n";
+        for [name, rest @ ..] in ratios {
+            out += &format!("| `{name}` | {} |\n", rest.join(" | "));
         }
     }
     for note in &report.notes {
@@ -246,6 +250,7 @@ fn markdown(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Ratio, Samples};
     use super::*;
     use crate::host::Host;
 
@@ -268,7 +273,10 @@ mod tests {
         report.rows.push(Row::new("ext4", "1", recycled.collect()));
         let zeroes = Row::new("ext4", "2", vec!["zeroes".into()]);
         report.rows.push(zeroes.without_numbers("not supported"));
-        report.ratios.insert("r".into(), 4.0);
+        let samples = |name, rate| Samples::new(name, [rate; 5]);
+        report.ratio("r", Ratio::of(samples("recycled", 4.0), samples("grow", 1.0)));
+        report.ratio("same", Ratio::of(samples("grow", 1.0), samples("grow", 1.0)));
+        report.amount("writes", Some(Samples::new("grow", [3.0])));
         report.notes.push("Three rounds.".into());
         report
     }
@@ -285,8 +293,10 @@ recycled      4,000    1.00     2.00  ████████
 
 zeroes  not supported
 
-ratios
-  r  4.00
+ratios  median  interval       A/A
+r         4.00  4.00 to 4.00  1.00
+same      1.00  1.00 to 1.00  1.00  noise
+writes    3.00  -
 
 Three rounds.
 ";
@@ -331,9 +341,11 @@ Three rounds.
 | recycled | 4,000 | 1.00 | 2.00 | ██████████ |
 | zeroes |  |  |  | not supported |
 
-| ratio | |
-|---|--:|
-| `r` | 4.00 |
+| ratio | median | interval | A/A | |
+|---|--:|---|--:|---|
+| `r` | 4.00 | 4.00 to 4.00 | 1.00 |  |
+| `same` | 1.00 | 1.00 to 1.00 | 1.00 | noise |
+| `writes` | 3.00 | - |  |  |
 
 Three rounds.
 ";
