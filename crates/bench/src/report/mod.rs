@@ -4,6 +4,7 @@ mod circumstances;
 mod ratio;
 mod ratio_table;
 mod table;
+pub(crate) mod text;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use crate::host::Host;
 
 pub use circumstances::Circumstances;
 pub use ratio::{Ratio, Samples, Verdict};
+pub(crate) use ratio::{significant, with_interval};
 
 /// The results of a benchmark, and the machine on which it ran.
 #[derive(Debug, Clone)]

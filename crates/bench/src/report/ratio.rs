@@ -136,11 +136,16 @@ impl Ratio {
 impl fmt::Display for Ratio {
     /// Writes the value and the interval, such as "3.10 (2.91 to 3.35)".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&significant(self.value))?;
-        match self.interval {
-            Some((low, high)) => write!(f, " ({} to {})", significant(low), significant(high)),
-            None => Ok(()),
-        }
+        f.write_str(&with_interval(self.value, self.interval))
+    }
+}
+
+/// Formats a value with its interval, such as "3.10 (2.91 to 3.35)".
+pub(crate) fn with_interval(value: f64, interval: Option<(f64, f64)>) -> String {
+    let value = significant(value);
+    match interval {
+        Some((low, high)) => format!("{value} ({} to {})", significant(low), significant(high)),
+        None => value,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::ratio::{Ratio, Verdict, significant};
-use super::table::{NOT_MEASURED, columns_wide, pad};
+use super::text::{NOT_MEASURED, columns_wide, pad};
 
 /// The headings of the table. A/A is the factor by which rounds of the same method differ.
 const HEADS: [&str; 5] = ["ratios", "median", "interval", "A/A", ""];

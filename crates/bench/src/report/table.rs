@@ -1,13 +1,12 @@
 //! Formats a report as text: for a terminal, and as Markdown. Performs no I/O.
 
 use super::ratio_table::{ratio_rows, ratio_table};
+use super::text::{NOT_MEASURED, columns_wide, grouped, pad, wrapped};
 use super::{Column, Report, Row, Value};
 
 /// The length limits of the longest bar in a table, in characters.
 const BAR_MAX: usize = 40;
 const BAR_MIN: usize = 8;
-
-pub(super) const NOT_MEASURED: &str = "-";
 
 impl Report {
     /// Returns the text for a terminal: the host, tables with a bar for each row, ratios and notes.
@@ -41,20 +40,6 @@ fn rows_of<'a>(report: &'a Report, table: &str) -> impl Iterator<Item = &'a Row>
     report.rows.iter().filter(move |row| row.table == table)
 }
 
-/// Formats a number with its digits grouped in threes.
-fn grouped(number: f64, decimals: u8) -> String {
-    let text = format!("{:.*}", usize::from(decimals), number.abs());
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let mut grouped = String::from(if number < 0.0 { "-" } else { "" });
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped + fraction
-}
-
 fn cell(column: &Column, value: Option<&Value>, has_numbers: bool) -> String {
     match value {
         Some(Value::Text(text)) => text.clone(),
@@ -67,10 +52,6 @@ fn cell(column: &Column, value: Option<&Value>, has_numbers: bool) -> String {
 fn cells(report: &Report, row: &Row) -> Vec<String> {
     let text = |(at, column)| cell(column, row.values.get(at), row.state.is_none());
     report.columns.iter().enumerate().map(text).collect()
-}
-
-pub(super) fn columns_wide(text: &str) -> usize {
-    text.chars().count()
 }
 
 /// Returns, for each column, `true` if any row of the table has a value in that column.
@@ -115,11 +96,6 @@ fn bar(value: f64, max: f64, length: usize) -> String {
 fn bar_max(report: &Report, table: &str, group: &str) -> f64 {
     let of_group = rows_of(report, table).filter(|row| row.group == group);
     of_group.filter_map(|row| report.value(row, report.bar)?.number()).fold(0.0, f64::max)
-}
-
-pub(super) fn pad(text: &str, width: usize, is_number: bool) -> String {
-    let spaces = " ".repeat(width.saturating_sub(columns_wide(text)));
-    if is_number { spaces + text } else { text.to_owned() + &spaces }
 }
 
 fn one_table(report: &Report, table: &str, width: usize, out: &mut String) {
@@ -186,26 +162,6 @@ fn terminal(report: &Report, width: usize) -> String {
         out += &format!("\n{}", wrapped(note, width));
     }
     out
-}
-
-/// Wraps text at `width` characters, but at 120 at most.
-fn wrapped(text: &str, width: usize) -> String {
-    const WIDTH_MAX: usize = 120;
-    let width = width.min(WIDTH_MAX);
-    let (mut out, mut used) = (String::new(), 0);
-    for word in text.split(' ') {
-        let wide = columns_wide(word);
-        if used > 0 && used + 1 + wide > width {
-            out.push('\n');
-            used = 0;
-        } else if used > 0 {
-            out.push(' ');
-            used += 1;
-        }
-        out += word;
-        used += wide;
-    }
-    out + "\n"
 }
 
 /// Escapes the text of a Markdown cell.
@@ -317,18 +273,6 @@ Three rounds.
     }
 
     #[test]
-    fn long_lines_are_wrapped_between_words() {
-        for (text, width, expected) in [
-            ("a bc def", 4, "a bc\ndef\n"),
-            ("a bc def", 8, "a bc def\n"),
-            ("abcdef g", 3, "abcdef\ng\n"),
-            ("", 3, "\n"),
-        ] {
-            assert_eq!(wrapped(text, width), expected, "{text} in {width}");
-        }
-    }
-
-    #[test]
     fn markdown_has_all_used_columns() {
         let expected = "\
 - cpu, Linux unknown
@@ -353,15 +297,7 @@ Three rounds.
     }
 
     #[test]
-    fn numbers_are_grouped_and_small_bars_are_visible() {
-        for (number, decimals, expected) in [
-            (0.0, 0, "0"),
-            (999.6, 0, "1,000"),
-            (1_234_567.891, 2, "1,234,567.89"),
-            (-1234.0, 0, "-1,234"),
-        ] {
-            assert_eq!(grouped(number, decimals), expected);
-        }
+    fn small_bars_are_visible() {
         for (value, max, expected) in
             [(0.0, 10.0, ""), (0.001, 10.0, "▌"), (5.0, 10.0, "██"), (10.0, 10.0, "████")]
         {

@@ -114,6 +114,11 @@ Examples:
   haul bench write-modes --dir /srv --json modes.json --markdown modes.md
   sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs";
 
+pub(super) const COMPARE: &str = "\
+Examples:
+  haul bench compare before.json after.json
+  haul bench compare before.json after.json --json | jq .moved";
+
 pub(super) const COMPLETIONS: &str = "\
 Examples:
   haul bench completions bash > /etc/bash_completion.d/haul-bench";

@@ -174,6 +174,13 @@ pub(crate) enum BenchCommand {
     /// minutes by default.
     #[command(after_long_help = examples::RELAY)]
     Relay(Measured<relay::Options>),
+    /// The ratios of two reports in JSON side by side
+    ///
+    /// Two ratios agree if they differ by at most a tenth, or if their intervals overlap; otherwise
+    /// the ratio moved. The reports are of one benchmark each, or of all. The exit code is 0 if no
+    /// ratio moved, 1 if one moved, and 3 if a report cannot be read.
+    #[command(after_long_help = examples::COMPARE)]
+    Compare(CompareArgs),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {
@@ -186,6 +193,20 @@ pub(crate) enum BenchCommand {
         /// Existing directory to write the pages to
         dir: Option<PathBuf>,
     },
+}
+
+/// Options of `haul bench compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// First report
+    #[arg(value_name = "A.json")]
+    pub(crate) a: PathBuf,
+    /// Second report
+    #[arg(value_name = "B.json")]
+    pub(crate) b: PathBuf,
+    /// Print the comparison as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Options of a benchmark and of its report.

@@ -1,5 +1,6 @@
 //! Runs one benchmark and shows its report.
 
+mod compare;
 mod measured;
 mod net;
 mod programs;
@@ -82,6 +83,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
         BenchCommand::Files(args) => net::files(args),
         BenchCommand::Serve(args) => net::serve(args),
         BenchCommand::Relay(args) => net::relay(args),
+        BenchCommand::Compare(args) => compare::compare(args),
         BenchCommand::Completions { .. } | BenchCommand::Man { .. } => Ok(()),
     }
 }

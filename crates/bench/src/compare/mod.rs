@@ -1,0 +1,204 @@
+//! Compares the ratios of two reports in JSON: those that agree, and those that moved.
+
+mod read;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Value as Json, json};
+
+use crate::report::text::{columns_wide, pad};
+use crate::report::{significant, with_interval};
+pub use read::RunFile;
+
+/// The largest difference of two ratios that agree, as a fraction of the smaller one, unless their
+/// intervals overlap.
+const DIFFERENCE_MAX: f64 = 0.1;
+
+/// A ratio as a report states it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Stated {
+    pub(crate) value: f64,
+    pub(crate) interval: Option<(f64, f64)>,
+}
+
+impl fmt::Display for Stated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&with_interval(self.value, self.interval))
+    }
+}
+
+/// The judgement on a ratio of two runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agreement {
+    /// The ratios differ by at most a tenth.
+    Close,
+    /// The ratios differ by more than a tenth, but their intervals overlap.
+    Overlapping,
+    /// The ratios differ by more than a tenth, and their intervals do not overlap.
+    Moved,
+    /// Only the first report has the ratio.
+    OnlyInA,
+    /// Only the second report has the ratio.
+    OnlyInB,
+}
+
+impl Agreement {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Close => "agrees",
+            Self::Overlapping => "agrees by interval",
+            Self::Moved => "moved",
+            Self::OnlyInA => "only in A",
+            Self::OnlyInB => "only in B",
+        }
+    }
+
+    fn of(a: Option<Stated>, b: Option<Stated>) -> Self {
+        let (Some(a), Some(b)) = (a, b) else {
+            return if a.is_some() { Self::OnlyInA } else { Self::OnlyInB };
+        };
+        let smaller = a.value.abs().min(b.value.abs());
+        let overlap = a.interval.zip(b.interval).is_some_and(|(a, b)| a.0 <= b.1 && b.0 <= a.1);
+        match (a.value - b.value).abs() <= smaller * DIFFERENCE_MAX {
+            true => Self::Close,
+            false if overlap => Self::Overlapping,
+            false => Self::Moved,
+        }
+    }
+}
+
+/// One ratio in two runs.
+#[derive(Debug, Clone, PartialEq)]
+struct Row {
+    name: String,
+    a: Option<Stated>,
+    b: Option<Stated>,
+    agreement: Agreement,
+}
+
+/// The ratios of two runs side by side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison(Vec<Row>);
+
+impl Comparison {
+    /// Compares the ratios of two runs by name.
+    #[must_use]
+    pub fn of(a: &RunFile, b: &RunFile) -> Self {
+        let mut rows: BTreeMap<&str, (Option<Stated>, Option<Stated>)> = BTreeMap::new();
+        a.ratios.iter().for_each(|(name, ratio)| rows.entry(name).or_default().0 = Some(*ratio));
+        b.ratios.iter().for_each(|(name, ratio)| rows.entry(name).or_default().1 = Some(*ratio));
+        let row = |(name, (a, b)): (&str, (Option<Stated>, Option<Stated>))| Row {
+            name: name.to_owned(),
+            a,
+            b,
+            agreement: Agreement::of(a, b),
+        };
+        Self(rows.into_iter().map(row).collect())
+    }
+
+    /// Returns the number of ratios with one of the `judgements`.
+    #[must_use]
+    pub fn count(&self, judgements: &[Agreement]) -> usize {
+        self.0.iter().filter(|row| judgements.contains(&row.agreement)).count()
+    }
+
+    /// Returns a JSON object with the ratios and the numbers of those that agree and moved.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let side = |side: Option<Stated>| {
+            let (low, high) = side.and_then(|it| it.interval).unzip();
+            side.map(|it| json!({ "value": it.value, "low": low, "high": high }))
+        };
+        let row = |row: &Row| -> Json {
+            let (a, b) = (side(row.a), side(row.b));
+            json!({ "name": row.name, "a": a, "b": b, "verdict": row.agreement.name() })
+        };
+        let comparison = json!({
+            "ratios": self.0.iter().map(row).collect::<Vec<_>>(),
+            "within_a_tenth": self.count(&[Agreement::Close]),
+            "within_intervals": self.count(&[Agreement::Overlapping]),
+            "moved": self.count(&[Agreement::Moved]),
+            "only_in_one": self.count(&[Agreement::OnlyInA, Agreement::OnlyInB]),
+        });
+        format!("{comparison:#}\n")
+    }
+}
+
+impl fmt::Display for Comparison {
+    /// Writes a table of all ratios, and a line with the numbers of those that agree and moved.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |side: Option<Stated>| side.map_or("-".to_owned(), |it| it.to_string());
+        let head = ["ratio", "A", "B", "B/A", ""].map(str::to_owned);
+        let cells = self.0.iter().map(|row| {
+            let factor = row.a.zip(row.b).map(|(a, b)| b.value / a.value);
+            let factor = factor.filter(|it| it.is_finite()).map_or(String::new(), significant);
+            let verdict = row.agreement.name().to_owned();
+            [row.name.clone(), text(row.a), text(row.b), factor, verdict]
+        });
+        let lines: Vec<_> = [head].into_iter().chain(cells).collect();
+        let wide = |at: usize| lines.iter().map(|line| columns_wide(&line[at])).max().unwrap_or(0);
+        let widths = [0, 1, 2, 3, 4].map(wide);
+        for line in &lines {
+            let cells: Vec<_> =
+                line.iter().zip(widths).map(|(cell, width)| pad(cell, width, false)).collect();
+            writeln!(f, "{}", cells.join("  ").trim_end())?;
+        }
+        let only = self.count(&[Agreement::OnlyInA, Agreement::OnlyInB]);
+        writeln!(
+            f,
+            "\n{} of {} ratios agree within a tenth, {} more within their intervals; {} moved",
+            self.count(&[Agreement::Close]),
+            self.0.len() - only,
+            self.count(&[Agreement::Overlapping]),
+            self.count(&[Agreement::Moved]),
+        )?;
+        if only > 0 { writeln!(f, "{only} are in one report only") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(ratios: &str) -> RunFile {
+        format!("{{\"bench\": \"log\", \"ratios\": {{{ratios}}}}}").parse().unwrap()
+    }
+
+    #[test]
+    fn ratios_agree_by_value_or_interval() {
+        let stated = |value, interval| Some(Stated { value, interval });
+        use Agreement::{Close, Moved, OnlyInA, OnlyInB, Overlapping};
+        for (a, b, expected) in [
+            (stated(2.0, None), stated(2.19, None), Close),
+            (stated(2.19, None), stated(2.0, None), Close),
+            (stated(2.0, None), stated(2.3, None), Moved),
+            (stated(2.0, Some((1.8, 2.2))), stated(2.3, Some((2.1, 2.4))), Overlapping),
+            (stated(2.0, Some((1.8, 2.2))), stated(2.3, Some((2.25, 2.4))), Moved),
+            (stated(0.0, None), stated(0.0, None), Close),
+            (stated(1.0, None), None, OnlyInA),
+            (None, stated(1.0, None), OnlyInB),
+        ] {
+            assert_eq!(Agreement::of(a, b), expected, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn table_and_json_count_what_moved() {
+        let a = run(r#""x": {"value": 2, "low": 1.9, "high": 2.1}, "y": {"value": 1}"#);
+        let b = run(r#""x": {"value": 4, "low": 3.9, "high": 4.1}, "z": {"value": 1}"#);
+        let comparison = Comparison::of(&a, &b);
+        let expected = "\
+ratio  A                    B                    B/A
+log.x  2.00 (1.90 to 2.10)  4.00 (3.90 to 4.10)  2.00  moved
+log.y  1.00                 -                          only in A
+log.z  -                    1.00                       only in B
+
+0 of 1 ratios agree within a tenth, 0 more within their intervals; 1 moved
+2 are in one report only
+";
+        assert_eq!(comparison.to_string(), expected);
+        let json: Json = serde_json::from_str(&comparison.json()).unwrap();
+        assert_eq!((&json["moved"], &json["ratios"][0]["b"]["high"]), (&json!(1), &json!(4.1)));
+    }
+}

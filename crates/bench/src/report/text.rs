@@ -1,0 +1,78 @@
+//! Formats numbers and lines of text. Performs no I/O.
+
+/// The text of a missing number.
+pub(super) const NOT_MEASURED: &str = "-";
+
+/// Formats a number with its digits grouped in threes.
+pub(super) fn grouped(number: f64, decimals: u8) -> String {
+    let text = format!("{:.*}", usize::from(decimals), number.abs());
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::from(if number < 0.0 { "-" } else { "" });
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + fraction
+}
+
+/// Returns the number of columns that a text takes in a terminal.
+pub(crate) fn columns_wide(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Pads a text to `width` columns; numbers are aligned at the right.
+pub(crate) fn pad(text: &str, width: usize, is_number: bool) -> String {
+    let spaces = " ".repeat(width.saturating_sub(columns_wide(text)));
+    if is_number { spaces + text } else { text.to_owned() + &spaces }
+}
+
+/// Wraps text at `width` characters, but at 120 at most.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    const WIDTH_MAX: usize = 120;
+    let width = width.min(WIDTH_MAX);
+    let (mut out, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        let wide = columns_wide(word);
+        if used > 0 && used + 1 + wide > width {
+            out.push('\n');
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out += word;
+        used += wide;
+    }
+    out + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_wrapped_between_words() {
+        for (text, width, expected) in [
+            ("a bc def", 4, "a bc\ndef\n"),
+            ("a bc def", 8, "a bc def\n"),
+            ("abcdef g", 3, "abcdef\ng\n"),
+            ("", 3, "\n"),
+        ] {
+            assert_eq!(wrapped(text, width), expected, "{text} in {width}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped_and_small_bars_are_visible() {
+        for (number, decimals, expected) in [
+            (0.0, 0, "0"),
+            (999.6, 0, "1,000"),
+            (1_234_567.891, 2, "1,234,567.89"),
+            (-1234.0, 0, "-1,234"),
+        ] {
+            assert_eq!(grouped(number, decimals), expected);
+        }
+    }
+}
