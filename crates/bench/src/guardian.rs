@@ -28,6 +28,17 @@ cat > /dev/null
 printf %s "$2" > "$1"
 "#;
 
+/// A shell script that waits for EOF on stdin, and then removes the directory `$1` with all that is
+/// in it on the same file system. It retries for five seconds, because files may still be created.
+const REMOVE_TREE: &str = r#"
+cat > /dev/null
+tries=0
+while [ -d "$1" ] && ! rm -rf --one-file-system -- "$1" 2> /dev/null && [ $tries -lt 50 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+"#;
+
 /// A child process that cleans up on drop and when this process ends, even by a kill. Depending on
 /// its script, the guardian removes a directory, restores a setting, or kills a server.
 #[derive(Debug)]
@@ -38,6 +49,18 @@ impl Guardian {
     /// and then `dir`. The directory may be created after this call.
     pub(crate) fn of(base: &Path, dir: &str, files: &[&str]) -> Result<Self> {
         Self::start(Command::new("/bin/sh").args(["-c", SCRIPT, "sh", dir]).args(files), base)
+    }
+
+    /// Creates a directory in `base`, called `name` with the process id appended, and starts a
+    /// guardian that removes it with all that is in it.
+    pub(crate) fn of_tree(base: &Path, name: &str) -> Result<(PathBuf, Self)> {
+        let base = base.canonicalize();
+        let base = base.map_err(Error::other("find the directory for the test files"))?;
+        let path = base.join(format!("{name}-{}", std::process::id()));
+        let guardian = Self::with(REMOVE_TREE, &[path.as_os_str()])?;
+        std::fs::create_dir(&path)
+            .map_err(Error::other(format!("create the directory {}", path.display())))?;
+        Ok((path, guardian))
     }
 
     /// Starts a guardian that writes `text` to `path`, such as the old value of a setting.
@@ -96,6 +119,16 @@ mod tests {
         std::fs::write(&path, "4096").unwrap();
         drop(guardian);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "128");
+    }
+
+    #[test]
+    fn tree_is_removed_with_all_that_is_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, guardian) = Guardian::of_tree(dir.path(), "tree").unwrap();
+        std::fs::create_dir_all(path.join("a/b")).unwrap();
+        std::fs::write(path.join("a/b/file"), "").unwrap();
+        drop(guardian);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

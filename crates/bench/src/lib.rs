@@ -21,7 +21,8 @@
 //! - [`duplicates`] runs `haul dups` and other duplicate finders.
 //! - [`files`] measures HTTP file servers, [`serve`] measures `haul serve`, and [`relay`] measures
 //!   TCP relays: each server runs on one core, with its clients on another.
-//! - [`compare`] compares the ratios of two reports.
+//! - [`all`] runs the benchmarks of disks within minutes, and judges published claims;
+//!   [`compare`] compares the ratios of two reports.
 //! - [`Watcher`] receives progress and cancels a benchmark.
 //!
 //! # Example
@@ -69,6 +70,7 @@
 //! \[HdrHistogram\] on recording latencies, \[Ftrace\] on attributing requests to tasks.
 
 mod aging;
+pub mod all;
 pub mod compare;
 mod contest;
 pub mod duplicates;

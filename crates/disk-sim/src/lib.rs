@@ -127,6 +127,6 @@ pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
 #[cfg(feature = "spinning")]
 pub use mounted::MountedFs;
 #[cfg(feature = "spinning")]
-pub use plot::plot;
+pub use plot::{plot, service_times};
 #[cfg(feature = "spinning")]
 pub use queue::ServedRead;

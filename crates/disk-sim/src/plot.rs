@@ -18,7 +18,7 @@ pub fn plot(parameters: &Parameters) -> String {
     let y = |ms: f64| HEIGHT - MARGIN - ms / ms_max * (HEIGHT - 2.0 * MARGIN);
     let ms = |time: Nanos| time as f64 / MS as f64;
     let point = |(part, service_ns)| format!("M{:.0} {:.0}h2", x(part), y(ms(service_ns)));
-    let points: String = reads(parameters).map(point).collect();
+    let points: String = service_times(parameters).map(point).collect();
     let line = |ms: f64| {
         let (left, right, at) = (x(0.0), x(1.0), y(ms));
         format!(
@@ -42,9 +42,10 @@ pub fn plot(parameters: &Parameters) -> String {
     )
 }
 
-/// Returns two values for each read: the distance from the previous read, as a fraction of the
-/// capacity of the drive, and the service time.
-fn reads(parameters: &Parameters) -> impl Iterator<Item = (f64, Nanos)> {
+/// Returns two values for each of 1500 reads of 4 KiB at uniformly random locations of the whole
+/// drive: the distance from the previous read, as a fraction of the capacity of the drive, and the
+/// service time.
+pub fn service_times(parameters: &Parameters) -> impl Iterator<Item = (f64, Nanos)> {
     let pages = parameters.capacity_bytes / SECTOR_BYTES / 8;
     let (mut drive, mut random) =
         (Drive::new(parameters.clone(), parameters.capacity_bytes), Random(1));
@@ -68,7 +69,7 @@ mod tests {
         for parameters in Parameters::all() {
             let ns = |time: Nanos| time as f64;
             let root_ns = ns(parameters.seek_average_ns - parameters.seek_track_ns) * 15.0 / 8.0;
-            for (part, service_ns) in reads(&parameters) {
+            for (part, service_ns) in service_times(&parameters) {
                 // Outer tracks have up to twice as many sectors as inner ones, so the fraction of
                 // the stroke is between half and twice the fraction of the drive.
                 let curve_ns = |stroke: f64| ns(parameters.seek_track_ns) + root_ns * stroke.sqrt();

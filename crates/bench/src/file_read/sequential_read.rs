@@ -269,6 +269,10 @@ fn add_ratios(contest: &Contest<Strategy, Round>, report: &mut Report) {
         let pair = strategy(a).zip(strategy(b));
         report.ratio(name, pair.and_then(|(a, b)| contest.ratio(&a, &b, rate)));
     }
+    let unread = strategy(Method::Read)
+        .map(|it| Strategy { readahead: Readahead::Advice(Advice::Random), ..it });
+    let pair = strategy(Method::Read).zip(unread).filter(|(a, b)| a != b);
+    report.ratio("readahead_vs_none", pair.and_then(|(a, b)| contest.ratio(&a, &b, rate)));
 }
 
 /// The readahead setting of a device, restored on drop and when the process is killed.

@@ -157,6 +157,17 @@ fn add_ratios(contest: &Contest<Strategy, Pass>, drive: Option<&str>, report: &m
             report.ratio(name, contest.ratio(&Strategy { order, threads }, &physical, service_s));
         }
     }
+    let suffix = drive.map(|drive| format!("_{drive}")).unwrap_or_default();
+    let Some(threads) = first else { return };
+    let [unsorted, inode] =
+        [Order::Unsorted, Order::Inode].map(|order| Strategy { order, threads });
+    let ratio = contest.ratio(&unsorted, &inode, service_s);
+    report.ratio(format!("inode_vs_unsorted{suffix}"), ratio);
+    for parallel in strategies().filter(|it| it.order == Order::Physical && it.threads != threads) {
+        let one = Strategy { threads, ..parallel };
+        let name = format!("physical_{threads}_vs_{}_threads{suffix}", parallel.threads);
+        report.ratio(name, contest.ratio(&parallel, &one, service_s));
+    }
 }
 
 #[cfg(test)]
@@ -214,6 +225,8 @@ mod tests {
             ("physical_vs_inode", 28.0 / 19.0),
             ("physical_vs_unsorted_4t", 10.0),
             ("physical_vs_inode_4t", 2.0),
+            ("inode_vs_unsorted", 217.0 / 28.0),
+            ("physical_1_vs_4_threads", 10.0 / 19.0),
         ];
         assert_eq!(report.values(), expected.map(|(name, ratio)| (name.to_owned(), ratio)).into());
         report.ratios.clear();

@@ -2,8 +2,8 @@
 
 mod circumstances;
 mod ratio;
-mod ratio_table;
-mod table;
+pub(crate) mod ratio_table;
+pub(crate) mod table;
 pub(crate) mod text;
 
 use std::collections::BTreeMap;

@@ -5,11 +5,11 @@ use super::ratio::{Ratio, Verdict, significant};
 use super::text::{NOT_MEASURED, columns_wide, pad};
 
 /// The headings of the table. A/A is the factor by which rounds of the same method differ.
-const HEADS: [&str; 5] = ["ratios", "median", "interval", "A/A", ""];
+pub(crate) const HEADS: [&str; 5] = ["ratios", "median", "interval", "A/A", ""];
 
 /// Returns the cells of all ratios: the name, the median, the interval, the factor by which rounds
 /// of the same method differ, and the verdict if that limits the use of the ratio.
-pub(super) fn ratio_rows(report: &Report) -> Vec<[String; 5]> {
+pub(crate) fn ratio_rows(report: &Report) -> Vec<[String; 5]> {
     report.ratios.iter().map(|(name, ratio)| row(name, ratio)).collect()
 }
 

@@ -26,7 +26,7 @@ impl Report {
 }
 
 /// Returns the names of all tables in the order of their first rows.
-fn tables(report: &Report) -> Vec<&str> {
+pub(crate) fn tables(report: &Report) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for row in &report.rows {
         if !names.contains(&row.table.as_str()) {
@@ -49,13 +49,14 @@ fn cell(column: &Column, value: Option<&Value>, has_numbers: bool) -> String {
     }
 }
 
-fn cells(report: &Report, row: &Row) -> Vec<String> {
+/// Returns the text of each cell of a row.
+pub(crate) fn cells(report: &Report, row: &Row) -> Vec<String> {
     let text = |(at, column)| cell(column, row.values.get(at), row.state.is_none());
     report.columns.iter().enumerate().map(text).collect()
 }
 
 /// Returns, for each column, `true` if any row of the table has a value in that column.
-fn used(report: &Report, table: &str) -> Vec<bool> {
+pub(crate) fn used(report: &Report, table: &str) -> Vec<bool> {
     let has_value = |at: usize| {
         let mut values = rows_of(report, table).filter_map(|row| row.values.get(at));
         values.any(|value| *value != Value::NotMeasured)

@@ -48,6 +48,16 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
     out + "\n"
 }
 
+/// Wraps text as [`wrapped`] does, with its first line indented by `first` characters and the
+/// others by `rest`.
+pub(crate) fn indented(text: &str, width: usize, first: usize, rest: usize) -> String {
+    let wrapped = wrapped(text, width.saturating_sub(rest));
+    let line = |(number, line): (usize, &str)| {
+        format!("{}{line}\n", " ".repeat(if number == 0 { first } else { rest }))
+    };
+    wrapped.lines().enumerate().map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

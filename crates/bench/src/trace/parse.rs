@@ -13,11 +13,15 @@ pub(crate) struct Trace {
     /// The identifier, as used in the trace, of the measuring thread, which wrote the marker: a
     /// known text that appears in the trace with its writer. `None` if the trace has no marker.
     pub(crate) marked_by: Option<u32>,
+    /// The time of the marker in microseconds.
+    pub(crate) marked_us: Option<u64>,
 }
 
 /// One block event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
+    /// The time of the event in microseconds, since an unspecified start.
+    pub(crate) at_us: u64,
     pub(crate) kind: Kind,
     /// The name of the task in whose context the event occurred.
     pub(crate) comm: String,
@@ -77,9 +81,11 @@ impl Trace {
         for line in text.lines() {
             if let Some(lost) = lost(line) {
                 trace.lost += lost;
-            } else if let Some((_, pid, event, printed)) = split(line) {
+            } else if let Some(Line { pid, at_us, event, printed, .. }) = split(line) {
                 match event {
-                    "tracing_mark_write" if printed.trim() == marker => trace.marked_by = Some(pid),
+                    "tracing_mark_write" if printed.trim() == marker => {
+                        (trace.marked_by, trace.marked_us) = (Some(pid), Some(at_us));
+                    }
                     _ => trace.events.extend(event_of(line)),
                 }
             }
@@ -99,21 +105,38 @@ fn lost(line: &str) -> Option<u64> {
     count.parse().ok()
 }
 
-/// Splits a line into the name of the task, its identifier, the event, and the event's fields.
-fn split(line: &str) -> Option<(&str, u32, &str, &str)> {
+/// The parts of a line: the name and the identifier of the task, the time, the event, and the
+/// event's fields.
+struct Line<'a> {
+    comm: &'a str,
+    pid: u32,
+    at_us: u64,
+    event: &'a str,
+    printed: &'a str,
+}
+
+fn split(line: &str) -> Option<Line<'_>> {
     // The CPU is the first number in brackets.
     let (at, _) = line.match_indices(" [").find(|(at, _)| {
         let cpu = line[at + 2..].split(']').next().unwrap_or("");
         !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit())
     })?;
     let (comm, pid) = line[..at].trim().rsplit_once('-')?;
-    let (_flags_and_time, rest) = line[at..].split_once(": ")?;
+    let (flags_and_time, rest) = line[at..].split_once(": ")?;
     let (event, printed) = rest.split_once(':')?;
-    Some((comm, pid.parse().ok()?, event.trim(), printed))
+    let at_us = microseconds(flags_and_time.rsplit(' ').next()?).unwrap_or(0);
+    Some(Line { comm, pid: pid.parse().ok()?, at_us, event: event.trim(), printed })
+}
+
+/// Parses a time in seconds with six digits after the point.
+fn microseconds(time: &str) -> Option<u64> {
+    let (seconds, micros) = time.split_once('.')?;
+    (micros.len() == 6).then_some(())?;
+    Some(seconds.parse::<u64>().ok()?.saturating_mul(1_000_000) + micros.parse::<u64>().ok()?)
 }
 
 fn event_of(line: &str) -> Option<Event> {
-    let (comm, pid, event, printed) = split(line)?;
+    let Line { comm, pid, at_us, event, printed } = split(line)?;
     let kind = match event {
         "block_bio_queue" => Kind::Queued,
         "block_rq_issue" => Kind::Issued,
@@ -125,7 +148,7 @@ fn event_of(line: &str) -> Option<Event> {
     let sectors = after.split_whitespace().next()?.parse().ok()?;
     let sector = before.rsplit(' ').next()?.parse().ok()?;
     let flags = Flags::parse(before.split_whitespace().nth(1)?)?;
-    Some(Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors })
+    Some(Event { at_us, kind, comm: comm.to_owned(), pid, flags, sector, sectors })
 }
 
 #[cfg(test)]
@@ -154,8 +177,11 @@ CPU:1 [LOST 5 EVENTS]
         assert_eq!((trace.lost, trace.marked_by), (7, Some(21537)));
         let event = |kind, comm: &str, pid, rwbs, sector, sectors| {
             let flags = Flags::parse(rwbs).unwrap();
-            Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors }
+            Event { at_us: 0, kind, comm: comm.to_owned(), pid, flags, sector, sectors }
         };
+        let times: Vec<_> = trace.events.iter().map(|event| event.at_us).collect();
+        assert_eq!((trace.marked_us, times[0]), (Some(1_602_817_535), 1_602_821_093));
+        let untimed = trace.events.iter().map(|it| Event { at_us: 0, ..it.clone() });
         let expected = [
             event(Kind::Queued, "my - task [x]", 99, "WS", 33112, 8),
             event(Kind::Queued, "jbd2/loop0-8", 21521, "FWFSM", 262_472, 8),
@@ -163,7 +189,7 @@ CPU:1 [LOST 5 EVENTS]
             event(Kind::Issued, "kworker/1:0H", 24, "WSM", 262_472, 8),
             event(Kind::Issued, "old-kernel", 3, "RAM", 264, 16),
         ];
-        assert_eq!(trace.events, expected);
+        assert_eq!(untimed.collect::<Vec<_>>(), expected);
         assert_eq!(Trace::parse(TEXT, "haul 8").marked_by, None, "the marker of another instance");
     }
 

@@ -16,7 +16,9 @@
 mod measure;
 mod modes;
 mod prepare;
+mod ratios;
 pub(crate) mod target_fs;
+pub(crate) mod timeline;
 mod virtual_disk;
 
 use std::fmt;
@@ -37,6 +39,7 @@ use crate::trace::Tracing;
 use measure::{Limits, Pass, finish, pass};
 use modes::{Cell, cells};
 use prepare::{LOG, OLD, Prepared, prepare, remove};
+use ratios::add_ratios;
 use target_fs::TargetFs;
 
 /// Options of `haul bench write-modes`.
@@ -201,7 +204,7 @@ fn note(options: &Options) -> String {
          counters (B written, syncs, reads, requests) and the block trace (writes: of the measured \
          thread; journal; metadata outside of it; others; FUA). Pass 2 overwrites the file. \
          direct-dsync pads records to 4,096 B. \"-\" was not measured. A ratio \"a_vs_b\" is the \
-         median latency of b in the first pass divided by that of a.{device}"
+         median latency of b divided by that of a, in the first pass unless it names another.{device}"
     )
 }
 
@@ -278,40 +281,17 @@ fn measure(
     Ok(passes)
 }
 
-/// Adds ratios between modes for records of 4 KiB in the first pass, and numbers of journal writes.
-/// A ratio is that of the median latencies, which the stalls of a busy machine hardly affect.
-fn add_ratios(contest: &Contest<Strategy, Pass>, prefix: &str, report: &mut Report) {
-    let strategy = |preparation, sync| Strategy {
-        cell: Cell { sync, record_bytes: 4096, preparation },
-        pass: 1,
-    };
-    for (name, preparation, sync) in [
-        ("append_fdatasync", Preparation::Append, Sync::Fdatasync),
-        ("fallocate_fdatasync", Preparation::Fallocate, Sync::Fdatasync),
-        ("filled_fdatasync", Preparation::Filled, Sync::Fdatasync),
-        ("append_direct_dsync", Preparation::Append, Sync::DirectDsync),
-    ] {
-        let recycled = strategy(Preparation::Recycled, sync);
-        let ratio = contest.ratio(&strategy(preparation, sync), &recycled, median_us);
-        report.ratio(format!("{prefix}recycled_vs_{name}_4k"), ratio);
-    }
-    for preparation in [Preparation::Recycled, Preparation::Append] {
-        let writes = contest.samples(&strategy(preparation, Sync::Fdatasync), journal_writes);
-        report.amount(format!("{prefix}journal_writes_per_record_{preparation}_4k"), writes);
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use haul_disk::DeviceCounters;
 
     use super::*;
     use crate::trace::Traffic;
 
-    const CELL: Cell =
+    pub(super) const CELL: Cell =
         Cell { sync: Sync::Fdatasync, record_bytes: 4096, preparation: Preparation::Append };
 
-    fn pass(records: u64, us: u64, journal: Option<u64>) -> Outcome<Pass> {
+    pub(super) fn pass(records: u64, us: u64, journal: Option<u64>) -> Outcome<Pass> {
         let mut pass =
             Pass { records, time: Duration::from_micros(us * records), ..Pass::default() };
         (0..records).for_each(|_| pass.latencies.record(Duration::from_micros(us)));
@@ -324,7 +304,7 @@ mod tests {
         Outcome::Measured(pass)
     }
 
-    fn report(contest: &Contest<Strategy, Pass>) -> Report {
+    pub(super) fn report(contest: &Contest<Strategy, Pass>) -> Report {
         let mut report = Report::new("write-modes", Host::default(), columns(FIELDS), BAR);
         contest.report(&mut report, "ext4", |_| String::new());
         report
@@ -363,22 +343,5 @@ mod tests {
         assert_eq!(number("journal_writes"), None);
         assert_eq!(number("device_write_requests"), Some(2.0));
         assert_eq!(report.rows[1].state.as_deref(), Some("not supported"));
-    }
-
-    #[test]
-    fn ratios_are_of_pages_in_the_first_pass() {
-        let recycled = Cell { preparation: Preparation::Recycled, ..CELL };
-        let mut contest = contest(&[CELL, recycled, Cell { record_bytes: 512, ..CELL }]);
-        contest.record(0, pass(2, 300, Some(5)));
-        contest.record(1, pass(2, 100, Some(0)));
-        contest.record(2, pass(1, 7, Some(9)));
-        contest.record(4, pass(1, 7, Some(9)));
-        let mut report = report(&contest);
-        add_ratios(&contest, "", &mut report);
-        assert_eq!(report.ratios.len(), 3);
-        let near = |name: &str, expected: f64| (report.ratios[name].value - expected).abs() < 0.01;
-        assert!(near("recycled_vs_append_fdatasync_4k", 3.0));
-        assert!(near("journal_writes_per_record_recycled_4k", 0.0));
-        assert!(near("journal_writes_per_record_append_4k", 2.5));
     }
 }

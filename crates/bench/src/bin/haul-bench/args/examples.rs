@@ -114,6 +114,12 @@ Examples:
   haul bench write-modes --dir /srv --json modes.json --markdown modes.md
   sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs";
 
+pub(super) const ALL: &str = "\
+Examples:
+  haul bench all --dir . --quick
+  sudo haul bench all --dir /srv --report report.html --json all.json
+  haul bench all --dir /srv --only disk,write-modes --force";
+
 pub(super) const COMPARE: &str = "\
 Examples:
   haul bench compare before.json after.json

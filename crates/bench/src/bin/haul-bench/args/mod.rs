@@ -13,7 +13,9 @@ use clap_complete::Shell;
 use haul_bench::file_read::{random_read, sequential_read};
 use haul_bench::page_cache::{app_cache, direct_or_cached};
 use haul_bench::small_files::{churn, reads, scale};
-use haul_bench::{duplicates, files, log, pacing, power_cuts, random_write, read_order, relay};
+use haul_bench::{
+    all, duplicates, files, log, pacing, power_cuts, random_write, read_order, relay,
+};
 use haul_bench::{serve, small_files, write_modes};
 
 /// Compare methods for the same task, and rival programs, on this machine
@@ -31,6 +33,15 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
+    /// The benchmarks of disks within ten minutes, and a verdict on published claims
+    ///
+    /// Describes the disk in one line, runs the benchmarks of writes, reads, the page cache and a
+    /// simulated spinning disk with limited time, and answers for each claim of five published
+    /// texts whether it holds on this disk. The reports are saved after each part, and what is
+    /// missing is listed with the reason. Refuses to start if the load average is above the number
+    /// of cores. Some parts need root.
+    #[command(after_long_help = examples::ALL)]
+    All(AllArgs),
     /// Modes of writing records durably, and their requests to the disk
     ///
     /// Every preparation of a file (append, fallocate, zero-range, write-zeroes, filled, recycled)
@@ -193,6 +204,22 @@ pub(crate) enum BenchCommand {
         /// Existing directory to write the pages to
         dir: Option<PathBuf>,
     },
+}
+
+/// Options of `haul bench all`, and its reports.
+#[derive(Debug, Args)]
+pub(crate) struct AllArgs {
+    #[command(flatten)]
+    pub(crate) options: all::Options,
+    /// Start even if the load average is above the number of cores
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Write the report to FILE as one HTML page, which needs no other file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write the results to FILE as JSON, for haul bench compare
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// Options of `haul bench compare`.

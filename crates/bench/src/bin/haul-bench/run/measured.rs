@@ -38,7 +38,7 @@ pub(super) fn measured(
 }
 
 /// Returns the command line as a user enters it, in the form that a shell accepts.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     ["haul bench".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
@@ -59,14 +59,18 @@ fn show(report: &Report, to: &ReportArgs) -> Result {
             std::fs::write(file, text).or_fail(what)?;
         }
     }
-    let width = if stdout().is_terminal() {
+    let mut output = Output::new();
+    output.bytes(report.table(width()).as_bytes())?;
+    output.finish()
+}
+
+/// Returns the width of the output in characters.
+pub(super) fn width() -> usize {
+    if stdout().is_terminal() {
         rustix::termios::tcgetwinsize(stdout()).map_or(80, |size| usize::from(size.ws_col).max(40))
     } else {
         WIDTH_OF_A_FILE
-    };
-    let mut output = Output::new();
-    output.bytes(report.table(width).as_bytes())?;
-    output.finish()
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Runs one benchmark and shows its report.
 
+mod all;
 mod compare;
 mod measured;
 mod net;
@@ -83,6 +84,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
         BenchCommand::Files(args) => net::files(args),
         BenchCommand::Serve(args) => net::serve(args),
         BenchCommand::Relay(args) => net::relay(args),
+        BenchCommand::All(args) => all::all(args),
         BenchCommand::Compare(args) => compare::compare(args),
         BenchCommand::Completions { .. } | BenchCommand::Man { .. } => Ok(()),
     }

@@ -1,0 +1,143 @@
+//! Draws the latencies of durable writes, and the rate of random reads by queue depth.
+
+use haul_measure::Method;
+
+use super::super::disk::{DiskFigures, WriteCurve, per_second};
+use super::svg::{Anchor, Scale, dot, figure, label, line, polyline, ticks};
+
+const SIZE: (f64, f64) = (420.0, 260.0);
+const LEFT: f64 = 44.0;
+const RIGHT: f64 = 404.0;
+const TOP: f64 = 16.0;
+const BOTTOM: f64 = 224.0;
+
+/// Returns the chart of cumulative latencies of the best method, of `fdatasync`, and of a growing
+/// file; empty if nothing was measured.
+pub(super) fn latencies(disk: &DiskFigures) -> String {
+    let named = |method: Method| {
+        let name = method.to_string();
+        disk.writes.iter().find(move |curve| curve.name == name)
+    };
+    let mut curves: Vec<&WriteCurve> = Vec::new();
+    let wanted = [disk.best_write(), named(Method::Fdatasync), named(Method::Growing)];
+    for curve in wanted.into_iter().flatten() {
+        if !curves.contains(&curve) {
+            curves.push(curve);
+        }
+    }
+    let ends = |curve: &&WriteCurve| Some((curve.points.first()?.1, curve.points.last()?.1));
+    let ends: Vec<_> = curves.iter().filter_map(ends).collect();
+    let least = ends.iter().map(|it| it.0).fold(f64::INFINITY, f64::min);
+    let most = ends.iter().map(|it| it.1).fold(0.0, f64::max);
+    if !(least > 0.0 && most.is_finite() && most >= least) {
+        return String::new();
+    }
+    let x = Scale::log((least / 1.05, most * 1.05), (LEFT, RIGHT));
+    let y = Scale::linear((0.0, 100.0), (BOTTOM, TOP));
+    let mut marks = String::new();
+    for percent in [0.0, 50.0, 100.0] {
+        marks += &line((LEFT, y.at(percent)), (RIGHT, y.at(percent)), "rule");
+        let text = format!("{percent:.0} %");
+        marks += &label(LEFT - 6.0, y.at(percent) + 4.0, Anchor::End, "tick", &text);
+    }
+    for tick in ticks(least, most) {
+        marks += &label(x.at(tick), BOTTOM + 18.0, Anchor::Middle, "tick", &duration(tick));
+    }
+    for (number, curve) in curves.iter().enumerate() {
+        let points: Vec<_> = curve.points.iter().map(|it| (x.at(it.1), y.at(it.0))).collect();
+        marks += &polyline(&points, &format!("curve c{number}"));
+        // The labels are at different heights, where the curves are apart.
+        let height = 92.0 - 26.0 * number as f64;
+        let at = curve.points.iter().find(|it| it.0 >= height).map_or(most, |it| it.1);
+        let is_left = x.at(at) < LEFT.midpoint(RIGHT);
+        let (dx, anchor) = if is_left { (8.0, Anchor::Start) } else { (-8.0, Anchor::End) };
+        let class = format!("name c{number}");
+        marks += &label(x.at(at) + dx, y.at(height) + 12.0, anchor, &class, &curve.name);
+    }
+    let describe = |curve: &&WriteCurve| {
+        let most = curve.points.last().map_or(0.0, |it| it.1);
+        format!(
+            "{}: half within {}, all within {}",
+            curve.name,
+            duration(curve.median_us),
+            duration(most)
+        )
+    };
+    let all: Vec<_> = curves.iter().map(describe).collect();
+    let description =
+        format!("Share of the writes that took at most this long. {}.", all.join("; "));
+    figure("latencies", SIZE, "A durable write of 4 KiB", &description, &marks)
+}
+
+/// Returns the chart of random reads per second by queue depth; empty if nothing was measured.
+pub(super) fn depths(disk: &DiskFigures) -> String {
+    let (Some(first), Some(last)) = (disk.reads.first(), disk.reads.last()) else {
+        return String::new();
+    };
+    let most = disk.reads.iter().map(|it| it.1).fold(0.0, f64::max);
+    let x = Scale::log((first.0 as f64, last.0 as f64), (LEFT + 10.0, RIGHT - 10.0));
+    let y = Scale::linear((0.0, most * 1.15), (BOTTOM, TOP));
+    let place = |it: &(usize, f64)| (x.at(it.0 as f64), y.at(it.1));
+    let mut marks = line((LEFT, BOTTOM), (RIGHT, BOTTOM), "rule");
+    for read in &disk.reads {
+        marks += &label(place(read).0, BOTTOM + 18.0, Anchor::Middle, "tick", &read.0.to_string());
+    }
+    marks += &polyline(&disk.reads.iter().map(place).collect::<Vec<_>>(), "curve c0");
+    for read in &disk.reads {
+        let is_knee = Some(read.0) == disk.knee;
+        marks += &dot(place(read), if is_knee { 5.0 } else { 3.0 }, "point c0");
+        if is_knee || read.0 == first.0 {
+            let (at_x, at_y) = place(read);
+            let knee = if is_knee { format!("knee at {}: ", read.0) } else { String::new() };
+            let text = format!("{knee}{}", per_second(read.1));
+            let is_left = at_x < LEFT.midpoint(RIGHT);
+            let anchor = if is_left { Anchor::Start } else { Anchor::End };
+            marks += &label(at_x, at_y - 10.0, anchor, "name c0", &text);
+        }
+    }
+    let best = disk.knee.map_or(String::new(), |knee| {
+        format!(" From {knee} reads at a time on, more of them mainly add latency.")
+    });
+    let description = format!("Random direct reads of 4 KiB per second, by reads in flight.{best}");
+    figure("depths", SIZE, "Random reads by queue depth", &description, &marks)
+}
+
+/// Formats a number of microseconds.
+fn duration(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{:.1} s", us / 1e6),
+        us if us >= 9950.0 => format!("{:.0} ms", us / 1000.0),
+        us if us >= 1000.0 && us % 1000.0 == 0.0 => format!("{:.0} ms", us / 1000.0),
+        us if us >= 1000.0 => format!("{:.1} ms", us / 1000.0),
+        us => format!("{us:.0} µs"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::disk::tests::figures;
+    use super::super::html::tests::assert_well_formed;
+    use super::*;
+
+    #[test]
+    fn charts_label_the_curves_and_the_knee() {
+        let disk = figures();
+        let (latencies, depths) = (latencies(&disk), depths(&disk));
+        assert_well_formed(&(latencies.clone() + &depths));
+        assert_eq!(latencies.matches("class=\"curve").count(), 2, "the best one and fdatasync");
+        assert!(latencies.contains("half within 210 µs"), "{latencies}");
+        assert!(depths.contains("knee at 8: 52k/s"), "{depths}");
+    }
+
+    #[test]
+    fn disk_without_figures_has_no_charts() {
+        let disk = DiskFigures { writes: Vec::new(), reads: Vec::new(), ..figures() };
+        assert_eq!(latencies(&disk) + &depths(&disk), "");
+    }
+
+    #[test]
+    fn durations_are_short() {
+        let found = [210.4, 1000.0, 1234.0, 12_300.0, 2.5e6].map(duration);
+        assert_eq!(found, ["210 µs", "1 ms", "1.2 ms", "12 ms", "2.5 s"]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Converts the progress of a part to that of the whole run, and ends a part that takes too long.
+
+use std::time::{Duration, Instant};
+
+use haul_measure::Watcher;
+
+/// The watcher of one part.
+pub(super) struct PartWatcher<'a> {
+    pub(super) inner: &'a dyn Watcher,
+    pub(super) name: &'a str,
+    /// The expected seconds of the parts before this one, of this one, and of all.
+    pub(super) before: u64,
+    pub(super) seconds: u64,
+    pub(super) of: u64,
+    /// The time at which the part is cancelled.
+    pub(super) deadline: Instant,
+}
+
+/// The steps that are reported for each expected second.
+const STEPS: u64 = 10;
+
+impl PartWatcher<'_> {
+    /// Returns `true` if the part took longer than its limit.
+    pub(super) fn is_late(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// Returns the time at which a part of `seconds` expected seconds is cancelled: after twice
+    /// that time, but at the end of the run at the latest.
+    pub(super) fn deadline(seconds: u64, end: Instant) -> Instant {
+        (Instant::now() + Duration::from_secs(2 * seconds)).min(end)
+    }
+}
+
+impl Watcher for PartWatcher<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.inner.is_cancelled() || self.is_late()
+    }
+
+    fn step(&self, done: usize, of: usize, what: &str) {
+        let part = (self.seconds * STEPS * done as u64).checked_div(of as u64).unwrap_or(0);
+        let whole = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
+        let done = self.before * STEPS + part.min(self.seconds * STEPS);
+        self.inner.step(whole(done), whole(self.of * STEPS), &format!("{}: {what}", self.name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Steps(RefCell<Vec<(usize, usize, String)>>);
+
+    impl Watcher for Steps {
+        fn step(&self, done: usize, of: usize, what: &str) {
+            self.0.borrow_mut().push((done, of, what.to_owned()));
+        }
+    }
+
+    #[test]
+    fn progress_is_that_of_the_whole_run() {
+        let steps = Steps::default();
+        let (now, hour) = (Instant::now(), Duration::from_secs(3600));
+        let watcher = PartWatcher {
+            inner: &steps,
+            name: "pacing",
+            before: 30,
+            seconds: 20,
+            of: 100,
+            deadline: now + hour,
+        };
+        watcher.step(1, 2, "direct");
+        watcher.step(0, 0, "filling");
+        let expected = [(400, 1000, "pacing: direct"), (300, 1000, "pacing: filling")];
+        let expected = expected.map(|(done, of, what)| (done, of, what.to_owned()));
+        assert_eq!(*steps.0.borrow(), expected);
+        assert!(!watcher.is_cancelled());
+        assert!(PartWatcher { deadline: now, ..watcher }.is_cancelled());
+        assert!(PartWatcher::deadline(3600, now + hour) <= now + hour);
+    }
+}
