@@ -57,17 +57,17 @@ pub(crate) struct Claim {
 pub(crate) enum Answer {
     Yes,
     No,
-    CannotTell,
+    Undecided,
 }
 
 impl Answer {
-    pub(crate) const ALL: [Self; 3] = [Self::Yes, Self::No, Self::CannotTell];
+    pub(crate) const ALL: [Self; 3] = [Self::Yes, Self::No, Self::Undecided];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Yes => "yes",
             Self::No => "no",
-            Self::CannotTell => "cannot tell here",
+            Self::Undecided => "undecided",
         }
     }
 }
@@ -103,12 +103,12 @@ pub(crate) fn judge(
             match report.and_then(|report| report.ratios.get(claim.ratio)) {
                 Some(ratio) => judgement(claim, ratio),
                 None => {
-                    let missing = || "this machine or file system cannot measure it".to_owned();
+                    let missing = || "the benchmark has no such result on this disk".to_owned();
                     let meaning = format!(
                         "Not measured: {}.",
                         why(claim.part).unwrap_or_else(missing).trim_end_matches('.')
                     );
-                    Judgement { claim, ratio: None, answer: Answer::CannotTell, meaning }
+                    Judgement { claim, ratio: None, answer: Answer::Undecided, meaning }
                 }
             }
         })
@@ -119,15 +119,15 @@ fn judgement(claim: &'static Claim, ratio: &Ratio) -> Judgement {
     let (answer, meaning) = match answer(claim.holds, ratio) {
         Answer::Yes => (Answer::Yes, claim.if_yes.to_owned()),
         Answer::No => (Answer::No, claim.if_no.to_owned()),
-        Answer::CannotTell => (Answer::CannotTell, reason(claim.holds, ratio)),
+        Answer::Undecided => (Answer::Undecided, reason(claim.holds, ratio)),
     };
     Judgement { claim, ratio: Some(ratio.clone()), answer, meaning }
 }
 
 /// Returns "yes" if the whole interval is in the range `holds`, "no" if no part of it is, and
-/// otherwise "cannot tell". A ratio that is noise may be any number near 1.
+/// otherwise "undecided". A ratio that is noise may be any number near 1.
 fn answer(holds: (f64, f64), ratio: &Ratio) -> Answer {
-    let Some((mut low, mut high)) = ratio.interval else { return Answer::CannotTell };
+    let Some((mut low, mut high)) = ratio.interval else { return Answer::Undecided };
     if ratio.verdict == Verdict::Noise {
         let factor = ratio.self_factor.unwrap_or(1.0);
         (low, high) = (low.min(1.0 / factor), high.max(factor));
@@ -137,14 +137,16 @@ fn answer(holds: (f64, f64), ratio: &Ratio) -> Answer {
     } else if high < holds.0 || holds.1 < low {
         Answer::No
     } else {
-        Answer::CannotTell
+        Answer::Undecided
     }
 }
 
 fn reason(holds: (f64, f64), ratio: &Ratio) -> String {
     let Some((low, high)) = ratio.interval else {
-        let rounds = ratio.rounds();
-        return format!("Only {rounds} rounds were measured; an interval needs five.");
+        return match ratio.verdict {
+            Verdict::Amount => "The rounds differ too much for an interval.".to_owned(),
+            _ => format!("An interval needs five rounds, and {} were measured.", ratio.rounds()),
+        };
     };
     let limit = if low <= holds.0 && holds.0 <= high { holds.0 } else { holds.1 };
     let limit = significant(limit);
@@ -182,13 +184,13 @@ mod tests {
             (&[3.0, 3.1, 3.2, 3.0, 3.1][..], FASTER, Answer::Yes),
             (&[0.5, 0.51, 0.5, 0.52, 0.5], FASTER, Answer::No),
             (&[1.0, 1.01, 1.0, 1.02, 1.0], FASTER, Answer::No),
-            (&[1.0, 1.3, 1.2, 1.02, 1.2], FASTER, Answer::CannotTell),
-            (&[9.0, 0.2, 7.0, 0.1, 8.0], FASTER, Answer::CannotTell),
-            (&[3.0, 3.1, 3.2, 3.0], FASTER, Answer::CannotTell),
+            (&[1.0, 1.3, 1.2, 1.02, 1.2], FASTER, Answer::Undecided),
+            (&[9.0, 0.2, 7.0, 0.1, 8.0], FASTER, Answer::Undecided),
+            (&[3.0, 3.1, 3.2, 3.0], FASTER, Answer::Undecided),
             (&[1.0, 1.01, 1.0, 1.02, 1.0], (0.8, 1.25), Answer::Yes),
             (&[3.0, 3.1, 3.2, 3.0, 3.1], (0.8, 1.25), Answer::No),
             // All rounds are above the limit, but they differ more than the ratio from 1.
-            (&[1.2, 3.0, 1.2, 3.0, 1.2], FASTER, Answer::CannotTell),
+            (&[1.2, 3.0, 1.2, 3.0, 1.2], FASTER, Answer::Undecided),
         ] {
             assert_eq!(answer(holds, &ratio(rounds)), expected, "{rounds:?}");
         }
@@ -201,7 +203,7 @@ mod tests {
         let why = |_| Some("the disk is full".to_owned());
         let found = judge(CLAIMS, &[report.clone()], why);
         assert_eq!(found.len(), CLAIMS.len());
-        assert!(found.iter().all(|it| it.answer == Answer::CannotTell));
+        assert!(found.iter().all(|it| it.answer == Answer::Undecided));
         assert_eq!(found[0].meaning, "Not measured: the disk is full.");
         assert_eq!(found[0].figure(), "not measured");
         report.ratio(claim.ratio, Some(ratio(&[3.0, 3.0, 3.0, 3.0, 3.0])));

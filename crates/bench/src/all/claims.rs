@@ -3,12 +3,14 @@
 use super::claim::{Claim, Text};
 use super::part::Part;
 
-/// The range of a ratio of speeds that is clearly above 1, clearly below 1, or about 1.
+/// The ranges of a ratio of speeds: clearly above 1, several times, clearly below 1, about 1.
 const FASTER: (f64, f64) = (1.1, f64::INFINITY);
+const SEVERAL: (f64, f64) = (2.0, f64::INFINITY);
 const LESS: (f64, f64) = (0.0, 0.9);
 const SAME: (f64, f64) = (0.8, 1.25);
 
 const TIMES: &str = "times as fast";
+const SIMULATED: &str = "times as fast (simulated disk)";
 const WRITES: &str = "journal writes a record";
 
 const fn claim(text: Text, sentence: &'static str, figure: &'static str) -> Claim {
@@ -27,19 +29,29 @@ const fn claim(text: Text, sentence: &'static str, figure: &'static str) -> Clai
     }
 }
 
+const fn journal(sentence: &'static str, figure: &'static str) -> Claim {
+    Claim { part: Part::Journal, unit: WRITES, ..claim(Text::Tracing, sentence, figure) }
+}
+
+const fn read_order(sentence: &'static str, figure: &'static str) -> Claim {
+    Claim { part: Part::ReadOrder, unit: SIMULATED, ..claim(Text::SmallFiles, sentence, figure) }
+}
+
 /// All claims, in the order of the texts.
 pub(crate) const CLAIMS: &[Claim] = &[
     Claim {
         ratio: "filled_vs_append_fsync_4k",
         label: "filled file against append, fsync",
         figure_value: Some(4.2),
+        holds: SEVERAL,
         if_yes: "Fill a log file before its use, or reuse an old one: appends then cost one write \
-                 and one flush.",
-        if_no: "Filling a file in advance gains nothing here, as on file systems that never write \
+                 and one sync of the write cache.",
+        if_no: "Filling a file in advance gains little here, as on file systems that never write \
                 in place.",
         ..claim(
             Text::Writing,
-            "Durable writes into a file that was filled before are several times faster than appends.",
+            "Durable writes into a file that was filled before are several times faster than \
+             appends.",
             "4.2 times as fast (16.92 s against 4.03 s)",
         )
     },
@@ -48,7 +60,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         label: "fallocate against append, fsync",
         figure_value: Some(1.26),
         if_yes: "Allocating blocks in advance helps, but less than filling them.",
-        if_no: "Allocated blocks are still unwritten: the first write to each one changes metadata, \
+        if_no: "Allocated blocks are still unwritten: the first write to each one changes \
+                metadata, \
                 as an append does.",
         ..claim(
             Text::Writing,
@@ -60,7 +73,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ratio: "pass_2_vs_1_zero_range_fsync_4k",
         label: "second pass against first, fsync",
         figure_value: Some(1.78),
-        if_yes: "The first pass converts unwritten extents; only the second one runs at full speed.",
+        if_yes: "The first pass converts unwritten extents; only the second one runs at full \
+                 speed.",
         if_no: "The first pass over zeroed blocks costs no more than the second one here.",
         ..claim(
             Text::Writing,
@@ -84,8 +98,9 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ratio: "unsynced_vs_fsync_filled_4k",
         label: "no sync against fsync",
         figure_value: Some(12.0),
+        holds: (10.0, f64::INFINITY),
         if_yes: "Durability is what a write costs: share one sync among many records.",
-        if_no: "A sync costs nothing here: check whether the device really makes data durable.",
+        if_no: "A sync costs little here: check whether the device really makes data durable.",
         ..claim(
             Text::Writing,
             "Writes without a sync are an order of magnitude faster than writes with fsync.",
@@ -96,8 +111,10 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ratio: "fdatasync_vs_fsync_filled_4k",
         label: "fdatasync against fsync",
         figure_value: Some(2.0),
+        holds: (1.5, f64::INFINITY),
         if_yes: "Use fdatasync: fsync also waits for the timestamps of the file.",
-        if_no: "fsync costs no more than fdatasync in a file that does not grow: the timestamps \
+        if_no: "fsync costs hardly more than fdatasync in a file that does not grow: the \
+                timestamps \
                 rarely change between two records.",
         ..claim(
             Text::Writing,
@@ -119,45 +136,37 @@ pub(crate) const CLAIMS: &[Claim] = &[
         )
     },
     Claim {
-        part: Part::Journal,
         ratio: "journal_writes_per_record_append_4k",
         label: "journal writes of an append",
-        unit: WRITES,
         holds: (1.5, 2.5),
-        if_yes: "On ext4 with a journal, each durable append also writes the journal and its commit \
-                 block, and flushes the write cache twice.",
+        if_yes: "On ext4 with a journal, each durable append also writes the journal and its \
+                 commit \
+                 block, and syncs the write cache twice.",
         if_no: "This ext4 journals appends differently from the text.",
-        ..claim(
-            Text::Tracing,
+        ..journal(
             "On ext4, each durable append causes two writes of the journal.",
             "2 journal writes a record (16 KiB and a commit block of 4 KiB)",
         )
     },
     Claim {
-        part: Part::Journal,
         ratio: "journal_writes_per_record_recycled_4k",
         label: "journal writes of an overwrite",
-        unit: WRITES,
         holds: (0.0, 0.1),
         if_yes: "Overwriting blocks that were written before needs no journal.",
         if_no: "Other changes of the file system reach the journal during the records.",
-        ..claim(
-            Text::Tracing,
+        ..journal(
             "On ext4, overwriting a file that was written before causes no journal writes.",
             "0 journal writes a record",
         )
     },
     Claim {
-        part: Part::Journal,
         ratio: "journal_writes_per_record_fallocate_512",
         label: "journal writes of 512 B",
-        unit: WRITES,
         holds: (0.2, 0.3),
         if_yes: "With short records, only the first record of each block of an allocated file pays \
                  for the journal.",
         if_no: "The journal is written more or less often than once a block.",
-        ..claim(
-            Text::Tracing,
+        ..journal(
             "On ext4, records of 512 B in an allocated file write the journal once for 8 records.",
             "0.25 journal writes a record (two for 8 records)",
         )
@@ -197,7 +206,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
         if_no: "Direct reads are as fast as the page cache even for data that fits into memory.",
         ..claim(
             Text::PageCache,
-            "While the data fits into memory, direct reads are slower than reads through the page cache.",
+            "While the data fits into memory, direct reads are slower than reads through the page \
+             cache.",
             "no figure",
         )
     },
@@ -208,10 +218,12 @@ pub(crate) const CLAIMS: &[Claim] = &[
         unit: "times the memory",
         holds: (3.0, 12.0),
         if_yes: "Above this ratio of data to memory, bypass the page cache for random reads.",
-        if_no: "The page cache stops paying off at another ratio of data to memory than in the text.",
+        if_no: "The page cache stops paying off at another ratio of data to memory than in the \
+                text.",
         ..claim(
             Text::RandomAccess,
-            "Direct random reads are faster than cached ones if the data is about six times the memory.",
+            "Direct random reads are faster than cached ones if the data is about six times the \
+             memory.",
             "6 times the memory (50 GB with 8 GB)",
         )
     },
@@ -220,9 +232,10 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ratio: "spinning_sorted_vs_random",
         label: "sorted against random writes (sim.)",
         figure_value: Some(5.0),
-        unit: "times as fast (simulated disk)",
+        holds: SEVERAL,
+        unit: SIMULATED,
         if_yes: "On a spinning disk, gather random writes in memory and sort them by offset.",
-        if_no: "Sorting gains nothing with batches of this length.",
+        if_no: "Sorting gains little with batches of this length.",
         ..claim(
             Text::RandomAccess,
             "On a spinning disk, random writes sorted in memory are several times faster.",
@@ -233,12 +246,14 @@ pub(crate) const CLAIMS: &[Claim] = &[
         part: Part::RandomWrite,
         ratio: "spinning_apart_vs_mixed_cached",
         label: "index apart against mixed (sim.)",
-        unit: "times as fast (simulated disk)",
-        if_yes: "On a spinning disk, write the index in rounds of its own, not between the records.",
+        unit: SIMULATED,
+        if_yes: "On a spinning disk, write the index in rounds of its own, not between the \
+                 records.",
         if_no: "The page cache already gathers the writes of the index.",
         ..claim(
             Text::RandomAccess,
-            "On a spinning disk, writes of an index between the records take more than the sum of both alone.",
+            "On a spinning disk, writes of an index between the records take more than the sum of \
+             both alone.",
             "more than the sum of the parts",
         )
     },
@@ -247,8 +262,9 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ratio: "shared_64_vs_1_cold",
         label: "64 readers against 1",
         figure_value: Some(10.0),
+        holds: (10.0, f64::INFINITY),
         if_yes: "Keep many reads in flight: one reader at a time leaves this disk idle.",
-        if_no: "More readers do not raise the rate of this disk.",
+        if_no: "More readers raise the rate of this disk by less: see the knee of its curve.",
         ..claim(
             Text::RandomAccess,
             "Many threads raise the rate of random reads by at least ten times.",
@@ -335,59 +351,46 @@ pub(crate) const CLAIMS: &[Claim] = &[
         )
     },
     Claim {
-        part: Part::ReadOrder,
         ratio: "inode_vs_unsorted",
         label: "inode order against unsorted (sim.)",
         figure_value: Some(7.75),
-        unit: "times as fast (simulated disk)",
+        holds: SEVERAL,
         if_yes: "Without extents, read files in the order of their inodes.",
-        if_no: "The inode order gains nothing in an aged tree.",
-        ..claim(
-            Text::SmallFiles,
+        if_no: "The inode order gains little in an aged tree: new files take the places of old \
+                ones.",
+        ..read_order(
             "On a spinning disk, reading small files by inode number is several times faster.",
             "7.75 times as fast (217 s against 28 s)",
         )
     },
     Claim {
-        part: Part::ReadOrder,
         ratio: "physical_vs_unsorted",
         label: "physical order against unsorted (sim.)",
         figure_value: Some(11.4),
-        unit: "times as fast (simulated disk)",
         if_yes: "Read files in the order of their first extents (FIEMAP), as haul dups does.",
         if_no: "The physical order gains nothing in this tree.",
-        ..claim(
-            Text::SmallFiles,
+        ..read_order(
             "On a spinning disk, reading small files by physical position is the fastest order.",
             "11.4 times as fast (217 s against 19 s)",
         )
     },
     Claim {
-        part: Part::ReadOrder,
         ratio: "physical_vs_inode",
         label: "physical against inode order (sim.)",
         figure_value: Some(1.47),
-        unit: "times as fast (simulated disk)",
         if_yes: "Querying the extents of each file is worth its cost.",
         if_no: "The inode order is as good as the physical one.",
-        ..claim(
-            Text::SmallFiles,
+        ..read_order(
             "On a spinning disk, the physical order is faster than the inode order.",
             "1.47 times as fast (28 s against 19 s)",
         )
     },
     Claim {
-        part: Part::ReadOrder,
         ratio: "physical_1_vs_4_threads",
         label: "one reader against four (sim.)",
-        unit: "times as fast (simulated disk)",
         if_yes: "Read a spinning disk with one thread.",
         if_no: "Several readers in physical order do not harm: the drive sorts their requests.",
-        ..claim(
-            Text::SmallFiles,
-            "On a spinning disk, one reader is faster than several.",
-            "no figure",
-        )
+        ..read_order("On a spinning disk, one reader is faster than several.", "no figure")
     },
 ];
 

@@ -83,7 +83,7 @@ pub fn run(
             None => run.miss(part, not_selected(options, part)),
         }
     }
-    let of = plans.iter().map(|(_, plan)| plan.seconds).sum();
+    let of: u64 = plans.iter().map(|(_, plan)| plan.seconds).sum();
     let mut before = 0;
     for (part, plan) in plans {
         let watcher = PartWatcher {
@@ -92,7 +92,7 @@ pub fn run(
             before,
             seconds: plan.seconds,
             of,
-            deadline: PartWatcher::deadline(plan.seconds, end),
+            deadline: PartWatcher::deadline(plan.seconds, of - before - plan.seconds, end),
         };
         if let Err(why) = run.attempt(part, plan, &dir, &watcher) {
             run.miss(part, why);

@@ -66,7 +66,7 @@ impl Part {
 
     const fn full(self) -> Option<Plan> {
         match self {
-            Self::Disk => plan("", 12, 512),
+            Self::Disk => plan("", 10, 512),
             Self::WriteModes => plan(
                 "--modes none,fdatasync,fsync,direct-dsync --sizes 4KiB --seconds-per-row 1s",
                 50,
@@ -84,7 +84,7 @@ impl Part {
                 plan("--sizes 1MiB --windows 8MiB --advice normal,random", 40, 256)
             }
             Self::DirectOrCached => {
-                plan("--memory 256MiB --data-percent 50,100,200,400,800 --seconds 300ms", 110, 2048)
+                plan("--memory 256MiB --data-percent 50,100,200,400,800 --seconds 300ms", 100, 2048)
             }
             Self::AppCache => plan("--cold-percent 400 --seconds 1s", 50, 1152),
             Self::Pacing => plan("--bulk 512MiB --alone 1s", 90, 512),
@@ -119,15 +119,15 @@ impl Part {
                 5,
                 640,
             ),
-            Self::RandomRead => plan("--file-size 128MiB --readers 1,64 --seconds 50ms", 5, 128),
+            Self::RandomRead => plan("--file-size 64MiB --readers 1,64 --seconds 30ms", 4, 64),
             Self::SequentialRead => {
                 plan("--file-size 24MiB --sizes 1MiB --windows 8MiB --advice normal,random", 5, 24)
             }
             Self::DirectOrCached => {
-                plan("--memory 64MiB --data-percent 50,100,400 --readers 16 --seconds 60ms", 9, 256)
+                plan("--memory 64MiB --data-percent 50,100,400 --readers 16 --seconds 40ms", 9, 256)
             }
-            Self::AppCache => plan("--memory 64MiB --cold-percent 400 --seconds 200ms", 8, 320),
-            Self::Pacing => plan("--bulk 32MiB --alone 200ms", 8, 32),
+            Self::AppCache => plan("--memory 64MiB --cold-percent 300 --seconds 150ms", 6, 256),
+            Self::Pacing => plan("--bulk 32MiB --alone 200ms", 7, 32),
             Self::ReadOrder => plan(
                 "--drive deskstar-7k1000.c --files 300 --dirs 8 --disk-size 1GiB --threads 1,4 \
                  --time-scale 0",
@@ -135,7 +135,7 @@ impl Part {
                 0,
             ),
             Self::RandomWrite => plan(
-                "--drive deskstar-7k1000.c --records 400 --batches 1000 --file-size 64MiB \
+                "--drive deskstar-7k1000.c --records 300 --batches 1000 --file-size 32MiB \
                  --writers 1 --seconds 50ms",
                 5,
                 0,
@@ -227,7 +227,8 @@ mod tests {
         for (is_quick, limit) in [(false, SECONDS_MAX), (true, SECONDS_MAX_QUICK)] {
             let plans = Part::ALL.into_iter().filter_map(|part| part.plan(is_quick));
             let seconds: u64 = plans.map(|plan| plan.seconds).sum();
-            assert!((limit * 8 / 10..=limit).contains(&seconds), "{is_quick}: {seconds}");
+            // The rest is for parts that take longer than expected.
+            assert!((limit / 2..=limit * 9 / 10).contains(&seconds), "{is_quick}: {seconds}");
         }
     }
 }

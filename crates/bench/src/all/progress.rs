@@ -25,10 +25,13 @@ impl PartWatcher<'_> {
         Instant::now() >= self.deadline
     }
 
-    /// Returns the time at which a part of `seconds` expected seconds is cancelled: after twice
-    /// that time, but at the end of the run at the latest.
-    pub(super) fn deadline(seconds: u64, end: Instant) -> Instant {
-        (Instant::now() + Duration::from_secs(2 * seconds)).min(end)
+    /// Returns the time at which a part of `seconds` expected seconds is cancelled: when the parts
+    /// after it would no longer have their expected `rest` seconds before the end of the run, but
+    /// not before its own expected seconds have passed.
+    pub(super) fn deadline(seconds: u64, rest: u64, end: Instant) -> Instant {
+        let expected = Instant::now() + Duration::from_secs(seconds);
+        let latest = end.checked_sub(Duration::from_secs(rest)).unwrap_or(end);
+        latest.max(expected).min(end)
     }
 }
 
@@ -79,6 +82,10 @@ mod tests {
         assert_eq!(*steps.0.borrow(), expected);
         assert!(!watcher.is_cancelled());
         assert!(PartWatcher { deadline: now, ..watcher }.is_cancelled());
-        assert!(PartWatcher::deadline(3600, now + hour) <= now + hour);
+        let in_hours = |count: u32| now + hour * count;
+        assert_eq!(PartWatcher::deadline(60, 3600, in_hours(3)), in_hours(2));
+        let minute = Duration::from_secs(60);
+        assert!(PartWatcher::deadline(60, 3600, in_hours(1)) >= now + minute, "expected seconds");
+        assert_eq!(PartWatcher::deadline(60, 0, now), now, "the end of the run");
     }
 }

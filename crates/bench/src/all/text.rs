@@ -33,8 +33,7 @@ impl Run {
         let [yes, no, unknown] = counts(&judgements);
         out += &wrapped(
             &format!(
-                "Of {} claims, {yes} hold on this disk, {no} do not, and {unknown} cannot be judged \
-                 here.",
+                "Of {} claims, {yes} hold on this disk, {no} do not, and {unknown} are undecided.",
                 judgements.len()
             ),
             width,
@@ -52,6 +51,6 @@ const fn short(answer: super::Answer) -> &'static str {
     match answer {
         super::Answer::Yes => "yes",
         super::Answer::No => "no",
-        super::Answer::CannotTell => "?",
+        super::Answer::Undecided => "?",
     }
 }

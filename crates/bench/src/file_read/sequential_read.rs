@@ -498,6 +498,7 @@ mod tests {
             ("mmap_advised_vs_mmap", 4.0),
             ("mmap_vs_read", 0.5),
             ("read_ahead_vs_read", 2.0),
+            ("readahead_vs_none", 12.5),
             ("uncached_vs_read", 4.0),
         ];
         assert_eq!(report.values(), expected.map(|(n, r)| (n.to_owned(), r)).into());

@@ -17,29 +17,30 @@ mod measure;
 mod modes;
 mod prepare;
 mod ratios;
+mod table;
 pub(crate) mod target_fs;
 pub(crate) mod timeline;
 mod virtual_disk;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haul_measure::{Latencies, Result, Watcher, turns};
+use haul_measure::{Result, Watcher, turns};
 use haul_units::parse_time;
 
 pub use modes::{Modes, Preparation, Sync};
 pub use virtual_disk::VirtualDisk;
 
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::options::{rounds, size};
-use crate::report::{Column, Report};
+use crate::report::Report;
 use crate::trace::Tracing;
 use measure::{Limits, Pass, finish, pass};
 use modes::{Cell, cells};
 use prepare::{LOG, OLD, Prepared, prepare, remove};
 use ratios::add_ratios;
+use table::{BAR, FIELDS, Strategy};
 use target_fs::TargetFs;
 
 /// Options of `haul bench write-modes`.
@@ -83,80 +84,6 @@ fn record_size(text: &str) -> Result<u64, String> {
 
 /// The number of passes over a file.
 const PASSES: usize = 2;
-
-/// A mode in one of its passes, which are numbered from 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Strategy {
-    cell: Cell,
-    pass: usize,
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, pass {}", self.cell, self.pass)
-    }
-}
-
-const BAR: &str = "records_per_s";
-
-/// The columns of the table. Counts are per record, and medians of the rounds, so that a single
-/// `sync` of another program, which commits every journal, does not affect them.
-const FIELDS: &[Field<Strategy, Pass>] = &[
-    Field::label("sync", "sync", |strategy| strategy.cell.sync.name().into()),
-    Field::parameter(Column::number("record_bytes", "bytes", 0), |strategy| {
-        (strategy.cell.record_bytes as f64).into()
-    }),
-    Field::parameter(Column::number("pass", "pass", 0), |strategy| (strategy.pass as f64).into()),
-    Field::label("way", "preparation", |strategy| strategy.cell.preparation.name().into()),
-    Field::median(Column::number("median_us", "µs", 1), median_us),
-    Field::percentile_us(Column::number("p99_us", "p99 µs", 1).ranked(3), 99.0, latencies),
-    Field::spread(Column::number("records_per_s", "records/s", 0), 9, |pass| {
-        Some(pass.records as f64 / pass.time.as_secs_f64())
-    }),
-    Field::median(Column::number("device_written_bytes", "B written", 0).ranked(6), |pass| {
-        pass.each(pass.counters?.written_bytes)
-    }),
-    Field::median(Column::number("data_writes", "writes", 2).ranked(4), |pass| {
-        pass.each(pass.traffic?.data.writes)
-    }),
-    Field::median(Column::number("journal_writes", "journal", 2).ranked(1), journal_writes),
-    Field::median(Column::number("journal_bytes", "journal B", 0).ranked(8), |pass| {
-        pass.each(pass.traffic?.journal.bytes)
-    }),
-    Field::median(Column::number("metadata_writes", "metadata", 2).ranked(5), |pass| {
-        pass.each(pass.traffic?.metadata.writes)
-    }),
-    Field::median(Column::number("other_writes", "others", 2).ranked(7), |pass| {
-        pass.each(pass.traffic?.others.writes)
-    }),
-    Field::median(Column::number("device_syncs", "syncs", 2).ranked(2), |pass| {
-        pass.each(pass.counters?.syncs)
-    }),
-    Field::median(Column::number("device_reads", "reads", 2).ranked(6), |pass| {
-        pass.each(pass.counters?.reads)
-    }),
-    Field::median(Column::number("device_write_requests", "requests", 2).ranked(10), |pass| {
-        pass.each(pass.counters?.writes)
-    }),
-    Field::median(Column::number("fua_writes", "FUA", 2).ranked(10), |pass| {
-        pass.each(pass.traffic?.fua)
-    }),
-    Field::total(Column::number("records", "records", 0).ranked(11), |passes| {
-        Some(passes.iter().map(|pass| pass.records as f64).sum())
-    }),
-];
-
-fn median_us(pass: &Pass) -> Option<f64> {
-    pass.latencies.percentile_us(50.0)
-}
-
-fn latencies(pass: &Pass) -> &Latencies {
-    &pass.latencies
-}
-
-fn journal_writes(pass: &Pass) -> Option<f64> {
-    pass.each(pass.traffic?.journal.writes)
-}
 
 /// Runs the benchmark. All files are removed when this returns, and also when the process is
 /// killed.

@@ -2,7 +2,7 @@
 
 use super::measure::Pass;
 use super::modes::{Cell, Preparation, Sync};
-use super::{Strategy, journal_writes, median_us};
+use super::table::{Strategy, journal_writes, median_us};
 use crate::contest::Contest;
 use crate::report::Report;
 

@@ -2,6 +2,7 @@
 //! report and cleans up. The measured figures are not checked.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which may fail like them")]
 
+mod all;
 mod compare;
 mod log;
 mod net;

@@ -14,7 +14,6 @@ const UNUSED: &[(&str, usize)] = &[
     ("disk-sim", 2),
     ("duplicates", 1),
     ("file-store", 1),
-    ("measure", 1),
     ("reactor", 2),
     ("sorted-write", 1),
     ("tcp-relay", 2),

@@ -46,13 +46,11 @@ pub(super) fn latencies(disk: &DiskFigures) -> String {
     for (number, curve) in curves.iter().enumerate() {
         let points: Vec<_> = curve.points.iter().map(|it| (x.at(it.1), y.at(it.0))).collect();
         marks += &polyline(&points, &format!("curve c{number}"));
-        // The labels are at different heights, where the curves are apart.
-        let height = 92.0 - 26.0 * number as f64;
-        let at = curve.points.iter().find(|it| it.0 >= height).map_or(most, |it| it.1);
-        let is_left = x.at(at) < LEFT.midpoint(RIGHT);
-        let (dx, anchor) = if is_left { (8.0, Anchor::Start) } else { (-8.0, Anchor::End) };
+        // The area below and right of all curves is empty: the keys are there.
+        let at = (LEFT + 112.0, y.at(48.0 - 15.0 * number as f64));
+        marks += &line((at.0, at.1 - 4.0), (at.0 + 22.0, at.1 - 4.0), &format!("curve c{number}"));
         let class = format!("name c{number}");
-        marks += &label(x.at(at) + dx, y.at(height) + 12.0, anchor, &class, &curve.name);
+        marks += &label(at.0 + 28.0, at.1, Anchor::Start, &class, &curve.name);
     }
     let describe = |curve: &&WriteCurve| {
         let most = curve.points.last().map_or(0.0, |it| it.1);
@@ -91,8 +89,11 @@ pub(super) fn depths(disk: &DiskFigures) -> String {
             let knee = if is_knee { format!("knee at {}: ", read.0) } else { String::new() };
             let text = format!("{knee}{}", per_second(read.1));
             let is_left = at_x < LEFT.midpoint(RIGHT);
-            let anchor = if is_left { Anchor::Start } else { Anchor::End };
-            marks += &label(at_x, at_y - 10.0, anchor, "name c0", &text);
+            let (x, y, anchor) = match is_left {
+                true => (at_x + 8.0, at_y + 15.0, Anchor::Start),
+                false => (at_x + 4.0, at_y - 12.0, Anchor::End),
+            };
+            marks += &label(x, y, anchor, "name c0", &text);
         }
     }
     let best = disk.knee.map_or(String::new(), |knee| {
@@ -103,7 +104,7 @@ pub(super) fn depths(disk: &DiskFigures) -> String {
 }
 
 /// Formats a number of microseconds.
-fn duration(us: f64) -> String {
+pub(super) fn duration(us: f64) -> String {
     match us {
         us if us >= 1e6 => format!("{:.1} s", us / 1e6),
         us if us >= 9950.0 => format!("{:.0} ms", us / 1000.0),
@@ -124,7 +125,7 @@ mod tests {
         let disk = figures();
         let (latencies, depths) = (latencies(&disk), depths(&disk));
         assert_well_formed(&(latencies.clone() + &depths));
-        assert_eq!(latencies.matches("class=\"curve").count(), 2, "the best one and fdatasync");
+        assert_eq!(latencies.matches("class=\"name").count(), 2, "the best one and fdatasync");
         assert!(latencies.contains("half within 210 µs"), "{latencies}");
         assert!(depths.contains("knee at 8: 52k/s"), "{depths}");
     }

@@ -143,7 +143,7 @@ impl Answer {
         match self {
             Self::Yes => "yes",
             Self::No => "no",
-            Self::CannotTell => "unknown",
+            Self::Undecided => "unknown",
         }
     }
 
@@ -152,7 +152,7 @@ impl Answer {
         match self {
             Self::Yes => "✓",
             Self::No => "✗",
-            Self::CannotTell => "?",
+            Self::Undecided => "?",
         }
     }
 
@@ -160,7 +160,7 @@ impl Answer {
         match self {
             Self::Yes => "Holds here",
             Self::No => "Does not hold here",
-            Self::CannotTell => "Cannot tell here",
+            Self::Undecided => "Undecided here",
         }
     }
 }
@@ -274,9 +274,9 @@ mod tests {
         };
         let page = empty.page();
         assert_well_formed(&page);
-        assert_eq!(page.matches("? Cannot tell here").count(), CLAIMS.len());
+        assert_eq!(page.matches("? Undecided here").count(), CLAIMS.len());
         assert!(empty.json().contains("\"line\": null"), "{}", empty.json());
-        assert!(empty.text(80).contains("27 cannot be judged"), "{}", empty.text(80));
+        assert!(empty.text(80).contains("27 are undecided"), "{}", empty.text(80));
     }
 
     #[test]

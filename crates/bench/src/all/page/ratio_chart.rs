@@ -4,7 +4,7 @@ use super::super::claim::Judgement;
 use super::svg::{Anchor, Scale, dot, figure, label, line, ticks};
 use crate::report::{Ratio, Verdict, significant};
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 800.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 34.0;
 const LEFT: f64 = 270.0;
@@ -27,7 +27,7 @@ impl Axis {
         let all: Vec<_> = intervals.chain(texts).collect();
         let least = all.iter().map(|it| it.0).filter(|it| *it > 0.0).fold(0.5, f64::min);
         let most = all.iter().map(|it| it.1).filter(|it| it.is_finite()).fold(2.0, f64::max);
-        Self { least: least.max(0.001) / 1.1, most: most.min(1000.0) * 1.1 }
+        Self { least: least.max(0.001) / 1.1, most: most.min(100_000.0) * 1.1 }
     }
 
     fn scale(self, ends: (f64, f64)) -> Scale {
@@ -101,9 +101,10 @@ pub(super) fn strip(judgement: &Judgement, axis: Axis) -> String {
     let one = scale.at(1.0);
     let marks = line((6.0, 12.0), (314.0, 12.0), "rule")
         + &line((one, 4.0), (one, 20.0), "rule one")
+        + &label(one, 33.0, Anchor::Middle, "tick", "1")
         + &interval(judgement, &scale, 12.0);
     format!(
-        "<svg class=\"strip\" viewBox=\"0 0 320 24\" role=\"img\">\n<title>{ratio}, on a logarithmic \
+        "<svg class=\"strip\" viewBox=\"0 0 320 36\" role=\"img\">\n<title>{ratio}, on a logarithmic \
          axis from {} to {}</title>\n<desc>The stroke in the middle is 1: no difference.</desc>\n\
          {marks}</svg>\n",
         significant(axis.least),

@@ -1,5 +1,6 @@
 //! Draws the requests of a durable record to the device on a time line.
 
+use super::disk_charts::duration;
 use super::svg::{Anchor, Scale, dot, figure, label, line};
 use crate::write_modes::timeline::{RequestKind, Timeline};
 
@@ -10,11 +11,8 @@ const LANE: f64 = 22.0;
 /// The height of one time line: a heading, three lanes, and a gap.
 const BLOCK: f64 = 110.0;
 
-const LANES: [(RequestKind, &str); 3] = [
-    (RequestKind::Data, "record"),
-    (RequestKind::Journal, "journal"),
-    (RequestKind::Sync, "flush"),
-];
+const LANES: [(RequestKind, &str); 3] =
+    [(RequestKind::Data, "record"), (RequestKind::Journal, "journal"), (RequestKind::Sync, "sync")];
 
 /// Returns the chart of all time lines with a common scale; empty if there are none.
 pub(super) fn timeline_chart(timelines: &[Timeline]) -> String {
@@ -26,12 +24,10 @@ pub(super) fn timeline_chart(timelines: &[Timeline]) -> String {
     let marks: String = (0..).zip(timelines).map(|(number, it)| block(number, it, &x)).collect();
     let describe = |it: &Timeline| {
         let kib: u64 = it.requests.iter().map(|request| request.bytes).sum::<u64>() / 1024;
-        let flushes = it.requests.iter().filter(|it| it.kind == RequestKind::Sync).count();
-        format!(
-            "{}: {kib} KiB written, {flushes} flushes, durable after {} µs",
-            title(it),
-            it.end_us
-        )
+        let syncs = it.requests.iter().filter(|it| it.kind == RequestKind::Sync).count();
+        let end = duration(it.end_us as f64);
+        let plural = if syncs == 1 { "" } else { "s" };
+        format!("{}: {kib} KiB written, {syncs} sync{plural}, durable after {end}", title(it))
     };
     let all: Vec<_> = timelines.iter().map(describe).collect();
     let description = format!(
@@ -63,15 +59,20 @@ fn block(number: u32, timeline: &Timeline, x: &Scale) -> String {
             marks += &dot(at, 4.5, &class);
             if kind != RequestKind::Sync {
                 let text = format!("{} KiB", request.bytes / 1024);
-                marks += &label(at.0 + 8.0, y - 4.0, Anchor::Start, "tick", &text);
+                let (dx, anchor) =
+                    if at.0 < RIGHT - 50.0 { (8.0, Anchor::Start) } else { (-8.0, Anchor::End) };
+                marks += &label(at.0 + dx, y - 4.0, anchor, "tick", &text);
             }
         }
     }
     let end = x.at(timeline.end_us as f64);
     marks += &line((end, top + 22.0), (end, lane_y(2) + 8.0), "rule one");
-    let text = format!("durable: {} µs", timeline.end_us);
-    let anchor = if end > LEFT.midpoint(RIGHT) { Anchor::End } else { Anchor::Start };
-    marks + &label(end, top + 14.0, anchor, "value", &text)
+    let text = format!("durable after {}", duration(timeline.end_us as f64));
+    let (x, y, anchor) = match end > LEFT.midpoint(RIGHT) {
+        true => (end, top + 14.0, Anchor::End),
+        false => (end + 8.0, lane_y(1) + 4.0, Anchor::Start),
+    };
+    marks + &label(x, y, anchor, "value", &text)
 }
 
 #[cfg(test)]
@@ -88,7 +89,7 @@ mod tests {
             let dots = chart.matches(&format!("class=\"point {kind}\"")).count();
             assert_eq!(dots, count, "{kind}");
         }
-        assert!(chart.contains("Growing file: 24 KiB written, 2 flushes, durable after 800 µs"));
+        assert!(chart.contains("Growing file: 24 KiB written, 2 syncs, durable after 800 µs"));
         assert_eq!(timeline_chart(&[]), "");
     }
 }

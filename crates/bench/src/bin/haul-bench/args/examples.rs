@@ -2,6 +2,7 @@
 
 pub(super) const HAUL_BENCH: &str = "\
 Examples:
+  haul bench all --dir . --quick
   haul bench write-modes --dir .
   haul bench pacing --dir /var/tmp
   haul bench random-read --dir /var/tmp

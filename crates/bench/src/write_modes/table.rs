@@ -1,0 +1,84 @@
+//! Defines the columns of the report. Performs no I/O.
+
+use std::fmt;
+
+use haul_measure::Latencies;
+
+use super::measure::Pass;
+use super::modes::Cell;
+use crate::contest::Field;
+use crate::report::Column;
+
+/// A mode in one of its passes, which are numbered from 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Strategy {
+    pub(super) cell: Cell,
+    pub(super) pass: usize,
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, pass {}", self.cell, self.pass)
+    }
+}
+
+pub(super) const BAR: &str = "records_per_s";
+
+/// The columns of the table. Counts are per record, and medians of the rounds, so that a single
+/// `sync` of another program, which commits every journal, does not affect them.
+pub(super) const FIELDS: &[Field<Strategy, Pass>] = &[
+    Field::label("sync", "sync", |strategy| strategy.cell.sync.name().into()),
+    Field::parameter(Column::number("record_bytes", "bytes", 0), |strategy| {
+        (strategy.cell.record_bytes as f64).into()
+    }),
+    Field::parameter(Column::number("pass", "pass", 0), |strategy| (strategy.pass as f64).into()),
+    Field::label("way", "preparation", |strategy| strategy.cell.preparation.name().into()),
+    Field::median(Column::number("median_us", "µs", 1), median_us),
+    Field::percentile_us(Column::number("p99_us", "p99 µs", 1).ranked(3), 99.0, latencies),
+    Field::spread(Column::number("records_per_s", "records/s", 0), 9, |pass| {
+        Some(pass.records as f64 / pass.time.as_secs_f64())
+    }),
+    Field::median(Column::number("device_written_bytes", "B written", 0).ranked(6), |pass| {
+        pass.each(pass.counters?.written_bytes)
+    }),
+    Field::median(Column::number("data_writes", "writes", 2).ranked(4), |pass| {
+        pass.each(pass.traffic?.data.writes)
+    }),
+    Field::median(Column::number("journal_writes", "journal", 2).ranked(1), journal_writes),
+    Field::median(Column::number("journal_bytes", "journal B", 0).ranked(8), |pass| {
+        pass.each(pass.traffic?.journal.bytes)
+    }),
+    Field::median(Column::number("metadata_writes", "metadata", 2).ranked(5), |pass| {
+        pass.each(pass.traffic?.metadata.writes)
+    }),
+    Field::median(Column::number("other_writes", "others", 2).ranked(7), |pass| {
+        pass.each(pass.traffic?.others.writes)
+    }),
+    Field::median(Column::number("device_syncs", "syncs", 2).ranked(2), |pass| {
+        pass.each(pass.counters?.syncs)
+    }),
+    Field::median(Column::number("device_reads", "reads", 2).ranked(6), |pass| {
+        pass.each(pass.counters?.reads)
+    }),
+    Field::median(Column::number("device_write_requests", "requests", 2).ranked(10), |pass| {
+        pass.each(pass.counters?.writes)
+    }),
+    Field::median(Column::number("fua_writes", "FUA", 2).ranked(10), |pass| {
+        pass.each(pass.traffic?.fua)
+    }),
+    Field::total(Column::number("records", "records", 0).ranked(11), |passes| {
+        Some(passes.iter().map(|pass| pass.records as f64).sum())
+    }),
+];
+
+pub(super) fn median_us(pass: &Pass) -> Option<f64> {
+    pass.latencies.percentile_us(50.0)
+}
+
+fn latencies(pass: &Pass) -> &Latencies {
+    &pass.latencies
+}
+
+pub(super) fn journal_writes(pass: &Pass) -> Option<f64> {
+    pass.each(pass.traffic?.journal.writes)
+}

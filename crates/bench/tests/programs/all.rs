@@ -1,0 +1,110 @@
+//! `haul bench all`: its reports, and what is left when it is stopped or killed.
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use haul_testing::{DetachedImage, eventually, skip};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::work_dir::WorkDir;
+
+const FILES: [&str; 4] = ["--json", "all.json", "--report", "all.html"];
+
+/// Starts a run whose second part takes long, and returns it once the first part is saved.
+fn running(place: &WorkDir) -> Child {
+    fs::create_dir(place.path("d")).unwrap();
+    let begin = ["all", "--dir", "d", "--force", "--only", "disk,pacing"];
+    let child = place
+        .command(&[&begin, &FILES[..]].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the first part is saved", || place.path("all.html").exists());
+    child
+}
+
+fn json(place: &WorkDir) -> Value {
+    serde_json::from_slice(&fs::read(place.path("all.json")).unwrap()).unwrap()
+}
+
+fn is_empty(place: &WorkDir) -> bool {
+    fs::read_dir(place.path("d")).unwrap().next().is_none()
+}
+
+#[test]
+fn run_has_a_line_on_the_disk_and_an_answer_to_each_claim() {
+    let place = WorkDir::on_disk();
+    let begin = ["all", "--dir", ".", "--quick", "--force", "--only", "disk,sequential-read"];
+    let ended = place.run(&[&begin, &FILES[..]].concat());
+    assert!(ended.0.status.success(), "{}", ended.stderr());
+    let json = json(&place);
+    let line = json["line"].as_str().unwrap();
+    assert!(line.contains(" on ") && ended.text().starts_with(&line[..20]), "{line}");
+    assert_eq!(json["reports"][0]["bench"], "sequential-read");
+    let claims = json["claims"].as_array().unwrap();
+    let answers = ["yes", "no", "undecided"];
+    assert!(
+        claims.len() > 20
+            && claims.iter().all(|it| answers.contains(&it["answer"].as_str().unwrap()))
+    );
+    let of_reads = claims.iter().find(|it| it["ratio"] == "readahead_vs_none").unwrap();
+    assert_ne!(of_reads["figure_here"], "not measured");
+    let missing = json["missing"].as_array().unwrap();
+    let why = "it was not selected with --only";
+    assert!(missing.len() == 9 && missing.iter().all(|it| it["why"] == why), "{missing:?}");
+    let page = fs::read_to_string(place.path("all.html")).unwrap();
+    assert_eq!(page.matches("<article").count(), claims.len());
+    assert_eq!(fs::read_dir(place.path("")).unwrap().count(), 2, "the two reports");
+    let ended = place.run(&["compare", "all.json", "all.json"]);
+    assert!(ended.0.status.success() && ended.text().contains("0 moved"), "{}", ended.text());
+}
+
+#[test]
+fn part_that_does_not_fit_is_missing_and_the_others_are_measured() {
+    let place = WorkDir::on_disk();
+    let image = match DetachedImage::new("ext4", &["-q", "-F"], "", 100 << 20, &place.path("")) {
+        Ok(image) => image,
+        Err(why) => return skip(&why),
+    };
+    let dir = format!(
+        "/proc/{}/{}",
+        std::process::id(),
+        image.path().strip_prefix("/proc/self").unwrap().display()
+    );
+    let begin = ["all", "--dir", &dir, "--quick", "--force", "--only", "disk,sequential-read"];
+    let ended = place.run(&[&begin, &FILES[..]].concat());
+    assert!(ended.0.status.success(), "{}", ended.stderr());
+    let json = json(&place);
+    assert_eq!(
+        (&json["line"], &json["reports"][0]["bench"]),
+        (&Value::Null, &"sequential-read".into())
+    );
+    let disk = json["missing"].as_array().unwrap().iter().find(|it| it["part"] == "disk");
+    assert!(disk.unwrap()["why"].as_str().unwrap().contains("MiB are free"), "{json:#}");
+}
+
+#[test]
+fn stopped_run_keeps_its_finished_parts_and_states_what_is_missing() {
+    let place = WorkDir::on_disk();
+    let mut child = running(&place);
+    let id = i32::try_from(child.id()).unwrap();
+    kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let json = json(&place);
+    assert!(json["line"].is_string(), "{json:#}");
+    let stopped = json["missing"].as_array().unwrap().iter().find(|it| it["part"] == "pacing");
+    assert!(stopped.unwrap()["why"].as_str().unwrap().contains("stopped"), "{json:#}");
+    assert!(is_empty(&place), "test files");
+}
+
+#[test]
+fn killed_run_keeps_its_finished_parts_and_leaves_no_test_files() {
+    let place = WorkDir::on_disk();
+    let mut child = running(&place);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(json(&place)["line"].is_string());
+    eventually("the test files are gone", || is_empty(&place));
+}
