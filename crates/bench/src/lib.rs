@@ -76,6 +76,7 @@ mod contest;
 pub mod duplicates;
 pub mod file_read;
 pub mod files;
+pub mod fio;
 mod guardian;
 mod host;
 mod host_facts;

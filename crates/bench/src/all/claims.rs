@@ -162,7 +162,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
     Claim {
         ratio: "journal_writes_per_record_fallocate_512",
         label: "journal writes of 512 B",
-        holds: (0.2, 0.3),
+        holds: (0.2, 0.35),
         if_yes: "With short records, only the first record of each block of an allocated file pays \
                  for the journal.",
         if_no: "The journal is written more or less often than once a block.",

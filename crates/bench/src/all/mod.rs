@@ -13,6 +13,7 @@ mod part;
 mod progress;
 mod text;
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -93,6 +94,7 @@ pub fn run(
             seconds: plan.seconds,
             of,
             deadline: PartWatcher::deadline(plan.seconds, of - before - plan.seconds, end),
+            furthest: Cell::new(0),
         };
         if let Err(why) = run.attempt(part, plan, &dir, &watcher) {
             run.miss(part, why);

@@ -81,7 +81,7 @@ impl Part {
                 plan("--file-size 512MiB --readers 1,4,16,64 --seconds 150ms", 40, 512)
             }
             Self::SequentialRead => {
-                plan("--sizes 1MiB --windows 8MiB --advice normal,random", 40, 256)
+                plan("--sizes 64KiB --windows 8MiB --advice normal,random", 40, 256)
             }
             Self::DirectOrCached => {
                 plan("--memory 256MiB --data-percent 50,100,200,400,800 --seconds 300ms", 100, 2048)
@@ -121,7 +121,7 @@ impl Part {
             ),
             Self::RandomRead => plan("--file-size 64MiB --readers 1,64 --seconds 30ms", 4, 64),
             Self::SequentialRead => {
-                plan("--file-size 24MiB --sizes 1MiB --windows 8MiB --advice normal,random", 5, 24)
+                plan("--file-size 24MiB --sizes 64KiB --windows 8MiB --advice normal,random", 5, 24)
             }
             Self::DirectOrCached => {
                 plan("--memory 64MiB --data-percent 50,100,400 --readers 16 --seconds 40ms", 9, 256)

@@ -1,5 +1,6 @@
 //! Converts the progress of a part to that of the whole run, and ends a part that takes too long.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use haul_measure::Watcher;
@@ -14,6 +15,9 @@ pub(super) struct PartWatcher<'a> {
     pub(super) of: u64,
     /// The time at which the part is cancelled.
     pub(super) deadline: Instant,
+    /// The largest number of steps reported so far: a benchmark with several tables starts again
+    /// with each of them.
+    pub(super) furthest: Cell<u64>,
 }
 
 /// The steps that are reported for each expected second.
@@ -43,7 +47,8 @@ impl Watcher for PartWatcher<'_> {
     fn step(&self, done: usize, of: usize, what: &str) {
         let part = (self.seconds * STEPS * done as u64).checked_div(of as u64).unwrap_or(0);
         let whole = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
-        let done = self.before * STEPS + part.min(self.seconds * STEPS);
+        self.furthest.set(part.min(self.seconds * STEPS).max(self.furthest.get()));
+        let done = self.before * STEPS + self.furthest.get();
         self.inner.step(whole(done), whole(self.of * STEPS), &format!("{}: {what}", self.name));
     }
 }
@@ -74,10 +79,11 @@ mod tests {
             seconds: 20,
             of: 100,
             deadline: now + hour,
+            furthest: Cell::new(0),
         };
         watcher.step(1, 2, "direct");
         watcher.step(0, 0, "filling");
-        let expected = [(400, 1000, "pacing: direct"), (300, 1000, "pacing: filling")];
+        let expected = [(400, 1000, "pacing: direct"), (400, 1000, "pacing: filling")];
         let expected = expected.map(|(done, of, what)| (done, of, what.to_owned()));
         assert_eq!(*steps.0.borrow(), expected);
         assert!(!watcher.is_cancelled());

@@ -15,6 +15,7 @@ use haul_units::parse_time;
 
 use super::{NO_DIRECT_IO, ring};
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::fio::{self, Checker};
 use crate::host::Host;
 use crate::named::named;
 use crate::options::{count, file_size, pages, rounds};
@@ -44,6 +45,12 @@ pub struct Options {
     /// Duration of one measurement, such as 1s
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = parse_time)]
     pub seconds: Duration,
+    /// Also run the command lines of fio in the column fio, and show its figures
+    ///
+    /// The column has for each row that fio can measure the command for the same work. FILE stands
+    /// for the file. Without this option, fio is not run.
+    #[arg(long, value_name = "PROGRAM")]
+    pub check_with: Option<Checker>,
 }
 
 named! {
@@ -75,6 +82,29 @@ struct Point {
     readers: usize,
     method: Method,
     read_bytes: u64,
+    file_bytes: u64,
+}
+
+impl Point {
+    /// Returns the options of fio for the same reads; `None` for reads under a lock.
+    fn fio_options(&self) -> Option<String> {
+        let Self { cache, readers, method, read_bytes, file_bytes } = self;
+        let engine = match method {
+            Method::SharedPread | Method::OwnPread => {
+                format!("--ioengine=psync --thread --numjobs={readers} --group_reporting")
+            }
+            Method::LockedSeek => return None,
+            Method::Ring => format!("--ioengine=io_uring --iodepth={readers}"),
+        };
+        let cache = match cache {
+            Cache::Cold => "--direct=1",
+            Cache::Warm => "--invalidate=0 --pre_read=1",
+        };
+        Some(format!(
+            "--rw=randread --bs={read_bytes} --size={file_bytes} {engine} {cache} --time_based \
+             --runtime=2"
+        ))
+    }
 }
 
 impl fmt::Display for Point {
@@ -109,6 +139,7 @@ const FIELDS: &[Field<Point, Round>] = &[
     Field::total(Column::number("reads", "reads", 0).ranked(7), |rounds| {
         Some(rounds.iter().map(|round| round.reads.latencies.count() as f64).sum())
     }),
+    Field::parameter(fio::COLUMN, |point| fio::cell(point.fio_options())),
 ];
 
 fn rate(round: &Round) -> Option<f64> {
@@ -143,14 +174,17 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
         contest.report(&mut report, cache.name(), |point| point.readers.to_string());
         add_ratios(&contest, cache, options, &mut report);
     }
+    if options.check_with.is_some() {
+        fio::check(&mut report, fio::Figure::OperationsPerSecond, &options.dir, watcher)?;
+    }
     Ok(report)
 }
 
 fn contest(options: &Options, cache: Cache) -> Contest<Point, Round> {
-    let read_bytes = options.size;
+    let (read_bytes, file_bytes) = (options.size, options.file_size);
     let of = |readers: &usize| {
         let readers = *readers;
-        Method::ALL.map(move |method| Point { cache, readers, method, read_bytes })
+        Method::ALL.map(move |method| Point { cache, readers, method, read_bytes, file_bytes })
     };
     Contest::new(FIELDS, options.readers.iter().flat_map(of))
 }
@@ -248,8 +282,8 @@ fn add_ratios(
 ) {
     let readers = options.readers.iter().copied();
     let (least, most) = (readers.clone().min().unwrap_or(1), readers.max().unwrap_or(1));
-    let read_bytes = options.size;
-    let point = |method, readers| Point { cache, readers, method, read_bytes };
+    let (read_bytes, file_bytes) = (options.size, options.file_size);
+    let point = |method, readers| Point { cache, readers, method, read_bytes, file_bytes };
     let shared = point(Method::SharedPread, most);
     for (name, a, b) in [
         (format!("shared_vs_locked_{most}"), shared, point(Method::LockedSeek, most)),

@@ -3,7 +3,6 @@
 //! The file is not in the page cache at the start. The kernel's readahead is a parameter: it is set
 //! for a descriptor with `posix_fadvise`, or for the whole device with `read_ahead_kb`.
 
-use std::fmt;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,10 +14,12 @@ use rustix::fs::{Advice as Fadvice, fadvise};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::NO_DIRECT_IO;
+pub use super::strategy::Advice;
+use super::strategy::{Method, Readahead, Strategy};
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::fio::{self, Checker};
 use crate::guardian::Guardian;
 use crate::host::Host;
-use crate::named::named;
 use crate::options::{file_size, pages, rounds};
 use crate::report::{Column, Report};
 use crate::test_file::{TestFile, check};
@@ -54,71 +55,12 @@ pub struct Options {
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-}
-
-named! {
-    /// The method by which a file is read.
-    pub(super) enum Method {
-        /// `pread` through the page cache.
-        Read = "read",
-        /// Copies out of a memory mapping.
-        Mmap = "mmap",
-        /// As [`Method::Mmap`], with `MADV_SEQUENTIAL` for the mapping and `MADV_WILLNEED` for the
-        /// window ahead of the reader.
-        MmapAdvised = "mmap + madvise",
-        /// `pread` with `POSIX_FADV_WILLNEED` for the window ahead of the reader.
-        ReadAhead = "read + fadvise ahead",
-        /// `pread` with `O_DIRECT`, which bypasses the page cache.
-        Direct = "direct",
-        /// `preadv2` with `RWF_DONTCACHE`: through the page cache, but the kernel drops the pages
-        /// after the read.
-        Uncached = "uncached",
-    }
-}
-
-named! {
-    /// The advice given for a descriptor with `posix_fadvise`.
-    pub enum Advice {
-        /// No advice, which is the default.
-        Normal = "normal",
-        /// `POSIX_FADV_SEQUENTIAL`, which doubles the readahead.
-        Sequential = "sequential",
-        /// `POSIX_FADV_RANDOM`, which disables the readahead.
-        Random = "random",
-    }
-}
-
-/// The readahead of the kernel during a measurement.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Readahead {
-    Advice(Advice),
-    /// The device's `read_ahead_kb`.
-    Kib(u64),
-}
-
-impl fmt::Display for Readahead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Advice(advice) => f.write_str(advice.name()),
-            Self::Kib(kib) => write!(f, "{kib} KiB"),
-        }
-    }
-}
-
-/// The method and parameters of one row of the report.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Strategy {
-    readahead: Readahead,
-    method: Method,
-    request_bytes: u64,
-    /// The number of bytes prefetched ahead of the reader.
-    window_bytes: Option<u64>,
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} KiB, {}", self.method, self.request_bytes >> 10, self.readahead)
-    }
+    /// Also run the command lines of fio in the column fio, and show its figures
+    ///
+    /// The column has for each row that fio can measure the command for the same work. FILE stands
+    /// for the file. Without this option, fio is not run.
+    #[arg(long, value_name = "PROGRAM")]
+    pub check_with: Option<Checker>,
 }
 
 impl Options {
@@ -142,9 +84,15 @@ impl Options {
                     }
                     _ => vec![None],
                 };
+                let file_bytes = self.file_size;
                 for request_bytes in self.sizes.iter().copied() {
-                    let of =
-                        |window_bytes| Strategy { readahead, method, request_bytes, window_bytes };
+                    let of = |window_bytes| Strategy {
+                        readahead,
+                        method,
+                        request_bytes,
+                        window_bytes,
+                        file_bytes,
+                    };
                     strategies.extend(windows.iter().copied().map(of));
                 }
             }
@@ -188,6 +136,7 @@ const FIELDS: &[Field<Strategy, Round>] = &[
     Field::median(Column::number("cached_percent", "% cached", 0).ranked(1), |round| {
         Some(round.cached * 100.0)
     }),
+    Field::parameter(fio::COLUMN, |strategy| fio::cell(strategy.fio_options())),
 ];
 
 fn rate(round: &Round) -> Option<f64> {
@@ -229,6 +178,9 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
         format!("{} {}", strategy.readahead, strategy.request_bytes)
     });
     add_ratios(&contest, &mut report);
+    if options.check_with.is_some() {
+        fio::check(&mut report, fio::Figure::MegabytesPerSecond, &options.dir, watcher)?;
+    }
     Ok(report)
 }
 

@@ -70,7 +70,7 @@ fn steady(
     watcher.step(0, 1, "requests of a commit");
     watcher.check()?;
     let scratch = Scratch::new(scratch.path(), "steady")?;
-    let (counts, why) = steady::counts(storage, &scratch, options.rounds)?;
+    let (counts, why) = steady::counts(storage, &scratch, options.rounds, watcher)?;
     for samples in counts {
         report.amount(samples.name.clone(), Some(samples));
     }

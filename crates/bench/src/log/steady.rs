@@ -12,7 +12,7 @@ use super::scratch::Scratch;
 use crate::report::Samples;
 use crate::trace::{Journalling, Trace, Tracing, Traffic, Watched};
 use haul_disk::error_chain as chain;
-use haul_measure::{Error, Result};
+use haul_measure::{Error, Result, Watcher};
 
 /// The length in bytes of a segment (file of the log), short enough that the events of several
 /// segments fit into the trace buffer.
@@ -30,6 +30,7 @@ pub(crate) fn counts(
     storage: &Storage,
     scratch: &Scratch,
     rounds: usize,
+    watcher: &dyn Watcher,
 ) -> Result<(Vec<Samples>, Option<String>)> {
     let missing = |why: &str| Ok((Vec::new(), Some(why.to_owned())));
     let Some(device) = &storage.device else {
@@ -43,13 +44,16 @@ pub(crate) fn counts(
             (None, Some(format!("journal writes were not counted: {why}")))
         }
     };
-    let failed = |failure: Failure| Error::other("watch the log")(io::Error::other(failure));
+    let failed = |failure: Failure| match watcher.is_cancelled() {
+        true => Error::Cancelled,
+        false => Error::other("watch the log")(io::Error::other(failure)),
+    };
     let (ours, _) = Ours::open(scratch.path(), SEGMENT_BYTES).map_err(failed)?;
     ours.warm_up().map_err(failed)?;
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for _ in 0..rounds {
-        let round = round(&ours, device, tracing.as_ref(), journalling).map_err(failed)?;
-        let of_pages = bytes_of_pages(&ours, device).map_err(failed)?;
+        let round = round(&ours, device, tracing.as_ref(), journalling, watcher).map_err(failed)?;
+        let of_pages = bytes_of_pages(&ours, device, watcher).map_err(failed)?;
         for (key, number) in round.into_iter().chain([of_pages]) {
             all.entry(key).or_default().push(number);
         }
@@ -76,12 +80,13 @@ fn round(
     device: &Device,
     tracing: Option<&Tracing>,
     journalling: Journalling,
+    watcher: &dyn Watcher,
 ) -> Result<Vec<(&'static str, f64)>, Failure> {
-    append_until_change(ours, 1, RECORD_BYTES)?;
+    append_until_change(ours, 1, RECORD_BYTES, watcher)?;
     rustix::fs::sync();
     let (before, requests) = (ours.counts().unwrap_or_default(), DeviceCounters::of(device)?);
     tracing.map(Tracing::start).transpose()?;
-    let appended = append_until_change(ours, SEGMENTS, RECORD_BYTES)?;
+    let appended = append_until_change(ours, SEGMENTS, RECORD_BYTES, watcher)?;
     let trace = tracing.map(Tracing::stop).transpose()?;
     let requests = DeviceCounters::of(device)?.since(&requests);
     let counts = ours.counts().unwrap_or_default().since(&before);
@@ -103,22 +108,32 @@ fn round(
 }
 
 /// Measures the bytes written to the device for each byte of records of [`PAGE_RECORD_BYTES`].
-fn bytes_of_pages(ours: &Ours, device: &Device) -> Result<(&'static str, f64), Failure> {
-    append_until_change(ours, 1, PAGE_RECORD_BYTES)?;
+fn bytes_of_pages(
+    ours: &Ours,
+    device: &Device,
+    watcher: &dyn Watcher,
+) -> Result<(&'static str, f64), Failure> {
+    append_until_change(ours, 1, PAGE_RECORD_BYTES, watcher)?;
     rustix::fs::sync();
     let before = DeviceCounters::of(device)?;
-    let appended = append_until_change(ours, 1, PAGE_RECORD_BYTES)?;
+    let appended = append_until_change(ours, 1, PAGE_RECORD_BYTES, watcher)?;
     let written_bytes = DeviceCounters::of(device)?.since(&before).written_bytes as f64;
     let payload_bytes = (appended * PAGE_RECORD_BYTES as u64) as f64;
     Ok(("device_bytes_per_payload_byte_of_pages", written_bytes / payload_bytes))
 }
 
 /// Appends until the log has changed its segment `changes` times. Returns the number of records.
-fn append_until_change(ours: &Ours, changes: u32, record_bytes: usize) -> Result<u64, Failure> {
+fn append_until_change(
+    ours: &Ours,
+    changes: u32,
+    record_bytes: usize,
+    watcher: &dyn Watcher,
+) -> Result<u64, Failure> {
     let record = vec![7; record_bytes];
     let mut last = ours.append_to_segment(&record)?;
     let (mut left, mut records) = (changes, 1);
     while left > 0 {
+        watcher.check()?;
         let segment = ours.append_to_segment(&record)?;
         records += 1;
         if segment != last {

@@ -32,6 +32,7 @@ pub use modes::{Modes, Preparation, Sync};
 pub use virtual_disk::VirtualDisk;
 
 use crate::contest::{Contest, Outcome, Stage, columns};
+use crate::fio::{self, Checker};
 use crate::host::Host;
 use crate::options::{rounds, size};
 use crate::report::Report;
@@ -76,6 +77,12 @@ pub struct Options {
     /// Maximum duration of all rounds of a row; slow disks write fewer records
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
     pub seconds_per_row: Duration,
+    /// Also run the command lines of fio in the column fio, and show its figures
+    ///
+    /// The column has for each row that fio can measure the command for the same work. FILE stands
+    /// for the file. Without this option, fio is not run.
+    #[arg(long, value_name = "PROGRAM")]
+    pub check_with: Option<Checker>,
 }
 
 fn record_size(text: &str) -> Result<u64, String> {
@@ -114,6 +121,9 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
         report.host.storage.push(place.facts.clone());
         let prefix = if of > 1 { format!("{}_", place.name) } else { String::new() };
         add_ratios(&contest, &prefix, &mut report);
+    }
+    if options.check_with.is_some() && options.virtual_disk.is_empty() {
+        fio::check(&mut report, fio::Figure::OperationsPerSecond, &options.dir, watcher)?;
     }
     Ok(report)
 }

@@ -5,8 +5,9 @@ use std::fmt;
 use haul_measure::Latencies;
 
 use super::measure::Pass;
-use super::modes::Cell;
+use super::modes::{Cell, Preparation, Sync};
 use crate::contest::Field;
+use crate::fio;
 use crate::report::Column;
 
 /// A mode in one of its passes, which are numbered from 1.
@@ -69,7 +70,34 @@ pub(super) const FIELDS: &[Field<Strategy, Pass>] = &[
     Field::total(Column::number("records", "records", 0).ranked(11), |passes| {
         Some(passes.iter().map(|pass| pass.records as f64).sum())
     }),
+    Field::parameter(fio::COLUMN, |strategy| fio::cell(fio_options(strategy))),
 ];
+
+/// The number of records that fio writes.
+const FIO_RECORDS: u64 = 64;
+
+/// Returns the options of fio for the same writes; `None` if fio cannot prepare the file or sync the
+/// records in this way. The second pass is that over a filled file.
+fn fio_options(strategy: &Strategy) -> Option<String> {
+    let Strategy { cell, pass } = strategy;
+    let prepare = match cell.preparation {
+        _ if *pass > 1 => "--overwrite=1",
+        Preparation::Append => "--fallocate=none",
+        Preparation::Fallocate => "--fallocate=native",
+        Preparation::Filled | Preparation::Recycled => "--overwrite=1",
+        Preparation::ZeroRange | Preparation::WriteZeroes => return None,
+    };
+    let sync = match cell.sync {
+        Sync::Nothing => "",
+        Sync::Fdatasync => " --fdatasync=1",
+        Sync::Fsync => " --fsync=1",
+        Sync::DirectDsync => " --direct=1 --sync=dsync",
+        Sync::Msync => return None,
+    };
+    let bytes = cell.step_bytes();
+    let size = bytes * FIO_RECORDS;
+    Some(format!("--rw=write --bs={bytes} --size={size} --ioengine=psync {prepare}{sync}"))
+}
 
 pub(super) fn median_us(pass: &Pass) -> Option<f64> {
     pass.latencies.percentile_us(50.0)

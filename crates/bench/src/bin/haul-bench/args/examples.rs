@@ -6,6 +6,7 @@ Examples:
   haul bench write-modes --dir .
   haul bench pacing --dir /var/tmp
   haul bench random-read --dir /var/tmp
+  haul bench random-read --dir /var/tmp --readers 1,32 --check-with fio
   haul bench sequential-read --dir /var/tmp
   sudo haul bench read-order
   sudo haul bench random-write";
@@ -19,6 +20,7 @@ Examples:
 pub(super) const RANDOM_READ: &str = "\
 Examples:
   haul bench random-read --dir /var/tmp
+  haul bench random-read --dir /var/tmp --readers 1,32 --check-with fio
   haul bench random-read --dir /srv --file-size 16GiB --readers 1,32 --seconds 2s --json read.json";
 
 pub(super) const SEQUENTIAL_READ: &str = "\
@@ -112,6 +114,7 @@ Examples:
 pub(super) const WRITE_MODES: &str = "\
 Examples:
   haul bench write-modes --dir . --modes fdatasync --sizes 4KiB
+  haul bench write-modes --dir /srv --modes fdatasync --check-with fio
   haul bench write-modes --dir /srv --json modes.json --markdown modes.md
   sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs";
 
