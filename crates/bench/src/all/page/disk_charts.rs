@@ -40,7 +40,7 @@ pub(super) fn latencies(disk: &DiskFigures) -> String {
         let text = format!("{percent:.0} %");
         marks += &label(LEFT - 6.0, y.at(percent) + 4.0, Anchor::End, "tick", &text);
     }
-    for tick in ticks(least, most) {
+    for tick in ticks(least, most, 6) {
         marks += &label(x.at(tick), BOTTOM + 18.0, Anchor::Middle, "tick", &duration(tick));
     }
     for (number, curve) in curves.iter().enumerate() {
@@ -90,6 +90,7 @@ pub(super) fn depths(disk: &DiskFigures) -> String {
             let text = format!("{knee}{}", per_second(read.1));
             let is_left = at_x < LEFT.midpoint(RIGHT);
             let (x, y, anchor) = match is_left {
+                true if at_y > BOTTOM - 24.0 => (at_x - 4.0, at_y - 10.0, Anchor::Start),
                 true => (at_x + 8.0, at_y + 15.0, Anchor::Start),
                 false => (at_x + 4.0, at_y - 12.0, Anchor::End),
             };

@@ -199,6 +199,8 @@ mod tests {
         }
         let values = vec![EVIL.into(), Value::Number(1.5)];
         reports[0].rows.push(Row::new(EVIL, "", values));
+        let missing = Row::new(EVIL, "", vec![EVIL.into()]).without_numbers(EVIL);
+        reports[0].rows.push(missing);
         reports[0].notes.push(EVIL.to_owned());
         reports
     }

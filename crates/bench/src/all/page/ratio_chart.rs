@@ -65,7 +65,7 @@ pub(super) fn ratio_chart(judgements: &[Judgement], axis: Axis) -> String {
     let height = TOP + ROW * rows.len() as f64 + 26.0;
     let scale = axis.scale((LEFT, RIGHT));
     let mut marks = String::new();
-    for tick in ticks(axis.least, axis.most) {
+    for tick in ticks(axis.least, axis.most, 10) {
         let (x, bottom) = (scale.at(tick), height - 22.0);
         let is_one = (tick - 1.0).abs() < 1e-9;
         marks += &line((x, TOP - 12.0), (x, bottom), if is_one { "rule one" } else { "rule" });

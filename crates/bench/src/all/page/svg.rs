@@ -35,8 +35,8 @@ impl Scale {
 }
 
 /// Returns the round numbers (1, 2 and 5 times a power of ten) between two positive numbers; only
-/// the powers of ten if there are more than ten of them.
-pub(super) fn ticks(least: f64, most: f64) -> Vec<f64> {
+/// the powers of ten if there are more than `count_max` of them.
+pub(super) fn ticks(least: f64, most: f64, count_max: usize) -> Vec<f64> {
     #[expect(clippy::cast_possible_truncation, reason = "logarithms are short")]
     let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
     let all = |steps: &[f64]| -> Vec<f64> {
@@ -45,7 +45,7 @@ pub(super) fn ticks(least: f64, most: f64) -> Vec<f64> {
         numbers.filter(|it| (least * 0.999..=most * 1.001).contains(it)).collect()
     };
     let fine = all(&[1.0, 2.0, 5.0]);
-    if fine.len() > 10 { all(&[1.0]) } else { fine }
+    if fine.len() > count_max { all(&[1.0]) } else { fine }
 }
 
 /// The horizontal alignment of a label.
@@ -125,8 +125,9 @@ mod tests {
 
     #[test]
     fn ticks_are_few_and_round() {
-        assert_eq!(ticks(0.5, 20.0), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
-        assert_eq!(ticks(0.001, 1000.0).len(), 7);
+        assert_eq!(ticks(0.5, 20.0, 6), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(ticks(0.5, 20.0, 5), [1.0, 10.0]);
+        assert_eq!(ticks(0.001, 1000.0, 6).len(), 7);
     }
 
     #[test]

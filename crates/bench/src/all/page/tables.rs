@@ -1,9 +1,9 @@
 //! Formats the raw results as HTML tables in a section that readers can open.
 
 use super::html::{element, escaped, text};
-use crate::report::Report;
 use crate::report::ratio_table::{HEADS, ratio_rows};
 use crate::report::table::{cells, tables, used};
+use crate::report::{Column, Report};
 
 /// Returns the tables, ratios and notes of a report, closed at first.
 pub(super) fn details(report: &Report) -> String {
@@ -38,9 +38,19 @@ fn rows_table(report: &Report, table: &str) -> String {
         columns().map(|(_, column)| text("th", class(column.decimals), column.head)).collect();
     let row = |row: &crate::report::Row| {
         let cells = cells(report, row);
-        let cells = columns().map(|(at, column)| text("td", class(column.decimals), &cells[at]));
-        let state = row.state.as_deref().map(|state| text("td", "faint", state));
-        element("tr", "", &cells.chain(state).collect::<String>())
+        let cell = |(at, column): (usize, &Column)| text("td", class(column.decimals), &cells[at]);
+        let cells: String = match &row.state {
+            None => columns().map(cell).collect(),
+            // The reason why a row has no numbers follows its last label.
+            Some(state) => {
+                let labels = columns().take_while(|(at, _)| !cells[*at].is_empty()).map(cell);
+                let labels: Vec<_> = labels.collect();
+                let rest = columns().count() - labels.len();
+                let state = escaped(state);
+                labels.concat() + &format!("<td class=\"faint\" colspan=\"{rest}\">{state}</td>\n")
+            }
+        };
+        element("tr", "", &cells)
     };
     let rows = report.rows.iter().filter(|it| it.table == table).map(row);
     wrapped(&head, &rows.collect::<String>())
