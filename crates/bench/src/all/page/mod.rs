@@ -116,10 +116,10 @@ fn heading(title: &str) -> String {
     text("h2", "", title)
 }
 
-fn section(text_: Text, judgements: &[Judgement], axis: Axis) -> String {
-    let own = judgements.iter().filter(|it| it.claim.text == text_);
+fn section(subject: Text, judgements: &[Judgement], axis: Axis) -> String {
+    let own = judgements.iter().filter(|it| it.claim.text == subject);
     let cards: String = own.map(|judgement| card(judgement, axis)).collect();
-    heading(text_.title()) + &element("div", "pair", &cards)
+    heading(subject.title()) + &element("div", "pair", &cards)
 }
 
 fn card(judgement: &Judgement, axis: Axis) -> String {
