@@ -23,6 +23,7 @@
 //!   TCP relays: each server runs on one core, with its clients on another.
 //! - [`all`] runs the benchmarks of disks within minutes, and judges published claims;
 //!   [`compare`] compares the ratios of two reports.
+//! - [`seed`] repeats the experiments of the texts after which Haul was designed.
 //! - [`Watcher`] receives progress and cancels a benchmark.
 //!
 //! # Example
@@ -93,6 +94,7 @@ pub mod read_order;
 mod reads;
 pub mod relay;
 mod report;
+pub mod seed;
 pub mod serve;
 mod setting;
 mod simulated;

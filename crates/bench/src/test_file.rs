@@ -133,7 +133,7 @@ pub(crate) fn evict_all<F: HasFd + ?Sized>(files: &[&F], left_max: u64) -> Resul
 }
 
 /// Writes the offset of each page into the page, followed by bytes that compress badly.
-fn stamp(chunk: &mut [u8], offset: u64) {
+pub(crate) fn stamp(chunk: &mut [u8], offset: u64) {
     for (number, page) in (0u64..).zip(chunk.chunks_mut(PAGE_BYTES)) {
         let at = offset + number * PAGE_BYTES as u64;
         let mut word = at;

@@ -19,6 +19,17 @@ const BUFFER_KIB: u32 = 8 << 10;
 
 const EVENTS: [&str; 2] = ["block_bio_queue", "block_rq_issue"];
 
+/// The events of all steps of a request, in the order of the steps.
+const ALL_EVENTS: [&str; 7] = [
+    "block_bio_remap",
+    "block_bio_queue",
+    "block_bio_backmerge",
+    "block_getrq",
+    "block_rq_insert",
+    "block_rq_issue",
+    "block_rq_complete",
+];
+
 /// The number of instances this process has created, which makes their names unique.
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
@@ -94,24 +105,49 @@ impl Tracing {
     /// Limits the instance to the events of one device, and enables them.
     pub(crate) fn watch(&self, device: Watched) -> Result<()> {
         for (event, number) in EVENTS.iter().zip([device.queued, device.issued]) {
-            self.write(&format!("events/block/{event}/filter"), &format!("dev == {number}"))?;
-            self.write(&format!("events/block/{event}/enable"), "1")?;
+            self.enable(event, &format!("dev == {number}"))?;
         }
         Ok(())
+    }
+
+    /// Limits the instance to one device, and enables the events of all steps of a request.
+    pub(crate) fn watch_all(&self, device: Watched) -> Result<()> {
+        let filter = format!("dev == {} || dev == {}", device.queued, device.issued);
+        ALL_EVENTS.iter().try_for_each(|event| self.enable(event, &filter))
+    }
+
+    fn enable(&self, event: &str, filter: &str) -> Result<()> {
+        self.write(&format!("events/block/{event}/filter"), filter)?;
+        self.write(&format!("events/block/{event}/enable"), "1")
     }
 
     /// Clears the trace and starts recording.
     pub(crate) fn start(&self) -> Result<()> {
         self.write("trace", "")?;
         self.write("tracing_on", "1")?;
-        self.write("trace_marker", &self.name)
+        self.mark(&self.name)
+    }
+
+    /// Writes a line with a text into the trace.
+    pub(crate) fn mark(&self, text: &str) -> Result<()> {
+        self.write("trace_marker", text)
     }
 
     /// Stops recording and returns the recorded events.
     pub(crate) fn stop(&self) -> Result<Trace> {
+        Ok(self.parse(&self.stop_text()?))
+    }
+
+    /// Stops recording and returns the trace as the text that the kernel prints.
+    pub(crate) fn stop_text(&self) -> Result<String> {
         self.write("tracing_on", "0")?;
         let text = fs::read(self.path("trace")).map_err(Error::other("read the kernel's trace"))?;
-        Ok(Trace::parse(&String::from_utf8_lossy(&text), &self.name))
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Returns the events in a text of [`Tracing::stop_text`].
+    pub(crate) fn parse(&self, text: &str) -> Trace {
+        Trace::parse(text, &self.name)
     }
 }
 

@@ -74,6 +74,57 @@ impl Flags {
     }
 }
 
+/// A line of a trace: an event with the task in whose context it occurred.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Line<'a> {
+    /// The time in microseconds, since an unspecified start.
+    pub(crate) at_us: u64,
+    pub(crate) comm: &'a str,
+    pub(crate) pid: u32,
+    pub(crate) event: &'a str,
+    fields: &'a str,
+}
+
+/// The operation on blocks to which an event belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Operation<'a> {
+    /// The operation and its flags, which [`Flags::parse`] parses.
+    pub(crate) rwbs: &'a str,
+    pub(crate) sector: u64,
+    pub(crate) sectors: u64,
+}
+
+impl<'a> Line<'a> {
+    /// Parses a line; returns `None` for a comment and for a line of another form.
+    pub(crate) fn parse(line: &'a str) -> Option<Self> {
+        // The CPU is the first number in brackets.
+        let (at, _) = line.match_indices(" [").find(|(at, _)| {
+            let cpu = line[at + 2..].split(']').next().unwrap_or("");
+            !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit())
+        })?;
+        let (comm, pid) = line[..at].trim().rsplit_once('-')?;
+        let (flags_and_time, rest) = line[at..].split_once(": ")?;
+        let at_us = microseconds(flags_and_time.rsplit(' ').next()?).unwrap_or(0);
+        let (event, fields) = rest.split_once(':')?;
+        Some(Self { at_us, comm, pid: pid.parse().ok()?, event: event.trim(), fields })
+    }
+
+    /// Returns the text that [`super::Tracing::mark`] wrote.
+    pub(crate) fn mark(&self) -> Option<&'a str> {
+        (self.event == "tracing_mark_write").then(|| self.fields.trim())
+    }
+
+    /// Returns the operation of a block event.
+    pub(crate) fn operation(&self) -> Option<Operation<'a>> {
+        // The fields look like `7,0 WS 4096 () 33112 + 8 be,0,4 [python3]`; only issued requests
+        // have a byte count and a command.
+        let (before, after) = self.fields.split_once(" + ")?;
+        let sectors = after.split_whitespace().next()?.parse().ok()?;
+        let sector = before.rsplit(' ').next()?.parse().ok()?;
+        Some(Operation { rwbs: before.split_whitespace().nth(1)?, sector, sectors })
+    }
+}
+
 impl Trace {
     /// Parses the block events of `text`, and finds the task that wrote `marker`.
     pub(crate) fn parse(text: &str, marker: &str) -> Self {
@@ -81,12 +132,12 @@ impl Trace {
         for line in text.lines() {
             if let Some(lost) = lost(line) {
                 trace.lost += lost;
-            } else if let Some(Line { pid, at_us, event, printed, .. }) = split(line) {
-                match event {
-                    "tracing_mark_write" if printed.trim() == marker => {
-                        (trace.marked_by, trace.marked_us) = (Some(pid), Some(at_us));
+            } else if let Some(line) = Line::parse(line) {
+                match line.mark() {
+                    Some(text) if text == marker => {
+                        (trace.marked_by, trace.marked_us) = (Some(line.pid), Some(line.at_us));
                     }
-                    _ => trace.events.extend(event_of(line)),
+                    _ => trace.events.extend(event_of(&line)),
                 }
             }
         }
@@ -105,29 +156,6 @@ fn lost(line: &str) -> Option<u64> {
     count.parse().ok()
 }
 
-/// The parts of a line: the name and the identifier of the task, the time, the event, and the
-/// event's fields.
-struct Line<'a> {
-    comm: &'a str,
-    pid: u32,
-    at_us: u64,
-    event: &'a str,
-    printed: &'a str,
-}
-
-fn split(line: &str) -> Option<Line<'_>> {
-    // The CPU is the first number in brackets.
-    let (at, _) = line.match_indices(" [").find(|(at, _)| {
-        let cpu = line[at + 2..].split(']').next().unwrap_or("");
-        !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit())
-    })?;
-    let (comm, pid) = line[..at].trim().rsplit_once('-')?;
-    let (flags_and_time, rest) = line[at..].split_once(": ")?;
-    let (event, printed) = rest.split_once(':')?;
-    let at_us = microseconds(flags_and_time.rsplit(' ').next()?).unwrap_or(0);
-    Some(Line { comm, pid: pid.parse().ok()?, at_us, event: event.trim(), printed })
-}
-
 /// Parses a time in seconds with six digits after the point.
 fn microseconds(time: &str) -> Option<u64> {
     let (seconds, micros) = time.split_once('.')?;
@@ -135,19 +163,15 @@ fn microseconds(time: &str) -> Option<u64> {
     Some(seconds.parse::<u64>().ok()?.saturating_mul(1_000_000) + micros.parse::<u64>().ok()?)
 }
 
-fn event_of(line: &str) -> Option<Event> {
-    let Line { comm, pid, at_us, event, printed } = split(line)?;
-    let kind = match event {
+fn event_of(line: &Line<'_>) -> Option<Event> {
+    let kind = match line.event {
         "block_bio_queue" => Kind::Queued,
         "block_rq_issue" => Kind::Issued,
         _ => return None,
     };
-    // The fields look like `7,0 WS 4096 () 33112 + 8 be,0,4 [python3]`; only issued requests have a
-    // byte count and a command.
-    let (before, after) = printed.split_once(" + ")?;
-    let sectors = after.split_whitespace().next()?.parse().ok()?;
-    let sector = before.rsplit(' ').next()?.parse().ok()?;
-    let flags = Flags::parse(before.split_whitespace().nth(1)?)?;
+    let Operation { rwbs, sector, sectors } = line.operation()?;
+    let flags = Flags::parse(rwbs)?;
+    let Line { at_us, comm, pid, .. } = *line;
     Some(Event { at_us, kind, comm: comm.to_owned(), pid, flags, sector, sectors })
 }
 
@@ -191,6 +215,17 @@ CPU:1 [LOST 5 EVENTS]
         ];
         assert_eq!(untimed.collect::<Vec<_>>(), expected);
         assert_eq!(Trace::parse(TEXT, "haul 8").marked_by, None, "the marker of another instance");
+    }
+
+    #[test]
+    fn lines_have_the_time_and_the_operation() {
+        let lines: Vec<_> = TEXT.lines().filter_map(Line::parse).collect();
+        assert_eq!((lines.len(), lines[0].mark()), (7, Some("haul 7")));
+        let complete = lines.last().unwrap();
+        assert_eq!((complete.at_us, complete.event), (1_602_821_270, "block_rq_complete"));
+        let operation = complete.operation().unwrap();
+        assert_eq!((operation.rwbs, operation.sector, operation.sectors), ("WS", 33112, 8));
+        assert_eq!((complete.mark(), lines[0].operation()), (None, None));
     }
 
     #[test]

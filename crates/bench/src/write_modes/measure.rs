@@ -1,5 +1,6 @@
 //! Measures one pass over a file: the latency of each record, and the requests to the device.
 
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use haul_disk::{AlignedBuf, DeviceCounters, Durability, write_full};
@@ -13,28 +14,30 @@ use crate::trace::{Tracing, Traffic};
 
 /// The figures of one pass.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pass {
-    pub(super) records: u64,
-    pub(super) time: Duration,
-    pub(super) latencies: Latencies,
-    pub(super) counters: Option<DeviceCounters>,
-    pub(super) traffic: Option<Traffic>,
+pub(crate) struct Pass {
+    pub(crate) records: u64,
+    /// The bytes of all records.
+    pub(crate) bytes: u64,
+    pub(crate) time: Duration,
+    pub(crate) latencies: Latencies,
+    pub(crate) counters: Option<DeviceCounters>,
+    pub(crate) traffic: Option<Traffic>,
     /// The number of events that the kernel's trace lost; if it is not 0, `traffic` is `None`.
-    pub(super) lost_events: u64,
+    pub(crate) lost_events: u64,
 }
 
 impl Pass {
     /// Returns `number` divided by the number of records.
-    pub(super) fn each(&self, number: u64) -> Option<f64> {
+    pub(crate) fn each(&self, number: u64) -> Option<f64> {
         Some(number as f64 / self.records as f64)
     }
 }
 
 /// The limits of a pass, which ends when the first limit is reached.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) records: u64,
-    pub(super) time: Duration,
+pub(crate) struct Limits {
+    pub(crate) records: u64,
+    pub(crate) time: Duration,
 }
 
 /// Writes records into a prepared file and measures them.
@@ -60,6 +63,7 @@ pub(super) fn pass(
         pass.time += took;
         pass.records += 1;
     }
+    pass.bytes = pass.records * cell.record_bytes;
     let after = place.counters();
     pass.counters = before.zip(after).map(|(before, after)| after.since(&before));
     if let Some(trace) = tracing.map(Tracing::stop).transpose()? {
@@ -71,7 +75,7 @@ pub(super) fn pass(
 }
 
 /// A writer of consecutive records.
-struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     prepared: &'a mut Prepared,
     sync: Sync,
     grows: bool,
@@ -81,7 +85,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(cell: &Cell, prepared: &'a mut Prepared) -> Result<Self> {
+    pub(crate) fn new(cell: &Cell, prepared: &'a mut Prepared) -> Result<Self> {
         let step_bytes = cell.step_bytes();
         let length = usize::try_from(step_bytes)
             .map_err(|_beyond| Error::Missing(format!("records of {step_bytes} B are too long")))?;
@@ -91,8 +95,8 @@ impl<'a> Writer<'a> {
         Ok(Self { prepared, sync: cell.sync, grows, step_bytes, record, length })
     }
 
-    /// Writes a record and syncs it.
-    fn write(&mut self, number: u64) -> Result<()> {
+    /// Writes the record with this number and syncs it.
+    pub(crate) fn write(&mut self, number: u64) -> Result<()> {
         let offset = number * self.step_bytes;
         let record = &self.record[..self.length];
         match self.prepared {
@@ -101,8 +105,15 @@ impl<'a> Writer<'a> {
                 match self.sync {
                     Sync::Fdatasync => file.sync(Durability::Data)?,
                     Sync::Fsync => file.sync(Durability::Everything)?,
-                    Sync::Nothing | Sync::DirectDsync | Sync::Msync => {}
+                    Sync::Nothing
+                    | Sync::OpenDatasync
+                    | Sync::OpenSync
+                    | Sync::DirectDsync
+                    | Sync::Msync => {}
                 }
+            }
+            Prepared::Opened(_, opened) => {
+                opened.write_all_at(record, offset).map_err(Error::other("write with O_SYNC"))?;
             }
             Prepared::Map(_, map) => {
                 let end = offset + self.step_bytes;
@@ -121,7 +132,7 @@ impl<'a> Writer<'a> {
 
 /// Syncs the file after a pass, so that the next pass starts without dirty pages.
 pub(super) fn finish(place: &TargetFs, prepared: &Prepared) -> Result<()> {
-    let (Prepared::File(file) | Prepared::Map(file, _)) = prepared;
+    let (Prepared::File(file) | Prepared::Opened(file, _) | Prepared::Map(file, _)) = prepared;
     file.sync(Durability::Everything)?;
     place.settle()
 }

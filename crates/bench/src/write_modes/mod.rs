@@ -15,6 +15,7 @@
 
 mod measure;
 mod modes;
+mod passes;
 mod prepare;
 mod ratios;
 mod table;
@@ -25,23 +26,24 @@ mod virtual_disk;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haul_measure::{Result, Watcher, turns};
+use haul_measure::{Result, Watcher};
 use haul_units::parse_time;
 
+pub(crate) use measure::{Limits, Pass, Writer};
+pub(crate) use modes::Cell;
 pub use modes::{Modes, Preparation, Sync};
+pub(crate) use passes::{Strategy, measure_on};
+pub(crate) use prepare::{LOG, OLD, prepare, remove};
 pub use virtual_disk::VirtualDisk;
 
-use crate::contest::{Contest, Outcome, Stage, columns};
+use crate::contest::{Stage, columns};
 use crate::fio::{self, Checker};
 use crate::host::Host;
 use crate::options::{rounds, size};
 use crate::report::Report;
-use crate::trace::Tracing;
-use measure::{Limits, Pass, finish, pass};
-use modes::{Cell, cells};
-use prepare::{LOG, OLD, Prepared, prepare, remove};
+use modes::cells;
 use ratios::add_ratios;
-use table::{BAR, FIELDS, Strategy};
+use table::{BAR, FIELDS};
 use target_fs::TargetFs;
 
 /// Options of `haul bench write-modes`.
@@ -52,6 +54,7 @@ pub struct Options {
     pub dir: PathBuf,
     /// Measure new file systems in image files: ext4, ext4-nojournal, xfs, btrfs
     ///
+    /// Also ext4-ordered, ext4-writeback and ext4-journal, by the mount option data of ext4.
     /// The images are in DIR, whose file system is then not measured. Needs root. No other program
     /// uses these virtual disks, so counts are exact. Each request also passes the file system of
     /// DIR, so times on virtual disks are comparable only with each other.
@@ -89,9 +92,6 @@ fn record_size(text: &str) -> Result<u64, String> {
     size(text, 1..=16 << 20, "1 B to 16MiB")
 }
 
-/// The number of passes over a file.
-const PASSES: usize = 2;
-
 /// Runs the benchmark. All files are removed when this returns, and also when the process is
 /// killed.
 ///
@@ -101,6 +101,8 @@ const PASSES: usize = 2;
 /// is no error.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let cells = cells(&options.modes, &options.sizes);
+    let rounds = u32::try_from(options.rounds).unwrap_or(u32::MAX).max(1);
+    let limits = Limits { records: options.records, time: options.seconds_per_row / rounds };
     let mut report = Report::new("write-modes", Host::here(), columns(FIELDS), BAR);
     report.notes.push(note(options));
     let of = options.virtual_disk.len().max(1);
@@ -114,7 +116,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
             }
         };
         let stage = Stage { name: &place.name, number, of, rounds: options.rounds, watcher };
-        let contest = measure_on(&place, &stage, options, &cells, &mut report)?;
+        let contest = measure_on(&place, &stage, FIELDS, &cells, &|_| limits, &mut report)?;
         contest.report(&mut report, &place.name, |Strategy { cell, pass }| {
             format!("{} {} {pass}", cell.sync, cell.record_bytes)
         });
@@ -145,84 +147,13 @@ fn note(options: &Options) -> String {
     )
 }
 
-/// Returns a contest of both passes of all modes, sorted by sync and length, then by pass.
-fn contest(cells: &[Cell]) -> Contest<Strategy, Pass> {
-    let groups = cells.chunk_by(|a, b| (a.sync, a.record_bytes) == (b.sync, b.record_bytes));
-    let strategies = groups.flat_map(|group| {
-        (1..=PASSES).flat_map(|pass| group.iter().map(move |cell| Strategy { cell: *cell, pass }))
-    });
-    Contest::new(FIELDS, strategies)
-}
-
-fn measure_on(
-    place: &TargetFs,
-    stage: &Stage<'_>,
-    options: &Options,
-    cells: &[Cell],
-    report: &mut Report,
-) -> Result<Contest<Strategy, Pass>> {
-    let tracing = place.tracing().map_err(|why| {
-        report.notes.push(format!(
-            "{}: writes are not attributed, which needs root and the kernel's tracing: {}.",
-            place.name,
-            haul_disk::error_chain(&why)
-        ));
-    });
-    let tracing = tracing.ok();
-    let mut contest = contest(cells);
-    let mut lost = 0;
-    for turn in turns(options.rounds, cells.len()) {
-        let cell = &cells[turn.which];
-        stage.step(turn, cell)?;
-        let passes = measure(place, cell, options, tracing.as_ref(), stage.watcher)?;
-        for (number, outcome) in (1..).zip(passes) {
-            if let Outcome::Measured(pass) = &outcome {
-                lost += pass.lost_events;
-            }
-            let strategy = Strategy { cell: *cell, pass: number };
-            let which = contest.entries.iter().position(|entry| entry.strategy == strategy);
-            if let Some(which) = which {
-                contest.record(which, outcome);
-            }
-        }
-    }
-    if lost > 0 {
-        report.notes.push(format!("{}: the trace lost {lost} events.", place.name));
-    }
-    Ok(contest)
-}
-
-/// Creates the file of a mode, writes all passes and removes the file.
-fn measure(
-    place: &TargetFs,
-    cell: &Cell,
-    options: &Options,
-    tracing: Option<&Tracing>,
-    watcher: &dyn Watcher,
-) -> Result<Vec<Outcome<Pass>>> {
-    let rounds = u32::try_from(options.rounds).unwrap_or(u32::MAX).max(1);
-    let mut limits = Limits { records: options.records, time: options.seconds_per_row / rounds };
-    let Some(mut prepared) = prepare(place, cell, options.records)? else {
-        let skipped = |_| Outcome::Skipped("not supported".to_owned());
-        return Ok((0..PASSES).map(skipped).collect());
-    };
-    let mut passes = Vec::new();
-    for _ in 0..PASSES {
-        let pass = pass(place, cell, &mut prepared, limits, tracing, watcher)?;
-        limits.records = pass.records;
-        passes.push(Outcome::Measured(pass));
-        finish(place, &prepared)?;
-    }
-    drop::<Prepared>(prepared);
-    remove(place)?;
-    Ok(passes)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use haul_disk::DeviceCounters;
 
+    use super::passes::contest;
     use super::*;
+    use crate::contest::{Contest, Outcome};
     use crate::trace::Traffic;
 
     pub(super) const CELL: Cell =
@@ -249,7 +180,7 @@ pub(super) mod tests {
 
     #[test]
     fn counts_are_per_record_and_medians_of_the_rounds() {
-        let mut contest = contest(&[CELL]);
+        let mut contest = contest(FIELDS, &[CELL]);
         for (records, us, journal) in [(10, 100, 30), (20, 1000, 60), (10, 200, 31)] {
             contest.record(1, pass(records, us, Some(journal)));
         }
@@ -271,7 +202,7 @@ pub(super) mod tests {
 
     #[test]
     fn round_without_a_trace_has_no_journal_writes() {
-        let mut contest = contest(&[CELL]);
+        let mut contest = contest(FIELDS, &[CELL]);
         contest.record(0, pass(10, 100, Some(30)));
         contest.record(0, pass(10, 100, None));
         contest.record(1, Outcome::Skipped("not supported".to_owned()));

@@ -35,6 +35,10 @@ named! {
         Fdatasync = "fdatasync",
         /// `pwrite`, then `fsync`.
         Fsync = "fsync",
+        /// One `pwrite` to a file opened with `O_DSYNC`.
+        OpenDatasync = "open-datasync",
+        /// One `pwrite` to a file opened with `O_SYNC`.
+        OpenSync = "open-sync",
         /// One `pwrite` of whole pages to a file opened with `O_DIRECT | O_DSYNC`.
         DirectDsync = "direct-dsync",
         /// A copy into a mapping, then `msync(MS_SYNC)`.
@@ -133,7 +137,7 @@ mod tests {
 
     #[test]
     fn modes_are_preparations_syncs_or_both() {
-        for (text, count) in [("recycled", 5), ("fdatasync", 6), ("recycled+fdatasync", 1)] {
+        for (text, count) in [("recycled", 7), ("fdatasync", 6), ("recycled+fdatasync", 1)] {
             let cells = cells(&[text.parse().unwrap()], &[4096]);
             assert_eq!(cells.len(), count, "{text}");
         }
@@ -147,9 +151,9 @@ mod tests {
 
     #[test]
     fn cells_are_sorted_and_unique() {
-        assert_eq!(cells(&[], &[512, 4096, 65536]).len(), 6 * 5 * 3);
+        assert_eq!(cells(&[], &[512, 4096, 65536]).len(), 6 * 7 * 3);
         let both = ["append".parse().unwrap(), "append+fsync".parse().unwrap()];
-        assert_eq!(cells(&both, &[512, 512]).len(), 5);
+        assert_eq!(cells(&both, &[512, 512]).len(), 7);
         let fsync = cells(&["fsync".parse().unwrap()], &[4096, 512]);
         let expected: Vec<_> = [512, 4096]
             .into_iter()

@@ -1,5 +1,8 @@
 //! Prepares a file before its first record is written.
 
+use std::fs::File as StdFile;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use haul_disk::{
@@ -7,27 +10,30 @@ use haul_disk::{
 };
 
 use haul_measure::{Error, Result};
+use rustix::fs::OFlags;
 
 use super::modes::{Cell, Preparation, Sync};
 use super::target_fs::TargetFs;
 
 /// The names of the file that is written, and of the old file that is recycled.
-pub(super) const LOG: &str = "log";
-pub(super) const OLD: &str = "log.old";
+pub(crate) const LOG: &str = "log";
+pub(crate) const OLD: &str = "log.old";
 
 /// The length in bytes of one write when a file is filled.
 const FILL_BYTES: usize = 1 << 20;
 
-/// A file that is prepared for records, with its mapping for `msync`.
+/// A file that is prepared for records: with its mapping for `msync`, or opened a second time with
+/// `O_SYNC`.
 #[derive(Debug)]
-pub(super) enum Prepared {
+pub(crate) enum Prepared {
     File(Arc<dyn File>),
+    Opened(Arc<dyn File>, StdFile),
     Map(Arc<dyn File>, Map),
 }
 
 /// Creates the file for `records` records in the mode of `cell`, and syncs the file; returns `None`
 /// if the file system does not support the mode.
-pub(super) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Option<Prepared>> {
+pub(crate) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Option<Prepared>> {
     if cell.sync == Sync::DirectDsync
         && matches!(place.storage.direct_io, Some(DirectIo::Unsupported))
     {
@@ -42,7 +48,8 @@ pub(super) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Opt
         created => created?,
     }
     let direct = cell.sync == Sync::DirectDsync;
-    let file = place.disk.open(LOG, Open { direct, dsync: direct, ..Open::default() })?;
+    let dsync = direct || cell.sync == Sync::OpenDatasync;
+    let file = place.disk.open(LOG, Open { direct, dsync, ..Open::default() })?;
     file.sync(Durability::Everything)?;
     // The cached pages are evicted for two reasons: an old segment is usually no longer cached when
     // a log reuses it, and direct writes would have to invalidate cached pages.
@@ -58,8 +65,21 @@ pub(super) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Opt
             let map = Map::of(Arc::clone(&file), length)?;
             Prepared::Map(file, map)
         }
+        Sync::OpenSync => {
+            let opened = open_sync(&*file)?;
+            Prepared::Opened(file, opened)
+        }
         _ => Prepared::File(file),
     }))
+}
+
+/// Opens an open file a second time, with `O_SYNC`.
+fn open_sync(file: &dyn File) -> Result<StdFile> {
+    let what = "open a file with O_SYNC";
+    let missing = || Error::Missing("the file has no descriptor".to_owned());
+    let path = format!("/proc/self/fd/{}", file.descriptor().ok_or_else(missing)?.as_raw_fd());
+    let flags = OFlags::SYNC.bits().cast_signed();
+    StdFile::options().write(true).custom_flags(flags).open(path).map_err(Error::other(what))
 }
 
 fn create(disk: &dyn Disk, preparation: Preparation, bytes: u64) -> Result<()> {
@@ -97,7 +117,7 @@ fn fill(file: &dyn File, bytes: u64, with: u8) -> Result<()> {
 }
 
 /// Removes the file of a cell under each of its two names.
-pub(super) fn remove(place: &TargetFs) -> Result<()> {
+pub(crate) fn remove(place: &TargetFs) -> Result<()> {
     for name in [LOG, OLD] {
         match place.disk.remove(name) {
             Err(error) if error.is_not_found() => {}

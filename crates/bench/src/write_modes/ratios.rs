@@ -2,7 +2,8 @@
 
 use super::measure::Pass;
 use super::modes::{Cell, Preparation, Sync};
-use super::table::{Strategy, journal_writes, median_us};
+use super::passes::Strategy;
+use super::table::{journal_writes, median_us};
 use crate::contest::Contest;
 use crate::report::Report;
 
@@ -51,14 +52,15 @@ pub(super) fn add_ratios(contest: &Contest<Strategy, Pass>, prefix: &str, report
 
 #[cfg(test)]
 mod tests {
-    use super::super::contest;
+    use super::super::passes::contest;
+    use super::super::table::FIELDS;
     use super::super::tests::{CELL, pass, report};
     use super::*;
 
     #[test]
     fn ratios_are_of_pages_in_the_first_pass() {
         let recycled = Cell { preparation: Preparation::Recycled, ..CELL };
-        let mut contest = contest(&[CELL, recycled, Cell { record_bytes: 512, ..CELL }]);
+        let mut contest = contest(FIELDS, &[CELL, recycled, Cell { record_bytes: 512, ..CELL }]);
         contest.record(0, pass(2, 300, Some(5)));
         contest.record(1, pass(2, 100, Some(0)));
         contest.record(2, pass(1, 7, Some(9)));

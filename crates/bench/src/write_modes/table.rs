@@ -1,27 +1,13 @@
 //! Defines the columns of the report. Performs no I/O.
 
-use std::fmt;
-
 use haul_measure::Latencies;
 
 use super::measure::Pass;
-use super::modes::{Cell, Preparation, Sync};
+use super::modes::{Preparation, Sync};
+use super::passes::Strategy;
 use crate::contest::Field;
 use crate::fio;
 use crate::report::Column;
-
-/// A mode in one of its passes, which are numbered from 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Strategy {
-    pub(super) cell: Cell,
-    pub(super) pass: usize,
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, pass {}", self.cell, self.pass)
-    }
-}
 
 pub(super) const BAR: &str = "records_per_s";
 
@@ -91,6 +77,8 @@ fn fio_options(strategy: &Strategy) -> Option<String> {
         Sync::Nothing => "",
         Sync::Fdatasync => " --fdatasync=1",
         Sync::Fsync => " --fsync=1",
+        Sync::OpenDatasync => " --sync=dsync",
+        Sync::OpenSync => " --sync=sync",
         Sync::DirectDsync => " --direct=1 --sync=dsync",
         Sync::Msync => return None,
     };

@@ -11,6 +11,7 @@ use haul_testing::DetachedImage;
 use super::virtual_disk::VirtualDisk;
 use crate::guardian::{Guardian, guarded_dir};
 use crate::host::StorageFacts;
+use crate::setting::Setting;
 use crate::trace::{Journalling, Tracing, Watched};
 use haul_measure::{Error, Result};
 
@@ -129,10 +130,28 @@ impl TargetFs {
 
     /// Creates a trace of the requests to the device.
     pub(crate) fn tracing(&self) -> Result<Tracing> {
-        let missing = || Error::Missing("the device of the file system is unknown".to_owned());
-        let watched = Watched::of(self.storage.device.as_ref().ok_or_else(missing)?)?;
         let tracing = Tracing::new()?;
-        tracing.watch(watched)?;
+        tracing.watch(self.watched()?)?;
         Ok(tracing)
+    }
+
+    /// Creates a trace of all steps of the requests to the device.
+    pub(crate) fn tracing_of_all(&self) -> Result<Tracing> {
+        let tracing = Tracing::new()?;
+        tracing.watch_all(self.watched()?)?;
+        Ok(tracing)
+    }
+
+    fn watched(&self) -> Result<Watched> {
+        let missing = || Error::Missing("the device of the file system is unknown".to_owned());
+        Watched::of(self.storage.device.as_ref().ok_or_else(missing)?)
+    }
+
+    /// Changes a setting of the device in `/sys/block/<disk>/queue`; returns `None` if it has this
+    /// value already.
+    pub(crate) fn set(&self, name: &str, value: &str) -> Result<Option<Setting>> {
+        let missing = || Error::Missing("the device of the file system is unknown".to_owned());
+        let disk = &self.storage.device.as_ref().ok_or_else(missing)?.disk;
+        Setting::change(Path::new(&format!("/sys/block/{disk}/queue/{name}")), value)
     }
 }

@@ -9,6 +9,12 @@ named! {
         Ext4 = "ext4",
         /// ext4 without a journal.
         Ext4NoJournal = "ext4-nojournal",
+        /// ext4 that writes data before the metadata that refers to it, which is the default.
+        Ext4Ordered = "ext4-ordered",
+        /// ext4 that does not order data and metadata (`data=writeback`).
+        Ext4Writeback = "ext4-writeback",
+        /// ext4 that also writes data to the journal (`data=journal`).
+        Ext4DataJournal = "ext4-journal",
         /// xfs.
         Xfs = "xfs",
         /// btrfs, which never writes in place.
@@ -19,9 +25,9 @@ named! {
 impl VirtualDisk {
     pub(crate) const fn file_system(self) -> &'static str {
         match self {
-            Self::Ext4 | Self::Ext4NoJournal => "ext4",
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
+            _ => "ext4",
         }
     }
 
@@ -29,11 +35,11 @@ impl VirtualDisk {
     /// counts.
     pub(crate) const fn mkfs_options(self) -> &'static [&'static str] {
         match self {
-            Self::Ext4 => &["-q", "-F", "-b4096", "-Elazy_itable_init=0,lazy_journal_init=0"],
             Self::Ext4NoJournal => {
                 &["-q", "-F", "-b4096", "-O^has_journal", "-Elazy_itable_init=0"]
             }
             Self::Xfs | Self::Btrfs => &["-q", "-f"],
+            _ => &["-q", "-F", "-b4096", "-Elazy_itable_init=0,lazy_journal_init=0"],
         }
     }
 
@@ -41,6 +47,9 @@ impl VirtualDisk {
     pub(crate) const fn mount_options(self) -> &'static str {
         match self {
             Self::Ext4 | Self::Btrfs => "commit=300",
+            Self::Ext4Ordered => "commit=300,data=ordered",
+            Self::Ext4Writeback => "commit=300,data=writeback",
+            Self::Ext4DataJournal => "commit=300,data=journal",
             Self::Ext4NoJournal | Self::Xfs => "",
         }
     }

@@ -10,6 +10,7 @@ mod pacing;
 mod power_cuts;
 mod read_order;
 mod relay;
+mod seed;
 mod write_modes;
 
 use haul_testing::disk_dir;

@@ -68,7 +68,7 @@ fn a_bench_reports_to_people_and_to_programs() {
         assert!(json["host"].get(key).is_some(), "{key}");
     }
     let rows = json["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2 * 6, "two passes of append with five syncs, and of one more");
+    assert_eq!(rows.len(), 2 * 8, "two passes of append with seven syncs, and of one more");
     for row in rows.iter().filter(|row| row["state"] == "measured") {
         assert!(row["records_per_s"].as_f64().unwrap() > 0.0, "{row}");
         assert_eq!((&row["record_bytes"], &row["records"]), (&4096.into(), &20.into()));

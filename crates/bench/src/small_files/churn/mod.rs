@@ -135,7 +135,7 @@ fn measure(
 /// Returns options of mkfs that a target needs: ext4 has an inode for each 16 KiB by default.
 fn mkfs_options(kind: Kind, disk: VirtualDisk) -> &'static [&'static str] {
     match (kind, disk) {
-        (Kind::Files, VirtualDisk::Ext4 | VirtualDisk::Ext4NoJournal) => &["-i4096"],
+        (Kind::Files, disk) if disk.file_system() == "ext4" => &["-i4096"],
         _ => &[],
     }
 }

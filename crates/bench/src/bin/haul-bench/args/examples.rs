@@ -129,6 +129,43 @@ Examples:
   haul bench compare before.json after.json
   haul bench compare before.json after.json --json | jq .moved";
 
+pub(super) const SEED: &str = "\
+Examples:
+  haul bench seed fill --dir /var/tmp
+  sudo haul bench seed trace --dir /var/tmp --virtual-disk ext4
+  sudo haul bench seed readahead --dir /var/tmp";
+
+pub(super) const SEED_FILL: &str = "\
+Examples:
+  haul bench seed fill --dir /var/tmp
+  haul bench seed fill --dir /srv --whole --rounds 1 --json fill.json
+  sudo haul bench seed fill --dir /var/tmp --bytes 64MiB --virtual-disk ext4,ext4-nojournal";
+
+pub(super) const SEED_TRACE: &str = "\
+Examples:
+  sudo haul bench seed trace --dir /var/tmp --virtual-disk ext4
+  sudo haul bench seed trace --dir /srv --record 512 --sync fdatasync --trace lines.txt";
+
+pub(super) const SEED_READAHEAD: &str = "\
+Examples:
+  sudo haul bench seed readahead --dir /var/tmp
+  sudo haul bench seed readahead --dir /var/tmp --read-ahead-kb 128,8192 --sizes 4KiB,1MiB";
+
+pub(super) const SEED_PWRITE: &str = "\
+Examples:
+  haul bench seed pwrite --dir /var/tmp
+  haul bench seed pwrite --dir /srv --threads 1,32 --seconds 1s --json pwrite.json";
+
+pub(super) const SEED_STDIO: &str = "\
+Examples:
+  haul bench seed stdio --dir /var/tmp
+  haul bench seed stdio --dir /srv --sizes 16,512 --file-size 64MiB --json stdio.json";
+
+pub(super) const SEED_PREFAULT: &str = "\
+Examples:
+  haul bench seed prefault --dir /var/tmp
+  haul bench seed prefault --dir /srv --size 256MiB --rounds 21 --json prefault.json";
+
 pub(super) const COMPLETIONS: &str = "\
 Examples:
   haul bench completions bash > /etc/bash_completion.d/haul-bench";

@@ -5,6 +5,7 @@ mod documented;
 mod examples;
 #[cfg(test)]
 mod mistakes;
+mod seed;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,8 @@ use haul_bench::{
     all, duplicates, files, log, pacing, power_cuts, random_write, read_order, relay,
 };
 use haul_bench::{serve, small_files, write_modes};
+
+pub(crate) use self::seed::SeedCommand;
 
 /// Compare methods for the same task, and rival programs, on this machine
 ///
@@ -45,11 +48,11 @@ pub(crate) enum BenchCommand {
     /// Modes of writing records durably, and their requests to the disk
     ///
     /// Every preparation of a file (append, fallocate, zero-range, write-zeroes, filled, recycled)
-    /// with every sync of a record (none, fdatasync, fsync, direct-dsync, msync), each file written
-    /// twice. Rows have latencies and the requests per record: from the device's counters, and as
-    /// root from the block trace, which separates journal writes from other writes. By default the
-    /// benchmark takes about a minute per file system on a solid-state disk. It removes all its
-    /// files.
+    /// with every sync of a record (none, fdatasync, fsync, open-datasync, open-sync, direct-dsync,
+    /// msync), each file written twice. Rows have latencies and the requests per record: from the
+    /// device's counters, and as root from the block trace, which separates journal writes from
+    /// other writes. By default the benchmark takes about a minute per file system on a solid-state
+    /// disk. It removes all its files.
     #[command(after_long_help = examples::WRITE_MODES)]
     WriteModes(Measured<write_modes::Options>),
     /// The append log compared with the raw disk, a growing file and other logs
@@ -192,6 +195,12 @@ pub(crate) enum BenchCommand {
     /// ratio moved, 1 if one moved, and 3 if a report cannot be read.
     #[command(after_long_help = examples::COMPARE)]
     Compare(CompareArgs),
+    /// The experiments of the texts after which Haul was designed
+    ///
+    /// Each repeats one experiment of a text, with the figures of the text beside those of this
+    /// machine: docs/experiments.md.
+    #[command(subcommand, after_long_help = examples::SEED)]
+    Seed(SeedCommand),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {

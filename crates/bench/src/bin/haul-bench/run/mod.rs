@@ -5,6 +5,7 @@ mod compare;
 mod measured;
 mod net;
 mod programs;
+mod seed;
 mod store;
 
 use std::env;
@@ -86,6 +87,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
         BenchCommand::Relay(args) => net::relay(args),
         BenchCommand::All(args) => all::all(args),
         BenchCommand::Compare(args) => compare::compare(args),
+        BenchCommand::Seed(command) => seed::seed(command),
         BenchCommand::Completions { .. } | BenchCommand::Man { .. } => Ok(()),
     }
 }

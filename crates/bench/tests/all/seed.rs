@@ -1,0 +1,196 @@
+//! The experiments of `haul bench seed`: checks counts that are equal on any machine.
+
+use std::ffi::OsStr;
+
+use clap::Parser;
+use haul_bench::seed::{fill, prefault, pwrite, readahead, stdio, trace};
+use haul_bench::{Error, Report, Result, Row, Silent, Value};
+use haul_testing::skip;
+use tempfile::TempDir;
+
+use crate::disk_dir;
+
+/// Returns options from a command line, for the directory `dir`.
+fn options<O: Parser>(dir: &TempDir, line: &str) -> O {
+    let words = ["seed"].into_iter().chain(line.split_whitespace()).map(OsStr::new);
+    O::parse_from(words.chain([OsStr::new("--dir"), dir.path().as_os_str()]))
+}
+
+/// Returns the report of an experiment that left no file; `None` if it cannot run on this machine.
+fn finished(dir: &TempDir, report: Result<Report>) -> Option<Report> {
+    match report {
+        Ok(report) => {
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+            Some(report)
+        }
+        Err(Error::Missing(why)) => {
+            skip(&why);
+            None
+        }
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Returns the rows whose columns have these texts.
+fn rows<'a>(report: &'a Report, texts: &[(&str, &str)]) -> Vec<&'a Row> {
+    let has = |row: &Row| {
+        texts.iter().all(|(key, text)| report.value(row, key) == Some(&Value::from(*text)))
+    };
+    report.rows.iter().filter(|row| has(row)).collect()
+}
+
+#[track_caller]
+fn number(report: &Report, row: &Row, key: &str) -> f64 {
+    let value = report.value(row, key).and_then(Value::number);
+    value.unwrap_or_else(|| panic!("no {key} in {row:?}\n{}", report.notes.join("\n")))
+}
+
+#[test]
+fn each_record_of_fill_is_one_write_and_journaled_unless_written_before() {
+    let dir = disk_dir();
+    let line = "--bytes 64KiB --synced-bytes 32KiB --rounds 5 --virtual-disk ext4,ext4-nojournal";
+    let options = options(&dir, line);
+    let Some(report) = finished(&dir, fill::run(&options, &Silent)) else { return };
+    assert_eq!(report.rows.len(), 2 * 4 * 5 * 2);
+    for sync in ["fdatasync", "fsync", "open-datasync", "open-sync"] {
+        for way in ["append", "fallocate", "zero-range", "filled"] {
+            let rows = rows(&report, &[("sync", sync), ("way", way)]);
+            let [first, _, without_journal, _] = rows[..] else { panic!("{rows:?}") };
+            for row in &rows {
+                assert_eq!(number(&report, row, "records"), 8.0, "{row:?}");
+                assert_eq!(number(&report, row, "data_writes"), 1.0, "{row:?}");
+                assert!(number(&report, row, "device_syncs") >= 1.0, "{row:?}");
+            }
+            let journal = |row| number(&report, row, "journal_writes");
+            assert_eq!(journal(without_journal), 0.0, "{without_journal:?}");
+            if way != "filled" {
+                assert!(journal(first) >= 1.0, "{first:?}");
+                assert_eq!(number(&report, without_journal, "metadata_writes"), 1.0);
+            } else if sync == "fdatasync" || sync == "open-datasync" {
+                assert_eq!(journal(first), 0.0, "{first:?}");
+            }
+        }
+    }
+    for row in rows(&report, &[("sync", "none")]) {
+        assert_eq!(number(&report, row, "records"), 16.0, "{row:?}");
+        assert_eq!(number(&report, row, "device_syncs"), 0.0, "{row:?}");
+    }
+    assert!(report.ratios.contains_key("nojournal_vs_journal_zero_range_fsync"));
+    assert!(report.notes.iter().any(|note| note.contains("1.78")), "{:?}", report.notes);
+}
+
+#[test]
+fn data_journal_receives_the_data_too() {
+    let dir = disk_dir();
+    let line = "--bytes 32KiB --rounds 1 --virtual-disk ext4-ordered,ext4-writeback,ext4-journal";
+    let options = options(&dir, line);
+    let Some(report) = finished(&dir, fill::run(&options, &Silent)) else { return };
+    let first = |table: &str| {
+        let all = rows(&report, &[("sync", "fdatasync"), ("way", "append")]);
+        let row = all.into_iter().find(|row| row.table == table).unwrap();
+        number(&report, row, "journal_bytes")
+    };
+    assert!(first("ext4-journal") > first("ext4-ordered").max(first("ext4-writeback")));
+    assert!(first("ext4-writeback") >= 8192.0);
+}
+
+#[test]
+fn protected_write_cache_gets_no_sync() {
+    let dir = disk_dir();
+    let line = "--bytes 16KiB --rounds 1 --virtual-disk ext4 --protected-cache";
+    let options = options(&dir, line);
+    let Some(report) = finished(&dir, fill::run(&options, &Silent)) else { return };
+    for row in &report.rows {
+        assert_eq!(number(&report, row, "device_syncs"), 0.0, "{row:?}");
+    }
+    assert!(report.rows.iter().any(|row| number(&report, row, "journal_writes") >= 1.0));
+}
+
+#[test]
+fn trace_of_fill_shows_the_journal_of_a_growing_file() {
+    let (dir, outside) = (disk_dir(), tempfile::tempdir().unwrap());
+    let lines = outside.path().join("lines");
+    let line = "--virtual-disk ext4 --sync fdatasync";
+    let options = trace::Options { trace: Some(lines.clone()), ..options(&dir, line) };
+    let Some(report) = finished(&dir, trace::run(&options, &Silent)) else { return };
+    let of = |name: &str| report.ratios[name].value;
+    assert!(of("append_journal_writes") >= 1.0 && of("fallocate_journal_writes") >= 1.0);
+    assert!(of("append_journal_bytes") > of("fallocate_journal_bytes"));
+    assert_eq!(
+        [of("filled_writes"), of("filled_journal_writes"), of("filled_syncs")],
+        [1.0, 0.0, 1.0]
+    );
+    let filled = report.rows.iter().filter(|row| row.table == "filled, fdatasync");
+    let issued = filled.filter(|row| row.values[1] == Value::from("D issue"));
+    assert_eq!(issued.map(|row| row.values[5].number().unwrap()).sum::<f64>(), 4096.0);
+    let text = std::fs::read_to_string(lines).unwrap();
+    assert!(text.contains("jbd2/") && text.contains("block_rq_complete:"), "{text}");
+}
+
+#[test]
+fn readahead_windows_grow_to_the_maximum_of_the_device() {
+    let dir = disk_dir();
+    let line = "--read-ahead-kb 128 --sizes 4KiB --file-size 32MiB";
+    let options = options(&dir, line);
+    let Some(report) = finished(&dir, readahead::run(&options, &Silent)) else { return };
+    let [sequential, interrupted, random] = &report.rows[..] else { panic!("{:?}", report.rows) };
+    let of = |row, key| number(&report, row, key);
+    assert_eq!(of(sequential, "largest_kib"), 128.0);
+    assert!(of(sequential, "first_kib") < of(sequential, "next_kib"));
+    assert!(of(sequential, "next_kib") < 128.0);
+    // One random read does not end the readahead of the sequential reads.
+    assert_eq!(of(interrupted, "after_kib"), 128.0);
+    assert_eq!([of(random, "first_kib"), of(random, "largest_kib")], [4.0, 4.0]);
+}
+
+#[test]
+fn buffered_writes_and_reads_make_one_system_call_per_buffer() {
+    let dir = disk_dir();
+    let options = options(&dir, "--sizes 16,1KiB --file-size 1MiB --rounds 1");
+    let report = finished(&dir, stdio::run(&options, &Silent)).unwrap();
+    let calls = |way: &str| -> Vec<_> {
+        let rows = rows(&report, &[("way", way)]);
+        rows.into_iter().map(|row| number(&report, row, "calls_per_mib")).collect()
+    };
+    for way in ["write", "read"] {
+        assert_eq!(calls(way), [65536.0, 1024.0]);
+        assert_eq!(calls(&format!("{way}, buffered")), [256.0, 256.0]);
+    }
+    assert!(report.ratios["buffered_vs_write_16"].value > 1.0);
+}
+
+#[test]
+fn memory_touched_before_causes_no_faults() {
+    let dir = disk_dir();
+    let options = options(&dir, "--size 8MiB --rounds 1");
+    let report = finished(&dir, prefault::run(&options, &Silent)).unwrap();
+    let faults = |memory: &str| -> Vec<_> {
+        let rows = rows(&report, &[("memory", memory)]);
+        rows.into_iter().map(|row| number(&report, row, "faults_per_mib")).collect()
+    };
+    // Eight MiB have 2,048 pages; huge pages need a fault for 512 of them.
+    assert!(faults("fresh").iter().all(|faults| *faults >= 0.5), "{:?}", faults("fresh"));
+    let touched = faults("touched before");
+    assert!(touched.iter().zip(faults("fresh")).all(|(touched, fresh)| *touched < fresh / 4.0));
+}
+
+#[test]
+fn writers_of_one_file_and_of_many_are_measured() {
+    let dir = disk_dir();
+    let options = options(&dir, "--threads 1,3 --rounds 1 --seconds 30ms");
+    let report = finished(&dir, pwrite::run(&options, &Silent)).unwrap();
+    assert_eq!(report.rows.len(), 2 * 3);
+    for row in &report.rows {
+        assert!(number(&report, row, "calls") > 0.0, "{row:?}");
+    }
+    assert!(report.ratios["own_vs_one_file_3"].value > 0.0);
+}
+
+#[test]
+fn missing_space_is_reported_before_anything_is_written() {
+    let dir = disk_dir();
+    let options = options(&dir, "--bytes 1TiB");
+    let Err(Error::Missing(why)) = fill::run(&options, &Silent) else { panic!("it started") };
+    assert!(why.contains("free space") && why.contains("needs 2097152 MiB"), "{why}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+}
