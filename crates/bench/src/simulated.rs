@@ -3,7 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use haul_disk_sim::{Counters, MountedFs, Options as DiskOptions, Parameters, SpinningDisk};
+use haul_disk_sim::{
+    Backing, Counters, MountedFs, Options as DiskOptions, Parameters, SpinningDisk,
+};
 use haul_measure::{Error, Result};
 
 /// A drive model, such as a particular laptop disk, that the simulator can imitate.
@@ -68,16 +70,18 @@ fn missing(why: String) -> Error {
 }
 
 impl<'a> SimulatedDisk<'a> {
-    /// Starts a simulated disk of `bytes` bytes and formats it.
+    /// Starts a simulated disk of `bytes` bytes and formats it. Its content is stored in `backing`.
     pub(crate) fn new(
         drive: &Drive,
         bytes: u64,
+        backing: Backing,
         time_scale: f64,
         scheduler: &str,
         format: Format<'a>,
     ) -> Result<Self> {
         let mut options = DiskOptions::new(drive.parameters().clone(), bytes);
         options.time_scale = time_scale;
+        options.backing = backing;
         scheduler.clone_into(&mut options.scheduler);
         let disk = SpinningDisk::start(&options).map_err(missing)?;
         let disk = Self { disk, format, time_scale };

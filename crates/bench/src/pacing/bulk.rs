@@ -112,6 +112,8 @@ pub(super) struct Bulk {
     pub(super) bytes: u64,
     /// The time from the first write until the final sync returned.
     pub(super) time: Duration,
+    /// The longest time of one write, with the wait of the pacer.
+    pub(super) longest: Duration,
     /// The fraction of the data that is in the page cache afterwards.
     pub(super) cached: Option<f64>,
 }
@@ -167,7 +169,8 @@ pub(super) fn write(
     let resident = |it: &BulkFile| Some(resident(&*it.file, 0, u64::MAX).ok()?.resident_bytes);
     let resident: Option<u64> = files.iter().map(resident).sum();
     let bytes = amount.bytes();
-    Ok(Some(Bulk { bytes, time, cached: resident.map(|it| it as f64 / bytes as f64) }))
+    let longest = files.iter().map(|file| file.longest).max().unwrap_or_default();
+    Ok(Some(Bulk { bytes, time, longest, cached: resident.map(|it| it as f64 / bytes as f64) }))
 }
 
 /// Writes and syncs all files at the same time, the first one on this thread.
@@ -197,6 +200,7 @@ struct BulkFile {
     /// of all files are equal.
     first: u64,
     block: AlignedBuf,
+    longest: Duration,
 }
 
 impl BulkFile {
@@ -210,7 +214,7 @@ impl BulkFile {
         let open = Open { direct: mode == Mode::Direct, ..Open::default() };
         let file = place.disk.create(&file_name(number), open)?;
         let bytes = amount.file_bytes;
-        Ok(Self { file, bytes, first: number * bytes, block })
+        Ok(Self { file, bytes, first: number * bytes, block, longest: Duration::ZERO })
     }
 
     /// Writes the file and syncs it.
@@ -224,10 +228,12 @@ impl BulkFile {
         for offset in (0..self.bytes).step_by(self.block.len()) {
             check()?;
             stamp(&mut self.block, self.first + offset);
+            let began = Instant::now();
             write_full(&*self.file, &self.block, offset)?;
             if let Some(pacer) = &mut pacer {
                 pacer.wrote(offset, self.block.len() as u64)?;
             }
+            self.longest = self.longest.max(began.elapsed());
         }
         // A pacer that drops pages drops a window when a later one is full. Without this call, the
         // last windows would stay in the page cache.

@@ -141,6 +141,7 @@ const FIELDS: &[Field<Strategy, Round>] = &[
         Some(rounds.iter().map(|round| round.written.writes as f64).sum())
     }),
     Field::spread(Column::number("bulk_mib_per_s", "bulk MiB/s", 0), 7, bulk_rate),
+    Field::median(Column::number("bulk_longest_ms", "longest bulk ms", 1).ranked(5), bulk_longest),
     Field::median(Column::number("waiting_mib", "dirty MiB", 0).ranked(3), |round| {
         Some(round.dirty_bytes? as f64 / MIB)
     }),
@@ -151,6 +152,11 @@ const FIELDS: &[Field<Strategy, Round>] = &[
 
 fn p999_us(round: &Round) -> Option<f64> {
     round.written.latencies.percentile_us(99.9)
+}
+
+/// Returns the longest time of one write of bulk data, in milliseconds.
+fn bulk_longest(round: &Round) -> Option<f64> {
+    Some(round.bulk?.longest.as_secs_f64() * 1e3)
 }
 
 fn bulk_rate(round: &Round) -> Option<f64> {
@@ -228,12 +234,12 @@ fn note(options: &Options, amount: Amount) -> String {
     format!(
         "{} interleaved rounds, each with {} MiB of bulk data in {} new files, written at the same \
          time, in writes of 1 MiB (direct: 4 MiB) divided by the number of files, at least 64 KiB, \
-         and synced at the end. Meanwhile one thread appends {RECORD_BYTES} B and syncs every \
-         {} ms, and one overwrites a cached page every {} ms; a late writer writes at once, and a \
+         and synced at the end. Meanwhile one thread appends {RECORD_BYTES} B and syncs every {} \
+         ms, and one overwrites a cached page every {} ms; a late writer writes at once, and a \
          stall counts for all writes it delayed. Numbers are medians of the rounds; the longest is \
-         that of all. Dirty: the most dirty and writeback memory of the machine. Limits: {}. A ratio \
-         \"a_vs_b\" is a divided by b: lower is better for p99.9, higher for the rate; without \
-         \"overwrite\" it is of the writer that syncs.",
+         that of all. Dirty: the most dirty and writeback memory of the machine. Limits: {}. A \
+         ratio \"a_vs_b\" is a divided by b: lower is better for p99.9 and the longest write, \
+         higher for the rate; without \"overwrite\" it is of the writer that syncs.",
         options.rounds,
         amount.bytes() >> 20,
         amount.files,
@@ -291,6 +297,7 @@ fn add_ratios(contest: &Contest<Strategy, Round>, prefix: &str, report: &mut Rep
             ("p999", ratio(Foreground::Syncing, p999_us)),
             ("overwrite_p999", ratio(Foreground::Overwriting, p999_us)),
             ("bulk_rate", ratio(Foreground::Syncing, bulk_rate)),
+            ("bulk_longest", ratio(Foreground::Syncing, bulk_longest)),
         ] {
             report.ratio(format!("{prefix}{key}_{what}_vs_unpaced"), ratio);
         }
@@ -318,6 +325,7 @@ mod tests {
             let bulk = bulk_ms.map(|ms| Bulk {
                 bytes: 100 << 20,
                 time: Duration::from_millis(ms),
+                longest: Duration::from_millis(ms / 10),
                 cached: Some(0.5),
             });
             let round = Round { written, bulk, dirty_bytes: Some(3 << 20) };
@@ -346,6 +354,7 @@ mod tests {
             ("writes", 300.0),
             ("bulk_mib_per_s", 100.0),
             ("bulk_mib_per_s_min", 50.0),
+            ("bulk_longest_ms", 100.0),
             ("waiting_mib", 3.0),
             ("cached_percent", 50.0),
         ] {
@@ -365,7 +374,8 @@ mod tests {
         contest.record(9, Outcome::Skipped("not supported".to_owned()));
         let mut report = report(&contest);
         add_ratios(&contest, "", &mut report);
-        let expected = [("bulk_rate", 0.8), ("overwrite_p999", 0.5), ("p999", 0.1)];
+        let expected =
+            [("bulk_longest", 1.25), ("bulk_rate", 0.8), ("overwrite_p999", 0.5), ("p999", 0.1)];
         assert_eq!(report.ratios.len(), expected.len(), "{:?}", report.ratios);
         for ((name, got), (what, ratio)) in report.ratios.iter().zip(expected) {
             assert_eq!(*name, format!("paced_{what}_vs_unpaced"));

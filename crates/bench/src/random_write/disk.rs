@@ -7,7 +7,7 @@ use std::time::Instant;
 use haul_disk::{DeviceCounters, Storage, probe};
 use haul_measure::{Result, Watcher};
 
-use super::files::{BIG, Cell, Files, INDEX, Index};
+use super::files::{BIG, Cell, Files, INDEX};
 use super::options::Options;
 use super::table::Round;
 use crate::guardian::{Guardian, guarded_dir};
@@ -50,7 +50,7 @@ impl Disk {
         let elapsed = started.elapsed();
         let cpu = process_cpu().saturating_sub(cpu);
         let requests = self.counters().zip(before).map(|(after, before)| after.since(&before));
-        self.files.verify(&all, cell.index != Index::None)?;
+        self.files.verify(&all, cell.index)?;
         Ok(Round::of_disk(all.len(), elapsed, cpu, requests).in_batches(cell.batch))
     }
 }

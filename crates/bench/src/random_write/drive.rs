@@ -4,12 +4,12 @@
 use std::time::Instant;
 
 use haul_disk::{DelayedAllocation, DeviceKind, Disk as _, Open, extents};
-use haul_disk_sim::{Drive as Model, Nanos, SECTOR_BYTES};
+use haul_disk_sim::{Backing, Drive as Model, Nanos, SECTOR_BYTES};
 use haul_measure::{Result, Watcher};
 use haul_sorted_write::plan::{Costs, Extent, Rules, plan};
 use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
 
-use super::files::{BIG, Cell, Files, Index};
+use super::files::{BIG, Cell, Files};
 use super::options::Options;
 use super::pages::{self, Writer};
 use super::records::{Record, Shape, records};
@@ -33,7 +33,7 @@ const PAGES_GENERATION_BYTES: usize = 32 << 20;
 const UNIT_BYTES: u64 = 4096;
 
 /// A simulated drive that contains the file of records and the index.
-pub(super) struct SimulatedDrive {
+pub(crate) struct SimulatedDrive {
     disk: SimulatedDisk<'static>,
     model: Model,
     runs: u64,
@@ -41,10 +41,11 @@ pub(super) struct SimulatedDrive {
 
 impl SimulatedDrive {
     /// Starts the drive and creates the files, both outside the measured time.
-    pub(super) fn new(options: &Options, drive: &Drive, watcher: &dyn Watcher) -> Result<Self> {
+    pub(crate) fn new(options: &Options, drive: &Drive, watcher: &dyn Watcher) -> Result<Self> {
         let Options { file_size, index_size, time_scale, scheduler, .. } = options;
         let disk_bytes = file_size + file_size / 4 + (256 << 20);
-        let disk = SimulatedDisk::new(drive, disk_bytes, *time_scale, scheduler, FORMAT)?;
+        let backing = options.image_dir.clone().map_or(Backing::Memory, Backing::Dir);
+        let disk = SimulatedDisk::new(drive, disk_bytes, backing, *time_scale, scheduler, FORMAT)?;
         disk.untimed(|disk| {
             Files::create(&disk.mount()?.path(), *file_size, *index_size, watcher).map(drop)
         })?;
@@ -53,7 +54,7 @@ impl SimulatedDrive {
     }
 
     /// Writes the records with cold caches, then verifies some of them.
-    pub(super) fn measure(
+    pub(crate) fn measure(
         &mut self,
         options: &Options,
         cell: Cell,
@@ -68,7 +69,7 @@ impl SimulatedDrive {
         let elapsed_s = self.disk.drive_seconds(started.elapsed());
         let requests = self.disk.counters().since(&before);
         self.disk.untimed(|_| {
-            files.verify(&all, cell.index != Index::None)?;
+            files.verify(&all, cell.index)?;
             drop((files, mounted));
             Ok(())
         })?;
@@ -147,7 +148,8 @@ impl Options {
     /// limited, so a run with short batches has fewer records.
     pub(super) fn records_of(&self, shape: Shape, batch: usize, run: u64) -> Vec<Record> {
         let count = self.records.min(batch.saturating_mul(self.batches_max));
-        records(shape, count, self.file_size, self.index_size, self.seed, run)
+        let Self { record_size, file_size, index_size, seed, .. } = *self;
+        records(shape, record_size, count, file_size, index_size, seed, run)
     }
 }
 

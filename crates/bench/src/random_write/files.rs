@@ -46,24 +46,26 @@ named! {
 
 named! {
     /// The order in which index entries are written. Each record has one entry, in a small file.
-    pub(super) enum Index {
+    pub(crate) enum Index {
         /// No index is written.
         None = "no",
         /// An entry is written right after a record.
         Mixed = "mixed",
-        /// [`Method::Merged`] sorts the writes to each file, and writes one file after the other.
+        /// All entries of a batch are written after its records; [`Method::Merged`] sorts them.
         Separate = "apart",
+        /// The entries are written, and no records.
+        Alone = "alone",
     }
 }
 
 /// A method, an index and a batch length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cell {
-    pub(super) shape: Shape,
-    pub(super) method: Method,
-    pub(super) index: Index,
+pub(crate) struct Cell {
+    pub(crate) shape: Shape,
+    pub(crate) method: Method,
+    pub(crate) index: Index,
     /// The number of records between two syncs.
-    pub(super) batch: usize,
+    pub(crate) batch: usize,
 }
 
 /// Returns the cells of each batch length: every method without an index, then with one.
@@ -160,24 +162,26 @@ impl Files {
             false => write_full(file, bytes, offset),
         };
         for batch in records.chunks(cell.batch) {
-            watcher.check()?;
             contents.begin(batch);
-            let pieces = match cell.method {
-                Method::Random | Method::Direct => as_given(batch),
+            let pieces = match (cell.index, cell.method) {
+                (Index::Alone, _) => Vec::new(),
+                (_, Method::Random | Method::Direct) => as_given(batch),
                 _ => sorted(batch),
             };
             // Index entries are written in the order in which the records arrived. Several records
             // may have the same place in the index, which must contain the newest entry.
-            let mut entries = batch.iter().filter(|_| with_index);
+            let mut entries = batch.iter().filter(|_| with_index).peekable();
             for piece in pieces {
+                watcher.check()?;
                 let (number, from) = (piece.number as usize, piece.from as usize);
                 let bytes = &contents.of(batch, number)[from..][..piece.bytes as usize];
                 write(&*big, bytes, piece.offset)?;
-                if let Some(record) = entries.next() {
+                if let Some(record) = entries.next_if(|_| cell.index == Index::Mixed) {
                     write(&*index, &record.entry(), record.entry_at)?;
                 }
             }
             for record in entries {
+                watcher.check()?;
                 write(&*index, &record.entry(), record.entry_at)?;
             }
             big.sync(Durability::Data)?;
@@ -198,8 +202,8 @@ impl Files {
         let mut buffer = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
         let write = |file: FileId, offset, bytes: &[u8]| writer.write(file, offset, bytes);
         for batch in records.chunks(cell.batch) {
-            watcher.check()?;
             for record in batch {
+                watcher.check()?;
                 write(big, record.offset, record.fill(&mut buffer)).map_err(failed)?;
                 if let Some(index) = index {
                     write(index, record.entry_at, &record.entry()).map_err(failed)?;
@@ -211,8 +215,8 @@ impl Files {
     }
 
     /// Reads some records that no later record overwrites, and their index entries, from the device
-    /// and compares them with the bytes written.
-    pub(super) fn verify(&self, records: &[Record], with_index: bool) -> Result<()> {
+    /// and compares those that were written with the bytes written.
+    pub(super) fn verify(&self, records: &[Record], written: Index) -> Result<()> {
         self.evict()?;
         let (big, index) =
             (self.disk.open(BIG, Open::default())?, self.disk.open(INDEX, Open::default())?);
@@ -225,7 +229,12 @@ impl Files {
             let mut entry = [0; ENTRY_BYTES];
             read_full(&*index, &mut entry, record.entry_at)?;
             let is_indexed = last.is_some_and(|last| last.entry() == entry);
-            if !is_written || (with_index && !is_indexed) {
+            let is_complete = match written {
+                Index::None => is_written,
+                Index::Alone => is_indexed,
+                Index::Mixed | Index::Separate => is_written && is_indexed,
+            };
+            if !is_complete {
                 let why = std::io::Error::other(format!("wrong bytes at offset {}", record.offset));
                 return Err(Error::other("verify the bytes written")(why));
             }
@@ -324,12 +333,12 @@ mod tests {
         let mut contents = Vec::new();
         for cell in cells(Shape::Records, &Method::ALL, &[1, 100, 1 << 20], true) {
             let count = if cell.batch == 1 { 20 } else { 300 };
-            let all = records(cell.shape, count, 2 << 20, 64 << 10, 3, 1);
+            let all = records(cell.shape, None, count, 2 << 20, 64 << 10, 3, 1);
             std::fs::write(dir.path().join(BIG), vec![0; 2 << 20]).unwrap();
             std::fs::write(dir.path().join(INDEX), vec![0; 64 << 10]).unwrap();
-            assert!(files.verify(&all, false).is_err(), "the file has zeros");
+            assert!(files.verify(&all, cell.index).is_err(), "the file has zeros");
             files.write(cell, &all, &Silent).unwrap();
-            files.verify(&all, cell.index != Index::None).unwrap();
+            files.verify(&all, cell.index).unwrap();
             let read = |name| std::fs::read(dir.path().join(name)).unwrap();
             contents.push((count, cell.index != Index::None, read(BIG), read(INDEX)));
         }

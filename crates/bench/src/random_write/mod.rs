@@ -34,14 +34,16 @@ use crate::memory_limit::MemoryLimit;
 use crate::report::Report;
 use crate::simulated::Drive;
 use disk::Disk;
-use drive::SimulatedDrive;
 use pages::Writer;
-use table::{BAR, FIELDS, Round, Strategy, add_ratios_of_methods, add_ratios_of_pages, per_s};
+use table::{add_ratios_of_methods, add_ratios_of_pages, per_s};
 
+pub(crate) use drive::SimulatedDrive;
 pub use files::Method;
+pub(crate) use files::{Cell, Index};
 pub use options::{DriveOrNone, Options};
 pub use pages::Places;
 pub use records::Shape;
+pub(crate) use table::{BAR, FIELDS, Round, Strategy};
 
 /// Runs the benchmark. Simulated disks and files are removed when this returns. If the process is
 /// killed, they are also removed, except for the files of page writers on a real disk.
@@ -75,11 +77,16 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
 fn note(options: &Options) -> String {
     let Options { records, batches_max, file_size, index_size, rounds, time_scale, seed, .. } =
         options;
+    let (shortest, longest) = Shape::Records.bytes(options.record_size).into_inner();
+    let lengths = match shortest == longest {
+        true => shortest.to_string(),
+        false => format!("{shortest} to {longest}"),
+    };
     let limit = options.memory_limit.map_or(String::new(), |bytes| {
         format!("; at most {} MiB of memory, page cache included", bytes >> 20)
     });
     format!(
-        "{records} records of 100 to 4,096 B, at most {batches_max} batches, at random offsets of a \
+        "{records} records of {lengths} B, at most {batches_max} batches, at random offsets of a \
          file of {} MiB (seed {seed}), with an entry of 64 B each in an index of {} MiB; a batch is \
          durable before the next one begins; cold caches{limit}; {rounds} interleaved rounds, medians. \
          Times of simulated drives are by their own clock (service; time scale {time_scale}). \

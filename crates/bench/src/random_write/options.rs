@@ -11,7 +11,7 @@ use haul_units::{parse_bytes, parse_time};
 use super::files::{Cell, Method, cells};
 use super::records::Shape;
 use crate::log::Load;
-use crate::options::{count, file_size, rounds, time_scale};
+use crate::options::{count, file_size, rounds, size, time_scale};
 use crate::simulated::Drive;
 
 /// A simulated drive; `None` for the argument `none`.
@@ -51,6 +51,9 @@ pub struct Options {
     /// Shapes of the records: records (100 to 4,096 B at any offset), pages (whole pages)
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "records,pages")]
     pub shapes: Vec<Shape>,
+    /// Length of each record of the shape records, 1 B to 4KiB [default: 100 to 4,096 B]
+    #[arg(long, value_name = "SIZE", value_parser = record_size)]
+    pub record_size: Option<u64>,
     /// Maximum number of records to write in one measurement
     #[arg(long, value_name = "N", default_value = "20000", value_parser = count(1..=100_000_000))]
     pub records: usize,
@@ -73,6 +76,9 @@ pub struct Options {
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
+    /// Directory for the sparse images of simulated disks [default: in memory]
+    #[arg(long, value_name = "DIR")]
+    pub image_dir: Option<PathBuf>,
     /// Real seconds per simulated second of the drive: 1 is real time, 0 no waiting
     #[arg(long, value_name = "FACTOR", default_value = "0", value_parser = time_scale)]
     pub time_scale: f64,
@@ -109,6 +115,10 @@ pub struct Options {
     /// to build it.
     #[arg(long, value_name = "PROGRAM")]
     pub rivals: Option<PathBuf>,
+}
+
+fn record_size(text: &str) -> Result<u64, String> {
+    size(text, 1..=4096, "1 B to 4KiB")
 }
 
 impl Options {

@@ -22,10 +22,11 @@ named! {
 }
 
 impl Shape {
-    /// Returns the range of the lengths of a record in bytes.
-    fn bytes(self) -> RangeInclusive<u64> {
+    /// Returns the range of the lengths of a record in bytes; `record_bytes` is the length of
+    /// [`Shape::Records`], if all have the same.
+    pub(super) fn bytes(self, record_bytes: Option<u64>) -> RangeInclusive<u64> {
         match self {
-            Self::Records => RECORD_BYTES,
+            Self::Records => record_bytes.map_or(RECORD_BYTES, |bytes| bytes..=bytes),
             Self::Pages => PAGE_BYTES as u64..=PAGE_BYTES as u64,
         }
     }
@@ -85,6 +86,7 @@ impl Record {
 /// Returns the records of a run; all runs have the same offsets but different bytes.
 pub(super) fn records(
     shape: Shape,
+    record_bytes: Option<u64>,
     count: usize,
     file_bytes: u64,
     index_bytes: u64,
@@ -92,7 +94,7 @@ pub(super) fn records(
     run: u64,
 ) -> Vec<Record> {
     let mut random = Random(seed);
-    let (shortest, longest) = shape.bytes().into_inner();
+    let (shortest, longest) = shape.bytes(record_bytes).into_inner();
     let entries = (index_bytes / ENTRY_BYTES as u64).max(1);
     let record = |number: usize| {
         let bytes = shortest + random.below(longest - shortest + 1);
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn runs_write_different_bytes_at_the_same_offsets() {
-        let of = |run| records(Shape::Records, 2000, 1 << 30, 1 << 20, 7, run);
+        let of = |run| records(Shape::Records, None, 2000, 1 << 30, 1 << 20, 7, run);
         let (one, two) = (of(1), of(2));
         let places = |run: &[Record]| run.iter().map(|r| (r.offset, r.bytes)).collect::<Vec<_>>();
         assert!(places(&one) == places(&two) && of(1) == one);
@@ -135,9 +137,11 @@ mod tests {
         assert!(lengths.clone().all(|bytes| RECORD_BYTES.contains(&bytes)));
         let mean = lengths.sum::<u64>() / 2000;
         assert!((1900..2300).contains(&mean), "{mean}");
-        let pages = records(Shape::Pages, 2000, 1 << 20, 1 << 20, 7, 1);
+        let pages = records(Shape::Pages, None, 2000, 1 << 20, 1 << 20, 7, 1);
         assert!(pages.iter().all(|page| page.bytes == 4096 && page.offset % 4096 == 0));
         assert_eq!(pages.iter().map(|page| page.offset).max(), Some((1 << 20) - 4096));
+        let equal = records(Shape::Records, Some(100), 2000, 1 << 20, 1 << 20, 7, 1);
+        assert!(equal.iter().all(|record| record.bytes == 100));
         let mut buffer = [0; 4096];
         assert_eq!(one[0].fill(&mut buffer).len(), one[0].bytes);
         assert!(one[0].fill(&mut buffer).starts_with(&one[0].entry()));

@@ -14,18 +14,18 @@ use crate::report::{Column, Ratio, Report};
 
 /// The strategy of a row: a method with its index and batch, or a writer of pages.
 #[derive(Debug, Clone)]
-pub(super) struct Strategy {
+pub(crate) struct Strategy {
     pub(super) name: String,
     pub(super) group: String,
     pub(super) index: &'static str,
-    pub(super) cell: Option<Cell>,
+    pub(crate) cell: Option<Cell>,
 }
 
 /// The name of the row with the lower bound of the time.
 const BOUND: &str = "bound";
 
 impl Strategy {
-    pub(super) fn of(cell: Cell) -> Self {
+    pub(crate) fn of(cell: Cell) -> Self {
         Self {
             name: cell.method.name().to_owned(),
             group: cell.batch.to_string(),
@@ -58,13 +58,13 @@ impl fmt::Display for Strategy {
 
 /// The figures of one round. Requests, bytes, syncs and seeks are per record.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Round {
+pub(crate) struct Round {
     pub(super) batch: Option<f64>,
     pub(super) writers: f64,
     pub(super) records: f64,
     pub(super) per_s: f64,
     acknowledged_per_s: Option<f64>,
-    service_s: Option<f64>,
+    pub(crate) service_s: Option<f64>,
     elapsed_s: Option<f64>,
     p50_us: Option<f64>,
     p99_us: Option<f64>,
@@ -158,9 +158,9 @@ impl Round {
     }
 }
 
-pub(super) const BAR: &str = "per_s";
+pub(crate) const BAR: &str = "per_s";
 
-pub(super) const FIELDS: &[Field<Strategy, Round>] = &[
+pub(crate) const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("way", "method", |strategy| strategy.name.as_str().into()),
     Field::label("index", "index", |strategy| strategy.index.into()),
     Field::median(Column::number("batch", "batch", 0), batch),

@@ -5,8 +5,8 @@ use haul_testing::Random;
 
 use crate::aging::{Aging, Step};
 
-/// The range of file lengths in bytes, as exponents of two.
-const BYTES_LOG2: std::ops::Range<u64> = 10..17;
+/// The length in bytes of the shortest file.
+const BYTES_MIN: u64 = 1 << 10;
 
 /// The parameters of a tree of files.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,8 @@ pub(super) struct Layout {
     pub(super) dirs: usize,
     /// The number of times that half of the files are replaced by new files.
     pub(super) replacements: usize,
+    /// The length in bytes that no file reaches, a power of two.
+    pub(super) bytes_end: u64,
     pub(super) seed: u64,
 }
 
@@ -34,8 +36,8 @@ impl Layout {
     /// Returns the length of a file in bytes; each power of two is equally frequent.
     pub(super) fn bytes_of(&self, file: u64) -> usize {
         let mut random = Random(self.seed ^ !file);
-        let log2 = BYTES_LOG2.start + random.below(BYTES_LOG2.end - BYTES_LOG2.start);
-        let whole = 1 << log2;
+        let powers = (self.bytes_end / BYTES_MIN).ilog2().max(1);
+        let whole = BYTES_MIN << random.below(u64::from(powers));
         usize::try_from(whole + random.below(whole)).unwrap_or_default()
     }
 
@@ -52,7 +54,8 @@ mod tests {
 
     use super::*;
 
-    const LAYOUT: Layout = Layout { files: 500, dirs: 7, replacements: 6, seed: 3 };
+    const LAYOUT: Layout =
+        Layout { files: 500, dirs: 7, replacements: 6, bytes_end: 1 << 17, seed: 3 };
 
     #[test]
     fn live_files_are_those_written_and_not_removed() {

@@ -127,15 +127,17 @@ fn contest(options: &Options) -> Contest<Strategy, Pass> {
 }
 
 fn note(options: &Options) -> String {
-    let Options { files, dirs, replacements, rounds, time_scale, scheduler, seed, .. } = options;
+    let Options { files, dirs, replacements, rounds, time_scale, scheduler, seed, longest, .. } =
+        options;
     format!(
-        "Simulated (docs/spinning-disk.md): {files} files of 1 to 128 KiB in {dirs} directories, \
+        "Simulated (docs/spinning-disk.md): {files} files of 1 to {} KiB in {dirs} directories, \
          written directory by directory; then, {replacements} times, half as many written anywhere \
          and as many removed (seed {seed}); a disk of {} GiB, scheduler {scheduler}, {rounds} \
          interleaved rounds with cold caches. A row includes directories, inodes, extent queries \
          and data. Service is the busy time of the drive by its own clock; elapsed is time by the \
          clock at a time scale of {time_scale}, converted to seconds of the drive. Numbers are \
          medians. A ratio \"a_vs_b\" is the service time of b divided by that of a.",
+        longest >> 10,
         options.disk_size >> 30
     )
 }

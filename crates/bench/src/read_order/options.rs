@@ -40,6 +40,11 @@ pub struct Options {
     /// With 0, the tree is fresh: no file is replaced.
     #[arg(long, value_name = "N", default_value = "6", value_parser = count(0..=100))]
     pub replacements: usize,
+    /// Length below which all files are, a power of two from 2KiB to 16MiB
+    ///
+    /// The files have lengths from 1KiB on; each power of two is equally frequent.
+    #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = longest)]
+    pub longest: u64,
     /// Numbers of threads that read; each number is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,4")]
     #[arg(value_parser = count(1..=1024))]
@@ -56,6 +61,12 @@ pub struct Options {
     /// Seed of the random numbers that determine the tree
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
+}
+
+fn longest(text: &str) -> Result<u64, String> {
+    let expected = "a power of two from 2KiB to 16MiB";
+    let bytes = size(text, 2 << 10..=16 << 20, expected)?;
+    if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("expected {expected}")) }
 }
 
 fn disk_size(text: &str) -> Result<u64, String> {

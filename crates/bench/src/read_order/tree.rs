@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_disk_sim::Counters;
+use haul_disk_sim::{Backing, Counters};
 use haul_measure::{Error, Result, Watcher};
 
 use super::layout::Layout;
@@ -71,11 +71,18 @@ fn format(file_system: FileSystem) -> Format<'static> {
 impl Tree {
     /// Starts a simulated disk and writes the tree to it; the writes take no time of the drive.
     pub(super) fn new(options: &Options, drive: &Drive, watcher: &dyn Watcher) -> Result<Self> {
-        let Options { files, dirs, replacements, seed, time_scale, .. } = *options;
+        let Options { files, dirs, replacements, longest, seed, time_scale, .. } = *options;
         let format = format(options.fs);
         let scheduler = &options.scheduler;
-        let disk = SimulatedDisk::new(drive, options.disk_size, time_scale, scheduler, format)?;
-        let layout = Layout { files, dirs, replacements, seed };
+        let disk = SimulatedDisk::new(
+            drive,
+            options.disk_size,
+            Backing::Memory,
+            time_scale,
+            scheduler,
+            format,
+        )?;
+        let layout = Layout { files, dirs, replacements, bytes_end: longest, seed };
         let expected = disk.untimed(|disk| age(&layout, &disk.mount()?.path(), watcher))?;
         Ok(Self { disk, expected })
     }

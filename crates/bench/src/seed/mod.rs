@@ -7,16 +7,24 @@
 //! # Sources
 //! `docs/experiments.md` lists the experiments with the figures of the texts.
 
+pub mod crossover;
+pub mod fiemap;
 pub mod fill;
+pub mod order;
 pub mod prefault;
 pub mod pwrite;
 pub mod readahead;
+pub mod sorted;
+pub mod splice;
+pub mod stall;
 pub mod stdio;
 mod thread_counts;
+pub mod threads;
 pub mod trace;
 
 use std::path::Path;
 
+use clap::Parser;
 use haul_disk::{Disk, OsDisk};
 use haul_measure::{Error, Result};
 
@@ -48,4 +56,24 @@ fn require_space(dir: &Path, bytes: u64) -> Result<()> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Returns the options of another benchmark from its command line, and from a directory.
+fn preset<O: Parser>(line: &str, dir: Option<&Path>) -> Result<O> {
+    let words = line.split_whitespace().map(Into::into);
+    let dir = dir.into_iter().flat_map(|dir| ["--dir".into(), dir.as_os_str().to_owned()]);
+    O::try_parse_from(words.chain(dir)).map_err(|error| {
+        Error::Missing(format!("haul bench {line} is not a valid command: {error}"))
+    })
+}
+
+/// Returns the report of a preset under the name of its experiment, with the command line `line`
+/// and the figures of the text in its notes.
+fn present(mut report: Report, name: &str, line: &str, figures: &[(&str, f64)]) -> Report {
+    name.clone_into(&mut report.bench);
+    report.notes.push(format!("The same as: haul bench {line}"));
+    if !figures.is_empty() {
+        compare(&mut report, "", figures);
+    }
+    report
 }

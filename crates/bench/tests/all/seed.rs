@@ -3,7 +3,10 @@
 use std::ffi::OsStr;
 
 use clap::Parser;
-use haul_bench::seed::{fill, prefault, pwrite, readahead, stdio, trace};
+use haul_bench::seed::{
+    crossover, fiemap, fill, order, prefault, pwrite, readahead, sorted, splice, stall, stdio,
+    threads, trace,
+};
 use haul_bench::{Error, Report, Result, Row, Silent, Value};
 use haul_testing::skip;
 use tempfile::TempDir;
@@ -77,6 +80,21 @@ fn each_record_of_fill_is_one_write_and_journaled_unless_written_before() {
     }
     assert!(report.ratios.contains_key("nojournal_vs_journal_zero_range_fsync"));
     assert!(report.notes.iter().any(|note| note.contains("1.78")), "{:?}", report.notes);
+}
+
+#[test]
+fn records_of_512_bytes_commit_each_reserved_block_once() {
+    let dir = disk_dir();
+    let line = "--record 512 --bytes 8KiB --rounds 5 --virtual-disk ext4";
+    let options = options(&dir, line);
+    let Some(report) = finished(&dir, fill::run(&options, &Silent)) else { return };
+    let journal = |way: &str| -> Vec<_> {
+        let rows = rows(&report, &[("sync", "fdatasync"), ("way", way)]);
+        rows.into_iter().map(|row| number(&report, row, "journal_writes")).collect()
+    };
+    // A commit is two writes; a block has eight records.
+    assert_eq!((journal("append"), journal("fallocate")), (vec![2.0, 0.0], vec![0.25, 0.0]));
+    assert_eq!(journal("filled"), [0.0, 0.0]);
 }
 
 #[test]
@@ -162,13 +180,13 @@ fn buffered_writes_and_reads_make_one_system_call_per_buffer() {
 #[test]
 fn memory_touched_before_causes_no_faults() {
     let dir = disk_dir();
-    let options = options(&dir, "--size 8MiB --rounds 1");
+    let options = options(&dir, "--size 64MiB --rounds 1");
     let report = finished(&dir, prefault::run(&options, &Silent)).unwrap();
     let faults = |memory: &str| -> Vec<_> {
         let rows = rows(&report, &[("memory", memory)]);
         rows.into_iter().map(|row| number(&report, row, "faults_per_mib")).collect()
     };
-    // Eight MiB have 2,048 pages; huge pages need a fault for 512 of them.
+    // A MiB has 256 pages; a fault maps one of them, or a huge page of 2 MiB.
     assert!(faults("fresh").iter().all(|faults| *faults >= 0.5), "{:?}", faults("fresh"));
     let touched = faults("touched before");
     assert!(touched.iter().zip(faults("fresh")).all(|(touched, fresh)| *touched < fresh / 4.0));
@@ -193,4 +211,83 @@ fn missing_space_is_reported_before_anything_is_written() {
     let Err(Error::Missing(why)) = fill::run(&options, &Silent) else { panic!("it started") };
     assert!(why.contains("free space") && why.contains("needs 2097152 MiB"), "{why}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+}
+
+#[test]
+fn relayed_bodies_need_fewer_system_calls_through_a_reused_pipe() {
+    let words = ["splice", "--sizes", "1KiB,256KiB", "--rounds", "1", "--seconds", "20ms"];
+    let report = splice::run(&splice::Options::parse_from(words), &Silent).unwrap();
+    let calls = |bytes: f64, way: &str| {
+        let rows = rows(&report, &[("way", way)]);
+        let row = rows.into_iter().find(|row| number(&report, row, "bytes") == bytes).unwrap();
+        number(&report, row, "system_calls")
+    };
+    assert_eq!(calls(1024.0, "splice, a pipe per call"), 5.0);
+    assert_eq!(calls(1024.0, "splice, reused pipe"), 2.0);
+    assert_eq!(calls(262_144.0, "read + write, 1 KiB"), 512.0);
+    let reused = calls(262_144.0, "splice, reused pipe");
+    assert!((8.0..64.0).contains(&reused), "{reused}");
+}
+
+#[test]
+fn each_file_has_a_position() {
+    let dir = disk_dir();
+    let options = options(&dir, "--files 40 --rounds 1");
+    let report = finished(&dir, fiemap::run(&options, &Silent)).unwrap();
+    let found: Vec<_> = report.rows.iter().map(|row| number(&report, row, "found")).collect();
+    assert_eq!(found, [0.0, 40.0]);
+}
+
+#[test]
+fn sorted_records_need_fewer_seeks_and_a_mixed_index_more() {
+    let words = "sorted --records 400 --bytes 64MiB --index-size 8MiB";
+    let options = sorted::Options::parse_from(words.split(' '));
+    let report = match sorted::run(&options, &Silent) {
+        Err(Error::Missing(why)) => return skip(&why),
+        report => report.unwrap(),
+    };
+    let [random, sorted, _, mixed, apart] = &report.rows[..] else { panic!("{:?}", report.rows) };
+    for row in &report.rows {
+        assert_eq!(number(&report, row, "records"), 400.0);
+    }
+    let of = |row, key| number(&report, row, key);
+    assert!(of(sorted, "travel_cylinders") < of(random, "travel_cylinders") / 2.0);
+    assert!(of(apart, "travel_cylinders") < of(mixed, "travel_cylinders"));
+    assert!(report.ratios["sorted_vs_random"].value > 1.0, "{:?}", report.ratios);
+    assert!(
+        report.ratios["mixed_vs_sum"].value > report.ratios["apart_vs_sum"].value,
+        "{:?}",
+        report.ratios
+    );
+}
+
+#[test]
+fn physical_order_of_one_directory_is_faster_than_directory_order() {
+    let options = order::Options::parse_from(["order"]);
+    let report = match order::run(&options, &Silent) {
+        Err(Error::Missing(why)) => return skip(&why),
+        report => report.unwrap(),
+    };
+    assert_eq!(report.bench, "seed order");
+    assert!(report.ratios["physical_vs_unsorted"].value > 2.0, "{:?}", report.ratios);
+    assert!(report.notes.iter().any(|note| note.contains("haul bench read-order --drive")));
+}
+
+#[test]
+fn presets_run_with_small_sizes_and_leave_nothing_behind() {
+    let dir = disk_dir();
+    let threads = options(&dir, "--file-size 4MiB --rounds 1 --seconds 5ms");
+    let report = finished(&dir, threads::run(&threads, &Silent)).unwrap();
+    assert_eq!((report.bench.as_str(), report.rows.len()), ("seed threads", 2 * 5 * 4));
+    if !rustix::process::geteuid().is_root() {
+        return skip("limits of memory and of dirty pages need root");
+    }
+    let crossover = options(&dir, "--memory 64MiB --rounds 1 --seconds 5ms");
+    if let Some(report) = finished(&dir, crossover::run(&crossover, &Silent)) {
+        assert_eq!((report.bench.as_str(), report.rows.len()), ("seed crossover", 6 * 3));
+    }
+    let stall = options(&dir, "--bulk 4MiB --rounds 1 --dirty-limit 1GiB");
+    let report = finished(&dir, stall::run(&stall, &Silent)).unwrap();
+    let unpaced = rows(&report, &[("foreground", "overwrite"), ("bulk", "unpaced")]);
+    assert!(number(&report, unpaced[0], "bulk_longest_ms") > 0.0);
 }

@@ -8,6 +8,7 @@ mod log;
 mod net;
 mod pacing;
 mod read;
+mod seed;
 mod small_files;
 mod work_dir;
 mod write;

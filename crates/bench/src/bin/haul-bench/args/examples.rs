@@ -166,6 +166,42 @@ Examples:
   haul bench seed prefault --dir /var/tmp
   haul bench seed prefault --dir /srv --size 256MiB --rounds 21 --json prefault.json";
 
+pub(super) const SEED_SORTED: &str = "\
+Examples:
+  sudo haul bench seed sorted
+  sudo haul bench seed sorted --records 200000 --bytes 10GiB --index-size 12MiB
+  sudo haul bench seed sorted --whole --dir /srv --json sorted.json";
+
+pub(super) const SEED_ORDER: &str = "\
+Examples:
+  sudo haul bench seed order
+  sudo haul bench seed order --whole --json order.json";
+
+pub(super) const SEED_FIEMAP: &str = "\
+Examples:
+  haul bench seed fiemap --dir /var/tmp
+  haul bench seed fiemap --dir /srv --files 1000000 --json fiemap.json";
+
+pub(super) const SEED_THREADS: &str = "\
+Examples:
+  haul bench seed threads --dir /var/tmp
+  haul bench seed threads --dir /srv --json threads.json";
+
+pub(super) const SEED_CROSSOVER: &str = "\
+Examples:
+  sudo haul bench seed crossover --dir /var/tmp
+  sudo haul bench seed crossover --dir /srv --json crossover.json";
+
+pub(super) const SEED_STALL: &str = "\
+Examples:
+  sudo haul bench seed stall --dir /var/tmp
+  sudo haul bench seed stall --dir /srv --dirty-limit 64MiB --json stall.json";
+
+pub(super) const SEED_SPLICE: &str = "\
+Examples:
+  haul bench seed splice
+  haul bench seed splice --sizes 4KiB,8MiB --seconds 1s --json splice.json";
+
 pub(super) const COMPLETIONS: &str = "\
 Examples:
   haul bench completions bash > /etc/bash_completion.d/haul-bench";

@@ -1,7 +1,8 @@
 //! Defines the experiments of `haul bench seed`.
 
 use clap::Subcommand;
-use haul_bench::seed::{fill, prefault, pwrite, readahead, stdio, trace};
+use haul_bench::seed::{crossover, fiemap, fill, order, prefault, pwrite, readahead, sorted};
+use haul_bench::seed::{splice, stall, stdio, threads, trace};
 
 use super::{Measured, examples};
 
@@ -18,8 +19,8 @@ pub(crate) enum SeedCommand {
     Fill(Measured<fill::Options>),
     /// Text 001: the block trace of one synced write to a growing, a reserved and a filled file
     ///
-    /// Each line is a step of a request, as blktrace shows it: time, action, task, flags, sector and
-    /// bytes. Needs root and the kernel's tracing.
+    /// Each line is a step of a request, as blktrace shows it: time, action, task, flags, sector
+    /// and bytes. Needs root and the kernel's tracing.
     #[command(after_long_help = examples::SEED_TRACE)]
     Trace(Measured<trace::Options>),
     /// Text 003: the windows of the kernel's readahead, in their order
@@ -30,8 +31,8 @@ pub(crate) enum SeedCommand {
     Readahead(Measured<readahead::Options>),
     /// Text 003: threads that write to one file, and to one file each
     ///
-    /// Without a sync, in the page cache: the lock of the inode lets one writer of a file write at a
-    /// time. Rows have rates, latencies, CPU time and sleeps, and reads of one file beside them.
+    /// Without a sync, in the page cache: the lock of the inode lets one writer of a file write at
+    /// a time. Rows have rates, latencies, CPU time and sleeps, and reads of one file beside them.
     #[command(after_long_help = examples::SEED_PWRITE)]
     Pwrite(Measured<pwrite::Options>),
     /// Text 000: small writes and reads by system calls, and through a buffer of the program
@@ -45,4 +46,42 @@ pub(crate) enum SeedCommand {
     /// Rows have rates and minor page faults per MiB.
     #[command(after_long_help = examples::SEED_PREFAULT)]
     Prefault(Measured<prefault::Options>),
+    /// Text 003: records of 100 B at random offsets, in arrival order and sorted
+    ///
+    /// On a simulated spinning drive with its own clock, without an index, with the index alone,
+    /// and with index entries in between and afterwards. Needs root and /dev/fuse.
+    #[command(after_long_help = examples::SEED_SORTED)]
+    Sorted(Measured<sorted::Options>),
+    /// Text 004: a directory read in directory order, by inode and by physical position
+    ///
+    /// The same as haul bench read-order with small files in one directory that was written once.
+    /// Needs root and /dev/fuse.
+    #[command(after_long_help = examples::SEED_ORDER)]
+    Order(Measured<order::Options>),
+    /// Text 004: the cost of asking for the positions of 50,000 files
+    ///
+    /// open alone, and with FIEMAP, of 10,000 files by default. Needs no root.
+    #[command(after_long_help = examples::SEED_FIEMAP)]
+    Fiemap(Measured<fiemap::Options>),
+    /// Text 003: random reads with 1 to 256 threads
+    ///
+    /// The same as haul bench random-read with fewer numbers of readers.
+    #[command(after_long_help = examples::SEED_THREADS)]
+    Threads(Measured<threads::Options>),
+    /// Text 003: the size of the data above which direct reads are faster than the page cache
+    ///
+    /// The same as haul bench direct-or-cached with data of up to eight times the memory. Needs
+    /// root.
+    #[command(after_long_help = examples::SEED_CROSSOVER)]
+    Crossover(Measured<crossover::Options>),
+    /// Text 003: stalls of writers at the dirty limit of the kernel
+    ///
+    /// The same as haul bench pacing with a low dirty limit. Needs root.
+    #[command(after_long_help = examples::SEED_STALL)]
+    Stall(Measured<stall::Options>),
+    /// Text 002: a file relayed to a socket through a new pipe, a reused pipe, and by copies
+    ///
+    /// Rows have rates, CPU time and system calls per body.
+    #[command(after_long_help = examples::SEED_SPLICE)]
+    Splice(Measured<splice::Options>),
 }

@@ -1,6 +1,7 @@
 //! Runs the experiments of `haul bench seed`.
 
-use haul_bench::seed::{fill, prefault, pwrite, readahead, stdio, trace};
+use haul_bench::seed::{crossover, fiemap, fill, order, prefault, pwrite, readahead, sorted};
+use haul_bench::seed::{splice, stall, stdio, threads, trace};
 use haul_cli_common::report::Result;
 
 use super::measured::measured;
@@ -26,6 +27,27 @@ pub(super) fn seed(command: &SeedCommand) -> Result {
         }
         SeedCommand::Prefault(args) => {
             measured("seed prefault", &args.report, |watcher| prefault::run(&args.options, watcher))
+        }
+        SeedCommand::Sorted(args) => {
+            measured("seed sorted", &args.report, |watcher| sorted::run(&args.options, watcher))
+        }
+        SeedCommand::Order(args) => {
+            measured("seed order", &args.report, |watcher| order::run(&args.options, watcher))
+        }
+        SeedCommand::Fiemap(args) => {
+            measured("seed fiemap", &args.report, |watcher| fiemap::run(&args.options, watcher))
+        }
+        SeedCommand::Threads(args) => {
+            measured("seed threads", &args.report, |watcher| threads::run(&args.options, watcher))
+        }
+        SeedCommand::Crossover(args) => measured("seed crossover", &args.report, |watcher| {
+            crossover::run(&args.options, watcher)
+        }),
+        SeedCommand::Stall(args) => {
+            measured("seed stall", &args.report, |watcher| stall::run(&args.options, watcher))
+        }
+        SeedCommand::Splice(args) => {
+            measured("seed splice", &args.report, |watcher| splice::run(&args.options, watcher))
         }
     }
 }
