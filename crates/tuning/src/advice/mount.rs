@@ -165,10 +165,11 @@ fn ext4(place: &Target) -> Vec<Finding> {
     let mut findings = Vec::new();
     if facts.journal == Some(false) && !facts.has("ro") {
         let device = facts.mount.as_ref().map_or("DEVICE", |mount| mount.source.as_str());
-        let text = "no journal: must be checked (fsck) after a power failure, and files and \
-                    directories may be lost, including synced ones. Only for reproducible data";
+        let text = "no journal: e2fsck must repair it after each power failure, before it is \
+                    mounted. Otherwise new files fail, or overwrite existing ones";
         let finding = about("no journal", Severity::Danger, text);
-        findings.push(finding.by_hand(format!("unmount it, then tune2fs -O has_journal {device}")));
+        let hand = format!("unmount it, e2fsck -f {device}, then tune2fs -O has_journal {device}");
+        findings.push(finding.by_hand(hand));
     }
     for (option, severity, text) in EXT4_OPTIONS {
         // `data=journal` implies `nodelalloc`, so `nodelalloc` is then not reported separately.
@@ -232,7 +233,7 @@ fn journal(place: &Target) -> Vec<Finding> {
              waits for checkpoints",
             info.blocks_max
         );
-        let hand = "unmount it, tune2fs -O ^has_journal, then tune2fs -J size=128 (in MiB)";
+        let hand = "unmount it, e2fsck -f, tune2fs -O ^has_journal, then tune2fs -J size=128 (MiB)";
         findings.push(about("small journal", Severity::Note, &text).by_hand(hand));
     }
     if let Some(us) = info.commit_us.filter(|us| *us > COMMIT_US_MAX)
