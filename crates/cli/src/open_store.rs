@@ -150,7 +150,7 @@ fn is_empty(dir: &Path) -> bool {
 
 /// Describes the results of recovery, one per line. Returns no line if the store was closed cleanly
 /// and is undamaged.
-fn recovery_lines(recovered: &RecoveryReport) -> Vec<String> {
+pub(crate) fn recovery_lines(recovered: &RecoveryReport) -> Vec<String> {
     let mut lines = Vec::new();
     if recovered.after_crash {
         lines.push(format!(

@@ -39,6 +39,18 @@ struct State {
     behind_since: Option<Instant>,
     /// The remote store, for its counters.
     remote: Option<Remote>,
+    /// `true` while the lease of an earlier owner may not have run out.
+    is_waiting: bool,
+}
+
+/// Makes a progress acknowledge again when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Refusal<'a>(&'a Progress);
+
+impl Drop for Refusal<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().is_waiting = false;
+    }
 }
 
 /// The place at which a change must be durable before the store acknowledges it.
@@ -82,6 +94,13 @@ impl Progress {
         if let Some(length) = length {
             self.lease.get_or_init(|| Arc::new(Lease::new(length, Arc::clone(clock))));
         }
+    }
+
+    /// Refuses to acknowledge until the result is dropped, because the lease of an earlier owner may
+    /// not have run out. Without a lease of this process, nothing was promised.
+    pub(crate) fn refuse_until_dropped(&self) -> Refusal<'_> {
+        self.state.lock().is_waiting = self.lease().is_some();
+        Refusal(self)
     }
 
     /// Returns the reason why shipping has ended.
@@ -238,6 +257,9 @@ impl Replication for Progress {
             && let Some(reason) = &self.state.lock().stopped
         {
             return Err(reason.clone());
+        }
+        if self.state.lock().is_waiting {
+            return Err("the lease of the earlier owner may not have run out".to_owned());
         }
         self.lease().map_or(Ok(()), |lease| lease.check())
     }

@@ -5,19 +5,28 @@ use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_disk::{OsDisk, error_chain};
-use haul_file_store::{Options, Store};
+use haul_disk::{Disk, OsDisk, error_chain};
+use haul_file_store::{Error as StoreError, Options, Store};
 use haul_replicate::{CopyReader, CopyState, Error};
 use haul_s3_server::ServedStore;
 
+use crate::handover::Predecessor;
+use crate::open_store::recovery_lines;
 use crate::remote::Copy;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 
 /// The size of the cache of blocks, unless `--local-space` sets it.
 const CACHE_BYTES: u64 = 1 << 30;
 
-/// A refresh that takes longer than this share of the interval makes the interval longer.
-const BUSY_SHARE: u32 = 10;
+/// The pause after a refresh, as a multiple of its time, so that a store of many objects is not opened
+/// all the time; at most [`PAUSE_MAX`].
+const PAUSES: u32 = 10;
+
+/// The owner of the copy keeps discarded objects for a minute by default.
+const PAUSE_MAX: Duration = Duration::from_secs(20);
+
+/// The number of earlier states that downloads in progress may keep open.
+const EARLIER_STATES_MAX: usize = 8;
 
 /// The newest state of a copy, which a thread replaces by later ones.
 pub(crate) struct ReadOnlyStore {
@@ -35,7 +44,8 @@ struct States {
 }
 
 struct OpenState {
-    store: Arc<Store>,
+    /// `None` once no request uses it. Objects that are being sent may still use the state.
+    store: Option<Arc<Store>>,
     state: CopyState,
 }
 
@@ -47,11 +57,14 @@ impl ReadOnlyStore {
         dir: &Path,
         options: Options,
         refresh: Duration,
+        predecessor: &Predecessor,
     ) -> Result<Self> {
         let cannot = || format!("cannot serve the copy in {}", dir.display());
-        let disk = OsDisk::open_or_create(dir).or_fail(cannot)?;
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk::open_or_create(dir).or_fail(cannot)?);
         let cache_bytes = copy.local_space.unwrap_or(CACHE_BYTES);
-        let opened = CopyReader::open(&copy.remote, Arc::new(disk), cache_bytes);
+        let is_in_use = |error: &Error| matches!(error, Error::Store(StoreError::InUse { .. }));
+        let opened = predecessor
+            .retry(is_in_use, || CopyReader::open(&copy.remote, Arc::clone(&disk), cache_bytes));
         let opened = opened.and_then(|reader| States::open(reader, options));
         let (states, first) = opened.map_err(|error| {
             let failure = Failure::new(cannot()).exit(Exit::NotStarted);
@@ -100,12 +113,15 @@ fn refresh_until_stopped(
     let mut pause = refresh;
     let mut last_error = None;
     while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+        states.remove(1);
         let start = Instant::now();
         let next = states.open_next();
-        pause = refresh.max(start.elapsed() * BUSY_SHARE);
+        let took = start.elapsed();
+        pause = refresh;
         let error = match next {
             Ok(Some(store)) => {
                 drop(served.replace(store));
+                pause = refresh.max((took * PAUSES).min(PAUSE_MAX));
                 None
             }
             Ok(None) => None,
@@ -115,7 +131,6 @@ fn refresh_until_stopped(
             print_message(&format!("still serving an earlier state of the copy: {error}"));
         }
         last_error = error;
-        states.remove(1);
     }
     states
 }
@@ -136,21 +151,31 @@ impl States {
 
     /// Opens the newest state, unless it is open.
     fn open_next(&mut self) -> haul_replicate::Result<Option<Arc<Store>>> {
+        if self.open.len() > EARLIER_STATES_MAX {
+            let what = format!("downloads in progress use {EARLIER_STATES_MAX} earlier states");
+            return Err(Error::Invalid(what));
+        }
         let in_use: Vec<&str> = self.open.iter().map(|open| open.state.name()).collect();
-        let Some(state) = self.reader.next_state(&in_use)? else { return Ok(None) };
-        let (store, _) = Store::open_on(state.disk(), self.options.clone())?;
-        self.reader.note_opened(&state);
+        let options = &self.options;
+        let open = |disk| Store::open_on(disk, options.clone());
+        let Some(((store, report), state)) = self.reader.open_next(&in_use, open)? else {
+            return Ok(None);
+        };
+        recovery_lines(&report).iter().for_each(|line| print_message(line));
         let store = Arc::new(store);
-        self.open.push(OpenState { store: Arc::clone(&store), state });
+        self.open.push(OpenState { store: Some(Arc::clone(&store)), state });
         Ok(Some(store))
     }
 
-    /// Closes and removes all but the `newest` states, unless a call in progress reads them.
+    /// Closes and removes all but the `newest` states, unless a call or a download in progress uses
+    /// them.
     fn remove(&mut self, newest: usize) {
         let earlier = self.open.len().saturating_sub(newest);
-        let is_unused = |open: &mut OpenState| Arc::strong_count(&open.store) == 1;
-        for OpenState { store, state } in self.open.extract_if(..earlier, is_unused) {
-            drop(store);
+        for open in &mut self.open[..earlier] {
+            open.store.take_if(|store| Arc::strong_count(store) == 1);
+        }
+        let is_unused = |open: &mut OpenState| open.store.is_none() && open.state.is_unused();
+        for OpenState { state, .. } in self.open.extract_if(..earlier, is_unused) {
             // Otherwise the next start removes the files.
             drop(state.remove());
         }

@@ -38,7 +38,8 @@ impl Backend {
         if let Some(copy) = copy.as_ref().filter(|_| args.replication.read_only) {
             let options = read_only_options(&args.open, &holder);
             let refresh = args.replication.refresh;
-            return ReadOnlyStore::open(copy, dir, options, refresh).map(Self::Copy);
+            let opened = ReadOnlyStore::open(copy, dir, options, refresh, predecessor);
+            return opened.map(Self::Copy);
         }
         let disk = copy.as_ref().map(|copy| copy.disk(dir)).transpose()?.flatten();
         let options = ServerOptions {

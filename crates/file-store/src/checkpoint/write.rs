@@ -47,7 +47,7 @@ impl Inner {
     /// Returns `true` if the recent changes use up their share of the index memory, or are so many
     /// that a replay would take long.
     pub(crate) fn is_checkpoint_due(&self, index: &Index) -> bool {
-        self.checkpoint_due.is_reached(index.recent_changes())
+        !self.options.is_read_only && self.checkpoint_due.is_reached(index.recent_changes())
     }
 
     /// Writes a checkpoint if it is due.
@@ -67,7 +67,7 @@ impl Inner {
 
     /// Writes a checkpoint before the store is closed, if opening it would otherwise take long.
     pub(crate) fn checkpoint_at_close(&self) {
-        if self.index.read().change_count > REPLAY_MAX {
+        if !self.options.is_read_only && self.index.read().change_count > REPLAY_MAX {
             // An error is harmless: opening then replays more of the log.
             drop(self.checkpoint());
         }

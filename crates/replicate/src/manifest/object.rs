@@ -113,8 +113,11 @@ impl ManifestObject {
             let Some((found, version)) = load(&self.remote)? else {
                 return Err(Error::Fenced { what: "the manifest was removed".to_owned() });
             };
-            let is_unchanged = found == self.current && self.version.as_ref() != Some(&version);
-            if is_unchanged {
+            if found == self.current {
+                // Nothing was stored: the version has changed, or the conflict is none.
+                if self.version.as_ref() == Some(&version) {
+                    return Err(self.remote.refused("replace", names::MANIFEST));
+                }
                 self.version = Some(version);
             } else if found.session == next.session {
                 let is_enough = suffices(&found, &next);

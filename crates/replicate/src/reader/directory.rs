@@ -22,7 +22,8 @@ pub(super) fn lock(root: &dyn Disk) -> Result<Lock> {
     let lock = match root.lock("", &this_process())? {
         Locked::Acquired(lock) => lock,
         Locked::HeldBy(holder) => {
-            return Err(Error::Invalid(format!("{dir} is in use by {holder}")));
+            let dir = root.root().to_path_buf();
+            return Err(haul_file_store::Error::InUse { dir, holder }.into());
         }
     };
     let is_own = |name: &str| [LOCK_NAME, FOLLOWED, CACHE].contains(&name) || is_state(name);

@@ -14,6 +14,7 @@ mod directory;
 mod state;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_append_log::Lsn;
 use haul_disk::{Disk, Lock, Subdir};
@@ -55,8 +56,10 @@ pub struct CopyState {
     disk: Arc<TieredDisk>,
     dir: Arc<dyn Disk>,
     name: String,
-    end: Lsn,
 }
+
+/// The time after which a request for the manifest fails.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 
 impl CopyReader {
     /// Uses a directory that is empty or was used like this before. Its cache takes up to
@@ -93,8 +96,9 @@ impl CopyReader {
         Arc::clone(&self.progress)
     }
 
-    /// Returns the newest state of the copy, unless the previous call returned it. The names of
-    /// `in_use` are those of states that still exist.
+    /// Opens the newest state of the copy by `open`, unless the previous call did. `open` opens the
+    /// store on the disk, with [`haul_file_store::Options::is_read_only`]. The names of `in_use` are
+    /// those of states that still exist.
     ///
     /// 1. Loads the manifest, with one request if it was not replaced.
     /// 2. Fetches what opening the store reads, and the directory lacks.
@@ -102,12 +106,25 @@ impl CopyReader {
     ///
     /// # Errors
     /// [`Error::NoCopy`], [`Error::NotThisLog`] if the copy is of another log than before,
-    /// [`Error::Damaged`], [`Error::Remote`], [`Error::Disk`]. A later call tries again.
+    /// [`Error::Damaged`], [`Error::Remote`], [`Error::Disk`], and the error of `open` as
+    /// [`Error::Store`]. A later call tries again.
     ///
     /// # Durability
     /// None is needed.
-    pub fn next_state(&mut self, in_use: &[&str]) -> Result<Option<CopyState>> {
-        let next = self.try_next_state(in_use);
+    pub fn open_next<T>(
+        &mut self,
+        in_use: &[&str],
+        open: impl FnOnce(Arc<dyn Disk>) -> haul_file_store::Result<T>,
+    ) -> Result<Option<(T, CopyState)>> {
+        let next = self.next_state(in_use).and_then(|next| match next {
+            None => Ok(None),
+            Some((state, end)) => {
+                let opened = open(Arc::clone(&state.disk) as _)?;
+                self.is_due = false;
+                self.progress.advance(end, false);
+                Ok(Some((opened, state)))
+            }
+        });
         if let Err(error) = &next {
             self.progress.note_behind();
             self.progress.note_error(error);
@@ -115,12 +132,13 @@ impl CopyReader {
         next
     }
 
-    fn try_next_state(&mut self, in_use: &[&str]) -> Result<Option<CopyState>> {
+    /// Creates the directory of the newest state. Also returns the end of its log.
+    fn next_state(&mut self, in_use: &[&str]) -> Result<Option<(CopyState, Lsn)>> {
         let is_first = self.object.is_none();
         match &mut self.object {
             Some(object) => self.is_due |= object.reload()?,
             None => {
-                self.object = Some(load(&self.remote, STORE)?);
+                self.object = Some(load(&self.remote.with_timeout(REQUEST_TIME_MAX), STORE)?);
                 self.is_due = true;
             }
         }
@@ -148,8 +166,7 @@ impl CopyReader {
         catalog.add(&manifest.segments);
         let (local, cache) = (Arc::clone(&dir), Arc::clone(&self.cache));
         let disk = Arc::new(TieredDisk::with_cache(local, catalog, cache));
-        self.is_due = false;
-        Ok(Some(CopyState { disk, dir, name, end: manifest.end() }))
+        Ok(Some((CopyState { disk, dir, name }, manifest.end())))
     }
 
     fn follow(&mut self) -> Result<()> {
@@ -157,19 +174,13 @@ impl CopyReader {
         directory::create(&*self.root, FOLLOWED)?;
         follow_once(&mut self.follower, object, Manifest::recent)
     }
-
-    /// Reports that the store in `state` is open, and serves reads.
-    pub fn note_opened(&self, state: &CopyState) {
-        self.progress.advance(state.end, false);
-    }
 }
 
 impl CopyState {
-    /// Returns the disk to open the store on, with
-    /// [`haul_file_store::Options::is_read_only`].
+    /// `true` if the store, and each object that was read from it, was dropped.
     #[must_use]
-    pub fn disk(&self) -> Arc<dyn Disk> {
-        Arc::clone(&self.disk) as _
+    pub fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.disk) == 1
     }
 
     /// Returns the name of the directory.
@@ -178,7 +189,7 @@ impl CopyState {
         &self.name
     }
 
-    /// Removes the files of the state, whose store must be closed.
+    /// Removes the files of the state, which must be unused.
     ///
     /// # Errors
     /// A failed system call: the directory is emptied when its name is used again.

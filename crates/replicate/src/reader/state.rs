@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haul_append_log::{Lsn, RebuiltSegment, segment_name};
 use haul_disk::{Disk, Open, Subdir, read_full, write_full};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::follow::write_small_files;
 use crate::manifest::{Manifest, SegmentCopy};
 use crate::names::VOLUMES;
@@ -108,7 +108,8 @@ fn link(from: &dyn Disk, to: &dyn Disk, name: &str) -> Result<()> {
 /// Copies the records of a segment. The log ends at `end`.
 fn copy_segment(from: &dyn Disk, to: &dyn Disk, segment: &SegmentCopy, end: Lsn) -> Result<()> {
     let header = segment.header_page();
-    let Some(file) = RebuiltSegment::open(from, &header)? else { return Ok(()) };
+    let missing = || Error::Invalid(format!("segment {} was not fetched", segment.number));
+    let file = RebuiltSegment::open(from, &header)?.ok_or_else(missing)?;
     let copy = RebuiltSegment::create(to, &header)?;
     let is_last = segment.number == end.segment();
     let end = if is_last { end.offset() } else { segment.chunks_end() };

@@ -165,6 +165,12 @@ impl Remote {
         result.map_err(|source| self.failed(what, name, source))
     }
 
+    /// Returns the error of a conditional request that was refused although its condition held.
+    pub(crate) fn refused(&self, what: &'static str, name: &str) -> Error {
+        let source = "it reported a conflict, and the object is unchanged".into();
+        self.failed(what, name, StoreError::Generic { store: "remote", source })
+    }
+
     fn failed(&self, what: &'static str, name: &str, source: StoreError) -> Error {
         Error::Remote { what, name: self.full_name(name), source: Box::new(source) }
     }

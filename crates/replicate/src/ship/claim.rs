@@ -1,7 +1,6 @@
 //! Claims the copy for a log: verifies that the copy is of this log, and becomes its owner.
 
 use std::sync::Arc;
-use std::thread::sleep;
 use std::time::Duration;
 
 use haul_append_log::{Log, Lsn, SEAL_BYTES};
@@ -30,16 +29,19 @@ impl<S: Source> Shipper<S> {
     ///    another session can replace it without fencing this one, and a process that owned the
     ///    copy before finds that it is fenced.
     ///
-    /// The caller must not acknowledge anything before this returns: if the directory was restored
-    /// from the copy, this waits until the lease of its owner has run out.
+    /// If the directory was restored from the copy, this waits until the lease of its owner has run
+    /// out. Meanwhile `progress` refuses to acknowledge.
     pub(super) fn claim_and_wait(
         source: Arc<S>,
         remote: &Remote,
         options: Options,
         progress: &Arc<Progress>,
     ) -> Result<Self> {
+        let _waiting = progress.refuse_until_dropped();
         let (shipper, wait) = Self::claim(source, remote, options, progress)?;
-        sleep(wait);
+        if progress.pause(wait) {
+            return Err(Error::Invalid("the claim was stopped".to_owned()));
+        }
         shipper.note_waited()?;
         Ok(shipper)
     }

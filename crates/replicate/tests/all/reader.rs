@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_disk::{Disk, OsDisk};
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::{Options as StoreOptions, Replication as _, Store};
+use haul_file_store::{Error as StoreError, Options as StoreOptions, Replication as _, Store};
 use haul_replicate::{CopyReader, CopyState, Error, Options, Remote};
 use haul_testing::{Random, seed};
 use tempfile::TempDir;
@@ -30,19 +30,28 @@ fn reader(dir: &TempDir, remote: &Remote) -> CopyReader {
     reader_on(Arc::new(OsDisk::open(dir.path()).unwrap()), remote)
 }
 
-fn open(state: &CopyState) -> Store {
+/// Opens the next state; `None` if it is open.
+fn next(reader: &mut CopyReader, in_use: &[&str]) -> Option<(Store, CopyState)> {
     let options = StoreOptions { is_read_only: true, ..store_options(None) };
-    let (store, report) = Store::open_on(state.disk(), options).unwrap();
-    assert!(report.damage.is_empty(), "{:?}", report.damage);
-    store
+    let opened = reader.open_next(in_use, |disk| Store::open_on(disk, options)).unwrap();
+    opened.map(|((store, report), state)| {
+        assert!(report.damage.is_empty(), "{:?}", report.damage);
+        (store, state)
+    })
+}
+
+/// Returns the error of opening the next state.
+fn failure(reader: &mut CopyReader) -> Error {
+    let opened = reader.open_next(&[], |disk| Store::open_on(disk, store_options(None)));
+    opened.map(drop).err().unwrap()
 }
 
 /// Opens the newest state, and returns its objects.
 fn newest(reader: &mut CopyReader) -> BTreeMap<String, Vec<u8>> {
-    let state = reader.next_state(&[]).unwrap().unwrap();
-    let store = open(&state);
+    let (store, state) = next(reader, &[]).unwrap();
     let found = objects(&store);
     store.close().unwrap();
+    assert!(state.is_unused());
     state.remove().unwrap();
     found
 }
@@ -75,21 +84,27 @@ fn each_state_has_the_objects_of_its_time() {
             Some(disk) => reader_on(Arc::new(disk), &remote),
         };
         assert!(newest(&mut reader) == original.expected);
-        assert!(reader.next_state(&[]).unwrap().is_none());
+        assert!(next(&mut reader, &[]).is_none());
 
         original.put("last", content(2, 200));
         original.put("new", content(3, 300_000));
         original.delete("small/5");
-        let state = reader.next_state(&[]).unwrap().unwrap();
-        let second = open(&state);
+        let (second, state) = next(&mut reader, &[]).unwrap();
         let expected = original.expected.clone();
         // A later state beside the one that is open.
         original.delete("new");
         original.put("small/5", content(6, 10));
-        let third = reader.next_state(&[state.name()]).unwrap().unwrap();
-        assert_ne!(third.name(), state.name());
-        assert!(objects(&open(&third)) == original.expected);
+        let (third, other) = next(&mut reader, &[state.name()]).unwrap();
+        assert_ne!(other.name(), state.name());
+        assert!(objects(&third) == original.expected);
         assert!(objects(&second) == expected);
+        // An object keeps the state that it was read from.
+        let object = second.open_object("bucket", "big/1").unwrap();
+        drop(second);
+        assert!(!state.is_unused());
+        assert_eq!(object.read(0, 8).unwrap(), content(1, 8));
+        drop(object);
+        assert!(state.is_unused());
     }
 }
 
@@ -101,16 +116,16 @@ fn new_state_costs_its_new_records_and_two_requests() {
     let remote = remote(&store);
     let dir = tempfile::tempdir().unwrap();
     let mut reader = reader(&dir, &remote);
-    let first = reader.next_state(&[]).unwrap().unwrap();
-    drop(open(&first));
+    let (store, first) = next(&mut reader, &[]).unwrap();
+    drop(store);
     let costs = || (remote.requests(), remote.received_bytes());
     let before = costs();
-    assert!(reader.next_state(&[]).unwrap().is_none());
+    assert!(next(&mut reader, &[]).is_none());
     assert_eq!(costs().0 - before.0, 1);
 
     original.put("new", content(1, 2000));
     let before = costs();
-    drop(open(&reader.next_state(&[first.name()]).unwrap().unwrap()));
+    drop(next(&mut reader, &[first.name()]).unwrap());
     let (requests, bytes) = (costs().0 - before.0, costs().1 - before.1);
     assert!(requests <= 2 && bytes < 20_000, "{requests} requests, {bytes} bytes");
 }
@@ -124,7 +139,7 @@ fn restarted_reader_fetches_nothing_again() {
     assert!(newest(&mut reader(&dir, &remote)) == original.expected);
     let before = remote.requests();
     let mut again = reader(&dir, &remote);
-    drop(open(&again.next_state(&[]).unwrap().unwrap()));
+    drop(next(&mut again, &[]).unwrap());
     assert_eq!(remote.requests() - before, 1, "only the manifest");
 }
 
@@ -165,7 +180,7 @@ fn missing_copy_and_damage_are_errors_and_later_calls_try_again() {
     let store = FaultyStore::new();
     let dir = tempfile::tempdir().unwrap();
     let mut reader = reader(&dir, &remote(&store));
-    assert!(matches!(reader.next_state(&[]), Err(Error::NoCopy { .. })));
+    assert!(matches!(failure(&mut reader), Error::NoCopy { .. }));
     let mut original = original(&remote(&store));
     assert!(newest(&mut reader) == original.expected);
 
@@ -177,11 +192,25 @@ fn missing_copy_and_damage_are_errors_and_later_calls_try_again() {
     let mut damaged = intact.clone();
     damaged[100] ^= 1;
     write(&store, &chunk, damaged);
-    assert!(matches!(reader.next_state(&[]), Err(Error::Damaged { .. })));
+    assert!(matches!(failure(&mut reader), Error::Damaged { .. }));
     let status = reader.progress().status();
     assert!(status.last_error.is_some() && status.behind.is_some(), "{status:?}");
     write(&store, &chunk, intact);
     assert!(newest(&mut reader) == original.expected);
+}
+
+/// Otherwise the state would never be opened while the owner writes nothing.
+#[test]
+fn failed_opening_is_repeated() {
+    let store = FaultyStore::new();
+    let original = original(&remote(&store));
+    let dir = tempfile::tempdir().unwrap();
+    let mut reader = reader(&dir, &remote(&store));
+    let fails = |_| Err::<(), _>(StoreError::Invalid { what: "as tested".to_owned() });
+    assert!(matches!(reader.open_next(&[], fails), Err(Error::Store(_))));
+    assert!(reader.progress().status().behind.is_some());
+    assert!(newest(&mut reader) == original.expected);
+    assert!(reader.progress().status().behind.is_none());
 }
 
 /// The owner moves objects to other volumes and removes volumes, and readers of earlier states do not
@@ -212,8 +241,7 @@ fn earlier_states_are_readable_until_discarded_objects_are_deleted() {
         }
         original.put("last", content(round, 10));
         let in_use: Vec<_> = states.iter().map(|(state, ..)| state.name()).collect();
-        let state = reader.next_state(&in_use).unwrap().unwrap();
-        let opened = open(&state);
+        let (opened, state) = next(&mut reader, &in_use).unwrap();
         states.push((state, opened, original.expected.clone()));
         if random.below(2) == 0 {
             let (state, opened, _) = states.remove(random.index(states.len()));

@@ -1,6 +1,8 @@
 //! Tests `haul serve --read-only`: servers of a copy that another server extends.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -62,6 +64,20 @@ fn readers_serve_the_newest_state_and_refuse_changes() {
         assert!(metrics.contains("haul_objects 4\n"), "{metrics}");
         assert!(metrics.contains("haul_replication_requests_total"), "{metrics}");
     }
+    // A download that is not read keeps its state, and later states are served.
+    let address = readers[0].address("S3");
+    let mut slow = TcpStream::connect(address).unwrap();
+    let head = format!("GET /bucket/big HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    slow.write_all(head.as_bytes()).unwrap();
+    slow.read_exact(&mut [0; 100]).unwrap();
+    for number in 0..4 {
+        let path = format!("/bucket/later/{number}");
+        put(&writer, &path, b"x");
+        eventually("the reader has a later object", || status(&readers[0], &path) == 200);
+    }
+    let mut answer = Vec::new();
+    slow.read_to_end(&mut answer).unwrap();
+    assert!(answer.ends_with(&big[1 << 20..]), "{}", answer.len());
     for reader in readers {
         stop(reader);
     }
@@ -98,6 +114,8 @@ fn reads_beside_a_busy_writer_never_go_back_or_fail() {
         metrics.contains("haul_replication_behind_seconds 0\n")
     });
     let reader = remote.serve(&place, "reader", &READER);
+    // The copy has all earlier objects, too.
+    eventually("the reader has the last object", || status(&reader, &path(KEYS - 1)) == 200);
     let end = Instant::now() + Duration::from_secs(6);
     let (rounds, seen) = thread::scope(|scope| {
         let writing = scope.spawn(|| {
