@@ -29,6 +29,10 @@ const LONG_BYTES: u64 = 1 << 20;
 const ATTACH_MAX: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// The number of equal counts in a row after which descriptors have settled, and of counts at most.
+const SETTLED_POLLS: u32 = 10;
+const SETTLE_POLLS_MAX: u32 = 200;
+
 /// The average costs of one connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Costs {
@@ -58,13 +62,29 @@ pub(super) fn costs(ends: Ends<'_>, server: &Server, path: &OsStr, dir: &Path) -
         }
         None => None,
     };
-    let before = server.descriptors()?;
+    let before = settled_descriptors(server)?;
     let idle = Exchange { connections: 50, persistent: true, ..long };
     let mut exchanges = Exchanges::new(ends, idle)?;
     exchanges.run(Extent::Requests(2 * CONNECTIONS), meter)?;
     let more = server.descriptors()? as f64 - before as f64;
     drop(exchanges);
     Ok(Costs { pipes, descriptors: more / CONNECTIONS as f64 })
+}
+
+/// Returns the number of descriptors once it does not change any more: the relay closes those of
+/// earlier connections after their clients have ended.
+fn settled_descriptors(server: &Server) -> Result<usize> {
+    let (mut last, mut same) = (server.descriptors()?, 0);
+    for _ in 0..SETTLE_POLLS_MAX {
+        thread::sleep(POLL_INTERVAL);
+        let now = server.descriptors()?;
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        if same == SETTLED_POLLS {
+            break;
+        }
+    }
+    Ok(last)
 }
 
 /// Returns the row with the costs of a connection, or with the reason why they were not measured.

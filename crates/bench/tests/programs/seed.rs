@@ -24,7 +24,7 @@ fn experiment_reports_the_figures_of_the_text_and_leaves_no_files() {
         let records = if row["sync"] == "none" { 4 } else { 2 };
         assert_eq!(row["records"], records, "{row}");
     }
-    assert!(json["ratios"]["filled_vs_append_fsync"].as_f64().unwrap() > 0.0);
+    assert!(json["ratios"]["filled_vs_append_fsync"]["value"].as_f64().unwrap() > 0.0);
 }
 
 #[test]
