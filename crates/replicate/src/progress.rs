@@ -282,3 +282,24 @@ impl Replication for Progress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::SystemClock;
+
+    #[test]
+    fn nothing_is_acknowledged_while_an_earlier_lease_may_run() {
+        let progress = Progress::without_waiting();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        progress.set_lease(Some(Duration::from_secs(3600)), &clock);
+        let lease = progress.lease().unwrap();
+        lease.renew(lease.now());
+        assert!(progress.check_now().is_ok() && !progress.may_wait());
+        let refusal = progress.refuse_until_dropped();
+        assert!(progress.check_now().is_err() && progress.may_wait());
+        assert!(progress.wait(Lsn::default()).is_err());
+        drop(refusal);
+        assert!(progress.check_now().is_ok());
+    }
+}

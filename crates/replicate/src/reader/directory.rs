@@ -4,8 +4,8 @@ use haul_disk::{Disk, LOCK_NAME, Lock, Locked, this_process};
 
 use crate::error::{Error, Result};
 use crate::names::{BIG_FILES, INDEX_FILES, VOLUMES};
-use crate::tier::cache::CACHE;
 use crate::tier::disk::INCOMPLETE;
+use crate::tier::lazy_cache::CACHE;
 
 /// The directory that follows the copy.
 pub(super) const FOLLOWED: &str = "followed";

@@ -27,8 +27,8 @@ use crate::progress::Progress;
 use crate::remote::Remote;
 use crate::restore::load;
 use crate::tier::TieredDisk;
-use crate::tier::cache::LazyCache;
 use crate::tier::catalog::Catalog;
+use crate::tier::lazy_cache::LazyCache;
 
 use directory::FOLLOWED;
 use state::Stubs;

@@ -18,9 +18,6 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::Result;
 
-/// The file of the cache.
-pub(crate) const CACHE: &str = "REMOTE.cache";
-
 /// The length of a block, the unit that is fetched.
 pub(crate) const BLOCK_BYTES: u64 = 64 << 10;
 
@@ -41,31 +38,6 @@ type Key = (FileId, u64);
 
 /// A function that fetches a range of a file.
 pub(crate) type Fetch<'a> = &'a dyn Fn(Range<u64>) -> Result<Bytes>;
-
-/// A cache that is created when it is used for the first time.
-#[derive(Debug)]
-pub(crate) struct LazyCache {
-    disk: Arc<dyn Disk>,
-    bytes: u64,
-    cache: Mutex<Option<Arc<BlockCache>>>,
-}
-
-impl LazyCache {
-    /// Returns a cache of up to `bytes` in a file on `disk`, which does not exist yet.
-    pub(crate) fn new(disk: &Arc<dyn Disk>, bytes: u64) -> Self {
-        Self { disk: Arc::clone(disk), bytes, cache: Mutex::default() }
-    }
-
-    pub(crate) fn get(&self) -> haul_disk::Result<Arc<BlockCache>> {
-        let mut cache = self.cache.lock();
-        if let Some(cache) = &*cache {
-            return Ok(Arc::clone(cache));
-        }
-        let created = Arc::new(BlockCache::create(&*self.disk, CACHE, self.bytes)?);
-        *cache = Some(Arc::clone(&created));
-        Ok(created)
-    }
-}
 
 /// The cache. Its file consists of slots of one block each.
 pub(crate) struct BlockCache {

@@ -21,9 +21,9 @@ use crate::follow::exists;
 use crate::manifest::HEADER_PAGE_BYTES;
 use crate::names::{self, BIG_FILES, VOLUMES};
 use crate::remote::Remote;
-use crate::tier::cache::{CACHE, LazyCache};
 use crate::tier::catalog::Catalog;
 use crate::tier::file::{Content, RemoteFile};
+use crate::tier::lazy_cache::{CACHE, LazyCache};
 use crate::tier::stub;
 
 /// The text of the marker, for people.

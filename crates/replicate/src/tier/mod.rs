@@ -1,11 +1,12 @@
 //! Stores of which parts are only in the copy: read by range, fetched in the background, or dropped
 //! from the local disk while they are cold.
 
-pub(crate) mod cache;
+mod cache;
 pub(crate) mod catalog;
 pub(crate) mod disk;
 mod exchange;
 mod file;
+pub(crate) mod lazy_cache;
 pub(crate) mod stub;
 pub(crate) mod thread;
 
