@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use haul_append_log::{BatchRecord, Compression, Log, Lsn, Options, RecordRequest, Room};
 use haul_disk::Op;
@@ -183,9 +184,17 @@ fn short_records_do_not_starve_a_record_of_a_whole_segment() {
 
 /// Returns the lengths of the append buffers of a log.
 fn buffers(log: &Log) -> Vec<usize> {
-    let text = format!("{log:?}");
-    // The log and its appender print the same state, which begins with the filling batch.
-    let text = text.split("filling: ").nth(1).unwrap();
+    // The log and its appender print the same state, which begins with the filling batch. A state
+    // that a background thread has locked is not printed.
+    let printed = (0..10_000).find_map(|_| {
+        let text = format!("{log:?}");
+        let state = text.split("filling: ").nth(1).map(str::to_owned);
+        if state.is_none() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        state
+    });
+    let text = printed.expect("the state of the log was locked for 10 s");
     let bytes = |part: &str| part.split_once(" bytes)").unwrap().0.parse().unwrap();
     text.split("AlignedBuf(").skip(1).map(bytes).collect()
 }
