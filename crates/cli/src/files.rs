@@ -90,7 +90,7 @@ fn bind(config: Config, args: &FilesServerArgs, mut inherited: Vec<Listener>) ->
 /// Reduces the limits of connections and open files so that they fit into `limit` descriptors.
 fn fit(config: &mut Config, limit: u64) {
     let pipes = match config.tiers.cold {
-        Cold::Splice => config.tiers.carriers_max.saturating_mul(2),
+        Cold::Splice => config.tiers.buffers_max.saturating_mul(2),
         Cold::Copy => 0,
     };
     // Each serving thread has a listener, an epoll queue and an eventfd, rounded up to 8

@@ -86,7 +86,7 @@ pub struct Tiers {
     pub cold: Cold,
     /// The buffers of 2 MiB, or pipes of 1 MiB, of each serving thread; a cold download uses one or
     /// two, to a slow client one. 64.
-    pub carriers_max: usize,
+    pub buffers_max: usize,
 }
 
 impl Default for Tiers {
@@ -102,7 +102,7 @@ impl Default for Tiers {
             disk_threads: 4,
             disk_queue_max: 4096,
             cold: Cold::default(),
-            carriers_max: 64,
+            buffers_max: 64,
         }
     }
 }

@@ -65,7 +65,7 @@ impl ThreadContext {
         Self {
             shared: Arc::clone(shared),
             counts: Arc::new(Counts::new()),
-            buffers: Buffers::new(cold, tiers.carriers_max),
+            buffers: Buffers::new(cold, tiers.buffers_max),
             boundaries: AtomicU64::new(seed),
         }
     }

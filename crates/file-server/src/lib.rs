@@ -50,7 +50,7 @@
 //! - Nothing outside of the directory is served: not by `..`, not by a symbolic link, and not by a
 //!   link that is replaced during the lookup. Only regular files are served.
 //! - The serving threads never wait for a disk. Lookups and reads that would block run on disk
-//!   threads, and their number is limited: [`Tiers::disk_threads`], [`Tiers::carriers_max`]. Only if
+//!   threads, and their number is limited: [`Tiers::disk_threads`], [`Tiers::buffers_max`]. Only if
 //!   the kernel evicts pages within 50 ms after they were checked, `sendfile(2)` reads them again.
 //! - A response never continues with another file. If the file is truncated, the connection ends
 //!   (bytes the kernel has already queued become zeros); if it is replaced, the old file is sent to

@@ -217,10 +217,10 @@ impl Stats {
         let help = "Bytes of directory listings.";
         page.gauge("haul_files_listings_bytes", help, self.listings_bytes);
         let help = "Buffers or pipes created.";
-        page.counter("haul_files_carriers_made_total", help, self.buffers_created);
-        page.gauge("haul_files_carriers_lent", "Buffers or pipes in use.", self.buffers_leased);
+        page.counter("haul_files_buffers_created_total", help, self.buffers_created);
+        page.gauge("haul_files_buffers_in_use", "Buffers or pipes in use.", self.buffers_leased);
         let help = "Requests when no buffer was free.";
-        page.counter("haul_files_carriers_refused_total", help, self.buffers_refused);
+        page.counter("haul_files_buffers_refused_total", help, self.buffers_refused);
     }
 }
 

@@ -42,7 +42,7 @@ pub enum NoPipe {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolStats {
     /// Pipes created with `pipe2`.
-    pub made: u64,
+    pub created: u64,
     /// Pipes closed because they held bytes when their lease ended.
     pub closed: u64,
     /// Pipes that were smaller than requested when created.
@@ -116,7 +116,7 @@ impl Shared {
         // smaller pipe, which only costs more system calls.
         let resized = fcntl_setpipe_size(&writer, self.options.pipe_bytes);
         let capacity_bytes = resized.or_else(|_| fcntl_getpipe_size(&writer))?;
-        stats.made += 1;
+        stats.created += 1;
         stats.undersized += u64::from(capacity_bytes < self.options.pipe_bytes);
         Ok(Pipe { reader, writer, capacity_bytes })
     }

@@ -181,7 +181,7 @@ impl Stats {
         // The subtraction saturates, because the threads change the counters while this thread
         // reads them.
         self.active = self.accepted.saturating_sub(self.ended.iter().sum());
-        self.pipes.made += pipes.made;
+        self.pipes.created += pipes.created;
         self.pipes.closed += pipes.closed;
         self.pipes.undersized += pipes.undersized;
         self.pipes.refused += pipes.refused;

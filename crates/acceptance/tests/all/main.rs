@@ -10,6 +10,7 @@ mod http;
 mod keys;
 mod kill;
 mod large_tree;
+mod monitoring;
 mod program;
 mod rclone;
 mod readme;

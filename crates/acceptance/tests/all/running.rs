@@ -44,6 +44,12 @@ impl Running {
         word.trim_start_matches("http://").trim_end_matches('/')
     }
 
+    /// Returns the address of the admin endpoint.
+    pub(crate) fn admin(&self) -> &str {
+        let (_, address) = self.line.split_once("admin on http://").expect("it has --admin");
+        address.trim_end().trim_end_matches('/')
+    }
+
     fn output(&mut self) -> String {
         let mut stderr = String::new();
         self.stderr.rewind().unwrap();

@@ -124,7 +124,7 @@ struct TierArgs {
     /// A download from disk uses one or two. A buffer has 2 MiB; with --cold splice, it is a pipe
     /// of 1 MiB.
     #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true)]
-    carriers: usize,
+    buffers: usize,
 }
 
 /// Method of sending uncached files.
@@ -271,7 +271,7 @@ impl FilesServerArgs {
                 disk_threads: tiers.disk_threads,
                 disk_queue_max: tiers.disk_queue,
                 cold: tiers.cold.into(),
-                carriers_max: tiers.carriers,
+                buffers_max: tiers.buffers,
             },
             limits: Limits {
                 connections: limits.connections,

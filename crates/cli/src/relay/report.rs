@@ -29,7 +29,7 @@ pub(super) fn text(stats: &Stats) -> String {
     let pipes = stats.pipes;
     line(format!(
         "  pipes {} created, {} closed while not empty, {} in use",
-        Grouped(pipes.made),
+        Grouped(pipes.created),
         Grouped(pipes.closed),
         Grouped(pipes.leased as u64)
     ));
@@ -123,7 +123,7 @@ pub(super) fn json(stats: &Stats) -> Value {
         "no_pipe": stats.no_pipe,
         "splice_refused": stats.splice_refused,
         "pipes": {
-            "made": stats.pipes.made,
+            "created": stats.pipes.created,
             "closed": stats.pipes.closed,
             "undersized": stats.pipes.undersized,
             "leased": stats.pipes.leased,
@@ -134,7 +134,7 @@ pub(super) fn json(stats: &Stats) -> Value {
 }
 
 fn http(http: &HttpStats) -> Value {
-    let answers: serde_json::Map<_, _> = http
+    let generated: serde_json::Map<_, _> = http
         .error_responses
         .iter()
         .map(|(status, count)| (status.to_string(), (*count).into()))
@@ -142,9 +142,9 @@ fn http(http: &HttpStats) -> Value {
     json!({
         "requests": http.requests,
         "responses": http.responses,
-        "answers": answers,
+        "generated_responses": generated,
         "reused": http.reused,
-        "asked_again": http.retried,
+        "retried": http.retried,
         "tunnels": http.tunnels,
     })
 }

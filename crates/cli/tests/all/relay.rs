@@ -142,7 +142,7 @@ fn idle_connection_has_two_descriptors_and_no_pipe() {
     assert_eq!(after.1, before.1, "pipes");
     drop(pairs);
     let stats = relay.end();
-    assert_eq!((&stats["ended"]["clean"], &stats["pipes"]["made"]), (&101.into(), &1.into()));
+    assert_eq!((&stats["ended"]["clean"], &stats["pipes"]["created"]), (&101.into(), &1.into()));
 }
 
 /// A Python script that forbids `splice` to its process with seccomp, as a sandbox does, and then

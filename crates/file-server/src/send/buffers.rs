@@ -61,7 +61,7 @@ impl Buffers {
             Self::Pipes(pool) => {
                 let stats = pool.stats();
                 let leased = stats.leased as u64;
-                BufferStats { created: stats.made, leased, refused: stats.refused }
+                BufferStats { created: stats.created, leased, refused: stats.refused }
             }
             Self::Memory(pool) => pool.0.state.lock().stats,
         }

@@ -184,7 +184,7 @@ fn ranges_read_through_the_page_cache_equal_the_file(transport: Transport) {
 fn ranges_read_without_a_buffer_equal_the_file(transport: Transport) {
     let none = |config: &mut Config| {
         config.tiers.promote_asked = u32::MAX;
-        config.tiers.carriers_max = 0;
+        config.tiers.buffers_max = 0;
     };
     random_ranges(transport, none, Tier::Uncached, true);
 }

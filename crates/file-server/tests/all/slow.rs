@@ -134,7 +134,7 @@ fn stalled_downloads_do_not_delay_other_requests(transport: Transport) {
     place.write_cold("cold", &noise(1, 16 << 20));
     place.write("warm", noise(2, 16 << 20));
     place.write("small", "12345");
-    let running = place.serve(|config| config.tiers.carriers_max = 4);
+    let running = place.serve(|config| config.tiers.buffers_max = 4);
     let mut stalled = Vec::new();
     for target in ["/cold", "/warm"].repeat(10) {
         let mut client = Client::new(running.address);

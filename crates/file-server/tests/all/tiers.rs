@@ -49,7 +49,7 @@ fn cold_download_without_buffers_drops_its_pages() {
     let place = ServedDir::new();
     let bytes = noise(1, BIG);
     let path = place.write_cold("big", &bytes);
-    let running = place.serve(|config| config.tiers.carriers_max = 0);
+    let running = place.serve(|config| config.tiers.buffers_max = 0);
     assert!(get(running.address, "/big", "").body == bytes);
     let stats = running.after(1);
     assert_eq!(stats.tier(Tier::Uncached), (1, bytes.len() as u64));

@@ -34,7 +34,7 @@ fn any_range_of_a_file_is_spliced_unchanged() {
         assert!(received == content[range.clone()], "{range:?}");
     }
     assert_eq!(pool.lease().unwrap().fill_at(&file, 300_000, 1).unwrap(), Filled::End);
-    assert_eq!(pool.stats().made, 1);
+    assert_eq!(pool.stats().created, 1);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn an_empty_pipe_is_reused() {
         assert_eq!(lease.drain(&to, ALL, false).unwrap(), DrainOutcome::Bytes(5), "{round}");
         assert_eq!(read_now(&mut out), b"burst");
     }
-    assert_eq!(pool.stats(), PoolStats { made: 1, free: 1, ..PoolStats::default() });
+    assert_eq!(pool.stats(), PoolStats { created: 1, free: 1, ..PoolStats::default() });
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn leases_are_limited_to_pipes_max() {
     assert!(pool.lease().is_err());
     drop((second, third));
     let stats = pool.stats();
-    assert_eq!((stats.made, stats.refused, stats.leased, stats.free), (2, 2, 0, 2));
+    assert_eq!((stats.created, stats.refused, stats.leased, stats.free), (2, 2, 0, 2));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn undersized_pipes_grow_when_others_are_closed() {
         assert_eq!(pool.lease().unwrap().capacity_bytes(), small_bytes);
         drop((large, others));
         assert_eq!(pool.lease().unwrap().capacity_bytes(), 1 << 20);
-        assert_eq!((pool.stats().made, pool.stats().undersized), (1, 1));
+        assert_eq!((pool.stats().created, pool.stats().undersized), (1, 1));
     });
     thread.join().unwrap();
 }

@@ -68,11 +68,11 @@ fn idle_connections_lease_no_pipe() {
         }
     };
     exchange(50);
-    let made = relay.stats().pipes.made;
+    let made = relay.stats().pipes.created;
     assert!((1..=2).contains(&made), "{made} for 50 connections");
     exchange(500);
     let stats = relay.until(|stats| stats.pipes.leased == 0);
-    assert_eq!((stats.pipes.made, stats.pipes.closed), (made, 0));
+    assert_eq!((stats.pipes.created, stats.pipes.closed), (made, 0));
     assert_eq!((stats.active, stats.up.bytes_spliced), (50, 55_000_000));
 }
 
@@ -92,7 +92,7 @@ fn exhausted_pipe_pool_falls_back_to_copy() {
     assert_eq!(&greeting, b"hello");
     let stats = relay.stats();
     assert!(stats.no_pipe >= 1 && stats.up.bytes_copied == 5, "{stats:?}");
-    assert_eq!(stats.pipes.made, 1);
+    assert_eq!(stats.pipes.created, 1);
 }
 
 #[test]
