@@ -41,7 +41,7 @@ impl Running {
     pub(crate) fn address(&self) -> &str {
         let rest = self.line.trim_start_matches("haul is ready: ").trim_start_matches("files on ");
         let word = rest.split_whitespace().next().unwrap();
-        word.trim_start_matches("http://").trim_end_matches('/')
+        word.trim_start_matches("http://").trim_end_matches(['/', ','])
     }
 
     /// Returns the address of the admin endpoint.
