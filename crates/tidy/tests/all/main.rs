@@ -4,9 +4,9 @@
 
 mod banned_words;
 mod cycles;
-mod data_tables;
 mod dependencies;
 mod exceptions;
+mod figures;
 mod file_calls;
 mod file_length;
 mod folders;

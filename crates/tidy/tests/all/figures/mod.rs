@@ -1,0 +1,245 @@
+//! Checks that the figures of the pages are those of the reports in `docs/data`, which the
+//! benchmarks wrote as JSON.
+//!
+//! A comment before a table names the report, conditions on its rows, and the keys of the columns.
+//! In the second form the table has a row for each value of the first keys, and a column for each
+//! value of the key after them:
+//!
+//! ```text
+//! <!-- data/power-cuts.json, synced=each record: table, prepared, lost_records -->
+//! <!-- data/write-modes.json, pass=1: sync | way | latency_us -->
+//! <!-- data/log.json, ratio=log_vs_raw_1w: ratio, value, low, high, verdict -->
+//! <!-- data/all.json: text, claim, figure_of_text, figure_here, answer -->
+//! ```
+//!
+//! A figure in a sentence is a link to its report. The title names a ratio, an end of its interval,
+//! or a column with conditions that select one row:
+//!
+//! ```text
+//! [0.96](data/log.json "log_vs_raw_1w") ([0.93](data/log.json "log_vs_raw_1w low") or more)
+//! [58,484](data/small-files.json "puts_per_s, way=haul, size=4 KiB, writers=64")
+//! ```
+//!
+//! A table of numbers without a report has a comment with the reason, such as
+//! `<!-- figures: specified -->`.
+
+mod inline;
+mod number;
+mod page;
+mod report;
+mod table;
+
+use serde_json::Value;
+
+use crate::tree::{Source, assert_none, files, root};
+
+/// The result of the check of a page.
+#[derive(Debug, Default)]
+struct Checked {
+    complaints: Vec<String>,
+    /// The text of the page with the figures of the reports.
+    corrected: String,
+}
+
+/// Returns the path of a link of a page, relative to the root of the repository.
+fn resolved(page: &str, link: &str) -> String {
+    let mut parts: Vec<_> = page.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
+}
+
+/// Compares the figures of a page with the reports, which `read` returns by their paths.
+fn check(page: &Source, read: &impl Fn(&str) -> Option<Value>) -> Checked {
+    let read = |link: &str| {
+        let path = resolved(&page.path, link);
+        read(&path).ok_or_else(|| format!("there is no report {path}"))
+    };
+    let mut checked = inline::check(&page.text, &read);
+    let tables = table::check(&checked.corrected, needs_reasons(&page.path), &read);
+    checked.complaints.extend(tables.complaints);
+    checked.complaints.iter_mut().for_each(|it| it.insert_str(0, &format!("{}:", page.path)));
+    Checked { corrected: tables.corrected, ..checked }
+}
+
+/// `true` if the tables of a page must have a report or a reason. Decisions are records of their
+/// day.
+fn needs_reasons(path: &str) -> bool {
+    path == "README.md" || path.starts_with("docs/") && !path.starts_with("docs/decisions/")
+}
+
+fn pages() -> impl Iterator<Item = &'static Source> {
+    files().iter().filter(|file| file.path.ends_with(".md"))
+}
+
+/// Returns the report of this tree with this path.
+fn read(path: &str) -> Option<Value> {
+    let report = files().iter().find(|file| file.path == path)?;
+    serde_json::from_str(&report.text).ok()
+}
+
+#[test]
+fn pages_have_the_figures_of_their_reports() {
+    let complaints: Vec<_> = pages().flat_map(|page| check(page, &read).complaints).collect();
+    assert_none(&complaints);
+}
+
+#[test]
+#[ignore = "rewrites the pages: cargo test -p haul-tidy -- --ignored rewrite"]
+fn rewrite_the_figures_of_the_pages() {
+    for page in pages() {
+        let corrected = check(page, &read).corrected;
+        if corrected != page.text {
+            std::fs::write(root().join(&page.path), corrected).unwrap();
+        }
+    }
+}
+
+#[test]
+fn reports_have_their_circumstances_and_are_used() {
+    let reports = files().iter().filter(|file| file.path.starts_with("docs/data/"));
+    let reports = reports.filter(|file| file.path.ends_with(".json"));
+    let complaints = |file: &Source| {
+        let name = file.path.strip_prefix("docs/").unwrap_or(&file.path);
+        let mut complaints = report::complaints(&file.text);
+        if !pages().any(|page| page.text.contains(name)) {
+            complaints.push("no page uses it".to_owned());
+        }
+        complaints.iter().map(|it| format!("{}: {it}", file.path)).collect::<Vec<_>>()
+    };
+    assert_none(&reports.flat_map(complaints).collect::<Vec<_>>());
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn checked(text: &str) -> Checked {
+        let ratio = |value: f64, verdict: &str| {
+            let (low, high) = (0.9, Value::Null);
+            json!({ "value": value, "low": low, "high": high, "verdict": verdict })
+        };
+        let report = json!({
+            "rows": [
+                { "table": "a", "n": 1234, "x": 0.456, "state": "measured" },
+                { "table": "b", "n": null, "x": 1500.4, "state": "measured" },
+                { "table": "c", "n": null, "x": null, "state": "not supported" },
+            ],
+            "claims": [{ "claim": "It is fast.", "ratio": "a_vs_b", "answer": "yes" }],
+            "ratios": { "a_vs_b": ratio(0.963, "different"), "b_vs_c": ratio(1.02, "noise") },
+        });
+        let read = |path: &str| (path == "docs/data/r.json").then(|| report.clone());
+        check(&Source::new("docs/a.md", text), &read)
+    }
+
+    fn complaints(text: &str) -> usize {
+        checked(text).complaints.len()
+    }
+
+    #[test]
+    fn different_figure_in_a_table_is_noticed() {
+        let table = |rows: &str| {
+            format!("<!-- data/r.json: table,\nn, x -->\n\n| t | n | x |\n|--|--|--|\n{rows}text\n")
+        };
+        let right = "| a | 1,234 | 0.46 |\n| b |  | 1,500 |\n| c | not supported |  |\n\n";
+        assert_eq!(complaints(&table(right)), 0);
+        assert_eq!(complaints(&table(&right.replace("1,234", "1,235"))), 1);
+        assert_eq!(complaints(&table("| a | 1,234 | 0.46 |\n")), 1);
+        assert_eq!(checked(&table("| a |\n\n")).corrected, table(right));
+        for wrong in
+            ["data/other.json: table, n", "data/r.json: table, y", "data/r.json, x=2: table"]
+        {
+            let text = table(right).replace("data/r.json: table,\nn", wrong);
+            assert_eq!(complaints(&text), 1, "{wrong}");
+        }
+        assert_eq!(complaints("<!-- data/r.json: table -->\n\ntext\n"), 1, "no table");
+    }
+
+    #[test]
+    fn pivot_has_a_column_for_each_value() {
+        let complaints = |conditions: &str, heads: &str, rows: &str| {
+            let comment = format!("<!-- data/r.json{conditions}: n | table | x -->");
+            complaints(&format!("{comment}\n\n| n | {heads} |\n|--|--|\n{rows}\n"))
+        };
+        let rows = "| 1,234 | 0.46 |  |\n|  |  | 1,500 |";
+        assert_eq!(complaints(", table=a, table=b", "a | in b", rows), 0);
+        let rows = "| 1,234 | 0.46 |  |  |\n|  |  | 1,500 | not supported |";
+        assert_eq!(complaints("", "a | b | c", rows), 0);
+        let b = |heads: &str| complaints(", n=, table=b", heads, "|  | 1,500 |");
+        assert_eq!(b("b"), 0);
+        assert_eq!(b("a"), 1, "the heading has another value");
+        assert_eq!(b("b | c"), 1, "one heading too many");
+    }
+
+    #[test]
+    fn ratios_and_claims_are_rows() {
+        let ratios = "<!-- data/r.json, ratio=a_vs_b: ratio, value, high, verdict -->\n\n\
+            | | m | h | |\n|--|--|--|--|\n| a_vs_b | 0.96 |  | different |\n";
+        let claims = "<!-- data/r.json: claim, ratio, answer -->\n\n\
+            | | r | a |\n|--|--|--|\n| It is fast. | a_vs_b | yes |\n";
+        assert_eq!([complaints(ratios), complaints(claims)], [0, 0]);
+        assert_eq!(complaints(&ratios.replace("0.96", "0.97")), 1);
+    }
+
+    #[test]
+    fn different_figure_in_a_sentence_is_noticed() {
+        let figure = |text: &str, title: &str| format!("It is [{text}](data/r.json\n\"{title}\").");
+        for (text, title) in [
+            ("0.96", "a_vs_b"),
+            ("1", "a_vs_b"),
+            ("0.9", "a_vs_b low"),
+            ("1,234", "n, table=a"),
+            ("1200", "n, table=a"),
+            ("1,500", "x, table=b,\nn="),
+        ] {
+            assert_eq!(complaints(&figure(text, title)), 0, "{text} {title}");
+        }
+        for (text, title, corrected) in [
+            ("0.97", "a_vs_b", "0.96"),
+            ("?", "n, table=a", "1,234"),
+            ("1 to 2", "x, table=a", "0.46"),
+            ("1,000", "n, table=a", "1,234"),
+        ] {
+            let checked = checked(&figure(text, title));
+            assert_eq!(
+                (checked.complaints.len(), checked.corrected),
+                (1, figure(corrected, title))
+            );
+        }
+        for title in ["a_vs_c", "a_vs_b high", "n", "n, table=b", "y, table=a", "table, table=a"] {
+            assert_eq!(complaints(&figure("1", title)), 1, "{title}");
+        }
+        assert_eq!(complaints("[1](data/r.json) [report](data/r.json) [1](b.md)"), 1, "no title");
+        assert_eq!(complaints("```\n[1](data/r.json \"a\")\n```\n"), 0);
+    }
+
+    #[test]
+    fn noise_is_named() {
+        let figure = "[1.02](data/r.json \"b_vs_c\")";
+        assert_eq!(complaints(&format!("It is\n{figure}.\n\nnoise")), 1);
+        assert_eq!(complaints(&format!("It is {figure},\nwhich is noise.")), 0);
+        assert_eq!(complaints(&format!("| a |\n|--|\n| {figure} |\n| noise |\n")), 1);
+    }
+
+    #[test]
+    fn numbers_without_a_report_need_a_reason() {
+        let figure = "[1](data/r.json \"a_vs_b\")";
+        let table =
+            format!("| a | b |\n|--|--|\n| x | **12 µs** |\n| y | {figure} |\n| z | -3 |\n");
+        let with = |reason: &str| complaints(&format!("{reason}\n\n{table}"));
+        assert_eq!([with(""), with("<!-- figures: specified -->")], [1, 0]);
+        assert_eq!([with("<!-- figures: guessed -->"), with("<!-- figures: tested -->")], [1, 1]);
+        assert_eq!(with("See `cargo test x`.\n\n<!-- figures: tested -->"), 0);
+        assert_eq!(with("<!-- figures: measured by hand -->"), 1);
+        assert_eq!(with("```\nhaul x\n```\n<!-- figures: measured by hand -->"), 0);
+        assert_eq!(complaints("| 1 | 2 |\n|--|--|\n| 3 | four |\n"), 0, "labels and words");
+    }
+}
