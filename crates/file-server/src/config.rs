@@ -114,8 +114,7 @@ pub enum Cold {
     #[default]
     Copy,
     /// Reads into a pipe and splices to the socket: no copy, but small pages, each of which is
-    /// allocated, read, sent and freed separately. On the machines measured this takes 25 % to
-    /// 100 % more CPU time than the copy.
+    /// allocated, read, sent and freed separately, which takes more CPU time than the copy.
     Splice,
 }
 
