@@ -114,7 +114,7 @@ pub enum Cold {
     #[default]
     Copy,
     /// Reads into a pipe and splices to the socket: no copy, but small pages, each of which is
-    /// allocated, read, sent and freed separately, which takes more CPU time than the copy.
+    /// allocated, read, sent and freed separately.
     Splice,
 }
 
