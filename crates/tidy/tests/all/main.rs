@@ -19,5 +19,6 @@ mod public;
 mod purity;
 mod quiet;
 mod test_modules;
+mod translations;
 mod tree;
 mod unsafe_code;

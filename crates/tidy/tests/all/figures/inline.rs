@@ -10,6 +10,9 @@ use super::number::{begins_with_number, is_rounded, like};
 use super::page::without_code;
 use super::report;
 
+/// Words for noise, in the languages of the pages.
+const NOISE: [&str; 2] = ["noise", "噪声"];
+
 /// A link to a report.
 #[derive(Debug)]
 struct Link<'a> {
@@ -63,7 +66,8 @@ pub(super) fn check(text: &str, read: &impl Fn(&str) -> Result<Value, String>) -
         match read(link.target).and_then(|report| report::figure(&report, &title)) {
             Err(error) => complain(&error),
             Ok(found) => {
-                if found.is_noise && !surroundings(&page, link.at.start).contains("noise") {
+                let surroundings = surroundings(&page, link.at.start);
+                if found.is_noise && !NOISE.iter().any(|word| surroundings.contains(word)) {
                     complain(&format!("{title} is noise, which the text must say"));
                 }
                 if !found.value.as_f64().is_some_and(|value| is_rounded(figure, value)) {
