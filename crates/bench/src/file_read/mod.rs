@@ -3,6 +3,5 @@
 pub mod random_read;
 mod ring;
 pub mod sequential_read;
-mod strategy;
 
 const NO_DIRECT_IO: &str = "no direct I/O here";

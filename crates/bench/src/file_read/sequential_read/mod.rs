@@ -3,103 +3,28 @@
 //! The file is not in the page cache at the start. The kernel's readahead is a parameter: it is set
 //! for a descriptor with `posix_fadvise`, or for the whole device with `read_ahead_kb`.
 
-use std::num::NonZeroU64;
+mod options;
+mod source;
+mod strategy;
+
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_disk::{AlignedBuf, Device, File, Map, Open, read_full, read_uncached, warm};
+use haul_disk::{AlignedBuf, Device};
 use haul_measure::{Error, Result, Watcher};
-use rustix::fs::{Advice as Fadvice, fadvise};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::NO_DIRECT_IO;
-pub use super::strategy::Advice;
-use super::strategy::{Method, Readahead, Strategy};
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
-use crate::fio::{self, Checker};
+use crate::fio;
 use crate::guardian::Guardian;
 use crate::host::Host;
-use crate::options::{file_size, pages, rounds};
 use crate::report::{Column, Report};
 use crate::test_file::{TestFile, check};
-
-/// Options of `haul bench sequential-read`.
-#[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
-    /// Directory for the test file
-    #[arg(long, value_name = "DIR")]
-    pub dir: PathBuf,
-    /// Length of the test file
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = file_size)]
-    pub file_size: u64,
-    /// Lengths of a read, multiples of 4KiB, at most 64MiB
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64KiB,1MiB")]
-    #[arg(value_parser = pages)]
-    pub sizes: Vec<u64>,
-    /// Lengths of the part ahead of the reader to prefetch with madvise or fadvise
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1MiB,8MiB")]
-    #[arg(value_parser = pages)]
-    pub windows: Vec<u64>,
-    /// Readahead advice (posix_fadvise) for the file: normal, sequential, random
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "normal,sequential,random")]
-    pub advice: Vec<Advice>,
-    /// Readahead of the device, in KiB, instead of --advice; such as 0,128,4096
-    ///
-    /// Needs root. The setting affects all programs that use the device during the benchmark. It
-    /// is restored at the end, also after Ctrl-C and when the program is killed.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "advice")]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=1_048_576))]
-    pub read_ahead_kb: Vec<u64>,
-    /// Number of interleaved rounds
-    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
-    pub rounds: usize,
-    /// Also run the command lines of fio in the column fio, and show its figures
-    ///
-    /// The column has for each row that fio can measure the command for the same work. FILE stands
-    /// for the file. Without this option, fio is not run.
-    #[arg(long, value_name = "PROGRAM")]
-    pub check_with: Option<Checker>,
-}
-
-impl Options {
-    fn readaheads(&self) -> Vec<Readahead> {
-        match self.read_ahead_kb.is_empty() {
-            true => self.advice.iter().copied().map(Readahead::Advice).collect(),
-            false => self.read_ahead_kb.iter().copied().map(Readahead::Kib).collect(),
-        }
-    }
-
-    /// Returns all methods for each readahead. Direct reads have no readahead, so they are returned
-    /// only with the first readahead.
-    fn strategies(&self) -> Vec<Strategy> {
-        let mut strategies = Vec::new();
-        for (number, readahead) in self.readaheads().into_iter().enumerate() {
-            for method in Method::ALL.into_iter().filter(|it| number == 0 || *it != Method::Direct)
-            {
-                let windows: Vec<_> = match method {
-                    Method::MmapAdvised | Method::ReadAhead => {
-                        self.windows.iter().copied().map(Some).collect()
-                    }
-                    _ => vec![None],
-                };
-                let file_bytes = self.file_size;
-                for request_bytes in self.sizes.iter().copied() {
-                    let of = |window_bytes| Strategy {
-                        readahead,
-                        method,
-                        request_bytes,
-                        window_bytes,
-                        file_bytes,
-                    };
-                    strategies.extend(windows.iter().copied().map(of));
-                }
-            }
-        }
-        strategies
-    }
-}
+pub use options::Options;
+use source::{Source, prefetch};
+pub use strategy::Advice;
+use strategy::{Method, Readahead, Strategy};
 
 /// The figures of one pass over the file.
 #[derive(Debug, Clone, Copy)]
@@ -280,71 +205,6 @@ fn measure(file: &TestFile, strategy: &Strategy, watcher: &dyn Watcher) -> Resul
     Ok(Round { bytes: file.bytes, time, cpu, device_reads, cached: file.in_memory()? })
 }
 
-/// Returns the offset and length to prefetch next after `read` bytes were read and `fetched` bytes
-/// were prefetched; `None` while more than half a window is prefetched ahead of the reader. So the
-/// reader always has at least half a window ahead of it.
-fn prefetch(read: u64, fetched: u64, window_bytes: u64, file_bytes: u64) -> Option<(u64, u64)> {
-    let end = (read + window_bytes).min(file_bytes);
-    let is_due = end == file_bytes || end.saturating_sub(fetched) >= window_bytes / 2;
-    (is_due && end > fetched).then(|| (fetched, end - fetched))
-}
-
-/// The test file, opened for a method.
-enum Source {
-    Calls(Arc<dyn File>),
-    Uncached(Arc<dyn File>),
-    Mapped(Map),
-}
-
-impl Source {
-    fn open(file: &TestFile, strategy: &Strategy) -> Result<Self> {
-        let direct = strategy.method == Method::Direct;
-        let opened = file.open(Open { direct, ..Open::default() })?;
-        if let (Readahead::Advice(advice), Some(fd)) = (strategy.readahead, opened.descriptor()) {
-            let advice = match advice {
-                Advice::Normal => Fadvice::Normal,
-                Advice::Sequential => Fadvice::Sequential,
-                Advice::Random => Fadvice::Random,
-            };
-            fadvise(fd, 0, None::<NonZeroU64>, advice)
-                .map_err(Error::other("advise the kernel"))?;
-        }
-        let bytes = usize::try_from(file.bytes).unwrap_or(usize::MAX);
-        Ok(match strategy.method {
-            Method::Read | Method::ReadAhead | Method::Direct => Self::Calls(opened),
-            Method::Uncached => Self::Uncached(opened),
-            Method::Mmap => Self::Mapped(Map::for_reading(opened, bytes)?),
-            Method::MmapAdvised => {
-                let map = Map::for_reading(opened, bytes)?;
-                map.advise_sequential()?;
-                Self::Mapped(map)
-            }
-        })
-    }
-
-    fn prefetch(&mut self, offset: u64, bytes: u64) -> Result<()> {
-        match self {
-            Self::Calls(file) | Self::Uncached(file) => warm(&**file, offset, bytes)?,
-            Self::Mapped(map) => map.prefetch(address(offset)?, address(bytes)?)?,
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        match self {
-            Self::Calls(file) => read_full(&**file, buffer, offset).map(drop)?,
-            Self::Uncached(file) => read_uncached(&**file, buffer, offset).map(drop)?,
-            Self::Mapped(map) => map.read(buffer, address(offset)?)?,
-        }
-        Ok(())
-    }
-}
-
-fn address(bytes: u64) -> Result<usize> {
-    let too_long = std::io::Error::other;
-    usize::try_from(bytes).map_err(|error| Error::other("map the file")(too_long(error)))
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -353,42 +213,6 @@ mod tests {
 
     fn options(more: &[&str]) -> Options {
         Options::parse_from(["", "--dir", "d"].iter().chain(more))
-    }
-
-    #[test]
-    fn methods_that_prefetch_have_windows_and_direct_is_measured_once() {
-        let strategies = options(&["--advice", "normal,random"]).strategies();
-        assert_eq!(strategies.len(), 2 * (8 + 8) - 2);
-        let has_window =
-            |it: &Strategy| matches!(it.method, Method::MmapAdvised | Method::ReadAhead);
-        assert!(strategies.iter().all(|it| has_window(it) == it.window_bytes.is_some()));
-        assert_eq!(strategies.iter().filter(|it| it.method == Method::Direct).count(), 2);
-        let device = options(&["--read-ahead-kb", "0"]).strategies();
-        assert_eq!(device[0].readahead, Readahead::Kib(0));
-    }
-
-    #[test]
-    fn prefetch_keeps_half_a_window_in_flight() {
-        for (read, fetched, expected) in [
-            (0, 0, Some((0, 8))),
-            (1, 8, None),
-            (3, 8, None),
-            (4, 8, Some((8, 4))),
-            (13, 20, Some((20, 1))),
-            (20, 21, None),
-            (21, 21, None),
-        ] {
-            assert_eq!(prefetch(read, fetched, 8, 21), expected, "{read} of {fetched}");
-        }
-        let (mut fetched, mut steps) = (0, 0);
-        for read in 0..=1000 {
-            if let Some((from, bytes)) = prefetch(read, fetched, 16, 1000) {
-                assert_eq!(from, fetched);
-                (fetched, steps) = (from + bytes, steps + 1);
-            }
-            assert!(fetched >= (read + 8).min(1000) && fetched <= read + 16);
-        }
-        assert!((fetched, steps) == (1000, 125) || steps < 150, "{steps}");
     }
 
     fn round(seconds: u64) -> Outcome<Round> {
