@@ -1,4 +1,4 @@
-//! Compares HTTP file servers: `haul` and nginx.
+//! Compares HTTP file servers: `haul`, nginx and others.
 //!
 //! Each server runs on one core, and the load generator on another. On each of its persistent
 //! connections, the load generator requests the next file as soon as the previous file has arrived;
@@ -52,9 +52,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let missing = others::wanted(&options.parts).filter(|name| !is_found(name));
     let note = |name| format!("{name} is not installed, so it was not measured.");
     report.notes.extend(missing.map(note));
-    report.host.versions.extend(servers.others.iter().filter_map(|(name, program)| {
-        Some(((*name).to_owned(), others::installed_version(name, program)?))
-    }));
+    report.host.versions.extend(servers.versions.iter().cloned());
     let comparison = Comparison::new(FIELDS, servers.variants());
     let mut bench = Bench::new(options, watcher, &servers, comparison, dir)?;
     bench.run(&mut report.notes)?;

@@ -20,7 +20,7 @@ pub struct Options {
     ///
     /// hot: requests per second of CPU time for small files in memory. warm, cold: CPU time per GB
     /// for big files that are in memory (warm) or not (cold), and the part of them that is in the
-    /// page cache afterwards. latency: latency of hot files at a fixed rate during downloads of
+    /// page cache afterwards; also with http.ServeFile of Go, if Go is installed. latency: latency of hot files at a fixed rate during downloads of
     /// cold files, with the memory of --memory; needs root and the memory cgroup. matrix, which is
     /// not a default: files of 1 KiB to 8 MiB in memory on 1, 64 and 1,000 connections, with
     /// keep-alive and with a new connection for each request, also with a small server with hyper,

@@ -1,5 +1,5 @@
-//! Configures file servers that are measured only in the parts matrix and tls: lighttpd, h2o, Caddy
-//! and the server with hyper, which is this program.
+//! Configures file servers that are measured only in some parts: lighttpd, h2o, Caddy, a server in
+//! Go, and the server with hyper, which is this program.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,21 +13,30 @@ use haul_measure::{Error, Result};
 
 /// The name of the server with hyper.
 pub(super) const HYPER_NAME: &str = "hyper";
+/// The name of the server in Go.
+pub(super) const GO_NAME: &str = "go";
 const CADDY_NAME: &str = "caddy";
 
 /// Returns the names of the servers that the parts measure.
 pub(super) fn wanted(parts: &[Part]) -> impl Iterator<Item = &'static str> {
-    let is_matrix = parts.contains(&Part::Matrix);
-    let is_tls = parts.contains(&Part::Tls);
-    let only_matrix = ["lighttpd", "h2o", HYPER_NAME].into_iter().filter(move |_| is_matrix);
-    only_matrix.chain([CADDY_NAME].into_iter().filter(move |_| is_matrix || is_tls))
+    let measures = |wanted: &[Part]| wanted.iter().any(|part| parts.contains(part));
+    let matrix = measures(&[Part::Matrix]);
+    [
+        ("lighttpd", matrix),
+        ("h2o", matrix),
+        (HYPER_NAME, matrix),
+        (GO_NAME, measures(&[Part::Warm, Part::Cold, Part::Matrix])),
+        (CADDY_NAME, measures(&[Part::Matrix, Part::Tls])),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_wanted)| is_wanted.then_some(name))
 }
 
 /// Returns the version of an installed server.
 pub(super) fn installed_version(name: &str, program: &Path) -> Option<String> {
     let text = match name {
         HYPER_NAME => return None,
-        CADDY_NAME => output(program, &["version"]),
+        CADDY_NAME | GO_NAME => output(program, &["version"]),
         _ => output(program, &["-v"]),
     };
     version(text.trim_start_matches('v'))
@@ -44,6 +53,11 @@ pub(super) fn command(
     if name == HYPER_NAME {
         let mut command = Command::new(program);
         command.args(["files", "--hyper"]).arg(at.address.to_string()).arg("--dir").arg(site.0);
+        return Ok(command);
+    }
+    if name == GO_NAME {
+        let mut command = Command::new(program);
+        command.arg(at.address.to_string()).arg(site.0).env("GOMAXPROCS", "1");
         return Ok(command);
     }
     let file = at.dir.join("config");
@@ -120,8 +134,9 @@ mod tests {
     #[test]
     fn parts_select_servers() {
         let names = |parts: &[Part]| wanted(parts).collect::<Vec<_>>();
-        assert_eq!(names(&[Part::Matrix]), ["lighttpd", "h2o", HYPER_NAME, CADDY_NAME]);
+        assert_eq!(names(&[Part::Matrix]), ["lighttpd", "h2o", HYPER_NAME, GO_NAME, CADDY_NAME]);
         assert_eq!(names(&[Part::Hot, Part::Tls]), [CADDY_NAME]);
-        assert!(names(&[Part::Hot, Part::Cold]).is_empty());
+        assert_eq!(names(&[Part::Hot, Part::Cold]), [GO_NAME]);
+        assert!(names(&[Part::Hot, Part::Latency]).is_empty());
     }
 }

@@ -3,15 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use super::options::{Options, Part};
-use super::others::{self, HYPER_NAME};
+use super::others::{self, GO_NAME, HYPER_NAME};
 use crate::net::comparison::Variant;
 use crate::net::cores::Cores;
 use crate::net::haul;
 use crate::net::http::tls::Tls;
 use crate::net::nginx::{self, Module, Nginx, file_site};
-use crate::net::programs::find;
+use crate::net::programs::{build_go, find};
 use crate::net::server::{Placement, Server, free_address};
 use haul_measure::{Error, Result};
+
+/// The source of a server that uses only Go's standard library.
+const GO_SOURCE: &str = include_str!("serve.go");
 
 const THREADS_CONFIG: &str = "sendfile on;\ntcp_nopush on;\naio threads;\n";
 const DIRECT_CONFIG: &str =
@@ -32,12 +35,13 @@ static LIGHTTPD: Variant = Variant::new("lighttpd", "lighttpd", "sendfile", "");
 static H2O: Variant = Variant::new("h2o", "h2o", "1 thread", "");
 static CADDY: Variant = Variant::new("caddy", "caddy", "GOMAXPROCS=1", "");
 static HYPER: Variant = Variant::new("hyper", "hyper", "1 thread, files in memory", "");
+static GO: Variant = Variant::new("go", "go", "http.ServeFile, GOMAXPROCS=1", "");
 pub(super) static HAUL_TLS: Variant = Variant::new("haul", "haul_tls", "TLS", "copy");
 static NGINX_TLS: Variant =
     Variant::new("nginx", "nginx_tls", "sendfile, tcp_nopush, TLS", nginx::SENDFILE);
 static CADDY_TLS: Variant = Variant::new("caddy", "caddy_tls", "GOMAXPROCS=1, TLS", "");
 
-pub(super) static VARIANTS: [&Variant; 14] = [
+pub(super) static VARIANTS: [&Variant; 15] = [
     &COPY,
     &SPLICE,
     &SENDFILE,
@@ -49,6 +53,7 @@ pub(super) static VARIANTS: [&Variant; 14] = [
     &H2O,
     &CADDY,
     &HYPER,
+    &GO,
     &HAUL_TLS,
     &NGINX_TLS,
     &CADDY_TLS,
@@ -64,8 +69,10 @@ pub(super) fn is_tls(variant: &Variant) -> bool {
 pub(super) struct Servers {
     haul: Option<PathBuf>,
     pub(super) nginx: Option<Nginx>,
-    /// Rivals of the parts matrix and tls other than nginx, by name; empty without these parts.
+    /// Rivals other than nginx that the selected parts measure, by name.
     pub(super) others: Vec<(&'static str, PathBuf)>,
+    /// The versions of these rivals.
+    pub(super) versions: Vec<(String, String)>,
     /// The certificate of the servers with TLS; `None` if they are not measured.
     pub(super) tls: Option<Tls>,
     pub(super) cores: Cores,
@@ -76,18 +83,27 @@ impl Servers {
     /// Finds the installed servers, which will serve a directory in `dir`.
     pub(super) fn find(options: &Options, cores: Cores, dir: &Path) -> Result<Self> {
         let nginx = Nginx::find(&options.path);
-        let others = others::wanted(&options.parts);
-        let found = |name: &'static str| match name {
-            HYPER_NAME => Some(options.bench_program.clone()).filter(|path| path.is_file()),
-            _ => find(&options.path, name),
-        };
-        let others = others.filter_map(|name| Some((name, found(name)?))).collect();
+        let (mut others, mut versions) = (Vec::new(), Vec::new());
+        for name in others::wanted(&options.parts) {
+            let found = match name {
+                HYPER_NAME => Some(options.bench_program.clone()).filter(|path| path.is_file()),
+                _ => find(&options.path, name),
+            };
+            let Some(mut program) = found else { continue };
+            let found = others::installed_version(name, &program);
+            versions.extend(found.map(|version| (name.to_owned(), version)));
+            if name == GO_NAME {
+                program = build_go(&program, &options.path, dir, "serve-in-go", GO_SOURCE)?;
+            }
+            others.push((name, program));
+        }
         let is_tls = options.parts.contains(&Part::Tls);
         let tls = is_tls.then(|| Tls::new(dir)).transpose()?;
         Ok(Self {
             haul: options.program.clone(),
             nginx,
             others,
+            versions,
             tls,
             cores,
             root: dir.join("site"),

@@ -75,7 +75,7 @@ pub(super) fn takes_part(variant: &Variant, load: Load) -> bool {
         return false;
     }
     if let Load::Matrix { .. } = load {
-        let keys = ["haul", "nginx_sendfile", "lighttpd", "h2o", "caddy", "hyper"];
+        let keys = ["haul", "nginx_sendfile", "lighttpd", "h2o", "caddy", "hyper", "go"];
         return keys.contains(&variant.key);
     }
     let is_hot = matches!(load, Load::Hot(_));
@@ -83,6 +83,7 @@ pub(super) fn takes_part(variant: &Variant, load: Load) -> bool {
         "nginx_sendfile_at_once" | "nginx_copy" => is_hot,
         "nginx_aio_threads" => !is_hot,
         "lighttpd" | "h2o" | "caddy" | "hyper" => false,
+        "go" => matches!(load, Load::Warm | Load::Cold),
         "nginx_directio" | "haul_splice" => !is_hot && load != Load::Warm,
         _ => true,
     }
@@ -304,7 +305,8 @@ mod tests {
         for key in ["lighttpd", "h2o", "caddy", "hyper"] {
             assert_eq!((of(key), takes_part(by_key(key), matrix)), ([false; 5], true));
         }
-        assert!(!takes_part(by_key("haul_splice"), matrix));
+        assert_eq!(of("go"), [false, true, true, false, false]);
+        assert!(takes_part(by_key("go"), matrix) && !takes_part(by_key("haul_splice"), matrix));
         assert_eq!(of("haul"), [true; 5]);
         assert_eq!(of("nginx_sendfile"), [true; 5]);
         assert_eq!(of("nginx_copy"), [true, false, false, false, false]);

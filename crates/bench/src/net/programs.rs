@@ -1,9 +1,12 @@
-//! Finds rival programs and their versions.
+//! Finds rival programs and their versions, and builds rivals in Go.
 
-use std::env::split_paths;
-use std::ffi::OsStr;
+use std::env::{join_paths, split_paths};
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use haul_measure::{Error, Result};
 
 /// Directories of server programs, which a user's `PATH` may not contain.
 const SERVER_DIRS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -49,6 +52,35 @@ pub(crate) fn version(text: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Builds the Go program of `source`, which uses only the standard library, in `dir`. Returns the path
+/// of the program, which is called `name`. `path` has the directories to search for programs that
+/// the compiler `go` starts.
+pub(crate) fn build_go(
+    go: &Path,
+    path: &OsStr,
+    dir: &Path,
+    name: &str,
+    source: &str,
+) -> Result<PathBuf> {
+    let (file, program) = (dir.join(format!("{name}.go")), dir.join(name));
+    fs::write(&file, source).map_err(Error::other(format!("write {}", file.display())))?;
+    let mut command = Command::new(go);
+    command.args(["build", "-o"]).args([&program, &file]);
+    command.env("PATH", with_dir_of(go, path)).env("CGO_ENABLED", "0");
+    let output = command.output().map_err(Error::other("start go build"))?;
+    if output.status.success() {
+        return Ok(program);
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(Error::Missing(format!("cannot build {name}: {stderr}")))
+}
+
+fn with_dir_of(program: &Path, path: &OsStr) -> OsString {
+    let mut dirs: Vec<PathBuf> = program.parent().map(PathBuf::from).into_iter().collect();
+    dirs.extend(split_paths(path));
+    join_paths(dirs).unwrap_or_else(|_| path.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,11 +101,17 @@ mod tests {
     #[test]
     fn programs_in_path_precede_those_in_server_directories() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("nginx"), "").unwrap();
+        fs::write(dir.path().join("nginx"), "").unwrap();
         let found = find(dir.path().as_os_str(), "nginx");
         assert_eq!(found, Some(dir.path().join("nginx")));
         assert_eq!(find(OsStr::new(""), "nginx"), None);
         assert_eq!(find(dir.path().as_os_str(), "no such program"), None);
         assert_eq!(output(&dir.path().join("nginx"), &["-v"]), "");
+    }
+
+    #[test]
+    fn path_of_the_build_begins_with_the_directory_of_go() {
+        let path = with_dir_of(Path::new("/go/bin/go"), OsStr::new("/bin:/usr/bin"));
+        assert_eq!(path, "/go/bin:/bin:/usr/bin");
     }
 }

@@ -2,7 +2,6 @@
 //! its fastest.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use super::options::{Options, RIVALS};
 use crate::net::comparison::Variant;
 use crate::net::cores::Cores;
 use crate::net::nginx::{Module, Nginx};
-use crate::net::programs::{find, output, version};
+use crate::net::programs::{build_go, find, output, version};
 use crate::net::server::{Placement, Server, free_address};
 use haul_measure::{Error, Result};
 
@@ -92,7 +91,11 @@ impl Relays {
             let Some(program) = found else { continue };
             let version = version(&output(&program, &[argument]));
             versions.extend(version.map(|version| (name.to_owned(), version)));
-            programs.insert(name, if name == "go" { build(&program, path, dir)? } else { program });
+            let program = match name {
+                "go" => build_go(&program, path, dir, "relay-in-go", GO_SOURCE)?,
+                _ => program,
+            };
+            programs.insert(name, program);
         }
         let version = nginx.as_ref().and_then(|nginx| nginx.version.clone());
         versions.extend(version.map(|version| ("nginx".to_owned(), version)));
@@ -158,28 +161,6 @@ impl Relays {
     }
 }
 
-/// Builds the relay in Go, and returns the path of the program.
-fn build(go: &Path, path: &OsStr, dir: &Path) -> Result<PathBuf> {
-    let (source, program) = (dir.join("relay.go"), dir.join("relay-in-go"));
-    let what = || format!("write {}", source.display());
-    fs::write(&source, GO_SOURCE).map_err(Error::other(what()))?;
-    let mut command = Command::new(go);
-    command.args(["build", "-o"]).args([&program, &source]);
-    command.env("PATH", with_dir_of(go, path)).env("CGO_ENABLED", "0");
-    let output = command.output().map_err(Error::other("start go build"))?;
-    if output.status.success() {
-        return Ok(program);
-    }
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Missing(format!("cannot build the relay in Go: {stderr}")))
-}
-
-fn with_dir_of(program: &Path, path: &OsStr) -> OsString {
-    let mut dirs: Vec<PathBuf> = program.parent().map(PathBuf::from).into_iter().collect();
-    dirs.extend(std::env::split_paths(path));
-    std::env::join_paths(dirs).unwrap_or_else(|_| path.to_owned())
-}
-
 /// Returns the configuration of haproxy with one thread and as many pipes as connections. With the
 /// default, a quarter of `maxconn`, haproxy would copy on the connections without a pipe.
 fn haproxy_config(lines: &str, listen: SocketAddr, to: SocketAddr) -> String {
@@ -229,11 +210,5 @@ mod tests {
                 _ => {}
             }
         }
-    }
-
-    #[test]
-    fn path_of_the_build_begins_with_the_directory_of_go() {
-        let path = with_dir_of(Path::new("/go/bin/go"), OsStr::new("/bin:/usr/bin"));
-        assert_eq!(path, "/go/bin:/bin:/usr/bin");
     }
 }
