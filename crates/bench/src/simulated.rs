@@ -23,6 +23,11 @@ impl Drive {
         &self.0
     }
 
+    /// Returns the drive with physical sectors of `bytes` bytes.
+    pub(crate) fn with_physical_sectors(&self, bytes: u64) -> Self {
+        Self(Parameters { physical_sector_bytes: bytes, ..self.0.clone() })
+    }
+
     /// Returns the name of the drive, such as `travelstar-7k320`.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -71,7 +71,8 @@
 //!   A request that has waited for longer than [`Parameters::patience_ns`] is served next, and no
 //!   request overtakes a sync.
 //! - After a power cut of a [`SpinningDisk`], each sector holds the last synced content or the
-//!   content of a later write to it, as the seed decides.
+//!   content of a later write to it, as the seed decides; the sectors of a physical sector
+//!   ([`Parameters::physical_sector_bytes`]) hold that of the same write.
 //! - When a [`SpinningDisk`] is dropped, or its process ends, even if it is killed, the kernel
 //!   removes the device and the FUSE file system.
 //!

@@ -19,6 +19,15 @@ pub(crate) struct Write {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// A run of sectors with the same newest write.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// The sector after the run.
+    end: u64,
+    /// The sequence number of the write.
+    number: usize,
+}
+
 /// A file as stable storage, and the unsynced writes in the volatile cache.
 ///
 /// The loss at a power cut is independent of the times of the model: any write in the cache may be
@@ -29,16 +38,19 @@ pub(crate) struct Medium {
     unsynced: VecDeque<Write>,
     /// The sequence number of the first write in `unsynced`.
     first: usize,
-    /// The sequence number of the newest unsynced write to each sector.
-    newest: BTreeMap<u64, usize>,
+    /// The runs of sectors whose newest write is unsynced, by their first sector. They do not
+    /// overlap.
+    newest: BTreeMap<u64, Run>,
     unsynced_bytes: u64,
     unsynced_bytes_max: u64,
+    /// The number of sectors that a power cut writes all or not at all.
+    physical_sectors: u64,
 }
 
 impl Medium {
-    /// Creates a medium with the length and the content of `file`, and a volatile cache of
-    /// `unsynced_bytes_max` bytes.
-    pub(crate) fn new(file: File, unsynced_bytes_max: u64) -> Self {
+    /// Creates a medium with the length and the content of `file`, a volatile cache of
+    /// `unsynced_bytes_max` bytes, and `physical_sectors` sectors in each physical sector.
+    pub(crate) fn new(file: File, unsynced_bytes_max: u64, physical_sectors: u64) -> Self {
         Self {
             file,
             unsynced: VecDeque::new(),
@@ -46,6 +58,7 @@ impl Medium {
             newest: BTreeMap::new(),
             unsynced_bytes: 0,
             unsynced_bytes_max,
+            physical_sectors,
         }
     }
 
@@ -53,13 +66,38 @@ impl Medium {
     pub(crate) fn read(&self, sector: u64, sectors: u64) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; to_usize(sectors * SECTOR_BYTES)];
         self.file.read_exact_at(&mut bytes, sector * SECTOR_BYTES)?;
-        for (at, number) in self.newest.range(sector..sector + sectors) {
-            let write = &self.unsynced[number - self.first];
-            let newest = part(&write.bytes, at - write.sector);
-            let begin = to_usize((at - sector) * SECTOR_BYTES);
+        let end = sector + sectors;
+        for (start, run) in self.overlapping(sector, end) {
+            let (from, to) = (start.max(sector), run.end.min(end));
+            let write = &self.unsynced[run.number - self.first];
+            let newest = part(&write.bytes, from - write.sector, to - from);
+            let begin = to_usize((from - sector) * SECTOR_BYTES);
             bytes[begin..begin + newest.len()].copy_from_slice(newest);
         }
         Ok(bytes)
+    }
+
+    /// Returns the runs that contain a sector from `sector` up to but excluding `end`, with their
+    /// first sectors.
+    fn overlapping(&self, sector: u64, end: u64) -> impl Iterator<Item = (u64, Run)> {
+        let before = self.newest.range(..sector).next_back();
+        let first = before.filter(|(_, run)| run.end > sector).map_or(sector, |(start, _)| *start);
+        self.newest.range(first..end).map(|(start, run)| (*start, *run))
+    }
+
+    /// Adds a run of the newest write, which replaces older runs and parts of them.
+    fn add_newest(&mut self, sector: u64, run: Run) {
+        let older: Vec<_> = self.overlapping(sector, run.end).collect();
+        for (start, old) in older {
+            self.newest.remove(&start);
+            if start < sector {
+                self.newest.insert(start, Run { end: sector, ..old });
+            }
+            if old.end > run.end {
+                self.newest.insert(run.end, old);
+            }
+        }
+        self.newest.insert(sector, run);
     }
 
     /// Adds a write to the cache. The oldest writes become durable until the cache is no larger
@@ -67,7 +105,7 @@ impl Medium {
     pub(crate) fn write(&mut self, write: Write) -> io::Result<()> {
         let number = self.first + self.unsynced.len();
         let sectors = write.bytes.len() as u64 / SECTOR_BYTES;
-        self.newest.extend((write.sector..write.sector + sectors).map(|sector| (sector, number)));
+        self.add_newest(write.sector, Run { end: write.sector + sectors, number });
         self.unsynced_bytes += write.bytes.len() as u64;
         self.unsynced.push_back(write);
         while self.unsynced_bytes > self.unsynced_bytes_max {
@@ -88,10 +126,10 @@ impl Medium {
         let Some(write) = self.unsynced.front() else { return Ok(()) };
         put(&self.file, &write.bytes, write.sector * SECTOR_BYTES)?;
         let sectors = write.bytes.len() as u64 / SECTOR_BYTES;
-        for sector in write.sector..write.sector + sectors {
-            if self.newest.get(&sector) == Some(&self.first) {
-                self.newest.remove(&sector);
-            }
+        let runs = self.overlapping(write.sector, write.sector + sectors);
+        let own: Vec<_> = runs.filter(|(_, run)| run.number == self.first).collect();
+        for (start, _) in own {
+            self.newest.remove(&start);
         }
         self.unsynced_bytes -= write.bytes.len() as u64;
         self.unsynced.pop_front();
@@ -100,7 +138,7 @@ impl Medium {
     }
 
     /// Cuts the power while the writes `in_flight` are incomplete. The seed decides whether all, no
-    /// or some sectors of each unsynced write become durable. The surviving sectors are written in
+    /// or some physical sectors of each unsynced write become durable. The surviving sectors are written in
     /// the order of the writes.
     pub(crate) fn cut(&mut self, seed: u64, in_flight: Vec<Write>) -> io::Result<()> {
         let mut random = Random(seed);
@@ -109,8 +147,13 @@ impl Medium {
         self.unsynced_bytes = 0;
         for write in self.unsynced.drain(..).chain(in_flight) {
             let fate = random.below(3);
+            let (mut survives, mut decided) = (false, None);
             for (sector, bytes) in (write.sector..).zip(write.bytes.chunks(SECTOR_LENGTH)) {
-                let survives = fate == 0 || fate == 1 && random.below(2) == 0;
+                let physical = sector / self.physical_sectors;
+                if decided != Some(physical) {
+                    survives = fate == 0 || fate == 1 && random.below(2) == 0;
+                    decided = Some(physical);
+                }
                 if survives {
                     self.file.write_all_at(bytes, sector * SECTOR_BYTES)?;
                 }
@@ -138,10 +181,10 @@ fn put(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     file.write_all_at(bytes, offset)
 }
 
-/// Returns the sector of `bytes` with the index `sector`.
-fn part(bytes: &[u8], sector: u64) -> &[u8] {
+/// Returns `sectors` sectors of `bytes`, from the one with the index `sector` on.
+fn part(bytes: &[u8], sector: u64, sectors: u64) -> &[u8] {
     let begin = to_usize(sector * SECTOR_BYTES);
-    &bytes[begin..begin + SECTOR_LENGTH]
+    &bytes[begin..begin + to_usize(sectors * SECTOR_BYTES)]
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "lengths of requests, in memory already")]
@@ -158,7 +201,7 @@ mod tests {
     fn medium(cache_bytes: u64) -> Medium {
         let file = tempfile::tempfile().unwrap();
         file.set_len(SECTORS * SECTOR_BYTES).unwrap();
-        Medium::new(file, cache_bytes)
+        Medium::new(file, cache_bytes, 1)
     }
 
     /// Returns the byte with which each sector is filled, and checks that no sector is torn.
@@ -236,6 +279,24 @@ mod tests {
     }
 
     #[test]
+    fn cut_never_tears_a_physical_sector() {
+        let mut torn = 0;
+        for seed in 0..100 {
+            let mut medium = Medium { physical_sectors: 8, ..medium(1 << 20) };
+            medium.write(Write { sector: 4, bytes: vec![1; 40 * SECTOR_LENGTH] }).unwrap();
+            medium.cut(seed, Vec::new()).unwrap();
+            let fillings = fillings(&medium);
+            // The write covers a half of the first and of the last physical sector.
+            let ends = [&fillings[4..8], &fillings[40..44]];
+            for physical in fillings[8..40].chunks(8).chain(ends) {
+                assert!(physical.iter().all(|it| *it == physical[0]), "SEED={seed}: {fillings:?}");
+            }
+            torn += usize::from(fillings[4..44].iter().any(|it| *it != fillings[4]));
+        }
+        assert!(torn > 10, "{torn}");
+    }
+
+    #[test]
     fn read_returns_the_last_write_from_cache_or_storage() {
         for seed in 0..100 {
             let (mut random, mut medium) = (Random(seed), medium(seed * 256));
@@ -274,7 +335,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
-        let mut medium = Medium::new(file.try_clone().unwrap(), 1 << 20);
+        let mut medium = Medium::new(file.try_clone().unwrap(), 1 << 20, 1);
         let mut write = |filling| {
             medium.write(Write { sector: 0, bytes: vec![filling; 1 << 20] }).unwrap();
             medium.sync().unwrap();

@@ -120,7 +120,7 @@ impl DriveQueue {
     pub(crate) fn new(parameters: &Parameters, bytes: u64, file: File, scale: f64) -> Self {
         let state = State {
             drive: Drive::new(parameters.clone(), bytes),
-            medium: Medium::new(file, parameters.write_cache_bytes),
+            medium: Medium::new(file, parameters.write_cache_bytes, parameters.physical_sectors()),
             clock: Clock { began: Instant::now(), scale },
             pending: Vec::new(),
             serving: None,

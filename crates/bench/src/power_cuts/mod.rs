@@ -80,7 +80,8 @@ const UNSYNCED: usize = 64;
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let mut report = Report::new("power-cuts", Host::here(), COLUMNS, BAR);
     report.notes.push(note(options));
-    let disk = start(&options.drive, options.disk_size)?;
+    let drive = options.drive.with_physical_sectors(options.physical_sector);
+    let disk = start(&drive, options.disk_size)?;
     let cases: Vec<Case> = cases(options).collect();
     for (number, case) in cases.iter().enumerate() {
         let mut counts = Counts::default();
@@ -166,7 +167,7 @@ fn cut_power(
         Err(error) => {
             let found = vec![Found::Other; records];
             let counts = Counts { unusable: 1, ..Counts::of(&found, durable) };
-            return Ok((counts, Some(error.to_string())));
+            return Ok((counts, Some(format!("{error}; {}", findings(fs, disk.device())))));
         }
         Ok(mounted) => mounted,
     };
@@ -183,6 +184,25 @@ fn cut_power(
         ..Counts::of(&found, durable)
     };
     Ok((counts, written.err().map(|error| error.to_string())))
+}
+
+/// Returns the first lines of a check, which changes nothing, of a file system that could not be
+/// mounted.
+fn findings(fs: FileSystem, device: &str) -> String {
+    const LINES: usize = 6;
+    let (program, option) = match fs.kind() {
+        "xfs" => ("xfs_repair", "-n"),
+        _ => ("e2fsck", "-fn"),
+    };
+    match Command::new(program).args([option, device]).output() {
+        Err(error) => format!("cannot start {program}: {error}"),
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            format!("{program} {option}: {}", lines.take(LINES).collect::<Vec<_>>().join(" "))
+        }
+    }
 }
 
 /// Repairs an ext4 file system; returns `true` if it had errors.
@@ -246,12 +266,14 @@ impl Counts {
 fn note(options: &Options) -> String {
     format!(
         "up to {} records of {} B ({UNSYNCED} times as many if they are synced all at once) are \
-         written to a file whose name is durable, and synced by fdatasync; the power is cut at a random request of the drive, whose write cache is \
-         volatile. A hole: a record is in the file, and an earlier one is not. Unusable: the file \
+         written to a file whose name is durable, and synced by fdatasync; the power is cut at a \
+         random request of the drive, whose write cache is volatile and whose physical sectors \
+         have {} B. A hole: a record is in the file, and an earlier one is not. Unusable: the file \
          system cannot be mounted, or no second file be written. Overwritten: records that the \
          second file destroyed, because their blocks were free",
         options.records,
         records::RECORD_BYTES,
+        options.physical_sector,
     )
 }
 

@@ -64,9 +64,17 @@ pub struct Options {
     /// Model of the simulated drive
     #[arg(long, value_name = "MODEL", default_value = "travelstar-7k320")]
     pub drive: Drive,
+    /// Length of a physical sector of the drive, which a power cut never tears: 512B or 4KiB
+    #[arg(long, value_name = "SIZE", default_value = "512B", value_parser = physical_sector)]
+    pub physical_sector: u64,
     /// Seed of the random numbers that determine the times of the cuts, and which writes survive
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
+}
+
+fn physical_sector(text: &str) -> Result<u64, String> {
+    let bytes = size(text, 512..=4096, "512B or 4KiB")?;
+    if bytes == 512 || bytes == 4096 { Ok(bytes) } else { Err("expected 512B or 4KiB".to_owned()) }
 }
 
 fn disk_size(text: &str) -> Result<u64, String> {

@@ -49,6 +49,9 @@ pub struct Parameters {
     pub segment_bytes: u64,
     /// The size of the volatile write cache in bytes; 0 for a drive that writes through.
     pub write_cache_bytes: u64,
+    /// The size of a physical sector in bytes: 512, or 4,096 for a drive that emulates sectors of
+    /// 512 B. A power cut leaves a physical sector with its old or with its new content.
+    pub physical_sector_bytes: u64,
     /// The maximum number of queued requests among which the drive chooses the next one.
     pub queue_depth: usize,
     /// The waiting time after which the oldest request is served next, even if another request is
@@ -87,6 +90,7 @@ impl Parameters {
             segments: 8,
             segment_bytes: 1 << 20,
             write_cache_bytes: 8 << 20,
+            physical_sector_bytes: SECTOR_BYTES,
             queue_depth: 32,
             patience_ns: 500 * MS,
             idle_before_destage_ns: 10 * MS,
@@ -130,6 +134,12 @@ impl Parameters {
     #[must_use]
     pub(crate) fn interface_ns(&self, sectors: u64) -> Nanos {
         (sectors * SECTOR_BYTES).saturating_mul(1_000 * MS) / self.interface_bytes_per_s
+    }
+
+    /// Returns the number of sectors in a physical sector, at least 1.
+    #[must_use]
+    pub(crate) fn physical_sectors(&self) -> u64 {
+        (self.physical_sector_bytes / SECTOR_BYTES).max(1)
     }
 
     /// Returns the size of the write cache in sectors.

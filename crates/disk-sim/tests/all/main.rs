@@ -5,6 +5,7 @@ mod files;
 mod memory;
 mod power;
 mod program;
+mod superblock;
 mod timing;
 
 use haul_disk_sim::{Options, Parameters, SpinningDisk};
