@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use haul_disk_sim::{
-    Backing, Counters, MountedFs, Options as DiskOptions, Parameters, SpinningDisk,
+    Backing, Counters, MountedFs, Options as DiskOptions, Parameters, ServedRead, SpinningDisk,
 };
 use haul_measure::{Error, Result};
 
@@ -115,8 +115,24 @@ impl<'a> SimulatedDisk<'a> {
         self.mount()
     }
 
+    /// Mounts the file system with none of its blocks cached in memory, with other mount options.
+    pub(crate) fn mount_cold_with(&self, options: &str) -> Result<MountedFs<'_>> {
+        self.disk.drop_buffers().map_err(missing)?;
+        self.disk.mount(self.format.file_system, options).map_err(missing)
+    }
+
     pub(crate) fn counters(&self) -> Counters {
         self.disk.counters()
+    }
+
+    /// Starts to record the reads that the drive serves.
+    pub(crate) fn record_reads(&self) {
+        self.disk.record_reads();
+    }
+
+    /// Returns the recorded reads, and stops recording.
+    pub(crate) fn take_reads(&self) -> Vec<ServedRead> {
+        self.disk.take_reads()
     }
 
     /// Converts wall-clock time to the virtual time of the simulated drive, in seconds. Returns

@@ -17,14 +17,14 @@ const BACKGROUND: [&str; 2] = ["dirty_background_bytes", "dirty_background_ratio
 
 /// The dirty limits of the kernel, which are restored on drop and when the process ends.
 #[derive(Debug)]
-pub(super) struct DirtyLimits {
+pub(crate) struct DirtyLimits {
     _settings: [Setting; 2],
 }
 
 impl DirtyLimits {
     /// Sets the dirty limit, which the kernel keeps by making writers wait, to `bytes`. Sets the
     /// background limit, above which the kernel starts writeback, to half of `bytes`.
-    pub(super) fn set(bytes: u64) -> Result<Self> {
+    pub(crate) fn set(bytes: u64) -> Result<Self> {
         Self::set_in(Path::new(SETTINGS), bytes)
     }
 

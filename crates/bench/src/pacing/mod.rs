@@ -11,7 +11,7 @@
 //! that a stalled writer could not start).
 
 mod bulk;
-mod dirty;
+pub(crate) mod dirty;
 mod foreground;
 
 use std::fmt;

@@ -7,7 +7,8 @@ use std::time::Instant;
 use haul_disk::{DeviceCounters, Storage, probe};
 use haul_measure::{Result, Watcher};
 
-use super::files::{BIG, Cell, Files, INDEX};
+use super::files::{BIG, Files, INDEX};
+use super::method::Cell;
 use super::options::Options;
 use super::table::Round;
 use crate::guardian::{Guardian, guarded_dir};
@@ -16,15 +17,15 @@ use crate::log::process_cpu;
 /// A directory with the file of records and the index; it is removed on drop and when the process
 /// ends.
 #[derive(Debug)]
-pub(super) struct Disk {
-    pub(super) storage: Storage,
+pub(crate) struct Disk {
+    pub(crate) storage: Storage,
     files: Files,
     runs: u64,
     _guardian: Guardian,
 }
 
 impl Disk {
-    pub(super) fn new(options: &Options, dir: &Path, watcher: &dyn Watcher) -> Result<Self> {
+    pub(crate) fn new(options: &Options, dir: &Path, watcher: &dyn Watcher) -> Result<Self> {
         let storage = probe(dir)?;
         let (path, guardian) = guarded_dir(dir, "haul-bench-write", &[BIG, INDEX])?;
         let files = Files::create(&path, options.file_size, options.index_size, watcher)?;
@@ -36,7 +37,7 @@ impl Disk {
     }
 
     /// Writes the records with cold caches, then verifies some of them.
-    pub(super) fn measure(
+    pub(crate) fn measure(
         &mut self,
         options: &Options,
         cell: Cell,

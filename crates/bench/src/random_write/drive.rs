@@ -9,7 +9,8 @@ use haul_measure::{Result, Watcher};
 use haul_sorted_write::plan::{Costs, Extent, Rules, plan};
 use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
 
-use super::files::{BIG, Cell, Files};
+use super::files::{BIG, Files};
+use super::method::Cell;
 use super::options::Options;
 use super::pages::{self, Writer};
 use super::records::{Record, Shape, records};
@@ -64,16 +65,19 @@ impl SimulatedDrive {
         let all = options.records_of(cell.shape, cell.batch, self.runs);
         let mounted = self.disk.mount_cold()?;
         let files = Files::on_drive(&mounted.path())?;
+        self.disk.record_reads();
         let (before, started) = (self.disk.counters(), Instant::now());
         files.write(cell, &all, watcher)?;
         let elapsed_s = self.disk.drive_seconds(started.elapsed());
         let requests = self.disk.counters().since(&before);
+        let reading_ns: Nanos = self.disk.take_reads().iter().map(|read| read.service_ns).sum();
         self.disk.untimed(|_| {
             files.verify(&all, cell.index)?;
             drop((files, mounted));
             Ok(())
         })?;
-        let round = Round::of_drive(1, all.len() as f64, &requests, elapsed_s);
+        let mut round = Round::of_drive(1, all.len() as f64, &requests, elapsed_s);
+        round.reading_s = Some(reading_ns as f64 / 1e9);
         Ok(round.in_batches(cell.batch))
     }
 

@@ -1,18 +1,17 @@
 //! Writes records with several methods of equal durability: each method syncs a batch of records
 //! before it begins the next batch.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use haul_disk::{
-    AlignedBuf, DeviceKind, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, align_down, align_up,
-    read_full, write_full,
-};
+use haul_disk::{AlignedBuf, DeviceKind, Disk, Durability, Open, OsDisk, read_full, write_full};
 use haul_measure::{Error, Result, Watcher};
 use haul_sorted_write::plan::{Costs, Entry, Piece, Rules, plan};
 use haul_sorted_write::{FileId, Options as SortedOptions, SortedWriter};
 
-use super::records::{ENTRY_BYTES, RECORD_BYTES, Record, Shape, not_overwritten};
-use crate::named::named;
+use super::method::{Cell, Index, Method};
+use super::output::Output;
+use super::records::{ENTRY_BYTES, RECORD_BYTES, Record, not_overwritten};
 
 /// The names of the file of records and of its index.
 pub(super) const BIG: &str = "big";
@@ -20,73 +19,6 @@ pub(super) const INDEX: &str = "index";
 
 /// The maximum number of records that are verified.
 const VERIFIED: usize = 100;
-
-named! {
-    /// The method by which records are written.
-    pub enum Method {
-        /// `pwrite` in arrival order and one `fdatasync` per batch: the kernel sorts the writes,
-        /// and reads partly written pages one by one in arrival order.
-        Random = "random",
-        /// As [`Method::Random`] with `O_DIRECT`; the program reads the partly written pages.
-        Direct = "random-direct",
-        /// The batch is sorted by offset, without the parts that later records overwrite, and then
-        /// written as with [`Method::Random`].
-        Sorted = "sorted",
-        /// As [`Method::Sorted`], but the bytes of all records of a batch are copied into memory
-        /// first, as by a program that receives its records. The other methods with `pwrite`
-        /// compute the bytes of a record when they write it.
-        SortedCopied = "sorted-copied",
-        /// The batch is sorted as with [`Method::Sorted`], then written as with [`Method::Direct`].
-        SortedDirect = "sorted-direct",
-        /// `haul_sorted_write::SortedWriter` sorts and writes the batch. The batch ends with a
-        /// barrier, a call that makes all earlier writes durable.
-        Merged = "sorted-merged",
-    }
-}
-
-named! {
-    /// The order in which index entries are written. Each record has one entry, in a small file.
-    pub(crate) enum Index {
-        /// No index is written.
-        None = "no",
-        /// An entry is written right after a record.
-        Mixed = "mixed",
-        /// All entries of a batch are written after its records; [`Method::Merged`] sorts them.
-        Separate = "apart",
-        /// The entries are written, and no records.
-        Alone = "alone",
-    }
-}
-
-/// A method, an index and a batch length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cell {
-    pub(crate) shape: Shape,
-    pub(crate) method: Method,
-    pub(crate) index: Index,
-    /// The number of records between two syncs.
-    pub(crate) batch: usize,
-}
-
-/// Returns the cells of each batch length: every method without an index, then with one.
-pub(super) fn cells(
-    shape: Shape,
-    methods: &[Method],
-    batches: &[usize],
-    with_index: bool,
-) -> Vec<Cell> {
-    let alone = methods.iter().map(|method| (*method, Index::None));
-    let indexed = methods.iter().filter(|_| with_index).map(|method| match method {
-        Method::Merged => (*method, Index::Separate),
-        _ => (*method, Index::Mixed),
-    });
-    let all: Vec<_> = alone.chain(indexed).collect();
-    let of = |batch: usize| {
-        let cell = move |(method, index)| Cell { shape, method, index, batch };
-        all.iter().copied().map(cell)
-    };
-    batches.iter().flat_map(|batch| of(*batch)).collect()
-}
 
 /// A directory with the file of records and the index. Both files have their final length, and all
 /// their blocks were written once.
@@ -151,21 +83,18 @@ impl Files {
     }
 
     fn write_calls(&self, cell: Cell, records: &[Record], watcher: &dyn Watcher) -> Result<()> {
-        let direct = matches!(cell.method, Method::Direct | Method::SortedDirect);
-        let how = Open { direct, random: !direct, ..Open::default() };
-        let (big, index) = (self.disk.open(BIG, how)?, self.disk.open(INDEX, how)?);
-        let with_index = cell.index != Index::None;
-        let mut contents = Contents::new(cell.method == Method::SortedCopied);
-        let mut pages = AlignedBuf::zeroed(2 * PAGE_BYTES);
-        let mut write = |file: &dyn File, bytes: &[u8], offset: u64| match direct {
-            true => write_pages(file, &mut pages, bytes, offset),
-            false => write_full(file, bytes, offset),
-        };
+        let Cell { method, index: mode, .. } = cell;
+        let mut big = Output::open(&self.disk, BIG, method)?;
+        // The index is written by calls even if the file of records is mapped.
+        let of_index = if method.is_mapped() { Method::Random } else { method };
+        let mut index = Output::open(&self.disk, INDEX, of_index)?;
+        let with_index = matches!(mode, Index::Mixed | Index::Separate | Index::Alone);
+        let mut contents = Contents::new(method == Method::SortedCopied);
         for batch in records.chunks(cell.batch) {
             contents.begin(batch);
-            let pieces = match (cell.index, cell.method) {
+            let pieces = match (mode, method) {
                 (Index::Alone, _) => Vec::new(),
-                (_, Method::Random | Method::Direct) => as_given(batch),
+                (_, Method::Random | Method::Direct | Method::Mapped) => as_given(batch),
                 _ => sorted(batch),
             };
             // Index entries are written in the order in which the records arrived. Several records
@@ -175,19 +104,28 @@ impl Files {
                 watcher.check()?;
                 let (number, from) = (piece.number as usize, piece.from as usize);
                 let bytes = &contents.of(batch, number)[from..][..piece.bytes as usize];
-                write(&*big, bytes, piece.offset)?;
-                if let Some(record) = entries.next_if(|_| cell.index == Index::Mixed) {
-                    write(&*index, &record.entry(), record.entry_at)?;
+                big.write(bytes, piece.offset)?;
+                if let Some(record) = entries.next_if(|_| mode == Index::Mixed) {
+                    index.write(&record.entry(), record.entry_at)?;
                 }
             }
             for record in entries {
                 watcher.check()?;
-                write(&*index, &record.entry(), record.entry_at)?;
+                index.write(&record.entry(), record.entry_at)?;
             }
-            big.sync(Durability::Data)?;
+            if mode != Index::Alone {
+                big.sync()?;
+            }
             if with_index {
-                index.sync(Durability::Data)?;
+                index.sync()?;
             }
+        }
+        if mode == Index::InMemory {
+            for record in newest_entries(records) {
+                watcher.check()?;
+                index.write(&record.entry(), record.entry_at)?;
+            }
+            index.sync()?;
         }
         Ok(())
     }
@@ -232,7 +170,7 @@ impl Files {
             let is_complete = match written {
                 Index::None => is_written,
                 Index::Alone => is_indexed,
-                Index::Mixed | Index::Separate => is_written && is_indexed,
+                Index::Mixed | Index::Separate | Index::InMemory => is_written && is_indexed,
             };
             if !is_complete {
                 let why = std::io::Error::other(format!("wrong bytes at offset {}", record.offset));
@@ -302,27 +240,17 @@ fn failed(error: haul_sorted_write::Error) -> Error {
     Error::other("write sorted")(std::io::Error::other(error))
 }
 
-/// Writes `bytes` as whole pages; first reads the pages of which `bytes` covers only a part.
-fn write_pages(
-    file: &dyn File,
-    pages: &mut AlignedBuf,
-    bytes: &[u8],
-    offset: u64,
-) -> haul_disk::Result<()> {
-    let page = PAGE_BYTES as u64;
-    let (from, to) = (align_down(offset, page), align_up(offset + bytes.len() as u64, page));
-    let length = usize::try_from(to - from).unwrap_or(0);
-    let within = usize::try_from(offset - from).unwrap_or(0);
-    if length > bytes.len() {
-        read_full(file, &mut pages[..length], from)?;
-    }
-    pages[within..within + bytes.len()].copy_from_slice(bytes);
-    write_full(file, &pages[..length], from)
+/// Returns the records whose index entries no later record overwrites, in the order of their
+/// places.
+fn newest_entries(records: &[Record]) -> impl Iterator<Item = &Record> {
+    let newest: BTreeMap<_, _> = records.iter().map(|record| (record.entry_at, record)).collect();
+    newest.into_values()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::records;
+    use super::super::method::cells;
+    use super::super::records::{Shape, records};
     use super::*;
     use haul_measure::Silent;
 
@@ -331,7 +259,14 @@ mod tests {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let files = Files::create(dir.path(), 2 << 20, 64 << 10, &Silent).unwrap();
         let mut contents = Vec::new();
-        for cell in cells(Shape::Records, &Method::ALL, &[1, 100, 1 << 20], true) {
+        let in_memory = [1, 100].map(|batch| Cell {
+            shape: Shape::Records,
+            method: Method::Sorted,
+            index: Index::InMemory,
+            batch,
+        });
+        let all = cells(Shape::Records, &Method::ALL, &[1, 100, 1 << 20], true);
+        for cell in all.into_iter().chain(in_memory) {
             let count = if cell.batch == 1 { 20 } else { 300 };
             let all = records(cell.shape, None, count, 2 << 20, 64 << 10, 3, 1);
             std::fs::write(dir.path().join(BIG), vec![0; 2 << 20]).unwrap();

@@ -15,7 +15,9 @@
 mod disk;
 mod drive;
 mod files;
+mod method;
 mod options;
+mod output;
 mod pages;
 mod records;
 mod table;
@@ -33,17 +35,17 @@ use crate::log::{Failure, Sample, Scratch, drive as drive_load};
 use crate::memory_limit::MemoryLimit;
 use crate::report::Report;
 use crate::simulated::Drive;
-use disk::Disk;
 use pages::Writer;
-use table::{add_ratios_of_methods, add_ratios_of_pages, per_s};
+use table::{add_ratios_of_methods, add_ratios_of_pages};
 
+pub(crate) use disk::Disk;
 pub(crate) use drive::SimulatedDrive;
-pub use files::Method;
-pub(crate) use files::{Cell, Index};
+pub use method::Method;
+pub(crate) use method::{Cell, Index};
 pub use options::{DriveOrNone, Options};
 pub use pages::Places;
 pub use records::Shape;
-pub(crate) use table::{BAR, FIELDS, Round, Strategy};
+pub(crate) use table::{BAR, FIELDS, Round, Strategy, per_s};
 
 /// Runs the benchmark. Simulated disks and files are removed when this returns. If the process is
 /// killed, they are also removed, except for the files of page writers on a real disk.

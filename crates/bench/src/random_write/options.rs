@@ -8,7 +8,7 @@ use haul_measure::Result;
 use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
 use haul_units::{parse_bytes, parse_time};
 
-use super::files::{Cell, Method, cells};
+use super::method::{Cell, Method, cells};
 use super::records::Shape;
 use crate::log::Load;
 use crate::options::{count, file_size, rounds, size, time_scale};
@@ -16,7 +16,7 @@ use crate::simulated::Drive;
 
 /// A simulated drive; `None` for the argument `none`.
 #[derive(Debug, Clone)]
-pub struct DriveOrNone(pub(super) Option<Drive>);
+pub struct DriveOrNone(pub(crate) Option<Drive>);
 
 impl FromStr for DriveOrNone {
     type Err = String;
@@ -40,11 +40,13 @@ pub struct Options {
     /// Models of the simulated drives to measure, or "none"
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "deskstar-7k1000.c")]
     pub drive: Vec<DriveOrNone>,
-    /// Methods: random, random-direct, sorted, sorted-copied, sorted-direct, sorted-merged
+    /// Methods: random, random-direct, random-mapped, sorted, sorted-copied, sorted-direct,
+    /// sorted-mapped, sorted-merged
     ///
     /// random writes in arrival order, sorted in offset order, both with pwrite; -direct adds
-    /// O_DIRECT. sorted-copied first copies the bytes of a batch into memory, as a program must that
-    /// receives them; the others compute them. sorted-merged uses Haul's sorted writer, which also merges adjacent records.
+    /// O_DIRECT, and -mapped writes through mmap and syncs with msync. sorted-copied first copies the
+    /// bytes of a batch into memory, as a program must that receives them; the others compute them.
+    /// sorted-merged uses Haul's sorted writer, which also merges adjacent records.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "random,random-direct,sorted,sorted-direct,sorted-merged")]
     pub ways: Vec<Method>,

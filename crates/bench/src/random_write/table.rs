@@ -6,7 +6,7 @@ use std::time::Duration;
 use haul_disk::DeviceCounters;
 use haul_disk_sim::Counters;
 
-use super::files::{Cell, Index, Method};
+use super::method::{Cell, Index, Method};
 use super::pages::Writer;
 use crate::contest::{Contest, Entry, Field, best_of_families};
 use crate::log::Sample;
@@ -15,9 +15,9 @@ use crate::report::{Column, Ratio, Report};
 /// The strategy of a row: a method with its index and batch, or a writer of pages.
 #[derive(Debug, Clone)]
 pub(crate) struct Strategy {
-    pub(super) name: String,
-    pub(super) group: String,
-    pub(super) index: &'static str,
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) index: &'static str,
     pub(crate) cell: Option<Cell>,
 }
 
@@ -61,21 +61,23 @@ impl fmt::Display for Strategy {
 pub(crate) struct Round {
     pub(super) batch: Option<f64>,
     pub(super) writers: f64,
-    pub(super) records: f64,
+    pub(crate) records: f64,
     pub(super) per_s: f64,
     acknowledged_per_s: Option<f64>,
     pub(crate) service_s: Option<f64>,
+    /// The part of the service time in which the drive served reads.
+    pub(crate) reading_s: Option<f64>,
     elapsed_s: Option<f64>,
     p50_us: Option<f64>,
     p99_us: Option<f64>,
     p999_us: Option<f64>,
     cpu_us: Option<f64>,
-    reads: Option<f64>,
-    writes: Option<f64>,
+    pub(crate) reads: Option<f64>,
+    pub(crate) writes: Option<f64>,
     bytes: Option<f64>,
-    syncs: Option<f64>,
-    seeks: Option<f64>,
-    travel_cylinders: Option<f64>,
+    pub(crate) syncs: Option<f64>,
+    pub(crate) seeks: Option<f64>,
+    pub(crate) travel_cylinders: Option<f64>,
 }
 
 impl Round {
@@ -85,12 +87,12 @@ impl Round {
     }
 
     /// Returns the round with its batch length, which is at most the number of records.
-    pub(super) fn in_batches(self, batch: usize) -> Self {
+    pub(crate) fn in_batches(self, batch: usize) -> Self {
         Self { batch: Some(self.records.min(batch as f64)), ..self }
     }
 
     /// Returns a round that took `service_s` seconds by the clock of a simulated drive.
-    pub(super) fn of_service(writers: usize, records: f64, service_s: f64) -> Self {
+    pub(crate) fn of_service(writers: usize, records: f64, service_s: f64) -> Self {
         Self { service_s: Some(service_s), ..Self::new(writers, records, service_s) }
     }
 
@@ -172,6 +174,7 @@ pub(crate) const FIELDS: &[Field<Strategy, Round>] = &[
         acknowledged,
     ),
     Field::median(Column::number("service_s", "service s", 2), |round| round.service_s),
+    Field::median(Column::number("reading_s", "reading s", 2).ranked(3), |round| round.reading_s),
     Field::median(Column::number("elapsed_s", "elapsed s", 2).ranked(3), |round| round.elapsed_s),
     Field::median(Column::number("p50_us", "p50 µs", 0).ranked(2), |round| round.p50_us),
     Field::median(Column::number("p99_us", "p99 µs", 0).ranked(3), |round| round.p99_us),
@@ -191,7 +194,7 @@ fn batch(round: &Round) -> Option<f64> {
     round.batch
 }
 
-pub(super) fn per_s(round: &Round) -> Option<f64> {
+pub(crate) fn per_s(round: &Round) -> Option<f64> {
     Some(round.per_s)
 }
 

@@ -7,20 +7,21 @@
 //! # Sources
 //! `docs/experiments.md` lists the experiments with the figures of the texts.
 
-pub mod crossover;
+pub mod direct;
 pub mod fiemap;
 pub mod fill;
-pub mod order;
+pub mod gain;
+pub mod journal;
 pub mod prefault;
+mod presets;
 pub mod pwrite;
 pub mod readahead;
-pub mod sorted;
+mod simulated;
 pub mod splice;
-pub mod stall;
 pub mod stdio;
 mod thread_counts;
-pub mod threads;
 pub mod trace;
+pub mod writeback;
 
 use std::path::Path;
 
@@ -29,6 +30,9 @@ use haul_disk::{Disk, OsDisk};
 use haul_measure::{Error, Result};
 
 use crate::report::Report;
+
+pub use presets::{crossover, order, stall, threads};
+pub use simulated::{haystack, index, mmap, sorted};
 
 /// Adds a note with figures of the text beside the ratios of the report that have these names.
 fn compare(report: &mut Report, prefix: &str, figures: &[(&str, f64)]) {

@@ -25,7 +25,7 @@ pub(super) struct Space {
 }
 
 /// Syncs the file systems, and evicts all files below `dir` from the page cache.
-pub(super) fn evict_below(dir: &Path) -> Result<(), Failure> {
+pub(crate) fn evict_below(dir: &Path) -> Result<(), Failure> {
     rustix::fs::sync();
     let open = |path: &PathBuf| File::open(path).map(OwnedFd::from);
     let files: Vec<_> = files_below(dir)?.iter().map(open).collect::<Result<_, _>>()?;

@@ -12,12 +12,12 @@ use crate::reads::joined;
 
 /// The threads that store objects.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Loaders {
+pub(crate) struct Loaders {
     /// The number of threads.
-    pub(super) threads: usize,
+    pub(crate) threads: usize,
     /// The number of objects that a thread stores with each call. A single object is stored with
     /// `put`, several ones with `put_many`.
-    pub(super) batch: usize,
+    pub(crate) batch: usize,
 }
 
 /// Stores the objects with these numbers in `bucket`.
@@ -27,7 +27,7 @@ pub(super) struct Loaders {
 ///
 /// # Durability
 /// When this returns, all objects survive a power cut.
-pub(super) fn fill(
+pub(crate) fn fill(
     store: &Store,
     bucket: &str,
     objects: Numbered<'_>,

@@ -17,7 +17,7 @@ pub(super) const FILE_BYTES: u64 = 256 << 20;
 const NEW_BYTES_MAX: u64 = 16 << 30;
 
 /// A file with two buffers for batches. Batches continue at its beginning after its end.
-pub(super) struct GroupCommit {
+pub(crate) struct GroupCommit {
     file: Arc<dyn File>,
     file_bytes: u64,
     state: Mutex<State>,
@@ -40,7 +40,7 @@ struct State {
 impl GroupCommit {
     /// Creates a file in `dir` whose blocks were written before, with buffers for one put of
     /// `file_bytes` from each writer.
-    pub(super) fn open(dir: &Path, file_bytes: usize, writers: usize) -> Result<Self, Failure> {
+    pub(crate) fn open(dir: &Path, file_bytes: usize, writers: usize) -> Result<Self, Failure> {
         let (disk, file) = create(dir)?;
         fill(&*file, FILE_BYTES)?;
         disk.sync_dir("")?;

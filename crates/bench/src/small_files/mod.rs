@@ -6,10 +6,10 @@
 //! with one write and one sync for each batch.
 
 pub mod churn;
-mod directory;
-mod fill;
-mod group_commit;
-mod objects;
+pub(crate) mod directory;
+pub(crate) mod fill;
+pub(crate) mod group_commit;
+pub(crate) mod objects;
 pub mod reads;
 pub mod scale;
 mod store;

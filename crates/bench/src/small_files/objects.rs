@@ -28,16 +28,16 @@ pub(super) fn mix(number: u64) -> u64 {
 
 /// Objects of the same bytes, but for their number, with which each begins.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Numbered<'a> {
+pub(crate) struct Numbered<'a> {
     /// Returns the key of an object.
-    pub(super) key: fn(u64) -> String,
+    pub(crate) key: fn(u64) -> String,
     /// The bytes of an object, at least 8; its number replaces the first 8.
-    pub(super) content: &'a [u8],
+    pub(crate) content: &'a [u8],
 }
 
 impl Numbered<'_> {
     /// Returns the bytes of an object; `buffer` is empty, or has the bytes of another object.
-    pub(super) fn bytes<'a>(&self, number: u64, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+    pub(crate) fn bytes<'a>(&self, number: u64, buffer: &'a mut Vec<u8>) -> &'a [u8] {
         if buffer.is_empty() {
             buffer.extend_from_slice(self.content);
         }

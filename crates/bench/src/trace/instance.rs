@@ -105,7 +105,7 @@ impl Tracing {
     /// Limits the instance to the events of one device, and enables them.
     pub(crate) fn watch(&self, device: Watched) -> Result<()> {
         for (event, number) in EVENTS.iter().zip([device.queued, device.issued]) {
-            self.enable(event, &format!("dev == {number}"))?;
+            self.enable(&format!("block/{event}"), &format!("dev == {number}"))?;
         }
         Ok(())
     }
@@ -113,12 +113,21 @@ impl Tracing {
     /// Limits the instance to one device, and enables the events of all steps of a request.
     pub(crate) fn watch_all(&self, device: Watched) -> Result<()> {
         let filter = format!("dev == {} || dev == {}", device.queued, device.issued);
-        ALL_EVENTS.iter().try_for_each(|event| self.enable(event, &filter))
+        ALL_EVENTS.iter().try_for_each(|event| self.enable(&format!("block/{event}"), &filter))
     }
 
     fn enable(&self, event: &str, filter: &str) -> Result<()> {
-        self.write(&format!("events/block/{event}/filter"), filter)?;
-        self.write(&format!("events/block/{event}/enable"), "1")
+        self.write(&format!("events/{event}/filter"), filter)?;
+        self.write(&format!("events/{event}/enable"), "1")
+    }
+
+    /// Limits the instance to one device, and enables the events of its writeback: the works of the
+    /// kernel, the pages that each writes of one file, and the requests.
+    pub(crate) fn watch_writeback(&self, device: &Device) -> Result<()> {
+        let name = format!("name == \"{}:{}\"", device.major, device.minor);
+        self.enable("writeback/writeback_start", &name)?;
+        self.enable("writeback/writeback_single_inode", &name)?;
+        self.enable("block/block_rq_issue", &format!("dev == {}", Watched::of(device)?.issued))
     }
 
     /// Clears the trace and starts recording.

@@ -32,7 +32,7 @@ use haul_units::parse_time;
 pub(crate) use measure::{Limits, Pass, Writer};
 pub(crate) use modes::Cell;
 pub use modes::{Modes, Preparation, Sync};
-pub(crate) use passes::{Strategy, measure_on};
+pub(crate) use passes::{Strategy, measure_on, measure_passes};
 pub(crate) use prepare::{LOG, OLD, prepare, remove};
 pub use virtual_disk::VirtualDisk;
 

@@ -62,7 +62,7 @@ pub(crate) fn measure_on(
     for turn in turns(stage.rounds, cells.len()) {
         let cell = &cells[turn.which];
         stage.step(turn, cell)?;
-        let passes = measure(place, cell, limits(cell), tracing.as_ref(), stage.watcher)?;
+        let passes = measure_passes(place, cell, limits(cell), tracing.as_ref(), stage.watcher)?;
         for (number, outcome) in (1..).zip(passes) {
             if let Outcome::Measured(pass) = &outcome {
                 lost += pass.lost_events;
@@ -81,7 +81,7 @@ pub(crate) fn measure_on(
 }
 
 /// Creates the file of a mode, writes all passes and removes the file.
-fn measure(
+pub(crate) fn measure_passes(
     place: &TargetFs,
     cell: &Cell,
     mut limits: Limits,

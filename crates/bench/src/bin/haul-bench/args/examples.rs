@@ -202,6 +202,41 @@ Examples:
   haul bench seed splice
   haul bench seed splice --sizes 4KiB,8MiB --seconds 1s --json splice.json";
 
+pub(super) const SEED_JOURNAL: &str = "\
+Examples:
+  sudo haul bench seed journal --dir /var/tmp
+  sudo haul bench seed journal --dir /srv --records 256 --rounds 31 --json journal.json";
+
+pub(super) const SEED_GAIN: &str = "\
+Examples:
+  haul bench seed gain --dir /var/tmp
+  haul bench seed gain --dir /srv --depth 256 --seconds 1s --json gain.json";
+
+pub(super) const SEED_MMAP: &str = "\
+Examples:
+  sudo haul bench seed mmap --dir /var/tmp
+  haul bench seed mmap --drive none --dir /srv --pages 20000 --json mmap.json";
+
+pub(super) const SEED_HAYSTACK: &str = "\
+Examples:
+  sudo haul bench seed haystack
+  sudo haul bench seed haystack --dirs 400 --files 200 --size 16KiB --json haystack.json";
+
+pub(super) const SEED_DIRECT: &str = "\
+Examples:
+  haul bench seed direct --dir /var/tmp
+  haul bench seed direct --dir /srv --seconds 2s --json direct.json";
+
+pub(super) const SEED_INDEX: &str = "\
+Examples:
+  sudo haul bench seed index
+  sudo haul bench seed index --records 20000 --batch 20000 --rounds 1 --json index.json";
+
+pub(super) const SEED_WRITEBACK: &str = "\
+Examples:
+  sudo haul bench seed writeback --dir /var/tmp
+  sudo haul bench seed writeback --dir /srv --memory 256MiB --bytes 1GiB --json writeback.json";
+
 pub(super) const COMPLETIONS: &str = "\
 Examples:
   haul bench completions bash > /etc/bash_completion.d/haul-bench";

@@ -1,8 +1,9 @@
 //! Defines the experiments of `haul bench seed`.
 
 use clap::Subcommand;
-use haul_bench::seed::{crossover, fiemap, fill, order, prefault, pwrite, readahead, sorted};
-use haul_bench::seed::{splice, stall, stdio, threads, trace};
+use haul_bench::seed::{crossover, direct, fiemap, fill, gain, haystack, index, journal, mmap};
+use haul_bench::seed::{order, prefault, pwrite, readahead, sorted, splice, stall, stdio, threads};
+use haul_bench::seed::{trace, writeback};
 
 use super::{Measured, examples};
 
@@ -84,4 +85,44 @@ pub(crate) enum SeedCommand {
     /// Rows have rates, CPU time and system calls per body.
     #[command(after_long_help = examples::SEED_SPLICE)]
     Splice(Measured<splice::Options>),
+    /// Text 000: ext4 with a journal and without one, in the same rounds
+    ///
+    /// Synced records of 4 KiB in a growing file and in one prepared with ZERO_RANGE, each written
+    /// twice. Rows have latencies and the requests per record. Needs root.
+    #[command(after_long_help = examples::SEED_JOURNAL)]
+    Journal(Measured<journal::Options>),
+    /// Text 000: how much durable writes and reads gain from the best method
+    ///
+    /// Appends with fsync by one writer, and a group commit of many; random reads by one reader,
+    /// and by many; sequential reads through the page cache, and long direct ones.
+    #[command(after_long_help = examples::SEED_GAIN)]
+    Gain(Measured<gain::Options>),
+    /// Text 000: random pages stored through a mapping, and by pwrite
+    ///
+    /// On a simulated spinning drive with its own clock, which needs root and /dev/fuse, and, with
+    /// --dir, on the disk of a directory.
+    #[command(after_long_help = examples::SEED_MMAP)]
+    Mmap(Measured<mmap::Options>),
+    /// Text 000: reads of a disk for a cold small file, and for an object of the file store
+    ///
+    /// On a simulated drive that counts its requests. Needs root and /dev/fuse.
+    #[command(after_long_help = examples::SEED_HAYSTACK)]
+    Haystack(Measured<haystack::Options>),
+    /// Text 002: one block read in a loop, direct and through the page cache
+    ///
+    /// Rows have the bytes that come from the disk per second, as iotop shows them.
+    #[command(after_long_help = examples::SEED_DIRECT)]
+    Direct(Measured<direct::Options>),
+    /// Text 003: an index written between sorted records, after them, and once from memory
+    ///
+    /// On a simulated spinning drive with its own clock: times, seeks and requests of the records
+    /// alone, the index alone, and of both. Needs root and /dev/fuse.
+    #[command(after_long_help = examples::SEED_INDEX)]
+    Index(Measured<index::Options>),
+    /// Text 003: pages that the kernel writes at a time, with little memory and above its limit
+    ///
+    /// Traces the writeback of a file that is never synced, with limited memory, and above the
+    /// background limit. Needs root, the memory cgroup and the kernel's tracing.
+    #[command(after_long_help = examples::SEED_WRITEBACK)]
+    Writeback(Measured<writeback::Options>),
 }

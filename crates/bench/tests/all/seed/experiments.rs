@@ -1,52 +1,15 @@
-//! The experiments of `haul bench seed`: checks counts that are equal on any machine.
-
-use std::ffi::OsStr;
+//! Experiments on real disks, in memory and between sockets, and presets.
 
 use clap::Parser;
 use haul_bench::seed::{
-    crossover, fiemap, fill, order, prefault, pwrite, readahead, sorted, splice, stall, stdio,
-    threads, trace,
+    crossover, direct, fiemap, fill, gain, journal, prefault, pwrite, readahead, splice, stall,
+    stdio, threads, trace, writeback,
 };
-use haul_bench::{Error, Report, Result, Row, Silent, Value};
+use haul_bench::{Error, Silent, Value};
 use haul_testing::skip;
-use tempfile::TempDir;
 
+use super::{finished, number, options, rows};
 use crate::disk_dir;
-
-/// Returns options from a command line, for the directory `dir`.
-fn options<O: Parser>(dir: &TempDir, line: &str) -> O {
-    let words = ["seed"].into_iter().chain(line.split_whitespace()).map(OsStr::new);
-    O::parse_from(words.chain([OsStr::new("--dir"), dir.path().as_os_str()]))
-}
-
-/// Returns the report of an experiment that left no file; `None` if it cannot run on this machine.
-fn finished(dir: &TempDir, report: Result<Report>) -> Option<Report> {
-    match report {
-        Ok(report) => {
-            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
-            Some(report)
-        }
-        Err(Error::Missing(why)) => {
-            skip(&why);
-            None
-        }
-        Err(error) => panic!("{error:?}"),
-    }
-}
-
-/// Returns the rows whose columns have these texts.
-fn rows<'a>(report: &'a Report, texts: &[(&str, &str)]) -> Vec<&'a Row> {
-    let has = |row: &Row| {
-        texts.iter().all(|(key, text)| report.value(row, key) == Some(&Value::from(*text)))
-    };
-    report.rows.iter().filter(|row| has(row)).collect()
-}
-
-#[track_caller]
-fn number(report: &Report, row: &Row, key: &str) -> f64 {
-    let value = report.value(row, key).and_then(Value::number);
-    value.unwrap_or_else(|| panic!("no {key} in {row:?}\n{}", report.notes.join("\n")))
-}
 
 #[test]
 fn each_record_of_fill_is_one_write_and_journaled_unless_written_before() {
@@ -239,41 +202,6 @@ fn each_file_has_a_position() {
 }
 
 #[test]
-fn sorted_records_need_fewer_seeks_and_a_mixed_index_more() {
-    let words = "sorted --records 400 --bytes 64MiB --index-size 8MiB";
-    let options = sorted::Options::parse_from(words.split(' '));
-    let report = match sorted::run(&options, &Silent) {
-        Err(Error::Missing(why)) => return skip(&why),
-        report => report.unwrap(),
-    };
-    let [random, sorted, _, mixed, apart] = &report.rows[..] else { panic!("{:?}", report.rows) };
-    for row in &report.rows {
-        assert_eq!(number(&report, row, "records"), 400.0);
-    }
-    let of = |row, key| number(&report, row, key);
-    assert!(of(sorted, "travel_cylinders") < of(random, "travel_cylinders") / 2.0);
-    assert!(of(apart, "travel_cylinders") < of(mixed, "travel_cylinders"));
-    assert!(report.ratios["sorted_vs_random"].value > 1.0, "{:?}", report.ratios);
-    assert!(
-        report.ratios["mixed_vs_sum"].value > report.ratios["apart_vs_sum"].value,
-        "{:?}",
-        report.ratios
-    );
-}
-
-#[test]
-fn physical_order_of_one_directory_is_faster_than_directory_order() {
-    let options = order::Options::parse_from(["order"]);
-    let report = match order::run(&options, &Silent) {
-        Err(Error::Missing(why)) => return skip(&why),
-        report => report.unwrap(),
-    };
-    assert_eq!(report.bench, "seed order");
-    assert!(report.ratios["physical_vs_unsorted"].value > 2.0, "{:?}", report.ratios);
-    assert!(report.notes.iter().any(|note| note.contains("haul bench read-order --drive")));
-}
-
-#[test]
 fn presets_run_with_small_sizes_and_leave_nothing_behind() {
     let dir = disk_dir();
     let threads = options(&dir, "--file-size 4MiB --rounds 1 --seconds 5ms");
@@ -290,4 +218,65 @@ fn presets_run_with_small_sizes_and_leave_nothing_behind() {
     let report = finished(&dir, stall::run(&stall, &Silent)).unwrap();
     let unpaced = rows(&report, &[("foreground", "overwrite"), ("bulk", "unpaced")]);
     assert!(number(&report, unpaced[0], "bulk_longest_ms") > 0.0);
+}
+
+#[test]
+fn journal_costs_writes_only_in_new_blocks() {
+    let dir = disk_dir();
+    let options = options(&dir, "--records 8 --rounds 5");
+    let Some(report) = finished(&dir, journal::run(&options, &Silent)) else { return };
+    assert_eq!((report.rows.len(), report.ratios.len()), (2 * 2 * 2 * 2, 8));
+    let journal = |disk: &str, pass: f64| {
+        let texts = [("disk", disk), ("way", "zero-range"), ("sync", "fdatasync")];
+        let rows = rows(&report, &texts);
+        let row = rows.into_iter().find(|row| number(&report, row, "pass") == pass).unwrap();
+        number(&report, row, "journal_writes")
+    };
+    let counts = [journal("ext4", 1.0), journal("ext4", 2.0), journal("ext4-nojournal", 1.0)];
+    assert_eq!(counts, [2.0, 0.0, 0.0]);
+}
+
+#[test]
+fn gains_of_writes_and_reads_are_measured_on_one_disk() {
+    let dir = disk_dir();
+    let options = options(&dir, "--file-size 8MiB --depth 4 --rounds 1 --seconds 200ms");
+    let Some(report) = finished(&dir, gain::run(&options, &Silent)) else { return };
+    let has_direct_io = report.rows.iter().all(|row| row.state.is_none());
+    assert_eq!((report.rows.len(), report.ratios.len()), (8, if has_direct_io { 7 } else { 3 }));
+    for row in report.rows.iter().filter(|row| row.state.is_none()) {
+        assert!(number(&report, row, "operations") >= 1.0, "{row:?}");
+    }
+    // The file of 8 MiB is read whole through the page cache.
+    let cached = rows(&report, &[("way", "sequential, 4 KiB, all cached")]);
+    assert_eq!(number(&report, cached[0], "operations"), 2048.0);
+}
+
+#[test]
+fn cached_reads_of_a_block_need_no_disk() {
+    let dir = disk_dir();
+    let options = options(&dir, "--rounds 5 --seconds 20ms");
+    let Some(report) = finished(&dir, direct::run(&options, &Silent)) else { return };
+    let value = |name: &str| report.ratios.get(name).map(|ratio| ratio.value);
+    let Some(cached) = value("cached_disk_bytes_per_read") else {
+        return skip("the kernel does not count the bytes that a thread reads");
+    };
+    assert_eq!(cached, 0.0);
+    let direct = value("direct_disk_bytes_per_read");
+    assert!(direct.is_none_or(|direct| direct == 4096.0), "{direct:?}");
+    assert!(report.notes.iter().any(|note| note.contains("17.45")), "{:?}", report.notes);
+}
+
+#[test]
+fn writeback_calls_write_many_pages_of_a_file() {
+    let dir = disk_dir();
+    let options = options(&dir, "--bytes 256MiB --rounds 1");
+    let Some(report) = finished(&dir, writeback::run(&options, &Silent)) else { return };
+    let [memory, background] = &report.rows[..] else { panic!("{:?}", report.rows) };
+    for row in [memory, background] {
+        assert!(number(&report, row, "works") >= 1.0, "{row:?}");
+        // The kernel rounds the number of pages to a multiple of 1,024.
+        assert_eq!(number(&report, row, "pages_allowed") % 1024.0, 0.0, "{row:?}");
+        assert!(number(&report, row, "pages_longest") >= 1.0, "{row:?}");
+    }
+    assert_eq!(report.value(background, "reasons"), Some(&Value::from("background")));
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use haul_measure::{Result, Watcher};
 
-use super::{present, preset, require_space};
+use super::super::{present, preset, require_space};
 use crate::options::{file_size, rounds};
 use crate::pacing;
 use crate::report::Report;

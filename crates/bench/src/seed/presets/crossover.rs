@@ -7,7 +7,7 @@ use std::time::Duration;
 use haul_measure::{Result, Watcher};
 use haul_units::parse_time;
 
-use super::{present, preset, require_space};
+use super::super::{present, preset, require_space};
 use crate::options::{file_size, rounds};
 use crate::page_cache::direct_or_cached;
 use crate::report::Report;

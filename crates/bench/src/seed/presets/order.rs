@@ -3,7 +3,7 @@
 
 use haul_measure::{Result, Watcher};
 
-use super::{present, preset};
+use super::super::{present, preset};
 use crate::read_order;
 use crate::report::Report;
 

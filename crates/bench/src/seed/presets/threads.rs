@@ -7,7 +7,7 @@ use std::time::Duration;
 use haul_measure::{Result, Watcher};
 use haul_units::parse_time;
 
-use super::{present, preset, require_space};
+use super::super::{present, preset, require_space};
 use crate::file_read::random_read;
 use crate::options::{file_size, rounds};
 use crate::report::Report;

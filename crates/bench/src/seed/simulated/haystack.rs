@@ -1,0 +1,318 @@
+//! Counts the reads of a simulated drive for a cold small file: for a plain file, and for an object
+//! of the file store.
+//!
+//! Text 000 describes the store of photos that Facebook built: a file costs a read of its inode and
+//! one of its data, an object of the store only one read, because its place is in memory.
+//!
+//! # Sources
+//! \[Haystack10\]: the number of disk operations for a photo in files, and in their store.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use haul_disk::error_chain;
+use haul_disk_sim::{Backing, Counters};
+use haul_file_store::{Options as StoreOptions, Store};
+use haul_measure::{Error, Result, Watcher};
+use haul_testing::{Random, noise};
+
+use super::super::compare;
+use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::host::Host;
+use crate::log::Failure;
+use crate::named::named;
+use crate::options::{count, rounds, size};
+use crate::report::{Column, Report};
+use crate::simulated::{Drive, Format, SimulatedDisk};
+use crate::small_files::directory::evict_below;
+use crate::small_files::fill::{Loaders, fill};
+use crate::small_files::key;
+use crate::small_files::objects::Numbered;
+
+/// Options of `haul bench seed haystack`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// Model of the simulated drive
+    #[arg(long, value_name = "NAME", default_value = "deskstar-7k1000.c")]
+    pub drive: Drive,
+    /// Number of directories, of which one file each is read in a round
+    #[arg(long, value_name = "N", default_value = "200", value_parser = count(1..=10_000))]
+    pub dirs: usize,
+    /// Number of files in each directory
+    #[arg(long, value_name = "N", default_value = "100", value_parser = count(1..=10_000))]
+    pub files: usize,
+    /// Length of each file, 64 B to 64KiB
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = file_bytes)]
+    pub size: u64,
+    /// Number of interleaved rounds
+    #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
+    pub rounds: usize,
+}
+
+fn file_bytes(text: &str) -> Result<u64, String> {
+    size(text, 64..=64 << 10, "64 B to 64KiB")
+}
+
+named! {
+    /// The place of the bytes, and the state of the caches before the reads.
+    enum Method {
+        /// Plain files; nothing is cached.
+        Cold = "files",
+        /// Plain files; the directories were listed before.
+        Listed = "files, names cached",
+        /// As [`Method::Listed`], and the kernel also reads the neighbours of an inode.
+        ListedAhead = "files, names cached, inode readahead",
+        /// Objects of an open file store.
+        Store = "file store",
+    }
+}
+
+impl Method {
+    /// Returns the mount options. By default a read of an inode brings the 511 inodes around it,
+    /// which helps only if they are read before they are evicted.
+    const fn mount_options(self) -> &'static str {
+        match self {
+            Self::ListedAhead => "noinit_itable",
+            _ => "noinit_itable,inode_readahead_blks=0",
+        }
+    }
+}
+
+/// The reads of one round.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    files: usize,
+    requests: Counters,
+}
+
+impl Round {
+    fn each(&self, number: u64) -> f64 {
+        number as f64 / self.files as f64
+    }
+}
+
+const BAR: &str = "reads";
+
+const FIELDS: &[Field<Method, Round>] = &[
+    Field::label("way", "method", |method| method.name().into()),
+    Field::spread(Column::number("reads", "reads/file", 2), 4, reads),
+    Field::median(Column::number("read_bytes", "B/file", 0), |round| {
+        Some(round.each(round.requests.bytes_read))
+    }),
+    Field::median(Column::number("seeks", "seeks/file", 2), |round| {
+        Some(round.each(round.requests.seeks))
+    }),
+    Field::median(Column::number("service_ms", "service ms/file", 2), |round| {
+        Some(round.each(round.requests.service_ns()) / 1e6)
+    }),
+    Field::median(Column::number("files", "files", 0).ranked(5), |round| Some(round.files as f64)),
+];
+
+fn reads(round: &Round) -> Option<f64> {
+    Some(round.each(round.requests.reads))
+}
+
+/// Options of mkfs without background initialization, and with pages as blocks on a small disk.
+const FORMAT: Format<'static> = Format {
+    file_system: "ext4",
+    mkfs_options: &["-q", "-F", "-b4096", "-Elazy_itable_init=0,lazy_journal_init=0"],
+    mount_options: "noinit_itable",
+};
+
+const BUCKET: &str = "photos";
+const STORE: &str = "store";
+const TREE: &str = "tree";
+
+/// The length of a volume of the store, of which several fit on the disk.
+const VOLUME_BYTES: u64 = 32 << 20;
+
+/// The free space of the disk: for metadata, and for the volumes that the store prepares.
+const FREE_BYTES: u64 = 1 << 30;
+
+const LOADERS: Loaders = Loaders { threads: 4, batch: 100 };
+
+/// Runs the experiment. The simulated disk is removed when this returns, and also when the process
+/// is killed.
+///
+/// # Errors
+/// Returns [`Error::Missing`] without root or FUSE, [`Error::Cancelled`] if the watcher cancels,
+/// and an error if bytes differ from those written.
+pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
+    let mut report = Report::new("seed haystack", Host::here(), columns(FIELDS), BAR);
+    report.notes.push(options.note());
+    watcher.step(0, 1, "writing the files");
+    let photos = Photos::new(options, watcher)?;
+    let mut contest = Contest::new(FIELDS, Method::ALL);
+    let mut round = 0;
+    contest.run(&Stage::only(options.rounds, watcher), |method| {
+        round += 1;
+        photos.read(*method, round).map(Outcome::Measured)
+    })?;
+    let table = format!("{} (simulated), ext4", options.drive.name());
+    contest.report(&mut report, &table, |_| String::new());
+    let [cold, listed, ahead, store] = Method::ALL;
+    for (name, method) in [
+        ("reads_per_cold_file", cold),
+        ("reads_per_listed_file", listed),
+        ("reads_per_listed_file_with_readahead", ahead),
+        ("reads_per_object", store),
+    ] {
+        report.amount(name, contest.samples(&method, reads));
+    }
+    report.ratio("listed_files_vs_objects", contest.ratio(&listed, &store, reads));
+    report.ratio("cold_files_vs_objects", contest.ratio(&cold, &store, reads));
+    compare(
+        &mut report,
+        "",
+        &[
+            ("reads_per_listed_file", 2.0),
+            ("reads_per_object", 1.0),
+            ("listed_files_vs_objects", 2.0),
+        ],
+    );
+    Ok(report)
+}
+
+/// A simulated disk with a tree of files, and a store with as many objects of the same bytes.
+struct Photos {
+    disk: SimulatedDisk<'static>,
+    dirs: usize,
+    files: usize,
+    content: Vec<u8>,
+}
+
+fn store_options() -> StoreOptions {
+    StoreOptions { volume_bytes: VOLUME_BYTES, ..StoreOptions::default() }
+}
+
+fn failed(failure: Failure) -> Error {
+    Error::Missing(format!("cannot use the file store: {}", error_chain(&*failure)))
+}
+
+fn path(dir: usize, file: usize) -> PathBuf {
+    PathBuf::from(format!("{TREE}/{dir:05}/{file:05}"))
+}
+
+impl Photos {
+    fn new(options: &Options, watcher: &dyn Watcher) -> Result<Self> {
+        let Options { dirs, files, size, .. } = *options;
+        let data_bytes = (dirs * files) as u64 * size.next_multiple_of(4096);
+        let bytes = (FREE_BYTES + 4 * data_bytes).next_multiple_of(1 << 20);
+        let disk = SimulatedDisk::new(&options.drive, bytes, Backing::Memory, 0.0, "none", FORMAT)?;
+        let content = noise(1, usize::try_from(size).unwrap_or(usize::MAX));
+        let photos = Self { disk, dirs, files, content };
+        let mounted = photos.disk.mount()?;
+        let root = mounted.path();
+        photos.write_tree(&root, watcher)?;
+        photos.write_store(&root.join(STORE)).map_err(failed)?;
+        drop(mounted);
+        Ok(photos)
+    }
+
+    fn write_tree(&self, root: &Path, watcher: &dyn Watcher) -> Result<()> {
+        let mut content = Vec::new();
+        for dir in 0..self.dirs {
+            watcher.check()?;
+            let wrong = || Error::other("write the files");
+            fs::create_dir_all(root.join(format!("{TREE}/{dir:05}"))).map_err(wrong())?;
+            for file in 0..self.files {
+                let bytes = self.objects().bytes((dir * self.files + file) as u64, &mut content);
+                fs::write(root.join(path(dir, file)), bytes).map_err(wrong())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_store(&self, dir: &Path) -> Result<(), Failure> {
+        let (store, _recovered) = Store::open(dir, store_options())?;
+        store.create_bucket(BUCKET)?;
+        let objects = (self.dirs * self.files) as u64;
+        fill(&store, BUCKET, self.objects(), 0..objects, LOADERS)?;
+        Ok(store.close()?)
+    }
+
+    fn objects(&self) -> Numbered<'_> {
+        Numbered { key, content: &self.content }
+    }
+
+    /// Mounts the disk with cold caches, and reads a file of each directory, in random order.
+    fn read(&self, method: Method, round: u64) -> Result<Round> {
+        let mut random = Random(round);
+        let mut chosen: Vec<_> =
+            (0..self.dirs).map(|dir| (dir, random.index(self.files))).collect();
+        for at in (1..chosen.len()).rev() {
+            chosen.swap(at, random.index(at + 1));
+        }
+        let mounted = self.disk.mount_cold_with(method.mount_options())?;
+        let root = mounted.path();
+        let requests = match method {
+            Method::Store => self.read_objects(&root.join(STORE), &chosen).map_err(failed)?,
+            _ => {
+                if method != Method::Cold {
+                    list(&root.join(TREE)).map_err(Error::other("list the files"))?;
+                }
+                self.read_files(&root, &chosen)?
+            }
+        };
+        Ok(Round { files: chosen.len(), requests })
+    }
+
+    fn read_files(&self, root: &Path, chosen: &[(usize, usize)]) -> Result<Counters> {
+        let (mut bytes, mut expected) = (vec![0; self.content.len()], Vec::new());
+        let before = self.disk.counters();
+        for (dir, file) in chosen.iter().copied() {
+            let path = root.join(path(dir, file));
+            let read = File::open(&path).and_then(|mut file| file.read_exact(&mut bytes));
+            read.map_err(Error::other(format!("read {}", path.display())))?;
+            let number = (dir * self.files + file) as u64;
+            if bytes[..] != *self.objects().bytes(number, &mut expected) {
+                return Err(Error::Missing(format!("{} has wrong bytes", path.display())));
+            }
+        }
+        Ok(self.disk.counters().since(&before))
+    }
+
+    fn read_objects(&self, dir: &Path, chosen: &[(usize, usize)]) -> Result<Counters, Failure> {
+        let (store, _recovered) = Store::open(dir, store_options())?;
+        evict_below(dir)?;
+        let mut expected = Vec::new();
+        let before = self.disk.counters();
+        for (dir, file) in chosen {
+            let number = (dir * self.files + file) as u64;
+            let bytes = store.get(BUCKET, &key(number))?.read(0, self.content.len())?;
+            if bytes[..] != *self.objects().bytes(number, &mut expected) {
+                return Err(format!("{} has wrong bytes", key(number)).into());
+            }
+        }
+        let requests = self.disk.counters().since(&before);
+        store.close()?;
+        Ok(requests)
+    }
+}
+
+/// Reads all directories below `dir`, which brings the names into memory, but not the inodes.
+fn list(dir: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        for file in fs::read_dir(entry?.path())? {
+            file?;
+        }
+    }
+    Ok(())
+}
+
+impl Options {
+    fn note(&self) -> String {
+        let Self { dirs, files, size, rounds, .. } = self;
+        format!(
+            "{dirs} directories with {files} files of {size} B each, and a file store with the \
+             same bytes, on a simulated disk. A round reads a random file of each directory, in \
+             random order; {rounds} interleaved rounds. The disk is mounted before each, so that \
+             nothing of it is cached; names are cached by listing the directories, and the store \
+             is opened and evicted from the page cache. Reads are requests to the drive. Inodes \
+             are read one block at a time (inode_readahead_blks=0) as if the table of inodes was \
+             much longer than the memory; one row has the default of the kernel, which reads 512 \
+             inodes at once. The text: 2 reads for the inode and the data, 1 for an object.",
+        )
+    }
+}
