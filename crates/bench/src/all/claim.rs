@@ -92,12 +92,11 @@ impl Judgement {
 
 /// Judges all `claims` by the ratios of `reports`. `why` returns the reason why a part is missing.
 pub(crate) fn judge(
-    claims: &'static [Claim],
+    claims: impl Iterator<Item = &'static Claim>,
     reports: &[Report],
     why: impl Fn(Part) -> Option<String>,
 ) -> Vec<Judgement> {
     claims
-        .iter()
         .map(|claim| {
             let report = reports.iter().find(|report| report.bench == claim.part.name());
             match report.and_then(|report| report.ratios.get(claim.ratio)) {
@@ -167,7 +166,7 @@ fn reason(holds: (f64, f64), ratio: &Ratio) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::claims::CLAIMS;
+    use super::super::claims::claims;
     use super::*;
     use crate::host::Host;
     use crate::report::Samples;
@@ -198,16 +197,16 @@ mod tests {
 
     #[test]
     fn missing_ratios_have_a_reason() {
-        let claim = &CLAIMS[0];
+        let claim = claims().next().unwrap();
         let mut report = Report::new(claim.part.name(), Host::default(), [], "");
         let why = |_| Some("the disk is full".to_owned());
-        let found = judge(CLAIMS, &[report.clone()], why);
-        assert_eq!(found.len(), CLAIMS.len());
+        let found = judge(claims(), &[report.clone()], why);
+        assert_eq!(found.len(), claims().count());
         assert!(found.iter().all(|it| it.answer == Answer::Undecided));
         assert_eq!(found[0].meaning, "Not measured: the disk is full.");
         assert_eq!(found[0].figure(), "not measured");
         report.ratio(claim.ratio, Some(ratio(&[3.0, 3.0, 3.0, 3.0, 3.0])));
-        let found = judge(CLAIMS, &[report], why);
+        let found = judge(claims(), &[report], why);
         assert_eq!((found[0].answer, &*found[0].meaning), (Answer::Yes, claim.if_yes));
         assert!(
             found[0].figure().starts_with("3.00 (3.00 to 3.00) times"),

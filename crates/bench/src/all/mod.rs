@@ -26,7 +26,7 @@ use crate::host::Host;
 use crate::report::{Circumstances, Report};
 use crate::write_modes::timeline::{Timeline, timelines};
 use claim::{Answer, Judgement, judge};
-use claims::CLAIMS;
+use claims::claims;
 use disk::{DiskFigures, measure_disk};
 pub use options::Options;
 pub use part::Part;
@@ -173,7 +173,7 @@ impl Run {
             let missing = self.missing.iter().find(|missing| missing.part == part);
             missing.map(|missing| missing.why.clone())
         };
-        judge(CLAIMS, &self.reports, why)
+        judge(claims(), &self.reports, why)
     }
 
     /// Returns a JSON object with the circumstances, the line on the disk and its figures, the

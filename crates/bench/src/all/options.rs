@@ -15,8 +15,8 @@ pub struct Options {
     pub quick: bool,
     /// Run only these parts
     ///
-    /// Parts: disk, write-modes, journal, random-read, sequential-read, direct-or-cached,
-    /// app-cache, pacing, read-order, random-write, log.
+    /// Parts: disk, write-modes, journal, journal-cost, random-read, sequential-read,
+    /// direct-or-cached, app-cache, pacing, read-order, random-write, splice, log.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<Part>,
 }

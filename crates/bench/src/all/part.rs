@@ -9,6 +9,7 @@ use crate::file_read::{random_read, sequential_read};
 use crate::named::named;
 use crate::page_cache::{app_cache, direct_or_cached};
 use crate::report::Report;
+use crate::seed::{journal, splice};
 use crate::{log, pacing, random_write, read_order, write_modes};
 
 named! {
@@ -20,6 +21,8 @@ named! {
         WriteModes = "write-modes",
         /// `haul bench write-modes` on a new ext4 with a journal, and the block trace of a record.
         Journal = "journal",
+        /// `haul bench seed journal`, with a journal and without it in the same rounds.
+        JournalCost = "journal-cost",
         /// `haul bench random-read`.
         RandomRead = "random-read",
         /// `haul bench sequential-read`.
@@ -34,6 +37,8 @@ named! {
         ReadOrder = "read-order",
         /// `haul bench random-write`, on a simulated spinning disk.
         RandomWrite = "random-write",
+        /// `haul bench seed splice`.
+        Splice = "splice",
         /// `haul bench log`.
         Log = "log",
     }
@@ -77,6 +82,7 @@ impl Part {
                 50,
                 640,
             ),
+            Self::JournalCost => plan("--rounds 5", 12, 640),
             Self::RandomRead => {
                 plan("--file-size 512MiB --readers 1,4,16,64 --seconds 150ms", 40, 512)
             }
@@ -84,10 +90,10 @@ impl Part {
                 plan("--sizes 64KiB --windows 8MiB --advice normal,random", 40, 256)
             }
             Self::DirectOrCached => {
-                plan("--memory 256MiB --data-percent 50,100,200,400,800 --seconds 300ms", 100, 2048)
+                plan("--memory 256MiB --data-percent 50,100,200,400,800 --seconds 300ms", 80, 2048)
             }
-            Self::AppCache => plan("--cold-percent 400 --seconds 1s", 50, 1152),
-            Self::Pacing => plan("--bulk 512MiB --alone 1s", 90, 512),
+            Self::AppCache => plan("--cold-percent 400 --seconds 1s", 70, 1152),
+            Self::Pacing => plan("--bulk 512MiB --alone 1s", 60, 512),
             Self::ReadOrder => {
                 plan("--drive deskstar-7k1000.c --files 2000 --threads 1,4 --time-scale 0", 20, 0)
             }
@@ -97,6 +103,7 @@ impl Part {
                 50,
                 0,
             ),
+            Self::Splice => plan("--sizes 1KiB,1MiB --seconds 100ms", 5, 0),
             Self::Log => {
                 plan("--writers 1,16 --seconds 400ms --rotations 50 --recovery 0", 40, 512)
             }
@@ -119,15 +126,16 @@ impl Part {
                 5,
                 640,
             ),
+            Self::JournalCost => plan("--rounds 5 --records 16", 3, 320),
             Self::RandomRead => plan("--file-size 64MiB --readers 1,64 --seconds 30ms", 4, 64),
             Self::SequentialRead => {
-                plan("--file-size 24MiB --sizes 64KiB --windows 8MiB --advice normal,random", 5, 24)
+                plan("--file-size 24MiB --sizes 64KiB --windows 8MiB --advice normal,random", 4, 24)
             }
             Self::DirectOrCached => {
-                plan("--memory 64MiB --data-percent 50,100,400 --readers 16 --seconds 40ms", 9, 256)
+                plan("--memory 64MiB --data-percent 50,100,400 --readers 16 --seconds 40ms", 8, 256)
             }
             Self::AppCache => plan("--memory 64MiB --cold-percent 300 --seconds 150ms", 6, 256),
-            Self::Pacing => plan("--bulk 32MiB --alone 200ms", 7, 32),
+            Self::Pacing => plan("--bulk 32MiB --alone 200ms", 5, 32),
             Self::ReadOrder => plan(
                 "--drive deskstar-7k1000.c --files 300 --dirs 8 --disk-size 1GiB --threads 1,4 \
                  --time-scale 0",
@@ -140,6 +148,7 @@ impl Part {
                 5,
                 0,
             ),
+            Self::Splice => plan("--sizes 1KiB,1MiB --seconds 20ms", 1, 0),
             Self::Log => None,
         }
     }
@@ -156,11 +165,10 @@ impl Part {
     ) -> Result<Option<Report>> {
         let report = match self {
             Self::Disk => return Ok(None),
-            Self::WriteModes => write_modes::run(&parsed(plan, Some(dir))?, watcher)?,
-            Self::Journal => {
-                let report = write_modes::run(&parsed(plan, Some(dir))?, watcher)?;
-                Report { bench: self.name().to_owned(), ..report }
+            Self::WriteModes | Self::Journal => {
+                write_modes::run(&parsed(plan, Some(dir))?, watcher)?
             }
+            Self::JournalCost => journal::run(&parsed(plan, Some(dir))?, watcher)?,
             Self::RandomRead => random_read::run(&parsed(plan, Some(dir))?, watcher)?,
             Self::SequentialRead => sequential_read::run(&parsed(plan, Some(dir))?, watcher)?,
             Self::DirectOrCached => direct_or_cached::run(&parsed(plan, Some(dir))?, watcher)?,
@@ -168,9 +176,10 @@ impl Part {
             Self::Pacing => pacing::run(&parsed(plan, Some(dir))?, watcher)?,
             Self::ReadOrder => read_order::run(&parsed(plan, None)?, watcher)?,
             Self::RandomWrite => random_write::run(&parsed(plan, None)?, watcher)?,
+            Self::Splice => splice::run(&parsed(plan, None)?, watcher)?,
             Self::Log => log::run(&parsed(plan, Some(dir))?, watcher)?,
         };
-        Ok(Some(report))
+        Ok(Some(Report { bench: self.name().to_owned(), ..report }))
     }
 
     /// Returns the command line that runs the same benchmark alone; `None` for [`Part::Disk`].
@@ -178,6 +187,8 @@ impl Part {
         let (name, dir) = match self {
             Self::Disk => return None,
             Self::Journal => (Self::WriteModes.name(), " --dir DIR"),
+            Self::JournalCost => ("seed journal", " --dir DIR"),
+            Self::Splice => ("seed splice", ""),
             Self::ReadOrder | Self::RandomWrite => (self.name(), ""),
             _ => (self.name(), " --dir DIR"),
         };
@@ -208,6 +219,8 @@ mod tests {
                     Part::WriteModes | Part::Journal => {
                         parsed::<write_modes::Options>(plan, dir).is_ok()
                     }
+                    Part::JournalCost => parsed::<journal::Options>(plan, dir).is_ok(),
+                    Part::Splice => parsed::<splice::Options>(plan, None).is_ok(),
                     Part::RandomRead => parsed::<random_read::Options>(plan, dir).is_ok(),
                     Part::SequentialRead => parsed::<sequential_read::Options>(plan, dir).is_ok(),
                     Part::DirectOrCached => parsed::<direct_or_cached::Options>(plan, dir).is_ok(),

@@ -53,7 +53,7 @@ fn run_has_a_line_on_the_disk_and_an_answer_to_each_claim() {
     assert_ne!(of_reads["figure_here"], "not measured");
     let missing = json["missing"].as_array().unwrap();
     let why = "it was not selected with --only";
-    assert!(missing.len() == 9 && missing.iter().all(|it| it["why"] == why), "{missing:?}");
+    assert!(missing.len() == 11 && missing.iter().all(|it| it["why"] == why), "{missing:?}");
     let page = fs::read_to_string(place.path("all.html")).unwrap();
     assert_eq!(page.matches("<article").count(), claims.len());
     assert_eq!(fs::read_dir(place.path("")).unwrap().count(), 2, "the two reports");
