@@ -278,5 +278,9 @@ fn writeback_calls_write_many_pages_of_a_file() {
         assert_eq!(number(&report, row, "pages_allowed") % 1024.0, 0.0, "{row:?}");
         assert!(number(&report, row, "pages_longest") >= 1.0, "{row:?}");
     }
-    assert_eq!(report.value(background, "reasons"), Some(&Value::from("background")));
+    // Other programs may call sync meanwhile.
+    let reasons = report.value(background, "reasons");
+    let names_it =
+        |reasons: &Value| matches!(reasons, Value::Text(it) if it.contains("background"));
+    assert!(reasons.is_some_and(names_it), "{reasons:?}");
 }
