@@ -18,6 +18,7 @@ mod product;
 mod public;
 mod purity;
 mod quiet;
+mod sbom;
 mod test_modules;
 mod translations;
 mod tree;
