@@ -5,9 +5,10 @@ mod args;
 mod bench;
 mod cache;
 mod clock;
-
+mod config;
 mod descriptors;
 mod digest_cache;
+mod doctor;
 mod dups;
 mod files;
 mod handover;
@@ -15,6 +16,7 @@ mod inherited;
 mod listen;
 mod log;
 mod logs;
+mod notify;
 mod open_store;
 mod patch;
 mod probe;
@@ -30,6 +32,7 @@ mod tls;
 mod tune;
 mod wal;
 
+use std::env;
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
@@ -42,15 +45,26 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Cli, Command};
+use crate::config::Parsed;
+use crate::output::Output;
+use crate::report::Result;
 
 fn main() -> ExitCode {
-    // If the command line is invalid, this prints a message and exits with code 2.
+    report::exit_code(advice::with_advice(run()))
+}
+
+/// Runs the command of the command line. If the command line is invalid, prints a message and exits
+/// with code 2.
+fn run() -> Result {
     let mut command = args::command();
-    let matches = command.get_matches_mut();
+    let matches = match config::parse(&mut command, env::args_os().collect())? {
+        Parsed::Matches(matches) => matches,
+        Parsed::File(text) => return print(&text),
+    };
     let cli =
         Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
     log_to_stderr(cli.verbose);
-    report::exit_code(advice::with_advice(match cli.command {
+    match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Files(args) => files::run(&args),
         Command::Store(args) => store::run(&args),
@@ -59,6 +73,7 @@ fn main() -> ExitCode {
         Command::Wal(args) => wal::run(&args),
         Command::Cache(args) => cache::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Dups(args) => dups::run(&args),
         Command::Patch(args) => patch::run(&args),
@@ -66,7 +81,13 @@ fn main() -> ExitCode {
         Command::Sum(args) => sum::run(&args, cli.verbose),
         Command::Completions { shell } => generate::completions(&mut args::command(), shell),
         Command::Man { dir } => generate::man(args::command(), dir.as_deref()),
-    }))
+    }
+}
+
+fn print(text: &str) -> Result {
+    let mut output = Output::new();
+    output.bytes(text.as_bytes())?;
+    output.finish()
 }
 
 fn log_to_stderr(verbose: u8) {

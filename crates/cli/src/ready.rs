@@ -4,11 +4,14 @@ use std::io::{self, Write};
 
 use haul_file_server::Address;
 
-/// Prints `addresses` in one line. Ignores errors, because a server must serve even if its stdout
-/// is closed.
+use crate::notify;
+
+/// Prints `addresses` in one line, and notifies the service manager. Ignores errors, because a server
+/// must serve even if its stdout is closed.
 pub(crate) fn announce(addresses: &str) {
     let mut stdout = io::stdout();
     writeln!(stdout, "haul is ready: {addresses}").and_then(|()| stdout.flush()).ok();
+    notify::ready(addresses);
 }
 
 /// As [`url`], for a server with TLS.

@@ -6,6 +6,7 @@ use std::thread;
 use haul_line_log::LineLog;
 use parking_lot::Mutex;
 
+use crate::notify;
 use crate::report::Result;
 use crate::signals::{self, Signal};
 use crate::tls::Certificates;
@@ -48,7 +49,12 @@ pub(crate) fn handle_signals(
             reload.certificates.iter().for_each(Certificates::reload);
             reload.logs.iter().map(LogFiles::get).for_each(rotate);
         }
-        _ => act(signal),
+        _ => {
+            if Signal::ENDS.contains(&signal) {
+                notify::stopping();
+            }
+            act(signal);
+        }
     })
 }
 

@@ -7,6 +7,7 @@
 //!   wait.
 //! - [`advise`] returns [`Finding`]s: risks and avoidable delays, with remedies. [`settings`]
 //!   returns those remedies that change a kernel setting and are safe at run time.
+//! - [`checks`] compares the [`Facts`] of a machine with the needs of Haul's programs.
 //! - [`choices`] lists the methods by which Haul reads, writes and syncs on a disk, with reasons.
 //! - [`warnings`] lists data that the disk may lose, and properties that it may report wrongly.
 //! - [`Rates`] and [`Load`] decide whether a measured write rate is reliable enough to change
@@ -25,6 +26,7 @@
 
 mod advice;
 mod case;
+mod checks;
 mod choices;
 mod durations;
 mod finding;
@@ -37,6 +39,7 @@ mod warnings;
 
 pub use advice::{advise, settings};
 pub use case::{Case, Target};
+pub use checks::{Check, Facts, Status, checks};
 pub use choices::{Choice, choices};
 pub use finding::{Finding, Remedy, Severity};
 pub use rate::{Rate, RateSource};

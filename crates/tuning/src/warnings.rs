@@ -26,7 +26,8 @@ pub fn warnings(storage: &Storage, measured: Option<&Measured>) -> Vec<String> {
     warnings
 }
 
-fn file_system(storage: &Storage) -> Option<&'static str> {
+/// Returns the warning about the type of the file system, if there is one.
+pub(crate) fn file_system(storage: &Storage) -> Option<&'static str> {
     const MEMORY: &str = "the file system is in memory: its content is lost at reboot";
     const REMOTE: &str = "remote or user-space file system: the effect of syncs and locks \
                           depends on its server";

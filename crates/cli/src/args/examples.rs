@@ -11,6 +11,7 @@ Examples:
   haul wal verify /var/lib/service/log      verify an append log
   haul cache status /srv/files              show what of these files is cached
   haul probe --measure /srv                 examine and measure the disk
+  haul doctor /srv                          check the machine
   haul tune --measure                       explain stalls of writers, recommend settings
   haul dups ~/Pictures                      find duplicate files
   records | haul patch disk.img             write records to a large file in offset order
@@ -31,6 +32,8 @@ Examples:
   haul serve --data /srv/files --listen 127.0.0.1:8000 --admin 127.0.0.1:8001
   HAUL_ACCESS_KEY=me HAUL_SECRET_KEY=secret haul serve --listen 0.0.0.0:9000 --plain-http
   haul serve --credentials keys --listen '[::]:443' --tls-cert cert.pem --tls-key key.pem
+  haul serve --data /srv/files --print-config > serve.toml
+  haul serve --config serve.toml
 
   curl -X PUT http://127.0.0.1:9000/photos
   curl -T cat.jpg http://127.0.0.1:9000/photos/cat.jpg";

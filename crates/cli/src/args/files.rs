@@ -9,12 +9,13 @@ use haul_file_server::{
     Address, Cold, Config, Content, HostAddress, Limits, LogFormat, Rate, Tiers,
 };
 
-use crate::args::TlsArgs;
+use crate::args::{ConfigArgs, TlsArgs};
 use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
 pub(crate) struct FilesServerArgs {
     /// Directory to serve
+    #[arg(required = false, required_unless_present = "print_config")]
     pub(crate) dir: PathBuf,
     /// Listen on this address: 127.0.0.1:8080, `[::1]:8080`, localhost:8080 or unix:/run/files; port
     /// 0 selects a free port [default: 127.0.0.1:8080]
@@ -57,6 +58,9 @@ pub(crate) struct FilesServerArgs {
     limits: LimitArgs,
     #[command(flatten)]
     pub(crate) log: AccessLogArgs,
+    #[command(flatten)]
+    #[expect(dead_code, reason = "used before the command line is converted to this type")]
+    config: ConfigArgs,
 }
 
 /// Options of the served content.

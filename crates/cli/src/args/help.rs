@@ -7,7 +7,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Object storage", &["serve", "store"]),
     ("Network services", &["files", "relay"]),
     ("Files", &["dups", "sum", "patch", "log", "wal"]),
-    ("Disks and page cache", &["probe", "tune", "cache", "bench"]),
+    ("Disks and page cache", &["probe", "doctor", "tune", "cache", "bench"]),
     ("Setup", &["completions", "man"]),
 ];
 

@@ -3,6 +3,7 @@
 
 mod cache;
 mod disk_kind;
+mod doctor;
 #[cfg(test)]
 mod documented;
 mod dups;
@@ -16,9 +17,9 @@ mod probe;
 mod relay;
 mod remote;
 mod serve;
+mod server;
 mod store;
 mod sum;
-mod tls;
 mod tune;
 mod wal;
 
@@ -30,6 +31,7 @@ use clap_complete::Shell;
 
 pub(crate) use cache::{CacheArgs, CacheCommand, EvictArgs, FilesArgs, StatusArgs, WarmArgs};
 pub(crate) use disk_kind::DiskKind;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use dups::{
     ActionArgs, ActionOptions, BlocksArgs, DupsAction, DupsArgs, PriorityArg, ReportFormat,
     SearchArgs, ShowProgress,
@@ -42,13 +44,13 @@ pub(crate) use probe::ProbeArgs;
 pub(crate) use relay::RelayArgs;
 pub(crate) use remote::{Acknowledge, RemoteArgs, ReplicationArgs};
 pub(crate) use serve::ServeArgs;
+pub(crate) use server::{ConfigArgs, TlsArgs};
 pub(crate) use store::{
     ExportArgs, ExportTarArgs, GetArgs, ImportArgs, ImportTarArgs, LifecycleArgs, LifecycleCommand,
     LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs, LsArgs, OpenArgs, PutArgs, RestoreArgs,
     RmArgs, SnapshotArgs, StatArgs, StoreArgs, StoreCommand, VerifyArgs,
 };
 pub(crate) use sum::SumArgs;
-pub(crate) use tls::TlsArgs;
 pub(crate) use tune::TuneArgs;
 pub(crate) use wal::{
     RecordFormat, WalArgs, WalCommand, WalCopyArgs, WalCutArgs, WalDumpArgs, WalTailArgs,
@@ -132,6 +134,14 @@ pub(crate) enum Command {
     /// Print what a disk supports and how Haul uses it
     #[command(after_long_help = examples::PROBE)]
     Probe(ProbeArgs),
+    /// Check this machine, and print the facts for a problem report
+    ///
+    /// Prints the versions, the kernel, the file system and the disk below DIR, the limits of this
+    /// process and the settings of the kernel, without keys and passwords. Then
+    /// prints the result of each check: ok, a warning, or a problem, with its remedy. Changes and
+    /// measures nothing.
+    #[command(after_long_help = doctor::EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Explain writeback and stalls of writers, and recommend settings
     ///
     /// Shows the amounts of dirty data at which the kernel begins to write back, to throttle

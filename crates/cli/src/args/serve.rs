@@ -9,7 +9,7 @@ use haul_s3_server::{HostAddress, Limits, Rate};
 
 use super::files::with_burst;
 use super::store::OpenArgs;
-use super::{AccessLogArgs, ReplicationArgs, TlsArgs};
+use super::{AccessLogArgs, ConfigArgs, ReplicationArgs, TlsArgs};
 use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
@@ -94,6 +94,9 @@ pub(crate) struct ServeArgs {
     pub(crate) replication: ReplicationArgs,
     #[command(flatten)]
     pub(crate) open: OpenArgs,
+    #[command(flatten)]
+    #[expect(dead_code, reason = "used before the command line is converted to this type")]
+    config: ConfigArgs,
 }
 
 /// Limits per client and in total.

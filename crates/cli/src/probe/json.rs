@@ -24,7 +24,8 @@ fn choice_json(choice: &Choice) -> Value {
     json!({ "what": choice.name, "choice": choice.choice, "why": choice.reason })
 }
 
-fn storage_json(storage: &Storage) -> Value {
+/// Returns the properties of the storage as one JSON object.
+pub(crate) fn storage_json(storage: &Storage) -> Value {
     let direct_io = storage.direct_io.map(|direct_io| match direct_io {
         DirectIo::Unsupported => json!(false),
         DirectIo::Aligned { memory_bytes, offset_bytes } => {

@@ -3,6 +3,8 @@
 mod json;
 mod show;
 
+pub(crate) use json::storage_json;
+
 use std::path::{Path, PathBuf};
 
 use haul_disk::probe;

@@ -100,7 +100,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul",
         Level(6),
-        "clap clap_complete indicatif parking_lot rustix serde_json tokio tracing \
+        "clap clap_complete indicatif parking_lot rustix serde_json tokio toml tracing \
          tracing-subscriber | tempfile",
     ),
     (

@@ -10,8 +10,9 @@ const WORKSHOP: &[&str] = &["haul-bench", "haul-disk-sim", "haul-testing", "fuse
 
 /// The maximum number of packages from outside this workspace that the program may link. The number
 /// only grows for a dependency that a page of `docs/decisions` defends, such as rustls with its
-/// cryptography in decision 4, and the clients of object stores in decision 14.
-const OUTSIDE_MAX: usize = 232;
+/// cryptography and the parser of configuration files in decision 4, and the clients of object stores
+/// in decision 14.
+const OUTSIDE_MAX: usize = 237;
 
 #[test]
 fn the_product_links_no_workshop() {

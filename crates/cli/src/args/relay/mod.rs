@@ -11,7 +11,7 @@ use haul_tcp_relay::{
     TransferMode,
 };
 
-use crate::args::{AccessLogArgs, TlsArgs};
+use crate::args::{AccessLogArgs, ConfigArgs, TlsArgs};
 use crate::units::{parse_bytes, parse_time};
 use http::HttpArgs;
 
@@ -32,7 +32,8 @@ pub(crate) struct RelayArgs {
     ///
     /// An address or a host name with a port, such as app.example:80. All addresses of a host name
     /// are tried in turn.
-    #[arg(long, value_name = "ADDRESS", required = true, help_heading = "Relay")]
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "print_config")]
+    #[arg(help_heading = "Relay")]
     pub(crate) to: Vec<HostAddress>,
     /// Resolve the host names of targets at this interval
     ///
@@ -177,6 +178,9 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Forwarding")]
     #[arg(hide_short_help = true, value_parser = parse_bytes)]
     pub(crate) share: u64,
+    #[command(flatten)]
+    #[expect(dead_code, reason = "used before the command line is converted to this type")]
+    config: ConfigArgs,
 }
 
 /// A time limit; `None` for "never".
