@@ -129,7 +129,9 @@ fn mount(storage: &Storage) -> Check {
 
 fn storage(storage: &Storage) -> Check {
     const NAME: &str = "file system";
-    let Some(text) = file_system(storage) else { return ok(NAME, storage.file_system.to_string()) };
+    // A finding covers an ext4 without a journal.
+    let text = file_system(storage).filter(|_| storage.file_system != FileSystem::Ext4);
+    let Some(text) = text else { return ok(NAME, storage.file_system.to_string()) };
     let is_in_memory = match &storage.file_system {
         FileSystem::Tmpfs => true,
         FileSystem::Other(name) => name == "ramfs",

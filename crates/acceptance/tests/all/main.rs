@@ -11,6 +11,7 @@ mod keys;
 mod kill;
 mod large_tree;
 mod monitoring;
+mod package;
 mod program;
 mod rclone;
 mod readme;

@@ -59,7 +59,6 @@ pub(crate) struct FilesServerArgs {
     #[command(flatten)]
     pub(crate) log: AccessLogArgs,
     #[command(flatten)]
-    #[expect(dead_code, reason = "used before the command line is converted to this type")]
     config: ConfigArgs,
 }
 

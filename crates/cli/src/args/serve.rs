@@ -95,7 +95,6 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
     #[command(flatten)]
-    #[expect(dead_code, reason = "used before the command line is converted to this type")]
     config: ConfigArgs,
 }
 

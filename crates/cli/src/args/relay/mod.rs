@@ -179,7 +179,6 @@ pub(crate) struct RelayArgs {
     #[arg(hide_short_help = true, value_parser = parse_bytes)]
     pub(crate) share: u64,
     #[command(flatten)]
-    #[expect(dead_code, reason = "used before the command line is converted to this type")]
     config: ConfigArgs,
 }
 
