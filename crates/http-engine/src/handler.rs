@@ -169,3 +169,21 @@ pub struct ConnectionLimits {
     /// The response to a connection of a peer that has too many.
     pub too_many: &'static [u8],
 }
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            head: HeadLimits::default(),
+            head_time: Duration::from_secs(10),
+            idle_time: Duration::from_secs(60),
+            stall_time: Duration::from_secs(30),
+            send_rate_min: 1 << 10,
+            requests_max: 100_000,
+            discard_bytes_max: 64 << 10,
+            linger_time: Duration::from_secs(10),
+            linger_bytes_max: 1 << 20,
+            too_many: b"HTTP/1.1 503 Service Unavailable\r\n\
+                content-length: 0\r\nconnection: close\r\n\r\n",
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The bodies of responses: bytes in memory, and bytes that the kernel moves by itself.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -47,6 +48,23 @@ pub trait ResponseBody {
     /// Returns the source of the bytes so far, for the statistics and the access log.
     fn source(&self) -> Self::Source {
         Self::Source::default()
+    }
+}
+
+/// The body of a server whose bodies are all [`Inline::Bytes`](crate::Inline::Bytes).
+impl ResponseBody for Infallible {
+    type Source = ();
+
+    fn poll_piece(&mut self, _context: &mut Context<'_>) -> Poll<Option<Result<Piece, BoxError>>> {
+        match *self {}
+    }
+
+    fn is_end(&self) -> bool {
+        match *self {}
+    }
+
+    fn bytes_left(&self) -> Option<u64> {
+        match *self {}
     }
 }
 

@@ -46,7 +46,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ),
     ("haul-measure", Level(2), "hdrhistogram rustix thiserror | tempfile"),
     ("haul-pipe", Level(2), "parking_lot rustix thiserror | proptest tempfile"),
-    ("haul-tls", Level(2), "parking_lot rustls rustls-webpki thiserror | tempfile"),
+    ("haul-tls", Level(2), "parking_lot rustls rustls-webpki thiserror | rcgen tempfile"),
     ("haul-reactor", Level(1), "mio parking_lot rustix socket2 thiserror | tempfile"),
     ("haul-http1", Level(2), "httparse memchr thiserror time | proptest"),
     (

@@ -1,7 +1,7 @@
 //! Keeps a copy of an append log in an object store, and waits until the copy has each record.
 //!
-//! `cargo run -p haul-replicate --example follow -- DIR s3://BUCKET/PREFIX < LINES`; the options of
-//! the object store are environment variables that begin with `AWS_`.
+//! `cargo run -p haul-replicate --example copy_lines -- DIR s3://BUCKET/PREFIX < LINES`; the options
+//! of the object store are environment variables that begin with `AWS_`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
@@ -14,7 +14,7 @@ use haul_replicate::{PlainLog, Remote, Replica};
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(dir), Some(url)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: follow DIR URL".into());
+        return Err("usage: copy_lines DIR URL".into());
     };
     let options: Vec<_> = std::env::vars().filter(|(name, _)| name.starts_with("AWS_")).collect();
     let remote = Remote::open(&url, &options)?;
