@@ -169,7 +169,7 @@ fn violation(dependency: &Dependency<'_>) -> Option<String> {
     Some(format!("{from} uses {to}, {reason}"))
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
@@ -183,7 +183,7 @@ fn dependencies_of(package: &Value) -> impl Iterator<Item = Dependency<'_>> {
     })
 }
 
-fn metadata(manifest: &str) -> Value {
+pub(crate) fn metadata(manifest: &str) -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .args(["--manifest-path", manifest])

@@ -13,6 +13,7 @@ mod folders;
 mod imports;
 mod lexicon;
 mod links;
+mod packages;
 mod pages;
 mod product;
 mod public;
