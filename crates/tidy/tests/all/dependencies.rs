@@ -112,7 +112,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-disk-sim", Support, "clap fuser parking_lot rustix serde_json tempfile tokio"),
     ("haul-testing", Support, "rcgen rustix rustls tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
-    ("haul-tidy", Tests, "| serde_json"),
+    ("haul-tidy", Tests, "| prettyplease serde_json syn"),
 ];
 
 /// Pairs of a crate and the test support that it may use in production: the bench measures with
