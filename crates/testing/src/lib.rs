@@ -12,6 +12,7 @@
 //! - [`tls`]: a certificate authority, and one end of a TLS connection
 //! - [`Transport`], [`Endpoint`], [`over!`]: the same tests over TCP, inherited sockets and TLS
 //! - [`docs`]: the examples in documentation
+//! - [`fixtures`]: directories that released versions wrote
 //!
 //! # Example
 //! ```
@@ -34,6 +35,7 @@
 mod child;
 mod dir;
 pub mod docs;
+pub mod fixtures;
 pub mod http;
 mod image;
 mod program;

@@ -42,6 +42,7 @@ mod promises;
 mod read_only;
 mod recovery;
 mod recycled;
+mod releases;
 mod reverse;
 mod sealed;
 mod segment_bytes;

@@ -31,6 +31,7 @@ mod put_order;
 mod ranges;
 mod read_only;
 mod recovery;
+mod releases;
 mod replication;
 mod sample;
 mod script;

@@ -8,6 +8,7 @@ mod history;
 mod lease;
 mod log;
 mod reader;
+mod releases;
 mod standby;
 mod store;
 mod tier;

@@ -74,7 +74,7 @@ pub(crate) fn content(number: usize, bytes: usize) -> Vec<u8> {
 }
 
 /// Restores a store, and returns its objects and whether its index was rebuilt.
-fn restored(store: Arc<dyn ObjectStore>) -> (BTreeMap<String, Vec<u8>>, bool) {
+pub(crate) fn restored(store: Arc<dyn ObjectStore>) -> (BTreeMap<String, Vec<u8>>, bool) {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::default());
     restore_store(&Remote::new(store, "copy").unwrap(), &disk, Fetch::Everything).unwrap();
     let (store, report) = Store::open_on(disk, store_options(None)).unwrap();

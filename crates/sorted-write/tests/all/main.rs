@@ -14,4 +14,5 @@ mod page_file;
 mod page_file_crash;
 mod plan;
 mod power_cut;
+mod releases;
 mod writer;
