@@ -95,7 +95,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
         "haul-bench",
         Level(6),
         "bytes clap clap_complete http-body-util hyper quick_cache ring rustix rustls serde_json \
-         thiserror time tokio wait4 | tempfile",
+         time tokio wait4 | tempfile",
     ),
     (
         "haul",
