@@ -112,6 +112,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-disk-sim", Support, "clap fuser parking_lot rustix serde_json tempfile tokio"),
     ("haul-testing", Support, "rcgen rustix rustls tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
+    ("haul-fuzz", Tests, "libfuzzer-sys"),
     ("haul-tidy", Tests, "| prettyplease serde_json syn"),
 ];
 
@@ -127,8 +128,9 @@ const SUPPORT_USERS: &[(&str, &str)] = &[
 /// without a cycle.
 const TEST_HELPERS: &str = "haul-testing";
 
-/// The manifests of all workspaces. Crates with native dependencies have a separate workspace.
-const WORKSPACES: &[&str] = &["Cargo.toml", "crates/bench-compare/Cargo.toml"];
+/// The manifests of all workspaces. Crates with native dependencies have a separate workspace, and
+/// so have the fuzz targets, which are compiled with instrumentation.
+const WORKSPACES: &[&str] = &["Cargo.toml", "crates/bench-compare/Cargo.toml", "fuzz/Cargo.toml"];
 
 /// A dependency declared in a manifest.
 #[derive(Debug)]
@@ -160,6 +162,7 @@ fn violation(dependency: &Dependency<'_>) -> Option<String> {
     }
     let reason = match (row.1, layer(to)?) {
         (_, Tests) => "which consists only of tests",
+        (Tests, _) => return None,
         _ if from == TEST_HELPERS => "which could then not use it in its tests",
         (_, Support) if !is_dev => "which is test support, outside of dev-dependencies",
         (Support, Support | Level(2..)) => "which test support may not use",
@@ -237,4 +240,5 @@ fn wrong_dependency_is_reported() {
     assert!(wrong("haul-file-store", "haul-disk-sim", false, false), "the store may not");
     assert!(wrong("haul-testing", "haul-disk-sim", false, true), "test support among itself");
     assert!(wrong("haul", "haul-testing", false, false), "test support in the program");
+    assert!(!wrong("haul-fuzz", "haul-disk-sim", false, false), "a crate of tests");
 }
