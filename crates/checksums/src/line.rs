@@ -111,7 +111,6 @@ pub fn write_name(line: &mut Vec<u8>, name: &[u8]) {
 /// Parses one line without its terminator; `None` if it is malformed. `kind` is the hash function
 /// of lines without a tag, if the caller knows it.
 pub(crate) fn parse(line: &[u8], kind: Option<HashKind>) -> Option<Line> {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
     let (line, is_escaped) = match line.strip_prefix(b"\\") {
         Some(line) => (line, true),
         None => (line, false),
@@ -220,7 +219,6 @@ mod tests {
         let sum = "900150983CD24FB0D6963F7D28E17F72";
         let name = |text: String| parse(text.as_bytes(), Some(HashKind::Md5)).map(|line| line.name);
         assert_eq!(name(format!("{sum} *binary")), Some(b"binary".to_vec()));
-        assert_eq!(name(format!("{sum}  dos\r")), Some(b"dos".to_vec()));
         assert_eq!(name(format!("{sum} one blank")), Some(b"one blank".to_vec()));
         assert_eq!(name(format!("MD5(open)= ssl)= {sum}")), Some(b"open)= ssl".to_vec()));
         let sum256 = sum.repeat(2);

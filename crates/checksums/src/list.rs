@@ -70,7 +70,13 @@ impl List {
     pub fn parse(text: &[u8], kind: Option<HashKind>) -> Self {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let end = if text.contains(&0) { 0 } else { b'\n' };
-        let rows: Vec<_> = text.split(|byte| *byte == end).filter(|row| !row.is_empty()).collect();
+        // A carriage return before a newline is part of the end of the line, but one before a NUL
+        // is part of the name.
+        let rows = text.split(|byte| *byte == end).map(|row| match row {
+            [line @ .., b'\r'] if end == b'\n' => line,
+            _ => row,
+        });
+        let rows: Vec<_> = rows.filter(|row| !row.is_empty()).collect();
         let format = Format::of(&rows, kind);
         let mut list = Self::default();
         for row in rows.into_iter().filter(|row| !format.is_comment(row)) {
@@ -102,6 +108,17 @@ mod tests {
         let list = List::parse(format!("{sum}  a\nb\0{sum}  c\0").as_bytes(), None);
         let names: Vec<_> = list.lines.iter().map(|line| line.name.as_slice()).collect();
         assert_eq!((names, list.malformed), (vec![&b"a\nb"[..], b"c"], 0));
+    }
+
+    #[test]
+    fn carriage_return_is_part_of_a_name_only_before_nul() {
+        let sum = "900150983cd24fb0d6963f7d28e17f72";
+        let names = |text: String| -> Vec<Vec<u8>> {
+            let list = List::parse(text.as_bytes(), None);
+            list.lines.into_iter().map(|line| line.name).collect()
+        };
+        assert_eq!(names(format!("{sum}  a\r\n\r\n{sum}  b\r\n")), [b"a", b"b"]);
+        assert_eq!(names(format!("{sum}  a\r\0{sum}  b\0")), [&b"a\r"[..], b"b"]);
     }
 
     #[test]
