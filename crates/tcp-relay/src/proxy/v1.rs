@@ -15,16 +15,16 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, InvalidHeader> {
         return Err(InvalidHeader::NoSignature);
     }
     let window = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
-    let Some(end) = window.windows(2).position(|pair| pair == b"\r\n") else {
-        let is_line = !window.contains(&b'\n');
-        return match (is_line, window.len() < LINE_BYTES_MAX) {
-            (true, true) => Ok(Parsed::Partial),
-            (true, false) => Err(InvalidHeader::TooLong),
-            (false, _) => Err(InvalidHeader::Line),
-        };
+    let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
+        let is_too_long = window.len() == LINE_BYTES_MAX;
+        return if is_too_long { Err(InvalidHeader::TooLong) } else { Ok(Parsed::Partial) };
     };
-    let endpoints = parse_line(&window[BEGIN.len().min(end)..end]).ok_or(InvalidHeader::Line)?;
-    Ok(Parsed::Complete { endpoints, header_bytes: end + 2 })
+    // A line that ends with LF only is invalid, even if CRLF follows later: the result must not
+    // depend on how many bytes were received.
+    let line = window[..end].strip_suffix(b"\r").ok_or(InvalidHeader::Line)?;
+    let rest = line.get(BEGIN.len()..).ok_or(InvalidHeader::Line)?;
+    let endpoints = parse_line(rest).ok_or(InvalidHeader::Line)?;
+    Ok(Parsed::Complete { endpoints, header_bytes: end + 1 })
 }
 
 /// Parses the part of a line after `PROXY `.
@@ -117,8 +117,14 @@ mod tests {
             "PROXY \r\n",
             "PROXY TCP4 192.0.2.7 192.0.2.8 1 2\n",
             "PROXY TCP4 192.0.2.7 192.0.2.8 1 2\n\r\n",
+            "PROXY UNKNOWN \n\r\n",
         ] {
             assert_eq!(parse(line.as_bytes()), Err(InvalidHeader::Line), "{line:?}");
+        }
+        let with_lf = b"PROXY UNKNOWN a\nb\r\n";
+        for received in 0..=with_lf.len() {
+            let is_refused = parse(&with_lf[..received]).is_err();
+            assert_eq!(is_refused, received > 15, "{received} bytes");
         }
         for line in ["GET / HTTP/1.1\r\n", "proxy TCP4", "PROXYTCP4", "\n", "PX"] {
             assert_eq!(parse(line.as_bytes()), Err(InvalidHeader::NoSignature), "{line:?}");
