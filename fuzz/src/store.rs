@@ -72,15 +72,15 @@ pub fn put(store: &Store, key: &str, bytes: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// Fails as [`Store::get`] does.
-///
-/// # Panics
-/// If the object is shorter than its length.
 pub fn get(store: &Store, key: &str) -> Result<Vec<u8>> {
     let object = store.get(BUCKET, key)?;
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < object.info.bytes {
         let piece = object.read(bytes.len() as u64, 1 << 20)?;
-        assert!(!piece.is_empty(), "{key} ends before its length");
+        // A head whose checksum was set after an edit may declare more bytes than there are.
+        if piece.is_empty() {
+            break;
+        }
         bytes.extend_from_slice(&piece);
     }
     Ok(bytes)
