@@ -1,5 +1,6 @@
 //! The page of a listing that a request selects with its query. Performs no I/O.
 
+use super::order::Order;
 use crate::request::path::{decoded, encoded};
 
 /// The maximal number of names on a page. A name may cost a disk read that other clients wait for,
@@ -12,11 +13,13 @@ pub(crate) struct Cursor {
     /// Empty for the first page, because no name is empty.
     pub(crate) after: Box<[u8]>,
     pub(crate) limit: usize,
+    /// The order in which an HTML page shows a directory whose names are all on it.
+    pub(crate) order: Order,
 }
 
 impl Default for Cursor {
     fn default() -> Self {
-        Self { after: Box::default(), limit: NAMES_MAX }
+        Self { after: Box::default(), limit: NAMES_MAX, order: Order::default() }
     }
 }
 
@@ -30,6 +33,8 @@ impl Cursor {
                 cursor.after = decoded(name, &mut Vec::new()).ok()?.into();
             } else if let Some(limit) = parameter.strip_prefix(b"limit=") {
                 cursor.limit = parse_limit(limit)?;
+            } else if let Some(order) = parameter.strip_prefix(b"sort=") {
+                cursor.order = Order::parse(order)?;
             }
         }
         Some(cursor)
@@ -68,10 +73,19 @@ mod tests {
             ("limit=99999999999999999999999", "", NAMES_MAX),
             ("x=1&after=a%20%26b%3D+&limit=010&after", "a &b=+", 10),
         ] {
-            let expected = Cursor { after: after.as_bytes().into(), limit };
+            let expected = Cursor { after: after.as_bytes().into(), limit, ..Cursor::default() };
             assert_eq!(Cursor::parse(query.as_bytes()), Some(expected), "{query}");
         }
-        for query in ["limit=0", "limit=", "limit=-1", "limit=+1", "after=%", "after=a%2Fb"] {
+        for query in [
+            "limit=0",
+            "limit=",
+            "sort=",
+            "sort=x",
+            "limit=-1",
+            "limit=+1",
+            "after=%",
+            "after=a%2Fb",
+        ] {
             assert_eq!(Cursor::parse(query.as_bytes()), None, "{query}");
         }
     }
@@ -79,10 +93,10 @@ mod tests {
     #[test]
     fn reference_to_the_next_page_is_parsed_as_its_cursor() {
         for limit in [1, NAMES_MAX] {
-            let cursor = Cursor { after: Box::default(), limit };
+            let cursor = Cursor { limit, ..Cursor::default() };
             for last in [&b"a"[..], b"&after=b#c?d=%41 +\"<'", b"\xff\n\xc3\xa4"] {
                 let next = cursor.next(last);
-                let expected = Cursor { after: last.into(), limit };
+                let expected = Cursor { after: last.into(), limit, ..Cursor::default() };
                 assert_eq!(Cursor::parse(&next.as_bytes()[1..]), Some(expected), "{next}");
             }
         }

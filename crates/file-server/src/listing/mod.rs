@@ -3,6 +3,7 @@
 pub(crate) mod cache;
 pub(crate) mod cursor;
 mod entry;
+mod order;
 mod page;
 mod smallest;
 
@@ -84,12 +85,15 @@ pub(crate) fn read_page(
     as_json: bool,
 ) -> Result<Page, Errno> {
     let stat_target = |name: &[u8]| finder.stat_target(path, name);
-    let listing = read(dir, finder.with_dotfiles, cursor, stat_target)?;
+    let mut listing = read(dir, finder.with_dotfiles, cursor, stat_target)?;
+    if !as_json && listing.is_whole() {
+        cursor.order.sort(&mut listing.entries);
+    }
     let listed = if as_json {
         Page { content_type: "application/json", ..Page::plain(200, to_json(&listing)) }
     } else {
         let content_type = "text/html; charset=utf-8";
-        Page { content_type, ..Page::plain(200, page(path, &listing)) }
+        Page { content_type, ..Page::plain(200, page(path, &listing, cursor.order)) }
             .with("content-security-policy", POLICY)
     };
     Ok(listed.with("vary", "Accept").with("cache-control", "no-cache"))

@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use haul_line_log::Utc;
 
 use super::entry::{Entry, Listing};
+use super::order::{Column, Order};
 use crate::request::path::encoded;
 
 const STYLE: &str = include_str!("page.css");
@@ -14,15 +15,17 @@ const STYLE: &str = include_str!("page.css");
 pub(crate) const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// Renders the directory at a decoded path, such as `/a/b/`.
-pub(crate) fn page(path: &[u8], listing: &Listing) -> String {
+/// Renders the directory at a decoded path, such as `/a/b/`, whose entries are in `order` if the
+/// listing is whole.
+pub(crate) fn page(path: &[u8], listing: &Listing, order: Order) -> String {
     let title = escaped(&String::from_utf8_lossy(path));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n<h1>{}</h1>\n<table>\n\
-         <thead><tr><th>name</th><th>size</th><th>changed (UTC)</th></tr></thead>\n<tbody>\n",
-        breadcrumbs(path)
+         <thead><tr>{}</tr></thead>\n<tbody>\n",
+        breadcrumbs(path),
+        head(listing, order),
     );
     if path != b"/" {
         page += "<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n";
@@ -42,6 +45,29 @@ pub(crate) fn page(path: &[u8], listing: &Listing) -> String {
         writeln!(page, "<p><a rel=\"next\" href=\"{next}\">next page</a></p>").unwrap_or_default();
     }
     page
+}
+
+/// Returns the heads of the columns. Those of a whole listing are links that sort it.
+fn head(listing: &Listing, order: Order) -> String {
+    let mut head = String::new();
+    for column in Column::ALL {
+        let title = match column {
+            Column::Name => "name",
+            Column::Size => "size",
+            Column::Changed => "changed (UTC)",
+        };
+        let aria = match (order.column == column, order.is_descending) {
+            (false, _) => "",
+            (true, false) => " aria-sort=\"ascending\"",
+            (true, true) => " aria-sort=\"descending\"",
+        };
+        let href = order.after_click(column).href();
+        head += &match listing.is_whole() {
+            true => format!("<th{aria}><a href=\"{href}\">{title}</a></th>"),
+            false => format!("<th>{title}</th>"),
+        };
+    }
+    head
 }
 
 /// Returns the path of the directory, with a link for each name.
@@ -68,7 +94,7 @@ fn row(page: &mut String, entry: &Entry) {
     writeln!(
         page,
         "<tr><td><a href=\"{href}{slash}\">{name}{slash}</a></td><td>{size}</td>\
-         <td>{:04}-{:02}-{:02} {:02}:{:02}</td></tr>",
+         <td>{:04}-{:02}-{:02}<span> {:02}:{:02}</span></td></tr>",
         changed.year, changed.month, changed.day, changed.hour, changed.minute
     )
     .unwrap_or_default();
@@ -118,21 +144,39 @@ mod tests {
             entry("a b%20c?d#e"),
         ];
         let next = Some("?after=a%22&limit=5".to_owned());
-        let page = page(b"/d<i>/", &Listing { entries, is_continued: true, next });
+        let listing = Listing { entries, is_continued: true, next };
+        let page = page(b"/d<i>/", &listing, Order::default());
         assert!(page.contains("<a rel=\"next\" href=\"?after=a%22&amp;limit=5\">"), "{page}");
         assert!(!page.contains("<script") && !page.contains("<i>"), "{page}");
         assert!(!page.contains("href=\"javascript:") && !page.contains("\" onclick"), "{page}");
         assert!(page.contains("href=\"a%20b%2520c%3Fd%23e\">a b%20c?d#e</a>"), "{page}");
         assert!(page.contains("href=\"/d%3Ci%3E/\">d&lt;i&gt;/</a>"), "{page}");
-        assert!(page.contains("<td>1.5 KiB</td><td>1970-01-01 00:00</td>"), "{page}");
+        assert!(page.contains("<td>1.5 KiB</td><td>1970-01-01<span> 00:00</span></td>"), "{page}");
     }
 
     #[test]
     fn only_directories_below_the_root_link_to_their_parent() {
         let empty = Listing { entries: Vec::new(), is_continued: false, next: None };
-        assert!(!page(b"/", &empty).contains("../"));
-        assert!(page(b"/a/", &empty).contains("href=\"../\""));
-        assert!(page(b"/a/", &empty).contains("is empty"));
+        let page = |path: &[u8]| page(path, &empty, Order::default());
+        assert!(!page(b"/").contains("../"));
+        assert!(page(b"/a/").contains("href=\"../\""));
+        assert!(page(b"/a/").contains("is empty"));
+    }
+
+    #[test]
+    fn heads_of_a_whole_listing_sort_it() {
+        let mut listing = Listing { entries: Vec::new(), is_continued: false, next: None };
+        let order = Order { column: Column::Size, is_descending: false };
+        let whole = page(b"/", &listing, order);
+        for head in [
+            "<th><a href=\"?sort=name\">name</a></th>",
+            "<th aria-sort=\"ascending\"><a href=\"?sort=-size\">size</a></th>",
+            "<th><a href=\"?sort=changed\">changed (UTC)</a></th>",
+        ] {
+            assert!(whole.contains(head), "{head}: {whole}");
+        }
+        listing.next = Some("?after=x".to_owned());
+        assert!(!page(b"/", &listing, order).contains("?sort="), "other pages have more names");
     }
 
     #[test]

@@ -245,3 +245,31 @@ fn default_page_has_at_most_10_000_names() {
     place.write("www/one-more", "");
     assert_eq!(page(), (10_000, true));
 }
+
+#[test]
+fn page_is_sorted_by_the_selected_column() {
+    let place = ServedDir::new();
+    for (name, length) in [("file10", 3), ("file9", 1), ("File1", 2)] {
+        place.write(format!("sub/{name}"), "x".repeat(length));
+    }
+    place.write("sub/z/x", "");
+    let running = place.serve(|config| config.content.listings = true);
+    let mut client = Client::new(running.address);
+    let mut order = |query: &str| -> Vec<String> {
+        let page = client.get(&format!("/sub/{query}"), "Accept: text/html\r\n");
+        assert_eq!(page.status, 200, "{query}");
+        let text = page.text();
+        let body = text.split_once("<tbody>").unwrap().1;
+        let links = body.split("<a href=\"").skip(2);
+        links.map(|link| link.split('"').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(order(""), ["z/", "File1", "file9", "file10"]);
+    assert_eq!(order("?sort=-name"), ["z/", "file10", "file9", "File1"]);
+    assert_eq!(order("?sort=size"), ["z/", "file9", "File1", "file10"]);
+    assert_eq!(order("?sort=-size&limit=4"), ["z/", "file10", "File1", "file9"]);
+    assert_eq!(order("?sort=-size&limit=3"), ["File1", "file10", "file9"], "one of two pages");
+    assert_eq!(client.get("/sub/?sort=color", "").status, 400);
+    let json = client.get("/sub/?sort=-size", "Accept: application/json\r\n");
+    let parsed: Value = serde_json::from_slice(&json.body).unwrap();
+    assert_eq!(parsed["entries"][0]["name"], "File1", "in bytewise order");
+}
