@@ -247,8 +247,23 @@ impl Store {
     /// # Durability
     /// Moved needles are durable at their new position before their volume is removed.
     pub fn compact(&self) -> Result<CompactionReport> {
+        self.compact_with_progress(&mut |_report| {})
+    }
+
+    /// Compacts like [`Store::compact`], and calls `progress` after each volume with the work done so
+    /// far.
+    ///
+    /// # Errors
+    /// Like [`Store::compact`].
+    ///
+    /// # Durability
+    /// Like [`Store::compact`].
+    pub fn compact_with_progress(
+        &self,
+        progress: &mut dyn FnMut(&CompactionReport),
+    ) -> Result<CompactionReport> {
         self.inner.check_writable()?;
-        self.inner.compact_all(&AtomicBool::new(false))
+        self.inner.compact_all(&AtomicBool::new(false), progress)
     }
 
     /// Completes all puts that [`Store::start_put`] started, and closes the store. Dropping the

@@ -1,9 +1,11 @@
 //! Counters of requests. All of them are monotonic, except the number of requests in flight.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::{Method, StatusCode};
+use serde_json::{Map, Value, json};
 
 /// The number of buckets of a latency histogram. Bucket i counts latencies below 2^i µs; the last
 /// bucket also counts all longer ones.
@@ -165,6 +167,38 @@ impl Metrics {
     }
 }
 
+/// The counts of the requests of a server since its start.
+#[derive(Debug, Clone)]
+pub struct Counts(Arc<Metrics>);
+
+impl Counts {
+    pub(crate) fn new(metrics: &Arc<Metrics>) -> Self {
+        Self(Arc::clone(metrics))
+    }
+
+    /// Returns the counts as a JSON object with the keys `seconds`, `requests`, `received_bytes` and
+    /// `sent_bytes`. `requests` has the numbers of responses by the kind of request, such as `put`,
+    /// and by the class of the status, such as `2xx`; it contains no zeros.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let mut requests = Map::new();
+        for seen in self.0.requests() {
+            let classes = (1..).zip(seen.by_status).filter(|(_, count)| *count > 0);
+            let counts: Map<String, Value> =
+                classes.map(|(class, count)| (format!("{class}xx"), count.into())).collect();
+            if !counts.is_empty() {
+                requests.insert(seen.kind.name().to_owned(), counts.into());
+            }
+        }
+        json!({
+            "seconds": self.0.uptime().as_secs_f64(),
+            "requests": requests,
+            "received_bytes": self.0.received_bytes(),
+            "sent_bytes": self.0.sent_bytes(),
+        })
+    }
+}
+
 /// Returns the first bucket whose upper bound exceeds `us`.
 fn bucket_of(us: u64) -> usize {
     let bits = (u64::BITS - us.leading_zeros()) as usize;
@@ -174,6 +208,21 @@ fn bucket_of(us: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_have_the_classes_of_status_that_occurred() {
+        let metrics = Arc::new(Metrics::new());
+        let counts = Counts::new(&metrics);
+        assert_eq!(counts.json()["requests"], json!({}));
+        for status in [StatusCode::OK, StatusCode::NO_CONTENT, StatusCode::NOT_FOUND] {
+            metrics.answered(Kind::Get, status, Duration::ZERO);
+        }
+        metrics.sent(7);
+        let json = counts.json();
+        let name = Kind::Get.name();
+        assert_eq!(json["requests"], json!({ name: { "2xx": 2, "4xx": 1 } }));
+        assert_eq!((&json["sent_bytes"], &json["received_bytes"]), (&json!(7), &json!(0)));
+    }
 
     #[test]
     fn kind_is_derived_from_the_request_line() {

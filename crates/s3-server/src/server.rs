@@ -25,7 +25,7 @@ use crate::front::answer::RequestIds;
 use crate::front::handler::Requests;
 use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
-use crate::metrics::Metrics;
+use crate::metrics::{Counts, Metrics};
 use crate::served::ServedStore;
 use crate::service::Haul;
 
@@ -110,6 +110,7 @@ pub struct Server {
     reactors: Vec<Reactor<Engine<Requests>>>,
     addresses: Addresses,
     limits: Limits,
+    counts: Counts,
 }
 
 impl Server {
@@ -160,6 +161,7 @@ impl Server {
             peer_rate: rate.clone(),
             hot: Arc::clone(&hot),
         });
+        let counts = Counts::new(&metrics);
         let front = front(store, credentials, &limits, metrics, hot);
         let front = Arc::new(Front { audit: logs.audit, is_read_only, ..front });
         let reactor = |listener: Listener| {
@@ -184,7 +186,13 @@ impl Server {
             Reactor::new(engine, listeners, all).map_err(|source| Error::Start { source })
         };
         let reactors = listeners.into_iter().map(reactor).collect::<Result<Vec<_>>>()?;
-        Ok(Self { reactors, addresses, limits })
+        Ok(Self { reactors, addresses, limits, counts })
+    }
+
+    /// Returns the counts of requests, which remain readable after the server has ended.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts.clone()
     }
 
     /// Returns the addresses on which the server listens.

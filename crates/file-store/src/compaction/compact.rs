@@ -46,8 +46,12 @@ enum VolumeFilter<'a> {
 
 impl Inner {
     /// Compacts every volume with enough dead bytes, each at most once. Where space is short, any
-    /// volume with dead bytes has enough.
-    pub(crate) fn compact_all(&self, stop: &AtomicBool) -> Result<CompactionReport> {
+    /// volume with dead bytes has enough. Calls `report` after each volume.
+    pub(crate) fn compact_all(
+        &self,
+        stop: &AtomicBool,
+        report: &mut dyn FnMut(&CompactionReport),
+    ) -> Result<CompactionReport> {
         let mut done = CompactionReport::default();
         if self.index_files.applied() > Lsn::default() {
             // Tombstones that the checkpoint contains are no longer needed. If there is no space
@@ -77,6 +81,7 @@ impl Inner {
                 stop,
                 &mut done,
             )?;
+            report(&done);
             if stop.load(Ordering::Relaxed) {
                 return Ok(done);
             }
