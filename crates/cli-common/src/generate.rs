@@ -32,7 +32,7 @@ pub fn man(program: Command, dir: Option<&Path>) -> Result {
     program.build();
     match dir {
         Some(dir) => write_pages(&program, dir)
-            .or_fail(|| format!("cannot write manual pages to {}", dir.display())),
+            .or_not_start(|| format!("cannot write manual pages to {}", dir.display())),
         None => print(&page(&program).or_fail(|| "cannot create the manual page".to_owned())?.1),
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Stdout, Write};
 
 pub use haul_units::Name;
 
-use crate::report::{Exit, Failure, Result};
+use crate::report::{Exit, Failure, Result, print_message};
 
 /// A buffer for stdout. If the reader of stdout closed it, writes fail with [`Exit::BrokenPipe`]:
 /// the program then ends without a message.
@@ -52,6 +52,23 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
+}
+
+/// Prints one line to stdout: the whole result of a command.
+pub fn print_line(line: impl fmt::Display) -> Result {
+    let mut output = Output::new();
+    output.line(line)?;
+    output.finish()
+}
+
+/// Prints the summary of a command: with `--json` as a line of JSON to stdout, otherwise as a message
+/// to stderr.
+pub fn print_summary(is_json: bool, json: impl fmt::Display, text: &str) -> Result {
+    if is_json {
+        return print_line(json);
+    }
+    print_message(text);
+    Ok(())
 }
 
 /// Converts an error of writing to stdout to a failure.

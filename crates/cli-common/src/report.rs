@@ -15,12 +15,12 @@ pub type Result<T = ()> = std::result::Result<T, Failure>;
 pub enum Exit {
     /// The reader of stdout closed it, as in `haul store ls | head`. This counts as success.
     BrokenPipe,
-    /// Part of the work failed, or damage was found.
+    /// Part of the work failed, damage or differences were found, or an object does not exist.
     Failed,
     /// The command line is invalid.
     Usage,
-    /// The command could not start: for example, the store is locked, the directory is not a store,
-    /// or an address is in use.
+    /// The command could not start: for example, a path of the command line does not exist, the store
+    /// is locked, the directory is not a store, or an address is in use.
     NotStarted,
     /// The signal with this number stopped the command before all work was done.
     Signal(u8),
@@ -35,6 +35,12 @@ impl Exit {
             Self::NotStarted => 3,
             Self::Signal(number) => 128 + number,
         }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
     }
 }
 
@@ -116,6 +122,15 @@ pub trait OrFail<T> {
     /// Converts an error to a [`Failure`]. `context` returns the attempted operation, which follows
     /// "haul: " in the message, for example "cannot read the file x".
     fn or_fail(self, context: impl FnOnce() -> String) -> Result<T>;
+
+    /// Like [`or_fail`](Self::or_fail), for an error that prevents the command from starting, such as
+    /// a path of the command line that does not exist: the failure has [`Exit::NotStarted`].
+    fn or_not_start(self, context: impl FnOnce() -> String) -> Result<T>
+    where
+        Self: Sized,
+    {
+        self.or_fail(context).map_err(|failure| failure.exit(Exit::NotStarted))
+    }
 }
 
 impl<T, E: Error + Send + Sync + 'static> OrFail<T> for std::result::Result<T, E> {
@@ -130,7 +145,7 @@ pub fn exit_code(result: Result) -> ExitCode {
     if let Some(text) = failure.text().filter(|_| failure.exit != Exit::BrokenPipe) {
         print_message(&text);
     }
-    failure.exit.code().into()
+    failure.exit.into()
 }
 
 /// Prints a message to stderr. Errors of stderr are ignored.

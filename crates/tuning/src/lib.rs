@@ -12,6 +12,8 @@
 //! - [`warnings`] lists data that the disk may lose, and properties that it may report wrongly.
 //! - [`Rates`] and [`Load`] decide whether a measured write rate is reliable enough to change
 //!   settings.
+//! - [`persisted_text`] and [`parse_persisted`] format and parse the files that make settings
+//!   persistent.
 //!
 //! # Promises
 //! Every function is pure: it reads no file and changes no setting.
@@ -31,6 +33,7 @@ mod choices;
 mod durations;
 mod finding;
 pub mod outlook;
+mod persisted;
 mod rate;
 mod reliability;
 mod setting;
@@ -42,7 +45,10 @@ pub use case::{Case, Target};
 pub use checks::{Check, Facts, Status, checks};
 pub use choices::{Choice, choices};
 pub use finding::{Finding, Remedy, Severity};
+pub use persisted::{
+    PersistedSetting, SYSCTL_FILE, UDEV_FILE, merge_persisted, parse_persisted, persisted_text,
+};
 pub use rate::{Rate, RateSource};
-pub use reliability::{Load, MEASUREMENTS, Rates};
+pub use reliability::{Load, MEASUREMENTS, Rates, objection_to_targets};
 pub use setting::{Setting, undo_script};
 pub use warnings::warnings;

@@ -1,6 +1,9 @@
 //! Checks whether measured write rates are reliable enough to derive the limits of dirty memory
 //! from them.
 
+use crate::case::Target;
+use crate::rate::RateSource;
+
 /// The number of measurements of a disk that are required before settings are changed.
 pub const MEASUREMENTS: usize = 3;
 
@@ -70,9 +73,44 @@ impl Rates {
     }
 }
 
+/// Returns the reason not to rely on the measured rates of `targets`: none of them is the rate of a
+/// disk. `None` if one is, or if none was measured.
+pub fn objection_to_targets(targets: &[Target]) -> Option<String> {
+    let is_measured = |target: &&Target| target.rate.known == RateSource::Measured;
+    let measured: Vec<_> = targets.iter().filter(is_measured).collect();
+    let is_no_disk = !measured.is_empty() && !measured.iter().any(|target| target.decides());
+    is_no_disk.then(|| {
+        let points: Vec<_> = measured.iter().map(|target| target.point()).collect();
+        format!(
+            "the rate of {} is that of a loop device or of a user-space file system, not of a disk",
+            points.join(", ")
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::tests::{MIB, mount, place};
+    use crate::rate::Rate;
+    use haul_disk::DiskKind;
+
+    #[test]
+    fn rate_of_a_loop_device_is_no_rate_of_a_disk() {
+        let target = |point: &str, kind, known| {
+            let mut target = place(mount(point));
+            target.facts.disks[0].kind = kind;
+            target.rate = Rate::exactly(100 * MIB, known);
+            target
+        };
+        let image = target("/image", DiskKind::Loop, RateSource::Measured);
+        let reason = objection_to_targets(std::slice::from_ref(&image)).unwrap();
+        assert!(reason.contains("/image") && reason.contains("loop device"), "{reason}");
+        let disk = target("/", DiskKind::Scsi, RateSource::Measured);
+        assert_eq!(objection_to_targets(&[image, disk]), None, "the disk decides");
+        let given = target("/image", DiskKind::Loop, RateSource::Given);
+        assert_eq!(objection_to_targets(&[given]), None, "it was not measured");
+    }
 
     #[test]
     fn load_above_the_number_of_cores_is_unreliable() {

@@ -1,5 +1,4 @@
-//! Describes changes of kernel settings, with the commands that undo them and the configuration
-//! that makes them persistent.
+//! Describes changes of kernel settings, with the commands that undo them.
 
 use haul_units::Bytes;
 
@@ -66,22 +65,6 @@ impl Setting {
             None => format!("echo {} > {}", self.old, self.path),
         }
     }
-
-    /// Returns the path of a configuration file, and the line to add to it so that the change
-    /// persists.
-    pub fn persist(&self) -> (&'static str, String) {
-        const SYSCTL: &str = "/etc/sysctl.d/90-haul.conf";
-        const UDEV: &str = "/etc/udev/rules.d/90-haul.rules";
-        let Some((disk, file)) = self.name.split_once(": ") else {
-            return (SYSCTL, format!("{} = {}", self.name, self.new));
-        };
-        let rule = format!(
-            "ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"{disk}\", \
-             ATTR{{queue/{file}}}=\"{}\"",
-            self.new
-        );
-        (UDEV, rule)
-    }
 }
 
 /// Returns a shell script that undoes all changes in reverse order. The script may be run
@@ -111,15 +94,5 @@ mod tests {
             "#!/bin/sh\n# Undoes the changes of haul tune --apply.\nset -e\n\
              echo none > /sys/block/sda/queue/scheduler\necho 20 > /proc/sys/vm/dirty_ratio\n"
         );
-    }
-
-    #[test]
-    fn change_can_be_persisted() {
-        let (file, line) = Setting::dirty("dirty", 0, 20, 5).persist();
-        assert!(file.starts_with("/etc/sysctl.d/"), "{file}");
-        assert_eq!(line, "vm.dirty_bytes = 5");
-        let (file, line) = Setting::queue("sda", "read_ahead_kb", "128", "1024").persist();
-        assert!(file.starts_with("/etc/udev/rules.d/"), "{file}");
-        assert!(line.contains("KERNEL==\"sda\", ATTR{queue/read_ahead_kb}=\"1024\""), "{line}");
     }
 }

@@ -7,6 +7,7 @@ use haul_units::Name;
 use crate::case::Case;
 use crate::finding::{Finding, Remedy, Severity};
 use crate::outlook;
+use crate::persisted::PersistedSetting;
 use crate::setting::Setting;
 
 /// The maximum width of a line in characters.
@@ -65,10 +66,11 @@ pub fn persist(settings: &[Setting]) -> String {
     if settings.is_empty() {
         return text;
     }
-    text.push_str("\nsettings last until reboot; to make them persistent, add these lines\n");
-    for setting in settings {
-        let (file, entry) = setting.persist();
-        line(&mut text, &format!("  {file}: {entry}"));
+    text.push_str(
+        "\nsettings last until reboot; use --persist instead of --apply, or add these lines\n",
+    );
+    for setting in settings.iter().map(PersistedSetting::from) {
+        line(&mut text, &format!("  {}: {}", setting.file(), setting.line()));
     }
     text
 }

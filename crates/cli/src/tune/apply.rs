@@ -57,10 +57,11 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-fn refused(error: Error) -> Failure {
+/// Returns the failure for a setting or a file that cannot be changed.
+pub(super) fn refused(error: Error) -> Failure {
     let advice = match error.source.kind() {
         io::ErrorKind::PermissionDenied => {
-            "root is required: sudo haul tune --apply; --dry-run works for any user"
+            "root is required, as with sudo haul tune --apply; --dry-run works for any user"
         }
         io::ErrorKind::ReadOnlyFilesystem => {
             "mounted read-only, as in containers: run it on the host"

@@ -2,6 +2,8 @@
 
 mod apply;
 mod json;
+mod persist;
+mod revert;
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +11,8 @@ use haul_disk::{KernelFiles, MountFacts, probe};
 use haul_measure::Watcher;
 use haul_measure::{RateOptions, Rotation, WriteRate, write_rate};
 use haul_tuning::{
-    Case, Finding, Load, MEASUREMENTS, Rate, RateSource, Rates, Setting, Target, text,
+    Case, Finding, Load, MEASUREMENTS, Rate, RateSource, Rates, Setting, Target,
+    objection_to_targets, text,
 };
 use serde_json::{Value, json};
 
@@ -18,9 +21,13 @@ use crate::console::Console;
 use crate::output::{Name, Output};
 use crate::probe::directory;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use persist::PlannedFile;
 
 pub(crate) fn run(args: &TuneArgs) -> Result {
     let files = args.system_root.as_ref().map_or_else(KernelFiles::default, KernelFiles::below);
+    if args.revert {
+        return revert::run(args, &files);
+    }
     let machine = files.machine();
     let Targets { targets, is_whole, objections } = targets(args, &files)?;
     let case = Case { machine, targets, oddities: files.anomalies() };
@@ -30,7 +37,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result {
     if !args.json {
         output.bytes(text::text(&case, &findings).as_bytes())?;
     }
-    if args.apply {
+    if args.applies() {
         let settings = Settings { all: &settings, objections: &objections };
         apply_settings(args, &files, &case, &findings, settings, output)?;
     } else if args.json {
@@ -65,21 +72,16 @@ fn apply_settings(
         output.finish()?;
         return Err(refused(objections));
     }
+    let planned = match args.persist {
+        true => persist::plan(args.system_root.as_deref(), settings)?,
+        false => Vec::new(),
+    };
     if !args.dry_run && !settings.is_empty() {
         apply::prepare(files, settings, args.undo_to.as_deref())?;
     }
     if !args.json {
-        let head = match (settings, args.dry_run) {
-            ([], _) => "no settings to change",
-            (_, true) if is_refused => "would be refused",
-            (_, true) => "would change",
-            (_, false) => "changed",
-        };
-        output.line(format_args!("\n{head}"))?;
-        for objection in objections.iter().filter(|_| is_refused) {
-            output.line(format_args!("  reason: {objection}"))?;
-        }
-        output.send()?;
+        let reasons = if is_refused { objections } else { &[] };
+        print_head(&mut output, settings, reasons, args.dry_run)?;
     }
     let mut report = |setting: &Setting| -> Result {
         if !args.json {
@@ -97,21 +99,61 @@ fn apply_settings(
     } else {
         apply::apply(files, settings, report)?
     };
+    let is_complete = applied.failed.is_none() && !args.dry_run;
+    let written = if is_complete { persist::write(&planned) } else { Ok(()) };
+    let is_written = is_complete && written.is_ok();
     if args.json {
         let done: Vec<_> = applied.done.iter().map(json::setting).collect();
         let failed = applied.failed.as_ref().map(|(setting, error)| failed(setting, error));
+        let persisted: Vec<_> =
+            planned.iter().filter(|_| is_written).map(|file| file.name).collect();
         let done = json!({
             "set": done,
             "failed": failed,
+            "persisted": persisted,
             "dry_run": args.dry_run,
             "refused": objections,
         });
         output.line(json::json(case, findings, Some(done)))?;
+    } else if args.persist {
+        if planned.is_empty() {
+            output.line("no file to write; what --apply changed before lasts until reboot")?;
+        }
+        let words = if args.dry_run { "would write" } else { "wrote" };
+        let files = if is_written || args.dry_run { &planned[..] } else { &[] };
+        print_files(&mut output, files, words)?;
     } else {
         output.bytes(text::persist(settings).as_bytes())?;
     }
     output.finish()?;
-    apply::partial_failure(applied)
+    apply::partial_failure(applied).and(written)
+}
+
+/// Prints the line before the settings. `reasons` are those for which they would not be changed.
+fn print_head(
+    output: &mut Output,
+    settings: &[Setting],
+    reasons: &[String],
+    is_dry_run: bool,
+) -> Result {
+    let head = match (settings, is_dry_run) {
+        ([], _) => "no settings to change",
+        (_, true) if !reasons.is_empty() => "would be refused",
+        (_, true) => "would change",
+        (_, false) => "changed",
+    };
+    output.line(format_args!("\n{head}"))?;
+    reasons.iter().try_for_each(|reason| output.line(format_args!("  reason: {reason}")))?;
+    output.send()
+}
+
+/// Prints the files that make the settings persistent.
+fn print_files(output: &mut Output, files: &[PlannedFile], words: &str) -> Result {
+    for file in files {
+        output.line(format_args!("\n{words} {}", file.name))?;
+        file.text.lines().try_for_each(|line| output.line(format_args!("  {line}")))?;
+    }
+    Ok(())
 }
 
 fn failed(setting: &Setting, error: &haul_disk::Error) -> Value {
@@ -152,7 +194,7 @@ fn targets(args: &TuneArgs, files: &KernelFiles) -> Result<Targets> {
         if let Some(given) = args.rate {
             rate = Rate::exactly(given, RateSource::Given);
         } else if args.measure && facts.device.is_some() {
-            let times = if args.apply { MEASUREMENTS } else { 1 };
+            let times = if args.applies() { MEASUREMENTS } else { 1 };
             match measure(&path, times)? {
                 Ok((measured, rates)) => {
                     objections.extend(rates.objection(&path.to_string_lossy()));
@@ -170,6 +212,7 @@ fn targets(args: &TuneArgs, files: &KernelFiles) -> Result<Targets> {
         let path = path.to_string_lossy().into_owned();
         targets.push(Target { facts, path, rate, rotation, notes });
     }
+    objections.extend(objection_to_targets(&targets));
     Ok(Targets { targets, is_whole, objections })
 }
 
@@ -193,8 +236,7 @@ fn file_systems(args: &TuneArgs, files: &KernelFiles) -> Result<Vec<(PathBuf, Mo
     let here = [PathBuf::from(".")];
     let paths = if args.paths.is_empty() { &here } else { args.paths.as_slice() };
     let facts = |path: &PathBuf| {
-        let storage = probe(path).or_fail(|| format!("cannot probe {}", path.display()));
-        let storage = storage.map_err(|failure| failure.exit(Exit::NotStarted))?;
+        let storage = probe(path).or_not_start(|| format!("cannot probe {}", path.display()))?;
         Ok((path.clone(), files.mounted(&storage)))
     };
     paths.iter().map(facts).collect()

@@ -28,7 +28,7 @@ fn each_command_has_a_manual_page() {
     }
     let page = place.run(&["man"]).code(0);
     assert!(page.text().contains(".SH EXIT CODES"));
-    place.run(&["man", "nowhere"]).code(1).stderr_contains(&["nowhere"]);
+    place.run(&["man", "nowhere"]).code(3).stderr_contains(&["nowhere"]);
 }
 
 #[test]

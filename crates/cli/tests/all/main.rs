@@ -33,4 +33,5 @@ mod sum;
 mod tls;
 mod trees;
 mod tune;
+mod tune_persist;
 mod wal;
