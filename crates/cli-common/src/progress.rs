@@ -1,16 +1,57 @@
-//! Shows the progress of long operations as a bar if stderr is a terminal, and sums up the work.
+//! Shows the progress of long operations as a bar or as lines, and sums up the work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use haul_units::{Bytes, Count, Grouped, Time, per_second};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::report::print_message;
+use crate::report::{print_message, try_print_message};
 
 /// The fixed cost of processing a file, expressed as the number of bytes that are processed in the
 /// same time. It keeps the estimated time realistic for small and empty files.
 const FILE_COST_BYTES: u64 = 16 << 10;
+
+/// The time between two lines about the progress.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// The condition for showing progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ShowProgress {
+    /// If stderr is a terminal
+    Auto,
+    /// Always: as a bar on a terminal, otherwise as a line every 10 seconds
+    True,
+    /// Never
+    False,
+}
+
+/// The times of lines about the progress, for operations whose stderr is no terminal.
+#[derive(Debug)]
+pub struct LineTimer {
+    started: Instant,
+    every: Duration,
+    /// The time of the last line, in milliseconds after the start.
+    last_ms: AtomicU64,
+}
+
+impl Default for LineTimer {
+    fn default() -> Self {
+        Self { started: Instant::now(), every: LINE_EVERY, last_ms: AtomicU64::new(0) }
+    }
+}
+
+impl LineTimer {
+    /// Returns `true` if the next line is due. Of several threads, one receives `true`.
+    pub fn is_due(&self) -> bool {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let (now_ms, last_ms) = (ms(self.started.elapsed()), self.last_ms.load(Ordering::Relaxed));
+        let (new, old) = (Ordering::Relaxed, Ordering::Relaxed);
+        now_ms.saturating_sub(last_ms) >= ms(self.every)
+            && self.last_ms.compare_exchange(last_ms, now_ms, new, old).is_ok()
+    }
+}
 
 /// A number of items and their total size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,29 +71,42 @@ impl Amount {
 /// The progress of an operation, which several threads may update.
 pub struct Progress {
     bar: ProgressBar,
+    /// The times of lines, if they replace the bar.
+    lines: Option<LineTimer>,
     started: Instant,
     noun: &'static str,
     all: Amount,
+    /// `true` if files are searched, whose contents are not read.
+    is_search: bool,
     things: AtomicU64,
     bytes: AtomicU64,
 }
 
 impl Progress {
+    /// Creates the progress of a search for files.
+    #[must_use]
+    pub fn of_search(show: ShowProgress) -> Self {
+        Self { is_search: true, ..Self::new(show, "file", Amount::default()) }
+    }
+
     /// Creates a progress bar. `all` is the amount of work; if it is unknown, `all` is zero and a
     /// spinner replaces the bar. `noun` is the singular name of an item, such as "file".
     #[must_use]
-    pub fn new(noun: &'static str, all: Amount) -> Self {
-        Self::on(ProgressDrawTarget::stderr(), noun, all)
+    pub fn new(show: ShowProgress, noun: &'static str, all: Amount) -> Self {
+        let target = match show {
+            ShowProgress::False => ProgressDrawTarget::hidden(),
+            ShowProgress::Auto | ShowProgress::True => ProgressDrawTarget::stderr(),
+        };
+        let lines = (show == ShowProgress::True && target.is_hidden()).then(LineTimer::default);
+        Self::on(target, lines, noun, all)
     }
 
-    /// Creates a `Progress` without a bar, for operations that print results to the terminal: a bar
-    /// would mix with the results.
-    #[must_use]
-    pub fn hidden(noun: &'static str, all: Amount) -> Self {
-        Self::on(ProgressDrawTarget::hidden(), noun, all)
-    }
-
-    fn on(target: ProgressDrawTarget, noun: &'static str, all: Amount) -> Self {
+    fn on(
+        target: ProgressDrawTarget,
+        lines: Option<LineTimer>,
+        noun: &'static str,
+        all: Amount,
+    ) -> Self {
         let bar = ProgressBar::with_draw_target(Some(all.cost()), target);
         let template = match all.cost() {
             0 => "{spinner}  {msg}",
@@ -62,7 +116,8 @@ impl Progress {
             bar.set_style(style);
         }
         let (things, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { bar, started: Instant::now(), noun, all, things, bytes }
+        let started = Instant::now();
+        Self { bar, lines, started, noun, all, is_search: false, things, bytes }
     }
 
     /// Counts one more item of `bytes`.
@@ -87,13 +142,24 @@ impl Progress {
     }
 
     fn show(&self, done: Amount) {
+        if self.lines.as_ref().is_some_and(LineTimer::is_due) {
+            try_print_message(&self.line(done));
+        }
         if self.bar.is_hidden() {
             return;
         }
+        self.bar.set_message(self.text(done));
+        self.bar.set_position(done.cost());
+    }
+
+    /// Returns the amounts and the rate.
+    fn text(&self, done: Amount) -> String {
         let (all, rate) = (self.all, per_second(done.bytes, self.started.elapsed()));
         let rate = Bytes(rate);
-        self.bar.set_message(match all.cost() {
-            0 => format!("{}, {}, {rate}/s", Count(done.things, self.noun), Bytes(done.bytes)),
+        let files = Count(done.things, self.noun);
+        match all.cost() {
+            _ if self.is_search => format!("finding files: {files}, {}", Bytes(done.bytes)),
+            0 => format!("{files}, {}, {rate}/s", Bytes(done.bytes)),
             _ => format!(
                 "{} of {}, {} of {}, {rate}/s",
                 Grouped(done.things),
@@ -101,8 +167,16 @@ impl Progress {
                 Bytes(done.bytes),
                 Bytes(all.bytes),
             ),
-        });
-        self.bar.set_position(done.cost());
+        }
+    }
+
+    /// Returns a line about the progress, for a stderr that is no terminal.
+    fn line(&self, done: Amount) -> String {
+        let text = self.text(done);
+        match done.cost().saturating_mul(100).checked_div(self.all.cost()) {
+            Some(percent) => format!("{} %  {text}", percent.min(100)),
+            None => text,
+        }
     }
 
     /// Prints a message to stderr, above the bar if one is shown.
@@ -110,9 +184,12 @@ impl Progress {
         self.bar.suspend(|| print_message(text));
     }
 
-    /// Removes the bar and returns the summary.
+    /// Removes the bar, or prints the last line, and returns the summary.
     pub fn finish(self) -> Summary {
         self.bar.finish_and_clear();
+        if self.lines.is_some() {
+            try_print_message(&self.line(self.done()));
+        }
         Summary { noun: self.noun, amount: self.done(), time: self.started.elapsed() }
     }
 }
@@ -123,7 +200,8 @@ pub struct Summary {
     noun: &'static str,
     /// The amount done.
     pub amount: Amount,
-    time: Duration,
+    /// The time since the start.
+    pub time: Duration,
 }
 
 impl std::fmt::Display for Summary {
@@ -151,12 +229,35 @@ mod tests {
 
     #[test]
     fn counts_of_several_threads_add_up() {
-        let progress = Progress::new("file", Amount { things: 8, bytes: 8 });
+        let all = Amount { things: 8, bytes: 8 };
+        let progress = Progress::new(ShowProgress::Auto, "file", all);
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| progress.add(1));
             }
         });
         assert_eq!(progress.finish().amount, Amount { things: 8, bytes: 8 });
+    }
+
+    #[test]
+    fn line_has_the_percentage_if_the_amount_is_known() {
+        let line = |all: Amount, done: Amount| {
+            Progress::on(ProgressDrawTarget::hidden(), None, "file", all).line(done)
+        };
+        let amount = |things, bytes| Amount { things, bytes };
+        let known = line(amount(4, 4 << 20), amount(1, 1 << 20));
+        assert!(known.starts_with("25 %  1 of 4 files, 1 MiB of 4 MiB, "), "{known}");
+        let more = line(amount(1, 0), amount(2, 0));
+        assert!(more.starts_with("100 %  2 of 1 file"), "{more}");
+        let unknown = line(Amount::default(), amount(7, 0));
+        assert!(unknown.starts_with("7 files, 0 B, "), "{unknown}");
+    }
+
+    #[test]
+    fn one_thread_prints_each_line() {
+        let timer = LineTimer::default();
+        assert!(!timer.is_due(), "the first line is due after {LINE_EVERY:?}");
+        let timer = LineTimer { every: Duration::ZERO, ..LineTimer::default() };
+        assert!(timer.is_due() && timer.is_due());
     }
 }

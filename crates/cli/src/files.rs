@@ -1,9 +1,13 @@
 //! `haul files`: serves a directory over HTTP.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use haul_file_server::{AccessLog, Cold, Config, Error, Lines, Listener, Server, TcpOptions};
+use haul_file_server::{
+    AccessLog, Cold, Config, Error, Lines, Listener, Server, Stats, TcpOptions,
+};
 use haul_tls::Alpn;
+use serde_json::{Map, Value, json};
 
 use crate::args::FilesServerArgs;
 use crate::descriptors::{self, DescriptorBudget};
@@ -19,11 +23,9 @@ use crate::tls::Certificates;
 
 /// Serves until a signal requests a stop.
 pub(crate) fn run(args: &FilesServerArgs) -> Result {
-    let descriptors = descriptors::raise_limit();
+    let started = Instant::now();
     let mut config = args.config();
-    if let Some(limit) = descriptors {
-        fit(&mut config, limit);
-    }
+    let notice = descriptors::raise_limit().and_then(|limit| fit(&mut config, limit));
     let lines = Arc::new(SharedLines::default());
     config.access_log = args.log.access_log.is_some().then(|| AccessLog {
         lines: Arc::clone(&lines) as Arc<dyn Lines>,
@@ -36,6 +38,8 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     // The process that served the socket before may still finish its responses, and log them.
     let may_overlap = !inherited.is_empty();
     let server = bind(config, args, inherited)?;
+    // The reason why a server cannot start is printed first.
+    notice.iter().for_each(|notice| print_message(notice));
     // The log is opened only after the addresses are bound, so that a failed start creates no log
     // directory.
     let options = access_options(&args.log, "haul files");
@@ -57,14 +61,34 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
     };
     let reload = Reload { certificates, logs: log.iter().filter_map(ServerLog::files).collect() };
     handle_signals(&Signal::ENDS, end, reload)?;
+    let admin = addresses.admin.as_ref().map(ready::url);
     let mut ready = format!("files on {url}");
-    if let Some(admin) = &addresses.admin {
-        ready += &format!(", admin on {}", ready::url(admin));
+    if let Some(admin) = &admin {
+        ready += &format!(", admin on {admin}");
     }
-    ready::announce(&ready);
+    ready::announce(args.json.then(|| json!({ "files": url, "admin": admin })), &ready);
+    let handle = server.handle();
     let served = server.run().or_fail(|| "the server failed".to_owned());
     drop(takeover);
+    if args.json {
+        ready::print_of_kind("closed", closed(&handle.stats(), started.elapsed()));
+    }
     served.and(log.map_or(Ok(()), ServerLog::close))
+}
+
+/// Returns the statistics of a server at its end as JSON.
+fn closed(stats: &Stats, time: Duration) -> Value {
+    let responses: Map<_, _> = stats
+        .statuses
+        .iter()
+        .map(|(status, count)| (status.to_string(), (*count).into()))
+        .collect();
+    json!({
+        "seconds": time.as_secs_f64(),
+        "responses": responses,
+        "sent_bytes": stats.tiers.iter().map(|(_, _, bytes)| bytes).sum::<u64>(),
+        "connections": stats.connections,
+    })
 }
 
 /// Listens on the inherited socket, if there is one, or on the address of the configuration.
@@ -88,7 +112,8 @@ fn bind(config: Config, args: &FilesServerArgs, mut inherited: Vec<Listener>) ->
 }
 
 /// Reduces the limits of connections and open files so that they fit into `limit` descriptors.
-fn fit(config: &mut Config, limit: u64) {
+/// Returns a notice if a limit was reduced.
+fn fit(config: &mut Config, limit: u64) -> Option<String> {
     let pipes = match config.tiers.cold {
         Cold::Splice => config.tiers.buffers_max.saturating_mul(2),
         Cold::Copy => 0,
@@ -104,15 +129,15 @@ fn fit(config: &mut Config, limit: u64) {
         reserve: of_threads.saturating_add(of_disks).saturating_add(of_admin).saturating_add(64),
     };
     let fitted = wanted.limited_to(limit);
-    if fitted != wanted {
-        let DescriptorBudget { connections, open_files, .. } = fitted;
-        print_message(&format!(
+    let DescriptorBudget { connections, open_files, .. } = fitted;
+    config.limits.connections = connections;
+    config.tiers.open_files = open_files;
+    (fitted != wanted).then(|| {
+        format!(
             "limit of {limit} open files (ulimit -Hn): accepting at most {connections} \
-                         connections, keeping {open_files} files open"
-        ));
-    }
-    config.limits.connections = fitted.connections;
-    config.tiers.open_files = fitted.open_files;
+             connections, keeping {open_files} files open"
+        )
+    })
 }
 
 fn not_started(error: Error) -> Failure {

@@ -13,6 +13,7 @@ mod dups;
 mod files;
 mod handover;
 mod inherited;
+mod json;
 mod listen;
 mod log;
 mod logs;
@@ -33,7 +34,7 @@ mod tune;
 mod wal;
 
 use std::env;
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -47,22 +48,26 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Cli, Command};
 use crate::config::Parsed;
 use crate::output::Output;
-use crate::report::Result;
+use crate::report::{Exit, Result};
 
 fn main() -> ExitCode {
-    report::exit_code(advice::with_advice(run()))
+    let mut command = args::command();
+    let parsed = match config::parse(&mut command, env::args_os().collect()) {
+        Ok(Parsed::Matches(matches)) => {
+            Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+        }
+        Ok(Parsed::File(text)) => return report::exit_code(print(&text)),
+        Ok(Parsed::Message(message)) => Err(message),
+        Err(failure) => return report::exit_code(Err(failure)),
+    };
+    match parsed {
+        Ok(cli) => report::exit_code(advice::with_advice(run(cli))),
+        Err(message) => print_parsed(&message),
+    }
 }
 
-/// Runs the command of the command line. If the command line is invalid, prints a message and exits
-/// with code 2.
-fn run() -> Result {
-    let mut command = args::command();
-    let matches = match config::parse(&mut command, env::args_os().collect())? {
-        Parsed::Matches(matches) => matches,
-        Parsed::File(text) => return print(&text),
-    };
-    let cli =
-        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
+/// Runs the command of the command line.
+fn run(cli: Cli) -> Result {
     log_to_stderr(cli.verbose);
     match cli.command {
         Command::Serve(args) => serve::run(&args),
@@ -88,6 +93,16 @@ fn print(text: &str) -> Result {
     let mut output = Output::new();
     output.bytes(text.as_bytes())?;
     output.finish()
+}
+
+/// Prints the help or the version, or the reason why the command line is invalid.
+fn print_parsed(message: &clap::Error) -> ExitCode {
+    let printed = message.print().and_then(|()| stdout().flush());
+    match printed {
+        _ if message.use_stderr() => Exit::Usage.into(),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report::exit_code(Err(output::unwritten(error))),
+    }
 }
 
 fn log_to_stderr(verbose: u8) {

@@ -67,10 +67,17 @@ pub(crate) struct ServerOptions {
     pub(crate) disk: Option<Arc<dyn Disk>>,
 }
 
-/// Checks the options of a store, before a server opens its logs.
+/// The smallest quotient of `--volume` and `--big-object`.
+const VOLUME_OBJECTS_MIN: u64 = 4;
+
+/// Checks the options of a store that limit each other, before a server opens its logs.
 pub(crate) fn check(args: &OpenArgs) -> Result {
-    let checked = options(args, "", ServerOptions::default()).check();
-    checked.map_err(|error| not_opened(&args.data, error))
+    if args.volume < args.big_object.saturating_mul(VOLUME_OBJECTS_MIN) {
+        let message = format!("--volume must be at least {VOLUME_OBJECTS_MIN} times --big-object");
+        let sizes = format!("they are {} and {}", Bytes(args.volume), Bytes(args.big_object));
+        return Err(Failure::new(message).advise(sizes).exit(Exit::Usage));
+    }
+    Ok(())
 }
 
 fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
@@ -100,10 +107,6 @@ pub(crate) fn read_only_options(args: &OpenArgs, holder: &str) -> Options {
 }
 
 fn not_opened(dir: &Path, error: Error) -> Failure {
-    let exit = match error {
-        Error::Invalid { .. } => Exit::Usage,
-        _ => Exit::NotStarted,
-    };
     let failure = Failure::new(format!("cannot open the store in {}", dir.display()));
     let failure = match error {
         Error::NotAStore { .. } if dir.join(REMOTE_MARKER).exists() => {
@@ -112,7 +115,7 @@ fn not_opened(dir: &Path, error: Error) -> Failure {
         Error::Full { .. } => failure.advise("free disk space, or set a smaller --volume"),
         _ => failure,
     };
-    failure.because(error).exit(exit)
+    failure.because(error).exit(Exit::NotStarted)
 }
 
 /// Opens a store like [`open`], with the options of a server, once `predecessor` has closed it.
@@ -123,6 +126,7 @@ pub(crate) fn open_for(
     server: ServerOptions,
     predecessor: &Predecessor,
 ) -> Result<(Store, Vec<Damage>)> {
+    check(args)?;
     let dir = &args.data;
     if if_missing == IfMissing::Fail && is_empty(dir) {
         return Err(Failure::new(format!("no store in {}", dir.display()))
@@ -197,7 +201,33 @@ pub(crate) fn damage_line(damage: &Damage) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn sizes_have_the_limits_of_the_library() {
+        for (arguments, is_valid) in [
+            (&[][..], true),
+            (&["--big-object=64KiB", "--volume=4MiB"], true),
+            (&["--big-object=16MiB", "--volume=2GiB"], true),
+            (&["--big-object=1MiB", "--volume=4MiB"], true),
+            (&["--big-object=1025KiB", "--volume=4MiB"], false),
+        ] {
+            let cli = Cli::try_parse_from(["haul", "serve"].iter().chain(arguments)).unwrap();
+            let Command::Serve(args) = cli.command else { panic!("not serve") };
+            let library = options(&args.open, "", ServerOptions::default()).check();
+            let ours = check(&args.open);
+            assert_eq!([ours.is_ok(), library.is_ok()], [is_valid; 2], "{arguments:?}");
+            let text = ours.err().and_then(|failure| failure.text()).unwrap_or_default();
+            assert_eq!(text.contains("--volume must be"), !is_valid, "{text}");
+        }
+        for argument in ["--big-object=65535", "--volume=4095KiB", "--big-object=17MiB"] {
+            let error = Cli::try_parse_from(["haul", "serve", argument]).unwrap_err().to_string();
+            assert!(error.contains("must be between"), "{error}");
+        }
+    }
 
     #[test]
     fn clean_start_prints_nothing() {

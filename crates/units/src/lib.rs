@@ -100,6 +100,9 @@ const TOO_LARGE: &str = "the number is too large";
 fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, name) = (&text[..end], text[end..].trim_start());
+    if name.starts_with('-') {
+        return Err("it must not be negative".to_owned());
+    }
     let Some((_, unit)) = units.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) else {
         return Err(match name {
             "" => "the unit is missing".to_owned(),
@@ -262,7 +265,7 @@ mod tests {
             ("", "not a number"),
             ("MiB", "not a number"),
             ("4X", "\"X\" is not a unit"),
-            ("-1", "not a unit"),
+            ("-1", "must not be negative"),
             ("1.2.3MiB", "not a number"),
             ("1.MiB", "not a number"),
             ("999999999999999999999", "not a number"),

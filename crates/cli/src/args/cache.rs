@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::disk_kind::DiskKind;
 use super::examples;
+use super::values::ProgressArgs;
 use crate::units::parse_bytes;
 
 #[derive(Debug, Args)]
@@ -79,6 +80,8 @@ pub(crate) struct WarmArgs {
     /// Kind of the disk that the files are on [default: as reported by the kernel]
     #[arg(long, value_name = "KIND")]
     pub(crate) disk_kind: Option<DiskKind>,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }
 
 #[derive(Debug, Args)]

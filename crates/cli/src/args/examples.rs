@@ -20,10 +20,12 @@ Examples:
   haul relay --listen [::]:80 --to unix:/a  forward connections
 
 Exit codes:
-  0  success
-  1  part of the work failed, or damage was found
+  0  success, also if the reader of stdout closed it, as head does
+  1  part of the work failed, damage or differences were found, an object does not exist, or
+     stdout cannot be written
   2  invalid command line
-  3  cannot start: the store is in use or not a store, or an address is in use
+  3  cannot start: a path of the command line does not exist, a store is in use or not a store, or
+     an address is in use. Commands with several paths process the others
   130, 143  interrupted by Ctrl-C or SIGTERM";
 
 pub(super) const SERVE: &str = "\
@@ -70,7 +72,9 @@ Examples:
 
 Exit codes:
   0  success, even if pages could not be evicted or did not fit
-  1  some files could not be processed";
+  1  some files could not be processed
+  2  invalid command line
+  3  a path of the command line does not exist; the others were processed";
 
 pub(super) const CACHE_STATUS: &str = "\
 Examples:
@@ -101,12 +105,14 @@ Examples:
   haul tune --all --json | jq '.findings[] | select(.weight == \"danger\")'
   haul tune --measure --apply --dry-run     preview the changes
   sudo haul tune --measure --apply --undo-to undo-tune.sh
+  sudo haul tune --measure --persist        change settings for longer than until reboot
+  sudo haul tune --revert                   restore the values before
 
 Exit codes:
   0  success
-  1  a disk could not be measured, or a setting could not be changed
+  1  a disk could not be measured, or a setting or a file could not be changed
   2  invalid command line
-  3  cannot start, nothing was changed: no such path, not root
+  3  cannot start, nothing was changed: no such path, not root, an unreliable rate
   130, 143  interrupted by Ctrl-C or SIGTERM while measuring";
 
 pub(super) const DUPS: &str = "\
@@ -123,19 +129,21 @@ Examples:
 Exit codes:
   0  all files were read
   1  some files could not be read, or changed; the report has the others
-  2  invalid command line";
+  2  invalid command line
+  3  a path of the command line does not exist; the report has the others";
 
 pub(super) const DUPS_REMOVE: &str = "\
 Examples:
   haul dups ~/Pictures | haul dups remove --dry-run
   haul dups remove report --priority newest --keep-path '/backup/**'
   haul dups remove report --keep-root ~/Pictures --name '*.jpg'
+  haul dups remove report --json | jq -r 'select(.kind == \"file\").path'
 
 Exit codes:
   0  all selected files were processed
   1  some files were skipped; stderr has the reasons
   2  invalid command line, of this command or in the report
-  3  incomplete report, nothing was done
+  3  missing or incomplete report, nothing was done
   130, 143  interrupted by Ctrl-C or SIGTERM between two files";
 
 pub(super) const DUPS_LINK: &str = "\
@@ -169,7 +177,7 @@ Exit codes:
   0  all records are written and synced
   1  the patch failed in part; the report shows what was written
   2  invalid command line
-  3  cannot start: the file is missing, in use, or cannot be patched
+  3  cannot start: the file or the list is missing, in use, or cannot be patched
   130, 143  interrupted by Ctrl-C or SIGTERM";
 
 pub(super) const SUM: &str = "\
@@ -184,7 +192,8 @@ Examples:
 Exit codes:
   0  all checksums were computed or verified
   1  a file could not be read, or does not match
-  2  invalid command line";
+  2  invalid command line
+  3  a path of the command line does not exist; the others were processed";
 
 pub(super) const RELAY: &str = "\
 Examples:
@@ -218,7 +227,8 @@ pub(super) const IMPORT: &str = "\
 Examples:
   haul store import photos ~/Pictures
   haul store import backup /etc --prefix 2026-11-21/etc/
-  haul store import photos ~/Pictures --skip-existing     only new and changed files";
+  haul store import photos ~/Pictures --skip-existing     only new and changed files
+  haul store import photos ~/Pictures --json --progress";
 
 pub(super) const EXPORT: &str = "\
 Examples:
@@ -324,68 +334,3 @@ Examples:
 pub(super) const COMPACT: &str = "\
 Examples:
   haul store rm --recursive photos/2019/ && haul store compact";
-
-pub(super) const WAL: &str = "\
-Examples:
-  haul wal dump /var/lib/service/log
-  haul wal verify /var/lib/service/log
-  haul wal tail --follow /var/lib/service/log
-  haul wal copy /var/lib/service/log /backup/log
-  haul wal cut /var/lib/service/log 3:4096";
-
-pub(super) const WAL_DUMP: &str = "\
-Examples:
-  haul wal dump log
-  haul wal dump log --from 3:4096 --to 5:4096 --json
-  haul wal dump log --raw > payloads
-
-Exit codes:
-  0  success
-  1  damage was found, or the writer removed a segment meanwhile
-  2  invalid command line
-  3  the directory is not a log";
-
-pub(super) const WAL_VERIFY: &str = "\
-Examples:
-  haul wal verify log
-  haul wal verify log --json
-
-Exit codes:
-  0  the log is undamaged
-  1  damage was found, or the writer removed a segment meanwhile
-  2  invalid command line
-  3  the directory is not a log";
-
-pub(super) const WAL_TAIL: &str = "\
-Examples:
-  haul wal tail log
-  haul wal tail -n 100 --follow log
-  haul wal tail -n 0 --follow --json log
-
-Exit codes:
-  0  success
-  1  damage was found, or a file cannot be read
-  2  invalid command line
-  3  the directory is not a log
-  130, 143  interrupted by Ctrl-C or SIGTERM";
-
-pub(super) const WAL_COPY: &str = "\
-Examples:
-  haul wal copy log /backup/log
-
-Exit codes:
-  0  the copy is complete and durable
-  1  the log is damaged, its writer removed a segment meanwhile, or the disk is full
-  2  invalid command line
-  3  the directory is not a log, or the target exists";
-
-pub(super) const WAL_CUT: &str = "\
-Examples:
-  haul wal cut log 3:4096                   remove the segments before segment 3
-  haul wal cut --after log 3:4096           remove this record and all later ones
-
-Exit codes:
-  0  success
-  1  the log is damaged, or a file cannot be removed
-  2  invalid command line, or no record begins at LSN
-  3  the directory is not a log or is part of a store, or a process is writing the log";

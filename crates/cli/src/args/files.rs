@@ -4,11 +4,13 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use haul_file_server::{
     Address, Cold, Config, Content, HostAddress, Limits, LogFormat, Rate, Tiers,
 };
 
+use crate::args::values::{parse_bytes_between, parse_bytes_from, parse_positive};
 use crate::args::{ConfigArgs, TlsArgs};
 use crate::units::{parse_bytes, parse_time};
 
@@ -43,11 +45,18 @@ pub(crate) struct FilesServerArgs {
     pub(crate) host: Vec<String>,
     /// Number of serving threads [default: one per core]
     #[arg(long, value_name = "N", help_heading = "Server")]
-    pub(crate) threads: Option<NonZero<usize>>,
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    pub(crate) threads: Option<usize>,
     /// Time to finish responses in progress after a signal to stop
     #[arg(long, value_name = "TIME", help_heading = "Server")]
     #[arg(default_value = "30s", value_parser = parse_time)]
     pub(crate) drain_time: Duration,
+    /// Print the ready line, and the statistics at the end, as one JSON object each
+    ///
+    /// The ready line has kind (ready), files and admin: the addresses as URLs. The statistics have
+    /// kind (closed), seconds, responses (by status), sent_bytes and connections.
+    #[arg(long, help_heading = "Server")]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]
@@ -90,7 +99,8 @@ struct TierArgs {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
     cache: u64,
     /// Largest file stored in the memory cache
-    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    #[arg(value_parser = parse_bytes_between("0", "16MiB"))]
     cache_object_max: u64,
     /// Maximum number of files kept open that are not in the memory cache
     #[arg(long, value_name = "N", default_value_t = 1024, hide_short_help = true)]
@@ -107,17 +117,20 @@ struct TierArgs {
     /// Concerns files of at least --direct-min, of which each part of 2 MiB is counted separately.
     /// Before the Nth request for a part, it is read with direct I/O and not cached.
     #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     promote_after: u32,
     /// Largest file to which --promote-after applies [default: an eighth of the memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, hide_short_help = true)]
     promote_max: Option<u64>,
     /// Number of threads that read from disk
     #[arg(long, value_name = "N", default_value_t = 4, hide_short_help = true)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     disk_threads: usize,
     /// Maximum number of lookups and small reads that wait for --disk-threads
     ///
     /// A request that would exceed the limit is answered with 503.
     #[arg(long, value_name = "N", default_value_t = 4096, hide_short_help = true)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     disk_queue: usize,
     /// Method of sending files that are read with direct I/O
     #[arg(long, value_name = "METHOD", default_value = "copy", hide_short_help = true)]
@@ -157,6 +170,7 @@ struct LimitArgs {
     /// Beyond the limit, a new connection replaces the oldest one that waits for a request, of the
     /// client with the most connections, or waits until one is closed.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     connections: usize,
     /// Maximum number of connections of one client; 0 means no limit [default: half of
     /// --connections]
@@ -173,9 +187,11 @@ struct LimitArgs {
     peer_rate: Option<Rate>,
     /// Number of requests a client may send at once after a pause [default: those of a second]
     #[arg(long, value_name = "N", requires = "peer_rate", hide_short_help = true)]
+    #[arg(value_parser = parse_positive::<NonZero<u32>>)]
     peer_burst: Option<NonZero<u32>>,
     /// Number of requests after which a connection is closed
     #[arg(long, value_name = "N", default_value_t = 100_000, hide_short_help = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     requests: u32,
     /// Maximum time to receive a request head (request line and headers)
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
@@ -214,8 +230,8 @@ pub(crate) struct AccessLogArgs {
     #[arg(long, value_name = "FORMAT", default_value = "common")]
     pub(crate) log_format: FormatArg,
     /// Size of a file of the access log at which a new file is begun
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_bytes)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", hide_short_help = true)]
+    #[arg(value_parser = parse_bytes_from("4KiB"))]
     pub(crate) log_size: u64,
     /// Number of closed files of the access log to keep; older ones are removed
     #[arg(long, value_name = "N", default_value_t = 10, hide_short_help = true)]
@@ -256,7 +272,7 @@ impl FilesServerArgs {
             admin: self.admin.clone(),
             is_public: self.plain_http,
             hosts: self.host.clone(),
-            threads: self.threads.map_or(default.threads, NonZero::get),
+            threads: self.threads.unwrap_or(default.threads),
             content: Content {
                 listings: content.listing,
                 dotfiles: content.dotfiles,

@@ -21,6 +21,7 @@ mod server;
 mod store;
 mod sum;
 mod tune;
+mod values;
 mod wal;
 
 use std::ffi::OsString;
@@ -34,7 +35,7 @@ pub(crate) use disk_kind::DiskKind;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use dups::{
     ActionArgs, ActionOptions, BlocksArgs, DupsAction, DupsArgs, PriorityArg, ReportFormat,
-    SearchArgs, ShowProgress,
+    SearchArgs,
 };
 pub(crate) use files::{AccessLogArgs, FilesServerArgs};
 pub(crate) use hash::SumHash;
@@ -46,12 +47,14 @@ pub(crate) use remote::{Acknowledge, RemoteArgs, ReplicationArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use server::{ConfigArgs, TlsArgs};
 pub(crate) use store::{
-    ExportArgs, ExportTarArgs, GetArgs, ImportArgs, ImportTarArgs, LifecycleArgs, LifecycleCommand,
-    LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs, LsArgs, OpenArgs, PutArgs, RestoreArgs,
-    RmArgs, SnapshotArgs, StatArgs, StoreArgs, StoreCommand, VerifyArgs,
+    AcceptDamageArgs, CompactArgs, ExportArgs, ExportTarArgs, GetArgs, ImportArgs, ImportTarArgs,
+    LifecycleArgs, LifecycleCommand, LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs, LsArgs,
+    OpenArgs, PutArgs, RestoreArgs, RmArgs, SnapshotArgs, StatArgs, StoreArgs, StoreCommand,
+    VerifyArgs,
 };
 pub(crate) use sum::SumArgs;
 pub(crate) use tune::TuneArgs;
+pub(crate) use values::ProgressArgs;
 pub(crate) use wal::{
     RecordFormat, WalArgs, WalCommand, WalCopyArgs, WalCutArgs, WalDumpArgs, WalTailArgs,
     WalVerifyArgs,
@@ -75,7 +78,16 @@ pub(crate) struct Cli {
 
 /// Returns the definition of the command line, with its commands grouped in the help.
 pub(crate) fn command() -> clap::Command {
-    help::grouped(Cli::command())
+    help::grouped(with_negative_numbers(Cli::command()))
+}
+
+/// Lets options take values such as -5, whose parsers then print the reason why they are invalid.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let option = |arg: clap::Arg| match !arg.is_positional() && arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    command.mut_args(option).mut_subcommands(with_negative_numbers)
 }
 
 #[derive(Debug, Subcommand)]
@@ -126,7 +138,7 @@ pub(crate) enum Command {
     /// The log is a directory of segments that a program writes with the library haul-append-log.
     /// An LSN is the number of a segment and an offset in it, such as 3:4096. All commands except
     /// cut only read, also while a process writes the log.
-    #[command(after_long_help = examples::WAL)]
+    #[command(after_long_help = wal::examples::WAL)]
     Wal(WalArgs),
     /// Show, load or evict files in the page cache
     #[command(after_long_help = examples::CACHE)]

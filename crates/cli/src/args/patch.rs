@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::units::parse_bytes;
+use super::values::{ProgressArgs, parse_bytes_between};
 
 #[derive(Debug, Args)]
 pub(crate) struct PatchArgs {
@@ -38,7 +38,7 @@ pub(crate) struct PatchArgs {
     /// One half is filled from the input while the other half is written to the file. More memory
     /// means shorter seeks between records. By default a quarter of the available memory.
     #[arg(long, value_name = "SIZE", help_heading = "Speed")]
-    #[arg(value_parser = parse_memory)]
+    #[arg(value_parser = parse_bytes_between("1MiB", "64GiB"))]
     pub(crate) memory: Option<u64>,
     /// Maximum number of disk requests in flight, 1 to 128
     ///
@@ -50,12 +50,6 @@ pub(crate) struct PatchArgs {
     /// Print the report as JSON
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-}
-
-fn parse_memory(text: &str) -> Result<u64, String> {
-    let bytes = parse_bytes(text)?;
-    if !(1 << 20..=64 << 30).contains(&bytes) {
-        return Err("must be between 1MiB and 64GiB".to_owned());
-    }
-    Ok(bytes)
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::units::parse_bytes;
+use super::values::parse_bytes_between;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
@@ -21,18 +21,10 @@ pub(crate) struct ProbeArgs {
     ///
     /// Disks and hypervisors may serve a file from memory if it is not much larger than their
     /// caches.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
-    #[arg(requires = "measure")]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", requires = "measure")]
+    #[arg(value_parser = parse_bytes_between("16MiB", "64GiB"))]
     pub(crate) size: u64,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn parse_size(text: &str) -> Result<u64, String> {
-    let bytes = parse_bytes(text)?;
-    if !(16 << 20..=64 << 30).contains(&bytes) {
-        return Err("must be between 16MiB and 64GiB".to_owned());
-    }
-    Ok(bytes)
 }

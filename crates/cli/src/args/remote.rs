@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::values::parse_time_between;
 use crate::units::{parse_bytes, parse_time};
 
 /// The place of a copy.
@@ -71,7 +72,7 @@ pub(crate) struct ReplicationArgs {
     /// renewed three times within TIME, with one request each, also while nothing is written:
     /// without this option, an idle store costs no requests. 100ms to 1h, for example 3s.
     #[arg(long, value_name = "TIME", help_heading = "Replication", requires = "remote")]
-    #[arg(value_parser = parse_time)]
+    #[arg(value_parser = parse_time_between("100ms", "1h"))]
     pub(crate) lease: Option<Duration>,
     /// Follow the copy, and take it over when the lease of its server has run out
     ///

@@ -9,6 +9,7 @@ use haul_s3_server::{HostAddress, Limits, Rate};
 
 use super::files::with_burst;
 use super::store::OpenArgs;
+use super::values::parse_positive;
 use super::{AccessLogArgs, ConfigArgs, ReplicationArgs, TlsArgs};
 use crate::units::{parse_bytes, parse_time};
 
@@ -33,6 +34,13 @@ pub(crate) struct ServeArgs {
     /// client has full access, and only loopback addresses (127.0.0.1, `[::1]`) are accepted.
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) credentials: Option<PathBuf>,
+    /// Print the ready line, and the counts at the end, as one JSON object each
+    ///
+    /// The ready line has kind (ready), s3 and admin: the addresses as URLs; while the server stands
+    /// by, kind is standby. The counts have kind (closed), seconds, requests (by kind and class of
+    /// status), received_bytes and sent_bytes.
+    #[arg(long, help_heading = "Server")]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     /// Allow plain HTTP on public addresses
@@ -123,6 +131,7 @@ pub(crate) struct ClientArgs {
     rate_per_client: Option<Rate>,
     /// Number of requests a client may send at once after a pause [default: those of a second]
     #[arg(long, value_name = "N", requires = "rate_per_client", hide_short_help = true)]
+    #[arg(value_parser = parse_positive::<NonZero<u32>>)]
     burst_per_client: Option<NonZero<u32>>,
     /// Maximum time to receive a request head (request line and headers)
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]

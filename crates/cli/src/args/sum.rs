@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::disk_kind::DiskKind;
 use super::hash::SumHash;
+use super::values::ProgressArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct SumArgs {
@@ -41,8 +42,13 @@ pub(crate) struct SumArgs {
     #[arg(short, long, conflicts_with = "check", help_heading = "Output")]
     pub(crate) zero: bool,
     /// Print one JSON object for each file, one per line
+    ///
+    /// The keys are path, hash, sum and bytes; with --check: path, and result, which is ok, changed,
+    /// missing, unreadable or added.
     #[arg(long, conflicts_with_all = ["tag", "zero"], help_heading = "Output")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
     /// Do not print OK for verified files
     #[arg(long, requires = "check", help_heading = "Output")]
     pub(crate) quiet: bool,

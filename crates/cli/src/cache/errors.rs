@@ -2,23 +2,32 @@
 
 use std::error::Error as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use haul_disk::Error;
 use haul_page_cache::{Files, FilesEvents};
 
 use crate::args::FilesArgs;
-use crate::report::{Failure, Result, chain, print_message};
+use crate::report::{Exit, Failure, Result, chain, print_message};
 use crate::units::Count;
 
 /// A counter of the errors of a run.
-#[derive(Debug, Default)]
-pub(super) struct Errors(AtomicU64);
+#[derive(Debug)]
+pub(super) struct Errors<'a> {
+    args: &'a FilesArgs,
+    count: AtomicU64,
+    /// `true` if a path of the command line does not exist.
+    missing: AtomicBool,
+}
 
-impl Errors {
+impl<'a> Errors<'a> {
+    pub(super) fn new(args: &'a FilesArgs) -> Self {
+        Self { args, count: AtomicU64::new(0), missing: AtomicBool::new(false) }
+    }
+
     /// Finds the files that the command line names. Prints and counts errors.
-    pub(super) fn find<'a>(&self, args: &'a FilesArgs) -> Files<'a> {
-        Files::find(&args.paths, args.one_file_system, self)
+    pub(super) fn find(&self) -> Files<'a> {
+        Files::find(&self.args.paths, self.args.one_file_system, self)
     }
 
     /// Prints an error and counts it.
@@ -29,20 +38,27 @@ impl Errors {
 
     /// Counts an error that the caller printed.
     pub(super) fn count(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns a failure if any error was counted.
     pub(super) fn result(&self) -> Result {
-        match self.0.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            count => Err(Failure::new(format!("skipped {}", Count(count, "path")))),
-        }
+        let failure = match self.count.load(Ordering::Relaxed) {
+            0 => return Ok(()),
+            count => Failure::new(format!("skipped {}", Count(count, "path"))),
+        };
+        Err(match self.missing.load(Ordering::Relaxed) {
+            true => failure.exit(Exit::NotStarted),
+            false => failure,
+        })
     }
 }
 
-impl FilesEvents for Errors {
+impl FilesEvents for Errors<'_> {
     fn failed(&self, error: haul_bulk_read::Error) {
+        if error.is_not_found() && self.args.paths.iter().any(|named| named == error.path()) {
+            self.missing.store(true, Ordering::Relaxed);
+        }
         self.report(&error.to_string());
     }
 

@@ -11,8 +11,8 @@ use crate::report::Result;
 use crate::units::Count;
 
 pub(super) fn run(args: &EvictArgs) -> Result {
-    let errors = Errors::default();
-    let files = errors.find(&args.files);
+    let errors = Errors::new(&args.files);
+    let files = errors.find();
     let evicted = Evicted::run(&files, args.sync, |error| errors.report(&error_text(error)));
     print(&evicted, args)?;
     errors.result()

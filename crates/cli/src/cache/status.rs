@@ -16,11 +16,11 @@ use crate::report::Result;
 use crate::units::Count;
 
 pub(super) fn run(args: &StatusArgs) -> Result {
-    let errors = Errors::default();
+    let errors = Errors::new(&args.files);
     let mut output = Output::new();
     let mut sum = PageCounts::default();
     let mut selection = Selection::new(args.top);
-    for found in errors.find(&args.files).iter() {
+    for found in errors.find().iter() {
         match inspect(&found, args.all, &selection) {
             Ok((cached, row)) => {
                 sum += cached;

@@ -11,7 +11,7 @@ use super::errors::{Errors, error_text};
 use super::show::{CountsText, counts_json, in_bytes};
 use crate::args::{DiskKind, WarmArgs};
 use crate::output::Output;
-use crate::progress::{Amount, Progress};
+use crate::progress::{Amount, Progress, ShowProgress};
 use crate::report::{Failure, Result};
 use crate::signals::Stop;
 use crate::units::{Bytes, Time};
@@ -19,13 +19,14 @@ use crate::units::{Bytes, Time};
 pub(super) fn run(args: &WarmArgs) -> Result {
     let stop = Stop::on_signals("files in progress")?;
     let started = Instant::now();
-    let errors = Errors::default();
-    let files = errors.find(&args.files);
+    let errors = Errors::new(&args.files);
+    let files = errors.find();
     let options = WarmOptions {
         rotates: args.disk_kind.map(|kind| kind == DiskKind::Rotating),
         bytes_max: args.max_bytes,
     };
-    let events = Events { stop: &stop, errors: &errors, progress: RwLock::new(None) };
+    let (show, progress) = (args.progress.show, RwLock::new(None));
+    let events = Events { stop: &stop, errors: &errors, show, progress };
     let warmed = Warmed::run(&files, &options, &events);
     print(&warmed, started.elapsed(), args)?;
     match stop.requested() {
@@ -37,7 +38,8 @@ pub(super) fn run(args: &WarmArgs) -> Result {
 /// A receiver of events that shows the progress of the reads and prints errors.
 struct Events<'a> {
     stop: &'a Stop,
-    errors: &'a Errors,
+    errors: &'a Errors<'a>,
+    show: ShowProgress,
     progress: RwLock<Option<Progress>>,
 }
 
@@ -47,7 +49,7 @@ impl WarmEvents for Events<'_> {
     }
 
     fn begin_reads(&self, things: u64, bytes: u64) {
-        *self.progress.write() = Some(Progress::new("file", Amount { things, bytes }));
+        *self.progress.write() = Some(Progress::new(self.show, "file", Amount { things, bytes }));
     }
 
     fn file_read(&self, bytes: u64) {

@@ -30,13 +30,17 @@ pub(crate) enum Parsed {
     Matches(ArgMatches),
     /// The text that `--print-config` prints.
     File(String),
+    /// The help or the version, or the reason why the command line is invalid.
+    Message(clap::Error),
 }
 
-/// Parses a command line, and the file of its option `--config`. If the command line is invalid,
-/// prints a message and exits with code 2.
+/// Parses a command line, and the file of its option `--config`.
 pub(crate) fn parse(command: &mut Command, arguments: Vec<OsString>) -> Result<Parsed> {
     let arguments = with_file(command, arguments)?;
-    let matches = command.try_get_matches_from_mut(arguments).unwrap_or_else(|error| error.exit());
+    let matches = match command.try_get_matches_from_mut(arguments) {
+        Ok(matches) => matches,
+        Err(message) => return Ok(Parsed::Message(message)),
+    };
     let text = server(command, &matches)?
         .filter(|(_, _, args)| args.print_config)
         .map(|(server, given, _)| print::text(server, given));

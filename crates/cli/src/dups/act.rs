@@ -10,10 +10,12 @@ use haul_duplicates::Syntax;
 use haul_duplicates::act::{Action, Events, Executor, Options, SkipReason, script};
 use haul_duplicates::keep::{Priority, Rules, Selection};
 use haul_duplicates::report::{Report, Search, Timestamp, read};
+use serde_json::json;
 
 use super::place::{absolute, names, paths};
 use super::search::transform;
 use crate::args::{ActionArgs, ActionOptions, PriorityArg};
+use crate::json::set_path;
 use crate::output::{Name, Output};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::signals::Stop;
@@ -34,8 +36,10 @@ pub(super) fn run(args: &ActionArgs, action: Action) -> Result {
         ignore_permissions: args.options.ignore_permissions,
         action: action.clone(),
     };
-    let script = script_output(&args.options)?;
-    let mut summary = Summary { action, script, files: 0, bytes: 0, skipped: 0, failed: None };
+    let output = Lines::new(&args.options)?;
+    let is_dry_run = args.options.dry_run;
+    let mut summary =
+        Summary { action, output, is_dry_run, files: 0, bytes: 0, skipped: 0, failed: None };
     let mut executor = Executor::new(options);
     let stop = Stop::on_signals("the current file")?;
     for group in &report.groups {
@@ -138,23 +142,42 @@ fn priority(priority: PriorityArg) -> Priority {
     }
 }
 
-/// Returns the output for the commands that a dry run prints, or `None` without `--dry-run`.
-fn script_output(options: &ActionOptions) -> Result<Option<Box<dyn Write>>> {
-    Ok(match (options.dry_run, &options.output) {
-        (false, _) => None,
-        (true, None) => Some(Box::new(Output::new())),
-        (true, Some(path)) => {
-            let file =
-                File::create(path).or_fail(|| format!("cannot create {}", path.display()))?;
-            Some(Box::new(BufWriter::new(file)))
+/// The lines that are printed about the files.
+enum Lines {
+    None,
+    /// The commands that a dry run prints.
+    Script(Box<dyn Write>),
+    Json(Output),
+}
+
+impl Lines {
+    fn new(options: &ActionOptions) -> Result<Self> {
+        Ok(match (options.json, options.dry_run, &options.output) {
+            (true, ..) => Self::Json(Output::new()),
+            (false, false, _) => Self::None,
+            (false, true, None) => Self::Script(Box::new(Output::new())),
+            (false, true, Some(path)) => {
+                let file = File::create(path);
+                let file = file.or_not_start(|| format!("cannot create {}", path.display()))?;
+                Self::Script(Box::new(BufWriter::new(file)))
+            }
+        })
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        match self {
+            Self::None => Ok(()),
+            Self::Script(out) => out.flush(),
+            Self::Json(out) => Write::flush(out),
         }
-    })
+    }
 }
 
 /// A receiver of events that counts the processed files and reports the skipped files.
 struct Summary {
     action: Action,
-    script: Option<Box<dyn Write>>,
+    output: Lines,
+    is_dry_run: bool,
     files: u64,
     bytes: u64,
     skipped: u64,
@@ -165,17 +188,34 @@ impl Events for Summary {
     fn done(&mut self, keep: &Path, drop: &Path, bytes: u64) {
         self.files += 1;
         self.bytes += bytes;
-        let Some(out) = &mut self.script else { return };
-        for line in script(&self.action, keep, drop, bytes) {
-            if let Err(error) = out.write_all(&[&line[..], b"\n"].concat()) {
-                self.failed.get_or_insert(error);
+        let written = match &mut self.output {
+            Lines::None => Ok(()),
+            Lines::Script(out) => script(&self.action, keep, drop, bytes)
+                .iter()
+                .try_for_each(|line| out.write_all(&[&line[..], b"\n"].concat())),
+            Lines::Json(out) => {
+                let mut line = json!({ "kind": "file", "bytes": bytes });
+                set_path(&mut line, "path", drop);
+                set_path(&mut line, "kept", keep);
+                writeln!(out, "{line}")
             }
+        };
+        if let Err(error) = written {
+            self.failed.get_or_insert(error);
         }
     }
 
     fn skipped(&mut self, path: &Path, why: &SkipReason) {
         if !why.is_fine() {
             self.skipped += 1;
+            if let Lines::Json(out) = &mut self.output {
+                let mut line = json!({ "kind": "skipped", "reason": why.to_string() });
+                set_path(&mut line, "path", path);
+                if let Err(error) = writeln!(out, "{line}") {
+                    self.failed.get_or_insert(error);
+                }
+                return;
+            }
             let text = format!("skipped {}: {why}", path.display());
             print_message(&Name(&text).to_string());
         }
@@ -184,15 +224,39 @@ impl Events for Summary {
 
 impl Summary {
     fn finish(mut self, stopped: Option<Exit>) -> Result {
-        let is_dry = self.script.is_some();
-        if let Some(out) = &mut self.script
-            && let Err(error) = out.flush()
-        {
+        let is_dry = self.is_dry_run;
+        if let Lines::Json(out) = &mut self.output {
+            let totals = json!({
+                "kind": "summary",
+                "action": action_name(&self.action),
+                "dry_run": is_dry,
+                "files": self.files,
+                "bytes": self.bytes,
+                "skipped": self.skipped,
+            });
+            if let Err(error) = writeln!(out, "{totals}") {
+                self.failed.get_or_insert(error);
+            }
+        }
+        if let Err(error) = self.output.send() {
             self.failed.get_or_insert(error);
         }
-        if let Some(error) = self.failed {
+        if let Some(error) = self.failed.take() {
             return Err(crate::output::unwritten(error));
         }
+        if !matches!(self.output, Lines::Json(_)) {
+            print_message(&self.totals());
+        }
+        match stopped {
+            Some(exit) => Err(Failure::reported().exit(exit)),
+            None if self.skipped > 0 => Err(Failure::reported()),
+            None => Ok(()),
+        }
+    }
+
+    /// Describes the totals.
+    fn totals(&self) -> String {
+        let is_dry = self.is_dry_run;
         let (files, bytes) = (Count(self.files, "file"), Bytes(self.bytes));
         let skipped = self.skipped;
         let done = match (&self.action, is_dry) {
@@ -210,11 +274,17 @@ impl Summary {
             (Action::Move(_), true) => format!("would move {files} ({bytes})"),
         };
         let skip = if is_dry { "skip" } else { "skipped" };
-        print_message(&format!("{done}, {skip} {skipped}"));
-        match stopped {
-            Some(exit) => Err(Failure::reported().exit(exit)),
-            None if skipped > 0 => Err(Failure::reported()),
-            None => Ok(()),
-        }
+        format!("{done}, {skip} {skipped}")
+    }
+}
+
+/// Returns the name of the subcommand.
+fn action_name(action: &Action) -> &'static str {
+    match action {
+        Action::Remove => "remove",
+        Action::HardLink => "link",
+        Action::SymLink => "symlink",
+        Action::Dedupe => "dedupe",
+        Action::Move(_) => "move",
     }
 }

@@ -1,10 +1,8 @@
 //! `haul dups blocks`: shares equal blocks of files.
 
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use haul_bulk_read::digest::to_hex;
 use haul_bulk_read::{ReadOptions, WalkOptions};
 use haul_duplicates::act::SkipReason;
 use haul_duplicates::blocks::{Events, Options, SharedRange, Stats, share_blocks};
@@ -14,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::progress::Watch;
 use crate::args::BlocksArgs;
+use crate::json::set_path;
 use crate::output::{Output, unwritten};
 use crate::report::{Failure, Result, print_message};
 use crate::units::{Bytes, Count};
@@ -32,12 +31,12 @@ pub(super) fn run(args: &BlocksArgs) -> Result {
     let options = Options { block_bytes: args.block_size, dry_run: args.dry_run, read };
     let printer = Printer {
         args,
-        watch: Watch::new(args.progress),
+        watch: Watch::new(args.progress, &args.paths),
         output: Mutex::new((Output::new(), Ok(()))),
     };
     let stats = share_blocks(&args.paths, &walk, &options, &printer);
     let Printer { watch, output, .. } = printer;
-    let failures = watch.finish();
+    let watched = watch.finish();
     let (mut output, printed) = output.into_inner();
     printed?;
     if args.json {
@@ -51,7 +50,8 @@ pub(super) fn run(args: &BlocksArgs) -> Result {
         bytes => format!(" ({} shared before)", Bytes(bytes)),
     };
     print_message(&format!("{verb} {ranges} of {bytes}{already}, skipped {}", stats.skipped));
-    if failures > 0 || stats.skipped > 0 { Err(Failure::reported()) } else { Ok(()) }
+    watched?;
+    if stats.skipped > 0 { Err(Failure::reported()) } else { Ok(()) }
 }
 
 /// A receiver of events that prints the shared ranges.
@@ -103,18 +103,12 @@ impl Events for Printer<'_> {
 
 fn json_line(range: &SharedRange<'_>) -> Value {
     let mut line = json!({
-        "from": range.from.to_string_lossy(),
         "from_offset": range.from_offset,
-        "to": range.to.to_string_lossy(),
         "to_offset": range.to_offset,
         "bytes": range.bytes,
     });
-    for (name, path) in [("from_hex", range.from), ("to_hex", range.to)] {
-        if path.to_str().is_none() {
-            // The text has replacement characters for invalid UTF-8, so the exact bytes are added.
-            line[name] = to_hex(path.as_os_str().as_bytes()).into();
-        }
-    }
+    set_path(&mut line, "from", range.from);
+    set_path(&mut line, "to", range.to);
     line
 }
 

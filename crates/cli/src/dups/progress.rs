@@ -1,6 +1,6 @@
 //! Shows the progress of a search for duplicates, and prints and counts its errors.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use haul_bulk_read::SkipReason;
 use haul_duplicates::{Error, Events, Phase};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::args::ShowProgress;
 use crate::output::Name;
-use crate::report::{chain, print_message};
+use crate::progress::{LineTimer, ShowProgress};
+use crate::report::{Exit, Failure, Result, chain, print_message, try_print_message};
 use crate::units::{Bytes, Count};
 
 /// A receiver of events that shows a progress bar for each phase and prints errors above the bar.
@@ -19,23 +19,36 @@ pub(super) struct Watch {
     show: ShowProgress,
     bar: Mutex<ProgressBar>,
     phase: Mutex<Phase>,
+    /// The times of lines, which replace the bar if stderr is no terminal.
+    lines: LineTimer,
+    /// The paths that the command line names.
+    named: Vec<PathBuf>,
     failures: AtomicU64,
+    /// The number of errors of paths that the command line names.
+    missing: AtomicU64,
 }
 
 impl Watch {
-    pub(super) fn new(show: ShowProgress) -> Self {
+    pub(super) fn new(show: ShowProgress, named: &[PathBuf]) -> Self {
         Self {
             show,
             bar: Mutex::new(ProgressBar::hidden()),
             phase: Mutex::new(Phase::Walking),
+            lines: LineTimer::default(),
+            named: named.to_vec(),
             failures: AtomicU64::new(0),
+            missing: AtomicU64::new(0),
         }
     }
 
-    /// Removes the bar and returns the number of errors.
-    pub(super) fn finish(self) -> u64 {
+    /// Removes the bar. Fails if a file could not be processed.
+    pub(super) fn finish(self) -> Result {
         self.bar().finish_and_clear();
-        self.failures.load(Ordering::Relaxed)
+        match (self.failures.into_inner(), self.missing.into_inner()) {
+            (0, _) => Ok(()),
+            (_, 0) => Err(Failure::reported()),
+            _ => Err(Failure::reported().exit(Exit::NotStarted)),
+        }
     }
 
     fn bar(&self) -> ProgressBar {
@@ -62,6 +75,12 @@ fn words(phase: Phase) -> &'static str {
 impl Events for Watch {
     fn failed(&self, error: Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
+        if let Error::Read(missing) = &error
+            && missing.is_not_found()
+            && self.named.iter().any(|named| named == missing.path())
+        {
+            self.missing.fetch_add(1, Ordering::Relaxed);
+        }
         self.print(&chain(&error.to_string(), std::error::Error::source(&error)));
     }
 
@@ -94,12 +113,18 @@ impl Events for Watch {
 
     fn progress(&self, things: u64, bytes: u64) {
         let bar = self.bar();
-        if bar.is_hidden() {
+        let is_hidden = bar.is_hidden();
+        if is_hidden && !(self.show == ShowProgress::True && self.lines.is_due()) {
             return;
         }
         let phase = *self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let noun = if phase == Phase::Sharing { "range" } else { "file" };
-        bar.set_message(format!("{}, {}", Count(things, noun), Bytes(bytes)));
+        let done = format!("{}, {}", Count(things, noun), Bytes(bytes));
+        if is_hidden {
+            try_print_message(&format!("{}: {done}", words(phase)));
+            return;
+        }
+        bar.set_message(done);
         bar.set_position(if phase == Phase::Transforming { things } else { bytes });
     }
 

@@ -1,6 +1,6 @@
 //! `haul dups` without a subcommand: searches for duplicates and writes the report.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -67,18 +67,21 @@ pub(super) fn run(args: &SearchArgs) -> Result {
         read: ReadOptions { kind: args.disk_kind.map(Into::into), threads, cache, ..plain },
         preserve_cache_for_large: !args.fill_cache,
     };
+    // The file is opened before the search, so that a mistyped path does not lose a long search.
+    let output = args.output.as_deref().map(open_report).transpose()?;
     let begun = now();
-    let watch = Watch::new(args.progress);
+    // A path of a list may have been removed since; a path of the command line must exist.
+    let watch = Watch::new(args.progress, if args.stdin { &[] } else { &roots[..] });
     let found = find(&roots, &walk, &options, &watch);
-    let failures = watch.finish();
+    let watched = watch.finish();
     if args.dirs {
         let groups = duplicate_dirs(&found);
         let all = groups.iter().map(DirGroup::group);
-        report(args, &base, begun, dir_stats(&groups, &found), all)?;
+        report(args, output, &header(&base, begun, dir_stats(&groups, &found)), all)?;
     } else {
-        report(args, &base, begun, found.stats(), found.groups())?;
+        report(args, output, &header(&base, begun, found.stats()), found.groups())?;
     }
-    if failures > 0 { Err(Failure::reported()) } else { Ok(()) }
+    watched
 }
 
 fn now() -> Timestamp {
@@ -161,20 +164,35 @@ pub(super) fn transform(
     transform.map(|it| Some((it, dir))).map_err(|failure| failure.exit(Exit::Usage))
 }
 
-fn report(
-    args: &SearchArgs,
-    base: &Path,
-    begun: Timestamp,
-    stats: Stats,
-    groups: impl Iterator<Item = Group>,
-) -> Result {
-    let header = Header {
+fn header(base: &Path, begun: Timestamp, stats: Stats) -> Header {
+    Header {
         program: concat!("haul ", env!("CARGO_PKG_VERSION")).to_owned(),
         timestamp: begun,
         command: std::iter::once("haul".into()).chain(std::env::args_os().skip(1)).collect(),
         base: base.to_owned(),
         stats,
-    };
+    }
+}
+
+/// A file for the report, and its path.
+struct ReportFile<'a> {
+    file: File,
+    path: &'a Path,
+}
+
+/// Opens the file for the report. Its content remains until the report is written.
+fn open_report(path: &Path) -> Result<ReportFile<'_>> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    let file = file.or_not_start(|| format!("cannot write the report to {}", path.display()))?;
+    Ok(ReportFile { file, path })
+}
+
+fn report(
+    args: &SearchArgs,
+    output: Option<ReportFile<'_>>,
+    header: &Header,
+    groups: impl Iterator<Item = Group>,
+) -> Result {
     let format = match (args.format, args.null) {
         (ReportFormat::Default, _) => Format::Default,
         (ReportFormat::Fdupes, false) => Format::Fdupes,
@@ -182,11 +200,13 @@ fn report(
         (ReportFormat::Csv, _) => Format::Csv,
         (ReportFormat::Json, _) => Format::Json,
     };
-    match &args.output {
-        None => write(Output::new(), format, &header, groups).map_err(unwritten)?.finish(),
-        Some(path) => {
-            let file = File::create(path).map(BufWriter::new);
-            let out = file.and_then(|out| write(out, format, &header, groups));
+    match output {
+        None => write(Output::new(), format, header, groups).map_err(unwritten)?.finish(),
+        Some(ReportFile { file, path }) => {
+            // Devices and FIFOs cannot be truncated.
+            let is_file = file.metadata().is_ok_and(|status| status.is_file());
+            let emptied = if is_file { file.set_len(0) } else { Ok(()) };
+            let out = emptied.and_then(|()| write(BufWriter::new(file), format, header, groups));
             let saved =
                 out.and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error));
             saved.map(drop).or_fail(|| format!("cannot write the report to {}", path.display()))

@@ -6,12 +6,13 @@ mod signals;
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use haul_line_log::{Clock, Environment, Error, Event, LineLog, Stamper, SystemClock};
+use haul_line_log::{Clock, Environment, Error, Event, LineLog, Stamper, Stats, SystemClock};
+use serde_json::{Value, json};
 
 use crate::args::{LogArgs, LogCommand, LogWriteArgs, WhenFullPolicy};
-use crate::output::Name;
+use crate::output::{Name, print_line};
 use crate::report::{Exit, Failure, OrFail, Result, chain, print_message};
 use crate::units::{Bytes, Count};
 use input::{Input, Stop};
@@ -31,21 +32,81 @@ fn write(args: &LogWriteArgs) -> Result {
     let stop = Stop::new().or_fail(|| "cannot wait for signals".to_owned())?;
     let log = Arc::new(open(args)?);
     signals::catch(Arc::clone(&log), stop.clone())?;
-    let read = copy_input(args, &log, Input::new(stop.clone()));
-    let written = finish(args, &log, &stop, *read.as_ref().unwrap_or(&Rejected::default()));
-    read.map(drop).and(written)
+    let begun = Instant::now();
+    let mut counts = InputCounts::default();
+    let read = copy_input(args, &log, Input::new(stop.clone()), &mut counts);
+    let rejected = *read.as_ref().unwrap_or(&Rejected::default());
+    let written = finish(args, &log, &stop, rejected);
+    let done = read.map(drop).and(written);
+    if !args.json {
+        return done;
+    }
+    let printed = print_line(json(&log.stats(), counts, rejected, begun.elapsed()));
+    done.and(printed)
+}
+
+/// The amount of input that was read.
+#[derive(Debug, Clone, Copy, Default)]
+struct InputCounts {
+    line_ends: u64,
+    bytes: u64,
+    /// `true` if the last line has no end.
+    is_open: bool,
+}
+
+impl InputCounts {
+    fn add(&mut self, bytes: &[u8]) {
+        self.line_ends += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.bytes += bytes.len() as u64;
+        self.is_open = !bytes.ends_with(b"\n");
+    }
+}
+
+/// Returns the counts of a run as JSON.
+fn json(stats: &Stats, counts: InputCounts, rejected: Rejected, time: Duration) -> Value {
+    json!({
+        "lines": counts.line_ends + u64::from(counts.is_open),
+        "bytes": counts.bytes,
+        "written_bytes": stats.written_bytes,
+        "closed_files": stats.rotations,
+        "removed_files": stats.removed,
+        "compressed_files": stats.compressed,
+        "dropped_lines": stats.dropped_lines,
+        "lost_lines": stats.unwritten_lines + rejected.lines,
+        "write_failures": stats.write_failures,
+        "sync_failures": stats.sync_failures,
+        "seconds": time.as_secs_f64(),
+    })
+}
+
+/// Checks the options that limit each other.
+fn check(args: &LogWriteArgs) -> Result {
+    let Some(keep_bytes) = args.keep_bytes else { return Ok(()) };
+    let max_size = args.max_size.0.unwrap_or(0);
+    let (least, reason) = match args.compress {
+        None => (max_size, "--keep-bytes must be at least --max-size: it includes current"),
+        Some(_) => (
+            max_size.saturating_mul(2),
+            "with --compress, --keep-bytes must be at least twice --max-size: it includes current, \
+             and a file that is being compressed",
+        ),
+    };
+    if keep_bytes < least {
+        let failure = Failure::new(reason).exit(Exit::Usage);
+        return Err(failure.advise(format!("that is {} or more", Bytes(least))));
+    }
+    Ok(())
 }
 
 fn open(args: &LogWriteArgs) -> Result<LineLog> {
+    check(args)?;
     let options = args.options(&format!("haul log, process {}", std::process::id()));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let environment = Environment { clock, on_event: Box::new(print_event) };
     LineLog::open(&args.dir, options, environment).map_err(|error| {
         let failure = Failure::new(format!("cannot log to {}", args.dir.display()));
         match error {
-            Error::Invalid(_) => failure
-                .exit(Exit::Usage)
-                .advise("see --max-size, --keep-bytes, --rotate-every and --sync"),
+            Error::Invalid(_) => failure.exit(Exit::Usage),
             Error::InUse { .. } => failure
                 .exit(Exit::NotStarted)
                 .advise("only one process can log to a directory; use another one"),
@@ -72,13 +133,21 @@ impl Rejected {
 
 /// Writes the input to the log until the input ends or the log rejects a piece. Returns the amount
 /// of rejected input.
-fn copy_input(args: &LogWriteArgs, log: &LineLog, mut input: Input) -> Result<Rejected> {
+fn copy_input(
+    args: &LogWriteArgs,
+    log: &LineLog,
+    mut input: Input,
+    counts: &mut InputCounts,
+) -> Result<Rejected> {
     let mut stamper = args.timestamps.map(|format| Stamper::new(format.into()));
     let mut tee = args.tee.then(io::stdout);
     loop {
         let bytes = input.next().or_fail(|| "cannot read stdin".to_owned())?;
         if bytes.is_empty() {
             return Ok(Rejected::default());
+        }
+        if args.json {
+            counts.add(bytes);
         }
         let lines = match &mut stamper {
             Some(stamper) => stamper.stamp(bytes, SystemTime::now()),

@@ -36,7 +36,7 @@ impl Input {
             Some("-") => io::read_to_string(io::stdin()),
             _ => fs::read_to_string(path),
         };
-        let text = text.or_fail(|| format!("cannot read the list {}", path.display()))?;
+        let text = text.or_not_start(|| format!("cannot read the list {}", path.display()))?;
         let failed = |number: u64, reason: String| {
             let place = format!("line {number} of the list {}", path.display());
             Failure::new(format!("{place}: {reason}")).advise("nothing was written")

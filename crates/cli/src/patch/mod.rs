@@ -101,7 +101,8 @@ fn apply<'a>(
     let fail =
         |error: Error| failed(args, error).advise("\"haul patch --resume\" completes the patch");
     let (writer, file) = writer(args, target)?;
-    let progress = Progress::new("record", Amount { things: patch.records(), bytes: 0 });
+    let all = Amount { things: patch.records(), bytes: 0 };
+    let progress = Progress::new(args.progress.show, "record", all);
     let report = &mut |things, bytes| progress.set(Amount { things, bytes });
     patch.apply(&writer, file, report).map_err(fail)?;
     let (stats, device) = (writer.stats(), writer.device_kind(file));
@@ -153,7 +154,7 @@ impl<'a> Work<'a> {
     /// written.
     fn plain(&self, mut input: Input) -> Result<Outcome<'a>> {
         let (writer, file) = writer(self.args, self.target)?;
-        let progress = Progress::new("record", amount_of(&input));
+        let progress = Progress::new(self.args.progress.show, "record", amount_of(&input));
         let read = self.read_all(&mut input, &progress, &mut |offset, bytes| {
             writer.write(file, offset, bytes).map_err(|error| failed(self.args, error))
         });
@@ -215,7 +216,7 @@ impl<'a> Work<'a> {
         let expected = input.bytes().unwrap_or(u64::MAX);
         let (name, bytes) = (&self.target.name, self.target.bytes);
         let mut patch = Patch::begin(log, name, bytes, expected).map_err(fail)?;
-        let progress = Progress::new("record", amount_of(input));
+        let progress = Progress::new(self.args.progress.show, "record", amount_of(input));
         self.read_all(input, &progress, &mut |offset, bytes| {
             patch.add(offset, bytes).map_err(fail)
         })?;

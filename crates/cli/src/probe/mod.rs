@@ -19,7 +19,7 @@ use crate::report::{Failure, OrFail, Result};
 
 pub(crate) fn run(args: &ProbeArgs) -> Result {
     let path = &args.path;
-    let storage = probe(path).or_fail(|| format!("cannot probe {}", path.display()))?;
+    let storage = probe(path).or_not_start(|| format!("cannot probe {}", path.display()))?;
     let measured = args.measure.then(|| measure_with_progress(args)).transpose()?;
     let choices = choices(&storage, measured.as_ref());
     let warnings = warnings(&storage, measured.as_ref());

@@ -6,8 +6,9 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use haul_tcp_relay::{AccessLog, Config, Error, Handle, Lines, Listener, Server};
+use haul_tcp_relay::{AccessLog, Address, Config, Error, Handle, Lines, Listener, Server};
 use haul_tls::Alpn;
+use serde_json::json;
 
 use crate::args::RelayArgs;
 use crate::descriptors;
@@ -53,24 +54,37 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
         addresses.admin.as_ref(),
         move |address| handle.bind_admin(address),
     )?;
-    let mut ready = format!("{} to {}", list(&addresses.listen), list(&args.to));
-    if let Some(admin) = &addresses.admin {
-        ready += &format!(", admin on {}", ready::url(admin));
-    }
-    ready::announce(&ready);
+    announce(args, &addresses.listen, addresses.admin.as_ref());
     let ended = server.run().or_fail(|| "the relay failed".to_owned());
     drop(takeover);
     let logged = log.map_or(Ok(()), ServerLog::close);
     let stats = ended?;
-    let text = if args.json { format!("{}\n", report::json(&stats)) } else { report::text(&stats) };
-    io::stdout().write_all(text.as_bytes()).ok();
+    if args.json {
+        ready::print_of_kind("closed", report::json(&stats));
+    } else {
+        io::stdout().write_all(report::text(&stats).as_bytes()).ok();
+    }
     logged
+}
+
+/// Prints the addresses and the targets.
+fn announce(args: &RelayArgs, listen: &[Address], admin: Option<&Address>) {
+    let admin = admin.map(ready::url);
+    let mut text = format!("{} to {}", list(listen), list(&args.to));
+    if let Some(admin) = &admin {
+        text += &format!(", admin on {admin}");
+    }
+    let json = json!({ "listen": texts(listen), "to": texts(&args.to), "admin": admin });
+    ready::announce(args.json.then_some(json), &text);
 }
 
 /// Returns the addresses, separated by commas.
 fn list(addresses: &[impl Display]) -> String {
-    let texts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-    texts.join(", ")
+    texts(addresses).join(", ")
+}
+
+fn texts(addresses: &[impl Display]) -> Vec<String> {
+    addresses.iter().map(ToString::to_string).collect()
 }
 
 /// Listens on the inherited sockets, if there are any, or on the addresses of `--listen`.
@@ -95,6 +109,7 @@ fn bind(config: Config, args: &RelayArgs, inherited: Vec<Listener>) -> Result<Se
             Error::PlainHttp { .. } => {
                 failure.advise("use --tls-cert and --tls-key, or --plain-http")
             }
+            Error::Invalid(_) => failure.exit(Exit::Usage),
             _ => failure,
         };
         failure.because(error)

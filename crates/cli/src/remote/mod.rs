@@ -32,11 +32,24 @@ pub(crate) fn open(url: &str, args: &RemoteArgs) -> Result<Remote> {
             || format!("cannot read the options of the remote store in {}", path.display());
         let text = file::read(path, &cannot)?;
         let parsed = parse(&text);
-        options.extend(parsed.map_err(|why| Failure::new(format!("{}: {why}", cannot())))?);
+        let malformed = |why| Failure::new(format!("{}: {why}", cannot())).exit(Exit::NotStarted);
+        options.extend(parsed.map_err(malformed)?);
     }
     Remote::open(url, &options)
         .or_fail(|| "cannot use the remote store".to_owned())
         .map_err(|failure| failure.exit(Exit::Usage))
+}
+
+/// The maximum number of states of a copy that are kept.
+const STATES_MAX: u32 = 10_000;
+
+/// Checks the options that limit each other.
+fn check(args: &ReplicationArgs) -> Result {
+    if args.keep > args.keep_every.saturating_mul(STATES_MAX) {
+        let failure = Failure::new("--keep must be at most 10,000 times --keep-every");
+        return Err(failure.exit(Exit::Usage));
+    }
+    Ok(())
 }
 
 /// The copy that a server is to keep, before its store is open.
@@ -72,10 +85,7 @@ impl Copy {
             delete_after: args.delete_after,
             ..Options::default()
         };
-        options
-            .check()
-            .or_fail(|| "cannot keep the copy of the store".to_owned())
-            .map_err(|failure| failure.exit(Exit::Usage))?;
+        check(args)?;
         let progress = Arc::new(match args.ack {
             Acknowledge::Local => Progress::without_waiting(),
             Acknowledge::Remote => Progress::new(args.ack_time),
@@ -161,7 +171,26 @@ fn parse(text: &str) -> std::result::Result<Vec<(String, String)>, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn kept_states_have_the_limits_of_the_library() {
+        for (keep, keep_every, is_valid) in
+            [("0s", "0s", true), ("10000s", "1s", true), ("10001s", "1s", false)]
+        {
+            let every = ["--keep-every", keep_every];
+            let words = ["haul", "serve", "--remote", "s3://b/p", "--keep", keep];
+            let cli = Cli::try_parse_from(words.iter().chain(&every)).unwrap();
+            let Command::Serve(args) = cli.command else { panic!("not serve") };
+            let args = &args.replication;
+            let (keep, keep_every) = (args.keep, args.keep_every);
+            let library = Options { keep, keep_every, ..Options::default() }.check();
+            assert_eq!([check(args).is_ok(), library.is_ok()], [is_valid; 2], "{keep:?}");
+        }
+    }
 
     #[test]
     fn options_are_lines_with_an_equals_sign() {

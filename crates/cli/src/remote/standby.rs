@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haul_disk::{Disk, OsDisk};
 use haul_replicate::{Standby, StandbyControl, Takeover};
 use haul_s3_server::{Listening, StandbyState};
+use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
@@ -58,7 +59,10 @@ pub(crate) fn run(
     let thread = thread.or_fail(|| "cannot start a thread".to_owned())?;
     let addresses = listening.addresses();
     let (listen, admin) = (addresses.listen_url(), addresses.admin_url());
-    let announce = || ready::announce(&format!("S3 on {listen}, admin on {admin}, standing by"));
+    let announce = || match args.json {
+        true => ready::print_of_kind("standby", json!({ "s3": listen, "admin": admin })),
+        false => ready::announce(None, &format!("S3 on {listen}, admin on {admin}, standing by")),
+    };
     let described = Arc::clone(&control);
     let state: StandbyState = Arc::new(move || described.state());
     let served = runtime

@@ -5,23 +5,25 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::report::{Failure, OrFail, Result};
+use crate::report::{Exit, Failure, OrFail, Result};
 
 /// The maximum number of bytes read, far more than a valid file has.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Returns the text of a file that other users cannot read. `cannot` describes the failure.
 pub(crate) fn read(path: &Path, cannot: &dyn Fn() -> String) -> Result<String> {
-    let file = File::open(path).or_fail(cannot)?;
-    let metadata = file.metadata().or_fail(cannot)?;
+    let file = File::open(path).or_not_start(cannot)?;
+    let metadata = file.metadata().or_not_start(cannot)?;
     if metadata.is_dir() {
-        return Err(Failure::new(format!("{}: is a directory", cannot())));
+        let failure = Failure::new(format!("{}: is a directory", cannot()));
+        return Err(failure.exit(Exit::NotStarted));
     }
     if metadata.mode() & 0o007 != 0 {
         let message = format!("{}: the file is accessible to other users", cannot());
-        return Err(Failure::new(message).advise(format!("chmod o= '{}'", path.display())));
+        let failure = Failure::new(message).advise(format!("chmod o= '{}'", path.display()));
+        return Err(failure.exit(Exit::NotStarted));
     }
     let mut text = String::new();
-    file.take(FILE_BYTES_MAX).read_to_string(&mut text).or_fail(cannot)?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).or_not_start(cannot)?;
     Ok(text)
 }

@@ -11,6 +11,7 @@ use haul_s3_server::{
     Server,
 };
 use haul_tls::Alpn;
+use serde_json::json;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
@@ -56,9 +57,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         is_read_only: args.replication.read_only,
         limits: args.limits(),
     };
-    if let Some(limit) = descriptors::raise_limit() {
-        fit(&mut config.limits, limit);
-    }
+    let notice = descriptors::raise_limit().and_then(|limit| fit(&mut config.limits, limit));
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -68,6 +67,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let default_time = if inherited.is_empty() { Duration::ZERO } else { TAKEOVER_TIME };
     let predecessor = Predecessor::new(args.takeover_time.unwrap_or(default_time));
     let mut listening = bind(&config, &inherited, &predecessor)?;
+    // The reason why a server cannot start is printed first.
+    notice.iter().for_each(|notice| print_message(notice));
     let takeover = match standby::run(copy.as_ref(), args, &mut listening, &runtime)? {
         standby::End::Stopped => return Ok(()),
         standby::End::TakenOver(takeover) => Some(takeover),
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let observer = observer.unwrap_or_default();
     let opening = Opening { holder, takeover, observer, predecessor: &predecessor };
     let mut backend = Backend::open(args, copy, opening)?;
-    let served = runtime.block_on(serve(listening, backend.served(), reload));
+    let served = runtime.block_on(serve(listening, backend.served(), reload, args.json));
     // Dropping the runtime waits for store calls in progress.
     drop(runtime);
     backend.stop_copying();
@@ -124,17 +125,18 @@ fn bind(config: &Config, inherited: &[Listener], predecessor: &Predecessor) -> R
 
 /// Reduces the limit of connections to the available descriptors. Three descriptors are counted per
 /// S3 connection: its socket, a file of the store, and the socket of an admin connection, because
-/// the admin address has the same limit of connections.
-fn fit(limits: &mut Limits, descriptors: u64) {
+/// the admin address has the same limit of connections. Returns a notice if the limit was reduced.
+fn fit(limits: &mut Limits, descriptors: u64) -> Option<String> {
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
     let most = (descriptors.saturating_sub(RESERVE) / 3).max(1);
-    if most < limits.connections_max {
-        print_message(&format!(
-            "limit of {descriptors} open files (ulimit -Hn): accepting at most {most} connections"
-        ));
-        limits.connections_max = most;
-        limits.peer_connections_max = limits.peer_connections_max.min(most.div_ceil(2));
+    if most >= limits.connections_max {
+        return None;
     }
+    limits.connections_max = most;
+    limits.peer_connections_max = limits.peer_connections_max.min(most.div_ceil(2));
+    Some(format!(
+        "limit of {descriptors} open files (ulimit -Hn): accepting at most {most} connections"
+    ))
 }
 
 fn not_started(error: Error) -> Failure {
@@ -146,7 +148,12 @@ fn not_started(error: Error) -> Failure {
     failure.because(error)
 }
 
-async fn serve(listening: Listening, store: Arc<ServedStore>, reload: Reload) -> Result {
+async fn serve(
+    listening: Listening,
+    store: Arc<ServedStore>,
+    reload: Reload,
+    is_json: bool,
+) -> Result {
     // The handlers are installed before any client can know that the server runs.
     let (sender, stop) = oneshot::channel();
     // If the server has failed, the receiver is gone, and the error is ignored.
@@ -156,7 +163,13 @@ async fn serve(listening: Listening, store: Arc<ServedStore>, reload: Reload) ->
     let server = Server::serving(listening, store).map_err(not_started)?;
     let addresses = server.addresses();
     let (listen, admin) = (addresses.listen_url(), addresses.admin_url());
-    ready::announce(&format!("S3 on {listen}, admin on {admin}"));
+    let text = format!("S3 on {listen}, admin on {admin}");
+    ready::announce(is_json.then(|| json!({ "s3": listen, "admin": admin })), &text);
     let stop = async { stop.await.unwrap_or_default() };
-    server.run(stop).await.or_fail(|| "the server failed".to_owned())
+    let counts = server.counts();
+    let served = server.run(stop).await.or_fail(|| "the server failed".to_owned());
+    if is_json {
+        ready::print_of_kind("closed", counts.json());
+    }
+    served
 }

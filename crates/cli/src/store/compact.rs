@@ -1,19 +1,32 @@
 //! `haul store compact`: frees the space of deleted objects.
 
-use haul_file_store::Store;
+use haul_file_store::{CompactionReport, Store};
+use serde_json::json;
 
-use crate::output::Output;
+use crate::args::CompactArgs;
+use crate::output::print_line;
+use crate::progress::{Amount, Progress};
 use crate::report::{OrFail, Result};
 use crate::units::{Bytes, Count};
 
-pub(super) fn run(store: &Store) -> Result {
-    let compacted = store.compact().or_fail(|| "cannot compact the store".to_owned())?;
-    let mut output = Output::new();
-    output.line(format_args!(
+pub(super) fn run(store: &Store, args: &CompactArgs) -> Result {
+    let progress = Progress::new(args.progress.show, "volume", Amount::default());
+    let compacted = store.compact_with_progress(&mut |done: &CompactionReport| {
+        progress.set(Amount { things: done.volumes_removed, bytes: done.bytes_freed });
+    });
+    progress.finish();
+    let compacted = compacted.or_fail(|| "cannot compact the store".to_owned())?;
+    if args.json {
+        return print_line(json!({
+            "freed_bytes": compacted.bytes_freed,
+            "removed_volumes": compacted.volumes_removed,
+            "moved_bytes": compacted.bytes_moved,
+        }));
+    }
+    print_line(format_args!(
         "freed {}: removed {}, moved {}",
         Bytes(compacted.bytes_freed),
         Count(compacted.volumes_removed, "volume"),
         Bytes(compacted.bytes_moved),
-    ))?;
-    output.finish()
+    ))
 }

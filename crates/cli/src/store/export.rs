@@ -7,12 +7,14 @@ use haul_file_store::{Damage, Store};
 use haul_transfer::{
     Error, Export, ExportError, ExportEvents, ExportPlan, Exported, sync_file_system,
 };
+use serde_json::{Value, json};
 
 use super::failure::{cannot_read, transfer_failed};
+use super::location::Location;
 use super::objects;
 use crate::advice::with_advice;
-use crate::args::ExportArgs;
-use crate::output::Name;
+use crate::args::{ExportArgs, ProgressArgs};
+use crate::output::{Name, print_summary};
 use crate::progress::{Amount, Progress, Summary};
 use crate::report::{Failure, OrFail, Result, chain, print_message};
 use crate::signals::Stop;
@@ -34,20 +36,34 @@ pub(super) fn run(store: &Store, found: &[Damage], args: &ExportArgs) -> Result 
     }
     let dir = &args.dir;
     let cannot = || format!("cannot write to {}", dir.display());
-    fs::create_dir_all(dir).or_fail(cannot)?;
-    let root = OsDisk::open(dir).or_fail(cannot)?;
+    fs::create_dir_all(dir).or_not_start(cannot)?;
+    let root = OsDisk::open(dir).or_not_start(cannot)?;
     let stop = Stop::on_signals("files in progress")?;
     let export = Export { store, bucket, plan: &plan, root: &root, jobs: args.jobs };
-    let (exported, summary) = execute(&export, &stop)?;
+    let (exported, summary) = execute(&export, &stop, args.progress)?;
     // The copy must be durable, because the user may delete the store afterwards.
     sync_file_system(dir)
         .or_fail(|| format!("cannot sync the file system of {}", dir.display()))?;
-    print_message(&format!("exported {summary}"));
+    let mut json = summary_json(&args.from, &exported, &summary);
+    json["failed_objects"] = (exported.failed + plan.refused.len() as u64).into();
+    print_summary(args.json, json, &format!("exported {summary}"))?;
     conclude(&plan, &exported, &stop)?;
     if found.is_empty() {
         return Ok(());
     }
     Err(Failure::new("the store is damaged (see above): the copy may be incomplete"))
+}
+
+/// Returns the summary of an export as JSON.
+pub(super) fn summary_json(from: &Location, exported: &Exported, summary: &Summary) -> Value {
+    json!({
+        "bucket": from.bucket,
+        "prefix": from.rest,
+        "objects": exported.objects,
+        "bytes": exported.bytes,
+        "failed_objects": exported.failed,
+        "seconds": summary.time.as_secs_f64(),
+    })
 }
 
 /// A receiver of events that shows the progress of an export and prints its errors.
@@ -77,9 +93,13 @@ impl ExportEvents for Events<'_> {
     }
 }
 
-fn execute(export: &Export<'_>, stop: &Stop) -> Result<(Exported, Summary)> {
+fn execute(
+    export: &Export<'_>,
+    stop: &Stop,
+    progress: ProgressArgs,
+) -> Result<(Exported, Summary)> {
     let all = Amount { things: export.plan.files(), bytes: export.plan.bytes };
-    let progress = Progress::new("object", all);
+    let progress = Progress::new(progress.show, "object", all);
     let events = Events { bucket: export.bucket, progress: &progress, stop };
     let exported = export.run(&events).map_err(|error| match error {
         Error::Directory(error) => Failure::new("cannot export").because(error),

@@ -11,11 +11,13 @@ use haul_file_store::{Object, Store};
 use haul_transfer::pieces;
 
 use super::failure::cannot_read;
+use super::stat;
 use crate::args::GetArgs;
-use crate::output::Output;
+use crate::output::{Output, print_line};
 use crate::report::{Exit, Failure, OrFail, Result};
 
 pub(super) fn run(store: &Store, args: &GetArgs) -> Result {
+    check_stdout(args.json, &args.file)?;
     let (bucket, key) = (&args.from.bucket, &args.from.key);
     let object = store.get(bucket, key).or_fail(|| format!("cannot read {}", args.from))?;
     let range = match args.range {
@@ -25,6 +27,7 @@ pub(super) fn run(store: &Store, args: &GetArgs) -> Result {
         })?,
     };
     let name = args.from.to_string();
+    let read_bytes = range.end - range.start;
     if args.file == Path::new("-") {
         let mut output = Output::new();
         for piece in pieces(&object, range) {
@@ -33,9 +36,25 @@ pub(super) fn run(store: &Store, args: &GetArgs) -> Result {
         return output.finish();
     }
     if is_device(&args.file) {
-        return write(&object, range, &name, open_device(&args.file)?, &args.file);
+        write(&object, range, &name, open_device(&args.file)?, &args.file)?;
+    } else {
+        replace(&args.file, |file, unfinished| write(&object, range, &name, file, unfinished))?;
     }
-    replace(&args.file, |file, unfinished| write(&object, range, &name, file, unfinished))
+    if !args.json {
+        return Ok(());
+    }
+    let mut json = stat::json(bucket, &object);
+    json["read_bytes"] = read_bytes.into();
+    print_line(json)
+}
+
+/// Fails if a result would be printed as JSON to a stdout that receives data.
+pub(super) fn check_stdout(is_json: bool, file: &Path) -> Result {
+    if is_json && file == Path::new("-") {
+        let failure = Failure::new("--json prints to stdout, which receives the data");
+        return Err(failure.advise("name a file for the data").exit(Exit::Usage));
+    }
+    Ok(())
 }
 
 /// Returns `true` if the file is a device or FIFO, which is opened for writing instead of being
@@ -47,12 +66,12 @@ pub(super) fn is_device(path: &Path) -> bool {
 /// Opens a device or FIFO for writing.
 pub(super) fn open_device(path: &Path) -> Result<File> {
     let file = OpenOptions::new().write(true).open(path);
-    file.or_fail(|| format!("cannot write {}", path.display()))
+    file.or_not_start(|| format!("cannot write {}", path.display()))
 }
 
 /// Writes to a temporary file beside `path` with `write`, which receives its path, too, and renames
 /// the complete file to `path`.
-pub(super) fn replace(path: &Path, write: impl FnOnce(File, &Path) -> Result) -> Result {
+pub(super) fn replace<T>(path: &Path, write: impl FnOnce(File, &Path) -> Result<T>) -> Result<T> {
     let cannot = || format!("cannot write {}", path.display());
     // If `path` is a symbolic link, its target is replaced instead of the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_missing| path.to_owned());
@@ -60,9 +79,11 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(File, &Path) -> Result) ->
     unfinished.push(format!(".{}.part", std::process::id()));
     let unfinished = PathBuf::from(unfinished);
     let file = File::create_new(&unfinished)
-        .or_fail(|| format!("cannot write {}", unfinished.display()))?;
-    let written =
-        write(file, &unfinished).and_then(|()| fs::rename(&unfinished, &path).or_fail(cannot));
+        .or_not_start(|| format!("cannot write {}", unfinished.display()))?;
+    let written = write(file, &unfinished).and_then(|done| {
+        fs::rename(&unfinished, &path).or_fail(cannot)?;
+        Ok(done)
+    });
     if written.is_err() {
         // An error of the removal is ignored, because the earlier error is reported.
         fs::remove_file(&unfinished).ok();

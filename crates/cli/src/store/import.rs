@@ -5,11 +5,13 @@ use std::path::Path;
 
 use haul_file_store::{Error as StoreError, Store};
 use haul_transfer::{Error, Import, ImportEvents, ImportPlan, Imported, Source};
+use serde_json::{Value, json};
 
 use super::failure::transfer_failed;
 use crate::args::{ImportArgs, OpenArgs};
 use crate::open_store::{IfMissing, with_store};
-use crate::progress::{Amount, Progress};
+use crate::output::print_summary;
+use crate::progress::{Amount, Progress, Summary};
 use crate::report::{Failure, OrFail, Result, chain, print_message};
 use crate::signals::Stop;
 use crate::units::Count;
@@ -17,7 +19,7 @@ use crate::units::Count;
 pub(super) fn run(open: &OpenArgs, args: &ImportArgs) -> Result {
     // The source is walked before the store is opened: a mistyped path must not create a store, and
     // the store is not locked during the walk.
-    let source = Source::open(&args.path, args.follow).or_fail(|| cannot(&args.path))?;
+    let source = Source::open(&args.path, args.follow).or_not_start(|| cannot(&args.path))?;
     let plan = ImportPlan::new(&source, &open.data, &args.prefix);
     report_skipped(&plan, &args.path);
     with_store(open, "import", IfMissing::Create, |store, _damage| {
@@ -32,7 +34,7 @@ pub(super) fn run(open: &OpenArgs, args: &ImportArgs) -> Result {
             skip_existing: args.skip_existing,
             jobs: args.jobs,
         };
-        conclude(&plan, &execute(&import, &stop)?, &stop)
+        conclude(&plan, &execute(&import, &stop, args)?, &stop)
     })
 }
 
@@ -90,18 +92,43 @@ impl ImportEvents for Events<'_> {
     }
 }
 
-fn execute(import: &Import<'_>, stop: &Stop) -> Result<Imported> {
+fn execute(import: &Import<'_>, stop: &Stop, args: &ImportArgs) -> Result<Imported> {
     let all = Amount { things: import.plan.files(), bytes: import.plan.bytes };
-    let progress = Progress::new("file", all);
+    let progress = Progress::new(args.progress.show, "file", all);
     let (imported, result) = import.run(&Events { progress: &progress, stop });
     progress.set(Amount { things: imported.files, bytes: imported.bytes });
     // The summary is printed even after a failure: the files that it counts are stored.
-    print_message(&format!("imported {}", progress.finish()));
+    let summary = progress.finish();
+    let mut json = summary_json(import.bucket, &imported, &summary, args.skip_existing);
+    json["skipped_links"] = import.plan.links.into();
+    json["skipped_special"] = import.plan.special.into();
+    json["failed_files"] = (imported.failed + import.plan.refused.len() as u64).into();
+    print_summary(args.json, json, &format!("imported {summary}"))?;
     match result {
         Ok(()) => Ok(imported),
         Err(Error::Import { path, source }) => Err(Failure::new(cannot(&path)).because(source)),
         Err(error) => Err(transfer_failed(error)),
     }
+}
+
+/// Returns the summary of an import as JSON.
+pub(super) fn summary_json(
+    bucket: &str,
+    imported: &Imported,
+    summary: &Summary,
+    skip_existing: bool,
+) -> Value {
+    let mut json = json!({
+        "bucket": bucket,
+        "files": imported.files,
+        "bytes": imported.bytes,
+        "failed_files": imported.failed,
+        "seconds": summary.time.as_secs_f64(),
+    });
+    if skip_existing {
+        json["existing_files"] = imported.same.into();
+    }
+    json
 }
 
 fn conclude(plan: &ImportPlan, imported: &Imported, stop: &Stop) -> Result {

@@ -53,8 +53,8 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         StoreCommand::Verify(args) => {
             with_store("verify", &mut |store, damage| verify::run(store, damage, args))
         }
-        StoreCommand::AcceptDamage => {
-            with_store("accept-damage", &mut |store, _| verify::accept_damage(store))
+        StoreCommand::AcceptDamage(args) => {
+            with_store("accept-damage", &mut |store, _| verify::accept_damage(store, args))
         }
         StoreCommand::Lifecycle(args) => {
             with_store("lifecycle", &mut |store, _| lifecycle::run(store, args))
@@ -62,6 +62,8 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         StoreCommand::Snapshot(args) => {
             with_store("snapshot", &mut |store, _| backup::snapshot::run(store, args))
         }
-        StoreCommand::Compact => with_store("compact", &mut |store, _| compact::run(store)),
+        StoreCommand::Compact(args) => {
+            with_store("compact", &mut |store, _| compact::run(store, args))
+        }
     }
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 use haul_file_store::{Attributes, Precondition, Store};
 use haul_transfer::{MTIME_ATTRIBUTE, Mtime, PIECE_BYTES};
 
+use super::ls::object_json;
 use crate::args::PutArgs;
+use crate::output::print_line;
 use crate::report::{OrFail, Result};
 
 pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
@@ -34,8 +36,9 @@ pub(super) fn run(store: &Store, args: &PutArgs) -> Result {
         attributes.set(MTIME_ATTRIBUTE, modified.to_string());
     }
     let (bucket, key) = (&args.to.bucket, &args.to.key);
-    store.put_written(bucket, key, written, &attributes, &Precondition::None).or_fail(cannot)?;
-    Ok(())
+    let stored = store.put_written(bucket, key, written, &attributes, &Precondition::None);
+    let info = stored.or_fail(cannot)?;
+    if args.json { print_line(object_json(bucket, &info)) } else { Ok(()) }
 }
 
 /// The content to store. Length and modification time are known only for regular files.
@@ -51,8 +54,8 @@ fn open(path: &Path) -> Result<Input> {
         return Ok(Input { bytes, bytes_expected: None, modified: None });
     }
     let cannot = || format!("cannot read {}", path.display());
-    let file = File::open(path).or_fail(cannot)?;
-    let status = file.metadata().or_fail(cannot)?;
+    let file = File::open(path).or_not_start(cannot)?;
+    let status = file.metadata().or_not_start(cannot)?;
     let (mut bytes_expected, mut modified) = (None, None);
     if status.is_file() {
         bytes_expected = Some(status.len());

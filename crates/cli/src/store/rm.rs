@@ -3,12 +3,13 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use haul_file_store::Store;
+use serde_json::{Value, json};
 
 use super::location::Location;
 use super::objects;
 use crate::advice::with_advice;
 use crate::args::RmArgs;
-use crate::output::Name;
+use crate::output::{Name, Output};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::units::{Bytes, Count};
 
@@ -16,19 +17,47 @@ use crate::units::{Bytes, Count};
 const BATCH_KEYS: usize = 1000;
 
 pub(super) fn run(store: &Store, args: &RmArgs) -> Result {
-    let mut complete = true;
+    let mut output = Output::new();
+    let mut is_complete = true;
     for location in &args.places {
-        complete &= if args.recursive {
-            delete_prefix(store, location, args.yes)?
-        } else {
-            delete_one(store, location)?
+        let deleted = match args.recursive {
+            true => delete_prefix(store, location, args.yes)?,
+            false => delete_one(store, location)?,
         };
+        is_complete &= deleted.failed_objects == 0;
+        if args.json {
+            output.line(json(location, deleted, args.recursive))?;
+            output.send()?;
+        }
     }
-    if complete { Ok(()) } else { Err(Failure::reported()) }
+    if is_complete { Ok(()) } else { Err(Failure::reported()) }
 }
 
-/// Deletes one object; returns `false` if it does not exist.
-fn delete_one(store: &Store, location: &Location) -> Result<bool> {
+/// The objects that were deleted.
+#[derive(Debug, Clone, Copy, Default)]
+struct Deleted {
+    objects: u64,
+    bytes: u64,
+    /// The number of objects that do not exist, or could not be deleted.
+    failed_objects: u64,
+}
+
+fn json(location: &Location, deleted: Deleted, is_recursive: bool) -> Value {
+    let mut json = json!({
+        "bucket": location.bucket,
+        "deleted_objects": deleted.objects,
+        "failed_objects": deleted.failed_objects,
+    });
+    if is_recursive {
+        json["prefix"] = location.rest.as_str().into();
+        json["deleted_bytes"] = deleted.bytes.into();
+    } else {
+        json["key"] = location.rest.as_str().into();
+    }
+    json
+}
+
+fn delete_one(store: &Store, location: &Location) -> Result<Deleted> {
     let Location { bucket, rest: key } = location;
     if key.is_empty() {
         return Err(Failure::new(format!("{location} is a bucket, not an object"))
@@ -39,11 +68,12 @@ fn delete_one(store: &Store, location: &Location) -> Result<bool> {
     if !existed {
         print_message(&format!("cannot delete {location}: no such object"));
     }
-    Ok(existed)
+    let objects = u64::from(existed);
+    Ok(Deleted { objects, failed_objects: 1 - objects, ..Deleted::default() })
 }
 
-/// Deletes all objects with a prefix; returns `false` if any of them could not be deleted.
-fn delete_prefix(store: &Store, location: &Location, yes: bool) -> Result<bool> {
+/// Deletes all objects with a prefix.
+fn delete_prefix(store: &Store, location: &Location, yes: bool) -> Result<Deleted> {
     let Location { bucket, rest: prefix } = location;
     store.bucket(bucket).or_fail(|| format!("cannot delete from {bucket}"))?;
     let objects = objects::all(store, bucket, prefix)?;
@@ -56,20 +86,25 @@ fn delete_prefix(store: &Store, location: &Location, yes: bool) -> Result<bool> 
     if !objects.is_empty() && !yes && !confirm(&what)? {
         return Err(Failure::new("nothing was deleted"));
     }
-    let mut complete = true;
+    let mut deleted = Deleted::default();
     for batch in objects.chunks(BATCH_KEYS) {
         let keys: Vec<&str> = batch.iter().map(|info| info.key.as_str()).collect();
         let results = store.delete_many(bucket, &keys);
-        for (key, result) in keys.iter().zip(results) {
-            let cannot = || format!("cannot delete {bucket}/{}", Name(key));
-            let failure = with_advice(result.or_fail(cannot)).err();
-            if let Some(text) = failure.and_then(|failure| failure.text()) {
-                print_message(&text);
-                complete = false;
+        for (info, result) in batch.iter().zip(results) {
+            let cannot = || format!("cannot delete {bucket}/{}", Name(&info.key));
+            match with_advice(result.or_fail(cannot)) {
+                Ok(_existed) => {
+                    deleted.objects += 1;
+                    deleted.bytes += info.bytes;
+                }
+                Err(failure) => {
+                    deleted.failed_objects += 1;
+                    print_message(&failure.text().unwrap_or_default());
+                }
             }
         }
     }
-    Ok(complete)
+    Ok(deleted)
 }
 
 /// Asks the user on the terminal for confirmation. Fails if stdin is not a terminal.

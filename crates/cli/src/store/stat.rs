@@ -52,7 +52,8 @@ fn object_lines(output: &mut Output, bucket: &str, object: &Object) -> Result {
     Ok(())
 }
 
-fn json(bucket: &str, object: &Object) -> Value {
+/// Returns an object and its attributes as JSON.
+pub(super) fn json(bucket: &str, object: &Object) -> Value {
     let text = |value: &str| Value::String(value.to_owned());
     let attributes: Map<String, Value> =
         object.attributes.iter().map(|(name, value)| (name.to_owned(), text(value))).collect();

@@ -7,7 +7,7 @@ use std::path::Path;
 use haul_file_store::{Damage, Store};
 use serde_json::{Value, json};
 
-use crate::args::VerifyArgs;
+use crate::args::{AcceptDamageArgs, VerifyArgs};
 use crate::open_store::damage_line;
 use crate::output::Output;
 use crate::progress::{Amount, Progress};
@@ -19,7 +19,7 @@ use crate::units::Count;
 pub(super) fn run(store: &Store, found: &[Damage], args: &VerifyArgs) -> Result {
     let stats = store.stats();
     let all = Amount { things: stats.objects, bytes: stats.object_bytes };
-    let progress = Progress::new("object", all);
+    let progress = Progress::new(args.progress.show, "object", all);
     let verified = store
         .verify(&mut |things, bytes| progress.set(Amount { things, bytes }))
         .or_fail(|| "cannot verify the store".to_owned())?;
@@ -88,12 +88,15 @@ fn damage_json(damage: &Damage) -> Value {
 }
 
 /// Records that the loss of unknown objects in damaged regions is accepted.
-pub(super) fn accept_damage(store: &Store) -> Result {
+pub(super) fn accept_damage(store: &Store, args: &AcceptDamageArgs) -> Result {
     let accepted = store.accept_damage().or_fail(|| "cannot accept the damage".to_owned())?;
     let mut output = Output::new();
-    for damage in &accepted {
-        output.line(damage_line(damage))?;
+    if args.json {
+        accepted.iter().try_for_each(|damage| output.line(damage_json(damage)))?;
+        output.line(json!({ "kind": "summary", "accepted_regions": accepted.len() }))?;
+        return output.finish();
     }
+    accepted.iter().try_for_each(|damage| output.line(damage_line(damage)))?;
     let regions = Count(accepted.len() as u64, "damaged region");
     output.line(format_args!("accepted the loss of unknown objects in {regions}"))?;
     output.finish()

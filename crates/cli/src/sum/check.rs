@@ -1,5 +1,6 @@
 //! `haul sum --check`: verifies the files of a list.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,13 @@ use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{Error, ReadStats, Tree};
 use haul_checksums::{Check, CheckEvents, List, Verdict, detect, write_name};
 use parking_lot::RwLock;
+use serde_json::json;
 
-use super::files::{Errors, find_files, print_devices, progress, read_options, read_text};
+use super::files::{
+    Errors, find_files, print_devices, progress, read_options, read_text, show_progress,
+};
 use crate::args::{SumArgs, SumHash};
+use crate::json::set_path;
 use crate::output::Output;
 use crate::progress::{Amount, Progress};
 use crate::report::{Failure, Result, print_message};
@@ -57,7 +62,7 @@ struct Events<'a> {
 
 impl CheckEvents for Events<'_> {
     fn begin_round(&self, tree: &Tree) {
-        *self.progress.write() = Some(progress(tree));
+        *self.progress.write() = Some(progress(show_progress(self.args), tree));
     }
 
     fn progress(&self, files: u64, bytes: u64) {
@@ -86,7 +91,7 @@ impl CheckEvents for Events<'_> {
 
 /// Returns the files below the paths of the command line that are missing in the list.
 fn added(check: &Check, args: &SumArgs, list: &Path, errors: &Errors) -> Vec<PathBuf> {
-    let tree = find_files(&args.paths, errors);
+    let tree = find_files(args, &args.paths, errors);
     let itself = std::fs::metadata(list).ok().map(|status| (status.dev(), status.ino()));
     check.unlisted(&tree, itself)
 }
@@ -96,16 +101,18 @@ fn print(check: &Check, args: &SumArgs, output: &mut Output, added: &[PathBuf]) 
         return Ok(());
     }
     for (line, verdict) in check.results() {
-        let text = match verdict {
+        let words = match verdict {
             Verdict::Same if args.quiet => continue,
             Verdict::Missing if args.ignore_missing => continue,
-            Verdict::Same => "OK",
-            Verdict::Changed => "FAILED",
-            Verdict::Missing | Verdict::Unread => "FAILED open or read",
+            Verdict::Same => ("OK", "ok"),
+            Verdict::Changed => ("FAILED", "changed"),
+            Verdict::Missing => ("FAILED open or read", "missing"),
+            Verdict::Unread => ("FAILED open or read", "unreadable"),
         };
-        print_result(output, &line.name, text)?;
+        print_result(args, output, &line.name, words)?;
     }
-    added.iter().try_for_each(|path| print_result(output, path.as_os_str().as_bytes(), "ADDED"))
+    let mut added = added.iter().map(|path| path.as_os_str().as_bytes());
+    added.try_for_each(|name| print_result(args, output, name, ("ADDED", "added")))
 }
 
 /// Prints the number of failures of each kind to stderr, and counts the failures as errors.
@@ -140,8 +147,15 @@ fn warn(
     }
 }
 
-/// Prints `name: result`; the name is escaped as in the list.
-fn print_result(output: &mut Output, name: &[u8], result: &str) -> Result {
+/// Prints `name: result`, with the name escaped as in the list, or a JSON object. `words` are the
+/// result as text and in JSON.
+fn print_result(args: &SumArgs, output: &mut Output, name: &[u8], words: (&str, &str)) -> Result {
+    let (result, in_json) = words;
+    if args.json {
+        let mut line = json!({ "result": in_json });
+        set_path(&mut line, "path", OsStr::from_bytes(name));
+        return output.line(line);
+    }
     let mut text = Vec::with_capacity(name.len() + 24);
     write_name(&mut text, name);
     text.extend_from_slice(b": ");

@@ -1,25 +1,35 @@
 //! Finds the files to hash, reads lists, and prints and counts errors.
 
-use std::io::{IsTerminal, Read, stderr, stdout};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use haul_bulk_read::{
     CacheMode, Error, ReadOptions, ReadStats, SkipReason, Tree, WalkEvents, WalkOptions, walk,
 };
 
 use crate::args::SumArgs;
-use crate::progress::{Amount, Progress};
-use crate::report::{Exit, Failure, Result, print_message};
+use crate::progress::{Amount, Progress, ShowProgress};
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::units::Count;
 
 /// The path that stands for stdin.
 pub(super) const STDIN: &str = "-";
 
 /// Finds all files below `paths`, including hidden ones.
-pub(super) fn find_files(paths: &[PathBuf], errors: &Errors) -> Tree {
+pub(super) fn find_files(args: &SumArgs, paths: &[PathBuf], errors: &Errors) -> Tree {
     let options = WalkOptions { hidden: true, sort: true, ..WalkOptions::default() };
-    walk(paths, &options, &Events { paths, errors })
+    let progress = Progress::of_search(show_progress(args));
+    let events = Events { args, paths, errors, progress: &progress };
+    let tree = walk(paths, &options, &events);
+    progress.set(amount_of(&tree));
+    progress.finish();
+    tree
+}
+
+/// Returns the condition for showing progress.
+pub(super) fn show_progress(args: &SumArgs) -> ShowProgress {
+    if args.status { ShowProgress::False } else { args.progress.show }
 }
 
 pub(super) fn read_options(args: &SumArgs) -> ReadOptions<'static> {
@@ -31,16 +41,14 @@ pub(super) fn read_options(args: &SumArgs) -> ReadOptions<'static> {
     }
 }
 
-/// Returns the progress bar. The bar is hidden if stdout and stderr are terminals, because it would
-/// mix with the printed results.
-pub(super) fn progress(tree: &Tree) -> Progress {
+/// Returns the progress of reading all files of `tree`.
+pub(super) fn progress(show: ShowProgress, tree: &Tree) -> Progress {
+    Progress::new(show, "file", amount_of(tree))
+}
+
+fn amount_of(tree: &Tree) -> Amount {
     let bytes = tree.ids().map(|id| tree.meta(id).bytes).fold(0, u64::saturating_add);
-    let all = Amount { things: tree.len() as u64, bytes };
-    if stdout().is_terminal() && stderr().is_terminal() {
-        Progress::hidden("file", all)
-    } else {
-        Progress::new("file", all)
-    }
+    Amount { things: tree.len() as u64, bytes }
 }
 
 /// Prints how each disk was read, if the user requested verbose output.
@@ -65,36 +73,47 @@ pub(super) fn read_text(path: &Path) -> Result<Vec<u8>> {
     } else {
         std::fs::read(path)
     };
-    read.map_err(|error| {
-        let message = format!("cannot read the list {}", path.display());
-        Failure::new(message).because(error).exit(Exit::Failed)
-    })
+    read.or_not_start(|| format!("cannot read the list {}", path.display()))
 }
 
 /// A receiver of the events of a walk that prints and counts errors.
 struct Events<'a> {
+    args: &'a SumArgs,
     paths: &'a [PathBuf],
     errors: &'a Errors,
+    progress: &'a Progress,
 }
 
 impl WalkEvents for Events<'_> {
     fn failed(&self, error: Error) {
-        self.errors.count();
-        print_message(&error.to_string());
+        // A path of a list may have been removed since; a path of the command line must exist.
+        if error.is_not_found() && self.args.paths.iter().any(|named| named == error.path()) {
+            self.errors.missing.store(true, Ordering::Relaxed);
+        }
+        self.errors.report(self.progress, &error);
+    }
+
+    fn progress(&self, files: u64, bytes: u64) {
+        self.progress.set(Amount { things: files, bytes });
     }
 
     fn skipped(&self, path: &Path, why: SkipReason) {
         // A special file is reported only if the user named it on the command line.
         if why == SkipReason::NotRegularFile && self.paths.iter().any(|named| named == path) {
             self.errors.count();
-            print_message(&format!("skipped {}: not a file or directory", path.display()));
+            let message = format!("skipped {}: not a file or directory", path.display());
+            self.progress.print_message(&message);
         }
     }
 }
 
 /// A counter of errors; each error is reported when it occurs.
 #[derive(Debug, Default)]
-pub(super) struct Errors(AtomicU64);
+pub(super) struct Errors {
+    count: AtomicU64,
+    /// `true` if a path of the command line does not exist.
+    missing: AtomicBool,
+}
 
 impl Errors {
     /// Prints an error above the progress bar and counts it.
@@ -105,11 +124,15 @@ impl Errors {
 
     /// Counts an error that the caller printed.
     pub(super) fn count(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns a failure if any error was counted.
     pub(super) fn result(&self) -> Result {
-        if self.0.load(Ordering::Relaxed) == 0 { Ok(()) } else { Err(Failure::reported()) }
+        match (self.count.load(Ordering::Relaxed), self.missing.load(Ordering::Relaxed)) {
+            (0, _) => Ok(()),
+            (_, false) => Err(Failure::reported()),
+            (_, true) => Err(Failure::reported().exit(Exit::NotStarted)),
+        }
     }
 }

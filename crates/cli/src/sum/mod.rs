@@ -4,7 +4,9 @@
 mod check;
 mod files;
 
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::OsStr;
+use std::io::{IsTerminal, stderr, stdout};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use haul_bulk_read::digest::{Digest, HashKind};
@@ -14,8 +16,9 @@ use serde_json::json;
 
 use crate::args::{SumArgs, SumHash};
 use crate::digest_cache::cache_path;
+use crate::json::set_path;
 use crate::output::Output;
-use crate::progress::Amount;
+use crate::progress::{Amount, ShowProgress};
 use crate::report::{OrFail, Result, print_message};
 use files::{Errors, STDIN, find_files, print_devices, progress, read_options, read_text};
 
@@ -64,9 +67,13 @@ fn sums_of(
     let path_of_cache = cache_path(args.cache.as_ref(), kind)?;
     // The cache is opened before the files are read: it caches no file that changes later.
     let mut cache = path_of_cache.as_deref().and_then(|path| open_cache(path, kind, errors));
-    let tree = find_files(paths, errors);
+    let tree = find_files(args, paths, errors);
     let jobs: Vec<_> = tree.ids().map(|file| Job { file, kind }).collect();
-    let progress = progress(&tree);
+    let is_terminal = stdout().is_terminal();
+    // On a terminal, a bar would mix with the printed results.
+    let is_mixed = is_terminal && stderr().is_terminal();
+    let shown = if is_mixed { ShowProgress::False } else { args.progress.show };
+    let progress = progress(shown, &tree);
     let mut path = Vec::new();
     let show = |things, bytes| progress.set(Amount { things, bytes });
     let options = read_options(args);
@@ -75,7 +82,8 @@ fn sums_of(
         match outcome {
             Ok(sum) => {
                 tree.path_into(file, &mut path);
-                print_sum(args, output, &path, &sum, tree.meta(file).bytes)
+                print_sum(args, output, &path, &sum, tree.meta(file).bytes)?;
+                if is_terminal { output.send() } else { Ok(()) }
             }
             Err(error) => {
                 errors.report(&progress, &error);
@@ -125,15 +133,11 @@ fn print_sum(args: &SumArgs, output: &mut Output, path: &[u8], sum: &Digest, byt
 
 fn json_line(path: &[u8], sum: &Digest, kind: HashKind, bytes: u64) -> serde_json::Value {
     let mut line = json!({
-        "path": String::from_utf8_lossy(path),
         "hash": SumHash::name(kind),
         "sum": sum.to_string(),
         "bytes": bytes,
     });
-    if std::str::from_utf8(path).is_err() {
-        // "path" has replacement characters for invalid UTF-8, so the exact bytes are added.
-        line["path_hex"] = haul_bulk_read::digest::to_hex(path).into();
-    }
+    set_path(&mut line, "path", OsStr::from_bytes(path));
     line
 }
 

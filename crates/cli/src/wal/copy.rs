@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use haul_append_log::{OnDamage, Position, ReadOnlyLog, ReadOnlyReport};
 use haul_disk::{Disk, OsDisk};
+use serde_json::json;
 
 use super::open::{check_complete, disk, failed, read};
 use crate::args::WalCopyArgs;
-use crate::output::Output;
+use crate::output::print_line;
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::units::{Bytes, Count};
 
@@ -44,11 +45,17 @@ pub(super) fn run(args: &WalCopyArgs) -> Result {
         let torn = Bytes(report.torn_bytes);
         print_message(&format!("left out {torn} after {}: no complete record", report.end));
     }
-    let (records, segments) =
-        (Count(report.records, "record"), Count(log.segments().len() as u64, "segment"));
-    let mut output = Output::new();
-    output.line(format_args!("copied {records} in {segments}, up to {}", report.end))?;
-    output.finish()
+    let segments = log.segments().len() as u64;
+    if args.json {
+        return print_line(json!({
+            "records": report.records,
+            "segments": segments,
+            "end": report.end.to_string(),
+            "torn_bytes": report.torn_bytes,
+        }));
+    }
+    let (records, segments) = (Count(report.records, "record"), Count(segments, "segment"));
+    print_line(format_args!("copied {records} in {segments}, up to {}", report.end))
 }
 
 /// Copies the log to an empty directory, and verifies that the copy has the same records.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use haul_append_log::{Error, Log, Lsn, OnDamage, Options, Replay, SegmentInfo, SyncMethod};
+use serde_json::{Value, json};
 
 use super::open::{disk, failed};
 use crate::args::WalCutArgs;
-use crate::output::Output;
+use crate::output::print_line;
 use crate::report::{Exit, Failure, Result};
 use crate::units::Count;
 
@@ -50,31 +51,40 @@ pub(super) fn run(args: &WalCutArgs) -> Result {
     let cannot = |error| failed("cut", &args.dir, error);
     let (log, _) =
         Log::open(Arc::clone(&disk), options, &mut Longest::default()).map_err(cannot)?;
-    let line = if args.after { cut_after(&log, args.lsn) } else { cut_before(&log, args.lsn) };
-    let line = line.map_err(|error| match error {
+    let cut = if args.after { cut_after(&log, args.lsn) } else { cut_before(&log, args.lsn) };
+    let cut = cut.map_err(|error| match error {
         Error::Invalid(_) => cannot(error).exit(Exit::Usage),
         error => cannot(error),
     });
     let closed = log.close().map_err(cannot);
-    let line = line?;
+    let cut = cut?;
     closed?;
-    let mut output = Output::new();
-    output.line(line)?;
-    output.finish()
+    if args.json { print_line(cut.json) } else { print_line(cut.text) }
 }
 
-fn cut_before(log: &Log, lsn: Lsn) -> haul_append_log::Result<String> {
+/// The result of a cut.
+struct Cut {
+    json: Value,
+    text: String,
+}
+
+fn cut_before(log: &Log, lsn: Lsn) -> haul_append_log::Result<Cut> {
     let removed = log.truncate_front(lsn)? as u64;
     let first = log.segments().first().map_or(0, |segment| segment.number);
+    let json = json!({ "removed_segments": removed, "first_segment": first });
     let removed = Count(removed, "segment");
-    Ok(format!("removed {removed}; the log begins with segment {first}"))
+    Ok(Cut { json, text: format!("removed {removed}; the log begins with segment {first}") })
 }
 
-fn cut_after(log: &Log, lsn: Lsn) -> haul_append_log::Result<String> {
+fn cut_after(log: &Log, lsn: Lsn) -> haul_append_log::Result<Cut> {
     log.truncate_back(lsn)?;
-    let newest = log.last_record()?.map_or_else(
-        || "the log has no records".to_owned(),
-        |at| format!("the newest record is {}", at.lsn),
-    );
-    Ok(format!("removed the records from {lsn} on; {newest}"))
+    let newest = log.last_record()?.map(|at| at.lsn);
+    let words = match newest {
+        Some(newest) => format!("the newest record is {newest}"),
+        None => "the log has no records".to_owned(),
+    };
+    Ok(Cut {
+        json: json!({ "newest": newest.map(|lsn| lsn.to_string()) }),
+        text: format!("removed the records from {lsn} on; {words}"),
+    })
 }

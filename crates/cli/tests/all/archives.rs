@@ -92,7 +92,7 @@ fn mistakes_create_neither_a_store_nor_an_archive() {
     let place = TestDir::new();
     place
         .run(&["store", "import-tar", "b-1", "nowhere.tar"])
-        .code(1)
+        .code(3)
         .stderr_contains(&["nowhere.tar", "No such file"]);
     assert!(!place.path("haul-data").exists());
     place.run(&["store", "mb", "b-1"]).code(0);
@@ -103,7 +103,7 @@ fn mistakes_create_neither_a_store_nor_an_archive() {
     assert!(!place.path("a.tar").exists());
     place
         .run(&["store", "export-tar", "b-1", "missing/a.tar"])
-        .code(1)
+        .code(3)
         .stderr_contains(&["cannot write", "No such file"]);
     place
         .run(&["store", "export-tar", "b-1", "/dev/full"])

@@ -202,7 +202,7 @@ fn failures_are_reported_and_other_files_processed() {
     rustix::fs::mkfifoat(rustix::fs::CWD, place.path("pipe"), rustix::fs::Mode::RUSR).unwrap();
     for what in ["status", "warm", "evict"] {
         let ended =
-            place.run(&["cache", what, "nowhere", "pipe", "file"]).code(1).stderr_contains(&[
+            place.run(&["cache", what, "nowhere", "pipe", "file"]).code(3).stderr_contains(&[
                 "nowhere: No such file",
                 "pipe is not a file or directory",
                 "skipped 2 paths",

@@ -203,7 +203,10 @@ fn failures_to_start_are_reported_with_advice() {
         .run(&["files", "www", "--listen", &address])
         .code(3)
         .stderr_contains(&[&address, "in use"]);
-    place.run(&["files", "www", "--disk-threads", "0"]).code(2).stderr_contains(&["disk threads"]);
+    place
+        .run(&["files", "www", "--disk-threads", "0"])
+        .code(2)
+        .stderr_contains(&["--disk-threads"]);
     place.run(&["files", "www", "--listen", "8080"]).code(2).stderr_contains(&["127.0.0.1:8080"]);
     place
         .run(&["files", "www", "--cache-control", "a\nb"])

@@ -47,6 +47,7 @@ impl TestDir {
             .env_remove("HAUL_SECRET_KEY")
             .stdin(Stdio::null());
         if arguments.len() > 1
+            && !arguments.iter().any(|argument| argument.as_ref() == "--volume")
             && ["store", "serve"].map(OsStr::new).contains(&arguments[0].as_ref())
         {
             // Small volumes keep the tests fast: each new store creates a volume.

@@ -69,7 +69,7 @@ fn invalid_rules_are_refused_with_the_reason() {
         set.code(2).stderr_contains(&[file, why]);
     }
     let missing = place.run(&["store", "lifecycle", "set", "b-1", "missing.json"]);
-    missing.code(1).stderr_contains(&["missing.json"]);
+    missing.code(3).stderr_contains(&["missing.json"]);
     place.write("rules.json", past().to_string());
     let absent = place.run(&["store", "lifecycle", "set", "absent", "rules.json"]);
     absent.code(1).stderr_contains(&["absent"]);

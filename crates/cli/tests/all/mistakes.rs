@@ -23,7 +23,58 @@ fn invalid_command_line_exits_2() {
     ] {
         place.run(arguments).code(2).stderr_contains(&["--help"]);
     }
-    place.run(&["store", "--big-object", "1GiB", "mb", "b-1"]).code(2).stderr_contains(&["16 MiB"]);
+    place
+        .run(&["store", "--big-object", "1GiB", "mb", "b-1"])
+        .code(2)
+        .stderr_contains(&["--big-object", "16MiB"]);
+}
+
+#[test]
+fn messages_have_the_names_of_options() {
+    let place = TestDir::new();
+    let relay = ["relay", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:1"];
+    let files = ["files", ".", "--listen", "127.0.0.1:0"];
+    let remote = ["serve", "--remote", "s3://b/p"];
+    for (command, options, words) in [
+        (&["store", "mb", "b-1"][..], &["--big-object", "1GiB"][..], "between 64KiB and 16MiB"),
+        (&["store", "mb", "b-1"], &["--volume", "3MiB"], "between 4MiB and 2GiB"),
+        (&["serve"], &["--volume", "-5"], "must not be negative"),
+        (&["serve"], &["--volume", "4MiB", "--big-object", "2MiB"], "4 times --big-object"),
+        (&["serve"], &["--log-size", "1"], "at least 4KiB"),
+        (&remote, &["--lease", "1ms"], "between 100ms and 1h"),
+        (&remote, &["--keep", "1000d", "--keep-every", "1s"], "10,000 times --keep-every"),
+        (&["log", "d"], &["--max-size", "1k"], "at least 4KiB"),
+        (&["log", "d"], &["--rotate-every", "500ms"], "at least 1s"),
+        (&["log", "d"], &["--rotate-every", "1.5s"], "whole seconds"),
+        (&["log", "d"], &["--sync", "0s"], "at least 1ms"),
+        (&["log", "d"], &["--keep-bytes", "1MiB"], "--max-size"),
+        (&["log", "d", "--compress=zstd"], &["--keep-bytes", "20MiB"], "twice --max-size"),
+        (&files, &["--threads", "0"], "1..=1024"),
+        (&files, &["--disk-threads", "0"], "1..=1024"),
+        (&files, &["--disk-queue", "0"], "1.."),
+        (&files, &["--connections", "0"], "1.."),
+        (&files, &["--requests", "0"], "1.."),
+        (&files, &["--promote-after", "0"], "1.."),
+        (&files, &["--cache-object-max", "17MiB"], "between 0 and 16MiB"),
+        (&files, &["--peer-burst", "0", "--peer-rate", "1/s"], "at least 1"),
+        (&["dups", "."], &["--threads", "0"], "at least 1"),
+        (&["sum", "."], &["--threads", "0"], "1..=1024"),
+        (&relay, &["--threads", "0"], "1..=1024"),
+        (&relay, &["--pipe-size", "1KiB"], "between 64KiB and 1GiB"),
+        (&relay, &["--share", "0"], "at least 1B"),
+        (&relay, &["--max-connections", "0"], "1.."),
+        (&relay, &["--resolve-every", "0s"], "at least 1ms"),
+        (&relay, &["--check-every", "0s"], "at least 1ms"),
+        (&relay, &["--connect-time", "0s"], "at least 1ms"),
+    ] {
+        let arguments = [command, options].concat();
+        let ended = place.run(&arguments).code(2).stderr_contains(&[options[0], words]);
+        let text = ended.stderr();
+        for internal in ["_bytes", "_max", "_time", "SyncMode", "non-zero type"] {
+            assert!(!text.contains(internal), "{arguments:?}: {text}");
+        }
+        assert_eq!(fs::read_dir(place.path("")).unwrap().count(), 0, "{arguments:?}");
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn interrupted_measurement_leaves_no_files() {
 #[test]
 fn failures_are_reported() {
     let place = TestDir::on_disk();
-    place.run(&["probe", "nowhere"]).code(1).stderr_contains(&["nowhere", "No such file"]);
+    place.run(&["probe", "nowhere"]).code(3).stderr_contains(&["nowhere", "No such file"]);
     place.run(&["probe", "--size", "1GiB", "."]).code(2).stderr_contains(&["--measure"]);
     place.run(&["probe", "--measure", "--size", "1MiB", "."]).code(2).stderr_contains(&["16MiB"]);
 }

@@ -37,9 +37,14 @@ impl Relay {
         Self { serving, target }
     }
 
-    fn address(&self) -> &str {
-        let line = self.serving.line.strip_prefix("haul is ready: ").unwrap();
-        line.split(' ').next().unwrap()
+    fn address(&self) -> String {
+        let line = &self.serving.line;
+        if let Some(text) = line.strip_prefix("haul is ready: ") {
+            return text.split(' ').next().unwrap().to_owned();
+        }
+        let ready: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(ready["kind"], "ready");
+        ready["listen"][0].as_str().unwrap().to_owned()
     }
 
     fn pair(&self) -> (TcpStream, TcpStream) {
@@ -122,6 +127,7 @@ fn open_connections_finish_and_statistics_are_printed() {
         (total, &stats["accepted"], &stats["ended"]["clean"]),
         (1_000_005, &1.into(), &1.into())
     );
+    assert_eq!(stats["kind"], "closed");
 }
 
 #[test]

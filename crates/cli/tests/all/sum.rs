@@ -249,7 +249,7 @@ fn malformed_lines_are_reported_and_empty_lists_refused() {
     sum(&place, &["-c", "list", "--strict"]).code(1).stderr_contains(&["1 malformed line"]);
     place.write("list", "nonsense\n");
     sum(&place, &["-c", "list"]).code(1).stderr_contains(&["no valid line in list", "--hash"]);
-    sum(&place, &["-c", "none"]).code(1).stderr_contains(&["cannot read the list none"]);
+    sum(&place, &["-c", "none"]).code(3).stderr_contains(&["cannot read the list none"]);
     place.write("list", good.replace("d/a", "d/b"));
     assert_eq!(sum(&place, &["-c", "list"]).code(1).text(), "d/b: FAILED open or read\n");
 }
@@ -257,7 +257,7 @@ fn malformed_lines_are_reported_and_empty_lists_refused() {
 #[test]
 fn unreadable_files_are_reported_and_the_others_hashed() {
     let place = place();
-    let ended = sum(&place, &["none", "d/a", "d/b"]).code(1);
+    let ended = sum(&place, &["none", "d/a", "d/b"]).code(3);
     assert_eq!(ended.lines().len(), 3);
     ended.stderr_contains(&["none", "No such file"]);
     Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();

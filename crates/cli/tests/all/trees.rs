@@ -157,7 +157,7 @@ fn mistyped_path_does_not_create_a_store() {
     let place = TestDir::new();
     place
         .run(&["store", "import", "b-1", "nowhere"])
-        .code(1)
+        .code(3)
         .stderr_contains(&["nowhere", "No such file"]);
     assert!(!place.path("haul-data").exists());
 }

@@ -40,7 +40,7 @@ fn append(log: &Log, ids: std::ops::Range<u64>) -> Vec<Position> {
 }
 
 /// Creates the closed log `log` with three segments. Returns the positions of its records.
-fn three_segments(place: &TestDir) -> Vec<Position> {
+pub(crate) fn three_segments(place: &TestDir) -> Vec<Position> {
     let (log, _) = open(place, "log");
     let all = append(&log, 0..RECORDS);
     assert_eq!(log.segments().len(), 3);
@@ -231,6 +231,27 @@ fn cut_removes_old_segments_or_new_records() {
     drop(log);
     let inside = haul_append_log::Lsn(all[55].lsn.0 + 8).to_string();
     wal(&place, &["cut", "--after", "log", &inside]).code(2).stderr_contains(&["no record begins"]);
+}
+
+#[test]
+fn copy_and_cut_print_json() {
+    let place = TestDir::new();
+    let all = three_segments(&place);
+    let json = |arguments: &[&str]| {
+        let lines = json_lines(&wal(&place, &[arguments, &["--json"]].concat()).code(0));
+        assert_eq!(lines.len(), 1);
+        lines.into_iter().next().unwrap()
+    };
+    let copied = json(&["copy", "log", "copy"]);
+    assert_eq!((&copied["records"], &copied["segments"]), (&RECORDS.into(), &3.into()));
+    assert_eq!(copied["torn_bytes"], 0);
+    assert!(copied["end"].as_str().unwrap().starts_with("3:"), "{copied}");
+    let at = all.iter().find(|at| at.lsn.segment() == 3).unwrap();
+    let cut = json(&["cut", "log", &at.lsn.to_string()]);
+    assert_eq!(cut, serde_json::json!({ "removed_segments": 2, "first_segment": 3 }));
+    let last = all.last().unwrap().lsn.to_string();
+    let newest = all[all.len() - 2].lsn.to_string();
+    assert_eq!(json(&["cut", "log", &last, "--after"])["newest"], newest);
 }
 
 /// A running command, killed on drop.

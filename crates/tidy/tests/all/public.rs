@@ -8,7 +8,7 @@ use crate::tree::{Source, assert_none, files, has_word};
 const UNUSED: &[(&str, usize)] = &[
     ("admin-endpoint", 1),
     ("append-log", 2),
-    ("bench", 2),
+    ("bench", 1),
     ("bulk-read", 3),
     ("disk", 2),
     ("disk-sim", 2),

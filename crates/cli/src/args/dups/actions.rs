@@ -39,6 +39,14 @@ pub(crate) struct ActionOptions {
     /// Write the output of --dry-run to FILE
     #[arg(short, long, value_name = "FILE", requires = "dry_run", help_heading = "Actions")]
     pub(crate) output: Option<PathBuf>,
+    /// Print one JSON object for each file, one per line, and one with the totals
+    ///
+    /// The keys of a processed file are kind (file), path, kept (the file with the same content) and
+    /// bytes; those of a skipped one are kind (skipped), path and reason; those of the totals are
+    /// kind (summary), action, dry_run, files, bytes and skipped. With --dry-run, replaces the
+    /// commands.
+    #[arg(long, conflicts_with = "output", help_heading = "Actions")]
+    pub(crate) json: bool,
     /// Skip groups with a file modified after TIME [default: the start of the search]
     ///
     /// Such as 2026-11-21, "2026-11-21 15:42" or 2026-11-21T16:42:04+01:00; without an offset, in

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::show_progress::ShowProgress;
 use crate::args::disk_kind::DiskKind;
+use crate::args::values::parse_positive;
+use crate::progress::ShowProgress;
 use crate::units::parse_bytes;
 
 pub(super) const EXAMPLES: &str = "\
@@ -18,7 +19,8 @@ Examples:
 Exit codes:
   0  all equal blocks are shared
   1  some files or ranges were skipped; stderr has the reasons
-  2  invalid command line";
+  2  invalid command line
+  3  a path of the command line does not exist; the others were processed";
 
 #[derive(Debug, Args)]
 pub(crate) struct BlocksArgs {
@@ -44,7 +46,10 @@ pub(crate) struct BlocksArgs {
     /// Print one JSON object for each shared range, one per line, and one with the totals
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Show a progress bar on stderr
+    /// Show progress on stderr
+    ///
+    /// On a terminal, a bar is shown; otherwise, a line is printed at the start of each phase, and
+    /// every 10 seconds.
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) progress: ShowProgress,
@@ -53,6 +58,7 @@ pub(crate) struct BlocksArgs {
     pub(crate) disk_kind: Option<DiskKind>,
     /// Number of threads per device that list directories and read files
     #[arg(short, long, value_name = "N", help_heading = "Reading")]
+    #[arg(value_parser = parse_positive::<NonZeroUsize>)]
     pub(crate) threads: Option<NonZeroUsize>,
 }
 

@@ -2,7 +2,6 @@
 
 mod actions;
 mod blocks;
-mod show_progress;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,11 +11,12 @@ use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use super::disk_kind::DiskKind;
 use super::examples;
 use super::hash::Hash;
+use super::values::parse_positive;
+use crate::progress::ShowProgress;
 use crate::units::parse_bytes_decimal as parse_size;
 pub(crate) use actions::{ActionArgs, ActionOptions, PriorityArg};
 use actions::{LinkArgs, MoveArgs};
 pub(crate) use blocks::BlocksArgs;
-pub(crate) use show_progress::ShowProgress;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_help_heading = "Commands")]
@@ -185,7 +185,10 @@ pub(crate) struct SearchArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "default", help_heading = "Report")]
     #[arg(ignore_case = true)]
     pub(crate) format: ReportFormat,
-    /// Show a progress bar on stderr
+    /// Show progress on stderr
+    ///
+    /// On a terminal, a bar is shown; otherwise, a line is printed at the start of each phase, and
+    /// every 10 seconds.
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Report")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) progress: ShowProgress,
@@ -216,6 +219,7 @@ pub(crate) struct SearchArgs {
     pub(crate) disk_kind: Option<DiskKind>,
     /// Number of threads per device that list directories and read files
     #[arg(short, long, value_name = "N", help_heading = "Reading")]
+    #[arg(value_parser = parse_positive::<NonZeroUsize>)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Restore the page cache: evict pages that were not cached before
     ///

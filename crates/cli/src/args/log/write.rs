@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use haul_line_log::{Compression, Options, Retention, Schedule, StampFormat, SyncMode, WhenFull};
 
+use crate::args::values::{parse_bytes_between, parse_bytes_from, parse_time_from};
 use crate::units::{parse_bytes, parse_time};
 
 /// The size of a buffer of the log, in bytes. `--memory` is divided into such buffers.
@@ -27,7 +28,7 @@ pub(crate) struct LogWriteArgs {
     /// Rotate at multiples of TIME in UTC, such as 1h or 1d [default: never]
     ///
     /// 1h rotates on the hour, 1d at midnight.
-    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Rotation")]
+    #[arg(long, value_name = "TIME", value_parser = parse_period, help_heading = "Rotation")]
     pub(crate) rotate_every: Option<Duration>,
     /// Rotate each day at the local time HH:MM, such as 00:00 [default: never]
     ///
@@ -62,6 +63,12 @@ pub(crate) struct LogWriteArgs {
     /// Copy the input to stdout, too
     #[arg(long, help_heading = "Lines")]
     pub(crate) tee: bool,
+    /// At the end, print the counts of the run as one JSON object to stdout
+    ///
+    /// The keys are lines and bytes (of the input), written_bytes, closed_files, removed_files,
+    /// compressed_files, dropped_lines, lost_lines, write_failures, sync_failures and seconds.
+    #[arg(long, conflicts_with = "tee", help_heading = "Output")]
+    pub(crate) json: bool,
     /// Time of syncs: "never", "close", or an interval such as 1s
     ///
     /// "close" syncs each file when it is closed, also at exit. A power failure may lose lines that
@@ -77,7 +84,7 @@ pub(crate) struct LogWriteArgs {
     pub(crate) keep_min: u32,
     /// Memory for lines not yet written to the log, 2MiB to 1GiB
     #[arg(long, value_name = "SIZE", default_value = "8MiB", help_heading = "Disk")]
-    #[arg(hide_short_help = true, value_parser = parse_memory)]
+    #[arg(hide_short_help = true, value_parser = parse_bytes_between("2MiB", "1GiB"))]
     pub(crate) memory: u64,
 }
 
@@ -173,7 +180,9 @@ fn parse_day_time(text: &str) -> Result<DayTime, String> {
 fn parse_max_size(text: &str) -> Result<MaxSize, String> {
     match text {
         "none" => Ok(MaxSize(None)),
-        _ => parse_bytes(text).map(|bytes| MaxSize(Some(bytes))),
+        _ => parse_bytes_from("4KiB")(text)
+            .map(|bytes| MaxSize(Some(bytes)))
+            .map_err(|why| format!("{why}; or \"none\"")),
     }
 }
 
@@ -201,16 +210,15 @@ fn parse_sync(text: &str) -> Result<SyncPolicy, String> {
     match text {
         "never" => Ok(SyncPolicy(SyncMode::Never)),
         "close" => Ok(SyncPolicy(SyncMode::OnClose)),
-        _ => parse_time(text)
+        _ => parse_time_from("1ms")(text)
             .map(|every| SyncPolicy(SyncMode::Every(every)))
             .map_err(|why| format!("{why}; or \"never\" or \"close\"")),
     }
 }
 
-fn parse_memory(text: &str) -> Result<u64, String> {
-    let bytes = parse_bytes(text)?;
-    if !(2 << 20..=1 << 30).contains(&bytes) {
-        return Err("must be between 2MiB and 1GiB".to_owned());
+fn parse_period(text: &str) -> Result<Duration, String> {
+    match parse_time_from("1s")(text)? {
+        time if time.subsec_nanos() == 0 => Ok(time),
+        _ => Err("must be whole seconds".to_owned()),
     }
-    Ok(bytes)
 }

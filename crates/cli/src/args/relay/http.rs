@@ -7,7 +7,8 @@ use clap::Args;
 use haul_tcp_relay::{HeadLimits, HttpOptions, Rate};
 
 use crate::args::files::with_burst;
-use crate::units::{parse_bytes, parse_time};
+use crate::args::values::{parse_positive, parse_time_from};
+use crate::units::parse_bytes;
 
 #[derive(Debug, Args)]
 pub(crate) struct HttpArgs {
@@ -45,15 +46,15 @@ pub(crate) struct HttpArgs {
     pub(crate) peer_rate: Option<Rate>,
     /// Number of requests a client may send at once after a pause [default: those of a second]
     #[arg(long, value_name = "N", help_heading = "HTTP", requires = "peer_rate")]
-    #[arg(hide_short_help = true)]
+    #[arg(hide_short_help = true, value_parser = parse_positive::<NonZero<u32>>)]
     pub(crate) peer_burst: Option<NonZero<u32>>,
     /// Maximum time to receive a request head (request line and headers)
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "HTTP")]
-    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
+    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time_from("1ms"))]
     pub(crate) head_time: Duration,
     /// Idle time between requests after which a client connection is closed
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
-    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
+    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time_from("1ms"))]
     pub(crate) keep_alive_time: Duration,
     /// Maximum number of idle upstream connections per thread and target; 0 disables reuse
     ///
@@ -64,11 +65,11 @@ pub(crate) struct HttpArgs {
     pub(crate) spare_connections: usize,
     /// Maximum time until a target begins its response; after it, 504 is returned
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
-    #[arg(requires = "http", value_parser = parse_time)]
+    #[arg(requires = "http", value_parser = parse_time_from("1ms"))]
     pub(crate) response_time: Duration,
     /// Maximum time without progress of a body; after it, the exchange is aborted
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
-    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
+    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time_from("1ms"))]
     pub(crate) body_time: Duration,
 }
 

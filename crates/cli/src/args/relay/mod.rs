@@ -4,6 +4,7 @@ mod http;
 
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use haul_tcp_relay::proxy::{Network, Trusted, Version};
 use haul_tcp_relay::{
@@ -11,8 +12,9 @@ use haul_tcp_relay::{
     TransferMode,
 };
 
+use crate::args::values::{parse_bytes_between, parse_bytes_from, parse_time_from};
 use crate::args::{AccessLogArgs, ConfigArgs, TlsArgs};
-use crate::units::{parse_bytes, parse_time};
+use crate::units::parse_time;
 use http::HttpArgs;
 
 #[derive(Debug, Args)]
@@ -40,15 +42,18 @@ pub(crate) struct RelayArgs {
     /// They are also resolved after a failed connection. If a name cannot be resolved, its previous
     /// addresses are used.
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Targets")]
-    #[arg(hide_short_help = true, value_parser = parse_time)]
+    #[arg(hide_short_help = true, value_parser = parse_time_from("1ms"))]
     pub(crate) resolve_every: Duration,
     /// Listen on this address for /metrics, /health and /ready [default: none]
     #[arg(long, value_name = "ADDRESS", help_heading = "Relay")]
     pub(crate) admin: Option<Address>,
     /// Number of relaying threads [default: one per core]
     #[arg(long, value_name = "N", help_heading = "Relay")]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     pub(crate) threads: Option<usize>,
-    /// Print the statistics at exit as one JSON object
+    /// Print the ready line, and the statistics at exit, as one JSON object each
+    ///
+    /// The ready line has kind (ready), listen, to and admin. The statistics have kind (closed).
     #[arg(long, help_heading = "Relay")]
     pub(crate) json: bool,
 
@@ -88,7 +93,7 @@ pub(crate) struct RelayArgs {
     pub(crate) plain_http: bool,
     /// Maximum time of a TLS handshake
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "TLS")]
-    #[arg(hide_short_help = true, value_parser = parse_time)]
+    #[arg(hide_short_help = true, value_parser = parse_time_from("1ms"))]
     pub(crate) tls_time: Duration,
 
     #[command(flatten)]
@@ -109,7 +114,7 @@ pub(crate) struct RelayArgs {
     pub(crate) proxy_from: Vec<Network>,
     /// Maximum time to receive the PROXY header of a connection
     #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "PROXY protocol")]
-    #[arg(hide_short_help = true, value_parser = parse_time)]
+    #[arg(hide_short_help = true, value_parser = parse_time_from("1ms"))]
     pub(crate) proxy_time: Duration,
     /// Send a PROXY header of this version to targets
     #[arg(long, value_name = "VERSION", help_heading = "PROXY protocol")]
@@ -121,6 +126,7 @@ pub(crate) struct RelayArgs {
     /// --http) or for a PROXY header, of the client with the most connections, or waits until one is
     /// closed.
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) max_connections: usize,
     /// Maximum number of connections of one client; 0 means no limit [default: half of
     /// --max-connections]
@@ -133,7 +139,7 @@ pub(crate) struct RelayArgs {
     pub(crate) peer_connections: Option<usize>,
     /// Time to connect to a target before the next one is tried
     #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Limits")]
-    #[arg(value_parser = parse_time)]
+    #[arg(value_parser = parse_time_from("1ms"))]
     pub(crate) connect_time: Duration,
     /// Idle time after which a connection is closed, or "never"
     #[arg(long, value_name = "TIME", default_value = "1h", help_heading = "Limits")]
@@ -168,7 +174,7 @@ pub(crate) struct RelayArgs {
     pub(crate) moving: MoveArg,
     /// Size of each pipe for splicing, 64KiB to 1GiB
     #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Forwarding")]
-    #[arg(hide_short_help = true, value_parser = parse_bytes)]
+    #[arg(hide_short_help = true, value_parser = parse_bytes_between("64KiB", "1GiB"))]
     pub(crate) pipe_size: u64,
     /// Maximum number of pipes per thread; without a pipe, bytes are copied
     #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Forwarding")]
@@ -176,7 +182,7 @@ pub(crate) struct RelayArgs {
     pub(crate) pipes: usize,
     /// Bytes forwarded in one direction of a connection before other connections are served
     #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Forwarding")]
-    #[arg(hide_short_help = true, value_parser = parse_bytes)]
+    #[arg(hide_short_help = true, value_parser = parse_bytes_from("1B"))]
     pub(crate) share: u64,
     #[command(flatten)]
     config: ConfigArgs,
@@ -274,7 +280,7 @@ impl RelayArgs {
 fn parse_time_limit(text: &str) -> Result<TimeLimit, String> {
     match text {
         "never" => Ok(TimeLimit(None)),
-        _ => parse_time(text)
+        _ => parse_time_from("1ms")(text)
             .map(|time| TimeLimit(Some(time)))
             .map_err(|reason| format!("{reason}; or \"never\"")),
     }

@@ -1,21 +1,22 @@
 //! Defines the arguments of `haul store`.
 
 mod lifecycle;
+mod transfer;
 
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use haul_line_log::{SystemClock, parse_moment};
 
 pub(crate) use lifecycle::{
     LifecycleArgs, LifecycleCommand, LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs,
 };
+pub(crate) use transfer::{ExportArgs, ExportTarArgs, ImportArgs, ImportTarArgs};
 
+use super::values::{ProgressArgs, parse_bytes_between};
 use super::{RemoteArgs, examples};
 use crate::store::location::{Location, Object, Range};
-use crate::units::parse_bytes;
 
 /// The location of a store, and the layout of new objects.
 #[derive(Debug, Args)]
@@ -30,13 +31,15 @@ pub(crate) struct OpenArgs {
     /// each of them is held in memory as a whole while it is written or read. Affects new objects
     /// only.
     #[arg(long, global = true, hide_short_help = true)]
-    #[arg(value_name = "SIZE", default_value = "4MiB", value_parser = parse_bytes)]
+    #[arg(value_name = "SIZE", default_value = "4MiB")]
+    #[arg(value_parser = parse_bytes_between("64KiB", "16MiB"))]
     pub(crate) big_object: u64,
     /// Size of a volume, that is, a file that contains many small objects
     ///
     /// 4MiB to 2GiB, and at least four times --big-object. Affects new volumes only.
     #[arg(long, global = true, hide_short_help = true)]
-    #[arg(value_name = "SIZE", default_value = "128MiB", value_parser = parse_bytes)]
+    #[arg(value_name = "SIZE", default_value = "128MiB")]
+    #[arg(value_parser = parse_bytes_between("4MiB", "2GiB"))]
     pub(crate) volume: u64,
 }
 
@@ -134,7 +137,7 @@ pub(crate) enum StoreCommand {
     /// except the volume being written and damaged volumes. Big objects are in separate files,
     /// which are removed on deletion.
     #[command(after_long_help = examples::COMPACT)]
-    Compact,
+    Compact(CompactArgs),
     /// Show, replace, remove or apply the rules by which objects expire
     ///
     /// A rule deletes objects of an age, or after a date, and aborts uploads of an age that were
@@ -167,62 +170,7 @@ pub(crate) enum StoreCommand {
     /// the store answers with the versions it has, so that affected objects revert to their
     /// previous version or disappear.
     #[command(after_long_help = examples::ACCEPT_DAMAGE)]
-    AcceptDamage,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ImportArgs {
-    /// Destination bucket
-    pub(crate) bucket: String,
-    /// Directory, or a single file
-    pub(crate) path: PathBuf,
-    /// Prefix of every key, used as is: with "photos/", a.jpg is stored as "photos/a.jpg"
-    #[arg(long, default_value = "", hide_default_value = true)]
-    pub(crate) prefix: String,
-    /// Follow symbolic links
-    #[arg(long)]
-    pub(crate) follow: bool,
-    /// Skip files already stored with the same size and modification time
-    #[arg(long)]
-    pub(crate) skip_existing: bool,
-    /// Number of files stored in parallel; they share disk syncs
-    #[arg(long, value_name = "N", default_value = "16", value_parser = jobs())]
-    pub(crate) jobs: usize,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
-    /// Bucket, and a prefix of the keys to export
-    #[arg(value_name = "BUCKET[/PREFIX]")]
-    pub(crate) from: Location,
-    /// Directory to write to; created if missing
-    pub(crate) dir: PathBuf,
-    /// Number of objects written in parallel
-    #[arg(long, value_name = "N", default_value = "8", value_parser = jobs())]
-    pub(crate) jobs: usize,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ImportTarArgs {
-    /// Destination bucket, and a prefix of every key, used as is
-    #[arg(value_name = "BUCKET[/PREFIX]")]
-    pub(crate) to: Location,
-    /// Archive, not compressed; - is stdin
-    #[arg(default_value = "-")]
-    pub(crate) file: PathBuf,
-    /// Skip members already stored with the same size and modification time
-    #[arg(long)]
-    pub(crate) skip_existing: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExportTarArgs {
-    /// Bucket, and a prefix of the keys to export
-    #[arg(value_name = "BUCKET[/PREFIX]")]
-    pub(crate) from: Location,
-    /// Archive, replaced after everything was written; - is stdout
-    #[arg(default_value = "-")]
-    pub(crate) file: PathBuf,
+    AcceptDamage(AcceptDamageArgs),
 }
 
 #[derive(Debug, Args)]
@@ -233,6 +181,9 @@ pub(crate) struct PutArgs {
     /// File to store; - is stdin
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
+    /// Print the stored object as one JSON object: bucket, key, bytes, modified and etag
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -246,6 +197,11 @@ pub(crate) struct GetArgs {
     /// Read only bytes A to B, inclusive and counted from 0; "A-" reads to the end, "-N" the last N
     #[arg(long, value_name = "A-B", allow_hyphen_values = true)]
     pub(crate) range: Option<Range>,
+    /// Print the object as one JSON object, as "haul store stat --json" does; needs FILE
+    ///
+    /// The key read_bytes is the number of bytes written to FILE.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -285,6 +241,29 @@ pub(crate) struct RmArgs {
     /// Delete without confirmation
     #[arg(short, long, requires = "recursive")]
     pub(crate) yes: bool,
+    /// Print one JSON object for each argument, one per line
+    ///
+    /// The keys are bucket, key or, with --recursive, prefix, and deleted_objects and
+    /// failed_objects; with --recursive also deleted_bytes.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// Print one JSON object: freed_bytes, removed_volumes and moved_bytes
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AcceptDamageArgs {
+    /// Print one JSON object per line: one for each damage, as "haul store verify --json" does, then
+    /// a summary
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -331,8 +310,6 @@ pub(crate) struct VerifyArgs {
     /// Print one JSON object per line: one for each damage found, then a summary
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn jobs() -> impl clap::builder::TypedValueParser<Value = usize> {
-    RangedU64ValueParser::<usize>::new().range(1..=256)
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }

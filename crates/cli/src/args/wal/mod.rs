@@ -1,5 +1,6 @@
 //! Defines the arguments of `haul wal`.
 
+pub(super) mod examples;
 mod format;
 
 use std::path::PathBuf;
@@ -7,7 +8,6 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use haul_append_log::Lsn;
 
-use super::examples;
 pub(crate) use format::RecordFormat;
 
 #[derive(Debug, Args)]
@@ -24,29 +24,29 @@ pub(crate) enum WalCommand {
     /// Each line has the LSN, the length and the first bytes of a record. Damage is reported on
     /// stderr; all other records are printed. A process may be writing the log; the last records
     /// may then not be durable yet.
-    #[command(after_long_help = examples::WAL_DUMP)]
+    #[command(after_long_help = examples::DUMP)]
     Dump(WalDumpArgs),
     /// Read all records of a log and verify their checksums
     ///
     /// A torn tail is not damage: a crash interrupted the write, or another process is writing.
-    #[command(after_long_help = examples::WAL_VERIFY)]
+    #[command(after_long_help = examples::VERIFY)]
     Verify(WalVerifyArgs),
     /// Print the last records of a log, and follow it
-    #[command(after_long_help = examples::WAL_TAIL)]
+    #[command(after_long_help = examples::TAIL)]
     Tail(WalTailArgs),
     /// Copy a log to a new directory, up to its last complete record
     ///
     /// A process may be writing the log. The copy has the LSNs of the original and can be opened
     /// like it. It is made in the directory TARGET.haul-copy, verified, synced, and renamed to
     /// TARGET. A damaged log is not copied.
-    #[command(after_long_help = examples::WAL_COPY)]
+    #[command(after_long_help = examples::COPY)]
     Copy(WalCopyArgs),
     /// Remove old segments of a log, or its newest records
     ///
     /// Removes all segments before the one that contains LSN, except the last one. With --after,
     /// removes the record at LSN and all later ones instead. Refuses a log that a process is
     /// writing, and a damaged log.
-    #[command(after_long_help = examples::WAL_CUT)]
+    #[command(after_long_help = examples::CUT)]
     Cut(WalCutArgs),
 }
 
@@ -93,6 +93,9 @@ pub(crate) struct WalCopyArgs {
     pub(crate) dir: PathBuf,
     /// Directory to create
     pub(crate) target: PathBuf,
+    /// Print one JSON object: records, segments, end (an LSN) and torn_bytes
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -104,4 +107,7 @@ pub(crate) struct WalCutArgs {
     /// Remove the record at LSN and all later ones
     #[arg(long)]
     pub(crate) after: bool,
+    /// Print one JSON object: removed_segments and first_segment; with --after: newest (an LSN)
+    #[arg(long)]
+    pub(crate) json: bool,
 }

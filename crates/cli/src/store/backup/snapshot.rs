@@ -1,16 +1,21 @@
 //! `haul store snapshot`: creates a snapshot of the store.
 
-use haul_file_store::{SnapshotInfo, Store};
+use haul_file_store::{Error, SnapshotInfo, Store};
 use serde_json::{Value, json};
 
 use crate::args::SnapshotArgs;
 use crate::output::Output;
-use crate::report::{OrFail, Result};
+use crate::report::{Exit, Failure, Result};
 use crate::units::{Bytes, Count};
 
 pub(crate) fn run(store: &Store, args: &SnapshotArgs) -> Result {
     let cannot = || format!("cannot create the snapshot {}", args.to.display());
-    let info = store.snapshot(&args.to).or_fail(cannot)?;
+    let info = store.snapshot(&args.to).map_err(|error| {
+        let is_target = matches!(error, Error::Invalid { .. });
+        let failure = Failure::new(cannot()).because(error);
+        // The target is not empty.
+        if is_target { failure.exit(Exit::NotStarted) } else { failure }
+    })?;
     let mut output = Output::new();
     if args.json {
         output.line(json(&info))?;

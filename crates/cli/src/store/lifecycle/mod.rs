@@ -26,7 +26,7 @@ pub(super) fn run(store: &Store, args: &LifecycleArgs) -> Result {
 
 fn set(store: &Store, args: &LifecycleSetArgs) -> Result {
     let LifecycleSetArgs { bucket, file } = args;
-    let text = read(file).or_fail(|| format!("cannot read {}", file.display()))?;
+    let text = read(file).or_not_start(|| format!("cannot read {}", file.display()))?;
     let lifecycle = lifecycle_from_document(&text)
         .or_fail(|| format!("{} has no valid lifecycle rules", file.display()))
         .map_err(|failure| failure.exit(Exit::Usage))?;

@@ -11,13 +11,13 @@ use haul_transfer::{ExportError, ExportEvents, Exported, TarExport, TarExportErr
 
 use crate::advice::with_advice;
 use crate::args::ExportTarArgs;
-use crate::output::Name;
-use crate::progress::{Amount, Progress};
-use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use crate::output::{Name, print_summary};
+use crate::progress::{Amount, Progress, Summary};
+use crate::report::{Exit, Failure, OrFail, Result};
 use crate::signals::Stop;
-use crate::store::export::failure;
+use crate::store::export::{failure, summary_json};
 use crate::store::failure::cannot_read;
-use crate::store::get::{is_device, open_device, replace};
+use crate::store::get::{check_stdout, is_device, open_device, replace};
 use crate::units::Count;
 
 /// The length of a write to the archive.
@@ -26,6 +26,7 @@ const WRITE_BYTES: usize = 256 << 10;
 /// Exports objects. `found` is the damage found by recovery. If there is any, the export fails even
 /// if all listed objects were exported, because damaged objects may be missing from the listing.
 pub(crate) fn run(store: &Store, found: &[Damage], args: &ExportTarArgs) -> Result {
+    check_stdout(args.json, &args.file)?;
     let cannot = || format!("cannot export {}", args.from);
     let all = store.bucket(&args.from.bucket).or_fail(cannot)?;
     let stop = Stop::on_signals("the object in progress")?;
@@ -33,8 +34,8 @@ pub(crate) fn run(store: &Store, found: &[Damage], args: &ExportTarArgs) -> Resu
     // The amount is known only of a whole bucket.
     let whole = Amount { things: all.objects, bytes: all.bytes };
     let amount = if prefix.is_empty() { whole } else { Amount::default() };
-    let export = Task { tar: TarExport { store, bucket, prefix }, amount, stop: &stop };
-    let exported = if args.file == Path::new("-") {
+    let export = Task { tar: TarExport { store, bucket, prefix }, amount, stop: &stop, args };
+    let (exported, summary) = if args.file == Path::new("-") {
         if io::stdout().is_terminal() {
             return Err(Failure::new("cannot write an archive to a terminal")
                 .advise("name a file, or connect a pipe to stdout")
@@ -44,13 +45,11 @@ pub(crate) fn run(store: &Store, found: &[Damage], args: &ExportTarArgs) -> Resu
     } else if is_device(&args.file) {
         export.write(open_device(&args.file)?, &args.file.display().to_string())?
     } else {
-        let mut exported = Exported::default();
-        replace(&args.file, |file, unfinished| {
-            exported = export.write_file(&file, unfinished)?;
-            Ok(())
-        })?;
-        exported
+        replace(&args.file, |file, unfinished| export.write_file(&file, unfinished))?
     };
+    // The summary is printed once the archive has its name.
+    let json = summary_json(&args.from, &exported, &summary);
+    print_summary(args.json, json, &format!("exported {summary}"))?;
     if exported.failed > 0 {
         let count = Count(exported.failed, "object");
         return Err(Failure::new(format!("{count} not exported (see above)")));
@@ -66,12 +65,13 @@ struct Task<'a> {
     tar: TarExport<'a>,
     amount: Amount,
     stop: &'a Stop,
+    args: &'a ExportTarArgs,
 }
 
 impl Task<'_> {
     /// Writes the archive to a file. It is durable afterwards, because the user may delete the
     /// store.
-    fn write_file(&self, file: &File, path: &Path) -> Result<Exported> {
+    fn write_file(&self, file: &File, path: &Path) -> Result<(Exported, Summary)> {
         let descriptor = file.as_fd();
         let pacer = Pacer::of(&descriptor, Pace::default());
         let paced = PacedFile { file, at: 0, pacer };
@@ -81,15 +81,14 @@ impl Task<'_> {
     }
 
     /// Writes the archive. `name` is that of the archive in messages.
-    fn write(&self, archive: impl Write, name: &str) -> Result<Exported> {
-        let progress = Progress::new("object", self.amount);
+    fn write(&self, archive: impl Write, name: &str) -> Result<(Exported, Summary)> {
+        let progress = Progress::new(self.args.progress.show, "object", self.amount);
         let events = Events { bucket: self.tar.bucket, progress: &progress, stop: self.stop };
         let mut archive = BufWriter::with_capacity(WRITE_BYTES, archive);
         let exported = self.tar.run(&mut archive, &events);
         let exported = exported.map_err(|error| self.failure(error, name))?;
         progress.set(Amount { things: exported.objects, bytes: exported.bytes });
-        print_message(&format!("exported {}", progress.finish()));
-        Ok(exported)
+        Ok((exported, progress.finish()))
     }
 
     fn failure(&self, error: TarExportError, name: &str) -> Failure {

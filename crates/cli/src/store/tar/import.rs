@@ -9,11 +9,11 @@ use haul_transfer::{ImportEvents, TarError, TarImport, TarImported};
 
 use crate::args::{ImportTarArgs, OpenArgs};
 use crate::open_store::{IfMissing, with_store};
-use crate::output::Name;
+use crate::output::{Name, print_summary};
 use crate::progress::{Amount, Progress};
 use crate::report::{Exit, Failure, OrFail, Result, chain, print_message};
 use crate::signals::Stop;
-use crate::store::import::{create_bucket, report_special};
+use crate::store::import::{create_bucket, report_special, summary_json};
 use crate::units::Count;
 
 /// The length of a read of the archive.
@@ -33,13 +33,13 @@ pub(crate) fn run(open: &OpenArgs, args: &ImportTarArgs) -> Result {
             big_object_bytes: open.big_object,
             skip_existing: args.skip_existing,
         };
-        execute(&import, &mut archive, &stop, &args.file)
+        execute(&import, &mut archive, &stop, args)
     })
 }
 
 fn open_archive(path: &Path) -> Result<Box<dyn Read>> {
     if path != Path::new("-") {
-        let file = File::open(path).or_fail(|| format!("cannot read {}", path.display()))?;
+        let file = File::open(path).or_not_start(|| format!("cannot read {}", path.display()))?;
         return Ok(Box::new(file));
     }
     let stdin = io::stdin();
@@ -72,14 +72,24 @@ impl ImportEvents for Events<'_> {
     }
 }
 
-fn execute(import: &TarImport<'_>, archive: &mut dyn Read, stop: &Stop, file: &Path) -> Result {
-    let progress = Progress::new("file", Amount::default());
+fn execute(
+    import: &TarImport<'_>,
+    archive: &mut dyn Read,
+    stop: &Stop,
+    args: &ImportTarArgs,
+) -> Result {
+    let progress = Progress::new(args.progress.show, "file", Amount::default());
     let (done, result) = import.run(archive, &Events { progress: &progress, stop });
     progress.set(Amount { things: done.imported.files, bytes: done.imported.bytes });
     // The summary is printed even after a failure: the files that it counts are stored.
-    print_message(&format!("imported {}", progress.finish()));
+    let summary = progress.finish();
+    let mut json = summary_json(import.bucket, &done.imported, &summary, args.skip_existing);
+    json["skipped_links"] = done.links.into();
+    json["skipped_special"] = done.special.into();
+    json["complete"] = done.is_complete.into();
+    print_summary(args.json, json, &format!("imported {summary}"))?;
     report_skipped(&done);
-    result.map_err(|error| failure(file, error, done.imported.files))?;
+    result.map_err(|error| failure(&args.file, error, done.imported.files))?;
     if let Some(exit) = stop.requested().filter(|_| !done.is_complete) {
         return Err(Failure::new("interrupted: the rest of the archive was not imported")
             .advise("continue with the same command and --skip-existing")
