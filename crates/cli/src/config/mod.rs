@@ -130,6 +130,7 @@ mod tests {
                 format!("{before}{after}")
             }
             Parsed::File(text) => panic!("{text}"),
+            Parsed::Message(message) => panic!("{message}"),
         }
     }
 
@@ -137,6 +138,7 @@ mod tests {
         match parsed(&[words, &["--print-config"]].concat()) {
             Parsed::File(text) => text,
             Parsed::Matches(_) => panic!("nothing is printed"),
+            Parsed::Message(message) => panic!("{message}"),
         }
     }
 
