@@ -12,8 +12,9 @@ Examples:
 
 Exit codes:
   0  no problem was found; there may be warnings
-  1  a check found a problem, or DIR cannot be examined
-  2  invalid command line";
+  1  a check found a problem
+  2  invalid command line
+  3  DIR cannot be examined";
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {

@@ -12,7 +12,7 @@ use rustix::process::{Resource, geteuid, getrlimit};
 
 use super::redact::without_names;
 use crate::probe::directory;
-use crate::report::{OrFail, Result};
+use crate::report::{Exit, OrFail, Result};
 
 /// The settings of the kernel to report.
 const SETTINGS: [&str; 13] = [
@@ -58,7 +58,9 @@ impl Facts {
     /// Collects the facts of the machine and of the storage below `dir`, and checks them.
     pub(super) fn collect(dir: &Path) -> Result<Self> {
         let files = KernelFiles::default();
-        let storage = probe(dir).or_fail(|| format!("cannot examine {}", dir.display()))?;
+        let storage = probe(dir)
+            .or_fail(|| format!("cannot examine {}", dir.display()))
+            .map_err(|failure| failure.exit(Exit::NotStarted))?;
         let machine = files.machine();
         let available_bytes = machine.available_bytes();
         let memory = machine.memory;

@@ -39,7 +39,7 @@ fn report_contains_no_secrets() {
 #[test]
 fn missing_directory_is_an_error() {
     let place = TestDir::on_disk();
-    place.run(&["doctor", "nowhere"]).code(1).stderr_contains(&["nowhere", "No such file"]);
+    place.run(&["doctor", "nowhere"]).code(3).stderr_contains(&["nowhere", "No such file"]);
 }
 
 #[test]
