@@ -32,7 +32,7 @@ fn metrics_count_traffic_and_readiness_follows_targets() {
     let metrics = get(&relay, "/metrics");
     assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
     for line in
-        ["haul_relay_bytes_total{direction=\"up\",way=\"copy\"} 5", "haul_relay_connections 1"]
+        ["haul_relay_bytes_total{direction=\"up\",method=\"copy\"} 5", "haul_relay_connections 1"]
     {
         assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
     }
