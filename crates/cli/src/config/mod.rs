@@ -9,7 +9,6 @@ mod words;
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -74,19 +73,14 @@ fn with_file(command: &Command, mut arguments: Vec<OsString>) -> Result<Vec<OsSt
         return Ok(arguments);
     };
     let cannot = || format!("cannot use the configuration {}", path.display());
-    let usage = |failure: Failure| failure.exit(Exit::Usage);
-    let words = read(&path, &cannot)
-        .and_then(|text| added(server, given, &text).or_fail(cannot))
-        .map_err(usage)?;
+    let exit = |exit: Exit| move |failure: Failure| failure.exit(exit);
+    let text = fs::read_to_string(&path).or_fail(cannot).map_err(exit(Exit::NotStarted))?;
+    let words = added(server, given, &text).or_fail(cannot).map_err(exit(Exit::Usage))?;
     // The word after which the options of the command follow. Options before it take no values.
     let at = arguments.iter().skip(1).position(|word| word == server.get_name());
     let at = at.map_or(arguments.len(), |at| at + 2);
     arguments.splice(at..at, words.into_iter().map(OsString::from));
     Ok(arguments)
-}
-
-fn read(path: &Path, cannot: &dyn Fn() -> String) -> Result<String> {
-    fs::read_to_string(path).or_fail(cannot)
 }
 
 /// Returns the words of the options in `text` that the command line `given` does not contain.

@@ -9,6 +9,7 @@ use crate::wal::three_segments;
 /// For each command, arguments with a path that does not exist. Commands without paths have none.
 /// `file` is a regular file, and `d` a directory.
 const MISSING: &[(&str, &[&str])] = &[
+    ("serve", &["--config", "none"]),
     ("serve", &["--credentials", "none"]),
     ("serve", &["--tls-cert", "none", "--tls-key", "none"]),
     ("serve", &["--remote", "s3://b/p", "--remote-options", "none"]),
