@@ -14,6 +14,7 @@ mod folders;
 mod imports;
 mod lexicon;
 mod links;
+mod merge_markers;
 mod packages;
 mod pages;
 mod product;
