@@ -72,7 +72,7 @@ pub use handler::{
     ConnectionLimits, Handler, Inline, Origin, PreparedResponse, ResponseFuture, SentResponse,
 };
 pub use limits::{ConnectionStats, Connections, PeerRate};
-pub use request_body::{IncompleteBody, RequestBody};
+pub use request_body::{Arrival, IncompleteBody, RequestBody};
 pub use response::body::{BodySource, BoxError, Piece, ResponseBody, SplicedPiece, Window};
 pub use response::head::{PreparedHead, ResponseHead};
 pub use service::{Engine, ListenerOptions};

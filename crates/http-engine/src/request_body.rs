@@ -6,6 +6,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -41,6 +42,7 @@ struct State {
     /// The bytes that were not read yet; `None` in the chunked transfer coding.
     left_bytes: Option<u64>,
     end: Option<End>,
+    ended: Option<Instant>,
     reader: Option<Waker>,
     is_paused: bool,
     /// The client waits for `100 Continue`.
@@ -92,16 +94,33 @@ pub(crate) fn channel(
 impl RequestBody {
     /// Returns the body of a request that has none.
     pub(crate) fn empty() -> Self {
-        let end = Some(End::Complete);
-        let state = State { left_bytes: Some(0), end, ..State::default() };
+        let (end, ended) = (Some(End::Complete), Some(Instant::now()));
+        let state = State { left_bytes: Some(0), end, ended, ..State::default() };
         Self { shared: Arc::new(Shared { state: Mutex::new(state), task: None }) }
     }
 
-    /// Returns a function that returns `true` if the client ended the body before its declared end.
-    /// It can be called when the body is gone.
-    pub fn cut_check(&self) -> impl Fn() -> bool + Send + Sync + use<> {
-        let shared = Arc::clone(&self.shared);
-        move || shared.state.lock().end == Some(End::Cut)
+    /// Returns an observer of the body, which can be used when the body is gone.
+    pub fn arrival(&self) -> Arrival {
+        Arrival { shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// Shows whether and when the body of a request arrived.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    shared: Arc<Shared>,
+}
+
+impl Arrival {
+    /// Returns `true` if the client ended the body before its declared end.
+    pub fn is_cut(&self) -> bool {
+        self.shared.state.lock().end == Some(End::Cut)
+    }
+
+    /// Returns the time at which the last byte arrived, or the client ended the body; `None` while
+    /// the body is still expected.
+    pub fn ended(&self) -> Option<Instant> {
+        self.shared.state.lock().ended
     }
 }
 
@@ -151,6 +170,7 @@ impl BodySender {
     fn end(&self, end: End) {
         let mut state = self.shared.state.lock();
         state.end = Some(end);
+        state.ended = Some(Instant::now());
         wake(state.reader.take(), state);
     }
 }

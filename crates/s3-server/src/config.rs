@@ -176,6 +176,9 @@ pub struct Limits {
     pub stall_time_max: Duration,
     /// The time that requests in flight have to complete after the server starts to drain. 30 s.
     pub drain_time_max: Duration,
+    /// The time from the last byte of a request to the head of its response, from which on the
+    /// request is logged as slow; `None` logs no requests. 1 s.
+    pub slow_request_time: Option<Duration>,
     /// The maximum length of a request head. 32 KiB.
     pub head_bytes_max: usize,
     /// The maximum size of an object stored with one `PUT`, or of a part. 5 GiB, as in S3.
@@ -207,6 +210,7 @@ impl Default for Limits {
             idle_time_max: Duration::from_secs(75),
             stall_time_max: Duration::from_secs(60),
             drain_time_max: Duration::from_secs(30),
+            slow_request_time: Some(Duration::from_secs(1)),
             head_bytes_max: 32 << 10,
             object_bytes_max: 5 << 30,
             xml_bytes_max: 8 << 20,

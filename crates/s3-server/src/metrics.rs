@@ -76,6 +76,7 @@ pub(crate) struct Metrics {
     started: Instant,
     kinds: [Requests; Kind::ALL.len()],
     in_flight: AtomicU64,
+    slow: AtomicU64,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
 }
@@ -105,6 +106,7 @@ impl Metrics {
             started: Instant::now(),
             kinds: Default::default(),
             in_flight: AtomicU64::new(0),
+            slow: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
         }
@@ -130,6 +132,11 @@ impl Metrics {
         self.in_flight.fetch_sub(1, Relaxed);
     }
 
+    /// Counts a slow request.
+    pub(crate) fn slow(&self) {
+        self.slow.fetch_add(1, Relaxed);
+    }
+
     /// Counts received bytes of objects.
     pub(crate) fn received(&self, bytes: u64) {
         self.received_bytes.fetch_add(bytes, Relaxed);
@@ -146,6 +153,10 @@ impl Metrics {
 
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight.load(Relaxed)
+    }
+
+    pub(crate) fn slow_requests(&self) -> u64 {
+        self.slow.load(Relaxed)
     }
 
     pub(crate) fn received_bytes(&self) -> u64 {

@@ -21,6 +21,7 @@ use crate::bound::Bound;
 use crate::config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
 use crate::error::{Error, Result};
 use crate::front::Front;
+use crate::front::accounts::SlowRequests;
 use crate::front::answer::RequestIds;
 use crate::front::handler::Requests;
 use crate::front::hot::HotObjects;
@@ -269,6 +270,7 @@ fn front(
         audit: None,
         is_read_only: false,
         metrics,
+        slow: SlowRequests(limits.slow_request_time),
         xml_bytes_max,
         ids,
     }

@@ -98,6 +98,13 @@ pub(crate) struct ServeArgs {
     /// is durable, and before the response is sent. Closed files are not removed.
     #[arg(long, value_name = "DIR", help_heading = "Logs")]
     pub(crate) audit_log: Option<PathBuf>,
+    /// Print a warning for each request that takes the server this long; 0s disables it
+    ///
+    /// The time is that from the last byte of the request to the head of the response. The warning
+    /// has the request ID, the access key, the path, the status and the times.
+    #[arg(long, value_name = "TIME", help_heading = "Logs")]
+    #[arg(default_value = "1s", value_parser = parse_time)]
+    slow_request: Duration,
     #[command(flatten)]
     pub(crate) replication: ReplicationArgs,
     #[command(flatten)]
@@ -160,6 +167,7 @@ impl ServeArgs {
             head_time_max: clients.head_time,
             idle_time_max: clients.idle_time,
             drain_time_max: self.drain_time,
+            slow_request_time: Some(self.slow_request).filter(|time| !time.is_zero()),
             cache_bytes_max: self.cache,
             ..Limits::default()
         }

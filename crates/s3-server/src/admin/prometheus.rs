@@ -23,6 +23,8 @@ pub(super) fn text(
     let mut out = Exposition::default();
     requests(&mut out, metrics);
     connections_of_s3(&mut out, connections);
+    let help = "Requests for which the server took longer than --slow-request.";
+    out.counter("haul_requests_slow_total", help, metrics.slow_requests());
     let help = "Requests above the rate of their client.";
     out.counter("haul_requests_refused_total", help, refused_requests);
     out.gauge("haul_cache_objects", "Hot objects in memory.", cache.objects);

@@ -2,6 +2,7 @@
 //! unsupported ones, and passes the others to the S3 service, without their signatures if there are
 //! no credentials.
 
+pub(crate) mod accounts;
 pub(crate) mod anonymous;
 pub(crate) mod answer;
 mod canonical;
@@ -31,12 +32,13 @@ use s3s::service::S3Service;
 use s3s::{Body, S3ErrorCode, S3Result, StdError};
 use tracing::Instrument;
 
-use crate::audit::{AuditLog, AuditRecord, Changes};
+use crate::audit::AuditLog;
 use crate::auth::{check_region, check_signature_kind};
 use crate::body::memory::BodyMemory;
 use crate::body::send::{BodySlot, ObjectBody};
-use crate::errors::{incomplete, refuse};
-use crate::front::answer::{RequestIds, finish};
+use crate::errors::refuse;
+use crate::front::accounts::{Accounts, InFlight, SlowRequests};
+use crate::front::answer::RequestIds;
 use crate::front::hot::HotObjects;
 use crate::front::signature::Verifier;
 use crate::metrics::{Kind, Metrics};
@@ -63,6 +65,7 @@ pub(crate) struct Front {
     /// `true` if only GET and HEAD are allowed.
     pub(crate) is_read_only: bool,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) slow: SlowRequests,
     pub(crate) xml_bytes_max: usize,
     pub(crate) ids: RequestIds,
 }
@@ -80,11 +83,12 @@ impl Front {
         let (id, user) = (self.ids.next(), self.claimed_key(&request));
         let identity = RequestIdentity { id, user };
         let audited = self.audit.as_ref().and_then(|log| log.begin(&request, &identity, peer));
-        let accounts = Accounts::begin(&self.metrics, kind, started, identity, audited);
+        let path = request.uri().path();
+        let accounts = Accounts::begin(self, (kind, path), started, identity, audited);
         if let Some(changes) = accounts.changes() {
             request.extensions_mut().insert(changes);
         }
-        let is_cut = request.body().cut_check();
+        let arrival = request.body().arrival();
         let slot = BodySlot::default();
         request.extensions_mut().insert(slot.clone());
         request.extensions_mut().insert(Arc::clone(&self.hot));
@@ -99,7 +103,7 @@ impl Front {
         if method == Method::HEAD && response.headers().contains_key(CONTENT_RANGE) {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
-        accounts.end(response, is_cut, Some(&slot))
+        accounts.end(response, &arrival, Some(&slot))
     }
 
     fn admit(&self, request: Request<RequestBody>) -> S3Result<Request<Body>> {
@@ -144,72 +148,6 @@ fn check_length(request: &Request<RequestBody>, xml_bytes_max: usize) -> S3Resul
     }
     let message = format!("The body of this request has at most {xml_bytes_max} bytes");
     Err(refuse(S3ErrorCode::MaxMessageLengthExceeded, message))
-}
-
-/// The accounts of a request that is being answered.
-struct Accounts {
-    kind: Kind,
-    started: Instant,
-    identity: RequestIdentity,
-    audited: Option<AuditRecord>,
-    in_flight: InFlight,
-}
-
-impl Accounts {
-    fn begin(
-        metrics: &Arc<Metrics>,
-        kind: Kind,
-        started: Instant,
-        identity: RequestIdentity,
-        audited: Option<AuditRecord>,
-    ) -> Self {
-        Self { kind, started, identity, audited, in_flight: InFlight::begin(metrics) }
-    }
-
-    /// Returns the place where an audited operation adds its changes.
-    fn changes(&self) -> Option<Changes> {
-        self.audited.as_ref().map(AuditRecord::changes)
-    }
-
-    /// Ends the request with this response, or with the object in the slot. `is_cut` returns `true`
-    /// if the client did not send the whole body.
-    fn end(
-        self,
-        mut response: Response<Body>,
-        is_cut: impl Fn() -> bool,
-        slot: Option<&BodySlot>,
-    ) -> Result<Response<Counted>, StdError> {
-        if response.status() == StatusCode::INTERNAL_SERVER_ERROR && is_cut() {
-            // The service reports an XML body that ends too early as an error of its own.
-            response = incomplete().to_http_response()?;
-        }
-        finish(&mut response, str::from_utf8(&self.identity.id).unwrap_or_default());
-        if let Some(audited) = self.audited {
-            audited.end(&response);
-        }
-        response.extensions_mut().insert(self.identity);
-        self.in_flight.0.answered(self.kind, response.status(), self.started.elapsed());
-        let object = slot.and_then(BodySlot::take).filter(|_| response.status().is_success());
-        let body = |body| object.map_or(Source::Service(body), Source::Object);
-        let in_flight = Some(self.in_flight);
-        Ok(response.map(|of_service| Counted { body: body(of_service), in_flight }))
-    }
-}
-
-/// Keeps a request counted as being in flight.
-struct InFlight(Arc<Metrics>);
-
-impl InFlight {
-    fn begin(metrics: &Arc<Metrics>) -> Self {
-        metrics.begin();
-        Self(Arc::clone(metrics))
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.end();
-    }
 }
 
 /// The body of a response, whose bytes are counted as they are sent.

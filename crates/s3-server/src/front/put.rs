@@ -18,11 +18,12 @@ use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::body::digests::Trailer;
 use crate::body::memory::PeerMemory;
 use crate::body::receive::Receiver;
+use crate::front::accounts::Accounts;
 use crate::front::inline::{is_of_this_machine, names};
 use crate::front::plain_put::PlainPut;
 use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
-use crate::front::{Accounts, Counted, Front};
+use crate::front::{Counted, Front};
 use crate::metrics::Kind;
 use crate::objects::write::{Put, Stored};
 use crate::service::Haul;
@@ -42,10 +43,11 @@ impl Front {
         let identity = RequestIdentity { id: self.ids.next(), user: self.access_key.clone() };
         let names = (&*put.bucket, &*put.key);
         let audited = self.audit.as_ref().map(|log| log.begin_put(names, &identity, origin.peer));
-        let accounts = Accounts::begin(&self.metrics, Kind::Put, started, identity, audited);
+        let operation = (Kind::Put, path(request));
+        let accounts = Accounts::begin(self, operation, started, identity, audited);
         let (front, peer) = (Arc::clone(self), origin.of_peer.clone());
         Ok(Box::pin(async move {
-            let is_cut = body.cut_check();
+            let arrival = body.arrival();
             let changes = accounts.changes();
             let response = match store(&front.haul, put, body, peer).await {
                 Ok(stored) => {
@@ -56,7 +58,7 @@ impl Front {
                 }
                 Err(error) => error.to_http_response()?,
             };
-            accounts.end(response, is_cut, None)
+            accounts.end(response, &arrival, None)
         }))
     }
 
@@ -80,6 +82,14 @@ impl Front {
         let limits = self.haul.limits();
         let bytes_max = limits.object_bytes_max.min(limits.small_body_bytes_max);
         (put.bytes <= bytes_max).then_some(put)
+    }
+}
+
+/// Returns the path of a request, as the client sent it.
+fn path<'a>(request: &Request<'a>) -> &'a str {
+    match request.target {
+        Target::Origin(target) => target.split('?').next().unwrap_or_default(),
+        _ => "",
     }
 }
 

@@ -9,7 +9,7 @@ use haul_disk_sim::MemoryDisk;
 use haul_file_store::{
     Attributes, Expiry, Lifecycle, LifecycleRule, Options, Precondition, Store, TimeSource,
 };
-use haul_s3_server::{AccessLog, AuditLog, Credentials, Lines, LogFormat, Logs};
+use haul_s3_server::{AccessLog, AuditLog, Credentials, Limits, Lines, LogFormat, Logs};
 use haul_testing::eventually;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -225,4 +225,27 @@ fn changes_by_lifecycle_rules_have_audit_lines() {
             "S3.DELETE.UPLOAD bucket a/2 null null null null",
         ]
     );
+}
+
+#[test]
+fn slow_requests_are_counted() {
+    let limits = |slow_request_time| Limits { slow_request_time, ..Limits::default() };
+    let slow = |server: &Running| {
+        let metrics = server.admin.get("/metrics");
+        let text = String::from_utf8(metrics.body).unwrap();
+        let mut counts = text.lines().filter_map(|l| l.strip_prefix("haul_requests_slow_total "));
+        counts.next().unwrap().parse::<u64>().unwrap()
+    };
+    let each = Running::with(None, limits(Some(Duration::from_nanos(1))));
+    each.s3.put("/bucket", b"");
+    each.s3.put("/bucket/key", b"hello");
+    each.s3.get("/bucket/none");
+    assert_eq!(slow(&each), 3);
+
+    let long = Running::with(None, limits(Some(Duration::from_secs(20))));
+    long.s3.put("/bucket", b"");
+    assert_eq!(slow(&long), 0);
+    let never = Running::with(None, limits(None));
+    never.s3.put("/bucket", b"");
+    assert_eq!(slow(&never), 0);
 }

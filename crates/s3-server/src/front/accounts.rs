@@ -1,0 +1,138 @@
+//! The accounts of a request: counts it, ends its line in the audit log, and logs it if it was slow.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haul_http_engine::{Arrival, RequestIdentity};
+use hyper::{Response, StatusCode};
+use s3s::{Body, StdError};
+
+use crate::audit::{AuditRecord, Changes};
+use crate::body::send::BodySlot;
+use crate::errors::incomplete;
+use crate::front::answer::finish;
+use crate::front::{Counted, Front, Source};
+use crate::metrics::{Kind, Metrics};
+
+/// The time of the server for a request, from which on the request is logged as slow; `None`: never.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlowRequests(pub(crate) Option<Duration>);
+
+/// The accounts of a request that is being answered.
+pub(super) struct Accounts {
+    kind: Kind,
+    path: Box<str>,
+    started: Instant,
+    identity: RequestIdentity,
+    audited: Option<AuditRecord>,
+    slow: SlowRequests,
+    in_flight: InFlight,
+}
+
+impl Accounts {
+    pub(super) fn begin(
+        front: &Front,
+        (kind, path): (Kind, &str),
+        started: Instant,
+        identity: RequestIdentity,
+        audited: Option<AuditRecord>,
+    ) -> Self {
+        let (path, in_flight) = (path.into(), InFlight::begin(&front.metrics));
+        Self { kind, path, started, identity, audited, slow: front.slow, in_flight }
+    }
+
+    /// Returns the place where an audited operation adds its changes.
+    pub(super) fn changes(&self) -> Option<Changes> {
+        self.audited.as_ref().map(AuditRecord::changes)
+    }
+
+    /// Ends the request with this response, or with the object in the slot. `arrival` is that of the
+    /// body of the request.
+    pub(super) fn end(
+        mut self,
+        mut response: Response<Body>,
+        arrival: &Arrival,
+        slot: Option<&BodySlot>,
+    ) -> Result<Response<Counted>, StdError> {
+        if response.status() == StatusCode::INTERNAL_SERVER_ERROR && arrival.is_cut() {
+            // The service reports an XML body that ends too early as an error of its own.
+            response = incomplete().to_http_response()?;
+        }
+        finish(&mut response, str::from_utf8(&self.identity.id).unwrap_or_default());
+        if let Some(audited) = self.audited.take() {
+            audited.end(&response);
+        }
+        let now = Instant::now();
+        self.in_flight.0.answered(self.kind, response.status(), now - self.started);
+        self.log_if_slow(response.status(), arrival, now);
+        response.extensions_mut().insert(self.identity);
+        let object = slot.and_then(BodySlot::take).filter(|_| response.status().is_success());
+        let body = |body| object.map_or(Source::Service(body), Source::Object);
+        let in_flight = Some(self.in_flight);
+        Ok(response.map(|of_service| Counted { body: body(of_service), in_flight }))
+    }
+
+    /// Logs the request if the server took long for it. The time in which the client sent the body
+    /// is not the server's.
+    fn log_if_slow(&self, status: StatusCode, arrival: &Arrival, now: Instant) {
+        let Some(slow) = self.slow.0 else { return };
+        let Some(received) = arrival.ended() else { return };
+        let [receiving, answering] = times(self.started, received, now);
+        if answering < slow {
+            return;
+        }
+        self.in_flight.0.slow();
+        tracing::warn!(
+            id = str::from_utf8(&self.identity.id).unwrap_or_default(),
+            user = self.identity.user.as_deref(),
+            kind = self.kind.name(),
+            path = &*self.path,
+            status = status.as_u16(),
+            receiving_ms = millis(receiving),
+            answering_ms = millis(answering),
+            "a slow request"
+        );
+    }
+}
+
+/// Returns the times for receiving the body of a request and for answering it. The body may have
+/// arrived before the request started, together with its head.
+fn times(started: Instant, received: Instant, answered: Instant) -> [Duration; 2] {
+    let received = received.max(started);
+    [received - started, answered.saturating_duration_since(received)]
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Keeps a request counted as being in flight.
+pub(super) struct InFlight(pub(super) Arc<Metrics>);
+
+impl InFlight {
+    pub(super) fn begin(metrics: &Arc<Metrics>) -> Self {
+        metrics.begin();
+        Self(Arc::clone(metrics))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_the_client_is_not_the_time_for_the_answer() {
+        let started = Instant::now();
+        let at = |seconds| started + Duration::from_secs(seconds);
+        for (received, answered, expected) in [(at(0), at(2), [0, 2]), (at(9), at(10), [9, 1])] {
+            assert_eq!(times(started, received, answered), expected.map(Duration::from_secs));
+        }
+        assert_eq!(times(at(5), at(4), at(6)), [0, 1].map(Duration::from_secs));
+    }
+}
