@@ -90,7 +90,7 @@ impl Part {
                 plan("--sizes 64KiB --windows 8MiB --advice normal,random", 40, 256)
             }
             Self::DirectOrCached => {
-                plan("--memory 256MiB --data-percent 50,100,200,400,800 --seconds 300ms", 80, 2048)
+                plan("--memory 256MiB --data-percent 50,100,200,400,600 --seconds 300ms", 80, 1536)
             }
             Self::AppCache => plan("--cold-percent 400 --seconds 1s", 70, 1152),
             Self::Pacing => plan("--bulk 512MiB --alone 1s", 60, 512),
@@ -132,7 +132,7 @@ impl Part {
                 plan("--file-size 24MiB --sizes 64KiB --windows 8MiB --advice normal,random", 4, 24)
             }
             Self::DirectOrCached => {
-                plan("--memory 64MiB --data-percent 50,100,400 --readers 16 --seconds 40ms", 8, 256)
+                plan("--memory 64MiB --data-percent 50,100,600 --readers 16 --seconds 40ms", 8, 384)
             }
             Self::AppCache => plan("--memory 64MiB --cold-percent 300 --seconds 150ms", 6, 256),
             Self::Pacing => plan("--bulk 32MiB --alone 200ms", 5, 32),

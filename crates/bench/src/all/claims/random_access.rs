@@ -7,13 +7,11 @@ use super::common::{LESS, SAME, SEVERAL, SIMULATED, claim};
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         part: Part::DirectOrCached,
-        ratio: "crossover",
-        label: "crossover of direct and cached",
-        unit: "times the memory",
-        holds: (3.0, 12.0),
-        if_yes: "Above this ratio of data to memory, bypass the page cache for random reads.",
-        if_no: "The page cache stops paying off at another ratio of data to memory than in the \
-                text.",
+        ratio: "direct_vs_cached_600_percent",
+        label: "direct against cached, 6 times the memory",
+        if_yes: "Bypass the page cache for random reads of data of this size.",
+        if_no: "With so much data, the page cache still costs nothing; bypass it to keep the pages \
+                of other programs.",
         ..claim(
             Text::RandomAccess,
             "Direct random reads are faster than cached ones if the data is about six times the \
