@@ -21,7 +21,6 @@ use crate::bound::Bound;
 use crate::config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
 use crate::error::{Error, Result};
 use crate::front::Front;
-use crate::front::accounts::SlowRequests;
 use crate::front::answer::RequestIds;
 use crate::front::handler::Requests;
 use crate::front::hot::HotObjects;
@@ -270,7 +269,7 @@ fn front(
         audit: None,
         is_read_only: false,
         metrics,
-        slow: SlowRequests(limits.slow_request_time),
+        slow: limits.slow_request_time,
         xml_bytes_max,
         ids,
     }

@@ -12,7 +12,7 @@ use hyper::{Request, Response, StatusCode};
 use tokio::sync::mpsc;
 
 use crate::error::{Error, Result};
-use crate::front::Counted;
+use crate::front::response::Counted;
 use crate::front::handler::S3;
 use crate::server::{Listening, Threads, connection_limits};
 

@@ -11,12 +11,8 @@ use crate::audit::{AuditRecord, Changes};
 use crate::body::send::BodySlot;
 use crate::errors::incomplete;
 use crate::front::answer::finish;
-use crate::front::{Counted, Front, Source};
+use crate::front::response::{Counted, InFlight, Source};
 use crate::metrics::{Kind, Metrics};
-
-/// The time of the server for a request, from which on the request is logged as slow; `None`: never.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SlowRequests(pub(crate) Option<Duration>);
 
 /// The accounts of a request that is being answered.
 pub(super) struct Accounts {
@@ -25,20 +21,20 @@ pub(super) struct Accounts {
     started: Instant,
     identity: RequestIdentity,
     audited: Option<AuditRecord>,
-    slow: SlowRequests,
+    slow: Option<Duration>,
     in_flight: InFlight,
 }
 
 impl Accounts {
     pub(super) fn begin(
-        front: &Front,
+        (metrics, slow): (&Arc<Metrics>, Option<Duration>),
         (kind, path): (Kind, &str),
         started: Instant,
         identity: RequestIdentity,
         audited: Option<AuditRecord>,
     ) -> Self {
-        let (path, in_flight) = (path.into(), InFlight::begin(&front.metrics));
-        Self { kind, path, started, identity, audited, slow: front.slow, in_flight }
+        let (path, in_flight) = (path.into(), InFlight::begin(metrics));
+        Self { kind, path, started, identity, audited, slow, in_flight }
     }
 
     /// Returns the place where an audited operation adds its changes.
@@ -68,14 +64,13 @@ impl Accounts {
         response.extensions_mut().insert(self.identity);
         let object = slot.and_then(BodySlot::take).filter(|_| response.status().is_success());
         let body = |body| object.map_or(Source::Service(body), Source::Object);
-        let in_flight = Some(self.in_flight);
-        Ok(response.map(|of_service| Counted { body: body(of_service), in_flight }))
+        Ok(response.map(|of_service| Counted::new(body(of_service), self.in_flight)))
     }
 
     /// Logs the request if the server took long for it. The time in which the client sent the body
     /// is not the server's.
     fn log_if_slow(&self, status: StatusCode, arrival: &Arrival, now: Instant) {
-        let Some(slow) = self.slow.0 else { return };
+        let Some(slow) = self.slow else { return };
         let Some(received) = arrival.ended() else { return };
         let [receiving, answering] = times(self.started, received, now);
         if answering < slow {
@@ -104,22 +99,6 @@ fn times(started: Instant, received: Instant, answered: Instant) -> [Duration; 2
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Keeps a request counted as being in flight.
-pub(super) struct InFlight(pub(super) Arc<Metrics>);
-
-impl InFlight {
-    pub(super) fn begin(metrics: &Arc<Metrics>) -> Self {
-        metrics.begin();
-        Self(Arc::clone(metrics))
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.end();
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use hyper::{Request, Response};
 
 use crate::admin::Admin;
 use crate::body::memory::PeerMemory;
-use crate::front::{Counted, Front};
+use crate::front::Front;
+use crate::front::response::Counted;
 
 /// The index of the listener of S3 and plain HTTP.
 pub(crate) const S3: usize = 0;

@@ -18,10 +18,11 @@ use crate::body::memory::PeerMemory;
 use crate::body::send::ObjectBody;
 use crate::buckets::lifecycle::operations::expiration;
 use crate::front::anonymous::is_this_machine;
-use crate::front::hot_object::{HotContent, HotObject};
+use crate::front::hot::object::{HotContent, HotObject};
 use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
-use crate::front::{Counted, Front};
+use crate::front::Front;
+use crate::front::response::Counted;
 use crate::metrics::Kind;
 use crate::objects::range::{Selected, select};
 

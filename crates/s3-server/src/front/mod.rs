@@ -2,29 +2,25 @@
 //! unsupported ones, and passes the others to the S3 service, without their signatures if there are
 //! no credentials.
 
-pub(crate) mod accounts;
+mod accounts;
 pub(crate) mod anonymous;
 pub(crate) mod answer;
 mod canonical;
 pub(crate) mod handler;
 pub(crate) mod hot;
-mod hot_object;
 mod identity;
 mod inline;
-mod memory_file;
 mod plain_put;
 mod put;
+pub(crate) mod response;
 pub(crate) mod signature;
 pub(crate) mod text;
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use haul_http_engine::{Piece, RequestBody, RequestIdentity, ResponseBody};
+use haul_http_engine::{RequestBody, RequestIdentity};
 use hyper::body::Body as _;
 use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request, Response, StatusCode};
@@ -35,11 +31,12 @@ use tracing::Instrument;
 use crate::audit::AuditLog;
 use crate::auth::{check_region, check_signature_kind};
 use crate::body::memory::BodyMemory;
-use crate::body::send::{BodySlot, ObjectBody};
+use crate::body::send::BodySlot;
 use crate::errors::refuse;
-use crate::front::accounts::{Accounts, InFlight, SlowRequests};
+use crate::front::accounts::Accounts;
 use crate::front::answer::RequestIds;
 use crate::front::hot::HotObjects;
+use crate::front::response::Counted;
 use crate::front::signature::Verifier;
 use crate::metrics::{Kind, Metrics};
 use crate::served::ServedStore;
@@ -65,7 +62,8 @@ pub(crate) struct Front {
     /// `true` if only GET and HEAD are allowed.
     pub(crate) is_read_only: bool,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) slow: SlowRequests,
+    /// The time of the server from which on a request is logged as slow; `None`: never.
+    pub(crate) slow: Option<Duration>,
     pub(crate) xml_bytes_max: usize,
     pub(crate) ids: RequestIds,
 }
@@ -84,7 +82,7 @@ impl Front {
         let identity = RequestIdentity { id, user };
         let audited = self.audit.as_ref().and_then(|log| log.begin(&request, &identity, peer));
         let path = request.uri().path();
-        let accounts = Accounts::begin(self, (kind, path), started, identity, audited);
+        let accounts = Accounts::begin((&self.metrics, self.slow), (kind, path), started, identity, audited);
         if let Some(changes) = accounts.changes() {
             request.extensions_mut().insert(changes);
         }
@@ -148,68 +146,6 @@ fn check_length(request: &Request<RequestBody>, xml_bytes_max: usize) -> S3Resul
     }
     let message = format!("The body of this request has at most {xml_bytes_max} bytes");
     Err(refuse(S3ErrorCode::MaxMessageLengthExceeded, message))
-}
-
-/// The body of a response, whose bytes are counted as they are sent.
-pub(crate) struct Counted {
-    body: Source,
-    /// `None` for the admin page, which is not counted.
-    in_flight: Option<InFlight>,
-}
-
-enum Source {
-    Service(Body),
-    Object(ObjectBody),
-}
-
-impl Counted {
-    /// Returns the body of a response with an object, which ends a request when it is dropped.
-    fn object(body: ObjectBody, metrics: &Arc<Metrics>) -> Self {
-        Self { body: Source::Object(body), in_flight: Some(InFlight::begin(metrics)) }
-    }
-
-    /// Returns the body of a response of the admin page.
-    pub(crate) fn page(text: Bytes) -> Self {
-        Self { body: Source::Service(Body::from(text)), in_flight: None }
-    }
-}
-
-impl ResponseBody for Counted {
-    type Source = ();
-
-    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, StdError>>> {
-        let piece = match &mut self.body {
-            Source::Object(body) => ready!(body.poll_piece(context)),
-            Source::Service(body) => ready!(Pin::new(body).poll_frame(context)).map(|frame| {
-                // The service sends no trailers.
-                frame.map(|frame| Piece::Bytes(frame.into_data().unwrap_or_default()))
-            }),
-        };
-        Poll::Ready(piece)
-    }
-
-    fn on_sent(&mut self, bytes: u64) {
-        if let Some(in_flight) = &self.in_flight {
-            in_flight.0.sent(bytes);
-        }
-        if let Source::Object(body) = &mut self.body {
-            body.on_sent(bytes);
-        }
-    }
-
-    fn is_end(&self) -> bool {
-        match &self.body {
-            Source::Object(body) => body.is_end(),
-            Source::Service(body) => body.is_end_stream(),
-        }
-    }
-
-    fn bytes_left(&self) -> Option<u64> {
-        match &self.body {
-            Source::Object(body) => body.bytes_left(),
-            Source::Service(body) => body.size_hint().exact(),
-        }
-    }
 }
 
 #[cfg(test)]

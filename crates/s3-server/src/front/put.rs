@@ -23,7 +23,8 @@ use crate::front::inline::{is_of_this_machine, names};
 use crate::front::plain_put::PlainPut;
 use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
-use crate::front::{Counted, Front};
+use crate::front::Front;
+use crate::front::response::Counted;
 use crate::metrics::Kind;
 use crate::objects::write::{Put, Stored};
 use crate::service::Haul;
@@ -44,7 +45,7 @@ impl Front {
         let names = (&*put.bucket, &*put.key);
         let audited = self.audit.as_ref().map(|log| log.begin_put(names, &identity, origin.peer));
         let operation = (Kind::Put, path(request));
-        let accounts = Accounts::begin(self, operation, started, identity, audited);
+        let accounts = Accounts::begin((&self.metrics, self.slow), operation, started, identity, audited);
         let (front, peer) = (Arc::clone(self), origin.of_peer.clone());
         Ok(Box::pin(async move {
             let arrival = body.arrival();

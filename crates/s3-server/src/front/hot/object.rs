@@ -8,7 +8,7 @@ use haul_http_engine::PreparedHead;
 use haul_http1::{Date, HeadWriter};
 
 use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
-use crate::front::memory_file::MemoryFile;
+use crate::front::hot::memory_file::MemoryFile;
 use crate::objects::attributes::{self, METADATA_PREFIX};
 use crate::objects::tagging;
 

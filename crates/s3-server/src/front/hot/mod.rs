@@ -1,5 +1,8 @@
 //! The cache of hot objects, in memory with the heads of their responses.
 
+mod memory_file;
+pub(super) mod object;
+
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,8 +12,8 @@ use haul_file_store::{Object, ObjectLocation, Store};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
-use crate::front::hot_object::{HotContent, HotObject};
-use crate::front::memory_file::MemoryFiles;
+use crate::front::hot::object::{HotContent, HotObject};
+use crate::front::hot::memory_file::MemoryFiles;
 
 /// The longest object that is cached, unless the cache is small. Longer ones have files of their
 /// own, which the store can pin.
