@@ -4,7 +4,7 @@
 use haul_http1::{Chunk, ChunkLimits, ChunkedDecoder, HttpError, LAST_CHUNK, write_chunk_size};
 
 /// The data of a body, and the number of bytes that it takes.
-pub type Decoded = (Vec<u8>, usize);
+pub(crate) type Decoded = (Vec<u8>, usize);
 
 /// Decodes a body that arrives in pieces of `piece_bytes` bytes; `None` if it is incomplete.
 ///
@@ -13,7 +13,7 @@ pub type Decoded = (Vec<u8>, usize);
 ///
 /// # Panics
 /// If the decoder returns an impossible result.
-pub fn decode(
+pub(crate) fn decode(
     body: &[u8],
     piece_bytes: usize,
     limits: ChunkLimits,
@@ -49,7 +49,7 @@ pub fn decode(
 
 /// Decodes a whole body that is known to be valid.
 #[must_use]
-pub fn decode_simply(body: &[u8]) -> Option<Decoded> {
+pub(crate) fn decode_simply(body: &[u8]) -> Option<Decoded> {
     let (mut data, mut at) = (Vec::new(), 0);
     loop {
         let line = line(&body[at..])?;
@@ -79,7 +79,7 @@ fn line(bytes: &[u8]) -> Option<&[u8]> {
 
 /// Encodes data in chunks of at most `chunk_bytes` bytes.
 #[must_use]
-pub fn encode(data: &[u8], chunk_bytes: usize) -> Vec<u8> {
+pub(crate) fn encode(data: &[u8], chunk_bytes: usize) -> Vec<u8> {
     let mut body = Vec::new();
     for chunk in data.chunks(chunk_bytes) {
         write_chunk_size(&mut body, chunk.len() as u64);
@@ -88,4 +88,25 @@ pub fn encode(data: &[u8], chunk_bytes: usize) -> Vec<u8> {
     }
     body.extend_from_slice(LAST_CHUNK);
     body
+}
+
+/// Decodes a body in chunks of the S3 API (`aws-chunked`); `None` if a chunk is malformed. The
+/// bytes after the last chunk are not checked.
+#[must_use]
+pub(crate) fn decode_aws(body: &[u8]) -> Option<Vec<u8>> {
+    let (mut data, mut rest) = (Vec::new(), body);
+    loop {
+        let size_line = line(rest)?;
+        rest = &rest[size_line.len() + 2..];
+        let digits = size_line.split(|byte| *byte == b';').next()?;
+        let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+        let digits = str::from_utf8(digits).ok().filter(|_| is_number)?;
+        let size = usize::from_str_radix(digits, 16).ok()?;
+        if size == 0 {
+            return Some(data);
+        }
+        let (chunk, after) = rest.split_at_checked(size)?;
+        data.extend_from_slice(chunk);
+        rest = after.strip_prefix(b"\r\n")?;
+    }
 }

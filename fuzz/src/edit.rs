@@ -12,18 +12,18 @@ const FILE_BYTES_MAX: usize = 4 << 20;
 
 /// A file to edit, and the offsets in it that edits are relative to, such as those of its records.
 #[derive(Debug, Clone)]
-pub struct Editable {
+pub(crate) struct Editable {
     /// The name of the file.
-    pub name: String,
+    pub(crate) name: String,
     /// The offsets, at least one.
-    pub places: Vec<usize>,
+    pub(crate) places: Vec<usize>,
 }
 
 impl Editable {
     /// Returns a file with the offsets of its first bytes, and of every 512th of the bytes that are
     /// not zeros at the end of the file.
     #[must_use]
-    pub fn by_sectors(name: &str, bytes: &[u8]) -> Self {
+    pub(crate) fn by_sectors(name: &str, bytes: &[u8]) -> Self {
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         // At most 128 places, so that a byte selects any of them.
         let step = used.div_ceil(128).next_multiple_of(512).max(512);
@@ -34,7 +34,7 @@ impl Editable {
 }
 
 /// Executes the edits of the rest of an input. Returns the names of the edited files.
-pub fn edit_files<'a>(
+pub(crate) fn edit_files<'a>(
     input: &mut Input<'_>,
     medium: &mut Medium,
     files: &'a [Editable],
@@ -51,7 +51,7 @@ pub fn edit_files<'a>(
 }
 
 /// Executes one edit of a file.
-pub fn edit(input: &mut Input<'_>, file: &mut Vec<u8>, places: &[usize]) {
+pub(crate) fn edit(input: &mut Input<'_>, file: &mut Vec<u8>, places: &[usize]) {
     let kind = input.byte() % 8;
     let at = place(input, file.len(), places);
     match kind {

@@ -3,7 +3,7 @@
 /// Matches a name against a glob with no special characters but `*`, `**` and `?`; `None` if the
 /// glob has others, or either is not ASCII.
 #[must_use]
-pub fn matches_simply(glob: &[u8], name: &[u8]) -> Option<bool> {
+pub(crate) fn matches_simply(glob: &[u8], name: &[u8]) -> Option<bool> {
     let is_simple = |byte: &u8| byte.is_ascii_alphanumeric() || b"*?/._-".contains(byte);
     let is_known = glob.iter().all(is_simple) && name.is_ascii();
     // Between slashes, `**` has a meaning of its own.

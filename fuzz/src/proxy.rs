@@ -43,7 +43,7 @@ fn computed(header: &[u8], place: &Range<usize>) -> Option<[u8; 4]> {
 }
 
 /// Sets the last checksum of a header. Of several, only one can be right.
-pub fn set_checksum(header: &mut [u8]) {
+pub(crate) fn set_checksum(header: &mut [u8]) {
     if let Some(place) = checksums(header).pop()
         && let Some(checksum) = computed(header, &place)
     {
@@ -53,7 +53,7 @@ pub fn set_checksum(header: &mut [u8]) {
 
 /// `true` if all checksums of a header are right.
 #[must_use]
-pub fn has_right_checksums(header: &[u8]) -> bool {
+pub(crate) fn has_right_checksums(header: &[u8]) -> bool {
     let is_right = |place: &Range<usize>| {
         computed(header, place).is_some_and(|checksum| header[place.clone()] == checksum)
     };

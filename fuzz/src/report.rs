@@ -7,7 +7,7 @@ use haul_duplicates::report::{Format, Report, Writer, read};
 /// # Panics
 /// If it cannot be read.
 #[must_use]
-pub fn round_trip(report: &Report, format: Format) -> Report {
+pub(crate) fn round_trip(report: &Report, format: Format) -> Report {
     let mut writer = Writer::begin(Vec::new(), format, &report.header).unwrap();
     report.groups.iter().for_each(|group| writer.group(group).unwrap());
     let written = writer.end().unwrap();
@@ -19,7 +19,7 @@ pub fn round_trip(report: &Report, format: Format) -> Report {
 /// `true` if the default format can state the texts of a report, as it can those of each report of
 /// haul or fclones. JSON can have other texts in their places.
 #[must_use]
-pub fn is_plain(report: &Report) -> bool {
+pub(crate) fn is_plain(report: &Report) -> bool {
     let is_hash = |hash: &str| !hash.is_empty() && hash.bytes().all(|b| b.is_ascii_alphanumeric());
     report.groups.iter().all(|group| is_hash(&group.hash))
         && !report.header.program.contains(char::is_control)
@@ -28,7 +28,7 @@ pub fn is_plain(report: &Report) -> bool {
 /// Returns a report without what the default format cannot state: the identities of files, the
 /// numbers of scanned files, and fractions of a millisecond.
 #[must_use]
-pub fn without_details(mut report: Report) -> Report {
+pub(crate) fn without_details(mut report: Report) -> Report {
     let members = report.groups.iter_mut().flat_map(|group| &mut group.members);
     members.for_each(|member| member.identity = None);
     (report.header.stats.scanned_files, report.header.stats.scanned_bytes) = (0, 0);

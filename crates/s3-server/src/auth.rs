@@ -61,6 +61,42 @@ fn wrong_region(scope: &str) -> Option<&str> {
     (region.is_empty() || !region.bytes().all(is_valid)).then_some(region)
 }
 
+/// Refuses malformed dates of signatures of version 4, with the errors of S3. (`s3s` subtracts from
+/// the characters before it checks that they are digits, which panics if overflows are checked.)
+pub(crate) fn check_dates(headers: &HeaderMap, query: Option<&str>) -> S3Result<()> {
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_day = |text: &str| text.len() == 8 && is_digits(text);
+    let is_time = |text: &str| {
+        let time =
+            text.split_once('T').and_then(|(day, time)| Some((day, time.strip_suffix('Z')?)));
+        time.is_some_and(|(day, time)| is_day(day) && time.len() == 6 && is_digits(time))
+    };
+    let of_scope = |scope: &str| scope.split('/').nth(1).is_none_or(is_day);
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    if let Some(value) = text(AUTHORIZATION.as_str()).filter(|value| value.starts_with("AWS4-")) {
+        if value.split_once("Credential=").is_some_and(|(_, scope)| !of_scope(scope)) {
+            let message = "The authorization header is malformed; invalid credential date";
+            return Err(refuse(S3ErrorCode::AuthorizationHeaderMalformed, message));
+        }
+        if text("x-amz-date").is_some_and(|date| !is_time(date)) {
+            let message = "AWS authentication requires a valid Date or x-amz-date header";
+            return Err(refuse(S3ErrorCode::AccessDenied, message));
+        }
+    }
+    for (name, value) in parse(query.unwrap_or_default().as_bytes()) {
+        let is_valid = match name.as_ref() {
+            "X-Amz-Credential" => of_scope(&value),
+            "X-Amz-Date" => is_time(&value),
+            _ => true,
+        };
+        if !is_valid {
+            let message = format!("{name} must have a date of the form 20261123, or such a time");
+            return Err(refuse(S3ErrorCode::AuthorizationQueryParametersError, message));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses signatures that `s3s` would accept: those of version 2 in a header, which never expire,
 /// and presigned URLs that are valid for more than seven days. (boto3 still signs URLs with
 /// version 2.)
@@ -99,6 +135,33 @@ mod tests {
             ("key", None),
         ] {
             assert_eq!(wrong_region(scope), wrong, "{scope}");
+        }
+    }
+
+    #[test]
+    fn malformed_dates_are_refused() {
+        let code = |field: Option<(&'static str, &str)>, date: &str, query: &str| {
+            let value = format!("AWS4-HMAC-SHA256 Credential=key/{date}/us-east-1/s3/aws4_request");
+            let fields = [("authorization", value.as_str())].into_iter().chain(field);
+            let header = |text: &str| hyper::header::HeaderValue::from_str(text).unwrap();
+            let headers = fields.map(|(name, text)| (name.parse().unwrap(), header(text)));
+            let refused = check_dates(&headers.collect(), Some(query)).err();
+            refused.map(|error| error.code().as_str().to_owned()).unwrap_or_default()
+        };
+        let time = |text| Some(("x-amz-date", text));
+        let (day, malformed) = ("20261123", "AuthorizationHeaderMalformed");
+        assert_eq!(code(time("20261123T181500Z"), day, ""), "");
+        for date in ["\"0130563", "2026112", "202611233", "2026-1-1", ""] {
+            assert_eq!(code(None, date, ""), malformed, "{date}");
+        }
+        for text in ["2026112 T181500Z", "20261123T1815 0Z", "20261123 181500Z", "20261123T181500"]
+        {
+            assert_eq!(code(time(text), day, ""), "AccessDenied", "{text}");
+        }
+        let scope = "X-Amz-Credential=key%2F20261123%2Fus-east-1";
+        assert_eq!(code(None, day, &format!("{scope}&X-Amz-Date=20261123T181500Z")), "");
+        for query in ["X-Amz-Credential=key%2F2026-123%2Fa", "X-Amz-Date=2026%2F123T181500Z"] {
+            assert_eq!(code(None, day, query), "AuthorizationQueryParametersError", "{query}");
         }
     }
 

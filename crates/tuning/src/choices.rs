@@ -91,21 +91,25 @@ fn method_of(method: Method) -> Option<SyncMethod> {
 }
 
 fn order(storage: &Storage, measured: Option<&Measured>) -> Choice {
-    let denied = measured.is_some_and(|measured| measured.rotation == Rotation::Denied);
-    let (choice, reason) = match storage.queue.rotational {
-        Some(true) if denied => (
-            "in block order, one reader",
-            "the device reports itself as rotational, which its latencies deny; use --disk-kind solid",
+    const BY_BLOCK: &str = "in block order, one reader";
+    const BY_INODE: &str = "by directory and inode, several readers";
+    let rotation = measured.map_or(Rotation::Unknown, |measured| measured.rotation);
+    let (choice, reason) = match (storage.queue.rotational, rotation) {
+        (Some(true), Rotation::Unknown) => (
+            "in block order by one reader, if the disk rotates",
+            "the device reports itself as rotational; sum and dups measure whether it is, cache \
+             warm does not",
         ),
-        Some(true) => ("in block order, one reader", "the device reports itself as rotational"),
-        Some(false) => (
-            "by directory and inode, several readers",
-            "the device reports itself as non-rotational",
+        (Some(true), Rotation::Believable) => {
+            (BY_BLOCK, "the device reports itself as rotational, and its latencies agree")
+        }
+        (Some(true), Rotation::Denied) => (
+            BY_INODE,
+            "the device reports itself as rotational, which its latencies deny; cache warm needs \
+             --disk-kind solid, because it does not measure",
         ),
-        None => (
-            "by directory and inode, several readers",
-            "the device does not report whether it is rotational",
-        ),
+        (Some(false), _) => (BY_INODE, "the device reports itself as non-rotational"),
+        (None, _) => (BY_INODE, "the device does not report whether it is rotational"),
     };
     Choice {
         name: "reading_files",
@@ -264,19 +268,22 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn read_order_follows_the_reported_kind_of_disk() {
+    fn read_order_follows_the_kind_of_disk_that_commands_use() {
         let claiming = |rotational| Storage {
             queue: Queue { rotational, ..Queue::default() },
             ..storage(FileSystem::Xfs)
         };
-        let denied = Measured { rotation: Rotation::Denied, ..measured(&[], &[]) };
-        for (claim, measured, order, reason) in [
-            (Some(true), None, "in block order", "as rotational"),
-            (Some(true), Some(&denied), "in block order", "deny"),
-            (Some(false), None, "by directory and inode", "non-rotational"),
-            (None, None, "by directory and inode", "does not report"),
+        let (block, inode) = ("in block order, one reader", "by directory and inode, several");
+        for (claim, rotation, order, reason) in [
+            (Some(true), None, "in block order by one reader, if", "sum and dups measure"),
+            (Some(true), Some(Rotation::Unknown), "in block order by one reader, if", "measure"),
+            (Some(true), Some(Rotation::Believable), block, "its latencies agree"),
+            (Some(true), Some(Rotation::Denied), inode, "cache warm needs --disk-kind solid"),
+            (Some(false), None, inode, "non-rotational"),
+            (None, None, inode, "does not report"),
         ] {
-            let choice = choice("reading_files", &claiming(claim), measured);
+            let measured = rotation.map(|rotation| Measured { rotation, ..measured(&[], &[]) });
+            let choice = choice("reading_files", &claiming(claim), measured.as_ref());
             assert!(
                 choice.choice.starts_with(order) && choice.reason.contains(reason),
                 "{choice:?}"

@@ -124,7 +124,7 @@ Examples:
   haul dups --min 1MiB --name '*.jpg' --exclude '**/cache/**' --cache .
   haul dups --unique --isolate disk1 disk2  files on only one of them
   haul dups --dirs ~/Pictures               duplicate directories
-  find . -name '*.iso' -print0 | haul dups --stdin -0 --format json
+  find . -name '*.iso' -print0 | haul dups --stdin -0 --json
 
 Exit codes:
   0  all files were read

@@ -194,11 +194,12 @@ fn report(
     groups: impl Iterator<Item = Group>,
 ) -> Result {
     let format = match (args.format, args.null) {
+        (ReportFormat::Json, _) => Format::Json,
+        _ if args.json => Format::Json,
         (ReportFormat::Default, _) => Format::Default,
         (ReportFormat::Fdupes, false) => Format::Fdupes,
         (ReportFormat::Fdupes, true) => Format::Fdupes0,
         (ReportFormat::Csv, _) => Format::Csv,
-        (ReportFormat::Json, _) => Format::Json,
     };
     match output {
         None => write(Output::new(), format, header, groups).map_err(unwritten)?.finish(),

@@ -140,12 +140,12 @@ fn paths_are_read_from_stdin_by_line_or_nul() {
 
 #[test]
 fn any_name_round_trips_through_parsed_formats() {
-    for format in ["default", "json"] {
+    for format in ["--format=default", "--json"] {
         let place = TestDir::new();
         for name in [&b"plain"[..], b"new\nline", b"\xff\xfe", b"q'\"\\,", b"tab\t \x1b[31m"] {
             place.write(OsString::from_vec(name.to_vec()), "content");
         }
-        let report = place.run(&["dups", "-f", format]).code(0);
+        let report = place.run(&["dups", format]).code(0);
         assert!(!report.stdout().contains(&0x1b), "control characters are escaped");
         place
             .run_with(&["dups", "remove"], report.stdout())
@@ -159,10 +159,10 @@ fn any_name_round_trips_through_parsed_formats() {
 fn json_report_has_file_identities_and_statistics() {
     let place = place();
     let json: Value =
-        serde_json::from_slice(place.run(&["dups", "-f", "json"]).code(0).stdout()).unwrap();
+        serde_json::from_slice(place.run(&["dups", "--json"]).code(0).stdout()).unwrap();
     let (header, group) = (&json["header"], &json["groups"][0]);
     assert_eq!(header["stats"]["scanned_file_count"], 6);
-    assert_eq!(header["command"], serde_json::json!(["haul", "dups", "-f", "json"]));
+    assert_eq!(header["command"], serde_json::json!(["haul", "dups", "--json"]));
     let meta = fs::metadata(place.path("a/x")).unwrap();
     assert_eq!(
         (group["file_len"].as_u64(), group["files"].as_array().unwrap().len()),
@@ -170,6 +170,10 @@ fn json_report_has_file_identities_and_statistics() {
     );
     assert_eq!(group["ids"][0]["inode"].as_u64(), Some(meta.ino()));
     assert_eq!(group["ids"][0]["device"].as_u64(), Some(meta.dev()));
+    let of_fclones = place.run(&["dups", "-f", "json"]).code(0);
+    let of_fclones: Value = serde_json::from_slice(of_fclones.stdout()).unwrap();
+    assert_eq!(of_fclones["groups"], json["groups"]);
+    place.run(&["dups", "--json", "--format", "csv"]).code(2).stderr_contains(&["--format"]);
 }
 
 #[test]
@@ -227,7 +231,7 @@ fn subcommand_inherits_options_of_the_search() {
 #[test]
 fn files_changed_since_the_report_are_skipped() {
     let place = place();
-    let report = place.run(&["dups", "-f", "json"]).code(0);
+    let report = place.run(&["dups", "--json"]).code(0);
     fs::write(place.path("b/2"), "SHORT").unwrap();
     let ended = place.run_with(&["dups", "remove"], report.stdout()).code(1);
     let ended = ended.stderr_contains(&["/b/2: ", "changed", "removed 1 file (6 B), skipped 1"]);

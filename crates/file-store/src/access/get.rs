@@ -109,7 +109,8 @@ impl Store {
             inner.content(record, bucket, key).map(Some)
         };
         let found = inner.look_up_cached(bucket, key, read)?;
-        Ok(found.and_then(|(entry, opened)| inner.object(bucket, key, entry, opened)))
+        let Some((entry, opened)) = found else { return Ok(None) };
+        inner.object(bucket, key, entry, opened)
     }
 
     /// Returns an object without its content like [`Store::head`] if its head is in the page cache;
@@ -138,7 +139,7 @@ impl Store {
         Counters::count(&inner.counters.gets);
         loop {
             let (entry, opened) = inner.look_up(bucket, key, |candidate| open(inner, candidate))?;
-            if let Some(object) = inner.object(bucket, key, entry, opened) {
+            if let Some(object) = inner.object(bucket, key, entry, opened)? {
                 return Ok(object);
             }
         }
@@ -167,27 +168,38 @@ impl Store {
 impl Inner {
     /// Returns the object of a needle that was read. `None` if it has files and was overwritten in
     /// the meantime, because these files may have been removed.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the files do not have the length that the needle declares.
     pub(super) fn object(
         self: &Arc<Self>,
         bucket: &str,
         key: &str,
         entry: Entry,
         (attributes, content): (Attributes, Content),
-    ) -> Option<Object> {
+    ) -> Result<Option<Object>> {
         let info = entry.info(key);
         if entry.files.is_empty() {
-            return Some(Object { info, attributes, content });
+            return Ok(Some(Object { info, attributes, content }));
+        }
+        let file_bytes: u128 = entry.files.iter().map(|file| u128::from(file.bytes)).sum();
+        if file_bytes != u128::from(info.bytes) {
+            let what =
+                format!("its files have {file_bytes} bytes, its head declares {}", info.bytes);
+            let error = self.damaged(entry.at.lsn, &what);
+            self.damage.note(bucket, key, &error);
+            return Err(error);
         }
         let mut index = self.index.write();
         if !index.is_object_at(bucket, key, entry.at) {
-            return None;
+            return Ok(None);
         }
         index.files.pin(&entry.files);
         drop(index);
         let (inner, open) = (Arc::clone(self), Mutex::new(None));
         let name = (bucket.to_owned(), key.to_owned());
         let files = Files { inner, name, parts: entry.files, open };
-        Some(Object { info, attributes, content: Content::Files(files) })
+        Ok(Some(Object { info, attributes, content: Content::Files(files) }))
     }
 
     /// Reads a whole needle with one request.
@@ -226,9 +238,10 @@ impl Inner {
             return Ok(Read::Other);
         }
         let entry = Entry::of(&needle.head, at);
-        let (from, end) = (record.len() - needle.rest.len(), record.len());
+        let data_bytes = self.check(needle.data(), at)?.len();
+        let from = record.len() - needle.rest.len();
         let attributes = needle.attributes;
-        let content = Content::Memory(self.buffers.share(record, from..end));
+        let content = Content::Memory(self.buffers.share(record, from..from + data_bytes));
         Ok(Read::Found(entry, (attributes, content)))
     }
 

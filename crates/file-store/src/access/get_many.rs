@@ -177,7 +177,10 @@ impl GetMany<'_> {
         if !self.is_certain && inner.check_doubt(bucket, key, Some(entry.at.lsn)).is_err() {
             return Outcome::Unknown;
         }
-        inner.object(bucket, key, entry, opened).map_or(Outcome::Unknown, Outcome::Object)
+        match inner.object(bucket, key, entry, opened) {
+            Ok(Some(object)) => Outcome::Object(object),
+            Ok(None) | Err(_) => Outcome::Unknown,
+        }
     }
 
     /// Looks up and opens the object of one key.

@@ -293,12 +293,12 @@ impl Inner {
         }
     }
 
-    /// Parses the bytes of a record as a needle.
-    pub(crate) fn check<'a>(
+    /// Returns what was decoded from a record, or the error for a damaged record.
+    pub(crate) fn check<T>(
         &self,
-        decoded: std::result::Result<Needle<'a>, NotANeedle>,
+        decoded: std::result::Result<T, NotANeedle>,
         at: Position,
-    ) -> Result<Needle<'a>> {
+    ) -> Result<T> {
         decoded.map_err(|why| match why {
             NotANeedle::Malformed(what) => self.damaged(at.lsn, what),
             NotANeedle::Needs(_) => self.damaged(at.lsn, "the needle is truncated"),

@@ -186,6 +186,12 @@ impl Head {
 }
 
 impl<'a> Needle<'a> {
+    /// Returns the data in a needle that was read to the end of its record.
+    pub(crate) fn data(&self) -> Result<&'a [u8], NotANeedle> {
+        const ERROR: NotANeedle = NotANeedle::Malformed("its head declares more bytes than it has");
+        self.rest.get(..self.head.inline_bytes()).ok_or(ERROR)
+    }
+
     /// Decodes a needle of any layout. Its head must be complete; its data may be incomplete.
     ///
     /// [`NotANeedle::Needs`] always requires more bytes than `bytes` has.

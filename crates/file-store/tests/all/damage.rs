@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use haul_file_store::Error;
@@ -9,7 +10,10 @@ use haul_testing::Random;
 use tempfile::TempDir;
 
 use crate::sample::{Sample, damages, small_bytes};
-use crate::{BUCKET, big_files, dump, file_names, flip, new_store, put, put_part, reopen, try_get};
+use crate::{
+    BIG, BUCKET, big_files, dump, file_names, flip, get, new_store, put, put_part, random_bytes,
+    reopen, try_get,
+};
 
 #[test]
 fn missing_volume_is_reported_until_it_is_restored() {
@@ -41,6 +45,53 @@ fn missing_volume_is_reported_until_it_is_restored() {
     let mut expected = sample.all.clone();
     expected.get_mut(BUCKET).unwrap().remove("key 99");
     assert!(dump(&store) == expected);
+}
+
+/// Changes the length in the head of a needle, and sets the checksums of the needle and its record.
+/// `from` and `to` are its encodings, and the bytes between it and the name of the bucket.
+fn forge_length(volume: &Path, key: &str, from: &[u8], to: &[u8]) {
+    let mut file = fs::read(volume).unwrap();
+    let name = [from, BUCKET.as_bytes(), key.as_bytes()].concat();
+    let at = file.windows(name.len()).position(|bytes| bytes == name).unwrap();
+    file[at..at + to.len()].copy_from_slice(to);
+    // Before the length, a head has 33 bytes, and a record has a header of 32 bytes.
+    let (head, record) = (at - 33, at - 65);
+    let payload_bytes = u32::from_le_bytes(*file[record + 4..].first_chunk().unwrap()) as usize;
+    let end = head + payload_bytes;
+    let has_files = from.len() > 1;
+    let head_end = at + name.len() + if has_files { 24 } else { 0 };
+    let checksum = haul_crc::crc32c(&file[head + 4..head_end]);
+    file[head..head + 4].copy_from_slice(&checksum.to_le_bytes());
+    let checksum = haul_crc::crc32c(&file[head..end]);
+    file[record + 28..head].copy_from_slice(&checksum.to_le_bytes());
+    let salt = haul_crc::crc32c(&file[24..32]);
+    let checksum = haul_crc::crc32c_append(salt, &file[record + 4..head]);
+    file[record..record + 4].copy_from_slice(&checksum.to_le_bytes());
+    let volume = fs::OpenOptions::new().write(true).open(volume).unwrap();
+    volume.write_all_at(&file[record..end], record as u64).unwrap();
+}
+
+#[test]
+fn object_with_a_forged_length_is_damaged() {
+    // In the big object, the number of its files follows the length.
+    let big_bytes = [[0x80, 0x80, 4, 1], [0x81, 0x80, 4, 1]];
+    for (key, bytes, [from, to]) in [
+        ("short", 5, [&[5][..], &[6]]),
+        ("long", 5, [&[5], &[100]]),
+        ("big", BIG, [&big_bytes[0], &big_bytes[1]]),
+    ] {
+        let (dir, store) = new_store();
+        put(&store, key, &random_bytes(1, bytes));
+        put(&store, "intact", b"intact");
+        forge_length(&dir.path().join("volumes/0000000001.segment"), key, from, to);
+        let is_damaged = |error: &Error| matches!(error, Error::Damaged { .. });
+        assert!(store.get(BUCKET, key).is_err_and(|error| is_damaged(&error)), "{key}");
+        assert!(store.open_object(BUCKET, key).is_err_and(|error| is_damaged(&error)), "{key}");
+        for (_, found) in store.get_many(BUCKET, &[key]) {
+            assert!(found.is_err_and(|error| is_damaged(&error)), "{key}");
+        }
+        assert_eq!(get(&store, "intact"), b"intact");
+    }
 }
 
 #[test]

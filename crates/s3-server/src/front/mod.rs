@@ -29,7 +29,7 @@ use s3s::{Body, S3ErrorCode, S3Result, StdError};
 use tracing::Instrument;
 
 use crate::audit::AuditLog;
-use crate::auth::{check_region, check_signature_kind};
+use crate::auth::{check_dates, check_region, check_signature_kind};
 use crate::body::memory::BodyMemory;
 use crate::body::send::BodySlot;
 use crate::errors::refuse;
@@ -117,6 +117,7 @@ impl Front {
         }
         check_signature_kind(request.headers(), request.uri().query())?;
         check_region(request.headers(), request.uri().query())?;
+        check_dates(request.headers(), request.uri().query())?;
         Ok(request.map(Body::http_body))
     }
 }

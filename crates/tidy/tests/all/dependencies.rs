@@ -109,7 +109,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ("haul-disk-sim", Support, "clap fuser parking_lot rustix serde_json tempfile tokio"),
     ("haul-testing", Support, "rcgen rustix rustls tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
-    ("haul-fuzz", Tests, "libfuzzer-sys"),
+    ("haul-fuzz", Tests, "libfuzzer-sys object_store ring tempfile tokio toml"),
     ("haul-tidy", Tests, "| prettyplease serde_json syn"),
 ];
 
@@ -125,9 +125,8 @@ const SUPPORT_USERS: &[(&str, &str)] = &[
 /// without a cycle.
 const TEST_HELPERS: &str = "haul-testing";
 
-/// The manifests of all workspaces. Crates with native dependencies have a separate workspace, and
-/// so have the fuzz targets, which are compiled with instrumentation.
-const WORKSPACES: &[&str] = &["Cargo.toml", "crates/bench-compare/Cargo.toml", "fuzz/Cargo.toml"];
+/// The manifests of all workspaces. Crates with native dependencies have a separate workspace.
+const WORKSPACES: &[&str] = &["Cargo.toml", "crates/bench-compare/Cargo.toml"];
 
 /// A dependency declared in a manifest.
 #[derive(Debug)]

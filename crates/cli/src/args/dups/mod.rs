@@ -185,6 +185,13 @@ pub(crate) struct SearchArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "default", help_heading = "Report")]
     #[arg(ignore_case = true)]
     pub(crate) format: ReportFormat,
+    /// Write the report as one JSON object; read by the subcommands
+    ///
+    /// The keys are those of fclones: header (with version, timestamp, command, base_dir and stats)
+    /// and groups, each with file_len, file_hash and files. Haul adds ids, by which the subcommands
+    /// skip files whose inode or mtime changed.
+    #[arg(long, conflicts_with = "format", help_heading = "Report")]
+    pub(crate) json: bool,
     /// Show progress on stderr
     ///
     /// On a terminal, a bar is shown; otherwise, a line is printed at the start of each phase, and
@@ -241,7 +248,8 @@ pub(crate) enum ReportFormat {
     Fdupes,
     /// One line per group: size,hash,count,files
     Csv,
-    /// One JSON object; read by the subcommands, which skip files whose inode or mtime changed
+    /// As --json: the name of this format in fclones
+    #[value(hide = true)]
     Json,
 }
 

@@ -1,0 +1,6 @@
+//! The targets.
+
+pub(crate) mod files;
+pub(crate) mod http;
+pub(crate) mod servers;
+pub(crate) mod text;

@@ -1,0 +1,7 @@
+//! Targets of servers, which get the input over a connection.
+
+pub(crate) mod file_server;
+pub(crate) mod relay_request;
+pub(crate) mod s3_chunked;
+pub(crate) mod s3_request;
+pub(crate) mod s3_signature;
