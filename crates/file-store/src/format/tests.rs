@@ -121,7 +121,8 @@ fn head_with_another_encoding_is_malformed() {
     assert!(Needle::decode(&with_length(&[0x85, 1])).is_ok());
     let overflow = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
     let endless = [0xff; 11];
-    for length in [&[0x85, 0][..], &[0x85, 0x80, 0], &overflow, &endless] {
+    let unending = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x81, 0x80];
+    for length in [&[0x85, 0][..], &[0x85, 0x80, 0], &overflow, &endless, &unending] {
         assert!(malformed(&with_length(length)).is_some(), "{length:02x?}");
     }
     for (at, byte, expected) in [
@@ -145,6 +146,44 @@ fn head_with_another_encoding_is_malformed() {
     bytes.splice(34..35, [0x80, 0x80, 4]);
     seal(&mut bytes);
     assert!(malformed(&bytes).is_some_and(|what| what.contains("too great")));
+}
+
+#[test]
+fn malformed_names_and_attributes_are_detected() {
+    let attributes = Attributes::from_iter([("name", "value")]);
+    for good in [head().encode(&attributes), layout_v2::encode(&head(), &attributes)] {
+        // The length of the name, the name, the length of the value, the value.
+        let from = good.len() - (4 + 4 + 4 + 5);
+        let key = good.windows(7).position(|bytes| bytes == b"cat.jpg").unwrap();
+        for (at, byte, expected) in [
+            (from, 5, "attributes"),
+            (from, 200, "attributes"),
+            (from + 4, 0xff, "attributes"),
+            (from + 8, 4, "attributes"),
+            (from + 8, 6, "attributes"),
+            (from + 12, 0xff, "attributes"),
+            (key, 0xff, "UTF-8"),
+        ] {
+            let mut bad = good.clone();
+            bad[at] = byte;
+            seal(&mut bad);
+            assert!(malformed(&bad).is_some_and(|what| what.contains(expected)), "{at}: {byte}");
+        }
+    }
+}
+
+#[test]
+fn needles_of_a_record_end_at_the_first_malformed_one() {
+    let needle = [&head().encode(&Attributes::new())[..], b"meow!"].concat();
+    let read = |record: &[u8]| -> Vec<Result<usize, NotANeedle>> {
+        needles(record).map(|found| found.map(|(_, bytes)| bytes.len())).collect()
+    };
+    let two = [&needle[..], &needle].concat();
+    assert_eq!(read(&two), [Ok(needle.len()); 2]);
+    assert_eq!(read(&two[..two.len() - 1]), [Ok(needle.len()), Err(NotANeedle::Needs(5))]);
+    let mut damaged = [&two[..], &needle].concat();
+    damaged[needle.len()] ^= 1;
+    assert_eq!(read(&damaged), [Ok(needle.len()), Err(CHECKSUM)]);
 }
 
 fn any_head() -> impl Strategy<Value = Head> {

@@ -433,6 +433,44 @@ mod tests {
     }
 
     #[test]
+    fn block_that_overlaps_an_earlier_one_is_ignored() {
+        let mut bytes = Vec::new();
+        block(&mut bytes, BlockKind::Heads, (4096, 4352), &[(4096, "a"), (4224, "b")]);
+        let first = decode(&bytes, 3, Some(99), 0).unwrap();
+        block(&mut bytes, BlockKind::Heads, (4224, 4480), &[(4224, "x"), (4352, "c")]);
+        assert_eq!(decode(&bytes, 3, Some(99), 0), Some(first));
+    }
+
+    #[test]
+    fn malformed_entries_with_a_matching_checksum_cover_nothing() {
+        let mut whole = Vec::new();
+        push_entry(&mut whole, at(4096), &head("a"), &predecessor(4352));
+        for end in 1..=whole.len() {
+            let (mut bytes, entries) = (Vec::new(), &whole[..end]);
+            let kind = BlockKind::Heads;
+            Block { kind, from: 4096, to: 4224, needles: 1, entries }.encode(VOLUME, &mut bytes);
+            let index = decode(&bytes, 3, Some(99), 0).unwrap();
+            let found = (index.needles.len(), index.covered.intersects(4096, 4224));
+            assert_eq!(found, if end == whole.len() { (1, true) } else { (0, false) }, "{end}");
+        }
+    }
+
+    #[test]
+    fn predecessors_of_version_2_are_unknown() {
+        let mut entries = Vec::new();
+        entries.extend_from_slice(&4096_u32.to_le_bytes());
+        entries.extend_from_slice(&90_u32.to_le_bytes());
+        entries.extend_from_slice(&head("a").encode_for_index());
+        let (mut bytes, entries) = (Vec::new(), &entries[..]);
+        let kind = BlockKind::Heads;
+        Block { kind, from: 4096, to: 4224, needles: 1, entries }.encode(VOLUME, &mut bytes);
+        bytes[..8].copy_from_slice(&MAGIC_V2);
+        let index = decode(&bytes, 3, Some(99), 0).unwrap();
+        let predecessor = Predecessor::Unknown;
+        assert_eq!(index.needles, [IndexedNeedle { at: at(4096), head: head("a"), predecessor }]);
+    }
+
+    #[test]
     fn index_of_version_1_is_decoded() {
         let mut bytes = vec![0; HEADER_BYTES_V1];
         bytes[..8].copy_from_slice(&MAGIC_V1);

@@ -283,6 +283,44 @@ mod tests {
         }
     }
 
+    fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+        let checksum = haul_crc::crc32c(&bytes[BODY_AT..]);
+        bytes[8..BODY_AT].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn malformed_fields_with_a_matching_checksum_are_refused() {
+        let good = encode(&example());
+        let mut complete = example();
+        complete.segments[0].is_complete = true;
+        let complete = encode(&complete);
+        let flag = (BODY_AT..).find(|at| good[*at] != complete[*at]).unwrap();
+        let text = good.windows(3).position(|bytes| bytes == b"log").unwrap();
+        for (at, byte, expected) in
+            [(BODY_AT, 3, "version"), (flag, 2, "contradict"), (text, 0xff, "contradict")]
+        {
+            let mut bad = good.clone();
+            bad[at] = byte;
+            let error = decode(&sealed(bad)).unwrap_err();
+            assert!(error.contains(expected), "{at}: {error}");
+        }
+        assert!(decode(&sealed([&good[..], b"x"].concat())).is_err());
+    }
+
+    #[test]
+    fn numbers_have_at_most_64_bits() {
+        let mut largest = [0xff; 10];
+        largest[9] = 1;
+        assert_eq!(Reader(&largest).number(), Some(u64::MAX));
+        assert_eq!(Reader(&largest).small(), None, "of 32 bits");
+        let mut unending = largest;
+        unending[9] = 0x81;
+        for bytes in [&largest[..9], &unending, &[0xff; 10]] {
+            assert_eq!(Reader(bytes).number(), None, "{bytes:02x?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn arbitrary_bodies_never_panic(body in prop::collection::vec(any::<u8>(), 0..400)) {

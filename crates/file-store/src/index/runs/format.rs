@@ -180,3 +180,70 @@ fn long_number(bytes: &[u8], at: &mut usize, first: u8) -> Result<usize, Malform
     }
     Err(Malformed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn footer_that_does_not_fit_the_file_or_the_version_is_refused() {
+        let footer = Footer {
+            id: 7,
+            entries: 9,
+            deletions: 1,
+            blocks: 2,
+            index_checksum: 5,
+            index_offset: 100,
+            index_bytes: 20,
+        };
+        let good = footer.encode();
+        assert_eq!(Footer::decode(&good, 184), Ok(footer));
+        for file_bytes in [0, 64, 183, 185, u64::MAX] {
+            let error = Footer::decode(&good, file_bytes).unwrap_err();
+            assert!(error.contains("length of the file"), "{file_bytes}: {error}");
+        }
+        let endless = Footer { index_offset: u64::MAX, ..footer };
+        assert!(Footer::decode(&endless.encode(), 83).is_err());
+        for bit in 0..FOOTER_BYTES * 8 {
+            let mut bad = good;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(Footer::decode(&bad, 184).is_err(), "bit {bit}");
+        }
+        let mut later = good;
+        later[12] = 3;
+        let checksum = crc32c(&later[12..]);
+        later[8..12].copy_from_slice(&checksum.to_le_bytes());
+        let error = Footer::decode(&later, 184).unwrap_err();
+        assert!(error.contains("version"), "{error}");
+    }
+
+    #[test]
+    fn numbers_have_at_most_28_bits() {
+        for value in [0, 0x7f, 0x80, 0x3fff, 0x4000, (1 << 28) - 1] {
+            let (mut bytes, mut at) = (Vec::new(), 0);
+            push_number(&mut bytes, value);
+            assert_eq!((number(&bytes, &mut at), at), (Ok(value), bytes.len()));
+        }
+        for bytes in [&[][..], &[0x80], &[0xff; 3], &[0xff; 4], &[0xff, 0xff, 0xff, 0xff, 1]] {
+            assert_eq!(number(bytes, &mut 0), Err(Malformed), "{bytes:02x?}");
+        }
+    }
+
+    #[test]
+    fn index_entry_of_an_impossible_block_is_malformed() {
+        let entry = |separator: &[u8], block_bytes: usize| {
+            let mut index = Vec::new();
+            push_index_entry(&mut index, separator, block_bytes);
+            index
+        };
+        let decoded = |index: &[u8]| {
+            let decoded = decode_index_entry(index, &mut 0);
+            decoded.map(|(separator, bytes)| (separator.len(), bytes))
+        };
+        let longest = [b'k'; KEY_BYTES_MAX];
+        assert_eq!(decoded(&entry(&longest, CHECKSUM_BYTES + 1)), Ok((KEY_BYTES_MAX, 5)));
+        assert_eq!(decoded(&entry(b"k", CHECKSUM_BYTES)), Err(Malformed));
+        assert_eq!(decoded(&entry(&[b'k'; KEY_BYTES_MAX + 1], 100)), Err(Malformed));
+        assert_eq!(decoded(&entry(&longest, 100)[..KEY_BYTES_MAX]), Err(Malformed));
+    }
+}
