@@ -46,6 +46,7 @@ pub const SEARCH_OPTIONS: &[(char, &str, OptionValue)] = &[
     ('\0', "no-copy", Never),
     ('o', "output", Required),
     ('f', "format", Required),
+    ('\0', "svg", Required),
     ('\0', "progress", Optional),
     ('\0', "cache", Optional),
     ('\0', "hash-fn", Required),

@@ -185,6 +185,9 @@ pub(crate) struct SearchArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "default", help_heading = "Report")]
     #[arg(ignore_case = true)]
     pub(crate) format: ReportFormat,
+    /// Draw the redundant files to FILE, too, as an SVG treemap of their directories
+    #[arg(long, value_name = "FILE", help_heading = "Report")]
+    pub(crate) svg: Option<PathBuf>,
     /// Show progress on stderr
     ///
     /// On a terminal, a bar is shown; otherwise, a line is printed at the start of each phase, and
