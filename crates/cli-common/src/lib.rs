@@ -6,6 +6,7 @@
 //! - [`progress`] shows the progress of long operations in items and bytes.
 //! - [`console`] shows the progress of a measurement or benchmark, and cancels it on a signal.
 //! - [`generate`] prints manual pages and shell completions.
+//! - [`svg`] draws pictures of measurements and of stores.
 
 #![expect(clippy::missing_errors_doc, reason = "failures are messages for the user")]
 
@@ -15,3 +16,4 @@ pub mod output;
 pub mod progress;
 pub mod report;
 pub mod signals;
+pub mod svg;

@@ -9,6 +9,16 @@ const HEIGHT: f64 = 400.0;
 const MARGIN: f64 = 40.0;
 const READS: usize = 1500;
 
+/// The colours on a light and on a dark page.
+const STYLE: &str = "
+rect { fill: #fff; } text { fill: #1d1f23; } .rule { stroke: #e2dfd9; }
+.read { stroke: #2b5c9e; stroke-width: 2; stroke-opacity: .5; }
+@media (prefers-color-scheme: dark) {
+  rect { fill: #1d2024; } text { fill: #e8e6e3; } .rule { stroke: #3a3f46; }
+  .read { stroke: #6fa3e8; }
+}
+";
+
 /// Returns the plot of a drive as SVG, with a point for each of 1500 reads of 4 KiB at uniformly
 /// random locations of the whole drive, served by the model.
 #[must_use]
@@ -22,23 +32,24 @@ pub fn plot(parameters: &Parameters) -> String {
     let line = |ms: f64| {
         let (left, right, at) = (x(0.0), x(1.0), y(ms));
         format!(
-            r##"<path d="M{left:.0} {at:.0}H{right:.0}" stroke="#ddd"/>
+            r#"<path class="rule" d="M{left:.0} {at:.0}H{right:.0}"/>
 <text x="{MARGIN}" y="{at:.0}" dx="-6" dy="4" text-anchor="end">{ms}</text>
-"##
+"#
         )
     };
     let ticks = (0..).step_by(5).map(f64::from).take_while(|ms| *ms < ms_max);
     let labels: String = ticks.map(line).collect();
     let (name, middle, below) = (parameters.name, WIDTH / 2.0, HEIGHT - 8.0);
     format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"
  font-family="sans-serif" font-size="12">
-<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>
-{labels}<path d="{points}" stroke="#235" stroke-width="2" stroke-opacity="0.5"/>
+<style>{STYLE}</style>
+<rect width="{WIDTH}" height="{HEIGHT}" rx="10"/>
+{labels}<path class="read" d="{points}"/>
 <text x="{middle}" y="20" text-anchor="middle">{name}: milliseconds of a 4 KiB read</text>
 <text x="{middle}" y="{below}" text-anchor="middle">distance from the previous read, as a fraction of the drive</text>
 </svg>
-"##
+"#
     )
 }
 
@@ -81,6 +92,16 @@ mod tests {
             }
             let svg = plot(&parameters);
             assert!(svg.matches("h2").count() == READS && svg.ends_with("</svg>\n"));
+        }
+    }
+
+    #[test]
+    fn pictures_of_the_documentation_are_those_of_the_model() {
+        for parameters in Parameters::all() {
+            let name = format!("docs/spinning-disk-{}.svg", parameters.name);
+            let picture = std::fs::read_to_string(haul_testing::root().join(&name)).unwrap();
+            let command = format!("spinning-disk --drive {} --plot {name}", parameters.name);
+            assert!(picture == plot(&parameters), "not current; to draw it: {command}");
         }
     }
 }

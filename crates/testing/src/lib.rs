@@ -11,7 +11,7 @@
 //! - [`http`]: one end of an HTTP/1.1 connection
 //! - [`tls`]: a certificate authority, and one end of a TLS connection
 //! - [`Transport`], [`Endpoint`], [`over!`]: the same tests over TCP, inherited sockets and TLS
-//! - [`docs`]: the examples in documentation
+//! - [`docs`]: the examples in documentation; [`assert_well_formed`]: documents of HTML and SVG
 //! - [`fixtures`]: directories that released versions wrote
 //!
 //! # Example
@@ -38,6 +38,7 @@ pub mod docs;
 pub mod fixtures;
 pub mod http;
 mod image;
+mod markup;
 mod program;
 mod random;
 mod report;
@@ -49,6 +50,7 @@ mod wait;
 pub use child::{child_test, line_with};
 pub use dir::disk_dir;
 pub use image::{DetachedImage, LoopDevice, LoopImage, mount_detached};
+pub use markup::assert_well_formed;
 pub use program::{files_below, program, root};
 pub use random::{Random, noise, replay_command, seed, times};
 pub use report::{PrintOnPanic, skip};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use haul_cli_common::svg::rate_label;
 use haul_disk::{KernelFiles, probe};
 use haul_measure::{Measured, Method, Options, Result, Rotation, Watcher, measure};
 use serde_json::{Value as Json, json};
@@ -102,8 +103,8 @@ impl DiskFigures {
             let best = rate(knee).unwrap_or(one);
             parts.push(format!(
                 "random reads {} alone, {} at depth {knee} {}",
-                per_second(one),
-                per_second(best),
+                rate_label(one),
+                rate_label(best),
                 sparkline(&self.reads)
             ));
         }
@@ -137,15 +138,6 @@ impl DiskFigures {
             "knee": self.knee, "read_bytes_per_s": self.read_bytes_per_s,
             "write_bytes_per_s": self.write_bytes_per_s, "stall_s": self.stall_s,
         })
-    }
-}
-
-/// Formats a rate, such as "52k/s".
-pub(super) fn per_second(rate: f64) -> String {
-    match rate {
-        rate if rate >= 9950.0 => format!("{:.0}k/s", rate / 1000.0),
-        rate if rate >= 1000.0 => format!("{:.1}k/s", rate / 1000.0),
-        rate => format!("{rate:.0}/s"),
     }
 }
 

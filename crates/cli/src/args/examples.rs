@@ -96,6 +96,7 @@ pub(super) const PROBE: &str = "\
 Examples:
   haul probe .
   haul probe --measure /srv
+  haul probe --measure --svg disk.svg /srv  draw the rates and latencies
   haul probe --measure --size 4GiB --json /srv | jq .measured.depth";
 
 pub(super) const TUNE: &str = "\
@@ -334,3 +335,8 @@ Examples:
 pub(super) const COMPACT: &str = "\
 Examples:
   haul store rm --recursive photos/2019/ && haul store compact";
+
+pub(super) const MAP: &str = "\
+Examples:
+  haul store map --data /srv/files
+  haul store map --data /srv/files --svg volumes.svg";

@@ -49,8 +49,8 @@ pub(crate) use server::{ConfigArgs, TlsArgs};
 pub(crate) use store::{
     AcceptDamageArgs, CompactArgs, ExportArgs, ExportTarArgs, GetArgs, ImportArgs, ImportTarArgs,
     LifecycleArgs, LifecycleCommand, LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs, LsArgs,
-    OpenArgs, PutArgs, RestoreArgs, RmArgs, SnapshotArgs, StatArgs, StoreArgs, StoreCommand,
-    VerifyArgs,
+    MapArgs, OpenArgs, PutArgs, RestoreArgs, RmArgs, SnapshotArgs, StatArgs, StoreArgs,
+    StoreCommand, VerifyArgs,
 };
 pub(crate) use sum::SumArgs;
 pub(crate) use tune::TuneArgs;

@@ -24,6 +24,9 @@ pub(crate) struct ProbeArgs {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", requires = "measure")]
     #[arg(value_parser = parse_bytes_between("16MiB", "64GiB"))]
     pub(crate) size: u64,
+    /// Draw the measured rates and latencies to FILE, as SVG
+    #[arg(long, value_name = "FILE", requires = "measure")]
+    pub(crate) svg: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@ mod blocks;
 mod place;
 mod progress;
 mod search;
+mod treemap;
 
 use crate::args::{DupsAction, DupsArgs};
 use crate::report::Result;

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{CacheMode, ReadOptions, WalkOptions};
+use haul_cli_common::svg;
 use haul_duplicates::report::{Format, Group, Header, Stats, Timestamp, Writer, absolute_path};
 use haul_duplicates::{
     DirGroup, Filter, Options, Replication, Syntax, Transform, TransformOptions, dir_stats,
@@ -16,6 +17,7 @@ use haul_duplicates::{
 
 use super::place::{base, names, paths};
 use super::progress::Watch;
+use super::treemap::treemap;
 use crate::args::{ReportFormat, SearchArgs};
 use crate::digest_cache::cache_path;
 use crate::output::{Output, unwritten};
@@ -76,12 +78,19 @@ pub(super) fn run(args: &SearchArgs) -> Result {
     let watched = watch.finish();
     if args.dirs {
         let groups = duplicate_dirs(&found);
+        draw(args, groups.iter().map(DirGroup::group))?;
         let all = groups.iter().map(DirGroup::group);
         report(args, output, &header(&base, begun, dir_stats(&groups, &found)), all)?;
     } else {
+        draw(args, found.groups())?;
         report(args, output, &header(&base, begun, found.stats()), found.groups())?;
     }
     watched
+}
+
+/// Draws the groups, if requested.
+fn draw(args: &SearchArgs, groups: impl Iterator<Item = Group>) -> Result {
+    args.svg.as_deref().map_or(Ok(()), |file| svg::write(file, &treemap(groups)))
 }
 
 fn now() -> Timestamp {

@@ -1,12 +1,14 @@
 //! `haul probe`: prints the properties of a disk, Haul's choices for this disk, and measurements.
 
 mod json;
+mod picture;
 mod show;
 
 pub(crate) use json::storage_json;
 
 use std::path::{Path, PathBuf};
 
+use haul_cli_common::svg;
 use haul_disk::probe;
 use haul_measure::Watcher;
 use haul_measure::{Measured, Options, measure};
@@ -23,6 +25,9 @@ pub(crate) fn run(args: &ProbeArgs) -> Result {
     let measured = args.measure.then(|| measure_with_progress(args)).transpose()?;
     let choices = choices(&storage, measured.as_ref());
     let warnings = warnings(&storage, measured.as_ref());
+    if let (Some(file), Some(measured)) = (&args.svg, &measured) {
+        svg::write(file, &picture::picture(&storage, measured))?;
+    }
     let mut output = Output::new();
     if args.json {
         output.line(json::json(&storage, &choices, &warnings, measured.as_ref()))?;

@@ -112,7 +112,7 @@ fn whole(number: f64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use haul_measure::{DepthRead, Latencies, Method, MethodWrite, Rotation};
@@ -128,7 +128,7 @@ mod tests {
 
     /// Returns measurements with these writes (method, latency in microseconds) and reads (queue
     /// depth, reads per second).
-    fn figures(writes: &[(Method, u64)], reads: &[(usize, u32)]) -> Measured {
+    pub(in super::super) fn figures(writes: &[(Method, u64)], reads: &[(usize, u32)]) -> Measured {
         let write = |(method, us): &(Method, u64)| MethodWrite {
             method: *method,
             sample: sample(10, *us),

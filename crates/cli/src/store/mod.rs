@@ -10,6 +10,7 @@ mod import;
 mod lifecycle;
 pub(crate) mod location;
 mod ls;
+mod map;
 mod objects;
 mod put;
 mod rm;
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         StoreCommand::Snapshot(args) => {
             with_store("snapshot", &mut |store, _| backup::snapshot::run(store, args))
         }
+        StoreCommand::Map(args) => with_store("map", &mut |store, _| map::run(store, args)),
         StoreCommand::Compact(args) => {
             with_store("compact", &mut |store, _| compact::run(store, args))
         }

@@ -104,6 +104,8 @@ fn commands_on_objects_print_what_they_did() {
     for key in ["freed_bytes", "removed_volumes", "moved_bytes"] {
         assert!(compacted[key].is_u64(), "{compacted}");
     }
+    let map = object(&store(&["map"], 0));
+    assert_eq!((&map["volume"], map["live_bytes"].as_u64() > Some(0)), (&json!(1), true), "{map}");
     let accepted = object(&store(&["accept-damage"], 0));
     assert_eq!(accepted, json!({ "kind": "summary", "accepted_regions": 0 }));
 }

@@ -26,6 +26,7 @@ mod log;
 mod mistakes;
 mod objects;
 mod patch;
+mod pictures;
 mod probe;
 mod progress;
 mod relay;

@@ -180,6 +180,7 @@ fn failed_start_leaves_no_files() {
         (&["store", "stat", "b-1/k"], 3),
         (&["store", "rm", "b-1/k"], 3),
         (&["store", "compact"], 3),
+        (&["store", "map", "--svg", "picture"], 3),
         (&["store", "snapshot", "to"], 3),
         (&["store", "put", "b-1/k"], 3),
         (&["files", "none", "--listen", free, "--access-log", "log"], 3),

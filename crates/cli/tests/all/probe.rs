@@ -38,8 +38,16 @@ fn probe_prints_properties_and_choices() {
 
 #[test]
 fn measurements_are_printed_as_text_and_json() {
-    let place = TestDir::on_disk();
-    let ended = place.run(&["probe", "--measure", "--size", "16MiB", "."]).code(0);
+    let (place, pictures) = (TestDir::on_disk(), TestDir::on_disk());
+    let picture = pictures.path("disk.svg");
+    let arguments =
+        ["probe", "--measure", "--size", "16MiB", "--svg", picture.to_str().unwrap(), "."];
+    let ended = place.run(&arguments).code(0);
+    let picture = fs::read_to_string(picture).unwrap();
+    assert!(
+        picture.contains("class=\"cell h8\"") && picture.contains(">growing, pwrite"),
+        "{picture}"
+    );
     for words in ["pwrite + fdatasync", "growing", "not durable", "per second"] {
         assert!(ended.text().contains(words), "{}", ended.text());
     }
@@ -88,6 +96,7 @@ fn interrupted_measurement_leaves_no_files() {
 fn failures_are_reported() {
     let place = TestDir::on_disk();
     place.run(&["probe", "nowhere"]).code(3).stderr_contains(&["nowhere", "No such file"]);
+    place.run(&["probe", "--svg", "disk.svg", "."]).code(2).stderr_contains(&["--measure"]);
     place.run(&["probe", "--size", "1GiB", "."]).code(2).stderr_contains(&["--measure"]);
     place.run(&["probe", "--measure", "--size", "1MiB", "."]).code(2).stderr_contains(&["16MiB"]);
 }

@@ -47,6 +47,7 @@ pub const SEARCH_OPTIONS: &[(char, &str, OptionValue)] = &[
     ('o', "output", Required),
     ('f', "format", Required),
     ('\0', "json", Never),
+    ('\0', "svg", Required),
     ('\0', "progress", Optional),
     ('\0', "cache", Optional),
     ('\0', "hash-fn", Required),

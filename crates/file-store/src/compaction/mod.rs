@@ -10,3 +10,4 @@ pub(crate) mod plan;
 mod plan_simulation;
 pub(crate) mod space;
 pub(crate) mod upkeep;
+pub(crate) mod volume_map;

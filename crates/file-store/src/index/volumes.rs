@@ -29,7 +29,7 @@ pub(crate) struct Volumes {
 }
 
 /// Returns the bytes that a record occupies in its volume.
-fn footprint(payload_bytes: u64) -> u64 {
+pub(crate) fn footprint(payload_bytes: u64) -> u64 {
     (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(8)
 }
 

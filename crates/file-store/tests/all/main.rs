@@ -42,6 +42,7 @@ mod steady;
 mod threads;
 mod uploads;
 mod victim;
+mod volume_map;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;

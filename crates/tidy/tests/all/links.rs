@@ -4,17 +4,36 @@ use std::path::Path;
 
 use crate::tree::{Source, assert_none, files, root};
 
-/// Returns the targets of the relative links of a page.
-fn relative_links(text: &str) -> Vec<&str> {
+/// Returns the targets of the links of a page that lead to this repository, with their fragments.
+pub(crate) fn targets(text: &str) -> Vec<&str> {
     let mut in_block = false;
     let mut links = Vec::new();
     for line in text.lines() {
         in_block ^= line.trim_start().starts_with("```");
         let after = line.split("](").skip(1).filter(|_| !in_block);
-        links.extend(after.filter_map(|rest| rest.split([')', '#', ' ']).next()));
+        links.extend(after.filter_map(|rest| rest.split([')', ' ']).next()));
     }
-    links.retain(|link| !link.is_empty() && !link.contains("://") && !link.starts_with("mailto:"));
+    links.retain(|link| !link.contains("://") && !link.starts_with("mailto:"));
     links
+}
+
+/// Returns the path of a link of a page, relative to the root of the repository.
+pub(crate) fn resolved(page: &str, link: &str) -> String {
+    let mut parts: Vec<_> = page.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Returns the paths of the relative links of a page.
+fn relative_links(text: &str) -> Vec<&str> {
+    let paths = targets(text).into_iter().filter_map(|link| link.split('#').next());
+    paths.filter(|path| !path.is_empty()).collect()
 }
 
 fn violations(files: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String> {

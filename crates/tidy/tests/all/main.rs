@@ -4,6 +4,7 @@
 
 mod api;
 mod banned_words;
+mod book;
 mod cycles;
 mod dependencies;
 mod exceptions;

@@ -30,7 +30,7 @@ const FILES: &[Exception] = &[
     ("bench", "prepares test files and reads the counters of the kernel"),
     ("bulk-read", "keeps the cache of digests in a file at any path"),
     ("checksums", "reads the beginning of a file by any path to detect the hash of its list"),
-    ("cli-common", "writes the manual pages and shell completions of the programs"),
+    ("cli-common", "writes the manual pages, shell completions and pictures of the programs"),
     ("disk", "owns files, and reads /proc and /sys"),
     ("disk-sim", "backs the simulated block device by a file, and serves it by FUSE"),
     ("duplicates", "compares and replaces files that other programs own, by any path"),

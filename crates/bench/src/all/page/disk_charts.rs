@@ -1,8 +1,9 @@
 //! Draws the latencies of durable writes, and the rate of random reads by queue depth.
 
+use haul_cli_common::svg::{duration_label, rate_label};
 use haul_measure::Method;
 
-use super::super::disk::{DiskFigures, WriteCurve, per_second};
+use super::super::disk::{DiskFigures, WriteCurve};
 use super::svg::{Anchor, Scale, dot, figure, label, line, polyline, ticks};
 
 const SIZE: (f64, f64) = (420.0, 260.0);
@@ -41,7 +42,7 @@ pub(super) fn latencies(disk: &DiskFigures) -> String {
         marks += &label(LEFT - 6.0, y.at(percent) + 4.0, Anchor::End, "tick", &text);
     }
     for tick in ticks(least, most, 6) {
-        marks += &label(x.at(tick), BOTTOM + 18.0, Anchor::Middle, "tick", &duration(tick));
+        marks += &label(x.at(tick), BOTTOM + 18.0, Anchor::Middle, "tick", &duration_label(tick));
     }
     for (number, curve) in curves.iter().enumerate() {
         let points: Vec<_> = curve.points.iter().map(|it| (x.at(it.1), y.at(it.0))).collect();
@@ -57,8 +58,8 @@ pub(super) fn latencies(disk: &DiskFigures) -> String {
         format!(
             "{}: half within {}, all within {}",
             curve.name,
-            duration(curve.median_us),
-            duration(most)
+            duration_label(curve.median_us),
+            duration_label(most)
         )
     };
     let all: Vec<_> = curves.iter().map(describe).collect();
@@ -87,7 +88,7 @@ pub(super) fn depths(disk: &DiskFigures) -> String {
         if is_knee || read.0 == first.0 {
             let (at_x, at_y) = place(read);
             let knee = if is_knee { format!("knee at {}: ", read.0) } else { String::new() };
-            let text = format!("{knee}{}", per_second(read.1));
+            let text = format!("{knee}{}", rate_label(read.1));
             let is_left = at_x < LEFT.midpoint(RIGHT);
             let (x, y, anchor) = match is_left {
                 true if at_y > BOTTOM - 24.0 => (at_x - 4.0, at_y - 10.0, Anchor::Start),
@@ -104,21 +105,11 @@ pub(super) fn depths(disk: &DiskFigures) -> String {
     figure("depths", SIZE, "Random reads by queue depth", &description, &marks)
 }
 
-/// Formats a number of microseconds.
-pub(super) fn duration(us: f64) -> String {
-    match us {
-        us if us >= 1e6 => format!("{:.1} s", us / 1e6),
-        us if us >= 9950.0 => format!("{:.0} ms", us / 1000.0),
-        us if us >= 1000.0 && us % 1000.0 == 0.0 => format!("{:.0} ms", us / 1000.0),
-        us if us >= 1000.0 => format!("{:.1} ms", us / 1000.0),
-        us => format!("{us:.0} µs"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use haul_testing::assert_well_formed;
+
     use super::super::super::disk::tests::figures;
-    use super::super::html::tests::assert_well_formed;
     use super::*;
 
     #[test]
@@ -135,11 +126,5 @@ mod tests {
     fn disk_without_figures_has_no_charts() {
         let disk = DiskFigures { writes: Vec::new(), reads: Vec::new(), ..figures() };
         assert_eq!(latencies(&disk) + &depths(&disk), "");
-    }
-
-    #[test]
-    fn durations_are_short() {
-        let found = [210.4, 1000.0, 1234.0, 12_300.0, 2.5e6].map(duration);
-        assert_eq!(found, ["210 µs", "1 ms", "1.2 ms", "12 ms", "2.5 s"]);
     }
 }

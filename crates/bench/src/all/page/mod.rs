@@ -167,12 +167,13 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
+    use haul_testing::assert_well_formed;
+
     use super::super::Missing;
     use super::super::claim::judge;
     use super::super::claims::claims;
     use super::super::disk::tests::figures;
     use super::super::part::Part;
-    use super::html::tests::assert_well_formed;
     use super::*;
     use crate::host::Host;
     use crate::report::{Circumstances, Column, Ratio, Report, Row, Samples, Value};

@@ -120,7 +120,8 @@ fn short(tick: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::html::tests::assert_well_formed;
+    use haul_testing::assert_well_formed;
+
     use super::super::tests::judgements;
     use super::*;
 

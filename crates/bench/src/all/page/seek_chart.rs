@@ -43,7 +43,8 @@ pub(super) fn seek_chart(drive: &Parameters) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::html::tests::assert_well_formed;
+    use haul_testing::assert_well_formed;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,7 @@
 //! Draws the requests of a durable record to the device on a time line.
 
-use super::disk_charts::duration;
+use haul_cli_common::svg::duration_label;
+
 use super::svg::{Anchor, Scale, dot, figure, label, line};
 use crate::write_modes::timeline::{RequestKind, Timeline};
 
@@ -25,7 +26,7 @@ pub(super) fn timeline_chart(timelines: &[Timeline]) -> String {
     let describe = |it: &Timeline| {
         let kib: u64 = it.requests.iter().map(|request| request.bytes).sum::<u64>() / 1024;
         let syncs = it.requests.iter().filter(|it| it.kind == RequestKind::Sync).count();
-        let end = duration(it.end_us as f64);
+        let end = duration_label(it.end_us as f64);
         let plural = if syncs == 1 { "" } else { "s" };
         format!("{}: {kib} KiB written, {syncs} sync{plural}, durable after {end}", title(it))
     };
@@ -67,7 +68,7 @@ fn block(number: u32, timeline: &Timeline, x: &Scale) -> String {
     }
     let end = x.at(timeline.end_us as f64);
     marks += &line((end, top + 22.0), (end, lane_y(2) + 8.0), "rule one");
-    let text = format!("durable after {}", duration(timeline.end_us as f64));
+    let text = format!("durable after {}", duration_label(timeline.end_us as f64));
     let (x, y, anchor) = match end > LEFT.midpoint(RIGHT) {
         true => (end, top + 14.0, Anchor::End),
         false => (end + 8.0, lane_y(1) + 4.0, Anchor::Start),
@@ -77,7 +78,8 @@ fn block(number: u32, timeline: &Timeline, x: &Scale) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::html::tests::assert_well_formed;
+    use haul_testing::assert_well_formed;
+
     use super::super::tests::timelines;
     use super::*;
 

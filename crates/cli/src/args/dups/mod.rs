@@ -192,6 +192,9 @@ pub(crate) struct SearchArgs {
     /// skip files whose inode or mtime changed.
     #[arg(long, conflicts_with = "format", help_heading = "Report")]
     pub(crate) json: bool,
+    /// Draw the redundant files to FILE, too, as an SVG treemap of their directories
+    #[arg(long, value_name = "FILE", help_heading = "Report")]
+    pub(crate) svg: Option<PathBuf>,
     /// Show progress on stderr
     ///
     /// On a terminal, a bar is shown; otherwise, a line is printed at the start of each phase, and

@@ -138,6 +138,13 @@ pub(crate) enum StoreCommand {
     /// which are removed on deletion.
     #[command(after_long_help = examples::COMPACT)]
     Compact(CompactArgs),
+    /// Show which parts of each volume are live, dead or not written
+    ///
+    /// Prints a line for each volume. Reads the index of each sealed volume, and the whole volume
+    /// that was written last. Dead parts are objects that were replaced or deleted, and marks of
+    /// deletions; "haul store compact" returns their space.
+    #[command(after_long_help = examples::MAP)]
+    Map(MapArgs),
     /// Show, replace, remove or apply the rules by which objects expire
     ///
     /// A rule deletes objects of an age, or after a date, and aborts uploads of an age that were
@@ -256,6 +263,16 @@ pub(crate) struct CompactArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) progress: ProgressArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MapArgs {
+    /// Draw the volumes to FILE, too, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Print one JSON object per line: volume, bytes, live_bytes, dead_bytes
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -31,6 +31,7 @@ mod table;
 
 use serde_json::Value;
 
+use crate::links::resolved;
 use crate::tree::{Source, assert_none, files, root};
 
 /// The result of the check of a page.
@@ -39,20 +40,6 @@ struct Checked {
     complaints: Vec<String>,
     /// The text of the page with the figures of the reports.
     corrected: String,
-}
-
-/// Returns the path of a link of a page, relative to the root of the repository.
-fn resolved(page: &str, link: &str) -> String {
-    let mut parts: Vec<_> = page.split('/').collect();
-    parts.pop();
-    for part in link.split('/') {
-        if part == ".." {
-            parts.pop();
-        } else {
-            parts.push(part);
-        }
-    }
-    parts.join("/")
 }
 
 /// Compares the figures of a page with the reports, which `read` returns by their paths.

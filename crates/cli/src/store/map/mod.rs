@@ -1,0 +1,91 @@
+//! `haul store map`: shows the live and dead parts of each volume.
+
+mod parts;
+mod picture;
+
+use haul_cli_common::svg;
+use haul_file_store::{Store, VolumeMap};
+use serde_json::json;
+
+use self::parts::{State, parts};
+use crate::args::MapArgs;
+use crate::output::Output;
+use crate::report::{OrFail, Result};
+use crate::units::{Bytes, Count};
+
+/// The number of characters of the bar of a volume.
+const BAR: usize = 48;
+
+pub(super) fn run(store: &Store, args: &MapArgs) -> Result {
+    let maps = store.volume_maps().or_fail(|| "cannot map the volumes".to_owned())?;
+    if let Some(file) = &args.svg {
+        svg::write(file, &picture::picture(&maps, &totals(&maps)))?;
+    }
+    let mut output = Output::new();
+    if args.json {
+        for map in &maps {
+            output.line(json!({
+                "volume": map.number,
+                "bytes": map.bytes,
+                "live_bytes": map.needle_bytes(true),
+                "dead_bytes": map.needle_bytes(false),
+            }))?;
+        }
+        return output.finish();
+    }
+    for map in &maps {
+        output.line(volume_line(map))?;
+    }
+    output.line(format_args!("{}; █ live, ░ dead, · not written", totals(&maps)))?;
+    output.finish()
+}
+
+fn volume_line(map: &VolumeMap) -> String {
+    let (live, dead) = (map.needle_bytes(true), map.needle_bytes(false));
+    format!("{:>6} {} {} live, {} dead", map.number, bar(map), Bytes(live), Bytes(dead))
+}
+
+/// Describes all volumes in one line.
+fn totals(maps: &[VolumeMap]) -> String {
+    let sum = |of: fn(&VolumeMap) -> u64| Bytes(maps.iter().map(of).sum());
+    format!(
+        "{}, {}: {} live, {} dead",
+        Count(maps.len() as u64, "volume"),
+        sum(|map| map.bytes),
+        sum(|map| map.needle_bytes(true)),
+        sum(|map| map.needle_bytes(false)),
+    )
+}
+
+fn bar(map: &VolumeMap) -> String {
+    let character = |state: &State| match state {
+        State::Empty => '·',
+        State::Written { live } if *live >= 0.875 => '█',
+        State::Written { live } if *live >= 0.5 => '▓',
+        State::Written { live } if *live >= 0.125 => '▒',
+        State::Written { .. } => '░',
+    };
+    parts(map, BAR).iter().map(character).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_file_store::VolumeExtent;
+
+    use super::*;
+
+    #[test]
+    fn bar_shows_the_state_of_each_part() {
+        let extent = |offset, bytes, is_live| VolumeExtent { offset, bytes, is_live };
+        let extents = vec![
+            extent(0, 1200, true),
+            extent(1200, 600, true),
+            extent(1800, 600, false),
+            extent(2400, 1200, false),
+        ];
+        let map = VolumeMap { number: 12, bytes: 4800, extents };
+        let bar = format!("{}{}{}", "█".repeat(18), "░".repeat(18), "·".repeat(12));
+        assert_eq!(volume_line(&map), format!("    12 {bar} 1.8 KiB live, 1.8 KiB dead"));
+        assert_eq!(totals(&[map]), "1 volume, 4.7 KiB: 1.8 KiB live, 1.8 KiB dead");
+    }
+}

@@ -1,0 +1,142 @@
+//! The parts of each volume that are live or dead, for people who look at a store.
+
+use haul_append_log as log;
+use haul_append_log::Position;
+
+use crate::error::Result;
+use crate::format::needles;
+use crate::index::volumes::footprint;
+use crate::recovery::recover::volume_id;
+use crate::store::Store;
+use crate::volume_index;
+
+/// The needles of a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeMap {
+    /// The number of the volume, which is part of the name of its file.
+    pub number: u32,
+    /// The length of the file.
+    pub bytes: u64,
+    /// The parts of the file that contain needles, in ascending order. Adjacent ones differ in
+    /// `is_live`, unless there is padding between them.
+    pub extents: Vec<VolumeExtent>,
+}
+
+/// A part of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VolumeExtent {
+    /// The place in the file.
+    pub offset: u64,
+    /// The length.
+    pub bytes: u64,
+    /// `true` if the needles have the newest state of their keys. The others were replaced, were
+    /// deleted, or state a deletion.
+    pub is_live: bool,
+}
+
+impl VolumeMap {
+    /// Returns the bytes of live needles, or of dead ones.
+    #[must_use]
+    pub fn needle_bytes(&self, is_live: bool) -> u64 {
+        let extents = self.extents.iter().filter(|extent| extent.is_live == is_live);
+        extents.map(|extent| extent.bytes).sum()
+    }
+}
+
+impl Store {
+    /// Returns the live and dead parts of all volumes, in the order of the log. Needles at damaged
+    /// places are missing.
+    ///
+    /// Reads the index of each sealed volume. A volume whose index is not complete, such as the one
+    /// that is being written, is read as a whole.
+    ///
+    /// # Errors
+    /// A failed system call.
+    pub fn volume_maps(&self) -> Result<Vec<VolumeMap>> {
+        let inner = &self.inner;
+        let mut maps = Vec::new();
+        for segment in inner.log.segments() {
+            let volume = volume_id(&segment);
+            let mut extents = Vec::new();
+            let indexed = volume_index::read(&*inner.volumes, volume.number, Some(volume.nonce));
+            if let Some(indexed) = indexed.filter(|indexed| indexed.is_complete) {
+                let index = inner.index.read();
+                for needle in indexed.needles {
+                    add(&mut extents, needle.at, index.is_live(&needle.head, needle.at));
+                }
+            } else {
+                let scanned = inner.log.scan(segment.number, &mut |at, record| {
+                    let index = inner.index.read();
+                    for (head, _) in needles(record).flatten() {
+                        add(&mut extents, at, index.is_live(&head, at));
+                    }
+                });
+                match scanned {
+                    // The volume was compacted in the meantime.
+                    Err(log::Error::Invalid(_)) => continue,
+                    Err(log::Error::Disk(error)) if error.is_not_found() => continue,
+                    scanned => drop(scanned?),
+                }
+            }
+            let extents = merged(extents);
+            maps.push(VolumeMap { number: segment.number, bytes: segment.bytes.into(), extents });
+        }
+        Ok(maps)
+    }
+}
+
+/// Adds a needle. A record with several needles is live if one of them is.
+fn add(extents: &mut Vec<VolumeExtent>, at: Position, is_live: bool) {
+    let offset = u64::from(at.lsn.offset());
+    let bytes = footprint(at.payload_bytes.into());
+    match extents.last_mut() {
+        Some(last) if last.offset == offset => last.is_live |= is_live,
+        _ => extents.push(VolumeExtent { offset, bytes, is_live }),
+    }
+}
+
+/// Merges adjacent extents of the same state.
+fn merged(records: Vec<VolumeExtent>) -> Vec<VolumeExtent> {
+    let mut extents: Vec<VolumeExtent> = Vec::new();
+    for record in records {
+        match extents.last_mut() {
+            Some(last)
+                if last.is_live == record.is_live && last.offset + last.bytes == record.offset =>
+            {
+                last.bytes += record.bytes;
+            }
+            _ => extents.push(record),
+        }
+    }
+    extents
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_append_log::Lsn;
+
+    use super::*;
+
+    #[test]
+    fn adjacent_records_of_the_same_state_are_one_extent() {
+        let mut extents = Vec::new();
+        for (offset, payload_bytes, is_live) in [
+            (4096, 8, false),
+            (4136, 3, true),
+            (4136, 3, false),
+            (4176, 8, true),
+            (8192, 8, true),
+            (8232, 8, false),
+        ] {
+            let at = Position { lsn: Lsn::new(1, offset), payload_bytes };
+            add(&mut extents, at, is_live);
+        }
+        let expected = [(4096, 40, false), (4136, 80, true), (8192, 40, true), (8232, 40, false)];
+        let expected =
+            expected.map(|(offset, bytes, is_live)| VolumeExtent { offset, bytes, is_live });
+        let extents = merged(extents);
+        assert_eq!(extents, expected);
+        let map = VolumeMap { number: 1, bytes: 10_000, extents };
+        assert_eq!((map.needle_bytes(true), map.needle_bytes(false)), (120, 80));
+    }
+}
