@@ -60,7 +60,6 @@ pub(crate) fn new_store() -> Store {
 }
 
 /// Imports an archive.
-#[must_use]
 pub(crate) fn import(
     store: &Store,
     mut archive: &[u8],

@@ -39,6 +39,9 @@ enum Kind {
         positive: Regex,
         negative: Vec<Regex>,
     },
+    /// A regular expression of the user, which matches text as [`as_text`] returns it: its `.`
+    /// matches each byte of a name that is not UTF-8.
+    Text(Regex),
     /// A pattern with look-around or backreferences, which only a backtracking engine can match.
     Backtracking(Box<fancy_regex::Regex>),
 }
@@ -88,6 +91,7 @@ impl Pattern {
             Kind::Automaton { positive, negative } => {
                 positive.is_match(bytes) && !negative.iter().any(|regex| regex.is_match(bytes))
             }
+            Kind::Text(regex) => regex.is_match(as_text(bytes).as_bytes()),
             Kind::Backtracking(regex) => regex.is_match(&*as_text(bytes)).unwrap_or(false),
         }
     }
@@ -102,7 +106,11 @@ impl Pattern {
 impl Kind {
     /// `true` if the pattern consists of one expression, without expressions that exclude names.
     fn is_single(&self) -> bool {
-        matches!(self, Self::Automaton { negative, .. } if negative.is_empty())
+        match self {
+            Self::Automaton { negative, .. } => negative.is_empty(),
+            Self::Text(_) => true,
+            Self::Backtracking(_) => false,
+        }
     }
 }
 
@@ -117,16 +125,17 @@ fn ends_with_wildcard(text: &str, syntax: Syntax) -> bool {
 
 fn glob(text: &str, before: &[u8], syntax: Syntax) -> Result<Kind, SyntaxError> {
     let glob::GlobRegexes { positive, negative } = glob::translate(text)?;
-    let build = |expression: &String| plain(expression, before, syntax);
+    let before: String = before.utf8_chunks().map(literal).collect();
+    let build = |expression: &String| plain(expression, &before, syntax);
     let negative = negative.iter().map(build).collect::<Result<_, _>>()?;
     Ok(Kind::Automaton { positive: build(&positive)?, negative })
 }
 
 fn expression(text: &str, before: &[u8], syntax: Syntax) -> Result<Kind, SyntaxError> {
-    if let Ok(positive) = plain(text, before, syntax) {
-        return Ok(Kind::Automaton { positive, negative: Vec::new() });
-    }
     let before = regex::escape(&as_text(before));
+    if let Ok(regex) = plain(text, &before, syntax) {
+        return Ok(Kind::Text(regex));
+    }
     let regex = fancy_regex::RegexBuilder::new(&format!("^{before}(?:{text})$"))
         .case_insensitive(syntax.ignore_case)
         .dot_matches_new_line(true)
@@ -134,8 +143,7 @@ fn expression(text: &str, before: &[u8], syntax: Syntax) -> Result<Kind, SyntaxE
     Ok(Kind::Backtracking(Box::new(regex)))
 }
 
-fn plain(expression: &str, before: &[u8], syntax: Syntax) -> Result<Regex, regex::Error> {
-    let before: String = before.utf8_chunks().map(literal).collect();
+fn plain(expression: &str, before: &str, syntax: Syntax) -> Result<Regex, regex::Error> {
     RegexBuilder::new(&format!("^{before}(?:{expression})$"))
         .case_insensitive(syntax.ignore_case)
         .dot_matches_new_line(true)
@@ -148,7 +156,7 @@ fn literal(chunk: std::str::Utf8Chunk<'_>) -> String {
     regex::escape(chunk.valid()) + &invalid.collect::<String>()
 }
 
-/// Converts a path to text for the backtracking engine, which matches only text. Each byte of
+/// Converts a path to text for regular expressions, whose `.` matches only text. Each byte of
 /// invalid UTF-8 becomes a private-use character.
 fn as_text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -256,7 +264,9 @@ mod tests {
         ] {
             let pattern = Pattern::path(text, Path::new("/"), syntax).unwrap();
             assert_eq!(pattern.matches_all_in(b"/a"), expected, "{text}");
-            assert!(!expected || pattern.matches(b"/a/any"), "{text}");
+            for name in [&b"/a/any"[..], b"/a/x\x95", b"/a/\xff\n"] {
+                assert!(!expected || pattern.matches(name), "{text} and {name:?}");
+            }
         }
     }
 

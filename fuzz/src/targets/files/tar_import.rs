@@ -7,7 +7,7 @@ use crate::formats::archive::{export, import, new_store, objects, set_checksums}
 /// Checks one input.
 pub(crate) fn run(data: &[u8]) {
     let mut archive = data.to_vec();
-    if archive.len() % 2 == 0 {
+    if archive.len().is_multiple_of(2) {
         set_checksums(&mut archive);
     }
     let store = new_store();
