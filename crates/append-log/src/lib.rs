@@ -136,7 +136,6 @@ mod seal_hook;
 mod segments;
 mod stats;
 mod strategy;
-mod sync;
 
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};

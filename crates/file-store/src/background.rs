@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 
 use haul_append_log::{SegmentInfo, footprint};
+use haul_sync::thread::{self, JoinHandle};
 
 use crate::compaction::admission::Admission;
 use crate::compaction::upkeep::Upkeep;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haul_append_log::{Log, Room, SegmentInfo, Ticket};
 use haul_disk::{Disk, Lock};
 use haul_md5_lanes::Md5Queue;
-use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
+use haul_sync::{ArcRwLockReadGuard, Mutex, RwLock};
 
 use crate::access::buffers::Buffers;
 use crate::access::pending_put::queue::PendingPuts;
@@ -88,11 +88,7 @@ impl Inner {
         gate.map(|gate| self.enter_with(gate, bucket)).transpose()
     }
 
-    fn enter_with(
-        &self,
-        gate: ArcRwLockReadGuard<RawRwLock, ()>,
-        bucket: &str,
-    ) -> Result<BucketWriter> {
+    fn enter_with(&self, gate: ArcRwLockReadGuard<()>, bucket: &str) -> Result<BucketWriter> {
         let index = self.index.read();
         index.check_bucket(bucket)?;
         Ok(BucketWriter { _bucket: gate, _writer: self.writers.enter() })

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use haul_sync::{Condvar, Mutex};
 
 const SHARDS: usize = 64;
 

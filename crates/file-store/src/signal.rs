@@ -1,8 +1,8 @@
 //! A signal that wakes a background thread.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use haul_sync::{Condvar, Mutex, now, wait_briefly};
 
 /// A flag on which one thread waits. Setting it repeatedly before the thread checks it counts once.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Signal {
     /// Waits until the flag is set, at most `at_most`, and resets it. Returns `false` if it was
     /// stopped.
     pub(crate) fn wait(&self, at_most: Option<Duration>) -> bool {
-        let until = at_most.map(|time| Instant::now() + time);
+        let until = at_most.map(|time| now() + time);
         let mut state = self.state.lock();
         while !state.is_set && !state.is_stopped {
             match until {
@@ -50,7 +50,7 @@ impl Signal {
     pub(crate) fn pause(&self, time: Duration) {
         let mut state = self.state.lock();
         if !state.is_set && !state.is_stopped {
-            self.changed.wait_for(&mut state, time);
+            wait_briefly(&self.changed, &mut state, now() + time);
         }
     }
 }

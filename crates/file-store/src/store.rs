@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use haul_append_log::{Position, Room};
 use haul_disk::{Disk, Locked, OsDisk};
 use haul_md5_lanes::Md5Queue;
-use parking_lot::{Mutex, RwLock};
+use haul_sync::{Mutex, RwLock};
 
 use crate::access::pending_put::queue::PendingPuts;
 use crate::access::pending_put::thread::CompletingThread;

@@ -1,9 +1,11 @@
 //! Controls a reactor from other threads, and returns its statistics.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use mio::Waker;
+use haul_sync::AtomicBool;
+
+use crate::poller::Waker;
 
 /// Counters of a reactor since it was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

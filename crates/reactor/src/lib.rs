@@ -116,6 +116,7 @@ mod key;
 mod lingering_close;
 mod listener;
 mod messages;
+mod poller;
 mod rate_limit;
 mod reactor;
 mod service;

@@ -1,14 +1,14 @@
 //! Messages from other threads to connections, and the wake-ups of their event loops.
 
 use std::cell::RefCell;
-use std::mem::take;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
-use std::sync::mpsc::Sender;
+use std::sync::atomic::Ordering::AcqRel;
 
-use mio::Waker;
+use haul_sync::AtomicBool;
+use haul_sync::mpsc::Sender;
 
 use crate::key::Key;
+use crate::poller::Waker;
 
 /// The sending side of the queue of messages from other threads.
 pub(crate) struct MessageQueue<M> {
@@ -47,15 +47,15 @@ impl<M> MessageSender<M> {
     }
 }
 
-thread_local! {
+haul_sync::thread_local! {
     /// The wake-ups that this thread has postponed; `None` outside [`wake_once`].
     static POSTPONED: RefCell<Option<Vec<Arc<Waker>>>> = const { RefCell::new(None) };
 }
 
 /// Wakes an event loop, or postpones this to the end of [`wake_once`].
 fn wake(waker: &Arc<Waker>) {
-    let is_postponed = POSTPONED.with_borrow_mut(|postponed| {
-        postponed.as_mut().map(|wakers| wakers.push(Arc::clone(waker))).is_some()
+    let is_postponed = POSTPONED.with(|postponed| {
+        postponed.borrow_mut().as_mut().map(|wakers| wakers.push(Arc::clone(waker))).is_some()
     });
     if !is_postponed {
         // If waking fails, the thread reads the message in its next iteration.
@@ -73,15 +73,15 @@ pub fn wake_once(send: &mut dyn FnMut()) {
 
     impl Drop for Wakers {
         fn drop(&mut self) {
-            let postponed = POSTPONED.with_borrow_mut(take).unwrap_or_default();
+            let postponed = POSTPONED.with(RefCell::take).unwrap_or_default();
             postponed.iter().for_each(wake);
         }
     }
 
-    if POSTPONED.with_borrow(Option::is_some) {
+    if POSTPONED.with(|postponed| postponed.borrow().is_some()) {
         return send();
     }
-    POSTPONED.set(Some(Vec::new()));
+    POSTPONED.with(|postponed| postponed.replace(Some(Vec::new())));
     let _wakers = Wakers;
     send();
 }

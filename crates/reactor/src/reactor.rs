@@ -4,19 +4,21 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use haul_sync::mpsc::{Receiver, channel};
+use haul_sync::now;
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Token};
 
 use crate::admission::peer_table::EvictionQueue;
 use crate::admission::{AdmissionLimit, Permit};
 use crate::context::{Context, register};
 use crate::handle::{Handle, Shared};
-use crate::key::{Key, Source, listener_token, source, waker_token};
+use crate::key::{Key, Source, listener_token, source};
 use crate::listener::Listener;
 use crate::messages::MessageQueue;
+use crate::poller::{Poll, waker};
 use crate::service::{AcceptInfo, Connection, Event, Next, Service};
 use crate::socket::SocketKind;
 use crate::table::Table;
@@ -69,14 +71,14 @@ impl<S: Service> Reactor<S> {
     /// If the kernel has no descriptors or memory left.
     pub fn new(service: S, listeners: Vec<Listener>, limit: AdmissionLimit) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let waker = Arc::new(Waker::new(poll.registry(), Token(waker_token()))?);
+        let waker = Arc::new(waker(&poll)?);
         for (index, listener) in listeners.iter().enumerate() {
             let (fd, token) = (listener.as_raw_fd(), Token(listener_token(index)));
             poll.registry().register(&mut SourceFd(&fd), token, Interest::READABLE)?;
         }
         let state = |listener| ListenerState { listener, may_have_more: true, is_deferred: false };
         let (sender, messages) = channel();
-        let now = Instant::now();
+        let now = now();
         Ok(Self {
             service,
             poll,
@@ -130,7 +132,7 @@ impl<S: Service> Reactor<S> {
             result => result?,
         }
         self.shared.iterations.fetch_add(1, Relaxed);
-        self.now = Instant::now();
+        self.now = now();
         // All events are recorded before the first connection is driven. A driven connection
         // therefore sees the current readiness of both of its sockets. It may also replace its
         // upstream socket, and no event of the old socket is recorded for the new one.

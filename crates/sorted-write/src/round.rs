@@ -2,7 +2,8 @@
 //! syncs the files at a barrier or for a page file.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+
+use haul_sync::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
 use crate::state::{Round, RoundHook, Shared};
@@ -31,7 +32,7 @@ struct LatchOnPanic(Arc<Shared>);
 
 impl Drop for LatchOnPanic {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if std::thread::panicking() {
             self.0.latch(Error::Invalid("the writing thread panicked"));
         }
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use haul_sync::{Condvar, Mutex};
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};

@@ -4,10 +4,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use haul_disk::{DeviceKind, Disk, Durability, File, Open, PAGE_BYTES, Storage, align_down, probe};
-use parking_lot::Mutex;
+use haul_sync::{AtomicU64, Mutex};
 
 use crate::error::Result;
 use crate::kind::{IoSettings, device_kind};

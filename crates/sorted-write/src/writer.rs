@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use haul_disk::{DeviceKind, Disk, Op, read_full};
+use haul_sync::thread::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::options::{Options, WRITE_BYTES_MAX};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::sync::{AtomicU64, EventWord};
+use haul_sync::{AtomicU64, EventWord};
 
 /// The number of groups in which threads wait, called lanes. The threads that wait for a batch are
 /// in one lane, and those of the batches that can be unsynced at the same time in different lanes.

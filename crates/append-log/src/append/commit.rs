@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_disk::{AlignedBuf, Disk};
+use haul_sync::{Condvar, RwLock, now, set_precise_timers, thread};
 
 use crate::append::acknowledged::{Acknowledged, Event};
 use crate::append::batch::{Batch, Tail};
@@ -25,7 +26,6 @@ use crate::options::Options;
 use crate::segments::Segment;
 use crate::segments::sealed::SealedQueue;
 use crate::stats::Counters;
-use crate::sync::{Condvar, RwLock, now, set_precise_timers, thread};
 
 /// The number of times that the committing thread yields without a new record before it sleeps
 /// until the expected records were appended. Two writers append within that time, which is shorter
@@ -293,7 +293,7 @@ impl Shared {
             } else {
                 state.wait_briefly(&self.gathered, wait.deadline(last));
             }
-            now = crate::sync::now();
+            now = haul_sync::now();
             if state.filling.records > records {
                 (records, last) = (state.filling.records, now);
                 yields = 0;

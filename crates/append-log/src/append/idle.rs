@@ -9,11 +9,12 @@
 
 use std::time::Instant;
 
+use haul_sync::now;
+
 use crate::append::commit::Shared;
 use crate::append::state::{Next, State};
 use crate::error::Result;
 use crate::format::{Kind, record_bytes};
-use crate::sync::now;
 
 impl Shared {
     /// Records that a batch with `records` data records was synced at `now`.

@@ -7,9 +7,10 @@
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
 
+use haul_sync::{Condvar, Mutex, MutexGuard, wait_briefly};
+
 use crate::append::state::State;
 use crate::append::wakers::Deferred;
-use crate::sync::{Condvar, Mutex, MutexGuard, wait_briefly};
 
 /// The state with its lock, and the condition variable on which the commit thread waits.
 #[derive(Debug)]

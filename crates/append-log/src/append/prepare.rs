@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_disk::{FILL_STEP_BYTES, Op};
+use haul_sync::now;
+use haul_sync::thread::{self, JoinHandle};
 
 use crate::append::batch::Tail;
 use crate::append::commit::Shared;
@@ -16,8 +18,6 @@ use crate::segments::new_file::Preparation;
 use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
 use crate::strategy::{SyncMethod, SyncMethods};
-use crate::sync::now;
-use crate::sync::thread::{self, JoinHandle};
 
 /// The pause between two steps of filling a file that is reserved for a full disk, while no append
 /// waits for a segment.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_disk::{AlignedBuf, Disk, Durability, File, Open, PAGE_BYTES, write_durable, write_full};
+use haul_sync::{elapsed, now};
 
 use crate::error::Result;
 use crate::names;
 use crate::segments::Segment;
 use crate::strategy::{SyncMethod, WriteStrategy};
-use crate::sync::{elapsed, now};
 
 /// The file of a segment, opened for the sync method with which it is written.
 #[derive(Debug, Clone)]

@@ -1,8 +1,9 @@
 //! Closes a [`Log`], by a call or when it is dropped.
 
+use haul_sync::thread;
+
 use super::Log;
 use crate::error::{Error, Result};
-use crate::sync::thread;
 
 impl Log {
     /// Waits until all records are durable, appends a close record (the proof that the log was

@@ -16,6 +16,8 @@ mod truncate;
 use std::sync::Arc;
 
 use haul_disk::Lock;
+use haul_sync::Mutex;
+use haul_sync::thread::JoinHandle;
 
 use crate::append::appender::Appender;
 use crate::append::commit::Shared;
@@ -28,8 +30,6 @@ use crate::segments::Segment;
 use crate::segments::pool::Pool;
 use crate::stats::Stats;
 use crate::strategy::WriteStrategy;
-use crate::sync::Mutex;
-use crate::sync::thread::JoinHandle;
 
 pub use batch::BatchReader;
 pub use pinned::PinnedRecord;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haul_disk::{Disk, Locked, OsDisk, probe, this_process};
+use haul_sync::{Mutex, thread};
 
 use super::Log;
 use crate::append::appender::Appender;
@@ -19,7 +20,6 @@ use crate::recover::{RecoveredLog, recover};
 use crate::replay::{Recovered, Replay};
 use crate::segments::Segment;
 use crate::strategy::strategy;
-use crate::sync::{Mutex, thread};
 
 impl Log {
     /// Opens the log in the directory `dir` and delivers its records to `replay`. Creates the

@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use haul_disk::File;
+use haul_sync::now;
 
 use super::Log;
 use crate::append::commit::Shared;
@@ -15,7 +16,6 @@ use crate::format::{HEADER_BYTES, Kind};
 use crate::lsn::{Lsn, Position};
 use crate::read::segment_reader::{SegmentReader, padded};
 use crate::segments::Segment;
-use crate::sync::now;
 
 /// The number of bytes per read request.
 const WINDOW_BYTES: usize = 256 << 10;

@@ -2,11 +2,10 @@
 //! window of a file while another thread decodes the current one.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SendError, Sender, channel};
-use std::thread;
 
 use haul_disk::{AlignedBuf, File, PAGE_BYTES, read_full};
-use parking_lot::Mutex;
+use haul_sync::mpsc::{Receiver, SendError, Sender, channel};
+use haul_sync::{Mutex, thread};
 
 use crate::error::{Error, Result};
 

@@ -1,11 +1,10 @@
 //! Reads segments on several threads, and delivers their records in order on one thread.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
 
 use haul_disk::{Disk, Durability, File, evict};
-use parking_lot::Mutex;
+use haul_sync::mpsc::{Receiver, SyncSender, sync_channel};
+use haul_sync::{Mutex, thread};
 
 use crate::error::{Error, Result};
 use crate::lsn::Position;

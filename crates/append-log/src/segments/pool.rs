@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use haul_disk::{Disk, Error as DiskError, File, Op, link_count};
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};

@@ -1,9 +1,9 @@
 //! Queues the segments that were sealed, for the thread that reports them to the caller's hook.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 
-use parking_lot::Mutex;
+use haul_sync::Mutex;
+use haul_sync::mpsc::{Receiver, Sender, channel};
 
 use crate::segments::Segment;
 

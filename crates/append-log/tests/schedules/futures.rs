@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haul_append_log::{Error, Lsn, Room};
-use shuttle::rand::Rng;
-use shuttle::thread;
+use haul_sync::shuttle::rand::{Rng, thread_rng};
+use haul_sync::shuttle::thread;
 
 use crate::tasks::{Executor, OnWake, poll_once_and_orphan};
 use crate::{Fixture, explore, in_threads};
@@ -159,7 +159,7 @@ fn full_buffers_delay_futures_and_stop_none() {
 fn every_future_gets_an_outcome_when_a_sync_fails() {
     explore("futures and failed syncs", || {
         let log = Fixture::new();
-        log.disk.fail_sync(shuttle::rand::thread_rng().gen_range(1..5));
+        log.disk.fail_sync(thread_rng().gen_range(1..5));
         let executor = Executor::default();
         for (on_wake, byte) in [(OnWake::Queue, 1_u8), (OnWake::PollInline, 2), (OnWake::Panic, 3)]
         {

@@ -2,7 +2,7 @@
 //! segment, among short ones.
 
 use haul_append_log::{Error, Position, Room, Ticket};
-use shuttle::rand::Rng;
+use haul_sync::shuttle::rand::{Rng, thread_rng};
 
 use crate::tasks::{Executor, OnWake, poll_once_and_orphan};
 use crate::{Fixture, explore_part, in_threads};
@@ -82,7 +82,7 @@ fn long_records_get_longer_segments_under_writers() {
 fn every_writer_of_a_long_record_gets_an_outcome_when_a_sync_fails() {
     explore_part("long records and failed syncs", 2, || {
         let log = Fixture::growing();
-        log.disk.fail_sync(shuttle::rand::thread_rng().gen_range(1..9));
+        log.disk.fail_sync(thread_rng().gen_range(1..9));
         let executor = Executor::default();
         let future = log.clone();
         executor.spawn(OnWake::Queue, async move {

@@ -1,8 +1,5 @@
 //! Tests the log under many thread schedules: with any order of its threads and any behaviour of
 //! wakers, no thread or future hangs, and every acknowledged record is durable.
-//!
-//! The environment variable `HAUL_SCHEDULES` sets the number of schedules of each test. A failed
-//! test prints its schedule. To repeat it, run this test with the schedule in `HAUL_SCHEDULE`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -10,7 +7,9 @@
     reason = "test helpers may panic and print"
 )]
 
+#[expect(dead_code, reason = "the tests of other crates use the other functions")]
 mod disk;
+mod explore;
 mod futures;
 mod long_records;
 mod tasks;
@@ -18,43 +17,19 @@ mod threads;
 
 use std::sync::{Arc, Mutex};
 
-use haul_append_log::{Error, Log, Options, Position, Room, SyncMethod};
-use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
-use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+use haul_append_log::{Error, Log, Options, Position, Room, SyncMethod, segment_name};
 
 use crate::disk::TinyDisk;
+use crate::explore::{explore_part, in_threads};
 
-/// The number of schedules of each test if `HAUL_SCHEDULES` is not set.
-const SCHEDULES: usize = 1000;
-
-/// The number of times that [`PctScheduler`] changes the priorities of threads in a schedule. Most
-/// concurrency bugs appear after two or three changes.
-const PRIORITY_CHANGES: usize = 3;
-
-/// Runs `scenario` under random schedules. In half of them the next thread is chosen by random
-/// priorities, in the others at random at each step.
+/// Runs `scenario` under many schedules.
 fn explore(name: &str, scenario: fn()) {
     explore_part(name, 1, scenario);
 }
 
-/// Runs `scenario` like [`explore`], but under `cost` times fewer schedules, for long scenarios.
-fn explore_part(name: &str, cost: usize, scenario: fn()) {
-    if let Ok(schedule) = std::env::var("HAUL_SCHEDULE") {
-        return shuttle::replay(scenario, &schedule);
-    }
-    let all = std::env::var("HAUL_SCHEDULES").ok().map_or(SCHEDULES, |text| text.parse().unwrap());
-    let each = all.div_ceil(2 * cost);
-    run(RandomScheduler::new(each), scenario);
-    run(PctScheduler::new(PRIORITY_CHANGES, each), scenario);
-    println!("{name}: {} schedules", 2 * each);
-}
-
-fn run(scheduler: impl Scheduler + 'static, scenario: fn()) {
-    let mut config = Config::new();
-    config.failure_persistence = FailurePersistence::Print;
-    config.max_steps = MaxSteps::FailAfter(200_000);
-    config.stack_size = 1 << 18;
-    Runner::new(scheduler, config).run(scenario);
+/// `true` if this record would survive a power cut now.
+fn is_durable(disk: &TinyDisk, at: Position, payload: &[u8]) -> bool {
+    disk.has_durable(&segment_name(at.lsn.segment()), u64::from(at.lsn.offset()) + 32, payload)
 }
 
 /// Records with their positions.
@@ -101,7 +76,10 @@ impl Fixture {
     fn note(&self, outcome: Result<Position, Error>, payload: &[u8]) -> bool {
         match outcome {
             Ok(at) => {
-                assert!(self.disk.is_durable(at, payload), "an acknowledged record is not durable");
+                assert!(
+                    is_durable(&self.disk, at, payload),
+                    "an acknowledged record is not durable"
+                );
                 self.acknowledged.lock().unwrap().push((at, payload.to_vec()));
                 true
             }
@@ -144,12 +122,6 @@ impl Fixture {
         drop(self.log);
         let acknowledged = self.acknowledged.lock().unwrap();
         assert_eq!(acknowledged.len(), count);
-        assert!(acknowledged.iter().all(|(at, payload)| self.disk.is_durable(*at, payload)));
+        assert!(acknowledged.iter().all(|(at, payload)| is_durable(&self.disk, *at, payload)));
     }
-}
-
-/// Runs each body in a thread whose switches `shuttle` schedules, and joins the threads.
-fn in_threads(bodies: Vec<Box<dyn FnOnce() + Send>>) {
-    let threads: Vec<_> = bodies.into_iter().map(shuttle::thread::spawn).collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex as PlainMutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use shuttle::sync::{Condvar, Mutex};
-use shuttle::thread::{self, JoinHandle};
+use haul_sync::shuttle::sync::{Condvar, Mutex};
+use haul_sync::shuttle::thread::{self, JoinHandle};
 
 type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -1,10 +1,10 @@
 //! Tests threads that append, read, close and truncate a log, with failing syncs and new segments.
 
 use haul_append_log::{Lsn, Room, Ticket};
-use shuttle::rand::Rng;
-use shuttle::thread;
+use haul_sync::shuttle::rand::{Rng, thread_rng};
+use haul_sync::shuttle::thread;
 
-use crate::{Fixture, explore, explore_part, in_threads};
+use crate::{Fixture, explore, explore_part, in_threads, is_durable};
 
 /// The payload length of a record that fills nearly half a buffer, in bytes.
 const HALF_BUFFER: usize = 28_000;
@@ -122,7 +122,7 @@ fn full_buffers_delay_writers_and_stop_none() {
 fn every_writer_gets_an_outcome_when_a_sync_fails() {
     explore("failed syncs", || {
         let log = Fixture::new();
-        log.disk.fail_sync(shuttle::rand::thread_rng().gen_range(1..5));
+        log.disk.fail_sync(thread_rng().gen_range(1..5));
         let writer = |byte: u8| {
             let log = log.clone();
             Box::new(move || {
@@ -153,8 +153,8 @@ fn tickets_outlive_the_log_and_get_an_outcome() {
         let (first, second) = (append(b"first"), append(b"second"));
         let (a, b) = (log.disk.clone(), log.disk.clone());
         let waiting = [
-            thread::spawn(move || assert!(a.is_durable(first.wait().unwrap(), b"first"))),
-            thread::spawn(move || assert!(b.is_durable(second.wait().unwrap(), b"second"))),
+            thread::spawn(move || assert!(is_durable(&a, first.wait().unwrap(), b"first"))),
+            thread::spawn(move || assert!(is_durable(&b, second.wait().unwrap(), b"second"))),
         ];
         let other = log.clone();
         let writing = thread::spawn(move || assert!(other.put(b"third")));

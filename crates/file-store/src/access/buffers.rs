@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 /// The maximum total size of the unused buffers.
 const KEPT_BYTES_MAX: usize = 16 << 20;

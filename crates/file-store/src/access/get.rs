@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use haul_append_log::{self as log, Position, Record};
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 use crate::access::lookup::{HEAD_READ_BYTES, Read, is_object};
 use crate::access::object::{Content, Files, Object};

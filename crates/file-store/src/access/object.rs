@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use haul_disk::File;
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 use crate::access::block_data::BlockData;
 use crate::big_files::file::BigReader;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::{ArcRwLockReadGuard, Condvar, Mutex, RawRwLock};
+use haul_sync::{ArcRwLockReadGuard, Condvar, Mutex};
 
 /// The active writers: those between their first lookup in the index and the application of their
 /// needle.
@@ -40,7 +40,7 @@ pub(crate) struct ActiveWriter {
 /// any thread.
 #[derive(Debug)]
 pub(crate) struct BucketWriter {
-    pub(crate) _bucket: ArcRwLockReadGuard<RawRwLock, ()>,
+    pub(crate) _bucket: ArcRwLockReadGuard<()>,
     pub(crate) _writer: ActiveWriter,
 }
 

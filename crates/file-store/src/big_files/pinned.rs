@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use haul_disk::{File, Map};
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 use crate::error::Result;
 use crate::format::FilePart;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use haul_disk::{AlignedBuf, HUGE_PAGE_BYTES};
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 /// The maximum number of unused buffers.
 const KEPT_MAX: usize = 8;

@@ -1,10 +1,10 @@
 //! A thread that writes one buffer of a big object while the caller fills the other one.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
 
 use haul_disk::{AlignedBuf, File, write_full};
+use haul_sync::mpsc::{Receiver, SyncSender, sync_channel};
+use haul_sync::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
 

@@ -1,11 +1,11 @@
 //! The files of the index: their numbers, their catalog, and their removal.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use haul_append_log::Lsn;
 use haul_disk::{Disk, Durability, Open, write_full};
-use parking_lot::Mutex;
+use haul_sync::{AtomicBool, AtomicU64, Mutex};
 
 use crate::checkpoint::format::Catalog;
 use crate::error::Result;

@@ -1,8 +1,10 @@
 //! The thread that merges runs.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use haul_sync::thread::{self, JoinHandle};
+use haul_sync::{elapsed, now};
 
 use crate::checkpoint::files::choose_runs;
 use crate::error::{Error, Result};
@@ -84,10 +86,10 @@ impl Inner {
         if !self.has_space_for_index(bytes)? {
             return Ok(false);
         }
-        let mut last = Instant::now();
+        let mut last = now();
         let mut pace = |_written| {
-            thread::sleep(last.elapsed().min(PAUSE_MAX));
-            last = Instant::now();
+            thread::sleep(elapsed(last).min(PAUSE_MAX));
+            last = now();
             !self.merges.is_stopping()
         };
         let merged = self.index_files.merge(&inputs, with_oldest, &mut pace);

@@ -1,8 +1,8 @@
 //! A signal that wakes and stops the merge thread.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use parking_lot::{Condvar, Mutex};
+use haul_sync::{AtomicBool, Condvar, Mutex};
 
 /// The signal.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use haul_sync::{Condvar, Mutex, now};
 
 use crate::compaction::pacer::Pacer;
 use crate::compaction::plan::{Candidate, Marks};
@@ -111,7 +111,7 @@ impl Admission {
         }
         let mut state = self.state.lock();
         self.background.set();
-        let now = Instant::now();
+        let now = now();
         let share = state.marks.map_or(1.0, |marks| marks.share(self.free_bytes()));
         let until = state.pacer.start(bytes, share, now, DELAY_MAX);
         while self.must_wait() && !self.changed.wait_until(&mut state, until).timed_out() {}
@@ -137,7 +137,7 @@ impl Admission {
     pub(crate) fn begin_volume(&self, volume: Candidate) {
         let mut state = self.state.lock();
         state.moving = Some((volume, 0));
-        state.pacer.resume(Instant::now());
+        state.pacer.resume(now());
     }
 
     /// Records that compaction moved `bytes` of the volume. This earns credit for a part of the
@@ -147,7 +147,7 @@ impl Admission {
         let Some((volume, moved)) = &mut state.moving else { return };
         *moved += bytes;
         let earned = volume.earned(volume.dead_bytes, bytes);
-        state.pacer.freed(earned as f64, Instant::now());
+        state.pacer.freed(earned as f64, now());
     }
 
     /// Records that the volume was removed.
@@ -155,7 +155,7 @@ impl Admission {
         let mut state = self.state.lock();
         state.freed += 1;
         if let Some((volume, 0)) = state.moving.take() {
-            state.pacer.freed(volume.dead_bytes as f64, Instant::now());
+            state.pacer.freed(volume.dead_bytes as f64, now());
         }
         drop(state);
         self.is_exhausted.store(false, Ordering::Relaxed);

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use haul_append_log::Lsn;
+use haul_sync::now;
 
 use crate::compaction::mover::{Mover, Pace};
 use crate::compaction::plan::{Candidate, choose, unused_bytes};
@@ -163,7 +163,7 @@ impl Inner {
         drop(index);
         short_space.retain(&mut candidates);
         if matches!(filter, VolumeFilter::Cold) {
-            upkeep.hot.remove_from(&mut candidates, dead_share_min, Instant::now());
+            upkeep.hot.remove_from(&mut candidates, dead_share_min, now());
         }
         let whole_bytes = short_space.whole_bytes;
         let chosen = choose(candidates.into_iter(), whole_bytes, dead_share_min);

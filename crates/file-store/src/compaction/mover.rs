@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use haul_append_log::{Lsn, Position, Room, Ticket};
-use parking_lot::RwLockReadGuard;
+use haul_sync::{RwLockReadGuard, elapsed, now};
 
 use crate::error::Result;
 use crate::format::{Head, Kind, needles};
@@ -54,7 +54,7 @@ struct PendingMove {
 
 impl<'a> Mover<'a> {
     pub(crate) fn new(inner: &'a Inner, ends_needed_from: Lsn, pace: Pace) -> Self {
-        let (batch, batch_began) = (Vec::new(), Instant::now());
+        let (batch, batch_began) = (Vec::new(), now());
         let (batch_bytes, bytes, is_whole) = (0, 0, true);
         Self {
             inner,
@@ -91,7 +91,7 @@ impl<'a> Mover<'a> {
                 continue;
             }
             if self.batch.is_empty() {
-                self.batch_began = Instant::now();
+                self.batch_began = now();
             }
             let ticket = self.inner.append(needle, &[], Room::Compaction)?;
             self.batch_bytes += needle.len() as u64;
@@ -167,7 +167,7 @@ impl<'a> Mover<'a> {
         let bytes = std::mem::take(&mut self.batch_bytes);
         if bytes > 0 {
             self.bytes += bytes;
-            self.pass_on(bytes, self.batch_began.elapsed())?;
+            self.pass_on(bytes, elapsed(self.batch_began))?;
         }
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! The free space of a store, and the behaviour of calls on a full disk.
 
-use std::time::Instant;
-
 use haul_append_log as log;
+use haul_sync::{elapsed, now};
 
 use crate::compaction::admission::SpaceWait;
 use crate::compaction::plan::{Marks, ShortSpace};
@@ -62,7 +61,7 @@ impl Inner {
     /// Repeats a call that finds the disk full, as long as compaction frees space for it. The call
     /// must hold no lock when it returns.
     pub(crate) fn with_space<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
-        let began = Instant::now();
+        let began = now();
         loop {
             // Counted before the call: a volume that is freed while it fails is space for the next.
             let freed = self.admission.freed_volumes();
@@ -73,7 +72,7 @@ impl Inner {
             match self.admission.wait_for_space(freed, began + self.options.stall_max) {
                 SpaceWait::Freed => {}
                 SpaceWait::Exhausted => return Err(full),
-                SpaceWait::TimedOut => return Err(Error::Stalled { waited: began.elapsed() }),
+                SpaceWait::TimedOut => return Err(Error::Stalled { waited: elapsed(began) }),
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use haul_sync::RwLock;
 
 use crate::error::{Error, Result};
 use crate::index::entry::{Entry, full_key, split_key};

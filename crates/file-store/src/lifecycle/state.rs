@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use haul_sync::RwLock;
 
 use crate::lifecycle::rules::Lifecycle;
 use crate::lifecycle::stats::LifecycleCounters;

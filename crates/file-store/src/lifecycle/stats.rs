@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 use crate::lifecycle::report::SweepReport;
 

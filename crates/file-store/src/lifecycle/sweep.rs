@@ -1,7 +1,8 @@
 //! The sweep of a bucket, which deletes what its lifecycle expires.
 
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
+
+use haul_sync::mpsc;
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;

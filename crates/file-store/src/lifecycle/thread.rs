@@ -1,8 +1,10 @@
 //! The thread that sweeps buckets in the background.
 
-use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
 use std::time::Duration;
+
+use haul_sync::mpsc;
+use haul_sync::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use haul_append_log::Lsn;
 use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 use crate::error::{Error, Result};
 use crate::manifest::format::{AcceptedLoss, Manifest};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 use crate::error::Error;
 use crate::recovery::damage::Damage;

@@ -2,8 +2,10 @@
 //! never wait for it.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Instant;
+
+use haul_sync::now;
+use haul_sync::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
@@ -59,7 +61,7 @@ fn run(inner: &Inner) {
     let mut unsynced_since: Option<Instant> = None;
     loop {
         let wait = match unsynced_since {
-            Some(since) => sync_every.saturating_sub(since.elapsed()).min(write_every),
+            Some(since) => sync_every.saturating_sub(now() - since).min(write_every),
             None => write_every,
         };
         let woken = inner.indexes.wait(wait, unsynced_since.is_some());
@@ -71,8 +73,8 @@ fn run(inner: &Inner) {
         }
         inner.indexes.write(&begun_volumes(&inner.log));
         inner.checkpoint_if_due();
-        let since = *unsynced_since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= sync_every {
+        let since = *unsynced_since.get_or_insert_with(now);
+        if now() - since >= sync_every {
             drop(inner.indexes.sync());
             unsynced_since = None;
         }

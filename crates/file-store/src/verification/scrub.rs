@@ -1,11 +1,12 @@
 //! The scrub: reads all data in the background at a limited rate, to detect damage early.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_append_log::{self as log, Position, Replay, footprint};
+use haul_sync::mpsc;
+use haul_sync::thread::{self, JoinHandle};
 
 use crate::big_files::file::BigReader;
 use crate::counters::Counters;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::slice;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use haul_append_log::Position;
 use haul_disk::{Disk, Durability, File, Open, write_full};
-use parking_lot::{Condvar, Mutex};
+use haul_sync::{Condvar, Mutex, now};
 
 use crate::error::Result;
 use crate::format::Head;
@@ -130,14 +130,14 @@ impl IndexWriter {
     /// heads have been pending for `at_most`. With `must_return`, waits at most that long in any
     /// case.
     pub(crate) fn wait(&self, at_most: Duration, must_return: bool) -> WakeReason {
-        let mut deadline = must_return.then(|| Instant::now() + at_most);
+        let mut deadline = must_return.then(|| now() + at_most);
         let mut state = self.state.lock();
         loop {
             let is_much = state.pending.values().any(|pending| pending.bytes() >= WAKE_BYTES);
             if state.has_heads {
-                deadline.get_or_insert_with(|| Instant::now() + at_most);
+                deadline.get_or_insert_with(|| now() + at_most);
             }
-            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            let is_late = deadline.is_some_and(|deadline| now() >= deadline);
             let is_woken = std::mem::take(&mut state.is_woken);
             if state.is_stopping || state.has_new_volume || is_much || is_late || is_woken {
                 let has_new_volume = std::mem::take(&mut state.has_new_volume);

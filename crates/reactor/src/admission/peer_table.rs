@@ -5,14 +5,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::time::Instant;
 
-use mio::Waker;
-use parking_lot::Mutex;
+use haul_sync::{AtomicU8, AtomicU64, Mutex, now};
 
 use crate::admission::peer::Peer;
 use crate::key::Key;
+use crate::poller::Waker;
 
 /// The maximum number of connections examined to find a waiting one. Connections found busy move to
 /// the end, so that the next search begins behind them.
@@ -131,7 +130,7 @@ pub(crate) enum Admission {
 
 impl PeerTable {
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, started: Instant::now(), connections: Mutex::default() }
+        Self { max, started: now(), connections: Mutex::default() }
     }
 
     /// Returns the time of the table.
@@ -250,9 +249,8 @@ fn evict_oldest(
 mod tests {
     use std::cell::Cell;
 
-    use mio::{Poll, Token};
-
     use super::*;
+    use crate::poller::{Poll, waker};
 
     fn peer(last: u8) -> Peer {
         Peer::of([127, 0, 0, last].into())
@@ -263,7 +261,7 @@ mod tests {
     }
 
     fn queue(poll: &Poll) -> Arc<EvictionQueue> {
-        EvictionQueue::new(Arc::new(Waker::new(poll.registry(), Token(0)).unwrap()))
+        EvictionQueue::new(Arc::new(waker(poll).unwrap()))
     }
 
     fn admitted(admission: Admission) -> Option<(Arc<PeerConnection>, bool)> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use haul_append_log::{Log, Lsn, Position, Room, Ticket};
 use haul_disk::{Disk, Lock, Locked, Open, OsDisk, this_process};
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 use crate::error::{Error, Result};
 use crate::options::{Options, WRITE_BYTES_MAX};

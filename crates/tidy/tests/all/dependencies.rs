@@ -23,15 +23,12 @@ use Layer::{Level, Support, Tests};
 /// Each crate with its layer and its allowed external dependencies; after `|`, the external
 /// dependencies allowed only in tests.
 const LAYERS: &[(&str, Layer, &str)] = &[
+    ("haul-sync", Level(0), "parking_lot rustix shuttle"),
     ("haul-units", Level(1), ""),
     ("haul-crc", Level(1), "crc-fast | proptest"),
     ("haul-md5-lanes", Level(1), "parking_lot | md-5 proptest"),
     ("haul-disk", Level(1), "io-uring libc rustix | proptest tempfile"),
-    (
-        "haul-append-log",
-        Level(2),
-        "lz4_flex parking_lot rustix shuttle thiserror | proptest tempfile tokio",
-    ),
+    ("haul-append-log", Level(2), "lz4_flex rustix thiserror | proptest tempfile tokio"),
     (
         "haul-bulk-read",
         Level(2),

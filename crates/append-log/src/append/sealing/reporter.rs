@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use haul_sync::thread::{self, JoinHandle};
+
 use crate::append::commit::Shared;
 use crate::append::wakers::contain_panic;
 use crate::format::HEADER_BYTES;
@@ -9,7 +11,6 @@ use crate::lsn::Lsn;
 use crate::seal_hook::{SealHook, SealedSegment};
 use crate::segments::sealed::SealedQueue;
 use crate::segments::{Segment, Segments};
-use crate::sync::thread::{self, JoinHandle};
 
 /// The handle of the thread that calls the hook; empty if there is no hook.
 #[derive(Debug, Default)]

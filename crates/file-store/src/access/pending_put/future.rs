@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::Mutex;
+use haul_sync::Mutex;
 
 use crate::error::{Error, Result};
 use crate::object::ObjectInfo;

@@ -1,7 +1,7 @@
 //! The queue of puts that are appended to the log but not completed.
 
 use haul_append_log::{Position, Ticket};
-use parking_lot::{Condvar, Mutex};
+use haul_sync::{Condvar, Mutex};
 
 use crate::access::pending_put::future::Resolver;
 use crate::access::writers::BucketWriter;

@@ -3,7 +3,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+
+use haul_sync::thread::{self, JoinHandle};
 
 use crate::access::pending_put::future::Wake;
 use crate::access::pending_put::queue::{AppendedPut, WaitedPut};

@@ -7,32 +7,38 @@ use rustix::thread::futex;
 
 /// A number on which threads wait in groups, called lanes.
 #[derive(Debug, Default)]
-pub(crate) struct EventWord(AtomicU32);
+pub struct EventWord(AtomicU32);
 
 impl EventWord {
-    pub(crate) fn get(&self) -> u32 {
+    /// Returns the number.
+    #[inline]
+    pub fn get(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
     /// Changes the number, so that threads that are about to wait for the old one do not block.
-    pub(crate) fn advance(&self) {
+    #[inline]
+    pub fn advance(&self) {
         self.0.fetch_add(1, Ordering::Release);
     }
 
     /// Blocks while the number is `seen`, until `lane` is woken. May return earlier.
-    pub(crate) fn wait(&self, seen: u32, lane: u32) {
+    #[inline]
+    pub fn wait(&self, seen: u32, lane: u32) {
         // Fails if the number has changed or a signal has arrived. The caller checks its condition
         // again in each case.
         futex::wait_bitset(&self.0, futex::Flags::PRIVATE, seen, None, bit(lane)).ok();
     }
 
     /// Wakes one thread that waits in `lane`.
-    pub(crate) fn wake_one(&self, lane: u32) {
+    #[inline]
+    pub fn wake_one(&self, lane: u32) {
         self.wake(lane, 1);
     }
 
     /// Wakes all threads that wait in `lane`.
-    pub(crate) fn wake_all(&self, lane: u32) {
+    #[inline]
+    pub fn wake_all(&self, lane: u32) {
         self.wake(lane, ALL);
     }
 

@@ -1,0 +1,64 @@
+//! Tests readers and writers while compaction moves objects and frees their volume.
+
+use std::sync::{Arc, OnceLock};
+
+use haul_append_log::Lsn;
+use haul_file_store::Store;
+
+use crate::disk::TinyDisk;
+use crate::explore::{Body, explore_part, in_threads};
+use crate::history::{Change, Changes, History, KEYS, store_first};
+use crate::{LONG, open, prepare, put};
+
+/// The key whose overwritten objects fill volumes.
+const FILLER: &str = "filler";
+
+/// The bytes that are left in the newest volume of the prepared disk: the next put but one begins
+/// another volume, for which the log may use the file of the freed one.
+const LEFT_BYTES: u32 = 2 * (LONG as u32);
+
+const CHANGES: Changes = [&[], &[Change::Put, Change::Put], &[Change::Delete]];
+
+/// Returns a disk with two volumes. The first one has the objects of the history, and dead bytes.
+fn prepared() -> TinyDisk {
+    static DISK: OnceLock<TinyDisk> = OnceLock::new();
+    let fill = |store: &Store| {
+        store_first(store);
+        let newest = || store.log().segments().last().unwrap().clone();
+        let is_nearly_full = |at: Lsn| at.offset() > newest().bytes - LEFT_BYTES;
+        let first = newest().number;
+        while newest().number == first || !is_nearly_full(store.log().synced()) {
+            put(store, FILLER, &[0; LONG]);
+        }
+    };
+    DISK.get_or_init(|| prepare(fill)).after_power_cut()
+}
+
+#[test]
+fn objects_that_compaction_moves_are_read_as_they_are() {
+    prepared();
+    explore_part("compaction and readers", 2, || {
+        let disk = prepared();
+        let store = Arc::new(open(&disk));
+        let history = History::default();
+        let thread = |body: fn(&Store, &History)| -> Body {
+            let (store, history) = (Arc::clone(&store), history.clone());
+            Box::new(move || body(&store, &history))
+        };
+        in_threads(vec![
+            thread(|store, _| assert!(store.compact().unwrap().volumes_removed <= 1)),
+            thread(|store, history| history.check(store, &CHANGES, history.acknowledged())),
+            thread(|store, history| {
+                (0..2).for_each(|_| history.check_key(store, &CHANGES, 0, 0));
+            }),
+            thread(|store, history| {
+                (1..KEYS).for_each(|key| history.run(store, &CHANGES, key));
+            }),
+            thread(|store, _| (0..2).for_each(|_| put(store, FILLER, &[1; LONG]))),
+        ]);
+        let acknowledged = history.acknowledged();
+        history.check(&store, &CHANGES, acknowledged);
+        // An object that was moved behind its newer version or its deletion would be back.
+        history.check(&open(&disk.after_power_cut()), &CHANGES, acknowledged);
+    });
+}

@@ -1,0 +1,39 @@
+//! Provides the locks of `parking_lot` and the threads of the standard library.
+
+use std::num::NonZeroU64;
+pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+pub use std::sync::mpsc;
+use std::time::{Duration, Instant};
+pub use std::{thread, thread_local};
+
+pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
+/// A lock for reading that owns a reference to the [`RwLock`].
+pub type ArcRwLockReadGuard<T> = parking_lot::ArcRwLockReadGuard<parking_lot::RawRwLock, T>;
+
+/// The delay of timers on a thread after [`set_precise_timers`], in nanoseconds. The kernel's
+/// default is 50 microseconds, which is half the duration of a fast sync.
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN.saturating_add(999);
+
+/// Makes waits with a deadline end soon after it on this thread.
+pub fn set_precise_timers() {
+    // Without this setting, waits only end later.
+    rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS)).ok();
+}
+
+/// Unlocks the state and waits until `event` is notified or `deadline` has passed.
+pub fn wait_briefly<T>(event: &Condvar, guard: &mut MutexGuard<'_, T>, deadline: Instant) {
+    event.wait_until(guard, deadline);
+}
+
+/// Returns the current time.
+#[must_use]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Returns the time elapsed since `began`.
+#[must_use]
+pub fn elapsed(began: Instant) -> Duration {
+    began.elapsed()
+}
