@@ -7,7 +7,7 @@ use haul_file_store::Store;
 use crate::disk::TinyDisk;
 use crate::explore::{Body, explore_part, in_threads};
 use crate::history::{Change, Changes, History, store_first};
-use crate::{open, prepare};
+use crate::{open, pause, prepare};
 
 const CHANGES: Changes = [
     &[Change::Put, Change::Delete, Change::Put],
@@ -34,7 +34,7 @@ fn checkpoints_and_the_log_have_every_acknowledged_change() {
         let cut = Arc::new(Mutex::new(None));
         let (taken, in_use, so_far) = (Arc::clone(&cut), disk.clone(), history.clone());
         let cutting: Body = Box::new(move || {
-            haul_sync::thread::yield_now();
+            pause(300);
             // No thread runs between these two calls.
             let (acknowledged, disk) = (so_far.acknowledged(), in_use.after_power_cut());
             *taken.lock().unwrap() = Some((acknowledged, disk));
@@ -43,7 +43,10 @@ fn checkpoints_and_the_log_have_every_acknowledged_change() {
             thread(|store, history| history.run(store, &CHANGES, 0)),
             thread(|store, history| history.run(store, &CHANGES, 1)),
             thread(|store, history| history.run(store, &CHANGES, 2)),
-            thread(|store, _| (0..2).for_each(|_| store.write_checkpoint().unwrap())),
+            thread(|store, _| {
+                pause(60);
+                store.write_checkpoint().unwrap();
+            }),
             cutting,
         ]);
         let acknowledged = history.acknowledged();

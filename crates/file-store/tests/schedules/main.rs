@@ -22,7 +22,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haul_file_store::{Attributes, Options, Precondition, Store, TimeSource};
-use haul_sync::shuttle;
+use haul_sync::shuttle::rand::{Rng, thread_rng};
+use haul_sync::shuttle::scheduler::RandomScheduler;
+use haul_sync::shuttle::thread::yield_now;
 
 use crate::disk::TinyDisk;
 
@@ -61,6 +63,11 @@ fn get(store: &Store, key: &str) -> Option<Vec<u8>> {
     }
 }
 
+/// Lets other threads run for a random number of steps, up to `max`.
+fn pause(max: u32) {
+    (0..thread_rng().gen_range(0..=max)).for_each(|_| yield_now());
+}
+
 /// Returns the disk that `fill` has filled, in one schedule: each schedule of a test begins with a
 /// copy of it.
 fn prepare(fill: fn(&Store)) -> TinyDisk {
@@ -75,6 +82,6 @@ fn prepare(fill: fn(&Store)) -> TinyDisk {
         store.close().unwrap();
         *result.lock().unwrap() = Some(disk.after_power_cut());
     };
-    shuttle::check_random(body, 1);
+    explore::run(RandomScheduler::new(1), body);
     prepared.lock().unwrap().take().unwrap()
 }
