@@ -1,4 +1,4 @@
-//! Tests that a reactor ends, in whatever step of its loop it is stopped or drained.
+//! Tests that a reactor ends, at any step of its loop at which it is stopped or drained.
 
 use haul_sync::thread;
 
