@@ -85,6 +85,10 @@ impl Store {
 }
 
 /// The result of reading a candidate.
+#[cfg_attr(
+    feature = "shuttle",
+    expect(clippy::large_enum_variant, reason = "the locks of the model are larger")
+)]
 enum Outcome {
     Object(Object),
     /// Its volume was removed, because compaction moved the needle.

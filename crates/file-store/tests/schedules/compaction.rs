@@ -3,16 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use haul_append_log::Lsn;
+use haul_append_log::segment_name;
+use haul_disk::Disk;
 use haul_file_store::Store;
 
 use crate::disk::TinyDisk;
 use crate::explore::{Body, explore_part, in_threads};
 use crate::history::{Change, Changes, History, KEYS, store_first};
-use crate::{LONG, open, pause, prepare, put};
-
-/// The key whose overwritten objects fill volumes.
-const FILLER: &str = "filler";
+use crate::{BUCKET, LONG, open, pause, prepare, put};
 
 /// The bytes that are left in the newest volume of the prepared disk: the next put but one begins
 /// another volume, for which the log may use the file of the freed one.
@@ -26,16 +24,27 @@ const CHANGES: Changes = [&[], &[Change::Put, Change::Put], &[Change::Delete]];
 /// Returns a disk with two volumes. The first one has the objects of the history, and dead bytes.
 fn prepared() -> TinyDisk {
     static DISK: OnceLock<TinyDisk> = OnceLock::new();
-    let fill = |store: &Store| {
-        store_first(store);
-        let newest = || store.log().segments().last().unwrap().clone();
-        let is_nearly_full = |at: Lsn| at.offset() > newest().bytes - LEFT_BYTES;
-        let first = newest().number;
-        while newest().number == first || !is_nearly_full(store.log().synced()) {
-            put(store, FILLER, &[0; LONG]);
-        }
-    };
-    DISK.get_or_init(|| prepare(fill)).after_power_cut()
+    let has_first = |disk: &TinyDisk| disk.list("volumes").unwrap().contains(&segment_name(1));
+    // The background threads of the store may have compacted the first volume.
+    let disk = DISK.get_or_init(|| {
+        let mut attempts = std::iter::repeat_with(|| prepare(fill));
+        attempts.find(has_first).expect("the attempts do not end")
+    });
+    disk.after_power_cut()
+}
+
+/// Fills the first volume, and most of the second one, with objects that are deleted at the end.
+fn fill(store: &Store) {
+    store_first(store);
+    let at = || store.log().synced();
+    let first = at().segment();
+    let bytes = store.log().segments()[0].bytes;
+    let mut fillers = Vec::new();
+    while at().segment() == first || at().offset() < bytes - LEFT_BYTES {
+        fillers.push(format!("filler-{}", fillers.len()));
+        put(store, &fillers[fillers.len() - 1], &[0; LONG]);
+    }
+    fillers.iter().for_each(|key| assert!(store.delete(BUCKET, key).unwrap()));
 }
 
 #[test]
@@ -73,7 +82,7 @@ fn objects_that_compaction_moves_are_read_as_they_are() {
             thread(|store, _, _| {
                 for _ in 0..2 {
                     pause(100);
-                    put(store, FILLER, &[1; LONG]);
+                    put(store, "filler", &[1; LONG]);
                 }
             }),
         ]);
