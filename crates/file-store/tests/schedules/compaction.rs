@@ -12,9 +12,9 @@ use crate::explore::{Body, explore_part, in_threads};
 use crate::history::{Change, Changes, History, KEYS, store_first};
 use crate::{BUCKET, LONG, open, pause, prepare, put};
 
-/// The bytes that are left in the newest volume of the prepared disk: the next put but one begins
-/// another volume, for which the log may use the file of the freed one.
-const LEFT_BYTES: u32 = 2 * (LONG as u32);
+/// The bytes that are left in the newest volume of the prepared disk. Two long objects fill it, so
+/// that compaction frees it, too.
+const LEFT_BYTES: u32 = 120 << 10;
 
 /// The maximum number of times that a thread reads all objects during the compaction.
 const READS_MAX: usize = 20;
