@@ -2,6 +2,7 @@
 //! syncs the files at a barrier or for a page file.
 
 use std::sync::Arc;
+use std::thread::panicking;
 
 use haul_sync::thread::{self, JoinHandle};
 
@@ -32,7 +33,7 @@ struct LatchOnPanic(Arc<Shared>);
 
 impl Drop for LatchOnPanic {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if panicking() {
             self.0.latch(Error::Invalid("the writing thread panicked"));
         }
     }

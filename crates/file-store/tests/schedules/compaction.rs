@@ -50,7 +50,7 @@ fn fill(store: &Store) {
 #[test]
 fn objects_that_compaction_moves_are_read_as_they_are() {
     prepared();
-    explore_part("compaction and readers", 2, || {
+    explore_part("compaction and readers", 1, || {
         let disk = prepared();
         let store = Arc::new(open(&disk));
         let history = History::default();
