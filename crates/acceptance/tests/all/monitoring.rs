@@ -4,12 +4,16 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-use haul_testing::skip;
+use haul_testing::{disk_dir, skip};
 
 use crate::http::Client;
+use crate::pages::section;
 use crate::program::{self, root};
 use crate::running::Running;
 use crate::server::Server;
+
+/// The section of `docs/monitoring.md` with the configuration of Prometheus.
+pub(crate) const SECTION: &str = "Monitoring";
 
 /// Metrics that a server has only in some states; the tests of the servers cover them.
 const SOMETIMES: [&str; 9] = [
@@ -100,4 +104,12 @@ fn promtool_accepts_the_rules_and_their_tests() {
     };
     program::assert_success(&checked);
     program::assert_success(&run(&["test", "rules", "alerts.test.yml"]).unwrap());
+
+    let [configuration] = section("docs/monitoring.md", SECTION).try_into().unwrap();
+    let dir = disk_dir();
+    std::fs::write(dir.path().join("prometheus.yml"), configuration.text()).unwrap();
+    std::fs::copy(folder().join("alerts.yml"), dir.path().join("alerts.yml")).unwrap();
+    let mut check = Command::new(&promtool);
+    check.args(["check", "config", "prometheus.yml"]).current_dir(dir.path());
+    program::assert_success(&check.output().unwrap());
 }

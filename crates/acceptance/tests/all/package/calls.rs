@@ -2,9 +2,8 @@
 
 use haul_testing::{disk_dir, eventually};
 
-use super::machine::Machine;
-use super::service::{self, Service, settings};
 use super::{build, change_config};
+use crate::machine::{self, Machine, Service, settings};
 
 /// System calls that the filters may refuse: `cachestat` (Linux 6.5), which systemd 252 and some
 /// versions of strace do not know. The kernel refuses it as well, with the same error, for files that
@@ -67,7 +66,7 @@ fn traced(machine: &Machine, name: &str) -> Service {
     let trace = format!("/run/{name}.trace");
     // The server is the child of the test, and strace a process beside it.
     let strace = ["strace", "--daemonize", "--follow-forks", "--output", &trace];
-    Service::start(service::command(machine, &format!("haul-{name}.service"), &strace))
+    Service::start(machine::command(machine, &format!("haul-{name}.service"), &strace))
 }
 
 /// Asserts that the filter of the unit allows each system call of the trace.

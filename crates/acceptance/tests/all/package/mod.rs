@@ -1,23 +1,21 @@
 //! Builds the Debian package, installs it, uses the installed service, upgrades and removes it.
 
+mod booted;
 mod calls;
-mod machine;
-mod service;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use haul_testing::{disk_dir, run};
 
+use crate::machine::{self, Machine, Service};
 use crate::program::{self, root};
-use machine::Machine;
-use service::Service;
 
 const SERVICES: [&str; 3] = ["haul-serve.service", "haul-files.service", "haul-relay.service"];
 const CONFIG: &str = "/etc/haul/serve.toml";
 
 /// Builds the package from the program under test, with the given revision.
-fn build(dir: &Path, revision: &str) -> PathBuf {
+pub(crate) fn build(dir: &Path, revision: &str) -> PathBuf {
     let mut command = Command::new(root().join("packaging/build-deb"));
     command.arg(program::path()).arg(dir);
     command.env("HAUL_DEB_REVISION", revision).env("HAUL_DEB_COMPRESSOR", "gzip");
@@ -31,7 +29,7 @@ fn change_config(machine: &Machine) {
 }
 
 fn serve(machine: &Machine) -> Service {
-    Service::start(service::command(machine, "haul-serve.service", &[]))
+    Service::start(machine::command(machine, "haul-serve.service", &[]))
 }
 
 #[test]

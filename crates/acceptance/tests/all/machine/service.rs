@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::machine::Machine;
+use super::Machine;
 use crate::http::Client;
 use crate::running::Running;
 
@@ -14,23 +14,17 @@ use crate::running::Running;
 const UNITS: &str = "/usr/lib/systemd/system";
 
 /// A setting of a unit, in the order of the file.
-pub(super) fn settings(machine: &Machine, unit: &str, name: &str) -> Vec<String> {
+pub(crate) fn settings(machine: &Machine, unit: &str, name: &str) -> Vec<String> {
     let text = machine.text(&format!("{UNITS}/{unit}"));
     let value = |line: &str| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_owned());
     text.lines().filter_map(value).collect()
 }
 
-/// The user of a service whose unit has no permanent user.
-const DYNAMIC_USER: &str = "64321";
-
 /// Returns the command of the unit, run as its user. `before` are the words of a command that runs
 /// it, such as `strace`.
-pub(super) fn command(machine: &Machine, unit: &str, before: &[&str]) -> Command {
+pub(crate) fn command(machine: &Machine, unit: &str, before: &[&str]) -> Command {
     let start = settings(machine, unit, "ExecStart").remove(0);
-    let user = match settings(machine, unit, "DynamicUser").as_slice() {
-        [] => settings(machine, unit, "User").remove(0),
-        _ => DYNAMIC_USER.to_owned(),
-    };
+    let user = settings(machine, unit, "User").remove(0);
     let user = [format!("--reuid={user}"), format!("--regid={user}")];
     let mut words = before.to_vec();
     words.extend(["setpriv", &user[0], &user[1], "--clear-groups", "--no-new-privs", "--"]);
@@ -39,15 +33,15 @@ pub(super) fn command(machine: &Machine, unit: &str, before: &[&str]) -> Command
 }
 
 /// A running service.
-pub(super) struct Service {
+pub(crate) struct Service {
     running: Running,
     /// The first address that the service listens on.
-    pub(super) address: String,
+    pub(crate) address: String,
 }
 
 impl Service {
     /// Starts the service, and waits for the notification that systemd waits for.
-    pub(super) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let name = format!("haul-test-{}-{number}", std::process::id());
@@ -65,13 +59,13 @@ impl Service {
     }
 
     /// Sends a request, and returns the status and the body of the response.
-    pub(super) fn request(&self, method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    pub(crate) fn request(&self, method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
         let mut client = Client::connect(&self.address).unwrap();
         let response = client.request(method, target, body).unwrap();
         (response.status, response.body)
     }
 
-    pub(super) fn stop(self) {
+    pub(crate) fn stop(self) {
         self.running.stop();
     }
 }

@@ -1,0 +1,76 @@
+//! Lets the disk of the store stop for a while, and fail.
+
+use super::operator::SERVER;
+use super::{Block, Operator};
+
+/// Stops the file system below the disk during a PUT.
+const STALL: &str = "
+fsfreeze --freeze /disk
+curl --silent --fail --upload-file /etc/hostname $SERVER/bucket/slow &
+sleep 1
+fsfreeze --unfreeze /disk
+wait $!
+";
+
+/// Stalls the disk during a PUT, and runs the commands that search for the reason.
+pub(super) fn slow_syncs(operator: &Operator, blocks: Vec<Block>) {
+    let [look] = blocks.try_into().unwrap();
+    operator.start_empty();
+    assert_eq!(operator.put("bucket", ""), 200);
+    assert_eq!(operator.put("bucket/fast", "content"), 200);
+    let metric = || {
+        let (_, page) = operator.curl(&["http://127.0.0.1:9001/metrics"]);
+        let mut lines = page.lines();
+        let sum = lines.find_map(|line| line.strip_prefix("haul_sync_duration_seconds_sum "));
+        sum.unwrap().parse::<f64>().unwrap()
+    };
+    let before = metric();
+    operator.machine.shell(&STALL.replace("$SERVER", SERVER));
+    assert!(metric() - before > 0.5, "{} s, before {before} s", metric());
+    let printed = operator.run(&look);
+    for part in ["ext4", "write-back", "sync"] {
+        assert!(printed.contains(part), "no {part} in {printed}");
+    }
+}
+
+/// Fills the file system below the disk, so that writes of the disk fail.
+const FAIL: &str = "
+fstrim /var/lib/haul
+sync --file-system /disk
+fallocate --length $(df --output=avail --block-size=1 /disk | tail -1) /disk/filler || true
+dd if=/dev/zero of=/disk/rest bs=4096 2>/dev/null || true
+sync --file-system /disk
+";
+
+/// Lets a sync fail, repairs the disk, and restarts the service.
+pub(super) fn failed_sync(operator: &Operator, blocks: Vec<Block>) {
+    let [restart] = blocks.try_into().unwrap();
+    let machine = &operator.machine;
+    operator.start_empty();
+    assert_eq!(operator.put("bucket", ""), 200);
+    assert_eq!(operator.put("bucket/acknowledged", "content"), 200);
+    machine.shell(FAIL);
+    machine.run(&["head", "--bytes", "1M", "/dev/urandom"]);
+    let put = format!(
+        "head --bytes 1M /dev/urandom >/tmp/part
+        for number in $(seq 200); do
+            status=$(curl --silent --output /tmp/answer --write-out '%{{http_code}}' \\
+                --upload-file /tmp/part {SERVER}/bucket/$number)
+            [ $status = 200 ] || break
+        done
+        echo $status; cat /tmp/answer"
+    );
+    let answer = machine.shell(&put);
+    println!("{answer}");
+    let health = operator.health();
+    assert!(health.0 == 503 && health.1.contains("sync"), "{health:?}");
+    assert_eq!(operator.get("bucket/acknowledged"), (200, "content".to_owned()));
+    assert_eq!(operator.put("bucket/refused", "content"), 503);
+
+    machine.shell("rm /disk/filler /disk/rest; sync --file-system /disk");
+    let printed = operator.run(&restart);
+    assert!(printed.contains("sync") && printed.contains("I/O error"), "{printed}");
+    assert_eq!(operator.health().0, 200);
+    assert_eq!(operator.get("bucket/acknowledged"), (200, "content".to_owned()));
+    assert_eq!(operator.put("bucket/after", "content"), 200);
+}

@@ -1,0 +1,124 @@
+//! Fills the disk, damages the store, and executes the remedies.
+
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::operator::SERVER;
+use super::{Block, Operator};
+use crate::program::files_below;
+
+/// Puts numbered objects until one is rejected; prints its number and the status.
+const FILL: &str = "
+test -e /tmp/object || head --bytes 3M /dev/urandom >/tmp/object
+for number in $(seq 1000); do
+    status=$(curl --silent --output /tmp/answer --write-out '%{http_code}' \\
+        --upload-file /tmp/object $SERVER/full/$number)
+    [ $status = 200 ] || break
+done
+echo $number $status
+cat /tmp/answer
+";
+
+/// Fills the disk, frees space by deletion and compaction, and enlarges the disk.
+pub(super) fn full_disk(operator: &Operator, blocks: Vec<Block>) {
+    let [look, compact] = blocks.try_into().unwrap();
+    let machine = &operator.machine;
+    operator.start_empty();
+    assert_eq!(operator.put("full", ""), 200);
+    let fill = || machine.shell(&FILL.replace("$SERVER", SERVER));
+    let answer = fill();
+    assert!(answer.contains(" 507\n") && answer.contains("XHaulStorageFull"), "{answer}");
+    let count: u32 = answer.split(' ').next().unwrap().parse().unwrap();
+    assert!(count > 30, "{answer}");
+    let printed = operator.run(&look);
+    for name in ["haul_store_free_bytes ", "haul_volume_dead_bytes ", "haul_object_bytes "] {
+        assert!(printed.contains(&format!("\n{name}")), "no {name} in {printed}");
+    }
+
+    let delete = format!("{SERVER}/full/[1-{}]", count / 2);
+    machine.run(&["curl", "--fail", "--silent", "--request", "DELETE", &delete]);
+    operator.run(&compact);
+    let same = format!("curl --fail --silent {SERVER}/full/{} | cmp - /tmp/object", count - 1);
+    machine.shell(&same);
+    let answer = fill();
+    let again: u32 = answer.split(' ').next().unwrap().parse().unwrap();
+    assert!(again > count / 3 && answer.contains(" 507\n"), "{answer}");
+
+    machine.shell(
+        "truncate --size 1G /disk/store.img
+        device=$(findmnt --noheadings --output SOURCE /var/lib/haul)
+        losetup --set-capacity $device
+        resize2fs $device",
+    );
+    let put = format!("{SERVER}/full/after");
+    let answer = operator.curl(&["--upload-file", "/tmp/object", &put]);
+    assert_eq!(answer.0, 200, "{}", answer.1);
+    operator.start_empty();
+}
+
+/// Returns the file below a directory that contains the bytes, and their last place in it.
+fn find(dir: &Path, bytes: &[u8]) -> (std::path::PathBuf, u64) {
+    let found = files_below(dir).into_iter().find_map(|file| {
+        let content = std::fs::read(&file).unwrap();
+        let at = content.windows(bytes.len()).rposition(|window| window == bytes)?;
+        Some((file, at as u64))
+    });
+    found.expect("the bytes are in one of the files")
+}
+
+/// Flips a bit of a file.
+fn flip(path: &Path, at: u64) {
+    let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+}
+
+/// The lengths of the two heads before the names of an object in a volume.
+const HEADS: [u64; 2] = [34, 32];
+
+/// Damages the content of one object, and all records of another one. Replaces the first, and accepts
+/// the loss of the second.
+pub(super) fn damage(operator: &Operator, blocks: Vec<Block>) {
+    let [verify, start, accept] = blocks.try_into().unwrap();
+    let machine = &operator.machine;
+    operator.start_empty();
+    for (path, content) in [
+        ("bucket", ""),
+        ("bucket/listed", "the content of the listed object"),
+        ("bucket/unknown", "old"),
+        ("bucket/unknown", "new"),
+        ("bucket/good", "good"),
+    ] {
+        assert_eq!(operator.put(path, content), 200, "{path}");
+    }
+    machine.run(&["systemctl", "stop", "haul-serve"]);
+    let volumes = machine.path("/var/lib/haul/store/volumes");
+    let (volume, at) = find(&volumes, b"the content of the listed object");
+    flip(&volume, at);
+    let (volume, at) = find(&volumes, b"bucketunknown");
+    let [head, outer] = HEADS;
+    flip(&volume, at - head);
+    flip(&volume, at - head - outer);
+    let index = volume.with_extension("index");
+    std::fs::remove_file(index).unwrap();
+
+    machine.run(&["systemctl", "start", "haul-serve"]);
+    let (status, error) = operator.get("bucket/listed");
+    let name = volume.file_name().unwrap().to_str().unwrap();
+    assert!(status == 500 && error.contains(name) && error.contains("offset"), "{error}");
+    assert_eq!(operator.get("bucket/unknown").0, 500);
+    assert_eq!(operator.get("bucket/good"), (200, "good".to_owned()));
+    let health = operator.health().1;
+    assert!(health.starts_with("degraded: "), "{health}");
+
+    let found = operator.run_to(&verify, 1);
+    assert!(found.contains("damaged: bucket/listed: ") && found.contains(name), "{found}");
+    operator.run(&start);
+    assert_eq!(operator.put("bucket/listed", "the same again"), 200);
+    operator.run(&accept);
+    assert_eq!(operator.get("bucket/listed"), (200, "the same again".to_owned()));
+    assert_eq!(operator.get("bucket/unknown"), (200, "old".to_owned()));
+    assert_eq!(operator.put("bucket/unknown", "newest"), 200);
+    println!("{:?}", operator.health());
+}
