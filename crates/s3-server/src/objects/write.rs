@@ -38,7 +38,7 @@ pub(crate) async fn put_object(
     let changes = Changes::of(&request.extensions).cloned();
     let PutObjectInput { bucket, key, .. } = request.input;
     // Before the client sends the body.
-    haul.store().bucket(&bucket).map_err(from_store)?;
+    check_bucket(&haul.store(), &bucket)?;
     let put = Put { bucket, key, attributes, precondition };
     let Stored { info, expiration, checksum } = match receiver.is_small() {
         true => put.small(haul, receiver).await?,
@@ -53,6 +53,15 @@ pub(crate) async fn put_object(
     output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
     show_checksum!(output, checksum);
     Ok(output)
+}
+
+/// Fails if the bucket does not exist. If damage may hide its creation or deletion, the change of the
+/// object decides: a new version of an object ends the doubt about it.
+fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
+    match store.bucket(bucket) {
+        Ok(_) | Err(Error::Damaged { .. }) => Ok(()),
+        Err(error) => Err(from_store(error)),
+    }
 }
 
 /// A put of an object.
@@ -186,7 +195,7 @@ pub(crate) async fn delete_objects(
         let message = format!("One request can delete 1 to {DELETE_MAX} objects");
         return Err(refuse(S3ErrorCode::MalformedXML, message));
     }
-    haul.store().bucket(&bucket).map_err(from_store)?;
+    check_bucket(&haul.store(), &bucket)?;
     let quiet = delete.quiet == Some(true);
     let outcomes =
         haul.blocking(move |store| Ok(delete_all(store, &bucket, delete.objects))).await?;
