@@ -28,14 +28,37 @@ pub(super) fn slow_syncs(operator: &Operator, blocks: Vec<Block>) {
     operator.machine.shell(&STALL.replace("$SERVER", SERVER));
     assert!(metric() - before > 0.5, "{} s, before {before} s", metric());
     let printed = operator.run(&look);
-    for part in ["ext4", "write-back", "sync"] {
+    for part in ["file system    ext4", "vm.dirty_", "durable writes"] {
         assert!(printed.contains(part), "no {part} in {printed}");
     }
 }
 
-/// Fills the file system below the disk, so that writes of the disk fail.
+/// Makes another file system for the store, without a journal: one that cannot be written makes a
+/// file system read-only.
+const REPLACE: &str = "
+systemctl stop haul-serve
+umount /var/lib/haul
+rm /disk/store.img
+truncate --size 1G /disk/store.img
+mkfs.ext4 -q -F -m 0 -O ^has_journal /disk/store.img
+mount -o loop,noatime /disk/store.img /var/lib/haul
+install --directory --owner haul --group haul --mode 700 /var/lib/haul
+systemctl start haul-serve
+";
+
+/// Takes the space of the unused part of the volume, which is zero-filled, from the disk, and fills
+/// the file system below it: writes to this part fail.
 const FAIL: &str = "
-fstrim /var/lib/haul
+sync
+filefrag -b4096 -v /var/lib/haul/store/volumes/0000000001.segment |
+    awk -F '[ .:]+' '$2 ~ /^[0-9]+$/ && $3 ~ /^[0-9]+$/ {
+        used = $3 < 64 ? 64 - $3 : 0
+        if ($7 > used) print ($5 + used) * 4096, ($7 - used) * 4096
+    }' >/tmp/ranges
+test -s /tmp/ranges
+while read offset length; do
+    fallocate --punch-hole --offset $offset --length $length /disk/store.img
+done </tmp/ranges
 sync --file-system /disk
 fallocate --length $(df --output=avail --block-size=1 /disk | tail -1) /disk/filler || true
 dd if=/dev/zero of=/disk/rest bs=4096 2>/dev/null || true
@@ -46,11 +69,10 @@ sync --file-system /disk
 pub(super) fn failed_sync(operator: &Operator, blocks: Vec<Block>) {
     let [restart] = blocks.try_into().unwrap();
     let machine = &operator.machine;
-    operator.start_empty();
+    machine.shell(REPLACE);
     assert_eq!(operator.put("bucket", ""), 200);
     assert_eq!(operator.put("bucket/acknowledged", "content"), 200);
     machine.shell(FAIL);
-    machine.run(&["head", "--bytes", "1M", "/dev/urandom"]);
     let put = format!(
         "head --bytes 1M /dev/urandom >/tmp/part
         for number in $(seq 200); do

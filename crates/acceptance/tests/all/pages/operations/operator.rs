@@ -12,8 +12,8 @@ use crate::package;
 use crate::program::{self, output_text};
 
 /// Creates the user, and the disk: a file system in a file in a file system in a file, so that
-/// the disk itself can be out of space, or stop for a while. The inner one has no journal, because
-/// a journal that cannot be written makes a file system read-only.
+/// the disk itself can be out of space, or stop for a while. A file takes half of its space until the
+/// disk is enlarged: the enlargement of a mounted ext4 needs a capability that containers lack.
 const PREPARE: &str = "
 useradd --create-home --shell /bin/bash admin
 echo 'admin ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/admin
@@ -22,9 +22,10 @@ truncate --size 1500M /disk.img
 mkfs.ext4 -q -F -m 0 /disk.img
 mkdir /disk /var/lib/haul
 mount -o loop,noatime /disk.img /disk
-truncate --size 512M /disk/store.img
-mkfs.ext4 -q -F -m 0 -O ^has_journal /disk/store.img
+truncate --size 1G /disk/store.img
+mkfs.ext4 -q -F -m 0 /disk/store.img
 mount -o loop,noatime /disk/store.img /var/lib/haul
+fallocate --length 512M /var/lib/haul/not-yet
 ";
 
 /// The user, on a booted machine.
@@ -56,13 +57,14 @@ impl Operator {
 
     /// Runs the commands of a block as the user; returns stdout.
     pub(super) fn run(&self, block: &Block) -> String {
-        self.run_to(block, 0)
+        assert_eq!(block.language, "sh", "{block:?}");
+        self.shell(&block.text(), 0)
     }
 
-    /// As [`Self::run`]; the last command has this exit code.
-    pub(super) fn run_to(&self, block: &Block, code: i32) -> String {
-        assert_eq!(block.language, "sh", "{block:?}");
-        self.shell(&block.text(), code)
+    /// As [`Self::run`], for lines with these exit codes.
+    pub(super) fn run_lines(&self, block: &Block, codes: &[i32]) -> String {
+        assert!(block.language == "sh" && block.lines.len() == codes.len(), "{block:?}");
+        block.lines.iter().zip(codes).map(|(line, code)| self.shell(line, *code)).collect()
     }
 
     /// Runs shell commands as the user; returns stdout.
@@ -92,7 +94,9 @@ impl Operator {
 
     pub(super) fn put(&self, path: &str, body: &str) -> u16 {
         let url = format!("{SERVER}/{path}");
-        self.curl(&["--request", "PUT", "--data-binary", body, &url]).0
+        let (status, answer) = self.curl(&["--request", "PUT", "--data-binary", body, &url]);
+        print!("{answer}");
+        status
     }
 
     pub(super) fn health(&self) -> (u16, String) {
@@ -104,8 +108,7 @@ impl Operator {
         self.machine.shell(
             "systemctl stop haul-serve
             rm -rf /var/lib/haul/store
-            systemctl start haul-serve
-            fstrim /var/lib/haul",
+            systemctl start haul-serve",
         );
     }
 }
