@@ -40,7 +40,9 @@ pub(super) fn debian_package(operator: &Operator, blocks: Vec<Block>) {
     assert_eq!(operator.put("first", ""), 200);
     assert_eq!(operator.put("first/object", "content"), 200);
     let elapsed = started.elapsed();
-    println!("the package was installed after {installed:?}, and had the first PUT after {elapsed:?}");
+    println!(
+        "the package was installed after {installed:?}, and had the first PUT after {elapsed:?}"
+    );
     assert!(elapsed < FIRST_PUT_MAX, "{elapsed:?}");
     operator.machine.run(&["systemctl", "stop", "haul-serve"]);
 
@@ -71,7 +73,8 @@ pub(super) fn container(operator: &Operator, blocks: Vec<Block>) {
         build.text()
     ));
     let calls = machine.text("/root/calls");
-    for call in ["docker build -t haul image\n", "docker run -v haul-data:/data -p 127.0.0.1:9000:"] {
+    for call in ["docker build -t haul image\n", "docker run -v haul-data:/data -p 127.0.0.1:9000:"]
+    {
         assert!(calls.contains(call), "{calls}");
     }
 }

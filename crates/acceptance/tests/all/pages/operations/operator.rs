@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use haul_testing::{disk_dir, root};
 use tempfile::TempDir;
 
-use super::Block;
 use super::super::shell::PROLOGUE;
+use super::Block;
 use crate::machine::Machine;
 use crate::package;
 use crate::program::{self, output_text};

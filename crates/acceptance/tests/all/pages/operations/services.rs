@@ -11,8 +11,14 @@ sed -i '/^### Anything between/r /home/admin/changes' \"$1\"
 ";
 
 /// A command of curl that trusts the certificate of the server and signs its requests.
-const SIGNED: [&str; 6] =
-    ["--cacert", "/home/admin/ca.pem", "--user", "me:secret", "--aws-sigv4", "aws:amz:us-east-1:s3"];
+const SIGNED: [&str; 6] = [
+    "--cacert",
+    "/home/admin/ca.pem",
+    "--user",
+    "me:secret",
+    "--aws-sigv4",
+    "aws:amz:us-east-1:s3",
+];
 
 /// Starts the service, gives it keys and a certificate, and lets systemd listen for it.
 pub(super) fn services(operator: &Operator, blocks: Vec<Block>) {
