@@ -12,8 +12,8 @@ use hyper::{Request, Response, StatusCode};
 use tokio::sync::mpsc;
 
 use crate::error::{Error, Result};
-use crate::front::response::Counted;
 use crate::front::handler::S3;
+use crate::front::response::Counted;
 use crate::server::{Listening, Threads, connection_limits};
 
 /// Returns the state of a standby, in one line.

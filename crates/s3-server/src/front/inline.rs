@@ -17,12 +17,12 @@ use s3s::path::check_bucket_name;
 use crate::body::memory::PeerMemory;
 use crate::body::send::ObjectBody;
 use crate::buckets::lifecycle::operations::expiration;
+use crate::front::Front;
 use crate::front::anonymous::is_this_machine;
 use crate::front::hot::object::{HotContent, HotObject};
+use crate::front::response::Counted;
 use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
-use crate::front::Front;
-use crate::front::response::Counted;
 use crate::metrics::Kind;
 use crate::objects::range::{Selected, select};
 

@@ -82,7 +82,8 @@ impl Front {
         let identity = RequestIdentity { id, user };
         let audited = self.audit.as_ref().and_then(|log| log.begin(&request, &identity, peer));
         let path = request.uri().path();
-        let accounts = Accounts::begin((&self.metrics, self.slow), (kind, path), started, identity, audited);
+        let accounts =
+            Accounts::begin((&self.metrics, self.slow), (kind, path), started, identity, audited);
         if let Some(changes) = accounts.changes() {
             request.extensions_mut().insert(changes);
         }

@@ -18,13 +18,13 @@ use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::body::digests::Trailer;
 use crate::body::memory::PeerMemory;
 use crate::body::receive::Receiver;
+use crate::front::Front;
 use crate::front::accounts::Accounts;
 use crate::front::inline::{is_of_this_machine, names};
 use crate::front::plain_put::PlainPut;
+use crate::front::response::Counted;
 use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
-use crate::front::Front;
-use crate::front::response::Counted;
 use crate::metrics::Kind;
 use crate::objects::write::{Put, Stored};
 use crate::service::Haul;
@@ -45,7 +45,8 @@ impl Front {
         let names = (&*put.bucket, &*put.key);
         let audited = self.audit.as_ref().map(|log| log.begin_put(names, &identity, origin.peer));
         let operation = (Kind::Put, path(request));
-        let accounts = Accounts::begin((&self.metrics, self.slow), operation, started, identity, audited);
+        let accounts =
+            Accounts::begin((&self.metrics, self.slow), operation, started, identity, audited);
         let (front, peer) = (Arc::clone(self), origin.of_peer.clone());
         Ok(Box::pin(async move {
             let arrival = body.arrival();

@@ -124,8 +124,8 @@ impl Machine {
 
     /// Installs or upgrades a package, and keeps configuration files that were changed.
     pub(crate) fn install(&self, package: &Path) {
-        std::fs::copy(package, self.path("/root/haul.deb")).unwrap();
-        let output = self.output(&["dpkg", "--force-confold", "--install", "/root/haul.deb"]);
+        std::fs::copy(package, self.path("/opt/haul.deb")).unwrap();
+        let output = self.output(&["dpkg", "--force-confold", "--install", "/opt/haul.deb"]);
         assert_success(&output);
     }
 }

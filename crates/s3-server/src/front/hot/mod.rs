@@ -12,8 +12,8 @@ use haul_file_store::{Object, ObjectLocation, Store};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
-use crate::front::hot::object::{HotContent, HotObject};
 use crate::front::hot::memory_file::MemoryFiles;
+use crate::front::hot::object::{HotContent, HotObject};
 
 /// The longest object that is cached, unless the cache is small. Longer ones have files of their
 /// own, which the store can pin.
