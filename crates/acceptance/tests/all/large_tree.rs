@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
@@ -18,8 +19,15 @@ const FILES_MIN: usize = 20_000;
 /// The number of concurrent connections that read the objects back.
 const READERS: usize = 4;
 
-/// Returns the first large tree of this machine: shared data, libraries, or the sources in cargo's
-/// registry.
+/// `true` if this user may read everything below a directory.
+fn is_readable(folder: &Path) -> bool {
+    let unreadable = ["!", "-readable", "!", "-type", "l", "-print", "-quit"];
+    let found = Command::new("find").arg(folder).args(unreadable).output();
+    found.is_ok_and(|found| found.status.success() && found.stdout.is_empty())
+}
+
+/// Returns the first large tree of this machine that can be read: shared data, libraries, or the
+/// sources in cargo's registry.
 fn large_tree() -> Option<(PathBuf, Vec<PathBuf>)> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -29,7 +37,7 @@ fn large_tree() -> Option<(PathBuf, Vec<PathBuf>)> {
         let files = files_below(&folder);
         (folder, files)
     });
-    trees.find(|tree| tree.1.len() >= FILES_MIN)
+    trees.find(|tree| tree.1.len() >= FILES_MIN && is_readable(&tree.0))
 }
 
 /// Reads objects back and returns the keys of those that differ from their files.
