@@ -221,6 +221,27 @@ mod tests {
     }
 
     #[test]
+    fn previous_segment_is_unknown_if_it_is_too_far_away() {
+        let segment = DISTANCE_MAX + 2;
+        for (previous, expected) in [(2, Some(2)), (1, None), (segment + 1, None)] {
+            let header = SegmentHeader {
+                version: VERSION,
+                segment,
+                salt: Salt::new(NONCE),
+                bytes: 1 << 20,
+                is_reserve: true,
+                is_recycled: false,
+                follows: Lsn(0),
+                previous: Some(previous),
+            };
+            let mut page = vec![0; HEADER_BYTES as usize];
+            header.encode(&mut page);
+            let expected = SegmentHeader { previous: expected, ..header };
+            assert_eq!(SegmentHeader::decode(&page), Ok(expected));
+        }
+    }
+
+    #[test]
     fn version_1_header_is_decoded() {
         let mut copy = [0; 40];
         copy[0..8].copy_from_slice(&MAGIC);

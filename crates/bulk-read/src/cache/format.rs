@@ -225,6 +225,33 @@ mod tests {
         })
     }
 
+    fn sealed(body: &[u8]) -> Vec<u8> {
+        [body, HashKind::Xxh3.of(body).as_bytes()].concat()
+    }
+
+    #[test]
+    fn unusable_file_is_reported_with_the_reason() {
+        let hash = HashKind::Blake3;
+        let changed = |at: usize, byte: u8| {
+            let mut body = head(hash, 0).to_vec();
+            body[at] = byte;
+            sealed(&body)
+        };
+        for (file, reason) in [
+            (Vec::new(), "the file is truncated"),
+            (vec![0; CHECKSUM_BYTES - 1], "the file is truncated"),
+            (sealed(&head(hash, 0)[..HEADER_BYTES - 1]), "the file is truncated"),
+            (sealed(b"HAULDUP"), "not a digest cache file"),
+            (changed(0, b'h'), "not a digest cache file"),
+            (changed(8, 2), "written by another version"),
+            (changed(16, 1), "written by another version"),
+            (changed(31, 1), "written by another version"),
+        ] {
+            assert_eq!(records(&file, hash), Err(Unusable::Corrupt(reason)), "{file:02x?}");
+        }
+        assert_eq!(records(&sealed(&head(hash, 0)), hash), Ok(&[][..]));
+    }
+
     proptest! {
         #[test]
         fn records_round_trip_and_corruption_is_detected(
