@@ -1,6 +1,9 @@
 //! Kernels: loops over the blocks of all lanes, compiled for one set of vector instructions each.
 
-#![expect(unsafe_code, reason = "calls of functions with target features, and vector loads")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "calls of functions with target features, and vector loads")
+)]
 
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::{
