@@ -100,7 +100,8 @@ fn messages_sent_together_wake_the_thread_once() {
     });
     let is_message = |(_, event): &(u8, Event<u8>)| matches!(event, Event::Message(_));
     assert_eq!(server.driven.iter().filter(is_message).take(100).count(), 100);
-    assert_eq!(server.handle.stats().iterations - before, 1);
+    // 0 iterations if the thread was still in the one that answered the last request.
+    assert!(server.handle.stats().iterations - before <= 1);
 }
 
 #[test]
