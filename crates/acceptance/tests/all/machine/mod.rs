@@ -79,7 +79,9 @@ impl Machine {
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.enter[0]);
         command.args(&self.enter[1..]).args(words);
-        command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         command.env("LC_ALL", "C.UTF-8").env("DEBIAN_FRONTEND", "noninteractive");
         command.env("HOME", "/root").current_dir("/");
         command
@@ -122,8 +124,8 @@ impl Machine {
 
     /// Installs or upgrades a package, and keeps configuration files that were changed.
     pub(crate) fn install(&self, package: &Path) {
-        std::fs::copy(package, self.path("/root/haul.deb")).unwrap();
-        let output = self.output(&["dpkg", "--force-confold", "--install", "/root/haul.deb"]);
+        std::fs::copy(package, self.path("/opt/haul.deb")).unwrap();
+        let output = self.output(&["dpkg", "--force-confold", "--install", "/opt/haul.deb"]);
         assert_success(&output);
     }
 }

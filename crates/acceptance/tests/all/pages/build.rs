@@ -41,9 +41,13 @@ fn commands_of_the_readme_install_haul_on_fresh_debian() {
     let [sources, toolchain, libraries] = directories.map(|each| each.display().to_string());
     machine.write("/usr/local/bin/cargo", CARGO);
     machine.run(&["chmod", "755", "/usr/local/bin/cargo"]);
+    // Other settings would require another compilation.
+    let incremental = std::env::var("CARGO_INCREMENTAL").unwrap_or_else(|_| "1".to_owned());
     let settings = format!(
-        "export TOOLCHAIN={toolchain} CARGO_HOME={libraries} PATH={toolchain}/bin:$PATH\n\
-         PATH=/usr/local/bin:$PATH; cd {sources}\n"
+        "export CARGO_INCREMENTAL={incremental} RUSTFLAGS=\"{}\"\n\
+         export TOOLCHAIN={toolchain} CARGO_HOME={libraries} PATH={toolchain}/bin:$PATH\n\
+         PATH=/usr/local/bin:$PATH; cd {sources}\n",
+        std::env::var("RUSTFLAGS").unwrap_or_default()
     );
     let run = |command: &str| machine.shell(&[&settings, command].concat());
 

@@ -75,8 +75,8 @@ fn cache_of_the_example_is_shown_as_in_the_tour() {
         let note = dir.path().join(format!("notes/{number}.txt"));
         std::fs::write(note, noise(number, 10_000 * usize::try_from(number).unwrap())).unwrap();
     }
-    run(dir.path(), "haul cache evict --sync video.mkv && tail --bytes 10M video.mkv > end", 0);
-    run(dir.path(), "rm end", 0);
+    let prepare = "haul cache evict --sync . && (tail --bytes 10M video.mkv; cat notes/*) | wc";
+    run(dir.path(), prepare, 0);
     for (command, lines) in commands(&example) {
         let printed = run(dir.path(), command, 0);
         assert_eq!(forms(printed.lines()), forms(lines), "{command}");
@@ -118,7 +118,8 @@ fn relay_prints_the_summary_of_the_tour() {
     std::fs::write(dir.path().join("film"), noise(0, 30_000_000)).unwrap();
     // Two connections: the first one for a small file.
     let session = format!(
-        "haul files . --listen 127.0.0.1:18081 > ready &
+        "exec 2> /dev/null
+        haul files . --listen 127.0.0.1:18081 > ready &
         until curl -sf http://127.0.0.1:18081/ready; do sleep 0.1; done > /dev/null
         {command} &
         until [ -n \"$(curl -s http://127.0.0.1:18082/ready)\" ]; do sleep 0.1; done

@@ -14,9 +14,9 @@ const FIRST_PUT_MAX: Duration = Duration::from_secs(60);
 /// the static target compiles a program that does nothing.
 const CARGO: &str = r#"#!/bin/sh
 set -e
-echo "cargo $*" >>/root/calls
+echo "cargo $*" >>/opt/calls
 case $* in
-"build --profile dist") install -D /root/haul target/dist/haul ;;
+"build --profile dist") install -D /opt/haul target/dist/haul ;;
 "build --profile dist --target x86_64-unknown-linux-musl")
     mkdir -p target/x86_64-unknown-linux-musl/dist
     echo 'int main(void) { return 0; }' |
@@ -27,7 +27,7 @@ esac
 "#;
 
 /// Stands for docker, which needs a service that this machine cannot run.
-const DOCKER: &str = "#!/bin/sh\necho \"docker $*\" >>/root/calls\n";
+const DOCKER: &str = "#!/bin/sh\necho \"docker $*\" >>/opt/calls\n";
 
 /// Installs the package, measures the time to the first PUT, and builds the package.
 pub(super) fn debian_package(operator: &Operator, blocks: Vec<Block>) {
@@ -40,12 +40,14 @@ pub(super) fn debian_package(operator: &Operator, blocks: Vec<Block>) {
     assert_eq!(operator.put("first", ""), 200);
     assert_eq!(operator.put("first/object", "content"), 200);
     let elapsed = started.elapsed();
-    println!("the package was installed after {installed:?}, and had the first PUT after {elapsed:?}");
+    println!(
+        "the package was installed after {installed:?}, and had the first PUT after {elapsed:?}"
+    );
     assert!(elapsed < FIRST_PUT_MAX, "{elapsed:?}");
     operator.machine.run(&["systemctl", "stop", "haul-serve"]);
 
     let machine = &operator.machine;
-    std::fs::copy(program::path(), machine.path("/root/haul")).unwrap();
+    std::fs::copy(program::path(), machine.path("/opt/haul")).unwrap();
     for (name, content) in [("cargo", CARGO), ("docker", DOCKER)] {
         let path = format!("/usr/local/bin/{name}");
         machine.write(&path, content);
@@ -70,8 +72,9 @@ pub(super) fn container(operator: &Operator, blocks: Vec<Block>) {
         for name in Dockerfile data ca-certificates.crt; do test -e image/$name; done",
         build.text()
     ));
-    let calls = machine.text("/root/calls");
-    for call in ["docker build -t haul image\n", "docker run -v haul-data:/data -p 127.0.0.1:9000:"] {
+    let calls = machine.text("/opt/calls");
+    for call in ["docker build -t haul image\n", "docker run -v haul-data:/data -p 127.0.0.1:9000:"]
+    {
         assert!(calls.contains(call), "{calls}");
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use haul_testing::{disk_dir, root};
 use tempfile::TempDir;
 
-use super::Block;
 use super::super::shell::PROLOGUE;
+use super::Block;
 use crate::machine::Machine;
 use crate::package;
 use crate::program::{self, output_text};
@@ -15,7 +15,7 @@ use crate::program::{self, output_text};
 /// the disk itself can be out of space, or stop for a while. A file takes half of its space until the
 /// disk is enlarged: the enlargement of a mounted ext4 needs a capability that containers lack.
 const PREPARE: &str = "
-useradd --create-home --shell /bin/bash admin
+useradd --create-home --home-dir /srv/admin --shell /bin/bash admin
 echo 'admin ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/admin
 echo 'APT::Get::Assume-Yes \"true\";' >/etc/apt/apt.conf.d/90yes
 truncate --size 1500M /disk.img
@@ -51,7 +51,7 @@ impl Operator {
     /// Builds the package with a revision, and gives it to the user under a name.
     pub(super) fn download(&self, revision: &str, name: &str) {
         let package: PathBuf = package::build(self.packages.path(), revision);
-        let target = self.machine.path(&format!("/home/admin/{name}"));
+        let target = self.machine.path(&format!("/srv/admin/{name}"));
         std::fs::copy(package, target).unwrap();
     }
 
@@ -73,7 +73,7 @@ impl Operator {
         let script = [PROLOGUE, "cd ~\n", script].concat();
         let shell = ["runuser", "-u", "admin", "--", "timeout", "120", "bash", "-c", &script];
         let mut command = self.machine.command(&shell);
-        let output = command.env("HOME", "/home/admin").output().unwrap();
+        let output = command.env("HOME", "/srv/admin").output().unwrap();
         println!("{}", output_text(&output));
         assert_eq!(output.status.code(), Some(code), "{script}");
         String::from_utf8(output.stdout).unwrap()

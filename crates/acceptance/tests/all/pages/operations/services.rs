@@ -7,12 +7,12 @@ use super::{Block, Operator};
 
 /// Stands for the editor of the user: it inserts a file where `systemctl edit` expects the changes.
 const EDITOR: &str = "#!/bin/sh
-sed -i '/^### Anything between/r /home/admin/changes' \"$1\"
+sed -i '/^### Anything between/r /srv/admin/changes' \"$1\"
 ";
 
 /// A command of curl that trusts the certificate of the server and signs its requests.
 const SIGNED: [&str; 6] =
-    ["--cacert", "/home/admin/ca.pem", "--user", "me:secret", "--aws-sigv4", "aws:amz:us-east-1:s3"];
+    ["--cacert", "/srv/admin/ca.pem", "--user", "me:secret", "--aws-sigv4", "aws:amz:us-east-1:s3"];
 
 /// Starts the service, gives it keys and a certificate, and lets systemd listen for it.
 pub(super) fn services(operator: &Operator, blocks: Vec<Block>) {
@@ -33,7 +33,7 @@ pub(super) fn services(operator: &Operator, blocks: Vec<Block>) {
         ("key.pem", &issued.key),
         ("ca.pem", &authority.certificate()),
     ] {
-        machine.write(&format!("/home/admin/{name}"), text);
+        machine.write(&format!("/srv/admin/{name}"), text);
     }
     operator.run(&keys);
     assert_eq!(config.language, "toml");
@@ -43,10 +43,10 @@ pub(super) fn services(operator: &Operator, blocks: Vec<Block>) {
     check_signed(operator, "https://localhost:9000/first-signed");
 
     assert_eq!(changes.language, "ini");
-    machine.write("/home/admin/changes", changes.text());
+    machine.write("/srv/admin/changes", changes.text());
     machine.write("/usr/bin/editor", EDITOR);
     machine.run(&["chmod", "755", "/usr/bin/editor"]);
-    machine.write("/home/admin/sockets", sockets.text());
+    machine.write("/srv/admin/sockets", sockets.text());
     // systemctl starts an editor only if it has a terminal.
     operator.shell("script --quiet --return --command 'bash -e ~/sockets' /dev/null", 0);
     check_signed(operator, "https://localhost/second-signed");
@@ -70,7 +70,7 @@ fn check_owner(operator: &Operator) {
 
 /// Creates a bucket. Asserts that the server has the certificate and the keys of the page.
 fn check_signed(operator: &Operator, bucket: &str) {
-    assert_eq!(operator.curl(&["--cacert", "/home/admin/ca.pem", bucket]).0, 403);
+    assert_eq!(operator.curl(&["--cacert", "/srv/admin/ca.pem", bucket]).0, 403);
     let hash = ["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD", "--request", "PUT"];
     let (status, body) = operator.curl(&[&SIGNED[..], &hash, &[bucket]].concat());
     assert_eq!(status, 200, "{body}");
@@ -95,7 +95,7 @@ fn check_restart(operator: &Operator) {
 pub(super) fn configuration(operator: &Operator, blocks: Vec<Block>) {
     let [config, print] = blocks.try_into().unwrap();
     let machine = &operator.machine;
-    machine.write("/home/admin/page.toml", config.text());
+    machine.write("/srv/admin/page.toml", config.text());
     let printed = operator.shell("haul serve --config page.toml --print-config", 0);
     for line in &config.lines {
         assert!(printed.lines().any(|other| other == line), "{line} is not in:\n{printed}");
@@ -120,6 +120,6 @@ pub(super) fn check_machine(operator: &Operator, blocks: Vec<Block>) {
     let [doctor] = blocks.try_into().unwrap();
     let printed = operator.run(&doctor);
     assert!(printed.contains("ext4"), "{printed}");
-    let report = operator.machine.text("/home/admin/report.json");
+    let report = operator.machine.text("/srv/admin/report.json");
     assert!(report.starts_with('{') && report.contains("\"ext4\""), "{report}");
 }
