@@ -68,6 +68,41 @@ fn damage_within_a_big_object_closes_the_connection() {
     assert_refused(&middle, 500, "InternalError");
 }
 
+/// Damages the newest needle of `bucket/key` so that its names are lost, and removes the index of the
+/// volume.
+fn hide(dir: &Path) {
+    const HEAD_BYTES: usize = 34;
+    const RECORD_HEADER_BYTES: usize = 32;
+    let volumes = dir.join("volumes");
+    fs::remove_file(volumes.join("0000000001.index")).unwrap();
+    let path = volumes.join("0000000001.segment");
+    let mut bytes = fs::read(&path).unwrap();
+    let names = b"bucketkey";
+    let at = bytes.windows(names.len()).rposition(|window| window == names).unwrap();
+    bytes[at - HEAD_BYTES] ^= 1;
+    bytes[at - HEAD_BYTES - RECORD_HEADER_BYTES] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn objects_are_stored_and_deleted_while_damage_hides_the_state_of_their_bucket() {
+    let server = Running::new();
+    for (target, body) in [("key", "old"), ("key", "new"), ("after", "certain")] {
+        assert_eq!(server.s3.put(&format!("/bucket/{target}"), body.as_bytes()).status, 200);
+    }
+    let dir = server.into_dir();
+    hide(dir.path());
+    let server = Running::on(dir, None, Limits::default());
+    assert_refused(&server.s3.get("/bucket/key"), 500, "InternalError");
+    assert_refused(&server.s3.put("/no-bucket/key", b"x"), 500, "InternalError");
+    let delete = "<Delete><Object><Key>deleted</Key></Object></Delete>";
+    assert_eq!(server.s3.post("/bucket?delete", delete).status, 200);
+    assert_eq!(server.s3.put("/bucket/key", b"newest").status, 200);
+    assert_eq!(server.s3.get("/bucket/key").text(), "newest");
+    assert_refused(&server.s3.get("/bucket/deleted"), 404, "NoSuchKey");
+    assert_refused(&server.s3.get("/bucket/other"), 500, "InternalError");
+}
+
 #[test]
 fn full_disk_refuses_writes_and_allows_reads_and_deletes() {
     let disk = MemoryDisk::default();
