@@ -44,16 +44,18 @@ pub(crate) fn group(paths: &[PathBuf]) -> Group {
     Group { bytes, hash: String::new(), members: paths.iter().map(member).collect() }
 }
 
-/// Processes a group. Retries if a file is locked: a child forked by a parallel test holds
-/// inherited locks until it calls `exec`.
+/// Processes a group. Retries if a file is locked or being written: a child forked by a parallel test
+/// holds inherited locks and descriptors until it calls `exec`.
 pub(crate) fn process(options: Options, group: &Group) -> RecordedActions {
     let mut executor = Executor::new(options);
     let mut attempts = 0..5;
     loop {
         let mut actions = RecordedActions::default();
         executor.process(group, &mut actions);
-        let is_locked = actions.skipped.iter().any(|(_, reason)| reason.contains("locked by"));
-        if !is_locked || !actions.done.is_empty() || attempts.next().is_none() {
+        let is_busy = actions.skipped.iter().any(|(_, reason)| {
+            reason.contains("locked by") || reason.contains("is being written by")
+        });
+        if !is_busy || !actions.done.is_empty() || attempts.next().is_none() {
             return actions;
         }
         thread::sleep(Duration::from_millis(20));
