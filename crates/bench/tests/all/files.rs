@@ -98,7 +98,8 @@ fn server_with_hyper_sends_files_and_refuses_other_paths() {
     std::fs::create_dir(dir.path().join("site")).unwrap();
     std::fs::write(dir.path().join("site/a"), "content").unwrap();
     std::fs::write(dir.path().join("secret"), "secret").unwrap();
-    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // The port is free again until the server listens: no other test uses this address.
+    let address = std::net::TcpListener::bind("127.0.0.77:0").unwrap().local_addr().unwrap();
     let root = dir.path().join("site");
     std::thread::spawn(move || serve_with_hyper(&root, address));
     eventually("the server listens", || Peer::connect(address).is_ok());
