@@ -37,7 +37,7 @@ fn crash_during_random_operations_neither_loses_nor_resurrects_records() {
 fn crash_while_segments_and_reserve_grow_neither_loses_nor_resurrects_records() {
     let options = || Options {
         first_segment_bytes: Some(64 << 10),
-        segment_bytes: 512 << 10,
+        segment_bytes: 1 << 20,
         compaction_segments: 2,
         ..options()
     };
