@@ -3,6 +3,8 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::guardian::Guardian;
 use haul_measure::{Error, Result};
@@ -22,7 +24,11 @@ done
 pub(crate) struct MemoryLimit {
     home: PathBuf,
     _guardian: Guardian,
+    _only: MutexGuard<'static, ()>,
 }
+
+/// Held while a limit exists, because a process is in one cgroup at a time.
+static ONLY: Mutex<()> = Mutex::new(());
 
 /// The cgroups of one hierarchy (cgroup v1 or v2), and the name of the file that sets the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +41,8 @@ struct Hierarchy {
 }
 
 impl MemoryLimit {
-    /// Limits this process to `bytes` of memory, including its page cache.
+    /// Limits this process to `bytes` of memory, including its page cache. Waits while another
+    /// thread of the process has a limit.
     ///
     /// # Errors
     /// [`Error::Missing`] if no memory cgroup is writable.
@@ -43,6 +50,8 @@ impl MemoryLimit {
         let missing = |why: String| {
             Error::Missing(format!("{why}; limiting memory needs root and the memory cgroup"))
         };
+        // After a panic of another thread, its limit is no longer in force.
+        let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         let text = fs::read_to_string("/proc/self/cgroup")
             .map_err(|error| missing(format!("cannot read /proc/self/cgroup: {error}")))?;
         let found = hierarchies(&text, Path::new("/sys/fs/cgroup"));
@@ -52,13 +61,16 @@ impl MemoryLimit {
             .ok_or_else(|| {
                 missing("no memory cgroup is mounted below /sys/fs/cgroup".to_owned())
             })?;
-        let group = hierarchy.parent.join(format!("haul-bench-{}", std::process::id()));
+        // The cgroup of an earlier limit may not have been removed yet.
+        static CREATED: AtomicU32 = AtomicU32::new(0);
+        let number = CREATED.fetch_add(1, Ordering::Relaxed);
+        let group = hierarchy.parent.join(format!("haul-bench-{}-{number}", std::process::id()));
         let guardian = Guardian::with(REMOVE, &[group.as_os_str()])?;
         let failed =
             |error: io::Error| missing(format!("cannot set up {}: {error}", group.display()));
         fs::create_dir(&group).map_err(failed)?;
         fs::write(group.join(hierarchy.limit), bytes.to_string()).map_err(failed)?;
-        let limit = Self { home: hierarchy.home, _guardian: guardian };
+        let limit = Self { home: hierarchy.home, _guardian: guardian, _only: only };
         enter(&group).map_err(failed)?;
         Ok(limit)
     }
@@ -105,7 +117,26 @@ fn hierarchies(text: &str, mount: &Path) -> Vec<Hierarchy> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
+
+    #[test]
+    fn concurrent_and_consecutive_limits_of_one_process_do_not_collide() {
+        let home = || fs::read_to_string("/proc/self/cgroup").unwrap();
+        let before = home();
+        if let Err(missing) = MemoryLimit::new(1 << 30) {
+            haul_testing::skip(&missing.to_string());
+            return;
+        }
+        let limit_often = || (0..5).for_each(|_| drop(MemoryLimit::new(1 << 30).unwrap()));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(limit_often);
+            }
+        });
+        assert_eq!(home(), before, "the process has returned to its cgroup");
+    }
 
     #[test]
     fn both_versions_of_cgroups_are_found() {

@@ -61,11 +61,25 @@ struct State {
     slow: Vec<(Op, Duration)>,
     transfer_max: Option<usize>,
     recorded: Option<Vec<(Op, String)>>,
-    blocked: Option<Op>,
+    blocked: Option<Blocked>,
     waiting: usize,
 }
 
+/// The calls that wait until [`Faults::unblock`].
+#[derive(Debug)]
+struct Blocked {
+    op: Op,
+    /// The name of the only thread whose calls are blocked; `None` for all threads.
+    thread: Option<String>,
+}
+
 impl State {
+    fn is_blocked(&self, op: Op) -> bool {
+        self.blocked.as_ref().is_some_and(|blocked| {
+            blocked.op == op && blocked.thread.as_ref().is_none_or(|name| *name == thread_name())
+        })
+    }
+
     fn count(&mut self, op: Op) -> &mut u64 {
         let at = CALLS.iter().position(|call| *call == op);
         &mut self.calls[at.unwrap_or(CALLS.len() - 1)]
@@ -154,7 +168,7 @@ impl Faults {
 
     /// Blocks calls of the kind `op` until [`Faults::unblock`]. Replaces any other blocked kind.
     pub fn block(&self, op: Op) {
-        self.state().blocked = Some(op);
+        self.state().blocked = Some(Blocked { op, thread: None });
     }
 
     /// Resumes the blocked calls, and blocks no further calls.
@@ -169,14 +183,34 @@ impl Faults {
         self.0.changed.wait_while(&mut state, |state| state.waiting == 0);
     }
 
-    /// Calls `begin`, which must start a sync in another thread, waits until this sync is blocked,
-    /// runs `body`, and resumes the sync.
+    /// Calls `begin`, which must start a sync in the thread with the name `thread`, waits until this
+    /// sync is blocked, runs `body`, and resumes the sync. Syncs of other threads are not blocked.
+    pub fn during_a_sync_of<B, T>(
+        &self,
+        thread: &str,
+        begin: impl FnOnce() -> B,
+        body: impl FnOnce() -> T,
+    ) -> (B, T) {
+        self.block_only(Op::Sync, Some(thread), begin, body)
+    }
+
+    /// Like [`Faults::during_a_sync_of`], but blocks the syncs of all threads.
     pub fn during_a_sync<B, T>(
         &self,
         begin: impl FnOnce() -> B,
         body: impl FnOnce() -> T,
     ) -> (B, T) {
-        self.block(Op::Sync);
+        self.block_only(Op::Sync, None, begin, body)
+    }
+
+    fn block_only<B, T>(
+        &self,
+        op: Op,
+        thread: Option<&str>,
+        begin: impl FnOnce() -> B,
+        body: impl FnOnce() -> T,
+    ) -> (B, T) {
+        self.state().blocked = Some(Blocked { op, thread: thread.map(str::to_owned) });
         let begun = begin();
         self.wait_until_blocked();
         let result = body();
@@ -216,10 +250,10 @@ impl Faults {
     /// Counts a call; blocks, delays or fails it as the faults require.
     pub(crate) fn pass(&self, op: Op, name: &str) -> Result<()> {
         let mut state = self.state();
-        if state.blocked == Some(op) {
+        if state.is_blocked(op) {
             state.waiting += 1;
             self.0.changed.notify_all();
-            self.0.changed.wait_while(&mut state, |state| state.blocked == Some(op));
+            self.0.changed.wait_while(&mut state, |state| state.is_blocked(op));
             state.waiting -= 1;
         }
         *state.count(op) += 1;

@@ -20,6 +20,9 @@ use rustix::io::Errno;
 use crate::crash::open_on;
 use crate::{BUCKET, dump, file_names, get, new_store, put, random_bytes, try_get, try_put};
 
+/// The name of the thread that waits for the log on behalf of all started puts.
+const COMPLETING: &str = "store-complete";
+
 /// A waker that unparks a thread.
 struct Unpark(Thread);
 
@@ -86,7 +89,8 @@ fn resolved_put_is_visible_and_durable() {
 fn dropped_and_unpolled_puts_are_completed_by_close() {
     within_a_minute("closing", || {
         let (disk, store) = memory_store();
-        let (unpolled, ()) = disk.during_a_sync(
+        let (unpolled, ()) = disk.during_a_sync_of(
+            COMPLETING,
             || {
                 drop(start(&store, "dropped", b"1"));
                 start(&store, "unpolled", b"2")
@@ -144,7 +148,8 @@ fn unpolled_puts_do_not_block_operations_that_exclude_writers() {
 #[test]
 fn put_of_a_key_that_is_being_written_would_block() {
     let (disk, store) = memory_store();
-    let (first, ()) = disk.during_a_sync(
+    let (first, ()) = disk.during_a_sync_of(
+        COMPLETING,
         || start(&store, "key", b"first"),
         || assert!(try_start(&store, "key", b"second").unwrap().is_none()),
     );
@@ -351,7 +356,8 @@ fn futures_that_resolve_together_are_woken_together() {
     let options = Options { wake_all, ..crate::small() };
     let (store, _) = Store::open_on(Arc::new(disk.clone()), options).unwrap();
     store.create_bucket(BUCKET).unwrap();
-    let (first, others) = disk.during_a_sync(
+    let (first, others) = disk.during_a_sync_of(
+        COMPLETING,
         || start(&store, "first", b"bytes"),
         || (0..20).map(|n| start(&store, &n.to_string(), b"bytes")).collect::<Vec<_>>(),
     );
