@@ -31,6 +31,7 @@ use crate::object::Etag;
 use crate::options::Options;
 use crate::recovery::damage::Damage;
 use crate::recovery::found_damage::FoundDamage;
+use crate::settings::cache::SettingsCache;
 use crate::volume_index::IndexWriter;
 
 /// The state of an open store.
@@ -64,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     pub(crate) counters: Counters,
     pub(crate) lifecycle: LifecycleState,
+    pub(crate) settings: SettingsCache,
     pub(crate) upkeep: Mutex<Upkeep>,
     /// The writers whose needles may not be in the index yet.
     pub(crate) writers: Arc<Writers>,

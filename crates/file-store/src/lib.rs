@@ -99,6 +99,7 @@ mod object;
 mod options;
 mod recovery;
 mod replication;
+mod settings;
 mod signal;
 mod snapshot;
 mod stats;

@@ -36,6 +36,8 @@ use crate::recovery::found_damage::FoundDamage;
 use crate::recovery::index_thread::IndexThread;
 use crate::recovery::marker;
 use crate::recovery::recover::{RecoveryReport, recover};
+use crate::settings::cache::SettingsCache;
+use crate::settings::requests::check_setting;
 use crate::verification::scrub::Scrub;
 
 /// A store of objects in buckets, in a directory of its own.
@@ -103,6 +105,7 @@ impl Store {
             gate: Arc::default(),
             counters: Counters::default(),
             lifecycle: LifecycleState::default(),
+            settings: SettingsCache::default(),
             upkeep: Mutex::new(Upkeep {
                 damaged: opened.damaged_volumes,
                 indexed: opened.indexed_volumes,
@@ -146,17 +149,29 @@ impl Store {
     /// # Durability
     /// The bucket survives a power cut when this returns.
     pub fn create_bucket(&self, bucket: &str) -> Result<()> {
-        check_bucket(bucket)?;
-        self.inner.replicated(self.inner.with_space(|| self.try_create_bucket(bucket)))
+        self.create_bucket_with(bucket, &Attributes::new())
     }
 
-    fn try_create_bucket(&self, bucket: &str) -> Result<()> {
+    /// Creates an empty bucket with settings.
+    ///
+    /// # Errors
+    /// Like [`Store::create_bucket`]; [`Error::Invalid`] like [`Store::set_bucket_setting`].
+    ///
+    /// # Durability
+    /// The bucket and its settings survive a power cut when this returns.
+    pub fn create_bucket_with(&self, bucket: &str, settings: &Attributes) -> Result<()> {
+        check_bucket(bucket)?;
+        settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
+        self.inner.replicated(self.inner.with_space(|| self.try_create_bucket(bucket, settings)))
+    }
+
+    fn try_create_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
         let _exclusive = self.inner.gate.write();
         let _lock = self.inner.keys.lock(bucket, "");
         if self.inner.index.read().buckets.contains_key(bucket) {
             return Err(Error::BucketExists { bucket: bucket.to_owned() });
         }
-        self.change_bucket(Kind::BucketCreated, bucket)
+        self.change_bucket(Kind::BucketCreated, bucket, settings)
     }
 
     /// Deletes a bucket without objects and uploads.
@@ -191,18 +206,19 @@ impl Store {
             return Err(Error::BucketNotEmpty { bucket: bucket.to_owned() });
         }
         drop(index);
-        self.change_bucket(Kind::BucketDeleted, bucket)
+        self.change_bucket(Kind::BucketDeleted, bucket, &Attributes::new())
     }
 
-    fn change_bucket(&self, kind: Kind, bucket: &str) -> Result<()> {
+    fn change_bucket(&self, kind: Kind, bucket: &str, settings: &Attributes) -> Result<()> {
         // Registers a writer: the index does not know this needle until it is applied.
         let _writer = self.inner.writers.enter();
         let mut head = self.inner.head(kind, bucket, "");
         head.version = self.inner.clock.next();
         let room = if kind == Kind::BucketDeleted { Room::Reserve } else { Room::Ordinary };
-        let at = self.inner.append(&head.encode(&Attributes::new()), &[], room)?.wait()?;
+        let at = self.inner.append(&head.encode(settings), &[], room)?.wait()?;
         self.apply(vec![head.into()], at);
         self.inner.lifecycle.forget(bucket);
+        self.inner.settings.forget(bucket);
         Ok(())
     }
 

@@ -10,6 +10,11 @@ use crate::object::Attributes;
 /// The prefix of the names of all attributes of rules.
 const PREFIX: &str = "lifecycle.";
 
+/// Returns `true` if an attribute of a bucket belongs to its rules.
+pub(crate) fn is_rule(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
 /// Returns the attributes of a lifecycle: `lifecycle.NUMBER.FIELD` for each field of each rule that
 /// does not have its default value.
 pub(super) fn encode(lifecycle: &Lifecycle) -> Attributes {

@@ -10,7 +10,7 @@
 mod config;
 pub(crate) mod expirable;
 mod expire;
-mod format;
+pub(crate) mod format;
 mod page;
 pub(crate) mod report;
 mod requests;

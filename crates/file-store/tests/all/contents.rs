@@ -15,6 +15,8 @@ pub(crate) struct Contents {
     pub(crate) objects: Dump,
     pub(crate) uploads: Vec<UploadContents>,
     pub(crate) lifecycles: BTreeMap<String, Lifecycle>,
+    /// The settings of buckets that have some.
+    pub(crate) settings: BTreeMap<String, Attributes>,
 }
 
 impl Contents {
@@ -40,7 +42,11 @@ impl Contents {
         let lifecycle = |bucket: &String| (bucket.clone(), store.lifecycle(bucket).unwrap());
         let lifecycles = objects.keys().map(lifecycle);
         let lifecycles = lifecycles.filter(|(_, found)| !found.rules.is_empty()).collect();
-        Self { objects, uploads, lifecycles }
+        let setting = |bucket: &String| {
+            (bucket.clone(), Attributes::clone(&store.bucket_settings(bucket).unwrap()))
+        };
+        let settings = objects.keys().map(setting).filter(|(_, found)| found.bytes() > 0).collect();
+        Self { objects, uploads, lifecycles, settings }
     }
 }
 

@@ -35,6 +35,7 @@ mod releases;
 mod replication;
 mod sample;
 mod script;
+mod settings;
 mod small_store;
 mod snapshot;
 mod start_put;

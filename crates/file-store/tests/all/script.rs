@@ -19,7 +19,7 @@ type Content = Arc<[u8]>;
 /// An operation of a workload.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    CreateBucket(String),
+    CreateBucket { bucket: String, settings: Attributes },
     DeleteBucket(String),
     Put { bucket: String, key: String, bytes: Content, attributes: Attributes },
     PutMany { bucket: String, objects: Vec<(String, Content, Attributes)> },
@@ -30,6 +30,7 @@ pub(crate) enum Act {
     Complete { upload: String, numbers: Vec<u16> },
     Abort { upload: String },
     SetLifecycle { bucket: String, lifecycle: Lifecycle },
+    Set { bucket: String, name: String, value: Option<String> },
     Expire { bucket: String },
     Compact,
 }
@@ -49,6 +50,8 @@ pub(crate) struct Model {
     uploads: BTreeMap<String, Upload>,
     /// The lifecycles of buckets with rules.
     lifecycles: BTreeMap<String, Lifecycle>,
+    /// The settings of buckets that have some.
+    settings: BTreeMap<String, Attributes>,
 }
 
 /// The lengths of the objects of a workload.
@@ -123,7 +126,7 @@ impl Model {
         let new_bucket = format!("bucket-{}", random.below(4));
         if buckets.is_empty() || (random.below(60) == 0 && !self.buckets.contains_key(&new_bucket))
         {
-            return Act::CreateBucket(new_bucket);
+            return Act::CreateBucket { bucket: new_bucket, settings: attributes(random) };
         }
         let bucket = (*pick(random, &buckets)).clone();
         let key = format!("key/{:02}", random.below(12));
@@ -166,6 +169,10 @@ impl Model {
                 };
                 Act::PutMany { bucket, objects: (0..8).map(object).collect() }
             }
+            (30, _) if random.below(2) == 0 => {
+                let value = (random.below(3) > 0).then(|| random.below(1000).to_string());
+                Act::Set { bucket, name: format!("name {}", random.below(3)), value }
+            }
             (30, _) => Act::SetLifecycle { bucket, lifecycle: lifecycle(random) },
             (31, _) => Act::Expire { bucket },
             (27..29, _) => {
@@ -192,7 +199,7 @@ impl Model {
     pub(crate) fn execute(&self, act: &Act, store: &Store) -> Result<Option<String>> {
         let none = Precondition::None;
         match act {
-            Act::CreateBucket(bucket) => store.create_bucket(bucket)?,
+            Act::CreateBucket { bucket, settings } => store.create_bucket_with(bucket, settings)?,
             Act::DeleteBucket(bucket) => store.delete_bucket(bucket)?,
             Act::Put { bucket, key, bytes, attributes } => {
                 // Both kinds of put. A random choice would change the workload.
@@ -250,6 +257,9 @@ impl Model {
                 store.abort_upload(bucket, key, upload)?;
             }
             Act::SetLifecycle { bucket, lifecycle } => store.set_lifecycle(bucket, lifecycle)?,
+            Act::Set { bucket, name, value } => {
+                store.set_bucket_setting(bucket, name, value.as_deref())?;
+            }
             Act::Expire { bucket } => {
                 let report = store.expire_now(bucket)?;
                 assert_eq!(report.expired_objects, self.expired(bucket).len() as u64);
@@ -262,10 +272,16 @@ impl Model {
     /// Applies an act to the model.
     pub(crate) fn apply(&mut self, act: &Act, started: Option<String>) {
         match act.clone() {
-            Act::CreateBucket(bucket) => drop(self.buckets.insert(bucket, BTreeMap::new())),
+            Act::CreateBucket { bucket, settings } => {
+                if settings.bytes() > 0 {
+                    self.settings.insert(bucket.clone(), settings);
+                }
+                self.buckets.insert(bucket, BTreeMap::new());
+            }
             Act::DeleteBucket(bucket) => {
                 self.buckets.remove(&bucket);
                 self.lifecycles.remove(&bucket);
+                self.settings.remove(&bucket);
             }
             Act::Put { bucket, key, bytes, attributes } => {
                 self.objects(&bucket).insert(key, (bytes, attributes));
@@ -305,6 +321,16 @@ impl Model {
                 true => drop(self.lifecycles.remove(&bucket)),
                 false => drop(self.lifecycles.insert(bucket, lifecycle)),
             },
+            Act::Set { bucket, name, value } => {
+                let settings = self.settings.entry(bucket.clone()).or_default();
+                match value {
+                    Some(value) => settings.set(name, value),
+                    None => drop(settings.remove(&name)),
+                }
+                if settings.bytes() == 0 {
+                    self.settings.remove(&bucket);
+                }
+            }
             Act::Expire { bucket } => {
                 let keys = self.expired(&bucket);
                 self.objects(&bucket).retain(|key, _| !keys.contains(key));
@@ -371,7 +397,8 @@ impl Model {
         };
         let mut uploads: Vec<UploadContents> = self.uploads.values().map(upload).collect();
         uploads.sort_by(order);
-        Contents { objects, uploads, lifecycles: self.lifecycles.clone() }
+        let (lifecycles, settings) = (self.lifecycles.clone(), self.settings.clone());
+        Contents { objects, uploads, lifecycles, settings }
     }
 }
 

@@ -1,0 +1,67 @@
+//! Reads and writes of the needle of a bucket.
+
+use haul_append_log::{Position, Room};
+
+use crate::clock::Version;
+use crate::error::{Error, Result};
+use crate::format::Kind;
+use crate::inner::Inner;
+use crate::object::Attributes;
+
+impl Inner {
+    /// Reads the attributes of a bucket, whose lock the caller holds. The lock prevents compaction
+    /// and other threads from replacing the needle.
+    pub(crate) fn bucket_attributes(&self, bucket: &str) -> Result<Attributes> {
+        let (created, at) = self.bucket_needle(bucket)?;
+        // A bucket whose needle was lost to damage has no known attributes.
+        let Some(at) = at else { return Ok(Attributes::new()) };
+        let mut head = self.head(Kind::BucketCreated, bucket, "");
+        head.version = created;
+        // A needle without attributes needs no read.
+        if head.head_bytes() == at.payload_bytes as usize {
+            return Ok(Attributes::new());
+        }
+        self.read_attributes(at)
+    }
+
+    /// Returns the version and the position of the needle of a bucket.
+    fn bucket_needle(&self, bucket: &str) -> Result<(Version, Option<Position>)> {
+        let index = self.index.read();
+        if let Some(error) = index.doubt_bucket(bucket) {
+            return Err(error);
+        }
+        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
+        index.buckets.get(bucket).map(|found| (found.created, found.at)).ok_or_else(missing)
+    }
+
+    /// Writes a new needle of a bucket, with attributes that `change` changes. Calls `applied` with
+    /// them before it returns.
+    ///
+    /// 1. Locks out writers, and sweeps between two batches, and locks the bucket.
+    /// 2. Appends the needle with the version of the bucket's creation, so that the creation time
+    ///    stays. After a crash the log may or may not have it: the last needle of the bucket in the
+    ///    log counts.
+    /// 3. Once the needle is durable, it replaces the earlier one in the index, and its attributes
+    ///    apply.
+    pub(crate) fn change_bucket_attributes(
+        &self,
+        bucket: &str,
+        change: impl FnOnce(&mut Attributes),
+        applied: impl FnOnce(Attributes),
+    ) -> Result<()> {
+        let _exclusive = self.gate.write();
+        let _locked = self.keys.lock(bucket, "");
+        let mut attributes = self.bucket_attributes(bucket)?;
+        change(&mut attributes);
+        let (created, _) = self.bucket_needle(bucket)?;
+        let _writer = self.writers.enter();
+        let mut head = self.head(Kind::BucketCreated, bucket, "");
+        // A bucket whose needle was lost to damage has no version.
+        let is_known = created != Version::default();
+        head.version = if is_known { created } else { self.clock.next() };
+        let at = self.append(&head.encode(&attributes), &[], Room::Ordinary)?.wait()?;
+        self.apply(vec![head.into()], at);
+        applied(attributes);
+        Ok(())
+    }
+}
