@@ -37,7 +37,7 @@ use crate::recovery::index_thread::IndexThread;
 use crate::recovery::marker;
 use crate::recovery::recover::{RecoveryReport, recover};
 use crate::settings::cache::SettingsCache;
-use crate::settings::requests::check_setting;
+use crate::settings::check::check_setting;
 use crate::verification::scrub::Scrub;
 
 /// A store of objects in buckets, in a directory of its own.

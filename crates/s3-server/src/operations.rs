@@ -2,7 +2,7 @@
 
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
-use crate::buckets::{bucket, stubs};
+use crate::buckets::{bucket, documents, stubs};
 use crate::objects::{copy, list, read, tagging, write};
 use crate::service::Haul;
 use crate::uploads::{self, complete, multipart, parts};
@@ -71,6 +71,29 @@ operations! {
     delete_bucket_lifecycle: DeleteBucketLifecycleInput => DeleteBucketLifecycleOutput
         = bucket::delete_bucket_lifecycle;
 
+    put_bucket_cors: PutBucketCorsInput => PutBucketCorsOutput = documents::put_bucket_cors;
+    get_bucket_cors: GetBucketCorsInput => GetBucketCorsOutput = documents::get_bucket_cors;
+    delete_bucket_cors: DeleteBucketCorsInput => DeleteBucketCorsOutput
+        = documents::delete_bucket_cors;
+    put_bucket_tagging: PutBucketTaggingInput => PutBucketTaggingOutput
+        = documents::put_bucket_tagging;
+    get_bucket_tagging: GetBucketTaggingInput => GetBucketTaggingOutput
+        = documents::get_bucket_tagging;
+    delete_bucket_tagging: DeleteBucketTaggingInput => DeleteBucketTaggingOutput
+        = documents::delete_bucket_tagging;
+    put_bucket_ownership_controls: PutBucketOwnershipControlsInput
+        => PutBucketOwnershipControlsOutput = documents::put_bucket_ownership_controls;
+    get_bucket_ownership_controls: GetBucketOwnershipControlsInput
+        => GetBucketOwnershipControlsOutput = documents::get_bucket_ownership_controls;
+    delete_bucket_ownership_controls: DeleteBucketOwnershipControlsInput
+        => DeleteBucketOwnershipControlsOutput = documents::delete_bucket_ownership_controls;
+    put_public_access_block: PutPublicAccessBlockInput => PutPublicAccessBlockOutput
+        = documents::put_public_access_block;
+    get_public_access_block: GetPublicAccessBlockInput => GetPublicAccessBlockOutput
+        = documents::get_public_access_block;
+    delete_public_access_block: DeletePublicAccessBlockInput => DeletePublicAccessBlockOutput
+        = documents::delete_public_access_block;
+
     get_bucket_versioning: GetBucketVersioningInput => GetBucketVersioningOutput
         = stubs::get_bucket_versioning;
     get_bucket_acl: GetBucketAclInput => GetBucketAclOutput = stubs::get_bucket_acl;
@@ -85,19 +108,12 @@ operations! {
     get_bucket_policy: GetBucketPolicyInput => GetBucketPolicyOutput = stubs::get_bucket_policy;
     get_bucket_policy_status: GetBucketPolicyStatusInput => GetBucketPolicyStatusOutput
         = stubs::get_bucket_policy_status;
-    get_bucket_tagging: GetBucketTaggingInput => GetBucketTaggingOutput
-        = stubs::get_bucket_tagging;
     get_bucket_encryption: GetBucketEncryptionInput => GetBucketEncryptionOutput
         = stubs::get_bucket_encryption;
-    get_bucket_cors: GetBucketCorsInput => GetBucketCorsOutput = stubs::get_bucket_cors;
     get_bucket_website: GetBucketWebsiteInput => GetBucketWebsiteOutput
         = stubs::get_bucket_website;
     get_bucket_replication: GetBucketReplicationInput => GetBucketReplicationOutput
         = stubs::get_bucket_replication;
-    get_bucket_ownership_controls: GetBucketOwnershipControlsInput
-        => GetBucketOwnershipControlsOutput = stubs::get_bucket_ownership_controls;
-    get_public_access_block: GetPublicAccessBlockInput => GetPublicAccessBlockOutput
-        = stubs::get_public_access_block;
     get_object_lock_configuration: GetObjectLockConfigurationInput
         => GetObjectLockConfigurationOutput = stubs::get_object_lock_configuration;
     get_object_retention: GetObjectRetentionInput => GetObjectRetentionOutput

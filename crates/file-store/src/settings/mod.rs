@@ -5,5 +5,6 @@
 //! reads and replaces this needle. `cache` has the settings of buckets that were used before.
 
 pub(crate) mod cache;
+pub(crate) mod check;
 pub(crate) mod needle;
-pub(crate) mod requests;
+mod requests;

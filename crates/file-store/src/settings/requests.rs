@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inner::Inner;
 use crate::lifecycle::format::is_rule;
 use crate::object::Attributes;
+use crate::settings::check::check_setting;
 use crate::store::Store;
-
-/// The maximum length of a setting, with its name.
-const SETTING_BYTES_MAX: usize = 64 * 1024;
 
 impl Store {
     /// Returns the settings of a bucket. The first call for a bucket may read its needle; later
     /// calls use memory.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if the settings are, or may be, in a damaged
+    /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the settings are, or may be, in a damaged
     /// place.
     pub fn bucket_settings(&self, bucket: &str) -> Result<Arc<Attributes>> {
         self.inner.settings(bucket)
@@ -25,9 +23,9 @@ impl Store {
     /// Sets a setting of a bucket, or removes it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a setting of more than 64 KiB, and for a name that begins with
-    /// `lifecycle.`; [`Error::NoSuchBucket`], [`Error::Full`], [`Error::NotReplicated`];
-    /// [`Error::Damaged`] while damage may hide newer settings.
+    /// [`crate::Error::Invalid`] for a setting of more than 64 KiB, and for a name that begins with
+    /// `lifecycle.`; [`crate::Error::NoSuchBucket`], [`crate::Error::Full`], [`crate::Error::NotReplicated`];
+    /// [`crate::Error::Damaged`] while damage may hide newer settings.
     ///
     /// # Durability
     /// The setting survives a power cut when this returns. A power cut before that leaves the
@@ -59,21 +57,6 @@ impl Inner {
         let settings = without_rules(&self.bucket_attributes(bucket)?);
         Ok(self.settings.insert(bucket, settings))
     }
-}
-
-/// Returns an error if a bucket cannot have a setting.
-pub(crate) fn check_setting(name: &str, value: &str) -> Result<()> {
-    let bytes = name.len() + value.len();
-    let what = if bytes > SETTING_BYTES_MAX {
-        format!(
-            "the setting {name} of {bytes} bytes exceeds the limit of {SETTING_BYTES_MAX} bytes"
-        )
-    } else if is_rule(name) {
-        format!("the setting {name} has the name of a lifecycle rule")
-    } else {
-        return Ok(());
-    };
-    Err(Error::Invalid { what })
 }
 
 fn without_rules(attributes: &Attributes) -> Attributes {

@@ -8,7 +8,8 @@ use haul_file_store::{Attributes, Error, ListRequest, Precondition, RecoveryRepo
 use haul_testing::{PrintOnPanic, Random};
 
 use crate::contents::Contents;
-use crate::script::{Act, Lengths, Model};
+use crate::script::{Act, Model};
+use crate::script_inputs::Lengths;
 use crate::small;
 
 pub(crate) fn open_on(disk: &MemoryDisk) -> (Store, RecoveryReport) {

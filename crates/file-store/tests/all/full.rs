@@ -10,7 +10,8 @@ use rustix::io::Errno;
 
 use crate::contents::Contents;
 use crate::crash::open_on;
-use crate::script::{Lengths, Model};
+use crate::script::Model;
+use crate::script_inputs::Lengths;
 use crate::{BIG, BUCKET, get, put, random_bytes, try_put};
 
 const VOLUME: u64 = 4 << 20;

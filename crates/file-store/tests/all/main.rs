@@ -35,6 +35,7 @@ mod releases;
 mod replication;
 mod sample;
 mod script;
+mod script_inputs;
 mod settings;
 mod small_store;
 mod snapshot;

@@ -7,7 +7,8 @@ use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 
 use crate::contents::Contents;
 use crate::get_many::agrees_with_get;
-use crate::script::{Lengths, Model};
+use crate::script::Model;
+use crate::script_inputs::Lengths;
 use crate::{big_files, disk_dir, list, reopen};
 
 /// Checks that the content of the store equals the model, and that it has no unexpected or missing

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use haul_file_store::{
     Attributes, Etag, Expiry, Lifecycle, LifecycleRule, NewObject, Precondition, Result, Store,
@@ -10,11 +10,11 @@ use haul_file_store::{
 use haul_testing::Random;
 use md5::{Digest, Md5};
 
-use crate::BIG;
 use crate::contents::{Contents, UploadContents, order, pairs};
+use crate::script_inputs::{Lengths, attributes, content, lifecycle, pick, setting};
 use crate::start_put::block_on;
 
-type Content = Arc<[u8]>;
+pub(crate) type Content = Arc<[u8]>;
 
 /// An operation of a workload.
 #[derive(Debug, Clone)]
@@ -54,52 +54,12 @@ pub(crate) struct Model {
     settings: BTreeMap<String, Attributes>,
 }
 
-/// The lengths of the objects of a workload.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Lengths {
-    Short,
-    /// Lengths with which volumes fill quickly.
-    Long,
-}
-
-fn pick<'a, T>(random: &mut Random, all: &'a [T]) -> &'a T {
-    &all[usize::try_from(random.below(all.len() as u64)).unwrap()]
-}
-
-fn content(random: &mut Random, lengths: Lengths) -> Content {
-    let big = BIG as u64;
-    let length = match (random.below(16), lengths) {
-        (0, _) => 0,
-        (1, _) => big + random.below(4 * big),
-        (2, _) => big - 1 + random.below(3),
-        (_, Lengths::Short) => random.below(5000),
-        (_, Lengths::Long) => big / 2 + random.below(big / 2),
-    };
-    random.bytes(usize::try_from(length).unwrap()).into()
-}
-
-fn attributes(random: &mut Random) -> Attributes {
-    (0..random.below(3)).map(|n| (format!("name {n}"), random.below(1000).to_string())).collect()
-}
-
-/// Returns rules by which some keys are expired, sometimes so many that their needle needs several
-/// reads.
-fn lifecycle(random: &mut Random) -> Lifecycle {
-    let count = if random.below(8) == 0 { 100 } else { random.below(3) };
-    let rule = |number: u64| LifecycleRule {
-        id: format!("rule {number}"),
-        enabled: random.below(4) > 0,
-        prefix: format!("key/{}", if random.below(2) == 0 { "0" } else { "11" }),
-        expire: Some(match random.below(4) {
-            0 => Expiry::After(Duration::from_hours(24)),
-            _ => Expiry::At(UNIX_EPOCH),
-        }),
-        ..LifecycleRule::default()
-    };
-    Lifecycle { rules: (0..count).map(rule).collect() }
-}
-
 impl Act {
+    fn set(bucket: String, random: &mut Random) -> Self {
+        let (name, value) = setting(random);
+        Self::Set { bucket, name, value }
+    }
+
     /// Returns `true` if the act changes several objects, each of which is atomic on its own.
     pub(crate) fn is_divisible(&self) -> bool {
         matches!(self, Self::Delete { .. } | Self::PutMany { .. } | Self::Expire { .. })
@@ -169,10 +129,7 @@ impl Model {
                 };
                 Act::PutMany { bucket, objects: (0..8).map(object).collect() }
             }
-            (30, _) if random.below(2) == 0 => {
-                let value = (random.below(3) > 0).then(|| random.below(1000).to_string());
-                Act::Set { bucket, name: format!("name {}", random.below(3)), value }
-            }
+            (30, _) if random.below(2) == 0 => Act::set(bucket, random),
             (30, _) => Act::SetLifecycle { bucket, lifecycle: lifecycle(random) },
             (31, _) => Act::Expire { bucket },
             (27..29, _) => {

@@ -4,11 +4,10 @@ use haul_http_engine::RequestBody;
 use hyper::{Method, Request};
 
 /// Subresources of buckets and objects that this server cannot change.
-const UNSUPPORTED: [&str; 22] = [
+const UNSUPPORTED: [&str; 19] = [
     "accelerate",
     "acl",
     "analytics",
-    "cors",
     "encryption",
     "intelligent-tiering",
     "inventory",
@@ -17,9 +16,7 @@ const UNSUPPORTED: [&str; 22] = [
     "metrics",
     "notification",
     "object-lock",
-    "ownershipControls",
     "policy",
-    "publicAccessBlock",
     "replication",
     "requestPayment",
     "restore",
@@ -27,6 +24,15 @@ const UNSUPPORTED: [&str; 22] = [
     "select",
     "versioning",
     "website",
+];
+
+/// Subresources of buckets, and the operations that replace and remove them.
+const OF_BUCKETS: [(&str, &str, &str); 5] = [
+    ("cors", "PutBucketCors", "DeleteBucketCors"),
+    ("lifecycle", "PutBucketLifecycleConfiguration", "DeleteBucketLifecycle"),
+    ("ownershipControls", "PutBucketOwnershipControls", "DeleteBucketOwnershipControls"),
+    ("publicAccessBlock", "PutPublicAccessBlock", "DeletePublicAccessBlock"),
+    ("tagging", "PutBucketTagging", "DeleteBucketTagging"),
 ];
 
 /// The name of operations that the server does not support.
@@ -45,6 +51,7 @@ fn of(method: &Method, query: &str, has_key: bool, is_copy: bool) -> Option<&'st
     let names = || query.split('&').filter_map(|pair| pair.split('=').next());
     let has = |name: &str| names().any(|found| found == name);
     let is_unsupported = names().any(|name| UNSUPPORTED.contains(&name));
+    let of_bucket = OF_BUCKETS.iter().find(|(subresource, ..)| !has_key && has(subresource));
     Some(match (method, has_key) {
         (&Method::GET | &Method::HEAD | &Method::OPTIONS, _) => return None,
         _ if is_unsupported => OTHER,
@@ -53,16 +60,14 @@ fn of(method: &Method, query: &str, has_key: bool, is_copy: bool) -> Option<&'st
         (&Method::PUT, true) if has("tagging") => "PutObjectTagging",
         (&Method::PUT, true) if is_copy => "CopyObject",
         (&Method::PUT, true) => PUT_OBJECT,
-        (&Method::PUT, false) if has("lifecycle") => "PutBucketLifecycleConfiguration",
-        (&Method::PUT, false) if !has("tagging") => "CreateBucket",
+        (&Method::PUT, false) => of_bucket.map_or("CreateBucket", |(_, put, _)| put),
         (&Method::POST, true) if has("uploads") => "CreateMultipartUpload",
         (&Method::POST, true) if has("uploadId") => "CompleteMultipartUpload",
         (&Method::POST, false) if has("delete") => "DeleteObjects",
         (&Method::DELETE, true) if has("uploadId") => "AbortMultipartUpload",
         (&Method::DELETE, true) if has("tagging") => "DeleteObjectTagging",
         (&Method::DELETE, true) => "DeleteObject",
-        (&Method::DELETE, false) if has("lifecycle") => "DeleteBucketLifecycle",
-        (&Method::DELETE, false) if !has("tagging") => "DeleteBucket",
+        (&Method::DELETE, false) => of_bucket.map_or("DeleteBucket", |(_, _, delete)| delete),
         _ => OTHER,
     })
 }
@@ -86,7 +91,8 @@ mod tests {
             ("PUT b", Some("CreateBucket")),
             ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
             ("PUT b policy", Some(OTHER)),
-            ("PUT b tagging", Some(OTHER)),
+            ("PUT b tagging", Some("PutBucketTagging")),
+            ("PUT b acl", Some(OTHER)),
             ("POST b delete", Some("DeleteObjects")),
             ("POST b", Some(OTHER)),
             ("POST k uploads", Some("CreateMultipartUpload")),
@@ -96,6 +102,7 @@ mod tests {
             ("DELETE k uploadId=a", Some("AbortMultipartUpload")),
             ("DELETE b", Some("DeleteBucket")),
             ("DELETE b lifecycle", Some("DeleteBucketLifecycle")),
+            ("DELETE b publicAccessBlock", Some("DeletePublicAccessBlock")),
             ("DELETE b website", Some(OTHER)),
         ] {
             let mut words = line.split(' ');

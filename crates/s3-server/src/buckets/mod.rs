@@ -1,5 +1,7 @@
-//! Operations on buckets, lifecycles, and features that are not implemented.
+//! Operations on buckets, their lifecycles and settings, and features that are not implemented.
 
 pub(crate) mod bucket;
+pub(crate) mod cors;
+pub(crate) mod documents;
 pub(crate) mod lifecycle;
 pub(crate) mod stubs;

@@ -51,20 +51,12 @@ not_configured! {
         S3ErrorCode::NoSuchBucketPolicy;
     get_bucket_policy_status: GetBucketPolicyStatusInput => GetBucketPolicyStatusOutput,
         S3ErrorCode::NoSuchBucketPolicy;
-    get_bucket_tagging: GetBucketTaggingInput => GetBucketTaggingOutput,
-        S3ErrorCode::NoSuchTagSet;
     get_bucket_encryption: GetBucketEncryptionInput => GetBucketEncryptionOutput,
         S3ErrorCode::ServerSideEncryptionConfigurationNotFoundError;
-    get_bucket_cors: GetBucketCorsInput => GetBucketCorsOutput,
-        S3ErrorCode::NoSuchCORSConfiguration;
     get_bucket_website: GetBucketWebsiteInput => GetBucketWebsiteOutput,
         S3ErrorCode::NoSuchWebsiteConfiguration;
     get_bucket_replication: GetBucketReplicationInput => GetBucketReplicationOutput,
         S3ErrorCode::ReplicationConfigurationNotFoundError;
-    get_bucket_ownership_controls: GetBucketOwnershipControlsInput
-        => GetBucketOwnershipControlsOutput, S3ErrorCode::OwnershipControlsNotFoundError;
-    get_public_access_block: GetPublicAccessBlockInput => GetPublicAccessBlockOutput,
-        S3ErrorCode::Custom("NoSuchPublicAccessBlockConfiguration".into());
     get_object_lock_configuration: GetObjectLockConfigurationInput
         => GetObjectLockConfigurationOutput, S3ErrorCode::ObjectLockConfigurationNotFoundError;
     get_object_retention: GetObjectRetentionInput => GetObjectRetentionOutput,

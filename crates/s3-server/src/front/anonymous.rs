@@ -35,8 +35,8 @@ const SIGNATURE_QUERY: [&str; 11] = [
 ];
 
 /// Refuses requests of web pages: those for another host than this machine (DNS rebinding), and
-/// those from a page of another origin.
-pub(crate) fn check_origin(headers: &HeaderMap) -> S3Result<()> {
+/// those from a page of another origin, unless a CORS rule allows it.
+pub(crate) fn check_origin(headers: &HeaderMap, is_allowed_page: bool) -> S3Result<()> {
     let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
     let host = str::from_utf8(host).unwrap_or("?");
     if !is_this_machine(host) {
@@ -47,6 +47,7 @@ pub(crate) fn check_origin(headers: &HeaderMap) -> S3Result<()> {
         return Err(refuse(S3ErrorCode::AccessDenied, message));
     }
     match headers.get(ORIGIN).map(HeaderValue::as_bytes) {
+        _ if is_allowed_page => Ok(()),
         Some(origin) if origin.strip_prefix(b"http://") != Some(host.as_bytes()) => {
             let message = "Without credentials this server accepts no requests of other web pages";
             Err(refuse(S3ErrorCode::AccessDenied, message))
@@ -166,7 +167,7 @@ mod tests {
                 (HOST, HeaderValue::from_static("127.0.0.1:9000")),
                 (ORIGIN, HeaderValue::from_static(origin)),
             ];
-            check_origin(&headers.into_iter().collect()).is_ok()
+            check_origin(&headers.into_iter().collect(), false).is_ok()
         };
         assert!(check("http://127.0.0.1:9000"));
         for origin in ["http://evil.example", "null", "http://127.0.0.1:9001"] {

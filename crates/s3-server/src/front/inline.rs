@@ -151,9 +151,9 @@ pub(super) fn names(path: &str) -> Option<(&str, &str)> {
     check_bucket_name(bucket).then_some((bucket, key))
 }
 
-/// Returns `true` if a request without credentials is from this machine, and not from a web page.
+/// Returns `true` if a request without credentials is from this machine.
 pub(super) fn is_of_this_machine(request: &Request<'_>) -> bool {
-    request.fields.first("origin").is_none() && is_this_machine(request.host.unwrap_or_default())
+    is_this_machine(request.host.unwrap_or_default())
 }
 
 /// Returns the bytes that a request selects; `None` if the service must decide.
@@ -167,7 +167,7 @@ fn selected(request: &Request<'_>, kind: Kind, object_bytes: u64) -> Option<Sele
     select(Some(&range), None, &[object_bytes]).ok()
 }
 
-/// Returns `true` if the request wants the object in any state.
+/// Returns `true` if the request wants the object in any state, and is not that of a web page.
 fn is_plain(request: &Request<'_>) -> bool {
     let is_plain = |name: &[u8]| {
         let starts_with = |prefix: &str| {
@@ -176,6 +176,8 @@ fn is_plain(request: &Request<'_>) -> bool {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         match name.first() {
             Some(b'i' | b'I') => !starts_with("if-"),
+            // A web page may need the headers of a CORS rule.
+            Some(b'o' | b'O') => !is("origin"),
             Some(b'x' | b'X') => !starts_with("x-amz-") || PLAIN_HEADERS.into_iter().any(is),
             _ => true,
         }

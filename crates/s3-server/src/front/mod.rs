@@ -6,6 +6,7 @@ mod accounts;
 pub(crate) mod anonymous;
 pub(crate) mod answer;
 mod canonical;
+mod cors;
 pub(crate) mod handler;
 pub(crate) mod hot;
 mod identity;
@@ -35,6 +36,7 @@ use crate::body::send::BodySlot;
 use crate::errors::refuse;
 use crate::front::accounts::Accounts;
 use crate::front::answer::RequestIds;
+use crate::front::cors::PageRequest;
 use crate::front::hot::HotObjects;
 use crate::front::response::Counted;
 use crate::front::signature::Verifier;
@@ -91,21 +93,41 @@ impl Front {
         let slot = BodySlot::default();
         request.extensions_mut().insert(slot.clone());
         request.extensions_mut().insert(Arc::clone(&self.hot));
-        let mut response = match self.admit(request) {
-            Ok(request) => {
+        let page = PageRequest::of(&request);
+        let allowed = match &page {
+            Some(page) => cors::allow_page(&self.haul, page).await,
+            None => None,
+        };
+        let admitted = if method == Method::OPTIONS {
+            cors::preflight(page.as_ref(), allowed.as_ref()).map(Admitted::Answered)
+        } else {
+            self.admit(request, allowed.is_some()).map(Admitted::Accepted)
+        };
+        let mut response = match admitted {
+            Ok(Admitted::Accepted(request)) => {
                 let id = str::from_utf8(&id).unwrap_or_default();
                 let span = tracing::error_span!("request", id);
                 self.s3.call(request).instrument(span).await.map_err(StdError::from)?
             }
+            Ok(Admitted::Answered(response)) => response,
             Err(error) => error.to_http_response()?,
         };
+        if let Some(headers) = &allowed {
+            cors::add(&mut response, headers)?;
+        }
         if method == Method::HEAD && response.headers().contains_key(CONTENT_RANGE) {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
         accounts.end(response, &arrival, Some(&slot))
     }
 
-    fn admit(&self, request: Request<RequestBody>) -> S3Result<Request<Body>> {
+    /// Returns the request for the S3 service. `is_allowed_page` is `true` if a CORS rule allows the
+    /// web page that sends the request.
+    fn admit(
+        &self,
+        request: Request<RequestBody>,
+        is_allowed_page: bool,
+    ) -> S3Result<Request<Body>> {
         if self.is_read_only && !matches!(*request.method(), Method::GET | Method::HEAD) {
             let message = "This server is read-only: send changes to the server of the store";
             return Err(refuse(S3ErrorCode::AccessDenied, message));
@@ -113,7 +135,7 @@ impl Front {
         check_supported(request.method(), request.headers())?;
         check_length(&request, self.xml_bytes_max)?;
         if self.verifier.is_none() {
-            anonymous::check_origin(request.headers())?;
+            anonymous::check_origin(request.headers(), is_allowed_page)?;
             return anonymous::unsigned(request);
         }
         check_signature_kind(request.headers(), request.uri().query())?;
@@ -121,6 +143,13 @@ impl Front {
         check_dates(request.headers(), request.uri().query())?;
         Ok(request.map(Body::http_body))
     }
+}
+
+/// A request that was not refused.
+enum Admitted {
+    /// The S3 service responds to it.
+    Accepted(Request<Body>),
+    Answered(Response<Body>),
 }
 
 /// Refuses requests for features that do not exist.

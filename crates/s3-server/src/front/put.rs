@@ -69,7 +69,12 @@ impl Front {
     fn plain_put(&self, request: &Request<'_>) -> Option<PlainPut> {
         let Target::Origin(target) = request.target else { return None };
         let (raw, query) = target.split_once('?').unwrap_or((target, ""));
-        if request.method != "PUT" || self.is_read_only || !raw.bytes().all(is_of_path) {
+        // A web page may need the headers of a CORS rule.
+        let is_of_page = request.fields.first("origin").is_some();
+        if request.method != "PUT" || self.is_read_only || is_of_page {
+            return None;
+        }
+        if !raw.bytes().all(is_of_path) {
             return None;
         }
         let path = decode(raw)?;

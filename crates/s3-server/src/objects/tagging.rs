@@ -48,7 +48,7 @@ pub(crate) async fn put_object_tagging(
         .tag_set
         .into_iter()
         .map(|tag| (tag.key.unwrap_or_default(), tag.value.unwrap_or_default()));
-    let tags = checked(pairs)?;
+    let tags = checked(pairs, TAGS_MAX)?;
     haul.blocking(move |store| replace(store, &bucket, &key, &tags)).await?;
     Ok(PutObjectTaggingOutput::default())
 }
@@ -77,7 +77,7 @@ fn replace(store: &Store, bucket: &str, key: &str, tags: &Tags) -> S3Result<()> 
 
 /// Parses the value of the header `x-amz-tagging`.
 pub(crate) fn parse(header: &str) -> S3Result<Tags> {
-    checked(form_urlencoded::parse(header.as_bytes()).into_owned())
+    checked(form_urlencoded::parse(header.as_bytes()).into_owned(), TAGS_MAX)
 }
 
 /// Returns the tags in the attributes.
@@ -96,7 +96,11 @@ pub(crate) fn set(attributes: &mut Attributes, tags: &Tags) {
     }
 }
 
-fn checked(pairs: impl Iterator<Item = (String, String)>) -> S3Result<Tags> {
+/// Returns the tags if there are at most `count_max` of them and all are valid.
+pub(crate) fn checked(
+    pairs: impl Iterator<Item = (String, String)>,
+    count_max: usize,
+) -> S3Result<Tags> {
     let invalid = |message: &str| Err(refuse(S3ErrorCode::InvalidTag, message));
     let mut tags = Tags::new();
     for (key, value) in pairs {
@@ -110,8 +114,8 @@ fn checked(pairs: impl Iterator<Item = (String, String)>) -> S3Result<Tags> {
             return invalid("The keys of tags must be unique");
         }
     }
-    if tags.len() > TAGS_MAX {
-        return Err(refuse(S3ErrorCode::InvalidTag, "An object can have at most 10 tags"));
+    if tags.len() > count_max {
+        return invalid(&format!("There can be at most {count_max} tags"));
     }
     Ok(tags)
 }

@@ -11,6 +11,8 @@ mod auth;
 mod bad_input;
 mod client;
 mod conditions;
+mod cors;
+mod documents;
 mod faults;
 mod hostile;
 mod hostile_heads;
