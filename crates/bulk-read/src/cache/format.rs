@@ -252,6 +252,56 @@ mod tests {
         assert_eq!(records(&sealed(&head(hash, 0)), hash), Ok(&[][..]));
     }
 
+    #[test]
+    fn file_has_the_described_layout_for_each_hash() {
+        let meta = Meta { device: 2, inode: 3, bytes: 4, modified_ns: 5, changed_ns: -6, links: 1 };
+        for (hash, number) in [
+            (HashKind::Xxh3, 1_u32),
+            (HashKind::Blake3, 2),
+            (HashKind::Sha256, 3),
+            (HashKind::Sha512, 4),
+            (HashKind::Md5, 5),
+            (HashKind::Sha3_256, 6),
+            (HashKind::Sha3_512, 7),
+            (HashKind::Sha1, 8),
+            (HashKind::Xxh64, 9),
+            (HashKind::Crc32, 10),
+        ] {
+            let full = hash.of(b"content").as_bytes().to_vec();
+            let record = |form| Record {
+                key: key_of(&meta, form),
+                bytes: meta.bytes,
+                modified_ns: meta.modified_ns,
+                changed_ns: meta.changed_ns,
+                day: 7,
+                sample: Some((8, [9; SAMPLE_BYTES])),
+                full: Some(full.clone()),
+            };
+            let numbers = [3, number, 2, 0, 0, 0].map(u32::to_le_bytes);
+            let head = [b"HAULDUPS", &numbers.concat()[..]].concat();
+            let encoded = |form: u32| -> Vec<u8> {
+                let numbers = [2, 3, 4, 5, (-6_i64).cast_unsigned()].map(u64::to_le_bytes);
+                let middle = [7_u32, 8].map(u32::to_le_bytes);
+                let end = [HAS_SAMPLE | HAS_FULL, form].map(u32::to_le_bytes);
+                [numbers.concat(), middle.concat(), vec![9; 16], end.concat(), full.clone()]
+                    .concat()
+            };
+            let body = [head, encoded(0), encoded(1)].concat();
+            let all = [record(DigestForm::Bytes), record(DigestForm::ZeroRuns)];
+            assert_eq!(file(&all, hash), sealed(&body), "{hash:?}");
+            assert!(all.iter().all(|record| record.matches(&meta)));
+            for other in [
+                Meta { bytes: 5, ..meta },
+                Meta { modified_ns: 6, ..meta },
+                Meta { changed_ns: 6, ..meta },
+                Meta { inode: 4, ..meta },
+                Meta { device: 3, ..meta },
+            ] {
+                assert!(!all[0].matches(&other), "{other:?}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn records_round_trip_and_corruption_is_detected(

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers")]
 
 mod changed_files;
+mod digest_cache;
 mod read;
 mod sparse;
 mod special_files;
