@@ -96,6 +96,20 @@ mod tests {
     }
 
     #[test]
+    fn each_subcommand_has_a_manual_page() {
+        let program = || Command::new("haul").subcommand(Command::new("store"));
+        let dir = haul_testing::disk_dir();
+        man(program(), Some(dir.path())).unwrap();
+        let mut names: Vec<_> =
+            fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["haul-store.1", "haul.1"]);
+        let missing = dir.path().join("missing");
+        let failure = man(program(), Some(&missing)).unwrap_err();
+        assert!(failure.text().is_some_and(|text| text.contains(missing.to_str().unwrap())));
+    }
+
+    #[test]
     fn examples_stay_preformatted_in_the_manual() {
         let text = "Examples:\n  haul a-b 'c'\n\n  d\n\nExit codes:\n  0  well";
         let roff = ".SH EXAMPLES\n.nf\n\\&  haul a\\-b \\(aqc\\(aq\n\\&\n\\&  d\n\

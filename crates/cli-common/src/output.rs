@@ -79,3 +79,20 @@ pub fn unwritten(error: io::Error) -> Failure {
     };
     Failure::new("cannot write to stdout").because(error).exit(exit)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::ExitCode;
+
+    use super::*;
+    use crate::report::exit_code;
+
+    #[test]
+    fn closed_stdout_is_no_error_of_the_command() {
+        let failure = |kind: io::ErrorKind| unwritten(kind.into());
+        let exit = exit_code(Err(failure(io::ErrorKind::BrokenPipe)));
+        assert_eq!(exit, ExitCode::SUCCESS);
+        let full = failure(io::ErrorKind::StorageFull);
+        assert!(full.text().is_some_and(|text| text.starts_with("cannot write to stdout: ")));
+    }
+}

@@ -193,4 +193,41 @@ mod tests {
     fn reported_failures_have_no_text() {
         assert_eq!(Failure::reported().text(), None);
     }
+
+    #[test]
+    fn advice_follows_the_message_on_lines_of_its_own() {
+        let failure = Failure::new("cannot start");
+        assert!(!failure.has_advice() && failure.cause().is_none());
+        let failure = failure.advise("use another port").advise("or stop the server");
+        let text = "cannot start\n  use another port\n  or stop the server";
+        assert_eq!((failure.has_advice(), failure.text().as_deref()), (true, Some(text)));
+    }
+
+    #[test]
+    fn errors_of_libraries_become_failures_with_an_exit_code() {
+        let full =
+            || haul_disk::Error::new(haul_disk::Op::Write, "/d/v1", rustix::io::Errno::NOSPC);
+        let failure = Err::<(), _>(full()).or_fail(|| "cannot store".to_owned()).unwrap_err();
+        assert!(failure.is_disk_full() && failure.exit == Exit::Failed);
+        assert!(failure.cause().is_some_and(|cause| cause.is::<haul_disk::Error>()));
+        let failure = Err::<(), _>(full()).or_not_start(|| "cannot open".to_owned()).unwrap_err();
+        assert_eq!(failure.exit, Exit::NotStarted);
+        assert!(!Failure::new("full").because(io::Error::other("x")).is_disk_full());
+        assert_eq!(Ok::<_, io::Error>(7).or_fail(String::new).unwrap(), 7);
+    }
+
+    #[test]
+    fn exit_codes_are_those_of_the_documentation() {
+        let failed = |exit| exit_code(Err(Failure::reported().exit(exit)));
+        for (exit, code) in [
+            (Exit::BrokenPipe, 0),
+            (Exit::Failed, 1),
+            (Exit::Usage, 2),
+            (Exit::NotStarted, 3),
+            (Exit::Signal(15), 143),
+        ] {
+            assert_eq!(failed(exit), ExitCode::from(code), "{exit:?}");
+        }
+        assert_eq!(exit_code(Ok(())), ExitCode::SUCCESS);
+    }
 }
