@@ -55,3 +55,46 @@ const ALL: u32 = i32::MAX.unsigned_abs();
 fn bit(lane: u32) -> NonZeroU32 {
     NonZeroU32::new(1 << lane).unwrap_or(NonZeroU32::MIN)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn wait_for_an_old_number_returns_at_once() {
+        let word = EventWord::default();
+        let seen = word.get();
+        word.advance();
+        assert_eq!(word.get(), seen + 1);
+        word.wait(seen, 0);
+    }
+
+    #[test]
+    fn threads_of_other_lanes_are_not_woken() {
+        let word = &EventWord::default();
+        // Wakes again and again, because a wake-up before the wait has no effect.
+        let wake_until = |woken: &Receiver<()>, wake: &dyn Fn()| {
+            while woken.try_recv().is_err() {
+                wake();
+                thread::yield_now();
+            }
+        };
+        thread::scope(|scope| {
+            let waiting = |lane: u32| {
+                let (sender, woken) = channel();
+                scope.spawn(move || {
+                    word.wait(0, lane);
+                    sender.send(()).unwrap();
+                });
+                woken
+            };
+            let (first, last) = (waiting(0), waiting(31));
+            wake_until(&first, &|| word.wake_one(0));
+            assert!(last.try_recv().is_err(), "it waits in another lane");
+            wake_until(&last, &|| word.wake_all(31));
+        });
+    }
+}

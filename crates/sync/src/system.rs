@@ -37,3 +37,43 @@ pub fn now() -> Instant {
 pub fn elapsed(began: Instant) -> Duration {
     began.elapsed()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timer_slack_of_the_thread_becomes_one_microsecond() {
+        let slack_ns = || {
+            set_precise_timers();
+            rustix::thread::current_timer_slack().unwrap()
+        };
+        assert_eq!(thread::spawn(slack_ns).join().unwrap(), 1000);
+    }
+
+    #[test]
+    fn wait_ends_at_its_deadline() {
+        let (lock, event) = (Mutex::new(()), Condvar::new());
+        let (began, limit) = (now(), Duration::from_millis(5));
+        wait_briefly(&event, &mut lock.lock(), began + limit);
+        assert!(elapsed(began) >= limit);
+    }
+
+    #[test]
+    fn wait_ends_when_the_event_is_notified() {
+        let (lock, event) = (Mutex::new(false), Condvar::new());
+        let deadline = now() + Duration::from_mins(1);
+        thread::scope(|scope| {
+            let mut is_set = lock.lock();
+            scope.spawn(|| {
+                *lock.lock() = true;
+                event.notify_all();
+            });
+            while !*is_set && now() < deadline {
+                wait_briefly(&event, &mut is_set, deadline);
+            }
+            assert!(*is_set);
+        });
+        assert!(now() < deadline);
+    }
+}
