@@ -1,4 +1,5 @@
-//! A server that echoes its input, or sends as many bytes as requested.
+//! A server with or without TLS that echoes its input, sends as many bytes as requested, or closes
+//! the connection.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -17,13 +18,21 @@ use tempfile::TempDir;
 /// The byte that begins a request for a download; the length follows in 8 bytes.
 pub(crate) const DOWNLOAD: u8 = 0;
 
+/// The request to close the connection.
+pub(crate) const CLOSE: &[u8] = b"close";
+
+/// The request to reset the connection.
+pub(crate) const RESET: &[u8] = b"reset";
+
 struct Echo {
-    acceptor: Acceptor,
+    /// `None` for connections without TLS.
+    acceptor: Option<Acceptor>,
     ends: Sender<io::Result<()>>,
 }
 
 struct Peer {
-    transport: Transport,
+    /// `None` after a request to end the connection.
+    transport: Option<Transport>,
     pending: Vec<u8>,
     sent: usize,
     is_eof: bool,
@@ -32,7 +41,7 @@ struct Peer {
 
 impl Connection for Peer {
     fn socket(&mut self, _kind: SocketKind) -> Option<&mut Socket> {
-        Some(self.transport.socket_mut())
+        self.transport.as_mut().map(Transport::socket_mut)
     }
 }
 
@@ -46,8 +55,14 @@ impl Service for Echo {
         _: AcceptInfo,
         _: &mut Context<'_, ()>,
     ) -> Option<Peer> {
-        let transport = self.acceptor.accept(socket).unwrap();
-        let pending = Vec::new();
+        let mut transport = match &self.acceptor {
+            Some(acceptor) => acceptor.accept(socket).unwrap(),
+            None => Transport::from(socket),
+        };
+        let is_tls = self.acceptor.is_some();
+        assert_eq!((transport.is_tls(), transport.plain().is_none()), (is_tls, is_tls));
+        assert_eq!((transport.is_handshaking(), transport.has_unsent()), (is_tls, false));
+        let (transport, pending) = (Some(transport), Vec::new());
         Some(Peer { transport, pending, sent: 0, is_eof: false, is_shutdown: false })
     }
 
@@ -69,35 +84,47 @@ impl Service for Echo {
 impl Peer {
     /// Returns `true` once both directions have ended.
     fn advance(&mut self) -> io::Result<bool> {
-        self.transport.flush()?;
+        let Some(transport) = &mut self.transport else { return Ok(true) };
+        transport.flush()?;
+        if !transport.handshake()? {
+            return Ok(false);
+        }
         let mut buffer = vec![0; 64 << 10];
         loop {
             while self.sent < self.pending.len() {
-                if !self.transport.is_writable() {
+                if !transport.is_writable() {
                     return Ok(false);
                 }
                 // Pieces of unequal lengths, of which some are empty.
                 let (first, rest) = self.pending[self.sent..].split_at(1);
                 let (second, third) = rest.split_at(rest.len() / 3);
                 let pieces = [first, &[], second, third].map(IoSlice::new);
-                match self.transport.write(&pieces, false)? {
+                match transport.write(&pieces, false)? {
                     IoStatus::Bytes(bytes) => self.sent += bytes,
                     IoStatus::WouldBlock => return Ok(false),
                 }
             }
             if self.is_eof {
                 if !self.is_shutdown {
-                    self.transport.shutdown_write()?;
+                    transport.shutdown_write()?;
                     self.is_shutdown = true;
                 }
-                return Ok(!self.transport.has_unsent());
+                return Ok(!transport.has_unsent());
             }
-            if !self.transport.is_readable() {
+            if !transport.is_readable() {
                 return Ok(false);
             }
-            match self.transport.read(&mut buffer)? {
+            match transport.read(&mut buffer)? {
                 IoStatus::WouldBlock => return Ok(false),
                 IoStatus::Bytes(0) => self.is_eof = true,
+                IoStatus::Bytes(bytes) if &buffer[..bytes] == CLOSE => {
+                    self.transport.take().unwrap().close();
+                    return Ok(true);
+                }
+                IoStatus::Bytes(bytes) if &buffer[..bytes] == RESET => {
+                    self.transport.take().unwrap().reset();
+                    return Ok(true);
+                }
                 IoStatus::Bytes(bytes) => {
                     self.pending = response(&buffer[..bytes]);
                     self.sent = 0;
@@ -133,6 +160,15 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server with one certificate for each group of names.
     pub(crate) fn start(names: &[&[&str]]) -> Self {
+        Self::start_with(names, true)
+    }
+
+    /// Starts a server without TLS.
+    pub(crate) fn start_plain() -> Self {
+        Self::start_with(&[&["localhost"]], false)
+    }
+
+    fn start_with(names: &[&[&str]], has_tls: bool) -> Self {
         let (authority, dir) = (Authority::new(), tempfile::tempdir().unwrap());
         let write = |(index, names): (usize, &&[&str])| {
             let [chain, key] = authority.issue(names).write(dir.path(), &index.to_string());
@@ -141,6 +177,7 @@ impl Server {
         let files = names.iter().enumerate().map(write).collect();
         let identities = Identities::load(files).unwrap();
         let acceptor = Acceptor::new(Arc::clone(&identities), Alpn::Http1).unwrap();
+        let acceptor = has_tls.then_some(acceptor);
         let address: Address = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(&address, TcpOptions::default(), 16).unwrap();
         let Address::Tcp(address) = *listener.address() else { unreachable!() };
