@@ -27,4 +27,5 @@ mod plain_puts;
 mod shutdown;
 mod signing;
 mod small_puts;
+mod standby;
 mod uploads;
