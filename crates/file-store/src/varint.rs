@@ -34,6 +34,17 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn malformed_numbers_are_refused() {
+        let largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        assert_eq!(take_varint(&mut &largest[..]), Some(u64::MAX));
+        let longer = [&[0x80; 10][..], &[1]].concat();
+        let greater = [&largest[..9], &[2]].concat();
+        for bytes in [&[][..], &largest[..9], &longer, &greater] {
+            assert_eq!(take_varint(&mut &*bytes), None, "{bytes:02x?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn varint_reads_back_as_written(number: u64) {

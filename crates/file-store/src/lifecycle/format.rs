@@ -1,6 +1,7 @@
 //! The format of a lifecycle in the attributes of its bucket's needle, which is described in
 //! `FORMAT.md`. Pure.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
@@ -57,20 +58,14 @@ pub(super) fn encode(lifecycle: &Lifecycle) -> Attributes {
 /// [`Error::Invalid`] if a field is unknown or malformed, because a later version wrote it: without
 /// the field, the rule might delete too much.
 pub(super) fn decode(attributes: &Attributes) -> Result<Lifecycle> {
-    let mut rules: Vec<LifecycleRule> = Vec::new();
-    let mut last = "";
+    let mut rules: BTreeMap<&str, LifecycleRule> = BTreeMap::new();
     for (name, value) in attributes.iter() {
         let Some(name) = name.strip_prefix(PREFIX) else { continue };
         let (number, field) = name.split_once('.').ok_or_else(|| unknown(name, value))?;
-        if rules.is_empty() || number != last {
-            rules.push(LifecycleRule::default());
-            last = number;
-        }
-        if let Some(rule) = rules.last_mut() {
-            set_field(rule, field, value).ok_or_else(|| unknown(field, value))?;
-        }
+        let rule = rules.entry(number).or_default();
+        set_field(rule, field, value).ok_or_else(|| unknown(field, value))?;
     }
-    Ok(Lifecycle { rules })
+    Ok(Lifecycle { rules: rules.into_values().collect() })
 }
 
 /// Sets a field of a rule; `None` if the field is unknown or malformed.
