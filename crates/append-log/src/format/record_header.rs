@@ -129,6 +129,39 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_has_its_number_and_other_numbers_are_invalid() {
+        let (salt, lsn) = (Salt::new(NONCE), Lsn::new(1, 8192));
+        let header = |kind, is_compressed| RecordHeader {
+            kind,
+            is_compressed,
+            payload_bytes: 0,
+            lsn,
+            synced: Lsn::new(1, 4096),
+            payload_checksum: haul_crc::crc32c(b""),
+        };
+        for (header, number) in [
+            (header(Kind::Data, false), 1),
+            (header(Kind::Seal, false), 2),
+            (header(Kind::Close, false), 3),
+            (header(Kind::Watermark, false), 4),
+            (header(Kind::Data, true), 5),
+        ] {
+            let bytes = header.encode(salt);
+            assert_eq!(bytes[24], number);
+            assert_eq!(RecordHeader::decode(salt, &bytes, lsn), Some(header));
+            assert!(RecordHeader::has_lsn(&bytes, lsn));
+            assert!(!RecordHeader::has_lsn(&bytes, Lsn::new(1, 8200)));
+        }
+        for number in [0, 6, u8::MAX] {
+            let mut bytes = header(Kind::Data, false).encode(salt);
+            bytes[24] = number;
+            let checksum = header_checksum(NONCE, &bytes);
+            bytes[..4].copy_from_slice(&checksum.to_le_bytes());
+            assert_eq!(RecordHeader::decode(salt, &bytes, lsn), None, "{number}");
+        }
+    }
+
+    #[test]
     fn every_flipped_bit_of_a_record_is_detected() {
         let good = record(b"some payload");
         let read = |nonce: u64, bytes: &[u8], lsn: Lsn| {
