@@ -181,3 +181,90 @@ fn rename(file: &OpenFile, from: &OsStr, to: &OsStr, flags: RenameFlags) -> Resu
         })
         .map_err(|errno| file.error(Op::Rename, errno))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::PathBuf;
+
+    use rustix::fs::stat;
+    use tempfile::TempDir;
+
+    use super::super::open_file::identity;
+    use super::*;
+
+    /// Two equal files, and a hard link to the kept one that is to replace the other.
+    struct Files {
+        dir: TempDir,
+        keep: OpenFile,
+        drop: OpenFile,
+    }
+
+    impl Files {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let opened = |name: &str| {
+                let path = dir.path().join(name);
+                fs::write(&path, "content").unwrap();
+                OpenFile::open(&path, &identity(&stat(&path).unwrap())).unwrap()
+            };
+            let (keep, drop) = (opened("keep"), opened("drop"));
+            fs::hard_link(dir.path().join("keep"), dir.path().join("link")).unwrap();
+            Self { dir, keep, drop }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.dir.path().join(name)
+        }
+
+        fn inode(&self, name: &str) -> u64 {
+            fs::metadata(self.path(name)).unwrap().ino()
+        }
+
+        /// Returns the names in the directory.
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(self.dir.path()).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+
+        /// Replaces the file as on a file system without `RENAME_EXCHANGE`.
+        fn replace(&self) -> Result<(), SkipReason> {
+            let conditions = Conditions { keep: &self.keep, monitors: &[] };
+            replace_in_two_steps(&self.drop, OsStr::new("link"), &conditions)
+        }
+    }
+
+    #[test]
+    fn two_steps_exchange_the_file_and_the_link() {
+        let files = Files::new();
+        let (kept, dropped) = (files.inode("keep"), files.inode("drop"));
+        files.replace().unwrap();
+        assert_eq!([files.inode("drop"), files.inode("keep")], [kept, kept]);
+        assert_eq!(files.inode("link"), dropped, "the caller unlinks it");
+        assert_eq!(files.names(), ["drop", "keep", "link"]);
+    }
+
+    #[test]
+    fn file_gets_its_name_back_if_the_kept_file_has_lost_its_own() {
+        let files = Files::new();
+        let dropped = files.inode("drop");
+        fs::rename(files.path("keep"), files.path("moved")).unwrap();
+        assert!(matches!(files.replace(), Err(SkipReason::Changed)));
+        assert_eq!(files.inode("drop"), dropped);
+        assert_eq!(files.names(), ["drop", "link", "moved"]);
+    }
+
+    #[test]
+    fn other_file_of_the_same_name_is_preserved() {
+        let files = Files::new();
+        fs::write(files.path("other"), "other content").unwrap();
+        fs::rename(files.path("other"), files.path("drop")).unwrap();
+        assert!(matches!(files.replace(), Err(SkipReason::Changed)));
+        assert_eq!(fs::read(files.path("drop")).unwrap(), b"other content");
+        assert_eq!(files.names(), ["drop", "keep", "link"]);
+    }
+}
