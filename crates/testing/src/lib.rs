@@ -36,6 +36,7 @@ mod child;
 mod dir;
 pub mod docs;
 pub mod fixtures;
+#[cfg(feature = "net")]
 pub mod http;
 mod image;
 mod markup;
@@ -43,7 +44,9 @@ mod program;
 mod random;
 mod report;
 mod run;
+#[cfg(feature = "net")]
 pub mod tls;
+#[cfg(feature = "net")]
 mod transport;
 mod wait;
 
@@ -55,5 +58,6 @@ pub use program::{files_below, program, root};
 pub use random::{Random, noise, replay_command, seed, times};
 pub use report::{PrintOnPanic, skip};
 pub use run::{Finished, run};
+#[cfg(feature = "net")]
 pub use transport::{ClientStream, Endpoint, Transport, server_certificate};
 pub use wait::{eventually, within_a_minute};

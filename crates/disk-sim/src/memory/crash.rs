@@ -11,6 +11,8 @@ use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 
 use crate::memory::device::Device;
 use crate::memory::disk::MemoryDisk;
+#[cfg(target_env = "gnu")]
+use crate::memory::heap;
 use crate::memory::medium::Medium;
 use crate::memory::step::{Note, Step};
 
@@ -82,6 +84,8 @@ pub fn crash_everywhere<W>(
     workload: impl FnOnce(&MemoryDisk) -> W,
     check: impl Fn(&W, &Crash),
 ) -> u64 {
+    #[cfg(target_env = "gnu")]
+    heap::keep_freed_buffers();
     let disk = MemoryDisk::default();
     let outcome = {
         let _context = PrintOnPanic(format!("the workload\n{}", replay_command(crashes.seed)));

@@ -27,6 +27,8 @@ mod disk;
 mod faults;
 mod faulty_disk;
 mod file;
+#[cfg(target_env = "gnu")]
+mod heap;
 mod locks;
 mod medium;
 mod state;

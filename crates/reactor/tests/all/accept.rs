@@ -33,7 +33,7 @@ fn deferred_accept_is_retried_when_a_connection_closes() {
     let server = TestServer::start(1);
     let since = Instant::now();
     let address = server.address;
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(move || {
                 for _ in 0..100 {
@@ -87,7 +87,7 @@ fn unix_connections_are_served() {
     let limit = AdmissionLimit::new(9);
     let reactor = Reactor::new(CommandService { senders, driven }, vec![listener], limit).unwrap();
     let handle = reactor.handle();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| reactor.run().map(drop).unwrap());
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(b"e!").unwrap();
@@ -118,7 +118,7 @@ fn connections_of_an_inherited_socket_are_served_by_its_next_owner() {
         let mut client = TcpStream::connect(address).unwrap();
         let (reactor, _senders, _driven) = serve();
         let handle = reactor.handle();
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             scope.spawn(|| reactor.run().map(drop).unwrap());
             echo(&mut client, 1);
             handle.drain();

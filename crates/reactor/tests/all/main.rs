@@ -4,7 +4,7 @@
 use std::io::{IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_reactor::{
@@ -135,7 +135,7 @@ impl TestServer {
         let service = CommandService { senders: to_senders, driven: to_driven };
         let reactor = Reactor::new(service, vec![listener], limit.clone()).unwrap();
         let handle = reactor.handle();
-        let thread = std::thread::spawn(|| drop(reactor.run().unwrap()));
+        let thread = thread::spawn(|| drop(reactor.run().unwrap()));
         Self { address, handle, limit, senders, driven, thread: Some(thread) }
     }
 

@@ -26,7 +26,7 @@ fn new_connection_replaces_the_oldest_waiting_one_of_its_peer() {
     echo(&mut other, WAITING);
     // A connection gives way only after it has waited for a while.
     assert_eq!(rest(&mut server.connect()), b"refused");
-    std::thread::sleep(Duration::from_millis(400));
+    thread::sleep(Duration::from_millis(400));
     echo(&mut server.connect(), WAITING);
     assert_eq!(rest(&mut streams[1]), b"evicted");
     echo(&mut streams[0], 1);
@@ -87,7 +87,7 @@ fn connections_of_other_threads_are_evicted() {
         Reactor::new(service, vec![listener], limit.clone()).unwrap()
     });
     let handles = reactors.each_ref().map(Reactor::handle);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         for reactor in reactors {
             scope.spawn(|| reactor.run().map(drop).unwrap());
         }

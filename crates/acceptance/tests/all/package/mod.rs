@@ -18,7 +18,7 @@ const CONFIG: &str = "/etc/haul/serve.toml";
 pub(crate) fn build(dir: &Path, revision: &str) -> PathBuf {
     let mut command = Command::new(root().join("packaging/build-deb"));
     command.arg(program::path()).arg(dir);
-    command.env("HAUL_DEB_REVISION", revision).env("HAUL_DEB_COMPRESSOR", "gzip");
+    command.env("HAUL_DEB_REVISION", revision).env("HAUL_DEB_COMPRESSOR", "none");
     run(&mut command).unwrap_or_else(|error| panic!("{error}")).trim().into()
 }
 

@@ -55,7 +55,7 @@ pub(super) fn debian_package(operator: &Operator, blocks: Vec<Block>) {
     }
     let sources = root().canonicalize().unwrap();
     let sources = sources.display();
-    let environment = "export HAUL_DEB_COMPRESSOR=gzip";
+    let environment = "export HAUL_DEB_COMPRESSOR=none";
     let build = build.text();
     machine.shell(&format!("{environment}; cd {sources}; {build}test -s haul_0.1.0-1_*.deb"));
 }
