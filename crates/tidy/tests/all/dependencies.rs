@@ -106,7 +106,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
         "clap fjall heed okaywal protobuf raft-engine rocksdb rusqlite rustix tokio walrus-rust \
          | tempfile",
     ),
-    ("haul-disk-sim", Support, "clap fuser parking_lot rustix serde_json tempfile tokio"),
+    ("haul-disk-sim", Support, "clap fuser libc parking_lot rustix serde_json tempfile tokio"),
     ("haul-testing", Support, "rcgen rustix rustls tempfile"),
     ("haul-acceptance", Tests, "| tempfile"),
     ("haul-fuzz", Tests, "libfuzzer-sys object_store ring tempfile tokio toml"),
