@@ -108,6 +108,7 @@ mod varint;
 mod verification;
 mod volume_index;
 
+pub use access::delete::Deletion;
 pub use access::get_many::GetMany;
 pub use access::object::{Object, PinnedRange};
 pub use access::pending_put::future::PendingPut;

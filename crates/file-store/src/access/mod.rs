@@ -3,6 +3,7 @@
 mod apply;
 mod block_data;
 pub(crate) mod buffers;
+pub(crate) mod delete;
 pub(crate) mod get;
 pub(crate) mod get_many;
 pub(crate) mod lookup;
