@@ -12,6 +12,7 @@ mod cost;
 mod crash;
 mod damage;
 mod damage_sweep;
+mod deletions;
 mod earlier_versions;
 mod exact;
 mod faults;

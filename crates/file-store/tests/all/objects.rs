@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use haul_file_store::{Attributes, Deletion, Error, Etag, ObjectInfo, Precondition, Result};
+use haul_file_store::{Attributes, Error, Etag, Precondition};
 
 use crate::{BIG, BUCKET, big_files, content, dump, get, new_store, put, random_bytes, reopen};
 
@@ -327,39 +327,6 @@ fn many_deletions_share_few_syncs() {
     assert_eq!((after.objects, after.deletes), (0, 500));
     let missing = store.delete_many("no-bucket", &["a", "b"]);
     assert!(missing.iter().all(|outcome| matches!(outcome, Err(Error::NoSuchBucket { .. }))));
-}
-
-#[test]
-fn deletion_whose_condition_fails_keeps_the_object() {
-    let (dir, store) = new_store();
-    ["a", "b", "c"].into_iter().for_each(|key| drop(put(&store, key, b"bytes")));
-    let (never, has_five_bytes) = (|_: &ObjectInfo| false, |info: &ObjectInfo| info.bytes == 5);
-    let deletion = |key, condition| Deletion { key, condition: Some(condition) };
-    let outcomes = store.delete_if(
-        BUCKET,
-        &[
-            deletion("a", &never),
-            deletion("b", &has_five_bytes),
-            deletion("missing", &never),
-            Deletion { key: "c", condition: None },
-            deletion("b", &never),
-            deletion("a", &never),
-            deletion("a", &has_five_bytes),
-        ],
-    );
-    let refused = |outcome: &Result<bool>| matches!(outcome, Err(Error::PreconditionFailed));
-    assert_eq!(
-        outcomes.iter().map(refused).collect::<Vec<_>>(),
-        [true, false, false, false, false, true, false]
-    );
-    let deleted: Vec<_> = outcomes.iter().map(|outcome| matches!(outcome, Ok(true))).collect();
-    assert_eq!(deleted, [false, true, false, true, false, false, true]);
-    put(&store, "d", b"bytes");
-    assert!(store.delete_if(BUCKET, &[deletion("d", &never)])[0].is_err());
-    store.close().unwrap();
-    let (store, _) = reopen(dir.path());
-    assert_eq!(store.bucket(BUCKET).unwrap().objects, 1);
-    assert!(get(&store, "d") == b"bytes");
 }
 
 #[test]
