@@ -100,8 +100,7 @@ def check_buckets():
     s3.head_bucket(Bucket=BUCKET)
     assert s3.get_bucket_location(Bucket=BUCKET)["LocationConstraint"] in (None, "us-east-1")
     assert "Status" not in s3.get_bucket_versioning(Bucket=BUCKET)
-    with raises("BucketAlreadyOwnedByYou", 409):
-        s3.create_bucket(Bucket=BUCKET)
+    s3.create_bucket(Bucket=BUCKET)  # It exists: nothing changes.
     s3.put_object(Bucket="another.bucket-1", Key="here", Body=b"")
     with raises("BucketNotEmpty", 409):
         s3.delete_bucket(Bucket="another.bucket-1")
@@ -202,6 +201,22 @@ def check_conditional_writes():
     assert get("once")["Body"].read() == b"third"
     with raises("NoSuchKey", 404):
         put("never", b"x", IfMatch=first)
+
+
+def check_conditional_deletes():
+    etag = put("deleted", b"hello")["ETag"]
+    stored = s3.head_object(Bucket=BUCKET, Key="deleted")["LastModified"]
+    with raises("PreconditionFailed", 412):
+        s3.delete_object(Bucket=BUCKET, Key="deleted", IfMatchSize=4)
+    with raises("PreconditionFailed", 412):
+        s3.delete_object(Bucket=BUCKET, Key="deleted", IfMatchLastModifiedTime=MIDNIGHT)
+    listed = [{"Key": "deleted", "ETag": '"0123456789abcdef0123456789abcdef"'}]
+    outcome = s3.delete_objects(Bucket=BUCKET, Delete={"Objects": listed})
+    assert outcome["Errors"][0]["Code"] == "PreconditionFailed", outcome
+    assert get("deleted")["Body"].read() == b"hello"
+    s3.delete_object(Bucket=BUCKET, Key="deleted", IfMatch=etag, IfMatchLastModifiedTime=stored)
+    with raises("NoSuchKey", 404):
+        get("deleted")
 
 
 def check_metadata():

@@ -62,6 +62,7 @@ mod front;
 mod metrics;
 mod objects;
 mod operations;
+mod output;
 mod pattern;
 mod served;
 mod server;

@@ -4,6 +4,7 @@ use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use crate::buckets::{bucket, documents, stubs};
 use crate::objects::{copy, list, read, tagging, write};
+use crate::output::Output;
 use crate::service::Haul;
 use crate::uploads::{self, complete, multipart, parts};
 
@@ -17,7 +18,8 @@ macro_rules! operations {
                 &self,
                 request: S3Request<dto::$input>,
             ) -> S3Result<S3Response<dto::$output>> {
-                Ok(S3Response::new($function(self, request).await?))
+                let Output { output, headers } = $function(self, request).await?.into();
+                Ok(S3Response::with_headers(output, headers))
             })*
         }
     };

@@ -4,5 +4,6 @@ pub(crate) mod aws_chunked;
 pub(crate) mod checksum;
 pub(crate) mod digests;
 pub(crate) mod memory;
+pub(crate) mod part_checksums;
 pub(crate) mod receive;
 pub(crate) mod send;

@@ -13,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 use haul_file_store::{ObjectWriter, Store, WrittenContent};
 use http_body_util::BodyExt;
 use hyper::body::Body as HttpBody;
+use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use s3s::dto::StreamingBlob;
 use s3s::{Body, S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -53,6 +54,12 @@ impl Receiver {
         request: &S3Request<T>,
         body: Option<StreamingBlob>,
     ) -> S3Result<Self> {
+        let has_field = |name| request.headers.contains_key(name);
+        if !has_field(CONTENT_LENGTH) && !has_field(TRANSFER_ENCODING) {
+            // As in S3. In HTTP such a request has an empty body, which may not be intended.
+            let message = "The request needs a Content-Length, which may be 0";
+            return Err(refuse(S3ErrorCode::MissingContentLength, message));
+        }
         let header = |name| request.headers.get(name)?.to_str().ok()?.parse().ok();
         let declared = header("x-amz-decoded-content-length").or_else(|| header("content-length"));
         let bytes_max = haul.limits().object_bytes_max;

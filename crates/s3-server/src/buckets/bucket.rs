@@ -33,9 +33,23 @@ pub(crate) async fn create_bucket(
     if object_lock_enabled_for_bucket == Some(true) {
         return Err(refuse(S3ErrorCode::NotImplemented, "Object locks are not supported"));
     }
+    if bucket.contains(".-") || bucket.contains("-.") {
+        // The store accepts such names, which earlier versions created.
+        let message = "In the name of a bucket, a hyphen cannot stand beside a dot";
+        return Err(refuse(S3ErrorCode::InvalidBucketName, message));
+    }
     let location = Some(format!("/{bucket}"));
-    haul.blocking(move |store| store.create_bucket(&bucket).map_err(from_store)).await?;
+    haul.blocking(move |store| create_or_confirm(store, &bucket).map_err(from_store)).await?;
     Ok(CreateBucketOutput { location })
+}
+
+/// Creates a bucket if it does not exist. As in S3 in the region `us-east-1`, the owner can repeat
+/// the creation.
+fn create_or_confirm(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
+    match store.create_bucket(bucket) {
+        Err(Error::BucketExists { .. }) => store.confirm(),
+        outcome => outcome,
+    }
 }
 
 pub(crate) async fn delete_bucket(

@@ -9,7 +9,6 @@ use s3s::{Body, StdError};
 
 use crate::audit::{AuditRecord, Changes};
 use crate::body::send::BodySlot;
-use crate::errors::incomplete;
 use crate::front::answer::finish;
 use crate::front::response::{Counted, InFlight, Source};
 use crate::metrics::{Kind, Metrics};
@@ -50,10 +49,6 @@ impl Accounts {
         arrival: &Arrival,
         slot: Option<&BodySlot>,
     ) -> Result<Response<Counted>, StdError> {
-        if response.status() == StatusCode::INTERNAL_SERVER_ERROR && arrival.is_cut() {
-            // The service reports an XML body that ends too early as an error of its own.
-            response = incomplete().to_http_response()?;
-        }
         finish(&mut response, str::from_utf8(&self.identity.id).unwrap_or_default());
         if let Some(audited) = self.audited.take() {
             audited.end(&response);

@@ -35,9 +35,11 @@ const SIGNATURE_QUERY: [&str; 11] = [
 ];
 
 /// Refuses requests of web pages: those for another host than this machine (DNS rebinding), and
-/// those from a page of another origin, unless a CORS rule allows it.
-pub(crate) fn check_origin(headers: &HeaderMap, is_allowed_page: bool) -> S3Result<()> {
-    let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+/// those from a page of another origin, unless a CORS rule allows it. A host in the target replaces
+/// that of the headers.
+pub(crate) fn check_origin(uri: &Uri, headers: &HeaderMap, is_allowed_page: bool) -> S3Result<()> {
+    let of_headers = || headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+    let host = uri.authority().map_or_else(of_headers, |host| host.as_str().as_bytes());
     let host = str::from_utf8(host).unwrap_or("?");
     if !is_this_machine(host) {
         let message = format!(
@@ -167,7 +169,7 @@ mod tests {
                 (HOST, HeaderValue::from_static("127.0.0.1:9000")),
                 (ORIGIN, HeaderValue::from_static(origin)),
             ];
-            check_origin(&headers.into_iter().collect(), false).is_ok()
+            check_origin(&Uri::from_static("/"), &headers.into_iter().collect(), false).is_ok()
         };
         assert!(check("http://127.0.0.1:9000"));
         for origin in ["http://evil.example", "null", "http://127.0.0.1:9001"] {

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use haul_http_engine::Arrival;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
-use s3s::Body;
+use s3s::{Body, S3Error, S3ErrorCode};
 
 use crate::auth::REGION;
+use crate::errors::{incomplete, refuse, sha256_mismatch};
 use crate::front::text::between;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
@@ -29,6 +31,29 @@ impl RequestIds {
         let id = self.0.fetch_add(1, Ordering::Relaxed);
         std::array::from_fn(|at| b"0123456789ABCDEF"[(id >> (60 - 4 * at) & 15) as usize])
     }
+}
+
+/// Returns the error for a request whose XML the service could not read, if `response` is the one of
+/// the service in this case: an error of its own, without a message. `sha256` is the signed hash of
+/// the body.
+pub(crate) fn error_of_xml_body(
+    response: &Response<Body>,
+    arrival: &Arrival,
+    sha256: Option<&HeaderValue>,
+) -> Option<S3Error> {
+    let is_message = |part: &[u8]| part == b"<Message>";
+    let text = response.body().bytes()?;
+    if response.status() != StatusCode::INTERNAL_SERVER_ERROR || text.windows(9).any(is_message) {
+        return None;
+    }
+    let is_hash = |value: &HeaderValue| value.as_bytes().iter().all(u8::is_ascii_hexdigit);
+    Some(if arrival.is_cut() {
+        incomplete()
+    } else if sha256.is_some_and(is_hash) {
+        sha256_mismatch()
+    } else {
+        refuse(S3ErrorCode::InvalidRequest, "The chunks of the body are malformed or badly signed")
+    })
 }
 
 /// Adds the identifier to a response, and rewrites its XML, if it has any.

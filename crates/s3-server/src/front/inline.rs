@@ -93,7 +93,7 @@ impl Front {
         };
         let id = self.ids.next();
         let expiration = expiration(&store, bucket, &object.info).unwrap_or_default();
-        let tags = if kind == Kind::Head { 0 } else { object.tags }.to_string();
+        let tags = object.tags.to_string();
         let length = (selected.bytes.end - selected.bytes.start).to_string();
         let content_range = selected.content_range.as_deref().unwrap_or_default();
         let optional = [

@@ -35,7 +35,7 @@ use crate::body::memory::BodyMemory;
 use crate::body::send::BodySlot;
 use crate::errors::refuse;
 use crate::front::accounts::Accounts;
-use crate::front::answer::RequestIds;
+use crate::front::answer::{RequestIds, error_of_xml_body};
 use crate::front::cors::PageRequest;
 use crate::front::hot::HotObjects;
 use crate::front::response::Counted;
@@ -90,6 +90,8 @@ impl Front {
             request.extensions_mut().insert(changes);
         }
         let arrival = request.body().arrival();
+        let reads_body = !matches!(method, Method::GET | Method::HEAD);
+        let sha256 = request.headers().get("x-amz-content-sha256").cloned();
         let slot = BodySlot::default();
         request.extensions_mut().insert(slot.clone());
         request.extensions_mut().insert(Arc::clone(&self.hot));
@@ -112,6 +114,9 @@ impl Front {
             Ok(Admitted::Answered(response)) => response,
             Err(error) => error.to_http_response()?,
         };
+        if reads_body && let Some(error) = error_of_xml_body(&response, &arrival, sha256.as_ref()) {
+            response = error.to_http_response()?;
+        }
         if let Some(headers) = &allowed {
             cors::add(&mut response, headers)?;
         }
@@ -135,7 +140,7 @@ impl Front {
         check_supported(request.method(), request.headers())?;
         check_length(&request, self.xml_bytes_max)?;
         if self.verifier.is_none() {
-            anonymous::check_origin(request.headers(), is_allowed_page)?;
+            anonymous::check_origin(request.uri(), request.headers(), is_allowed_page)?;
             return anonymous::unsigned(request);
         }
         check_signature_kind(request.headers(), request.uri().query())?;

@@ -1,4 +1,4 @@
-//! Parses plain PUTs of small objects. Performs no I/O.
+//! Parses plain PUTs: of small objects, and of objects of unknown length. Performs no I/O.
 //!
 //! Anything unusual or invalid about a request makes it no plain PUT: then the S3 service responds.
 
@@ -43,14 +43,14 @@ const AMZ_FIELDS: [&str; 16] = [
 /// The longest value of a field: the service has an error for much longer ones.
 const VALUE_BYTES_MAX: usize = 2048;
 
-/// A PUT of an object whose short body follows.
+/// A PUT of an object whose body follows.
 pub(super) struct PlainPut {
     pub(super) bucket: String,
     pub(super) key: String,
     pub(super) attributes: Attributes,
     pub(super) claims: Claims,
-    /// The length of the object.
-    pub(super) bytes: u64,
+    /// The length of the object; `None` if the client does not know it.
+    pub(super) bytes: Option<u64>,
     /// The body consists of chunks in the format of AWS.
     pub(super) is_chunked: bool,
 }
@@ -74,11 +74,14 @@ impl PlainPut {
         };
         let decoded_bytes = fields.first(DECODED_LENGTH).map(str::parse).transpose().ok()?;
         let bytes = match (is_chunked, request.framing, decoded_bytes) {
-            (true, Framing::Length(_) | Framing::Chunked, Some(bytes)) => bytes,
-            (false, Framing::Length(bytes), None) => bytes,
+            (true, Framing::Length(_) | Framing::Chunked, Some(bytes)) => Some(bytes),
+            (false, Framing::Length(bytes), None) => Some(bytes),
+            // The service refuses such a request if it is signed.
+            (false, Framing::Chunked, None) => None,
             _ => return None,
         };
-        let is_short = (1..=Store::START_PUT_BYTES_MAX as u64).contains(&bytes);
+        let is_short =
+            bytes.is_none_or(|bytes| (1..=Store::START_PUT_BYTES_MAX as u64).contains(&bytes));
         // Without chunks, no trailer follows.
         if !is_short || is_chunked != fields.first("x-amz-trailer").is_some() {
             return None;
@@ -189,7 +192,7 @@ mod tests {
             "Expect: 100-continue\r\nx-amz-content-sha256: UNSIGNED-PAYLOAD\r\n".to_owned(),
         ] {
             let put = parse(&fields, true).unwrap_or_else(|| panic!("{fields}"));
-            assert_eq!((put.bytes, put.is_chunked), (5, false), "{fields}");
+            assert_eq!((put.bytes, put.is_chunked), (Some(5), false), "{fields}");
         }
     }
 
@@ -216,7 +219,6 @@ mod tests {
             "x-amz-checksum-crc32: a\r\nx-amz-trailer: x-amz-checksum-crc32\r\n",
             "x-amz-decoded-content-length: 5\r\n",
             "x-amz-decoded-content-length:\r\n",
-            "Transfer-Encoding: chunked\r\n",
             "x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD\r\n",
         ] {
             assert!(parse(fields, true).is_none(), "{fields}");
@@ -233,6 +235,14 @@ mod tests {
     }
 
     #[test]
+    fn chunked_put_without_a_length_is_plain() {
+        let fields = format!("Transfer-Encoding: chunked\r\nx-amz-content-sha256: {HASH}\r\n");
+        let put = parse(&fields, true).unwrap();
+        assert_eq!((put.bytes, put.is_chunked), (None, false));
+        assert!(parse(&format!("{fields}x-amz-decoded-content-length: 5\r\n"), true).is_none());
+    }
+
+    #[test]
     fn unsigned_chunks_are_plain_with_their_trailer_and_length() {
         let fields = |hash: &str| {
             format!(
@@ -242,7 +252,7 @@ mod tests {
             )
         };
         let put = parse(&fields(STREAMING_UNSIGNED), true).unwrap();
-        assert_eq!((put.bytes, put.is_chunked, put.attributes.iter().count()), (7, true, 0));
+        assert_eq!((put.bytes, put.is_chunked, put.attributes.iter().count()), (Some(7), true, 0));
         let signed = fields("STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER");
         assert!(parse(&signed, true).is_none());
         assert!(parse(&signed, false).unwrap().is_chunked, "signatures of chunks are ignored");

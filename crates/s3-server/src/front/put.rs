@@ -1,7 +1,5 @@
-//! Responds to plain PUTs of small objects without the S3 service, and so without its map of
-//! headers and its types. The outcome is the one that the service would have; all other requests
-//! are left to it.
-
+//! Responds to plain PUTs without the S3 service, and so without its map of headers and its types.
+//! The outcome is the one that the service would have; all other requests are left to it.
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -88,7 +86,7 @@ impl Front {
         self.store.load().bucket(bucket).ok()?;
         let limits = self.haul.limits();
         let bytes_max = limits.object_bytes_max.min(limits.small_body_bytes_max);
-        (put.bytes <= bytes_max).then_some(put)
+        put.bytes.is_none_or(|bytes| bytes <= bytes_max).then_some(put)
     }
 }
 
@@ -114,7 +112,10 @@ async fn store(
 ) -> S3Result<Stored> {
     let PlainPut { bucket, key, attributes, claims, bytes, is_chunked } = put;
     let put = Put { bucket, key, attributes, precondition: Precondition::None };
-    let (bytes, peer) = (Some(bytes), Some(peer));
+    let peer = Some(peer);
+    if bytes.is_none() {
+        return put.big(haul, Receiver::new(haul, body, claims, None, peer)).await;
+    }
     if !is_chunked {
         return put.small(haul, Receiver::new(haul, body, claims, bytes, peer)).await;
     }

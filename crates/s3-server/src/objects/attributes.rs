@@ -4,7 +4,8 @@ use haul_file_store::{ATTRIBUTE_BYTES_MAX, Attributes};
 use s3s::dto::{Metadata, Timestamp, TimestampFormat};
 use s3s::{S3ErrorCode, S3Result};
 
-use crate::body::checksum::Algorithm;
+use crate::body::checksum::{Algorithm, TYPE_ATTRIBUTE};
+use crate::body::part_checksums::PARTS_ATTRIBUTE;
 use crate::errors::refuse;
 
 /// The prefix of the headers, and attributes, of user metadata.
@@ -13,14 +14,28 @@ pub(crate) const METADATA_PREFIX: &str = "x-amz-meta-";
 /// The content type of an object that was stored without one and whose key has no known extension.
 const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 
+/// The space that attributes leave for the checksum of the object.
+const CHECKSUM_BYTES_MAX: usize = 512;
+
 /// Refuses attributes that leave no space for checksums within the limit of the store.
-pub(crate) fn check(attributes: &Attributes) -> S3Result<()> {
-    const CHECKSUM_BYTES_MAX: usize = 512;
-    if attributes.bytes() + CHECKSUM_BYTES_MAX <= ATTRIBUTE_BYTES_MAX {
+pub(crate) fn check(attributes: &mut Attributes) -> S3Result<()> {
+    fit(attributes);
+    if leaves_space(attributes) {
         return Ok(());
     }
     let message = format!("The metadata is too large: {} bytes", attributes.bytes());
     Err(refuse(S3ErrorCode::MetadataTooLarge, message))
+}
+
+/// Removes the checksums of parts if they leave no space for the checksum of the object.
+pub(crate) fn fit(attributes: &mut Attributes) {
+    if !leaves_space(attributes) {
+        attributes.remove(PARTS_ATTRIBUTE);
+    }
+}
+
+fn leaves_space(attributes: &Attributes) -> bool {
+    attributes.bytes() + CHECKSUM_BYTES_MAX <= ATTRIBUTE_BYTES_MAX
 }
 
 /// Returns a copy of the attribute `name`.
@@ -56,7 +71,7 @@ pub(crate) fn expires(attributes: &Attributes) -> Option<Timestamp> {
 /// Copies the checksum attributes of the source of a copy to its destination.
 pub(crate) fn copy_checksum(from: &Attributes, to: &mut Attributes) {
     let names = Algorithm::ALL.map(Algorithm::header);
-    for name in names.into_iter().chain([crate::body::checksum::TYPE_ATTRIBUTE]) {
+    for name in names.into_iter().chain([TYPE_ATTRIBUTE, PARTS_ATTRIBUTE]) {
         if let Some(value) = from.get(name) {
             to.set(name, value);
         }

@@ -2,12 +2,12 @@
 //!
 //! Unlike in RFC 9110, ETags may be unquoted, and a write accepts one condition.
 
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_file_store::{ObjectInfo, Precondition};
+use haul_file_store::{Etag, ObjectInfo, Precondition};
 use haul_http1::{EntityTag, IfRange, TagList, Validators, Verdict};
 use hyper::header::{HeaderMap, HeaderValue, IF_RANGE};
-use s3s::dto::{ETagCondition, Timestamp};
+use s3s::dto::{ETag, ETagCondition, Timestamp};
 use s3s::{S3ErrorCode, S3Result};
 use time::OffsetDateTime;
 
@@ -106,9 +106,44 @@ pub(crate) fn precondition(
     }
 }
 
+/// The conditions of a deletion, which must all hold. An object that does not exist is not tested:
+/// its deletion succeeds, so that a client can repeat a deletion.
+#[derive(Debug, Default)]
+pub(crate) struct DeleteConditions {
+    pub(crate) etag: Option<ETag>,
+    pub(crate) bytes: Option<i64>,
+    pub(crate) modified: Option<Timestamp>,
+}
+
+impl DeleteConditions {
+    /// Returns `true` if the request has a condition.
+    pub(crate) fn any(&self) -> bool {
+        self.etag.is_some() || self.bytes.is_some() || self.modified.is_some()
+    }
+
+    /// Returns `true` if the conditions hold for the current object. Dates have no fractions of a
+    /// second.
+    pub(crate) fn hold(&self, object: &ObjectInfo) -> bool {
+        let is_current = |tag: &ETag| {
+            tag.as_strong().is_some_and(|tag| tag.parse().is_ok_and(|tag: Etag| tag == object.etag))
+        };
+        let has_length = |bytes: i64| u64::try_from(bytes) == Ok(object.bytes);
+        let was_modified_at =
+            |date: &Timestamp| whole_seconds(time(date.clone())) == whole_seconds(object.modified);
+        self.etag.as_ref().is_none_or(is_current)
+            && self.bytes.is_none_or(has_length)
+            && self.modified.as_ref().is_none_or(was_modified_at)
+    }
+}
+
+/// Returns the seconds since 1970, or `None` for an earlier time.
+fn whole_seconds(time: SystemTime) -> Option<u64> {
+    time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::Duration;
 
     use super::*;
 
@@ -173,6 +208,28 @@ mod tests {
             let headers = [(IF_RANGE, if_range.parse().unwrap())].into_iter().collect();
             let verdict = Conditions::default().verdict(&object(), Some(&headers));
             assert_eq!(verdict, Verdict::Proceed { with_ranges }, "{if_range}");
+        }
+    }
+
+    #[test]
+    fn deletion_needs_all_of_its_conditions() {
+        let date =
+            |seconds| Some(Timestamp::from(OffsetDateTime::from_unix_timestamp(seconds).unwrap()));
+        let tag = |text: &str| Some(ETag::parse_http_header(text.as_bytes()).unwrap());
+        for (etag, bytes, modified, holds) in [
+            (None, None, None, true),
+            (tag(ETAG), Some(1), date(100), true),
+            (tag(OTHER), None, None, false),
+            (tag(&format!("W/{ETAG}")), None, None, false),
+            (tag("\"strange\""), None, None, false),
+            (None, Some(2), None, false),
+            (None, Some(-1), None, false),
+            (None, None, date(101), false),
+            (None, None, date(-1), false),
+            (tag(ETAG), Some(2), date(100), false),
+        ] {
+            let conditions = DeleteConditions { etag, bytes, modified };
+            assert_eq!(conditions.hold(&object()), holds, "{conditions:?}");
         }
     }
 

@@ -54,6 +54,7 @@ pub(crate) async fn copy_object(
             let kept_tags = tagging::from_attributes(&object.attributes);
             tagging::set(&mut changed, if replace_tags { &tags } else { &kept_tags });
             attributes::copy_checksum(&object.attributes, &mut changed);
+            attributes::fit(&mut changed);
             let from = (from.0.as_str(), from.1.as_str());
             let to = (to.0.as_str(), to.1.as_str());
             let stored = store.copy(from, to, Some(&changed), &Precondition::None);

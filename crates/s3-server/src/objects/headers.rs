@@ -3,8 +3,9 @@
 
 use haul_file_store::Attributes;
 use s3s::dto::{Metadata, Timestamp, TimestampFormat};
-use s3s::{S3Error, S3Result};
+use s3s::{S3ErrorCode, S3Result};
 
+use crate::errors::refuse;
 use crate::objects::attributes::{METADATA_PREFIX, check};
 use crate::objects::tagging;
 
@@ -66,7 +67,7 @@ impl StoredHeaders {
         if let Some(tags) = self.tagging {
             tagging::set(&mut attributes, &tagging::parse(&tags)?);
         }
-        check(&attributes)?;
+        check(&mut attributes)?;
         Ok(attributes)
     }
 }
@@ -83,8 +84,10 @@ fn without_aws_chunked(encoding: &str) -> Option<String> {
 
 fn http_date(date: &Timestamp) -> S3Result<String> {
     let mut text = Vec::new();
-    date.format(TimestampFormat::HttpDate, &mut text).map_err(S3Error::internal_error)?;
-    String::from_utf8(text).map_err(S3Error::internal_error)
+    let invalid =
+        || refuse(S3ErrorCode::InvalidArgument, "Expires is not a date that HTTP can have");
+    date.format(TimestampFormat::HttpDate, &mut text).map_err(|_unwritable| invalid())?;
+    String::from_utf8(text).map_err(|_unwritable| invalid())
 }
 
 #[cfg(test)]

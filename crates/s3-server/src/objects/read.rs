@@ -13,6 +13,7 @@ use s3s::dto::{
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
 use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
+use crate::body::part_checksums::PartChecksums;
 use crate::body::send;
 use crate::body::send::BodySlot;
 use crate::buckets::lifecycle::operations::expiration;
@@ -23,6 +24,7 @@ use crate::objects::conditions::Conditions;
 use crate::objects::listing::page_limit;
 use crate::objects::range::{Selected, select};
 use crate::objects::tagging;
+use crate::output::Output;
 use crate::service::Haul;
 
 pub(crate) async fn get_object(
@@ -63,7 +65,7 @@ pub(crate) async fn get_object(
     let range = input.range.filter(|_| with_ranges);
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
-    let mut output = described(&object, &selected, input.part_number.is_some(), with_checksum);
+    let mut output = described(&object, &selected, input.part_number, with_checksum);
     output.expiration = expiration;
 
     let range = selected.bytes;
@@ -113,7 +115,7 @@ fn with_expiration(store: &Store, bucket: &str, object: Object) -> (Object, Opti
 pub(crate) async fn head_object(
     haul: &Haul,
     request: S3Request<HeadObjectInput>,
-) -> S3Result<HeadObjectOutput> {
+) -> S3Result<Output<HeadObjectOutput>> {
     let S3Request { input, headers, .. } = request;
     check_key(&input.key)?;
     check_version(input.version_id.as_deref())?;
@@ -139,22 +141,24 @@ pub(crate) async fn head_object(
     let range = input.range.filter(|_| with_ranges);
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
-    let got = described(&object, &selected, input.part_number.is_some(), with_checksum);
-    Ok(HeadObjectOutput {
+    let got = described(&object, &selected, input.part_number, with_checksum);
+    let tag_count = got.tag_count.map(|count| count.to_string());
+    let mut response = Output::from(HeadObjectOutput {
         accept_ranges: got.accept_ranges,
-        cache_control: input.response_cache_control.or(got.cache_control),
+        cache_control: of_response(input.response_cache_control)?.or(got.cache_control),
         checksum_crc32: got.checksum_crc32,
         checksum_crc32c: got.checksum_crc32c,
         checksum_crc64nvme: got.checksum_crc64nvme,
         checksum_sha1: got.checksum_sha1,
         checksum_sha256: got.checksum_sha256,
         checksum_type: got.checksum_type,
-        content_disposition: input.response_content_disposition.or(got.content_disposition),
-        content_encoding: input.response_content_encoding.or(got.content_encoding),
-        content_language: input.response_content_language.or(got.content_language),
+        content_disposition: of_response(input.response_content_disposition)?
+            .or(got.content_disposition),
+        content_encoding: of_response(input.response_content_encoding)?.or(got.content_encoding),
+        content_language: of_response(input.response_content_language)?.or(got.content_language),
         content_length: got.content_length,
         content_range: got.content_range,
-        content_type: input.response_content_type.or(got.content_type),
+        content_type: of_response(input.response_content_type)?.or(got.content_type),
         e_tag: got.e_tag,
         expiration,
         expires: input.response_expires.or(got.expires),
@@ -163,7 +167,19 @@ pub(crate) async fn head_object(
         parts_count: got.parts_count,
         website_redirect_location: got.website_redirect_location,
         ..HeadObjectOutput::default()
-    })
+    });
+    if let Some(count) = tag_count {
+        response.add("x-amz-tagging-count", &count);
+    }
+    Ok(response)
+}
+
+/// Returns the value of a header that the query sets, or an error if no header can have it.
+fn of_response(value: Option<String>) -> S3Result<Option<String>> {
+    if value.as_deref().is_none_or(|value| HeaderValue::from_str(value).is_ok()) {
+        return Ok(value);
+    }
+    Err(refuse(S3ErrorCode::InvalidArgument, "The value of a response-… parameter is invalid"))
 }
 
 pub(crate) async fn get_object_attributes(
@@ -189,7 +205,7 @@ pub(crate) async fn get_object_attributes(
             "StorageClass" => output.storage_class = Some(standard()),
             "Checksum" => output.checksum = checksum(&object.attributes),
             "ObjectParts" if object.info.etag.parts > 0 => {
-                let parts = object_parts(&object.part_bytes(), marker, limit);
+                let parts = object_parts(&object, marker, limit);
                 output.object_parts = Some(GetObjectAttributesParts {
                     max_parts: Some(max_parts),
                     total_parts_count: Some(i32::from(object.info.etag.parts)),
@@ -202,15 +218,23 @@ pub(crate) async fn get_object_attributes(
     Ok(output)
 }
 
-/// Returns the parts after number `marker`, at most `limit`. Their checksums are not stored.
-fn object_parts(part_bytes: &[u64], marker: i32, limit: usize) -> GetObjectAttributesParts {
-    let sizes = (1..).zip(part_bytes).skip_while(|(number, _)| *number <= marker);
-    let parts: Vec<_> = sizes
+/// Returns the parts after number `marker`, at most `limit`, with their checksums if these are
+/// stored.
+fn object_parts(object: &Object, marker: i32, limit: usize) -> GetObjectAttributesParts {
+    let part_bytes = object.part_bytes();
+    let checksums = PartChecksums::from_attributes(&object.attributes);
+    let parts: Vec<_> = (1..)
+        .zip(part_bytes.iter().enumerate())
+        .skip_while(|(number, _)| *number <= marker)
         .take(limit)
-        .map(|(number, bytes)| ObjectPart {
-            part_number: Some(number),
-            size: Some(length(*bytes)),
-            ..ObjectPart::default()
+        .map(|(number, (index, bytes))| {
+            let mut part = ObjectPart {
+                part_number: Some(number),
+                size: Some(length(*bytes)),
+                ..ObjectPart::default()
+            };
+            show_checksum!(part, checksums.as_ref().and_then(|checksums| checksums.get(index)));
+            part
         })
         .collect();
     let last = parts.last().and_then(|part| part.part_number);
@@ -237,7 +261,7 @@ fn is_short_range(range: Option<&Range>) -> bool {
 fn described(
     object: &Object,
     selected: &Selected,
-    by_part: bool,
+    part_number: Option<i32>,
     with_checksum: bool,
 ) -> GetObjectOutput {
     let Object { info, attributes, .. } = object;
@@ -257,29 +281,48 @@ fn described(
         website_redirect_location: shown(attributes, "x-amz-website-redirect-location"),
         ..GetObjectOutput::default()
     };
-    if by_part && info.etag.parts > 0 {
+    if part_number.is_some() && info.etag.parts > 0 {
         output.parts_count = Some(i32::from(info.etag.parts));
     }
     let tags = tagging::from_attributes(attributes).len();
     if tags > 0 {
         output.tag_count = i32::try_from(tags).ok();
     }
-    // The checksum covers the whole object, so a client could not verify a part with it.
-    if with_checksum && selected.content_range.is_none() {
-        output.checksum_type = checksum(attributes).and_then(|checksum| checksum.checksum_type);
-        show_checksum!(output, Checksum::from_attributes(attributes));
+    if with_checksum && let Some(checksum) = checksum_of_response(object, selected, part_number) {
+        output.checksum_type = Some(checksum_type(attributes));
+        show_checksum!(output, Some(checksum));
     }
     output
+}
+
+/// Returns the checksum of the bytes that a response contains: of the object, or of a part.
+fn checksum_of_response(
+    object: &Object,
+    selected: &Selected,
+    part_number: Option<i32>,
+) -> Option<Checksum> {
+    let attributes = &object.attributes;
+    match part_number.filter(|_| object.info.etag.parts > 0) {
+        Some(number) => {
+            let index = usize::try_from(number).ok()?.checked_sub(1)?;
+            PartChecksums::from_attributes(attributes)?.get(index)
+        }
+        None if selected.content_range.is_none() => Checksum::from_attributes(attributes),
+        None => None,
+    }
 }
 
 /// Returns the checksum that is stored with an object.
 fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
     let kept = Checksum::from_attributes(attributes)?;
-    let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT);
-    let checksum_type = Some(ChecksumType::from(kind.to_owned()));
+    let checksum_type = Some(checksum_type(attributes));
     let mut shown = dto::Checksum { checksum_type, ..dto::Checksum::default() };
     show_checksum!(shown, Some(kept));
     Some(shown)
+}
+
+fn checksum_type(attributes: &Attributes) -> ChecksumType {
+    ChecksumType::from(attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned())
 }
 
 /// Evaluates the conditions of a request. Returns `true` if its `Range` applies, and the response

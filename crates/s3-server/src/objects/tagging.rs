@@ -69,7 +69,7 @@ fn replace(store: &Store, bucket: &str, key: &str, tags: &Tags) -> S3Result<()> 
     let object = store.head(bucket, key).map_err(from_store)?;
     let mut changed = object.attributes;
     set(&mut changed, tags);
-    attributes::check(&changed)?;
+    attributes::check(&mut changed)?;
     let same = Precondition::Matches(object.info.etag);
     store.copy((bucket, key), (bucket, key), Some(&changed), &same).map_err(from_store)?;
     Ok(())

@@ -1,7 +1,7 @@
 //! Storing and deleting objects.
 
 use bytes::Bytes;
-use haul_file_store::{Attributes, Error, ObjectInfo, PendingPut, Precondition, Store};
+use haul_file_store::{Attributes, Deletion, Error, ObjectInfo, PendingPut, Precondition, Store};
 use hyper::body::Body;
 use s3s::dto::{
     self, ChecksumType, DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput,
@@ -14,7 +14,7 @@ use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::body::receive::{Collected, Receiver};
 use crate::buckets::lifecycle::operations::expiration;
 use crate::errors::{check_key, check_version, from_store, refuse};
-use crate::objects::conditions::precondition;
+use crate::objects::conditions::{DeleteConditions, precondition};
 use crate::objects::headers::stored_headers;
 use crate::objects::read::etag;
 use crate::service::Haul;
@@ -98,7 +98,11 @@ impl Put {
     }
 
     /// Receives and stores an object of any length.
-    async fn big(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
+    pub(crate) async fn big<B>(self, haul: &Haul, receiver: Receiver<B>) -> S3Result<Stored>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<StdError>,
+    {
         let Self { bucket, key, mut attributes, precondition } = self;
         let streamed = receiver.stream(haul, Store::object_writer).await?;
         haul.blocking(move |store| {
@@ -173,15 +177,15 @@ pub(crate) async fn delete_object(
     request: S3Request<DeleteObjectInput>,
 ) -> S3Result<DeleteObjectOutput> {
     let DeleteObjectInput { bucket, key, version_id, .. } = request.input;
-    let conditional = request.input.if_match.is_some()
-        || request.input.if_match_last_modified_time.is_some()
-        || request.input.if_match_size.is_some();
-    if conditional {
-        return Err(refuse(S3ErrorCode::NotImplemented, "Conditional deletes are not supported"));
-    }
     check_key(&key)?;
     check_version(version_id.as_deref())?;
-    haul.blocking(move |store| store.delete(&bucket, &key).map_err(from_store)).await?;
+    let conditions = DeleteConditions {
+        // Every object has an ETag.
+        etag: request.input.if_match.and_then(|condition| condition.into_etag()),
+        bytes: request.input.if_match_size,
+        modified: request.input.if_match_last_modified_time,
+    };
+    haul.blocking(move |store| delete_all(store, &bucket, &[(&key, conditions)]).remove(0)).await?;
     Ok(DeleteObjectOutput::default())
 }
 
@@ -198,7 +202,7 @@ pub(crate) async fn delete_objects(
     check_bucket(&haul.store(), &bucket)?;
     let quiet = delete.quiet == Some(true);
     let outcomes =
-        haul.blocking(move |store| Ok(delete_all(store, &bucket, delete.objects))).await?;
+        haul.blocking(move |store| Ok(delete_listed(store, &bucket, delete.objects))).await?;
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
     for (object, outcome) in outcomes {
@@ -225,8 +229,8 @@ pub(crate) async fn delete_objects(
     Ok(DeleteObjectsOutput { deleted: Some(deleted), errors: Some(errors), request_charged: None })
 }
 
-/// Deletes objects with one call of the store; returns the outcome for each.
-fn delete_all(
+/// Deletes the objects of a request; returns the outcome for each.
+fn delete_listed(
     store: &Store,
     bucket: &str,
     objects: Vec<ObjectIdentifier>,
@@ -234,34 +238,53 @@ fn delete_all(
     let checked: Vec<_> = objects
         .into_iter()
         .map(|object| {
-            let is_valid = check_key(&object.key)
-                .and_then(|()| check_version(object.version_id.as_deref()))
-                .and_then(|()| match (&object.e_tag, object.size, &object.last_modified_time) {
-                    (None, None, None) => Ok(()),
-                    _ => Err(refuse(
-                        S3ErrorCode::NotImplemented,
-                        "Conditional deletes are not supported",
-                    )),
-                });
+            let is_valid =
+                check_key(&object.key).and_then(|()| check_version(object.version_id.as_deref()));
             (object, is_valid)
         })
         .collect();
-    let keys: Vec<_> = checked
+    let deletions: Vec<_> = checked
         .iter()
         .filter(|(_, is_valid)| is_valid.is_ok())
-        .map(|(object, _)| object.key.as_str())
+        .map(|(object, _)| {
+            let (etag, bytes) = (object.e_tag.clone(), object.size);
+            let modified = object.last_modified_time.clone();
+            (object.key.as_str(), DeleteConditions { etag, bytes, modified })
+        })
         .collect();
-    let mut outcomes = store.delete_many(bucket, &keys).into_iter();
+    let mut outcomes = delete_all(store, bucket, &deletions).into_iter();
     checked
         .into_iter()
         .map(|(object, is_valid)| {
-            let outcome = is_valid.and_then(|()| match outcomes.next() {
-                Some(outcome) => outcome.map(drop).map_err(from_store),
-                None => Err(refuse(S3ErrorCode::InternalError, "The store returned no outcome")),
+            let outcome = is_valid.and_then(|()| {
+                let missing = || refuse(S3ErrorCode::InternalError, "The store has no outcome");
+                outcomes.next().ok_or_else(missing)?
             });
             (object, outcome)
         })
         .collect()
+}
+
+/// Deletes objects with one call of the store; returns the outcome for each.
+fn delete_all(
+    store: &Store,
+    bucket: &str,
+    deletions: &[(&str, DeleteConditions)],
+) -> Vec<S3Result<()>> {
+    let tests: Vec<_> = deletions
+        .iter()
+        .map(|(_, conditions)| |object: &ObjectInfo| conditions.hold(object))
+        .collect();
+    let deletions: Vec<_> = deletions
+        .iter()
+        .zip(&tests)
+        .map(|(&(key, ref conditions), test)| {
+            let test: &dyn Fn(&ObjectInfo) -> bool = test;
+            Deletion { key, condition: conditions.any().then_some(test) }
+        })
+        .collect();
+    let outcomes = store.delete_if(bucket, &deletions).into_iter();
+    outcomes.map(|outcome| outcome.map(drop).map_err(from_store)).collect()
 }
 
 /// Adds a checksum to the attributes.

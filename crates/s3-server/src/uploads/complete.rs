@@ -12,8 +12,10 @@ use crate::audit::Changes;
 use crate::body::checksum::{
     COMPOSITE, Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, given_checksum, show_checksum,
 };
+use crate::body::part_checksums;
 use crate::buckets::lifecycle::operations::expiration;
 use crate::errors::{from_store, refuse};
+use crate::objects::attributes::fit;
 use crate::objects::conditions::precondition;
 use crate::objects::read::etag;
 use crate::objects::write::{keep, unmet};
@@ -61,8 +63,7 @@ fn complete(
 ) -> S3Result<(ObjectInfo, Attributes)> {
     let CompleteMultipartUploadInput { bucket, key, upload_id, .. } = input;
     let listed = input.multipart_upload.as_ref().and_then(|upload| upload.parts.as_deref());
-    let listed = listed.unwrap_or_default();
-    let parts = parse_parts(listed);
+    let listed = parse_parts(listed.unwrap_or_default());
     let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
     let upload = match store.upload(bucket, key, upload_id) {
         Ok(upload) => upload,
@@ -70,7 +71,7 @@ fn complete(
             // A client that did not receive the first response repeats the request. The request
             // succeeds if the object has the ETag that the listed parts result in, and is confirmed
             // in the copy of the store.
-            let etag = parts.ok().and_then(|parts| multipart_etag(&parts));
+            let etag = listed.ok().and_then(|parts| multipart_etag(&parts));
             return match store.head(bucket, key) {
                 Ok(done) if Some(done.info.etag) == etag => {
                     store.confirm().map_err(from_store)?;
@@ -81,47 +82,52 @@ fn complete(
         }
         Err(error) => return Err(from_store(error)),
     };
-    let parts = parts?;
+    let listed = listed?;
     let stored = store.parts(bucket, key, upload_id).map_err(from_store)?;
-    let chosen = select_parts(&stored, &parts, listed)?;
+    let chosen = select_parts(&stored, &listed)?;
     if let Some(bytes) = input.mpu_object_size
         && u64::try_from(bytes).ok() != Some(chosen.iter().map(|part| part.bytes).sum())
     {
         let message = "The total size of the parts differs from x-amz-mp-object-size";
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
-    let mut extra = Attributes::new();
-    let kind = upload.attributes.get(TYPE_ATTRIBUTE).unwrap_or(COMPOSITE);
-    let checksum = object_checksum(kind, &chosen, given_checksum!(input))?;
-    keep(&mut extra, checksum.as_ref());
-    if checksum.is_some() {
-        extra.set(TYPE_ATTRIBUTE, kind);
-    }
+    let attributes = object_attributes(upload.attributes, &chosen, given_checksum!(input))?;
+    let parts: Vec<_> = listed.iter().map(|part| (part.number, part.etag)).collect();
     let info = store
-        .complete_upload(bucket, key, upload_id, &parts, &extra, &precondition)
+        .complete_upload(bucket, key, upload_id, &parts, &attributes, &precondition)
         .map_err(|error| unmet(store, bucket, key, &precondition, error))?;
-    Ok((info, extra))
+    Ok((info, attributes))
 }
 
-/// Parses the list of parts in a request, which must be in ascending order.
-fn parse_parts(listed: &[CompletedPart]) -> S3Result<Vec<(u16, Etag)>> {
-    let mut parts: Vec<(u16, Etag)> = Vec::with_capacity(listed.len());
+/// A part in the list of a request.
+#[derive(Debug)]
+struct ListedPart {
+    number: u16,
+    etag: Etag,
+    checksum: Option<Checksum>,
+}
+
+/// Parses the list of parts in a request, which must be in ascending order. The last entry of a
+/// repeated part counts.
+fn parse_parts(listed: &[CompletedPart]) -> S3Result<Vec<ListedPart>> {
+    let mut parts: Vec<ListedPart> = Vec::with_capacity(listed.len());
     for part in listed {
         let number = part.part_number.and_then(|number| u16::try_from(number).ok());
         let Some(number) = number.filter(|number| (1..=PART_NUMBER_MAX).contains(number)) else {
             let message = format!("Part numbers must be between 1 and {PART_NUMBER_MAX}");
             return Err(refuse(S3ErrorCode::InvalidArgument, message));
         };
-        if parts.last().is_some_and(|(before, _)| *before >= number) {
-            let message = "The list of parts is not in ascending order";
-            return Err(refuse(S3ErrorCode::InvalidPartOrder, message));
-        }
         let etag = part.e_tag.as_ref().and_then(|etag| etag.value().parse().ok());
         let Some(etag) = etag else {
             let message = format!("The ETag of part {number} is missing or malformed");
             return Err(refuse(S3ErrorCode::InvalidPart, message));
         };
-        parts.push((number, etag));
+        if parts.last().is_some_and(|before| before.number > number) {
+            let message = "The list of parts is not in ascending order";
+            return Err(refuse(S3ErrorCode::InvalidPartOrder, message));
+        }
+        parts.pop_if(|before| before.number == number);
+        parts.push(ListedPart { number, etag, checksum: given_checksum!(part) });
     }
     if parts.is_empty() {
         return Err(refuse(S3ErrorCode::MalformedXML, "The list of parts is empty"));
@@ -131,21 +137,16 @@ fn parse_parts(listed: &[CompletedPart]) -> S3Result<Vec<(u16, Etag)>> {
 
 /// Returns the stored parts of the list. Fails if one is too small or differs from its entry in the
 /// list.
-fn select_parts<'a>(
-    stored: &'a [PartInfo],
-    parts: &[(u16, Etag)],
-    listed: &[CompletedPart],
-) -> S3Result<Vec<&'a PartInfo>> {
-    let mut chosen = Vec::with_capacity(parts.len());
-    for ((number, etag), listed) in parts.iter().zip(listed) {
+fn select_parts<'a>(stored: &'a [PartInfo], listed: &[ListedPart]) -> S3Result<Vec<&'a PartInfo>> {
+    let mut chosen = Vec::with_capacity(listed.len());
+    for ListedPart { number, etag, checksum } in listed {
         let part = stored.iter().find(|part| part.number == *number && part.etag == *etag);
         let Some(part) = part else {
             let message = format!("Part {number} was not uploaded, or has a different ETag");
             return Err(refuse(S3ErrorCode::InvalidPart, message));
         };
-        let given = given_checksum!(listed);
-        if let (Some(given), Some(kept)) = (given, Checksum::from_attributes(&part.attributes))
-            && given != kept
+        if let (Some(given), Some(stored)) = (checksum, Checksum::from_attributes(&part.attributes))
+            && *given != stored
         {
             let message = format!("Part {number} has a different checksum");
             return Err(refuse(S3ErrorCode::InvalidPart, message));
@@ -163,18 +164,43 @@ fn select_parts<'a>(
     Ok(chosen)
 }
 
-/// Returns the checksum of the object, if every part has one, and compares it with `given`.
-fn object_checksum(
-    kind: &str,
+/// Returns the attributes of the object: those of its upload, and the checksums of the object and of
+/// its parts. Fails if the object has another checksum than `given`.
+fn object_attributes(
+    mut attributes: Attributes,
     parts: &[&PartInfo],
     given: Option<Checksum>,
-) -> S3Result<Option<Checksum>> {
+) -> S3Result<Attributes> {
+    let checksums = checksums_of(parts);
+    let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(COMPOSITE).to_owned();
+    let checksum = object_checksum(&kind, &checksums, given)?;
+    keep(&mut attributes, checksum.as_ref());
+    if checksum.is_some() {
+        attributes.set(TYPE_ATTRIBUTE, kind);
+        part_checksums::set(&mut attributes, &checksums);
+        fit(&mut attributes);
+    }
+    Ok(attributes)
+}
+
+/// Returns the lengths and checksums of the parts, if every part has a checksum and all are of the
+/// same algorithm; otherwise nothing.
+fn checksums_of(parts: &[&PartInfo]) -> Vec<(u64, Checksum)> {
     let of_part =
         |part: &&PartInfo| Some((part.bytes, Checksum::from_attributes(&part.attributes)?));
-    let parts: Option<Vec<_>> = parts.iter().map(of_part).collect();
-    let parts = parts.unwrap_or_default();
-    let alike = parts.windows(2).all(|pair| pair[0].1.algorithm == pair[1].1.algorithm);
-    let computed = if alike { Checksum::of_parts(kind, &parts) } else { None };
+    let checksums: Option<Vec<_>> = parts.iter().map(of_part).collect();
+    let checksums = checksums.unwrap_or_default();
+    let alike = checksums.windows(2).all(|pair| pair[0].1.algorithm == pair[1].1.algorithm);
+    if alike { checksums } else { Vec::new() }
+}
+
+/// Returns the checksum of the object that consists of these parts, and compares it with `given`.
+fn object_checksum(
+    kind: &str,
+    parts: &[(u64, Checksum)],
+    given: Option<Checksum>,
+) -> S3Result<Option<Checksum>> {
+    let computed = Checksum::of_parts(kind, parts);
     if let (Some(given), Some(computed)) = (&given, &computed) {
         // Some clients omit the number of parts at the end of a composite checksum.
         let bare = computed.value.split('-').next().unwrap_or_default();
@@ -188,10 +214,10 @@ fn object_checksum(
 }
 
 /// Returns the ETag of the object that consists of these parts.
-fn multipart_etag(parts: &[(u16, Etag)]) -> Option<Etag> {
+fn multipart_etag(parts: &[ListedPart]) -> Option<Etag> {
     let mut md5 = Md5::new();
-    for (_, etag) in parts {
-        md5.update(&etag.md5);
+    for part in parts {
+        md5.update(&part.etag.md5);
     }
     Some(Etag { md5: md5.finalize(), parts: u16::try_from(parts.len()).ok()? })
 }
@@ -226,11 +252,19 @@ mod tests {
             (&[(0, ETAG)], "InvalidArgument"),
             (&[(10_001, ETAG)], "InvalidArgument"),
             (&[(2, ETAG), (1, ETAG)], "InvalidPartOrder"),
-            (&[(2, ETAG), (2, ETAG)], "InvalidPartOrder"),
+            (&[(1, ETAG), (2, ETAG), (1, ETAG)], "InvalidPartOrder"),
             (&[(1, "\"x\"")], "InvalidPart"),
         ] {
             assert_eq!(parse_parts(&listed(parts)).unwrap_err().code().as_str(), code, "{parts:?}");
         }
+    }
+
+    #[test]
+    fn last_entry_of_a_repeated_part_counts() {
+        let other = "\"00000000000000000000000000000001\"";
+        let parts = parse_parts(&listed(&[(1, ETAG), (2, ETAG), (2, other), (3, ETAG)])).unwrap();
+        assert_eq!(parts.iter().map(|part| part.number).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(parts[1].etag.to_string(), other.trim_matches('"'));
     }
 
     #[test]
@@ -252,7 +286,7 @@ mod tests {
             (&[1, 4], Some("InvalidPart")),
         ] {
             let listed = listed(&numbers.iter().map(|&n| (n, ETAG)).collect::<Vec<_>>());
-            let outcome = select_parts(&stored, &parse_parts(&listed).unwrap(), &listed);
+            let outcome = select_parts(&stored, &parse_parts(&listed).unwrap());
             let refused = outcome.err().map(|error| error.code().as_str().to_owned());
             assert_eq!(refused.as_deref(), code, "{numbers:?}");
         }

@@ -97,6 +97,11 @@ fn invalid_headers_are_refused(transport: Transport) {
     let longer = "x".repeat(40_000);
     assert_eq!(put("x-amz-meta-a", &longer).status, 431);
     assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
+    assert_eq!(server.s3.put("/bucket/key", b"x").status, 200);
+    for method in ["GET", "HEAD"] {
+        let target = "/bucket/key?response-content-type=a%0Ab";
+        assert_eq!(server.s3.send(method, target, &[], b"").status, 400, "{method}");
+    }
 }
 
 fn malformed_http_is_refused_and_affects_no_other_client(transport: Transport) {

@@ -235,10 +235,21 @@ impl Client {
         headers: &[Header],
         body: &[u8],
     ) -> Reply {
+        self.raw(&self.request(method, target, headers, body))
+    }
+
+    /// Returns the bytes of a request with this body.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[Header],
+        body: &[u8],
+    ) -> Vec<u8> {
         let length = body.len().to_string();
         let mut all = vec![("content-length", length.as_str())];
         all.extend_from_slice(headers);
-        self.raw(&[&self.head_bytes(method, target, &all), body].concat())
+        [&self.head_bytes(method, target, &all), body].concat()
     }
 
     /// Returns the head of a request.

@@ -77,3 +77,97 @@ fn one_of_many_conditional_creates_succeeds() {
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7);
 }
+
+#[test]
+fn object_is_deleted_only_if_all_conditions_hold() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", b"hello");
+    let modified = server.s3.head("/bucket/key").header("last-modified").unwrap().to_owned();
+    let delete = |headers: &[(&str, &str)]| server.s3.send("DELETE", "/bucket/key", headers, b"");
+    let (size, date) = ("x-amz-if-match-size", "x-amz-if-match-last-modified-time");
+    for refused in [
+        &[("if-match", OTHER)][..],
+        &[("if-match", "strange")],
+        &[("if-match", WEAK)],
+        &[(size, "4")],
+        &[(date, PAST)],
+        &[("if-match", ETAG), (size, "4")],
+    ] {
+        assert_refused(&delete(refused), 412, "PreconditionFailed");
+        assert_eq!(server.s3.get("/bucket/key").text(), "hello", "{refused:?}");
+    }
+    for accepted in [
+        &[("if-match", ETAG)][..],
+        &[("if-match", "*")],
+        &[(size, "5")],
+        &[(date, &modified)],
+        &[("if-match", ETAG), (size, "5"), (date, &modified)],
+    ] {
+        server.s3.put("/bucket/key", b"hello");
+        // The object may have been stored again in another second.
+        let modified = server.s3.head("/bucket/key").header("last-modified").unwrap().to_owned();
+        let accepted: Vec<_> = accepted
+            .iter()
+            .map(|&(name, value)| (name, if name == date { modified.as_str() } else { value }))
+            .collect();
+        assert_eq!(delete(&accepted).status, 204, "{accepted:?}");
+        assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
+        // A client that did not receive the response repeats the request.
+        assert_eq!(delete(&accepted).status, 204, "{accepted:?}");
+    }
+    assert_refused(
+        &server.s3.send("DELETE", "/nowhere/key", &[(size, "5")], b""),
+        404,
+        "NoSuchBucket",
+    );
+}
+
+#[test]
+fn listed_objects_are_deleted_only_if_their_conditions_hold() {
+    let server = Running::new();
+    for key in ["a", "b", "c", "d"] {
+        server.s3.put(&format!("/bucket/{key}"), b"hello");
+    }
+    let object =
+        |key: &str, conditions: &str| format!("<Object><Key>{key}</Key>{conditions}</Object>");
+    let delete = |objects: &[String]| {
+        server.s3.post("/bucket?delete", &format!("<Delete>{}</Delete>", objects.concat()))
+    };
+    let reply = delete(&[
+        object("a", &format!("<ETag>{OTHER}</ETag>")),
+        object("b", "<Size>4</Size>"),
+        object("c", &format!("<LastModifiedTime>{PAST}</LastModifiedTime>")),
+        object("d", &format!("<ETag>{ETAG}</ETag><Size>5</Size>")),
+        object("gone", "<Size>5</Size>"),
+    ]);
+    assert_eq!(reply.all_xml("Code"), ["PreconditionFailed"; 3], "{}", reply.text());
+    assert_eq!(reply.all_xml("Deleted"), ["<Key>d</Key>", "<Key>gone</Key>"]);
+    assert_eq!(server.s3.get("/bucket?list-type=2").all_xml("Key"), ["a", "b", "c"]);
+    // Each entry of a repeated key has its own condition.
+    let reply = delete(&[object("a", "<Size>4</Size>"), object("a", "<Size>5</Size>")]);
+    assert_eq!(reply.all_xml("Code"), ["PreconditionFailed"], "{}", reply.text());
+    assert_eq!(server.s3.get("/bucket?list-type=2").all_xml("Key"), ["b", "c"]);
+}
+
+#[test]
+fn one_of_many_conditional_deletes_finds_the_object() {
+    let server = Running::new();
+    let s3 = server.s3;
+    // Each writer replaces the object it has read, or deletes it: all changes are seen.
+    for round in 0..20 {
+        let body = format!("{round}");
+        let etag = s3.put("/bucket/key", body.as_bytes()).header("etag").unwrap().to_owned();
+        let condition = [("if-match", etag.as_str())];
+        let (replaced, deleted) = std::thread::scope(|scope| {
+            let put = scope.spawn(|| s3.send("PUT", "/bucket/key", &condition, b"new").status);
+            let delete = scope.spawn(|| s3.send("DELETE", "/bucket/key", &condition, b"").status);
+            (put.join().unwrap(), delete.join().unwrap())
+        });
+        let left = s3.get("/bucket/key");
+        match (replaced, deleted) {
+            (200, 412) => assert_eq!(left.text(), "new"),
+            (404, 204) => assert_eq!(left.status, 404),
+            other => panic!("{other:?}, then {}", left.status),
+        }
+    }
+}

@@ -248,6 +248,10 @@ fn overwritten_and_deleted_objects_leave_the_cache() {
     let tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
     assert_eq!(server.s3.put("/bucket/key?tagging", tags).status, 200);
     assert_eq!(server.s3.get("/bucket/key").header("x-amz-tagging-count"), Some("1"));
+    for range in [("x-a", "b"), ("range", "bytes=0-1"), ("x-amz-request-payer", "requester")] {
+        let head = server.s3.send("HEAD", "/bucket/key", &[range], b"");
+        assert_eq!(head.header("x-amz-tagging-count"), Some("1"), "{range:?}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod conditions;
 mod cors;
 mod documents;
 mod faults;
+mod framing;
 mod hostile;
 mod hostile_heads;
 mod inline;

@@ -31,6 +31,18 @@ impl Signer<'_> {
         more: &[(&str, &str)],
         body: impl FnOnce(&Seed) -> Vec<u8>,
     ) -> Reply {
+        self.client.raw(&self.request(method, target, hash, more, body))
+    }
+
+    /// Returns the bytes of a signed request.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        target: &str,
+        hash: &str,
+        more: &[(&str, &str)],
+        body: impl FnOnce(&Seed) -> Vec<u8>,
+    ) -> Vec<u8> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let date = timestamp(0);
         let host = self.client.0.address.to_string();
@@ -55,7 +67,7 @@ impl Signer<'_> {
         );
         let seed = Seed { key: self.key(&date), date: date.clone(), signature };
         let all = [&headers[..], &[("authorization", authorization.as_str())], &more].concat();
-        self.client.send(method, target, &all, &body(&seed))
+        self.client.request(method, target, &all, &body(&seed))
     }
 
     /// Returns a presigned URL path, signed `age_s` seconds ago and valid for `expires_s`.

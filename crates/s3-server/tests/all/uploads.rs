@@ -244,3 +244,53 @@ fn object_attributes_list_parts_in_pages() {
     let rest = ask(&[("x-amz-max-parts", "1"), ("x-amz-part-number-marker", "2")]);
     assert_eq!((rest.xml("Size"), rest.xml("NextPartNumberMarker")), (Some("3".into()), None));
 }
+
+#[test]
+fn checksums_of_parts_are_returned_after_completion() {
+    let server = Running::new();
+    let body = noise(PART_BYTES + 5);
+    for (algorithm, header, element, kind) in [
+        ("CRC32", "x-amz-checksum-crc32", "ChecksumCRC32", "FULL_OBJECT"),
+        ("SHA256", "x-amz-checksum-sha256", "ChecksumSHA256", "COMPOSITE"),
+    ] {
+        let chosen = [("x-amz-checksum-algorithm", algorithm), ("x-amz-checksum-type", kind)];
+        let upload = Upload::start(&server, "key", &chosen);
+        let first = upload.part(1, &[], &body[..PART_BYTES]);
+        let second = upload.part(2, &[], &body[PART_BYTES..]);
+        let expected = [&first, &second].map(|part| part.header(header).unwrap().to_owned());
+        let (first, second) = (etag(&first), etag(&second));
+        assert_eq!(upload.complete(&[], &[(1, &first), (2, &second)]).status, 200);
+        server.s3.send("PUT", "/bucket/copy", &[("x-amz-copy-source", "/bucket/key")], b"");
+        let tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
+        assert_eq!(server.s3.put("/bucket/copy?tagging", tags).status, 200);
+
+        for key in ["key", "copy"] {
+            let wanted = [("x-amz-object-attributes", "ObjectParts,Checksum")];
+            let target = format!("/bucket/{key}?attributes");
+            let attributes = server.s3.send("GET", &target, &wanted, b"");
+            let of_all = attributes.all_xml(element);
+            assert!(expected.iter().all(|part| of_all.contains(part)), "{}", attributes.text());
+            assert_eq!(of_all.len(), 3, "{}", attributes.text());
+            for (number, checksum) in (1..).zip(&expected) {
+                let target = format!("/bucket/{key}?partNumber={number}");
+                let mode = [("x-amz-checksum-mode", "ENABLED")];
+                for method in ["GET", "HEAD"] {
+                    let part = server.s3.send(method, &target, &mode, b"");
+                    assert_eq!(part.header(header), Some(checksum.as_str()), "{method} {number}");
+                    assert_eq!(part.header("x-amz-checksum-type"), Some(kind));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn last_entry_of_a_repeated_part_is_completed() {
+    let server = Running::new();
+    let upload = Upload::start(&server, "key", &[]);
+    let replaced = etag(&upload.part(1, &[], b"replaced"));
+    let last = etag(&upload.part(1, &[], b"last"));
+    assert_refused(&upload.complete(&[], &[(1, &last), (1, &replaced)]), 400, "InvalidPart");
+    assert_eq!(upload.complete(&[], &[(1, &replaced), (1, &last)]).status, 200);
+    assert_eq!(server.s3.get("/bucket/key").text(), "last");
+}

@@ -30,7 +30,7 @@ pub(crate) struct HotObject {
     pub(crate) head: PreparedHead,
     pub(crate) content: HotContent,
     pub(crate) info: ObjectInfo,
-    /// The number of tags, for which GET has a field.
+    /// The number of tags.
     pub(crate) tags: usize,
     pub(crate) checksum: Option<HotChecksum>,
 }
