@@ -72,7 +72,10 @@ pub(crate) fn check_dates(headers: &HeaderMap, query: Option<&str>) -> S3Result<
         time.is_some_and(|(day, time)| is_day(day) && time.len() == 6 && is_digits(time))
     };
     let of_scope = |scope: &str| scope.split('/').nth(1).is_none_or(is_day);
-    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    // As in the service, which accepts more than ASCII.
+    let text = |name: &str| {
+        headers.get(name).map(|value| str::from_utf8(value.as_bytes()).unwrap_or_default())
+    };
     if let Some(value) = text(AUTHORIZATION.as_str()).filter(|value| value.starts_with("AWS4-")) {
         if value.split_once("Credential=").is_some_and(|(_, scope)| !of_scope(scope)) {
             let message = "The authorization header is malformed; invalid credential date";

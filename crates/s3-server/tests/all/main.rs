@@ -22,6 +22,7 @@ mod integrity;
 mod lifecycle;
 mod listing;
 mod logs;
+mod mutations;
 mod objects;
 mod pinned;
 mod plain_puts;
