@@ -86,6 +86,7 @@ mod checkpoint;
 mod clock;
 mod compaction;
 mod counters;
+mod deletion;
 mod error;
 mod format;
 mod index;
@@ -105,6 +106,7 @@ mod stats;
 mod store;
 mod varint;
 mod verification;
+mod versions;
 mod volume_index;
 
 pub use access::get_many::GetMany;
@@ -123,8 +125,10 @@ pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule
 pub use lifecycle::stats::LifecycleStats;
 pub use names::REMOTE_MARKER;
 pub use object::{
-    ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
-    ListRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
+    ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Deletion, Etag, KEY_BYTES_MAX, ListEntry,
+    ListPage, ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX,
+    PartInfo, Precondition, UploadInfo, VersionId, VersionInfo, VersionListEntry, VersionListPage,
+    Versioning,
 };
 pub use options::Options;
 pub use recovery::damage::Damage;

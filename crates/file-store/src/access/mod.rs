@@ -11,6 +11,7 @@ pub(crate) mod pending_put;
 pub(crate) mod put;
 pub(crate) mod put_many;
 pub(crate) mod range;
+pub(crate) mod stored;
 pub(crate) mod upload;
 pub(crate) mod writers;
 pub(crate) mod written;

@@ -1,0 +1,4 @@
+//! Deletion of objects and versions.
+
+mod object;
+mod version;

@@ -1,0 +1,7 @@
+//! Versions of objects.
+
+mod behaviour;
+mod crash;
+mod damage;
+mod model;
+mod random;
