@@ -2,8 +2,8 @@
 
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
-use crate::buckets::{bucket, stubs};
-use crate::objects::{copy, list, read, tagging, write};
+use crate::buckets::{bucket, stubs, versioning};
+use crate::objects::{copy, list, read, tagging, versions, write};
 use crate::service::Haul;
 use crate::uploads::{self, complete, multipart, parts};
 
@@ -43,7 +43,7 @@ operations! {
     list_objects: ListObjectsInput => ListObjectsOutput = list::list_objects;
     list_objects_v2: ListObjectsV2Input => ListObjectsV2Output = list::list_objects_v2;
     list_object_versions: ListObjectVersionsInput => ListObjectVersionsOutput
-        = list::list_object_versions;
+        = versions::list_object_versions;
 
     create_multipart_upload: CreateMultipartUploadInput => CreateMultipartUploadOutput
         = multipart::create_multipart_upload;
@@ -71,8 +71,10 @@ operations! {
     delete_bucket_lifecycle: DeleteBucketLifecycleInput => DeleteBucketLifecycleOutput
         = bucket::delete_bucket_lifecycle;
 
+    put_bucket_versioning: PutBucketVersioningInput => PutBucketVersioningOutput
+        = versioning::put_bucket_versioning;
     get_bucket_versioning: GetBucketVersioningInput => GetBucketVersioningOutput
-        = stubs::get_bucket_versioning;
+        = versioning::get_bucket_versioning;
     get_bucket_acl: GetBucketAclInput => GetBucketAclOutput = stubs::get_bucket_acl;
     get_object_acl: GetObjectAclInput => GetObjectAclOutput = stubs::get_object_acl;
     get_bucket_request_payment: GetBucketRequestPaymentInput => GetBucketRequestPaymentOutput

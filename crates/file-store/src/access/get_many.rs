@@ -85,10 +85,6 @@ impl Store {
 }
 
 /// The result of reading a candidate.
-#[cfg_attr(
-    feature = "shuttle",
-    expect(clippy::large_enum_variant, reason = "the locks of the model are larger")
-)]
 #[expect(clippy::large_enum_variant, reason = "almost every value is an object")]
 enum Outcome {
     Object(Object),

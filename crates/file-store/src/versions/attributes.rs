@@ -2,11 +2,12 @@
 
 use crate::access::lookup::no_such_key;
 use crate::error::{Error, Result};
-use crate::index::entry::{Entry, Replaced};
-use crate::index::version_names::versions_bucket;
+use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::version_list::VersionRow;
+use crate::index::version_names::{VersionName, versions_bucket};
 use crate::inner::Inner;
 use crate::keys::check_attributes;
-use crate::object::{Attributes, ObjectInfo, Precondition, VersionId};
+use crate::object::{Attributes, ObjectInfo, Precondition, VersionId, Versioning};
 use crate::store::Store;
 
 impl Store {
@@ -66,9 +67,23 @@ impl Inner {
         let mut stored = self.read_stored(&stored_bucket, &stored_key)?;
         stored.attributes = attributes.clone();
         let info = stored.entry.info(key);
-        let replaces = Some(Replaced::from(entry));
-        self.append_stored(&stored, (&stored_bucket, &stored_key), replaces, Vec::new())?;
+        let is_current = stored_bucket == bucket;
+        let copy = if is_current { self.end_of_copy(bucket, key, &stored.entry)? } else { None };
+        let (replaces, ends) = (Some(Replaced::from(entry)), copy.into_iter().collect());
+        self.append_stored(&stored, (&stored_bucket, &stored_key), replaces, ends)?;
         Ok(info)
+    }
+
+    /// Returns the tombstone of a copy of the current object among its versions, which would have
+    /// the earlier attributes.
+    fn end_of_copy(&self, bucket: &str, key: &str, current: &Entry) -> Result<Option<Change>> {
+        if self.versioning(bucket)? == Versioning::Off {
+            return Ok(None);
+        }
+        let (version, is_null) = (current.version, !current.is_versioned);
+        let name = VersionName { version, is_null };
+        let copy = self.find_certain(&versions_bucket(bucket), &name.of_key(key))?;
+        Ok(copy.map(|entry| self.end_of_version(bucket, key, VersionRow { name, entry })))
     }
 
     /// Finds a version of a locked key in the internal bucket that is not a delete marker. Returns

@@ -31,6 +31,12 @@ impl Store {
         self.read_version(bucket, key, version, Self::head_stored)
     }
 
+    /// Returns the maximum number of bytes that [`Store::get_version`] buffers for an object.
+    #[must_use]
+    pub fn version_bytes_max(&self) -> u64 {
+        self.inner.options.big_object_bytes
+    }
+
     fn read_version(
         &self,
         bucket: &str,

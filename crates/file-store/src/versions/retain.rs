@@ -117,3 +117,86 @@ impl Inner {
         self.append(head, &rest, room)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Attributes, ListVersionsRequest, Options, Precondition, Store, VersionId, VersionListEntry,
+        Versioning,
+    };
+
+    /// Returns a store whose bucket has an object "key", and a copy of it among its versions, as a
+    /// crash leaves it between the two steps of a replacement.
+    fn with_copy(versioning: Versioning) -> (tempfile::TempDir, Store, VersionId) {
+        let dir = tempfile::tempdir().unwrap();
+        let options =
+            Options { volume_bytes: 4 << 20, big_object_bytes: 64 << 10, ..Options::default() };
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.create_bucket("bucket").unwrap();
+        store.set_versioning("bucket", versioning).unwrap();
+        let id = put(&store, b"first");
+        let current = store.inner.find("bucket", "key").unwrap();
+        store.set_versioning("bucket", Versioning::Enabled).unwrap();
+        let enabled = Versioning::Enabled;
+        store.inner.retain_current("bucket", "key", current.as_ref(), enabled).unwrap();
+        assert_eq!((store.stats().objects, store.stats().versions), (1, 1));
+        assert_eq!(ids(&store), [id]);
+        (dir, store, id)
+    }
+
+    fn put(store: &Store, bytes: &[u8]) -> VersionId {
+        let none = Attributes::new();
+        store.put("bucket", "key", bytes, &none, &Precondition::None).unwrap().version_id
+    }
+
+    fn ids(store: &Store) -> Vec<VersionId> {
+        let request = ListVersionsRequest { limit: 10, ..ListVersionsRequest::default() };
+        let page = store.list_versions("bucket", &request).unwrap();
+        let id = |entry| match entry {
+            VersionListEntry::Version(version) => version.info.version_id,
+            VersionListEntry::Prefix(prefix) => panic!("{prefix}"),
+        };
+        page.entries.into_iter().map(id).collect()
+    }
+
+    #[test]
+    fn copy_of_the_current_object_becomes_its_version() {
+        for versioning in [Versioning::Enabled, Versioning::Suspended] {
+            let (_dir, store, first) = with_copy(versioning);
+            let records = store.stats().log_records;
+            let second = put(&store, b"second");
+            assert_eq!(ids(&store), [second, first]);
+            assert_eq!(store.stats().log_records, records + 1, "it is not written again");
+        }
+    }
+
+    #[test]
+    fn copy_of_the_current_object_is_deleted_with_it() {
+        for versioning in [Versioning::Enabled, Versioning::Suspended] {
+            let (_dir, store, first) = with_copy(versioning);
+            assert!(store.delete_object("bucket", "key", Some(first)).unwrap().existed);
+            assert_eq!((store.stats().objects, store.stats().versions), (0, 0));
+        }
+    }
+
+    #[test]
+    fn new_attributes_replace_those_of_the_copy() {
+        for versioning in [Versioning::Enabled, Versioning::Suspended] {
+            let (_dir, store, first) = with_copy(versioning);
+            let tags = Attributes::from_iter([("tag", "new")]);
+            let none = Precondition::None;
+            store.set_attributes("bucket", "key", None, &tags, &none).unwrap();
+            assert_eq!(store.stats().versions, 0);
+            put(&store, b"second");
+            assert_eq!(store.get_version("bucket", "key", first).unwrap().attributes, tags);
+        }
+    }
+
+    #[test]
+    fn suspended_put_replaces_the_version_null_and_its_copy() {
+        let (_dir, store, _) = with_copy(Versioning::Suspended);
+        store.set_versioning("bucket", Versioning::Suspended).unwrap();
+        assert_eq!(put(&store, b"second"), VersionId::Null);
+        assert_eq!((ids(&store), store.stats().versions), (vec![VersionId::Null], 0));
+    }
+}

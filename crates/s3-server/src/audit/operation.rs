@@ -4,7 +4,7 @@ use haul_http_engine::RequestBody;
 use hyper::{Method, Request};
 
 /// Subresources of buckets and objects that this server cannot change.
-const UNSUPPORTED: [&str; 22] = [
+const UNSUPPORTED: [&str; 21] = [
     "accelerate",
     "acl",
     "analytics",
@@ -25,7 +25,6 @@ const UNSUPPORTED: [&str; 22] = [
     "restore",
     "retention",
     "select",
-    "versioning",
     "website",
 ];
 
@@ -54,6 +53,7 @@ fn of(method: &Method, query: &str, has_key: bool, is_copy: bool) -> Option<&'st
         (&Method::PUT, true) if is_copy => "CopyObject",
         (&Method::PUT, true) => PUT_OBJECT,
         (&Method::PUT, false) if has("lifecycle") => "PutBucketLifecycleConfiguration",
+        (&Method::PUT, false) if has("versioning") => "PutBucketVersioning",
         (&Method::PUT, false) if !has("tagging") => "CreateBucket",
         (&Method::POST, true) if has("uploads") => "CreateMultipartUpload",
         (&Method::POST, true) if has("uploadId") => "CompleteMultipartUpload",
@@ -85,6 +85,7 @@ mod tests {
             ("PUT k acl", Some(OTHER)),
             ("PUT b", Some("CreateBucket")),
             ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
+            ("PUT b versioning", Some("PutBucketVersioning")),
             ("PUT b policy", Some(OTHER)),
             ("PUT b tagging", Some(OTHER)),
             ("POST b delete", Some("DeleteObjects")),

@@ -25,6 +25,7 @@ use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
 use crate::metrics::Kind;
 use crate::objects::range::{Selected, select};
+use crate::objects::versions::has_versions;
 
 /// Headers that a plain request may have beside those of HTTP itself.
 const PLAIN_HEADERS: [&str; 5] = [
@@ -69,6 +70,10 @@ impl Front {
         let (bucket, key) = names(path)?;
         let store = self.store.load();
         let place = store.location(bucket, key)?;
+        if has_versions(&store, bucket) {
+            // The response has the ID of the version.
+            return None;
+        }
         let object = match self.hot.get(path, place) {
             Some(object) => object,
             None => self.read_cached(&store, kind, path, place)?,

@@ -9,4 +9,5 @@ pub(crate) mod listing;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod tagging;
+pub(crate) mod versions;
 pub(crate) mod write;

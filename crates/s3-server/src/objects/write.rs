@@ -1,7 +1,9 @@
 //! Storing and deleting objects.
 
 use bytes::Bytes;
-use haul_file_store::{Attributes, Error, ObjectInfo, PendingPut, Precondition, Store};
+use haul_file_store::{
+    Attributes, Deletion, Error, ObjectInfo, PendingPut, Precondition, Store, VersionId,
+};
 use hyper::body::Body;
 use s3s::dto::{
     self, ChecksumType, DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput,
@@ -13,10 +15,11 @@ use crate::audit::Changes;
 use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::body::receive::{Collected, Receiver};
 use crate::buckets::lifecycle::operations::expiration;
-use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::errors::{check_key, from_store, refuse};
 use crate::objects::conditions::precondition;
 use crate::objects::headers::stored_headers;
 use crate::objects::read::etag;
+use crate::objects::versions;
 use crate::service::Haul;
 
 /// The number of objects that one request can delete, as in S3.
@@ -40,7 +43,7 @@ pub(crate) async fn put_object(
     // Before the client sends the body.
     check_bucket(&haul.store(), &bucket)?;
     let put = Put { bucket, key, attributes, precondition };
-    let Stored { info, expiration, checksum } = match receiver.is_small() {
+    let Stored { info, expiration, checksum, version_id } = match receiver.is_small() {
         true => put.small(haul, receiver).await?,
         false => put.big(haul, receiver).await?,
     };
@@ -49,7 +52,7 @@ pub(crate) async fn put_object(
         changes.stored(info.bytes, info.etag);
     }
     let e_tag = Some(etag(info.etag));
-    let mut output = PutObjectOutput { e_tag, expiration, ..Default::default() };
+    let mut output = PutObjectOutput { e_tag, expiration, version_id, ..Default::default() };
     output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
     show_checksum!(output, checksum);
     Ok(output)
@@ -78,6 +81,8 @@ pub(crate) struct Stored {
     /// The value of `x-amz-expiration`.
     pub(crate) expiration: Option<String>,
     pub(crate) checksum: Option<Checksum>,
+    /// The value of `x-amz-version-id`.
+    pub(crate) version_id: Option<String>,
 }
 
 impl Put {
@@ -94,7 +99,8 @@ impl Put {
         let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read its rules from the disk; then they are in memory.
         let expiration = expiration(&haul.store(), &bucket, &info);
-        Ok(Stored { info, expiration, checksum })
+        let version_id = versions::shown(&haul.store(), &bucket, info.version_id);
+        Ok(Stored { info, expiration, checksum, version_id })
     }
 
     /// Receives and stores an object of any length.
@@ -108,7 +114,8 @@ impl Put {
             let refused = |error| unmet(store, &bucket, &key, &precondition, error);
             let info = stored.map_err(refused)?;
             let expiration = expiration(store, &bucket, &info);
-            Ok(Stored { info, expiration, checksum })
+            let version_id = versions::shown(store, &bucket, info.version_id);
+            Ok(Stored { info, expiration, checksum, version_id })
         })
         .await
     }
@@ -180,9 +187,30 @@ pub(crate) async fn delete_object(
         return Err(refuse(S3ErrorCode::NotImplemented, "Conditional deletes are not supported"));
     }
     check_key(&key)?;
-    check_version(version_id.as_deref())?;
-    haul.blocking(move |store| store.delete(&bucket, &key).map_err(from_store)).await?;
-    Ok(DeleteObjectOutput::default())
+    let version = versions::parse(version_id.as_deref())?;
+    let deletion = haul.blocking(move |store| delete(store, &bucket, &key, version)).await?;
+    let version_id = deletion.version_id.map(|version| version.to_string());
+    let delete_marker = deletion.is_delete_marker.then_some(true);
+    Ok(DeleteObjectOutput { delete_marker, version_id, ..DeleteObjectOutput::default() })
+}
+
+/// Deletes an object or a version. The ID of a version that does not exist is part of the response,
+/// too, but a bucket without versions has only the ID `null`, which responses omit.
+fn delete(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    version: Option<VersionId>,
+) -> S3Result<Deletion> {
+    if !versions::has_versions(store, bucket) {
+        if matches!(version, Some(VersionId::Id(_))) {
+            return Err(refuse(S3ErrorCode::NoSuchVersion, "The version does not exist"));
+        }
+        let existed = store.delete(bucket, key).map_err(from_store)?;
+        return Ok(Deletion { existed, ..Deletion::default() });
+    }
+    let deleted = store.delete_object(bucket, key, version).map_err(from_store)?;
+    Ok(Deletion { version_id: deleted.version_id.or(version), ..deleted })
 }
 
 pub(crate) async fn delete_objects(
@@ -208,11 +236,15 @@ pub(crate) async fn delete_objects(
         }
         let ObjectIdentifier { key, version_id, .. } = object;
         match outcome {
-            Ok(()) if quiet => {}
-            Ok(()) => deleted.push(DeletedObject {
+            Ok(_) if quiet => {}
+            Ok(deletion) => deleted.push(DeletedObject {
                 key: Some(key),
                 version_id,
-                ..DeletedObject::default()
+                delete_marker: deletion.is_delete_marker.then_some(true),
+                delete_marker_version_id: deletion
+                    .version_id
+                    .filter(|_| deletion.is_delete_marker)
+                    .map(|version| version.to_string()),
             }),
             Err(error) => errors.push(dto::Error {
                 code: Some(error.code().as_str().to_owned()),
@@ -230,34 +262,46 @@ fn delete_all(
     store: &Store,
     bucket: &str,
     objects: Vec<ObjectIdentifier>,
-) -> Vec<(ObjectIdentifier, S3Result<()>)> {
+) -> Vec<(ObjectIdentifier, S3Result<Deletion>)> {
     let checked: Vec<_> = objects
         .into_iter()
         .map(|object| {
             let is_valid = check_key(&object.key)
-                .and_then(|()| check_version(object.version_id.as_deref()))
-                .and_then(|()| match (&object.e_tag, object.size, &object.last_modified_time) {
-                    (None, None, None) => Ok(()),
-                    _ => Err(refuse(
-                        S3ErrorCode::NotImplemented,
-                        "Conditional deletes are not supported",
-                    )),
+                .and_then(|()| versions::parse(object.version_id.as_deref()))
+                .and_then(|version| {
+                    match (&object.e_tag, object.size, &object.last_modified_time) {
+                        (None, None, None) => Ok(version),
+                        _ => Err(refuse(
+                            S3ErrorCode::NotImplemented,
+                            "Conditional deletes are not supported",
+                        )),
+                    }
                 });
             (object, is_valid)
         })
         .collect();
+    let has_versions = versions::has_versions(store, bucket);
+    let is_single = |version: &Option<VersionId>| has_versions || version.is_some();
     let keys: Vec<_> = checked
         .iter()
-        .filter(|(_, is_valid)| is_valid.is_ok())
+        .filter(|(_, version)| version.as_ref().is_ok_and(|version| !is_single(version)))
         .map(|(object, _)| object.key.as_str())
         .collect();
     let mut outcomes = store.delete_many(bucket, &keys).into_iter();
     checked
         .into_iter()
-        .map(|(object, is_valid)| {
-            let outcome = is_valid.and_then(|()| match outcomes.next() {
-                Some(outcome) => outcome.map(drop).map_err(from_store),
-                None => Err(refuse(S3ErrorCode::InternalError, "The store returned no outcome")),
+        .map(|(object, version)| {
+            let outcome = version.and_then(|version| match is_single(&version) {
+                true => delete(store, bucket, &object.key, version),
+                false => match outcomes.next() {
+                    Some(outcome) => {
+                        let existed = outcome.map_err(from_store)?;
+                        Ok(Deletion { existed, ..Deletion::default() })
+                    }
+                    None => {
+                        Err(refuse(S3ErrorCode::InternalError, "The store returned no outcome"))
+                    }
+                },
             });
             (object, outcome)
         })

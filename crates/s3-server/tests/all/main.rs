@@ -26,3 +26,4 @@ mod shutdown;
 mod signing;
 mod small_puts;
 mod uploads;
+mod versions;

@@ -202,17 +202,24 @@ impl Model {
         self.keys.iter().flat_map(versions).map(line).collect()
     }
 
-    /// Returns `true` if a crash during an act may leave this content and state.
-    pub(super) fn allows_crash(&self, act: Option<&Act>, store: &Store) -> bool {
+    /// Returns the model of the content and state that a crash during an act left; `None` if the act
+    /// cannot leave them.
+    pub(super) fn after_crash(&self, act: Option<&Act>, store: &Store) -> Option<Self> {
         let (seen, versioning) = (seen(store, 1000), store.versioning(BUCKET).unwrap());
         check_currents(store);
+        let done = act.map(|act| {
+            let mut after = self.clone();
+            after.apply(act, None);
+            after
+        });
         let is_state = |model: &Self| model.equals(&seen) && model.versioning == versioning;
-        is_state(self)
-            || act.is_some_and(|act| {
-                let mut after = self.clone();
-                after.apply(act, None);
-                is_state(&after)
-            })
+        let mut found = [Some(self.clone()), done].into_iter().flatten().find(is_state)?;
+        for (key, versions) in &mut found.keys {
+            for (version, (id, _)) in versions.iter_mut().zip(&seen[key]) {
+                version.id = Some(*id);
+            }
+        }
+        Some(found)
     }
 
     fn equals(&self, seen: &Seen) -> bool {
