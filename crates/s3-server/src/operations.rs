@@ -3,7 +3,7 @@
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use crate::buckets::{bucket, stubs, versioning};
-use crate::objects::{copy, list, read, tagging, versions, write};
+use crate::objects::{copy, list, read, tagging, version_list, write};
 use crate::service::Haul;
 use crate::uploads::{self, complete, multipart, parts};
 
@@ -43,7 +43,7 @@ operations! {
     list_objects: ListObjectsInput => ListObjectsOutput = list::list_objects;
     list_objects_v2: ListObjectsV2Input => ListObjectsV2Output = list::list_objects_v2;
     list_object_versions: ListObjectVersionsInput => ListObjectVersionsOutput
-        = versions::list_object_versions;
+        = version_list::list_object_versions;
 
     create_multipart_upload: CreateMultipartUploadInput => CreateMultipartUploadOutput
         = multipart::create_multipart_upload;
