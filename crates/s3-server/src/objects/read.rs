@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store};
+use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store, VersionId};
 use haul_http1::Verdict;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use s3s::dto::{
@@ -46,13 +46,7 @@ pub(crate) async fn get_object(
         Some(_) => haul.store().version_bytes_max(),
     };
     let mut memory = haul.reserve(extensions.get(), open_bytes_max).await?;
-    let cached = match version {
-        None => {
-            let store = haul.store();
-            versions::cached(&store, &bucket, store.get_cached(&bucket, &key))?
-        }
-        Some(_) => None,
-    };
+    let cached = cached(&haul.store(), &bucket, &key, version)?;
     let of = bucket.clone();
     let (object, expiration) = match cached {
         Some(object) => with_expiration(&haul.store(), &bucket, object),
@@ -104,6 +98,19 @@ pub(crate) async fn get_object(
         slot.put(body);
     }
     Ok(output)
+}
+
+/// Returns the current object if it is in memory.
+fn cached(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    version: Option<VersionId>,
+) -> S3Result<Option<Object>> {
+    match version {
+        None => versions::cached(store, bucket, store.get_cached(bucket, key)),
+        Some(_) => Ok(None),
+    }
 }
 
 /// Reads an object, and caches it if it is long.

@@ -37,7 +37,7 @@ pub(super) struct Model {
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     Set(Versioning),
-    Put { key: String, bytes: Arc<[u8]>, attributes: Attributes, with: Put },
+    Put { key: String, bytes: Arc<[u8]>, attributes: Attributes, with: PutCall },
     Copy { from: String, to: String },
     Delete { key: String },
     DeleteVersion { key: String, id: VersionId },
@@ -46,8 +46,8 @@ pub(super) enum Act {
 
 /// The call that stores an object.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Put {
-    Put,
+pub(super) enum PutCall {
+    Single,
     Many,
     Start,
     Upload,
@@ -94,7 +94,8 @@ impl Model {
                 let bytes = random.bytes(usize::try_from(length).unwrap()).into();
                 let name = random.below(100).to_string();
                 let attributes = Attributes::from_iter([("name", name)]);
-                let with = [Put::Put, Put::Many, Put::Start, Put::Upload][below(random, 4)];
+                let with = [PutCall::Single, PutCall::Many, PutCall::Start, PutCall::Upload]
+                    [below(random, 4)];
                 Act::Put { key: chosen, bytes, attributes, with }
             }
         }
@@ -109,22 +110,22 @@ impl Model {
         let none = Precondition::None;
         match act {
             Act::Set(versioning) => store.set_versioning(BUCKET, *versioning)?,
-            Act::Put { key, bytes, attributes, with: Put::Put } => {
+            Act::Put { key, bytes, attributes, with: PutCall::Single } => {
                 return Ok(Some(store.put(BUCKET, key, bytes, attributes, &none)?.version_id));
             }
-            Act::Put { key, bytes, attributes, with: Put::Many } => {
+            Act::Put { key, bytes, attributes, with: PutCall::Many } => {
                 let object = NewObject { key, bytes, attributes, precondition: &none };
                 let stored = store.put_many(BUCKET, &[object]).pop().unwrap()?;
                 return Ok(Some(stored.version_id));
             }
-            Act::Put { key, bytes, attributes, with: Put::Start } => {
+            Act::Put { key, bytes, attributes, with: PutCall::Start } => {
                 let stored = match store.start_put(BUCKET, key, bytes, attributes, &none)? {
                     Some(pending) => block_on(pending)?,
                     None => store.put(BUCKET, key, bytes, attributes, &none)?,
                 };
                 return Ok(Some(stored.version_id));
             }
-            Act::Put { key, bytes, attributes, with: Put::Upload } => {
+            Act::Put { key, bytes, attributes, with: PutCall::Upload } => {
                 let upload = store.start_upload(BUCKET, key, attributes)?;
                 let part = put_part(store, key, &upload, 1, bytes);
                 let more = Attributes::new();
