@@ -93,7 +93,9 @@ impl Store {
         Ok(found.filter(|version| version.is_delete_marker))
     }
 
-    /// Returns one page of a listing of all versions and delete markers of a bucket.
+    /// Returns one page of a listing of all versions and delete markers of a bucket. While another
+    /// thread changes a key, the page may lack a version of this key that is being retained or
+    /// becomes current.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide versions.

@@ -75,6 +75,7 @@ fn recover(workload: &Workload, crash: &Crash) {
     let Some(mut model) = left else { panic!("after {acknowledged}, in {act:?}") };
     let files = crash.disk.list("objects").unwrap().len() as u64;
     assert_eq!(files, store.stats().big_files, "unexpected or missing files");
+    crash.disk.note(Recovered);
     if is_first && acknowledged % 8 == 3 {
         // A copy that the crash left among the versions has no effect on later acts.
         let mut random = Random(u64::try_from(*acknowledged).unwrap());
@@ -86,7 +87,6 @@ fn recover(workload: &Workload, crash: &Crash) {
         model.check(&store, 1000);
         return;
     }
-    crash.disk.note(Recovered);
     match store.create_bucket("afterwards") {
         Ok(()) | Err(Error::BucketExists { .. }) => {}
         Err(other) => panic!("{other:?}"),

@@ -3,5 +3,6 @@
 mod behaviour;
 mod crash;
 mod damage;
-mod model;
+mod full;
+pub(crate) mod model;
 mod random;

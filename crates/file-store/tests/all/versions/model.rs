@@ -240,7 +240,7 @@ impl Model {
 type Seen = BTreeMap<String, Vec<(VersionId, Content)>>;
 
 /// Returns all versions of the bucket, listed in pages.
-pub(super) fn list_all(store: &Store, limit: usize) -> Vec<VersionInfo> {
+pub(crate) fn list_all(store: &Store, limit: usize) -> Vec<VersionInfo> {
     let mut found: Vec<VersionInfo> = Vec::new();
     loop {
         let last = found.last().map(|last| (last.info.key.clone(), last.info.version_id));
