@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The number of bits that count versions within a millisecond.
-const COUNTER_BITS: u32 = 20;
+pub(crate) const COUNTER_BITS: u32 = 20;
 
 /// The unique time of a write: milliseconds since 1970 and a counter. Later writes have greater
 /// versions, even if the system clock is set back.

@@ -1,9 +1,12 @@
 //! Errors of a store, classified by what the caller should do about them.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use haul_append_log as log;
 use haul_disk::error_chain;
+
+use crate::object::VersionId;
 
 /// The result of every operation of a store.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -57,6 +60,28 @@ pub enum Error {
         bucket: String,
         /// The key.
         key: String,
+    },
+    /// The version does not exist.
+    #[error("version {version} of object \"{key}\" does not exist in bucket \"{bucket}\"")]
+    NoSuchVersion {
+        /// The bucket.
+        bucket: String,
+        /// The key.
+        key: String,
+        /// The version.
+        version: VersionId,
+    },
+    /// The version is a delete marker, which has no content.
+    #[error("version {version} of object \"{key}\" in bucket \"{bucket}\" is a delete marker")]
+    IsDeleteMarker {
+        /// The bucket.
+        bucket: String,
+        /// The key.
+        key: String,
+        /// The version.
+        version: VersionId,
+        /// The time at which it was created.
+        created: SystemTime,
     },
     /// The upload was completed, aborted or never created: start a new one.
     #[error("upload \"{id}\" does not exist")]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use haul_append_log::{Log, Room, SegmentInfo, Ticket};
 use haul_disk::{Disk, Lock};
@@ -39,6 +40,10 @@ use crate::volume_index::IndexWriter;
 pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
+    /// The directory of the store.
+    pub(crate) root: Arc<dyn Disk>,
+    /// `true` if versioning was enabled or suspended in a bucket, now or earlier.
+    pub(crate) has_versions: AtomicBool,
     /// The volumes and their indexes.
     pub(crate) volumes: Arc<dyn Disk>,
     /// The files of big objects.
@@ -112,6 +117,7 @@ impl Inner {
             etag: Etag { md5: [0; 16], parts: 0 },
             part: 0,
             upload: 0,
+            is_versioned: false,
             files: Vec::new(),
             blocks: Box::default(),
         }

@@ -48,6 +48,8 @@
 //! - With [`Options::replication`], an acknowledged change is in the copy of the store, too. A change
 //!   that fails with [`Error::NotReplicated`] is durable on this machine.
 //! - Keys are text and are never used as paths.
+//! - In a bucket with versioning, no version is lost: an object that cannot be retained, because it
+//!   is damaged, is not replaced. The deletion of a version never affects another one.
 //! - A sweep of a [`Lifecycle`] deletes an object only if it is expired at that moment: one that
 //!   was replaced since it was listed is kept, and so is one whose newest state may be in a damaged
 //!   place.
@@ -61,6 +63,8 @@
 //! | read a small object, cold | one read of up to 256 KiB: at most 4.5 KiB or about twice its length; two reads if it is longer |
 //! | read a range of an object of more than 128 KiB ([`Store::get_range`]), cold | one read of the head, and one of the blocks of 64 KiB |
 //! | read many objects ([`Store::get_many`]), cold | one read for each group of needles that are at most 16 KiB apart, up to 256 KiB; of an object of more than 128 KiB, one read of the head |
+//! | replace or delete an object in a bucket with versions | one read of the object, and two writes and syncs; the object is written again, except for the files of a big one |
+//! | read a version | also one lookup of the current object |
 //! | store a big object | writes of aligned mebibytes, two syncs, one of them of the directory |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
 //! | list | for each page, a read of a block of 16 KiB of each run of keys (at most 19 runs in simulations), then sequential reads |
@@ -72,7 +76,8 @@
 //! [`Options::index_memory_bytes`] for recent changes, and the list of the files of big objects.
 //!
 //! # What it is not
-//! It is not distributed, and it keeps no old versions of objects.
+//! It is not distributed, and it keeps old versions of objects only in buckets with versioning
+//! ([`Store::set_versioning`]).
 //!
 //! # Sources
 //! Keys refer to `docs/sources.md`: \[Haystack10\] needles and volumes, \[Fagin79\] and \[Dayan23\]
@@ -86,6 +91,7 @@ mod checkpoint;
 mod clock;
 mod compaction;
 mod counters;
+mod deletion;
 mod error;
 mod format;
 mod index;
@@ -106,9 +112,9 @@ mod stats;
 mod store;
 mod varint;
 mod verification;
+mod versions;
 mod volume_index;
 
-pub use access::delete::Deletion;
 pub use access::get_many::GetMany;
 pub use access::object::{Object, PinnedRange};
 pub use access::pending_put::future::PendingPut;
@@ -118,6 +124,7 @@ pub use big_files::pinned::PinnedFile;
 pub use clock::TimeSource;
 pub use compaction::compact::CompactionReport;
 pub use compaction::volume_map::{VolumeExtent, VolumeMap};
+pub use deletion::object::Deletion;
 pub use error::{Error, Result};
 pub use lifecycle::expirable::ExpiredEntry;
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
@@ -125,8 +132,10 @@ pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule
 pub use lifecycle::stats::LifecycleStats;
 pub use names::REMOTE_MARKER;
 pub use object::{
-    ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
-    ListRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
+    ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
+    ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo,
+    Precondition, UploadInfo, VersionId, VersionInfo, VersionListEntry, VersionListPage,
+    Versioning,
 };
 pub use options::Options;
 pub use recovery::damage::Damage;

@@ -66,6 +66,117 @@ pub struct ObjectInfo {
     pub modified: SystemTime,
     /// The hash of its content.
     pub etag: Etag,
+    /// The version ID.
+    pub version_id: VersionId,
+}
+
+/// The ID of a version of an object. Its text is `null` or 16 hexadecimal digits; of two IDs that
+/// are not `null`, the greater one is newer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum VersionId {
+    /// An object that was stored while versioning was off or suspended. A key has at most one.
+    #[default]
+    Null,
+    /// An object or delete marker that was stored while versioning was enabled.
+    Id(u64),
+}
+
+impl VersionId {
+    pub(crate) fn of(is_versioned: bool, version: u64) -> Self {
+        if is_versioned { Self::Id(version) } else { Self::Null }
+    }
+}
+
+impl fmt::Display for VersionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Id(id) => write!(f, "{id:016x}"),
+        }
+    }
+}
+
+impl FromStr for VersionId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "null" {
+            return Ok(Self::Null);
+        }
+        let id = u64::from_str_radix(text, 16).ok().map(Self::Id);
+        id.filter(|id| id.to_string() == text)
+            .ok_or("a version ID is \"null\" or consists of 16 hexadecimal digits")
+    }
+}
+
+/// The state of a bucket that decides if objects are retained when they are replaced or deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Versioning {
+    /// Versioning was never enabled: objects are not retained.
+    #[default]
+    Off,
+    /// Every object gets a version ID, and is retained.
+    Enabled,
+    /// New objects have the ID `null`, and replace the version with this ID. Others are retained.
+    Suspended,
+}
+
+/// A version of an object, or a delete marker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionInfo {
+    /// The description; a delete marker has 0 bytes.
+    pub info: ObjectInfo,
+    /// `true` if no version of the key is newer.
+    pub is_latest: bool,
+    /// `true` for a delete marker.
+    pub is_delete_marker: bool,
+}
+
+/// The parameters of a listing of versions.
+#[derive(Debug, Clone, Default)]
+pub struct ListVersionsRequest<'a> {
+    /// Lists only keys with this prefix.
+    pub prefix: &'a str,
+    /// Keys that contain the delimiter after the prefix are combined to one
+    /// [`VersionListEntry::Prefix`].
+    pub delimiter: Option<&'a str>,
+    /// Lists only keys and common prefixes after this name.
+    pub after: Option<&'a str>,
+    /// Also lists the versions of the key in `after` that are older than this one.
+    pub after_version: Option<VersionId>,
+    /// The maximum number of versions and common prefixes.
+    pub limit: usize,
+}
+
+/// An entry of a listing of versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VersionListEntry {
+    /// A version of an object, or a delete marker.
+    Version(VersionInfo),
+    /// A common prefix: all keys that start with it. It ends with the delimiter.
+    Prefix(String),
+}
+
+/// A page of a listing of versions, in the byte order of the keys, and from the newest version of a
+/// key to the oldest one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VersionListPage {
+    /// The entries.
+    pub entries: Vec<VersionListEntry>,
+    /// `true` if the listing continues: list again after the last entry.
+    pub more: bool,
+}
+
+/// The result of a deletion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deleted {
+    /// `true` if the object or version existed, or may have existed in a damaged place.
+    pub existed: bool,
+    /// The ID of the new delete marker, or of the deleted version; `None` in a bucket without
+    /// versions.
+    pub version_id: Option<VersionId>,
+    /// `true` if a delete marker was created or deleted.
+    pub is_delete_marker: bool,
 }
 
 /// Names and values that are stored with an object, such as its content type. Their meaning is up
@@ -215,6 +326,16 @@ pub struct PartInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn version_id_round_trips_through_its_text() {
+        for text in ["null", "0000000000000000", "18f1e2d3c4b5a697"] {
+            assert_eq!(text.parse::<VersionId>().unwrap().to_string(), text);
+        }
+        for text in ["", "NULL", "18F1e2d3c4b5a697", "18f1e2d3c4b5a69", "+8f1e2d3c4b5a697"] {
+            assert!(text.parse::<VersionId>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn etag_round_trips_through_its_text() {

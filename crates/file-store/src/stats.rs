@@ -14,6 +14,10 @@ pub struct Stats {
     pub objects: u64,
     /// The total length of the objects.
     pub object_bytes: u64,
+    /// The number of older versions and delete markers in all buckets.
+    pub versions: u64,
+    /// The total length of the older versions.
+    pub version_bytes: u64,
     /// The approximate memory of the index.
     pub index_memory_bytes: u64,
     /// The number of unfinished multipart uploads.
@@ -96,12 +100,16 @@ impl Store {
         let space = inner.space().unwrap_or_default();
         let (damaged_places, hidden_places) = inner.damage.counts();
         let index = inner.index.read();
+        let (objects, versions) = index.current_and_older();
+        let (object_bytes, version_bytes) = index.current_and_older_bytes();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &inner.counters;
         Stats {
-            buckets: index.buckets.len() as u64,
-            objects: index.objects(),
-            object_bytes: index.bytes(),
+            buckets: index.named_buckets().count() as u64,
+            objects,
+            object_bytes,
+            versions,
+            version_bytes,
             index_memory_bytes: index.memory_bytes(),
             uploads: index.uploads.len() as u64,
             volumes: segments.len() as u64,

@@ -25,12 +25,13 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::index::entry::Change;
+use crate::index::version_names::{suspended_bucket, versions_bucket};
 use crate::inner::Inner;
 use crate::keys::check_bucket;
 use crate::lifecycle::state::LifecycleState;
 use crate::lifecycle::thread::LifecycleThread;
 use crate::locks::KeyLocks;
-use crate::object::{Attributes, BucketInfo};
+use crate::object::BucketInfo;
 use crate::options::Options;
 use crate::recovery::found_damage::FoundDamage;
 use crate::recovery::index_thread::IndexThread;
@@ -96,6 +97,8 @@ impl Store {
             volumes: opened.volumes,
             objects: Arc::new(Objects::new(opened.objects, options.pinned_bytes_max)),
             options,
+            root: disk,
+            has_versions: AtomicBool::new(opened.has_versions),
             log: opened.log,
             index: RwLock::new(opened.index),
             index_files: opened.index_files,
@@ -171,7 +174,14 @@ impl Store {
         if self.inner.index.read().buckets.contains_key(bucket) {
             return Err(Error::BucketExists { bucket: bucket.to_owned() });
         }
-        self.change_bucket(Kind::BucketCreated, bucket, settings)
+        // Registers a writer: the index does not know this needle until it is applied.
+        let _writer = self.inner.writers.enter();
+        let mut head = self.inner.head(Kind::BucketCreated, bucket, "");
+        head.version = self.inner.clock.next();
+        let at = self.inner.append(&head.encode(settings), &[], Room::Ordinary)?.wait()?;
+        self.apply(vec![head.into()], at);
+        self.forget(bucket);
+        Ok(())
     }
 
     /// Deletes a bucket without objects and uploads.
@@ -194,32 +204,39 @@ impl Store {
         let _lock = self.inner.keys.lock(bucket, "");
         let index = self.inner.index.read();
         let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-        let found = index.buckets.get(bucket);
+        let found = index.buckets.get(bucket).filter(|_| index.has_bucket(bucket));
         // The bucket is certainly empty only if no keys are hidden.
         let doubt = if found.is_some() { index.doubt_all() } else { index.doubt_bucket(bucket) };
         if let Some(error) = doubt {
             return Err(error);
         }
         let objects = found.ok_or_else(missing)?.objects;
+        let internal = [versions_bucket(bucket), suspended_bucket(bucket)];
+        let found = |name: &&String| index.buckets.contains_key(name.as_str());
+        let internal: Vec<String> = internal.iter().filter(found).cloned().collect();
+        let older = |name: &String| index.buckets.get(name.as_str()).map_or(0, |it| it.objects);
+        let objects = objects + internal.iter().map(older).sum::<u64>();
         let uploading = index.uploads.values().any(|upload| upload.bucket == bucket);
         if objects > 0 || uploading {
             return Err(Error::BucketNotEmpty { bucket: bucket.to_owned() });
         }
         drop(index);
-        self.change_bucket(Kind::BucketDeleted, bucket, &Attributes::new())
+        let names = std::iter::once(bucket).chain(internal.iter().map(String::as_str));
+        let _writer = self.inner.writers.enter();
+        let change = |bucket| {
+            let mut head = self.inner.head(Kind::BucketDeleted, bucket, "");
+            head.version = self.inner.clock.next();
+            Change::from(head)
+        };
+        self.inner.commit_heads(names.map(change).collect(), Room::Reserve)?;
+        self.forget(bucket);
+        Ok(())
     }
 
-    fn change_bucket(&self, kind: Kind, bucket: &str, settings: &Attributes) -> Result<()> {
-        // Registers a writer: the index does not know this needle until it is applied.
-        let _writer = self.inner.writers.enter();
-        let mut head = self.inner.head(kind, bucket, "");
-        head.version = self.inner.clock.next();
-        let room = if kind == Kind::BucketDeleted { Room::Reserve } else { Room::Ordinary };
-        let at = self.inner.append(&head.encode(settings), &[], room)?.wait()?;
-        self.apply(vec![head.into()], at);
+    /// Removes what is cached of a bucket that is created or deleted.
+    fn forget(&self, bucket: &str) {
         self.inner.lifecycle.forget(bucket);
         self.inner.settings.forget(bucket);
-        Ok(())
     }
 
     /// Returns the description of a bucket.
@@ -231,6 +248,7 @@ impl Store {
         if let Some(error) = index.doubt_bucket(bucket) {
             return Err(error);
         }
+        index.check_bucket(bucket)?;
         let found = index.buckets.get(bucket).map(|found| found.info(bucket));
         found.ok_or_else(|| Error::NoSuchBucket { bucket: bucket.to_owned() })
     }
@@ -243,7 +261,7 @@ impl Store {
         let index = self.inner.index.read();
         match index.doubt_all() {
             Some(error) => Err(error),
-            None => Ok(index.buckets.iter().map(|(name, bucket)| bucket.info(name)).collect()),
+            None => Ok(index.named_buckets().map(|(name, bucket)| bucket.info(name)).collect()),
         }
     }
 

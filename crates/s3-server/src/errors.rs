@@ -40,6 +40,8 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::InvalidBucketName { .. } => S3ErrorCode::InvalidBucketName,
         Error::InvalidKey { .. } | Error::Invalid { .. } => S3ErrorCode::InvalidArgument,
         Error::NoSuchKey { .. } => S3ErrorCode::NoSuchKey,
+        Error::NoSuchVersion { .. } => S3ErrorCode::NoSuchVersion,
+        Error::IsDeleteMarker { .. } => S3ErrorCode::MethodNotAllowed,
         Error::NoSuchUpload { .. } => S3ErrorCode::NoSuchUpload,
         Error::InvalidPart { .. } => S3ErrorCode::InvalidPart,
         Error::PreconditionFailed => S3ErrorCode::PreconditionFailed,
@@ -71,14 +73,6 @@ pub(crate) fn check_key(key: &str) -> S3Result<()> {
         return Err(refuse(S3ErrorCode::InvalidArgument, "A key cannot contain a NUL byte"));
     }
     Ok(())
-}
-
-/// Refuses every version ID except `null`, the ID of the only version.
-pub(crate) fn check_version(version: Option<&str>) -> S3Result<()> {
-    match version {
-        None | Some("" | "null") => Ok(()),
-        Some(_) => Err(refuse(S3ErrorCode::NoSuchVersion, "The only version has the ID \"null\"")),
-    }
 }
 
 fn custom(code: &'static str, status: StatusCode, message: String) -> S3Error {
@@ -138,11 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn invalid_keys_and_unknown_versions_are_refused() {
+    fn invalid_keys_are_refused() {
         assert!(check_key("a/../b").is_ok());
         assert_eq!(check_key(&"k".repeat(5000)).unwrap_err().code().as_str(), "KeyTooLongError");
         assert_eq!(check_key("a\0b").unwrap_err().code().as_str(), "InvalidArgument");
-        assert!(check_version(Some("null")).is_ok());
-        assert_eq!(check_version(Some("7")).unwrap_err().code().as_str(), "NoSuchVersion");
     }
 }

@@ -2,8 +2,8 @@
 
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
-use crate::buckets::{bucket, documents, stubs};
-use crate::objects::{copy, list, read, tagging, write};
+use crate::buckets::{bucket, documents, stubs, versioning};
+use crate::objects::{copy, list, read, tagging, version_list, write};
 use crate::output::Output;
 use crate::service::Haul;
 use crate::uploads::{self, complete, multipart, parts};
@@ -45,7 +45,7 @@ operations! {
     list_objects: ListObjectsInput => ListObjectsOutput = list::list_objects;
     list_objects_v2: ListObjectsV2Input => ListObjectsV2Output = list::list_objects_v2;
     list_object_versions: ListObjectVersionsInput => ListObjectVersionsOutput
-        = list::list_object_versions;
+        = version_list::list_object_versions;
 
     create_multipart_upload: CreateMultipartUploadInput => CreateMultipartUploadOutput
         = multipart::create_multipart_upload;
@@ -96,8 +96,10 @@ operations! {
     delete_public_access_block: DeletePublicAccessBlockInput => DeletePublicAccessBlockOutput
         = documents::delete_public_access_block;
 
+    put_bucket_versioning: PutBucketVersioningInput => PutBucketVersioningOutput
+        = versioning::put_bucket_versioning;
     get_bucket_versioning: GetBucketVersioningInput => GetBucketVersioningOutput
-        = stubs::get_bucket_versioning;
+        = versioning::get_bucket_versioning;
     get_bucket_acl: GetBucketAclInput => GetBucketAclOutput = stubs::get_bucket_acl;
     get_object_acl: GetObjectAclInput => GetObjectAclOutput = stubs::get_object_acl;
     get_bucket_request_payment: GetBucketRequestPaymentInput => GetBucketRequestPaymentOutput

@@ -94,6 +94,8 @@ pub(super) fn object_json(bucket: &str, info: &ObjectInfo) -> Value {
 mod tests {
     use std::time::UNIX_EPOCH;
 
+    use haul_file_store::VersionId;
+
     use super::*;
 
     const ETAG: &str = "d41d8cd98f00b204e9800998ecf8427e";
@@ -104,7 +106,8 @@ mod tests {
 
     fn object() -> ListEntry {
         let etag = ETAG.parse().unwrap();
-        ListEntry::Object(ObjectInfo { key: "a\n".into(), bytes: 7, modified: UNIX_EPOCH, etag })
+        let (bytes, modified, version_id) = (7, UNIX_EPOCH, VersionId::Null);
+        ListEntry::Object(ObjectInfo { key: "a\n".into(), bytes, modified, etag, version_id })
     }
 
     #[test]

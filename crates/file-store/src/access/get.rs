@@ -155,7 +155,7 @@ impl Store {
         if let Some(error) = index.doubt_all() {
             return Err(error);
         }
-        if !index.buckets.contains_key(bucket) {
+        if !index.has_bucket(bucket) {
             return Err(Error::NoSuchBucket { bucket: bucket.to_owned() });
         }
         let keys = index.keys.snapshot();

@@ -85,10 +85,7 @@ impl Store {
 }
 
 /// The result of reading a candidate.
-#[cfg_attr(
-    feature = "shuttle",
-    expect(clippy::large_enum_variant, reason = "the locks of the model are larger")
-)]
+#[expect(clippy::large_enum_variant, reason = "almost every value is an object")]
 enum Outcome {
     Object(Object),
     /// Its volume was removed, because compaction moved the needle.
@@ -127,7 +124,7 @@ impl GetMany<'_> {
     fn look_up(&mut self, keys: &[usize], requests: &mut Vec<RecordRequest>) {
         let index = self.store.inner.index.read();
         self.is_certain &= index.hidden.any().is_none();
-        let has_bucket = index.buckets.contains_key(self.bucket);
+        let has_bucket = index.has_bucket(self.bucket);
         for &number in keys {
             let candidates = || index.candidates(self.bucket, self.keys[number]);
             match has_bucket.then(candidates).and_then(|candidates| candidates.first()) {

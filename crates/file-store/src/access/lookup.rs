@@ -4,10 +4,12 @@
 //! none. The key in the needle decides. If a candidate is damaged, the runs decide.
 
 use haul_append_log::{self as log, Lsn, Position};
+use haul_sync::RwLockReadGuard;
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::{Kind, Needle, NotANeedle};
+use crate::index::Index;
 use crate::index::addresses::{Candidate, Candidates};
 use crate::index::entry::Entry;
 use crate::inner::Inner;
@@ -95,9 +97,7 @@ impl Inner {
     /// key may be in a damaged place.
     pub(crate) fn entry(&self, bucket: &str, key: &str) -> Result<Entry> {
         self.index.read().check_bucket(bucket)?;
-        let found = self.find(bucket, key)?;
-        self.check_doubt(bucket, key, found.as_ref().map(|entry| entry.at.lsn))?;
-        found.ok_or_else(|| no_such_key(bucket, key))
+        self.find_certain(bucket, key)?.ok_or_else(|| no_such_key(bucket, key))
     }
 
     /// Looks up an object on behalf of a request and reads it with `read`.
@@ -112,6 +112,17 @@ impl Inner {
     ) -> Result<(Entry, T)> {
         let index = self.index.read();
         index.check_bucket(bucket)?;
+        self.look_up_in(index, bucket, key, read)
+    }
+
+    /// Looks up an object of any bucket like [`Self::look_up`], also of an internal one.
+    pub(crate) fn look_up_in<T>(
+        &self,
+        index: RwLockReadGuard<'_, Index>,
+        bucket: &str,
+        key: &str,
+        read: impl Fn(Candidate) -> Result<Read<T>>,
+    ) -> Result<(Entry, T)> {
         let candidates = index.candidates(bucket, key);
         // Damaged places that hide keys are found only when the store is opened.
         let is_certain = index.hidden.any().is_none();
@@ -159,7 +170,18 @@ impl Inner {
         Err(no_such_key(bucket, key))
     }
 
-    pub(super) fn check_doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Result<()> {
+    /// Returns the newest entry of a key of any bucket like [`Self::find`].
+    ///
+    /// # Errors
+    /// Those of [`Self::find`]; [`Error::Damaged`] if the newest state of the key may be in a
+    /// damaged place.
+    pub(crate) fn find_certain(&self, bucket: &str, key: &str) -> Result<Option<Entry>> {
+        let found = self.find(bucket, key)?;
+        self.check_doubt(bucket, key, found.as_ref().map(|entry| entry.at.lsn))?;
+        Ok(found)
+    }
+
+    pub(crate) fn check_doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Result<()> {
         match self.index.read().doubt(bucket, key, newest) {
             Some(error) => Err(error),
             None => Ok(()),
@@ -312,6 +334,6 @@ pub(crate) fn is_object(needle: &Needle<'_>, bucket: &str, key: &str) -> bool {
     head.kind == Kind::Object && head.bucket == bucket && head.key == key
 }
 
-fn no_such_key(bucket: &str, key: &str) -> Error {
+pub(crate) fn no_such_key(bucket: &str, key: &str) -> Error {
     Error::NoSuchKey { bucket: bucket.to_owned(), key: key.to_owned() }
 }

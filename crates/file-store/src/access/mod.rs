@@ -3,7 +3,6 @@
 mod apply;
 mod block_data;
 pub(crate) mod buffers;
-pub(crate) mod delete;
 pub(crate) mod get;
 pub(crate) mod get_many;
 pub(crate) mod lookup;
@@ -12,6 +11,7 @@ pub(crate) mod pending_put;
 pub(crate) mod put;
 pub(crate) mod put_many;
 pub(crate) mod range;
+pub(crate) mod stored;
 pub(crate) mod upload;
 pub(crate) mod writers;
 pub(crate) mod written;

@@ -79,6 +79,16 @@ impl Drop for Files {
 }
 
 impl Object {
+    /// Returns `true` if the whole content is in memory or in files.
+    pub(super) fn has_content(&self) -> bool {
+        matches!(self.content, Content::Memory(_) | Content::Files(_))
+    }
+
+    /// Returns `true` for a delete marker, which no caller of the store receives.
+    pub(crate) fn is_delete_marker(&self) -> bool {
+        self.info.bytes == 0 && self.info.etag.md5 == [0; 16]
+    }
+
     /// Reads and verifies up to `bytes_max` bytes at `offset`; none at the end. May return fewer
     /// bytes of a big object, whose blocks are read with direct I/O.
     ///

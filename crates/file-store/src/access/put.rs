@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use haul_append_log::{Room, Ticket};
 
+use crate::access::object::Object;
 use crate::access::written::{Content, ObjectWriter, UnreferencedFile, WrittenContent};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, ObjectInfo, Precondition};
+use crate::object::{Attributes, ObjectInfo, Precondition, Versioning};
 use crate::store::Store;
 
 /// The content of a new object.
@@ -162,7 +163,8 @@ impl Store {
 
     /// Stores an object.
     ///
-    /// 1. Locks the key, looks up its current object, and tests the precondition.
+    /// 1. Locks the key, looks up its current object, and tests the precondition. In a bucket with
+    ///    versions, retains the current object.
     /// 2. Appends the needle to the log. After a crash the log may or may not have it. A new file
     ///    that it references is already durable; if the log does not have the needle, opening the
     ///    store removes the file.
@@ -180,14 +182,17 @@ impl Store {
         let _writer = inner.enter(&head.bucket)?;
         let _lock = inner.keys.lock(&head.bucket, &head.key);
         let data = source.data();
-        let (replaces, ticket) = inner.append_object(&mut head, attributes, precondition, data)?;
+        let versioning = inner.versioning(&head.bucket)?;
+        let (replaces, ends, ticket) =
+            inner.append_version(&mut head, attributes, precondition, data, versioning)?;
         if let Source::NewFile(file) = source {
             // From here on the needle may become durable, even if the wait fails.
             file.keep();
         }
         let at = ticket.wait()?;
         let info = head.info();
-        self.apply(vec![Change { head, replaces }], at);
+        let object = Change { head, replaces };
+        self.apply(std::iter::once(object).chain(ends).collect(), at);
         Counters::count(&inner.counters.puts);
         Ok(info)
     }
@@ -207,18 +212,41 @@ impl Store {
         attributes: Option<&Attributes>,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
-        self.inner.replicated(self.copy_locally(from, to, attributes, precondition))
+        let object = self.get(from.0, from.1)?;
+        self.copy_object(&object, to, attributes, precondition)
+    }
+
+    /// Stores an object that was opened with its content under another key like [`Store::copy`]:
+    /// for example a version that [`Store::get_version`] returned.
+    ///
+    /// # Errors
+    /// Those of [`Store::put`]; [`Error::Invalid`] for an object of which only the head or some
+    /// ranges were read.
+    ///
+    /// # Durability
+    /// The copy survives a power cut when this returns.
+    pub fn copy_object(
+        &self,
+        object: &Object,
+        to: (&str, &str),
+        attributes: Option<&Attributes>,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
+        self.inner.replicated(self.copy_locally(object, to, attributes, precondition))
     }
 
     fn copy_locally(
         &self,
-        from: (&str, &str),
+        object: &Object,
         to: (&str, &str),
         attributes: Option<&Attributes>,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         // `object` keeps its files referenced until the copy references them, too.
-        let object = self.get(from.0, from.1)?;
+        if !object.has_content() {
+            let what = "the object to copy was not read with its content".to_owned();
+            return Err(Error::Invalid { what });
+        }
         let big_bytes = self.inner.options.big_object_bytes;
         let mut head = self.inner.head(Kind::Object, to.0, to.1);
         head.bytes = object.info.bytes;
@@ -249,11 +277,31 @@ impl Inner {
         precondition: &Precondition,
         data: &[u8],
     ) -> Result<(Option<Replaced>, Ticket)> {
+        let versioning = Versioning::Off;
+        let (replaces, _, ticket) =
+            self.append_version(head, attributes, precondition, data, versioning)?;
+        Ok((replaces, ticket))
+    }
+
+    /// Appends the needle of a new object like [`Self::append_object`] in a bucket with or without
+    /// versions: retains the current object first, if necessary. Also returns the tombstones of
+    /// versions in the same record.
+    fn append_version(
+        &self,
+        head: &mut Head,
+        attributes: &Attributes,
+        precondition: &Precondition,
+        data: &[u8],
+        versioning: Versioning,
+    ) -> Result<(Option<Replaced>, Vec<Change>, Ticket)> {
         let current = self.find(&head.bucket, &head.key)?;
         self.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
+        let ends = self.retain_current(&head.bucket, &head.key, current.as_ref(), versioning)?;
+        head.is_versioned = versioning == Versioning::Enabled;
         head.version = self.clock.next();
-        let ticket = self.append(&head.encode(attributes), data, Room::Ordinary)?;
-        Ok((current.map(Replaced::from), ticket))
+        let encoded = head.encode(attributes);
+        let ticket = self.append_with_ends(&encoded, data, &ends, Room::Ordinary)?;
+        Ok((current.map(Replaced::from), ends, ticket))
     }
 
     /// Tests the precondition of a write against the current object of the key, which the caller

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::Change;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, ObjectInfo, Precondition};
+use crate::object::{Attributes, ObjectInfo, Precondition, Versioning};
 use crate::store::Store;
 
 /// The maximum number of objects in a batch. Their keys are locked at the same time.
@@ -150,12 +150,22 @@ impl Store {
         outcome_of: &mut [Option<Result<ObjectInfo>>],
     ) -> Result<()> {
         let inner = &*self.inner;
-        let Ok(_writer) = inner.enter(bucket) else {
+        let Ok(writer) = inner.enter(bucket) else {
             for draft in drafts.drain(..) {
                 outcome_of[draft.number] = Some(Err(inner.missing_bucket(bucket)));
             }
             return Ok(());
         };
+        if inner.versioning(bucket)? != Versioning::Off {
+            drop(writer);
+            // Retaining an object waits for a sync.
+            for draft in drafts.drain(..) {
+                let NewObject { key, bytes, attributes, precondition } = *draft.object;
+                let outcome = self.put_locally(bucket, key, bytes, attributes, precondition);
+                outcome_of[draft.number] = Some(outcome);
+            }
+            return Ok(());
+        }
         let mut keys: Vec<&str> = drafts.iter().map(|draft| draft.object.key).collect();
         // A thread that locks several keys locks them in order and none twice, which prevents
         // deadlocks.
@@ -178,6 +188,7 @@ impl Store {
             }
         }
         self.wait_and_apply(appended, outcome_of);
+        drop(writer);
         full.map_or(Ok(()), Err)
     }
 

@@ -14,7 +14,7 @@ use crate::index::upload::Upload;
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{
-    Attributes, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo,
+    Attributes, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, UploadInfo, Versioning,
 };
 use crate::store::Store;
 
@@ -239,17 +239,17 @@ impl Store {
             end.upload = id;
             assemble(&mut head, upload, parts)?;
         }
+        let versioning = inner.versioning(bucket)?;
+        let ends = inner.retain_current(bucket, key, current.as_ref(), versioning)?;
         head.version = inner.clock.next();
         end.version = inner.clock.next();
-        let info = ObjectInfo {
-            key: key.to_owned(),
-            bytes: head.bytes,
-            modified: head.version.time(),
-            etag: head.etag,
-        };
+        head.is_versioned = versioning == Versioning::Enabled;
+        let info = head.info();
         let change = Change { head, replaces: current.map(Replaced::from) };
         let none = Attributes::new();
-        self.commit(vec![(change, attributes), (end.into(), &none)], Room::Ordinary)?;
+        let mut needles = vec![(change, attributes), (end.into(), &none)];
+        needles.extend(ends.into_iter().map(|end| (end, &none)));
+        self.commit(needles, Room::Ordinary)?;
         Counters::count(&inner.counters.puts);
         Ok(info)
     }

@@ -8,6 +8,7 @@ use haul_sync::{RwLockReadGuard, elapsed, now};
 use crate::error::Result;
 use crate::format::{Head, Kind, needles};
 use crate::index::entry::{Change, Replaced};
+use crate::index::version_names::owner;
 use crate::inner::Inner;
 use crate::locks::KeyGuard;
 
@@ -103,22 +104,26 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    /// Locks the key of a needle, unless this batch already holds the lock.
+    /// Locks the key of a needle, unless this batch already holds the lock. The lock of a key is also
+    /// that of its versions.
     fn lock(&mut self, head: &Head) -> Result<Option<KeyGuard>> {
         let inner = self.inner;
         self.gate.get_or_insert_with(|| inner.gate.read());
-        if let Some(lock) = inner.keys.try_lock(&head.bucket, &head.key) {
+        let (bucket, key) = &owner(&head.bucket, &head.key);
+        if let Some(lock) = inner.keys.try_lock(bucket, key) {
             return Ok(Some(lock));
         }
-        let same =
-            |held: &PendingMove| held.head.bucket == head.bucket && held.head.key == head.key;
+        let same = |held: &PendingMove| {
+            let held = owner(&held.head.bucket, &held.head.key);
+            (&*held.0, &*held.1) == (&**bucket, &**key)
+        };
         if self.batch.iter().any(same) {
             return Ok(None);
         }
         // A thread that holds locks must not wait for a key out of order.
         self.settle()?;
         self.gate = Some(inner.gate.read());
-        Ok(Some(inner.keys.lock(&head.bucket, &head.key)))
+        Ok(Some(inner.keys.lock(bucket, key)))
     }
 
     /// Returns `false` if a needle is certainly not needed. The key need not be locked.

@@ -16,7 +16,7 @@ pub(super) const FIXED_BYTES: usize = 17;
 /// The bit of the kind byte that is set in this layout and clear in earlier ones.
 pub(super) const KIND_BIT: u8 = 0x80;
 
-/// Bits of the flags. Each announces a field, which must be neither zero nor empty.
+/// Bits of the flags. Each but the last announces a field, which must be neither zero nor empty.
 mod flag {
     /// The MD5 and the length.
     pub(super) const CONTENT: u8 = 0x01;
@@ -26,7 +26,8 @@ mod flag {
     pub(super) const PART: u8 = 0x10;
     pub(super) const UPLOAD: u8 = 0x20;
     pub(super) const BLOCKS: u8 = 0x40;
-    pub(super) const UNKNOWN: u8 = 0x80;
+    /// The object has a version ID.
+    pub(super) const VERSIONED: u8 = 0x80;
 }
 
 fn flags(head: &Head, attribute_bytes: usize, blocks: &[u32]) -> u8 {
@@ -39,6 +40,7 @@ fn flags(head: &Head, attribute_bytes: usize, blocks: &[u32]) -> u8 {
         (flag::PART, head.part != 0),
         (flag::UPLOAD, head.upload != 0),
         (flag::BLOCKS, !blocks.is_empty()),
+        (flag::VERSIONED, head.is_versioned),
     ];
     fields.into_iter().filter(|(_, is_present)| *is_present).fold(0, |all, (flag, _)| all | flag)
 }
@@ -156,7 +158,6 @@ impl Front {
             && (!is_set(flag::ETAG_PARTS) || self.etag_parts != 0)
             && (!is_set(flag::PART) || self.part != 0)
             && (!is_set(flag::UPLOAD) || self.upload != 0)
-            && !is_set(flag::UNKNOWN)
     }
 }
 
@@ -177,7 +178,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
     if haul_crc::crc32c(&bytes[4..head_end]) != u32_at(bytes, 0) {
         return Err(CHECKSUM);
     }
-    if !front.is_canonical() {
+    let is_object = bytes[KIND_AT] == KIND_BIT | Kind::Object.code();
+    if !front.is_canonical() || front.flags & flag::VERSIONED != 0 && !is_object {
         return Err(NotANeedle::Malformed("its flags do not match its fields"));
     }
     let head = Head {
@@ -189,6 +191,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
         etag: Etag { md5: front.md5, parts: front.etag_parts },
         part: front.part,
         upload: front.upload,
+        is_versioned: front.flags & flag::VERSIONED != 0,
         files: decode_files(&bytes[key_end..files_end]),
         blocks: bytes[files_end..blocks_end]
             .chunks_exact(4)

@@ -38,6 +38,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
         etag: Etag { md5: array(bytes, 32), parts: u16_at(bytes, 48) },
         part: u16_at(bytes, 50),
         upload: u128_at(bytes, 56),
+        is_versioned: false,
         files: decode_files(&bytes[key_end..files_end]),
         blocks: Box::default(),
     };

@@ -8,7 +8,7 @@ mod layout_v2;
 mod tests;
 
 use crate::clock::Version;
-use crate::object::{Attributes, Etag, ObjectInfo};
+use crate::object::{Attributes, Etag, ObjectInfo, VersionId};
 
 pub(crate) use blocks::{BLOCK_BYTES, block_checksums};
 
@@ -18,7 +18,11 @@ const KIND_AT: usize = 4;
 /// The length of a reference to a file of a big object.
 const FILE_BYTES: usize = 24;
 
-/// The content of the marker file. The texts of all versions have the same length.
+/// The content of the marker file of a store in which versioning was turned on. The texts of all
+/// versions have the same length.
+pub(crate) const MARKER_TEXT_V4: &str = "haul file store, version 4\n";
+
+/// The content of the marker file of a store without versions of objects.
 pub(crate) const MARKER_TEXT: &str = "haul file store, version 3\n";
 
 /// The content of the marker file of a store whose needles all have the earlier layout.
@@ -67,6 +71,8 @@ pub(crate) struct Head {
     pub(crate) part: u16,
     /// The upload of a part; 0 if the needle does not belong to an upload.
     pub(crate) upload: u128,
+    /// `true` if the object has a version ID, which is `version`.
+    pub(crate) is_versioned: bool,
     /// The files that contain the data; empty if the needle itself contains it.
     pub(crate) files: Vec<FilePart>,
     /// The checksum of each [`BLOCK_BYTES`] of the data, or empty. Neither the index in memory nor
@@ -156,6 +162,7 @@ impl Head {
             bytes: self.bytes,
             modified: self.version.time(),
             etag: self.etag,
+            version_id: VersionId::of(self.is_versioned, self.version.0),
         }
     }
 

@@ -12,6 +12,7 @@ fn head() -> Head {
         etag: Etag { md5: *b"0123456789abcdef", parts: 0 },
         part: 0,
         upload: 0,
+        is_versioned: false,
         files: Vec::new(),
         blocks: Box::default(),
     }
@@ -128,7 +129,6 @@ fn head_with_another_encoding_is_malformed() {
     for (at, byte, expected) in [
         (4, 0x80, "kind is not known"),
         (4, 0x88, "kind is not known"),
-        (5, 0x81, "flags"),
         (5, 0x41, "block checksums"),
     ] {
         let mut bytes = whole.clone();
@@ -136,6 +136,11 @@ fn head_with_another_encoding_is_malformed() {
         seal(&mut bytes);
         assert!(malformed(&bytes).is_some_and(|what| what.contains(expected)), "{at}: {byte:#x}");
     }
+    // Only an object can have a version ID.
+    let tombstone = Head { kind: Kind::Tombstone, is_versioned: true, ..head() };
+    assert!(
+        malformed(&tombstone.encode(&Attributes::new())).is_some_and(|it| it.contains("flags"))
+    );
     // An announced field that is zero: the number of a part.
     let mut bytes = whole.clone();
     bytes[5] |= 0x10;
@@ -193,8 +198,9 @@ fn any_head() -> impl Strategy<Value = Head> {
     let id = prop_oneof![Just(0), any::<u128>()];
     let files = prop::collection::vec((any::<u128>(), any::<u64>()), 0..4);
     let names = ("[a-z]{0,9}", ".{0,40}");
-    (0..7_usize, any::<bool>(), numbers, id, files, names, any::<[u8; 16]>()).prop_map(
-        |(kind, is_inline, numbers, upload, files, (bucket, key), md5)| {
+    let bits = (any::<bool>(), any::<bool>());
+    (0..7_usize, bits, numbers, id, files, names, any::<[u8; 16]>()).prop_map(
+        |(kind, (is_inline, has_id), numbers, upload, files, (bucket, key), md5)| {
             let (bytes, inline, version, (parts, part)) = numbers;
             let data = vec![0; if is_inline { usize::try_from(inline).unwrap() } else { 0 }];
             let files = files.into_iter().map(|(id, bytes)| FilePart { id, bytes }).collect();
@@ -204,10 +210,12 @@ fn any_head() -> impl Strategy<Value = Head> {
                 etag: Etag { md5: if upload == 1 { [0; 16] } else { md5 }, parts },
                 ..head()
             };
-            let head = Head { bucket, key, part, upload, ..head };
+            let is_versioned = has_id && head.kind == Kind::Object;
+            let head = Head { bucket, key, part, upload, is_versioned, ..head };
             if is_inline {
                 let blocks = block_checksums(&data);
-                return Head { kind: Kind::Object, bytes: inline, blocks, ..head };
+                let is_versioned = has_id;
+                return Head { kind: Kind::Object, bytes: inline, blocks, is_versioned, ..head };
             }
             Head { bytes, files, ..head }
         },
@@ -222,7 +230,7 @@ proptest! {
         data in prop::collection::vec(any::<u8>(), 0..9),
     ) {
         let attributes = Attributes::from_iter(attributes);
-        let plain = Head { blocks: Box::default(), ..head.clone() };
+        let plain = Head { blocks: Box::default(), is_versioned: false, ..head.clone() };
         prop_assert_eq!(head.encode(&Attributes::new()).len(), head.head_bytes());
         for (mut bytes, head) in [
             (head.encode(&attributes), &head),

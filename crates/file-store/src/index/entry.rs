@@ -2,19 +2,26 @@
 
 use haul_append_log::{Lsn, Position};
 
-use crate::clock::Version;
+use crate::clock::{COUNTER_BITS, Version};
 use crate::format::{FilePart, Head};
-use crate::object::{Etag, ObjectInfo};
+use crate::object::{Etag, ObjectInfo, VersionId};
 use crate::varint::{put_varint, take_varint};
+
+/// The greatest time of an encoded entry without a version ID, in milliseconds. A greater number is
+/// the complement of an exact version, because no version is close to the maximum of its type.
+const MILLIS_MAX: u64 = u64::MAX >> COUNTER_BITS;
 
 /// The entry of an object, without its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Exact if it comes from the needle; rounded to milliseconds if it comes from a run.
+    /// Exact if it comes from the needle, and if the object has a version ID; otherwise rounded to
+    /// milliseconds.
     pub(crate) version: Version,
     pub(crate) at: Position,
     pub(crate) bytes: u64,
     pub(crate) etag: Etag,
+    /// `true` if the object has a version ID. Its version is then always exact.
+    pub(crate) is_versioned: bool,
     /// Empty for an object whose bytes are in its needle.
     pub(crate) files: Box<[FilePart]>,
 }
@@ -71,19 +78,37 @@ impl Entry {
             bytes: self.bytes,
             modified: self.version.time(),
             etag: self.etag,
+            version_id: self.version_id(),
         }
+    }
+
+    /// Returns the version ID of the object.
+    pub(crate) fn version_id(&self) -> VersionId {
+        VersionId::of(self.is_versioned, self.version.0)
+    }
+
+    /// Returns `true` for a delete marker: no object has an MD5 of zeros.
+    pub(crate) fn is_delete_marker(&self) -> bool {
+        self.bytes == 0 && self.etag.md5 == [0; 16]
     }
 
     /// Returns the entry of the object whose needle has this head.
     pub(crate) fn of(head: &Head, at: Position) -> Self {
-        let Head { version, bytes, etag, .. } = *head;
-        Self { version, at, bytes, etag, files: head.files.clone().into_boxed_slice() }
+        let Head { version, bytes, etag, is_versioned, .. } = *head;
+        let files = head.files.clone().into_boxed_slice();
+        Self { version, at, bytes, etag, is_versioned, files }
     }
 
     /// Encodes the entry as the value of its key in a run.
     pub(crate) fn encode(&self) -> Box<[u8]> {
         let mut out = Vec::with_capacity(40);
-        put_varint(&mut out, self.version.millis());
+        put_varint(
+            &mut out,
+            match self.is_versioned {
+                true => !self.version.0,
+                false => self.version.millis(),
+            },
+        );
         put_varint(&mut out, self.at.lsn.segment().into());
         put_varint(&mut out, u64::from(self.at.lsn.offset()) / 8);
         put_varint(&mut out, u64::from(self.at.payload_bytes).wrapping_sub(self.inline_bytes()));
@@ -106,7 +131,9 @@ impl Entry {
     /// Decodes the value of a key; `None` if the bytes are malformed.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let input = &mut bytes;
-        let version = Version::of_millis(take_varint(input)?);
+        let time = take_varint(input)?;
+        let is_versioned = time > MILLIS_MAX;
+        let version = if is_versioned { Version(!time) } else { Version::of_millis(time) };
         let segment = u32::try_from(take_varint(input)?).ok()?;
         let offset = u32::try_from(take_varint(input)?.checked_mul(8)?).ok()?;
         let head_bytes = take_varint(input)?;
@@ -127,6 +154,7 @@ impl Entry {
             at: Position { lsn: Lsn::new(segment, offset), payload_bytes },
             bytes: length,
             etag: Etag { md5: *md5, parts },
+            is_versioned,
             files: files.into_boxed_slice(),
         })
     }
@@ -162,10 +190,15 @@ mod tests {
             at: Position { lsn: Lsn::new(800, 1 << 26), payload_bytes: 4096 + 90 },
             bytes: 4096,
             etag: Etag { md5: [7; 16], parts: 0 },
+            is_versioned: false,
             files: Box::default(),
         };
         assert_eq!(entry.encode().len(), 31);
-        assert_eq!(Entry::decode(&entry.encode()), Some(entry));
+        assert_eq!(Entry::decode(&entry.encode()), Some(entry.clone()));
+        let version = Version(entry.version.0 + 5);
+        let versioned = Entry { version, is_versioned: true, ..entry };
+        assert_eq!(versioned.encode().len(), 35);
+        assert_eq!(Entry::decode(&versioned.encode()), Some(versioned));
     }
 
     #[test]
@@ -178,7 +211,8 @@ mod tests {
     proptest! {
         #[test]
         fn entry_reads_back_as_written(
-            millis in 0_u64..1 << 43,
+            version in 0_u64..1 << 63,
+            is_versioned: bool,
             lsn in (any::<u32>(), 0_u32..1 << 29),
             lengths in (0_u32..1 << 20, 0_u32..1 << 20),
             md5: [u8; 16],
@@ -189,7 +223,11 @@ mod tests {
             let (head, length) = lengths;
             let inline = if files.is_empty() { length } else { 0 };
             let entry = Entry {
-                version: Version::of_millis(millis),
+                version: match is_versioned {
+                    true => Version(version),
+                    false => Version::of_millis(version >> COUNTER_BITS),
+                },
+                is_versioned,
                 at: Position { lsn: Lsn::new(lsn.0, lsn.1 * 8), payload_bytes: head + inline },
                 bytes: length.into(),
                 etag: Etag { md5, parts },

@@ -55,18 +55,18 @@ pub(crate) fn list(
 }
 
 /// Returns the end of the first delimiter in `rest`.
-fn folded_end(rest: &[u8], delimiter: Option<&str>) -> Option<usize> {
+pub(super) fn folded_end(rest: &[u8], delimiter: Option<&str>) -> Option<usize> {
     let delimiter = delimiter.filter(|delimiter| !delimiter.is_empty())?.as_bytes();
     let at = rest.windows(delimiter.len()).position(|window| window == delimiter)?;
     Some(at + delimiter.len())
 }
 
-fn text(bytes: &[u8]) -> Result<&str> {
+pub(super) fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_not_utf8| not_an_entry())
 }
 
 /// Returns the smallest name that is greater than every name with this prefix.
-fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut next = prefix[..=kept].to_vec();
     next[kept] += 1;
@@ -88,6 +88,7 @@ mod tests {
     /// Returns the page of a bucket with these keys, between two other buckets.
     fn list<S: AsRef<str>>(keys: &[S], request: &ListRequest<'_>) -> ListPage {
         let entry = Entry {
+            is_versioned: false,
             version: Version(1),
             at: Position { lsn: Lsn::new(1, 4096), payload_bytes: 1 },
             bytes: 1,

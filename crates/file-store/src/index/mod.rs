@@ -16,6 +16,8 @@ pub(crate) mod list;
 pub(crate) mod locations;
 pub(crate) mod runs;
 pub(crate) mod upload;
+pub(crate) mod version_list;
+pub(crate) mod version_names;
 pub(crate) mod volumes;
 
 use std::collections::{BTreeMap, HashMap};
@@ -33,7 +35,9 @@ use crate::index::hidden::{Hidden, HiddenRange};
 use crate::index::keys::Keys;
 use crate::index::locations::Locations;
 use crate::index::upload::Upload;
+use crate::index::version_names::{is_internal, suspended_bucket, versions_bucket};
 use crate::index::volumes::Volumes;
+use crate::object::Versioning;
 use crate::options::RecentChanges;
 
 /// A change of the location table: the removed and the inserted slot of a hash.
@@ -101,14 +105,43 @@ impl Index {
         location.is_some_and(|at| self.locations.contains(self.hash.of(bucket, key), at.0))
     }
 
-    /// Returns the number of objects in all buckets.
+    /// Returns the number of objects in all buckets, with older versions and delete markers.
     pub(crate) fn objects(&self) -> u64 {
         self.buckets.values().map(|bucket| bucket.objects).sum()
     }
 
-    /// Returns the bytes of all objects.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.buckets.values().map(|bucket| bucket.bytes).sum()
+    /// Returns the number of current objects, and of older versions and delete markers.
+    pub(crate) fn current_and_older(&self) -> (u64, u64) {
+        let mut counts = (0, 0);
+        for (name, bucket) in &self.buckets {
+            *(if is_internal(name) { &mut counts.1 } else { &mut counts.0 }) += bucket.objects;
+        }
+        counts
+    }
+
+    /// Returns the bytes of the current objects, and of older versions.
+    pub(crate) fn current_and_older_bytes(&self) -> (u64, u64) {
+        let mut bytes = (0, 0);
+        for (name, bucket) in &self.buckets {
+            *(if is_internal(name) { &mut bytes.1 } else { &mut bytes.0 }) += bucket.bytes;
+        }
+        bytes
+    }
+
+    /// Returns the buckets of the callers, in order.
+    pub(crate) fn named_buckets(&self) -> impl Iterator<Item = (&str, &Bucket)> {
+        let all = self.buckets.iter().map(|(name, bucket)| (&**name, bucket));
+        all.filter(|(name, _)| !is_internal(name))
+    }
+
+    /// Returns `true` if versioning was enabled in a bucket that exists.
+    pub(crate) fn has_internal_buckets(&self) -> bool {
+        self.buckets.keys().any(|name| is_internal(name))
+    }
+
+    /// Returns `true` if a bucket exists that callers may use.
+    pub(crate) fn has_bucket(&self, bucket: &str) -> bool {
+        !is_internal(bucket) && self.buckets.contains_key(bucket)
     }
 
     /// Returns the changes since the last checkpoint.
@@ -143,13 +176,31 @@ impl Index {
 
     /// Returns an error if the bucket does not exist, or if that is in doubt.
     pub(crate) fn check_bucket(&self, bucket: &str) -> Result<()> {
-        if self.buckets.contains_key(bucket) { Ok(()) } else { Err(self.missing_bucket(bucket)) }
+        if self.has_bucket(bucket) { Ok(()) } else { Err(self.missing_bucket(bucket)) }
+    }
+
+    /// Returns the versioning state of a bucket that exists.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if damage may hide that versioning was enabled.
+    pub(crate) fn versioning(&self, bucket: &str) -> Result<Versioning> {
+        let versions = versions_bucket(bucket);
+        if !self.buckets.contains_key(versions.as_str()) {
+            return self.doubt_bucket(&versions).map_or(Ok(Versioning::Off), Err);
+        }
+        let suspended = suspended_bucket(bucket);
+        let is_suspended = self.buckets.contains_key(suspended.as_str());
+        // If in doubt, nothing is replaced that must be retained.
+        match is_suspended && self.doubt_bucket(&suspended).is_none() {
+            true => Ok(Versioning::Suspended),
+            false => Ok(Versioning::Enabled),
+        }
     }
 
     /// Returns the error for a request to a bucket that is not in the index.
     pub(crate) fn missing_bucket(&self, bucket: &str) -> Error {
-        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
-        self.doubt_bucket(bucket).unwrap_or_else(missing)
+        let doubt = if is_internal(bucket) { None } else { self.doubt_bucket(bucket) };
+        doubt.unwrap_or_else(|| Error::NoSuchBucket { bucket: bucket.to_owned() })
     }
 
     /// Returns the error for a request that depends on all keys, if any may be hidden.

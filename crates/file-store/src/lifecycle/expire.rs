@@ -11,7 +11,7 @@ use crate::lifecycle::page::{Candidate, Search};
 use crate::lifecycle::report::LifecycleAction::ExpireObject;
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
-use crate::object::Attributes;
+use crate::object::{Attributes, Versioning};
 
 /// The maximum number of deletions that share a sync. A writer in the same batch is hardly delayed.
 pub(super) const BATCH: usize = 256;
@@ -75,7 +75,8 @@ impl Inner {
         outcome
     }
 
-    /// Appends the tombstone of an object whose key is locked, if the object is expired.
+    /// Appends the tombstone of an object whose key is locked, if the object is expired. In a bucket
+    /// with versions, creates a delete marker and returns `None`.
     fn append_expired(
         &self,
         search: &Search<'_>,
@@ -86,6 +87,14 @@ impl Inner {
         let Some(entry) = self.current_entry(search, key, entry)? else { return Ok(None) };
         if self.index.read().doubt(search.bucket, key, Some(entry.at.lsn)).is_some() {
             report.skipped += 1;
+            return Ok(None);
+        }
+        let versioning = self.versioning(search.bucket)?;
+        if versioning != Versioning::Off {
+            self.options.lifecycle_observer.report(ExpireObject, search.bucket, key);
+            self.delete_current(search.bucket, key, versioning)?;
+            report.expired_objects += 1;
+            report.expired_bytes += entry.bytes;
             return Ok(None);
         }
         let mut head = self.head(Kind::Tombstone, search.bucket, key);

@@ -99,6 +99,7 @@ mod tests {
 
     fn entry(modified_ms: u64) -> Entry {
         Entry {
+            is_versioned: false,
             version: Version::of_millis(modified_ms),
             at: Position { lsn: Lsn::new(1, 4096), payload_bytes: 1 },
             bytes: 1,

@@ -292,6 +292,7 @@ mod tests {
         let far = rule("a", "", Expiry::After(Duration::MAX));
         let far = LifecycleRule { round_up_to: Duration::from_millis(DAY_MS), ..far };
         let info = ObjectInfo {
+            version_id: crate::object::VersionId::Null,
             key: "k".to_owned(),
             bytes: 1,
             modified: SystemTime::now(),

@@ -61,7 +61,7 @@ fn run(inner: &Inner, every: Duration, stopped: &mpsc::Receiver<()>) {
     let mut wait = every.min(FIRST_CHECK);
     while sleep(stopped, wait) {
         let buckets: Vec<String> =
-            inner.index.read().buckets.keys().map(|name| name.to_string()).collect();
+            inner.index.read().named_buckets().map(|(name, _)| name.to_owned()).collect();
         for bucket in &buckets {
             if !check(inner, bucket, &mut schedule, stopped) {
                 return;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use haul_sync::Mutex;
 
 use crate::error::Error;
+use crate::index::version_names::readable;
 use crate::recovery::damage::Damage;
 use crate::recovery::recover::RecoveryReport;
 
@@ -28,7 +29,8 @@ impl FoundDamage {
     /// Records the damage that a read of an object found.
     pub(crate) fn note(&self, bucket: &str, key: &str, error: &Error) {
         if let Error::Damaged { file, offset, what } = error {
-            let (bucket, key) = (Some(bucket.to_owned()), Some(key.to_owned()));
+            let (bucket, key) = readable(bucket, key);
+            let (bucket, key) = (Some(bucket), Some(key));
             let (file, what) = (file.clone(), what.clone());
             self.add(Damage { bucket, key, file, offset: *offset, what });
         }

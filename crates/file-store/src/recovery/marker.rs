@@ -3,14 +3,14 @@
 use haul_disk::{Disk, Durability, LOCK_NAME, Open, read_full, write_full};
 
 use crate::error::{Error, Result};
-use crate::format::{MARKER_TEXT, MARKER_TEXT_V1, MARKER_TEXT_V2};
+use crate::format::{MARKER_TEXT, MARKER_TEXT_V1, MARKER_TEXT_V2, MARKER_TEXT_V4};
 use crate::names;
 
 /// A directory that a new file system contains.
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// The kind of a directory, according to its marker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Marker {
     /// Empty: it can become a store.
     Empty,
@@ -18,14 +18,16 @@ pub(crate) enum Marker {
     Version1,
     /// A store of version 2, with a manifest, whose needles all have the earlier layout.
     Version2,
-    /// A store of the current version.
+    /// A store of version 3, without versions of objects.
     Current,
+    /// A store of version 4, in which versioning was turned on.
+    WithVersions,
 }
 
 impl Marker {
     /// Returns `true` if a store with this marker has a manifest, unless it was lost.
     pub(crate) fn has_manifest(self) -> bool {
-        matches!(self, Self::Version2 | Self::Current)
+        self >= Self::Version2
     }
 }
 
@@ -40,6 +42,7 @@ pub(crate) fn read(root: &dyn Disk) -> Result<Marker> {
             let mut text = vec![0; 256];
             let read = read_full(&*marker, &mut text, 0)?;
             match &text[..read] {
+                text if text == MARKER_TEXT_V4.as_bytes() => return Ok(Marker::WithVersions),
                 text if text == MARKER_TEXT.as_bytes() => return Ok(Marker::Current),
                 text if text == MARKER_TEXT_V2.as_bytes() => return Ok(Marker::Version2),
                 text if text == MARKER_TEXT_V1.as_bytes() => return Ok(Marker::Version1),
@@ -105,8 +108,9 @@ pub(crate) fn make(root: &dyn Disk) -> Result<()> {
     Ok(())
 }
 
-/// Changes the marker of a store of an earlier version to the current version. Its manifest is
-/// durable, and nothing that earlier programs cannot read is written yet.
+/// Changes the marker of a store of an earlier version to `marker`: the current version, or that of
+/// a store with versions. Its manifest is durable, and nothing that earlier programs cannot read is
+/// written yet.
 ///
 /// The texts differ in one byte, which is overwritten in place: a crash leaves one or the other,
 /// and a full disk has the space.
@@ -116,8 +120,9 @@ pub(crate) fn make(root: &dyn Disk) -> Result<()> {
 ///
 /// # Durability
 /// The new text survives a power cut when this returns.
-pub(crate) fn upgrade(root: &dyn Disk) -> Result<()> {
-    let marker = root.open(names::MARKER, Open::default())?;
-    write_full(&*marker, MARKER_TEXT.as_bytes(), 0)?;
-    Ok(marker.sync(Durability::Data)?)
+pub(crate) fn upgrade(root: &dyn Disk, marker: Marker) -> Result<()> {
+    let text = if marker == Marker::WithVersions { MARKER_TEXT_V4 } else { MARKER_TEXT };
+    let file = root.open(names::MARKER, Open::default())?;
+    write_full(&*file, text.as_bytes(), 0)?;
+    Ok(file.sync(Durability::Data)?)
 }

@@ -5,6 +5,7 @@ use haul_append_log::{self as log, Position};
 use crate::clock::Version;
 use crate::error::Result;
 use crate::format::{Head, Kind};
+use crate::index::version_names::readable;
 use crate::object::Etag;
 use crate::recovery::damage::Damage;
 use crate::recovery::replay::Replayer;
@@ -83,18 +84,21 @@ impl Replayer<'_> {
                 && (damage.offset..damage.end).contains(&at.lsn.offset().into())
                 && self.matters(head, *at)
         };
-        let named = |(at, head): &(Position, Head)| Damage {
-            bucket: Some(head.bucket.clone()),
-            key: (!head.key.is_empty()).then(|| head.key.clone()),
-            file: damage.file.clone(),
-            offset: at.lsn.offset().into(),
-            what: match head.ends_something() {
-                true => format!(
-                    "{}; a deletion is recorded in this place, and remains known",
-                    damage.what
-                ),
-                false => damage.what.clone(),
-            },
+        let named = |(at, head): &(Position, Head)| {
+            let (bucket, key) = readable(&head.bucket, &head.key);
+            Damage {
+                bucket: Some(bucket),
+                key: (!key.is_empty()).then_some(key),
+                file: damage.file.clone(),
+                offset: at.lsn.offset().into(),
+                what: match head.ends_something() {
+                    true => format!(
+                        "{}; a deletion is recorded in this place, and remains known",
+                        damage.what
+                    ),
+                    false => damage.what.clone(),
+                },
+            }
         };
         self.affected
             .iter()
@@ -109,5 +113,17 @@ fn head_of(kind: Kind, bucket: &str, key: &str) -> Head {
     let etag = Etag { md5: [0; 16], parts: 0 };
     let (bucket, key, version) = (bucket.to_owned(), key.to_owned(), Version::default());
     let (files, blocks) = (Vec::new(), Box::default());
-    Head { kind, version, bucket, key, bytes: 0, etag, part: 0, upload: 0, files, blocks }
+    Head {
+        kind,
+        version,
+        bucket,
+        key,
+        bytes: 0,
+        etag,
+        part: 0,
+        upload: 0,
+        is_versioned: false,
+        files,
+        blocks,
+    }
 }

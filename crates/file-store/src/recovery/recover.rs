@@ -67,6 +67,8 @@ pub(crate) struct OpenedStore {
     pub(crate) damaged_volumes: BTreeSet<u32>,
     /// Sealed volumes whose index is complete.
     pub(crate) indexed_volumes: BTreeSet<u32>,
+    /// `true` if versioning was enabled or suspended in a bucket.
+    pub(crate) has_versions: bool,
     pub(crate) recovered: RecoveryReport,
 }
 
@@ -130,8 +132,8 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
 
     let recovered = RecoveryReport {
         after_crash: !found.closed,
-        objects: index.objects(),
-        object_bytes: index.bytes(),
+        objects: index.current_and_older().0,
+        object_bytes: index.current_and_older_bytes().0,
         torn_bytes: found.torn_bytes,
         orphans_removed,
         damage: survey.damage,
@@ -139,6 +141,11 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
         index_rebuilt,
         seconds: began.elapsed().as_secs_f64(),
     };
+    // A copy of a store may have an older marker than its log.
+    let has_versions = marker == Marker::WithVersions || index.has_internal_buckets();
+    if has_versions && marker != Marker::WithVersions && !options.is_read_only {
+        marker::upgrade(&**disk, Marker::WithVersions)?;
+    }
     let damaged_volumes = survey.volumes;
     Ok(OpenedStore {
         volumes,
@@ -151,6 +158,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
         manifest,
         damaged_volumes,
         indexed_volumes,
+        has_versions,
         recovered,
     })
 }
@@ -216,8 +224,8 @@ fn bring_up_to_date(
         }
         opened => Some(opened?),
     };
-    if marker != Marker::Current {
-        marker::upgrade(&**disk)?;
+    if marker < Marker::Current {
+        marker::upgrade(&**disk, Marker::Current)?;
     }
     Ok(file)
 }

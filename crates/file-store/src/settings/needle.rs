@@ -27,6 +27,7 @@ impl Inner {
     /// Returns the version and the position of the needle of a bucket.
     fn bucket_needle(&self, bucket: &str) -> Result<(Version, Option<Position>)> {
         let index = self.index.read();
+        index.check_bucket(bucket)?;
         if let Some(error) = index.doubt_bucket(bucket) {
             return Err(error);
         }

@@ -15,7 +15,7 @@ use haul_disk::{Disk, Durability, Open, OsDisk, Subdir, write_full};
 
 use crate::compaction::upkeep::Upkeep;
 use crate::error::{Error, Result};
-use crate::format::{FilePart, MARKER_TEXT};
+use crate::format::FilePart;
 use crate::inner::Inner;
 use crate::manifest::ManifestFile;
 use crate::manifest::format::Manifest;
@@ -135,7 +135,8 @@ impl Inner {
         let mut index = self.index.write();
         let pinned: Vec<FilePart> = index.files.uses().map(|(file, _)| file).collect();
         index.files.pin(&pinned);
-        let (objects, object_bytes) = (index.objects(), index.bytes());
+        let (objects, object_bytes) =
+            (index.current_and_older().0, index.current_and_older_bytes().0);
         drop(index);
         Ok(StoreState { inner: self, sealed, tail, end, manifest, pinned, objects, object_bytes })
     }
@@ -160,7 +161,7 @@ impl StoreState<'_> {
         let big_files = self.write_big_files(to, &mut progress)?;
         let marker = names::unfinished(names::MARKER);
         let file = to.create(&marker, Open::default())?;
-        write_full(&*file, MARKER_TEXT.as_bytes(), 0)?;
+        write_full(&*file, self.inner.marker_text().as_bytes(), 0)?;
         file.sync(Durability::Everything)?;
         to.sync_dir("")?;
         to.rename(&marker, names::MARKER)?;

@@ -7,6 +7,7 @@ use haul_disk::Op;
 
 use crate::error::{Error, Result};
 use crate::format::{Kind, needles};
+use crate::index::version_names::readable;
 use crate::inner::Inner;
 use crate::recovery::damage::Damage;
 use crate::recovery::recover::volume_id;
@@ -156,7 +157,8 @@ impl Store {
     }
 
     fn verify_key(&self, bucket: &str, key: &str, verified: &mut VerificationReport) -> Result<()> {
-        let (bucket_name, key_name) = (Some(bucket.to_owned()), Some(key.to_owned()));
+        let (bucket_name, key_name) = readable(bucket, key);
+        let (bucket_name, key_name) = (Some(bucket_name), Some(key_name));
         match self.verify_object(bucket, key) {
             // A missing object was deleted in the meantime.
             Ok(()) | Err(Error::NoSuchKey { .. } | Error::NoSuchBucket { .. }) => {}
@@ -176,7 +178,7 @@ impl Store {
 
     fn verify_object(&self, bucket: &str, key: &str) -> Result<()> {
         const STEP_BYTES: usize = 1 << 20;
-        let object = self.get(bucket, key)?;
+        let object = self.get_stored(bucket, key)?;
         let mut offset = 0;
         while offset < object.info.bytes {
             let read = object.read(offset, STEP_BYTES)?;
@@ -206,9 +208,10 @@ impl Inner {
             if head.kind == Kind::Object || !index.is_live(&head, at) && !head.ends_something() {
                 continue;
             }
-            let key = (!head.key.is_empty()).then_some(head.key);
+            let (bucket, key) = readable(&head.bucket, &head.key);
+            let key = (!key.is_empty()).then_some(key);
             let (file, what) = (hit.file.clone(), hit.what.clone());
-            named.push(Damage { bucket: Some(head.bucket), key, file, offset, what });
+            named.push(Damage { bucket: Some(bucket), key, file, offset, what });
         }
         named
     }

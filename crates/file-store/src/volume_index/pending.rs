@@ -180,8 +180,19 @@ mod tests {
         let (bucket, key, files) = ("b".to_owned(), offset.to_string(), Vec::new());
         let (kind, version) = (Kind::Tombstone, Version(1));
         let blocks = Box::default();
-        let head =
-            Head { kind, version, bucket, key, bytes: 0, etag, part: 0, upload: 0, files, blocks };
+        let head = Head {
+            kind,
+            version,
+            bucket,
+            key,
+            bytes: 0,
+            etag,
+            part: 0,
+            upload: 0,
+            is_versioned: false,
+            files,
+            blocks,
+        };
         Record::new(Position { lsn: Lsn::new(1, offset), payload_bytes: 96 }, &[head.into()])
     }
 

@@ -44,6 +44,7 @@ mod start_put;
 mod steady;
 mod threads;
 mod uploads;
+mod versions;
 mod victim;
 mod volume_map;
 

@@ -88,12 +88,12 @@ fn foreign_directory_is_refused_and_unchanged() {
         let dir = disk_dir();
         let path = dir.path().join(&foreign);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, b"haul file store, version 4\n").unwrap();
+        fs::write(&path, b"haul file store, version 5\n").unwrap();
         let before = file_names(dir.path());
         let refused = Store::open(dir.path(), small()).unwrap_err();
         assert!(matches!(refused, Error::NotAStore { .. }), "{foreign}: {refused:?}");
         assert_eq!(file_names(dir.path()), before);
-        assert_eq!(fs::read(&path).unwrap(), b"haul file store, version 4\n");
+        assert_eq!(fs::read(&path).unwrap(), b"haul file store, version 5\n");
     }
     let file = disk_dir();
     fs::write(file.path().join("file"), b"").unwrap();

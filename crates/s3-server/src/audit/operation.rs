@@ -4,7 +4,7 @@ use haul_http_engine::RequestBody;
 use hyper::{Method, Request};
 
 /// Subresources of buckets and objects that this server cannot change.
-const UNSUPPORTED: [&str; 19] = [
+const UNSUPPORTED: [&str; 18] = [
     "accelerate",
     "acl",
     "analytics",
@@ -22,17 +22,17 @@ const UNSUPPORTED: [&str; 19] = [
     "restore",
     "retention",
     "select",
-    "versioning",
     "website",
 ];
 
 /// Subresources of buckets, and the operations that replace and remove them.
-const OF_BUCKETS: [(&str, &str, &str); 5] = [
+const OF_BUCKETS: [(&str, &str, &str); 6] = [
     ("cors", "PutBucketCors", "DeleteBucketCors"),
     ("lifecycle", "PutBucketLifecycleConfiguration", "DeleteBucketLifecycle"),
     ("ownershipControls", "PutBucketOwnershipControls", "DeleteBucketOwnershipControls"),
     ("publicAccessBlock", "PutPublicAccessBlock", "DeletePublicAccessBlock"),
     ("tagging", "PutBucketTagging", "DeleteBucketTagging"),
+    ("versioning", "PutBucketVersioning", OTHER),
 ];
 
 /// The name of operations that the server does not support.
@@ -90,6 +90,7 @@ mod tests {
             ("PUT k acl", Some(OTHER)),
             ("PUT b", Some("CreateBucket")),
             ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
+            ("PUT b versioning", Some("PutBucketVersioning")),
             ("PUT b policy", Some(OTHER)),
             ("PUT b tagging", Some("PutBucketTagging")),
             ("PUT b acl", Some(OTHER)),

@@ -1,6 +1,6 @@
 //! Operations on buckets.
 
-use haul_file_store::{Error, Store};
+use haul_file_store::{Error, ListVersionsRequest, Store};
 use s3s::dto::{
     Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketLifecycleInput,
     DeleteBucketLifecycleOutput, DeleteBucketOutput, GetBucketLifecycleConfigurationInput,
@@ -61,10 +61,11 @@ pub(crate) async fn delete_bucket(
     Ok(DeleteBucketOutput::default())
 }
 
-/// Deletes a bucket that has no objects. Uploads that are neither completed nor aborted do not
+/// Deletes a bucket that has no objects and no versions. Uploads that are neither completed nor aborted do not
 /// prevent the deletion, because a listing shows an empty bucket.
 fn delete_if_empty(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
-    if store.bucket(bucket)?.objects == 0 {
+    let request = ListVersionsRequest { limit: 1, ..ListVersionsRequest::default() };
+    if store.list_versions(bucket, &request)?.entries.is_empty() {
         for upload in store.uploads(bucket)? {
             match store.abort_upload(bucket, &upload.key, &upload.id) {
                 // Another client has completed or aborted the upload.

@@ -1,7 +1,9 @@
-//! Operations on buckets, their lifecycles and settings, and features that are not implemented.
+//! Operations on buckets, their lifecycles, settings and versioning, and features that are not
+//! implemented.
 
 pub(crate) mod bucket;
 pub(crate) mod cors;
 pub(crate) mod documents;
 pub(crate) mod lifecycle;
 pub(crate) mod stubs;
+pub(crate) mod versioning;

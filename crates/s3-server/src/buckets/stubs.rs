@@ -27,7 +27,6 @@ macro_rules! empty_outputs {
 }
 
 empty_outputs! {
-    get_bucket_versioning: GetBucketVersioningInput => GetBucketVersioningOutput;
     get_bucket_logging: GetBucketLoggingInput => GetBucketLoggingOutput;
     get_bucket_notification_configuration: GetBucketNotificationConfigurationInput
         => GetBucketNotificationConfigurationOutput;

@@ -25,6 +25,7 @@ use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
 use crate::metrics::Kind;
 use crate::objects::range::{Selected, select};
+use crate::objects::versions::has_versions;
 
 /// Headers that a plain request may have beside those of HTTP itself.
 const PLAIN_HEADERS: [&str; 5] = [
@@ -68,7 +69,7 @@ impl Front {
         let path = path.strip_prefix('/')?;
         let (bucket, key) = names(path)?;
         let store = self.store.load();
-        let place = store.location(bucket, key)?;
+        let place = place_of(&store, bucket, key)?;
         let object = match self.hot.get(path, place) {
             Some(object) => object,
             None => self.read_cached(&store, kind, path, place)?,
@@ -142,6 +143,12 @@ impl Front {
         let is_current = store.location(bucket, key) == Some(place);
         Some(if is_current { self.hot.insert(path, hot) } else { Arc::new(hot) })
     }
+}
+
+/// Returns the place of an object; `None` also in a bucket with versions, because the response has
+/// the version ID.
+fn place_of(store: &Store, bucket: &str, key: &str) -> Option<ObjectLocation> {
+    store.location(bucket, key).filter(|_| !has_versions(store, bucket))
 }
 
 /// Returns the names of the bucket and the object in a path without its first slash; `None` for

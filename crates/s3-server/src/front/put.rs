@@ -24,6 +24,7 @@ use crate::front::response::Counted;
 use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
 use crate::metrics::Kind;
+use crate::objects::versions::VERSION_ID;
 use crate::objects::write::{Put, Stored};
 use crate::service::Haul;
 
@@ -127,7 +128,7 @@ async fn store(
 
 /// Returns the response for a stored object.
 fn created(stored: &Stored) -> Result<Response<Body>, InvalidHeader> {
-    let Stored { info, expiration, checksum } = stored;
+    let Stored { info, expiration, checksum, version_id } = stored;
     let mut response = Response::builder().status(StatusCode::OK);
     response = response.header(ETAG, HeaderValue::try_from(format!("\"{}\"", info.etag))?);
     if let Some(Checksum { algorithm, value }) = checksum {
@@ -135,6 +136,9 @@ fn created(stored: &Stored) -> Result<Response<Body>, InvalidHeader> {
     }
     if let Some(expiration) = expiration {
         response = response.header(EXPIRATION, expiration);
+    }
+    if let Some(version_id) = version_id {
+        response = response.header(VERSION_ID, version_id);
     }
     response.body(Body::empty())
 }

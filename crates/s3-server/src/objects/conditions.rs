@@ -152,6 +152,7 @@ mod tests {
 
     fn object() -> ObjectInfo {
         ObjectInfo {
+            version_id: haul_file_store::VersionId::Null,
             key: "k".into(),
             bytes: 1,
             modified: UNIX_EPOCH + Duration::from_millis(100_700),

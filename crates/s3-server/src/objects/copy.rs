@@ -1,6 +1,6 @@
 //! Copies of objects. The store shares or copies the bytes; they do not pass through the server.
 
-use haul_file_store::{ObjectInfo, Precondition};
+use haul_file_store::{ObjectInfo, Precondition, VersionId};
 use haul_http1::Verdict;
 use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
@@ -11,12 +11,12 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 use crate::audit::Changes;
 use crate::body::checksum::{Checksum, show_checksum};
 use crate::buckets::lifecycle::operations::expiration;
-use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::errors::{check_key, from_store, refuse};
 use crate::objects::attributes;
 use crate::objects::conditions::{Conditions, source_conditions};
 use crate::objects::headers::stored_headers;
 use crate::objects::read::etag;
-use crate::objects::tagging;
+use crate::objects::{tagging, versions};
 use crate::service::Haul;
 
 pub(crate) async fn copy_object(
@@ -41,26 +41,38 @@ pub(crate) async fn copy_object(
     let given = headers.into_attributes()?;
     let tags = tagging::parse(tags.as_deref().unwrap_or_default())?;
     let to = (input.bucket, input.key);
-    if from == to && !replace && !replace_tags {
+    let is_itself = from.version.is_none() && (&from.bucket, &from.key) == (&to.0, &to.1);
+    if is_itself && !replace && !replace_tags {
         let message = "A copy of an object to itself must change its metadata or tags";
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
 
-    let (stored, expiration, checksum) = haul
+    let (copied, stored, expiration, checksum) = haul
         .blocking(move |store| {
-            let object = store.head(&from.0, &from.1).map_err(from_store)?;
+            let object = match from.version {
+                None => versions::head(store, &from.bucket, &from.key, None)?,
+                // A copy of the current object looks it up again.
+                version => versions::get(store, &from.bucket, &from.key, version)?,
+            };
             check_conditions(&conditions, &object.info)?;
             let mut changed = if replace { given } else { object.attributes.clone() };
             let kept_tags = tagging::from_attributes(&object.attributes);
             tagging::set(&mut changed, if replace_tags { &tags } else { &kept_tags });
             attributes::copy_checksum(&object.attributes, &mut changed);
             attributes::fit(&mut changed);
-            let from = (from.0.as_str(), from.1.as_str());
+            let source = (from.bucket.as_str(), from.key.as_str());
             let to = (to.0.as_str(), to.1.as_str());
-            let stored = store.copy(from, to, Some(&changed), &Precondition::None);
+            let stored = match from.version {
+                None => store.copy(source, to, Some(&changed), &Precondition::None),
+                Some(_) => store.copy_object(&object, to, Some(&changed), &Precondition::None),
+            };
             let stored = stored.map_err(from_store)?;
             let expiration = expiration(store, to.0, &stored);
-            Ok((stored, expiration, Checksum::from_attributes(&changed)))
+            let copied = CopiedIds {
+                source: versions::shown(store, source.0, object.info.version_id),
+                copy: versions::shown(store, to.0, stored.version_id),
+            };
+            Ok((copied, stored, expiration, Checksum::from_attributes(&changed)))
         })
         .await?;
     if let Some(changes) = changes {
@@ -73,11 +85,30 @@ pub(crate) async fn copy_object(
     };
     show_checksum!(result, checksum);
     let copy_object_result = Some(result);
-    Ok(CopyObjectOutput { copy_object_result, expiration, ..CopyObjectOutput::default() })
+    Ok(CopyObjectOutput {
+        copy_object_result,
+        copy_source_version_id: copied.source,
+        expiration,
+        version_id: copied.copy,
+        ..CopyObjectOutput::default()
+    })
 }
 
-/// Returns the bucket and key of the source.
-pub(crate) fn source(source: &CopySource) -> S3Result<(String, String)> {
+/// The version IDs in the response to a copy.
+struct CopiedIds {
+    source: Option<String>,
+    copy: Option<String>,
+}
+
+/// The source of a copy.
+pub(crate) struct Source {
+    pub(crate) bucket: String,
+    pub(crate) key: String,
+    pub(crate) version: Option<VersionId>,
+}
+
+/// Returns the source of a copy.
+pub(crate) fn source(source: &CopySource) -> S3Result<Source> {
     let CopySource::Bucket { bucket, key, version_id } = source else {
         return Err(refuse(
             S3ErrorCode::NotImplemented,
@@ -85,8 +116,8 @@ pub(crate) fn source(source: &CopySource) -> S3Result<(String, String)> {
         ));
     };
     check_key(key)?;
-    check_version(version_id.as_deref())?;
-    Ok((bucket.to_string(), key.to_string()))
+    let version = versions::parse(version_id.as_deref())?;
+    Ok(Source { bucket: bucket.to_string(), key: key.to_string(), version })
 }
 
 /// Fails with 412 if a condition on the source does not hold, for every kind of condition.

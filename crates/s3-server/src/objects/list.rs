@@ -1,11 +1,10 @@
-//! Listings of the objects of a bucket, in the three forms that S3 defines.
+//! Listings of the objects of a bucket, in both forms that S3 defines.
 
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
 use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo};
 use s3s::dto::{
-    ListObjectVersionsInput, ListObjectVersionsOutput, ListObjectsInput, ListObjectsOutput,
-    ListObjectsV2Input, ListObjectsV2Output, Object, ObjectStorageClass, ObjectVersion,
-    ObjectVersionStorageClass, Timestamp,
+    ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, Object,
+    ObjectStorageClass, Timestamp,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
@@ -76,38 +75,6 @@ pub(crate) async fn list_objects_v2(
         encoding_type: names.encoding_type(),
         start_after: input.start_after.as_deref().map(|after| names.encode(after)),
         request_charged: None,
-    })
-}
-
-/// Lists every object as the only version of its key, with the version ID `null`.
-pub(crate) async fn list_object_versions(
-    haul: &Haul,
-    request: S3Request<ListObjectVersionsInput>,
-) -> S3Result<ListObjectVersionsOutput> {
-    let input = request.input;
-    let names = NameEncoding::parse(input.encoding_type)?;
-    let after = input.key_marker.clone();
-    let query =
-        ListQuery::of(input.bucket.clone(), input.prefix, input.delimiter, after, input.max_keys)?;
-    let (query, page) = query.run(haul).await?;
-    let next_key_marker = page.next().map(|name| names.encode(name));
-    let next_version_id_marker = next_key_marker.as_ref().map(|_| "null".to_owned());
-    let is_truncated = Some(page.0.more);
-    let (contents, prefixes) = page.split();
-    Ok(ListObjectVersionsOutput {
-        common_prefixes: Some(names.prefixes(prefixes)),
-        delimiter: query.delimiter.as_deref().map(|delimiter| names.encode(delimiter)),
-        encoding_type: names.encoding_type(),
-        is_truncated,
-        key_marker: Some(names.encode(input.key_marker.as_deref().unwrap_or_default())),
-        max_keys: Some(query.max_keys),
-        name: Some(input.bucket),
-        next_key_marker,
-        next_version_id_marker,
-        prefix: Some(names.encode(&query.prefix)),
-        version_id_marker: input.version_id_marker,
-        versions: Some(contents.into_iter().map(|info| version(&names, info)).collect()),
-        ..ListObjectVersionsOutput::default()
     })
 }
 
@@ -195,21 +162,6 @@ fn object(names: &NameEncoding, info: ObjectInfo, with_owner: bool) -> Object {
         size: Some(length(info.bytes)),
         storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
         ..Object::default()
-    }
-}
-
-fn version(names: &NameEncoding, info: ObjectInfo) -> ObjectVersion {
-    let class = ObjectVersionStorageClass::from_static(ObjectVersionStorageClass::STANDARD);
-    ObjectVersion {
-        e_tag: Some(etag(info.etag)),
-        is_latest: Some(true),
-        key: Some(names.encode(&info.key)),
-        last_modified: Some(Timestamp::from(info.modified)),
-        owner: Some(owner()),
-        size: Some(length(info.bytes)),
-        storage_class: Some(class),
-        version_id: Some("null".to_owned()),
-        ..ObjectVersion::default()
     }
 }
 

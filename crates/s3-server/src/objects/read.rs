@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store};
+use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store, VersionId};
 use haul_http1::Verdict;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use s3s::dto::{
@@ -17,13 +17,13 @@ use crate::body::part_checksums::PartChecksums;
 use crate::body::send;
 use crate::body::send::BodySlot;
 use crate::buckets::lifecycle::operations::expiration;
-use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::errors::{check_key, refuse};
 use crate::front::hot::HotObjects;
 use crate::objects::attributes::{self, shown};
 use crate::objects::conditions::Conditions;
 use crate::objects::listing::page_limit;
 use crate::objects::range::{Selected, select};
-use crate::objects::tagging;
+use crate::objects::{tagging, versions};
 use crate::output::Output;
 use crate::service::Haul;
 
@@ -33,7 +33,7 @@ pub(crate) async fn get_object(
 ) -> S3Result<GetObjectOutput> {
     let S3Request { input, headers, extensions, .. } = request;
     check_key(&input.key)?;
-    check_version(input.version_id.as_deref())?;
+    let version = versions::parse(input.version_id.as_deref())?;
     let conditions = Conditions {
         if_match: input.if_match,
         if_none_match: input.if_none_match,
@@ -43,19 +43,29 @@ pub(crate) async fn get_object(
     let (bucket, key) = (input.bucket, input.key);
     // The content may not be needed, or not all of it.
     let reads_little = conditions.any() || is_short_range(input.range.as_ref());
-    let open_bytes_max = haul.store().open_bytes_max(&bucket, &key);
+    let open_bytes_max = match version {
+        None => haul.store().open_bytes_max(&bucket, &key),
+        Some(_) => haul.store().version_bytes_max(),
+    };
     let mut memory = haul.reserve(extensions.get(), open_bytes_max).await?;
-    let cached = haul.store().get_cached(&bucket, &key).map_err(from_store)?;
+    let cached = cached(&haul.store(), &bucket, &key, version)?;
+    let of = bucket.clone();
     let (object, expiration) = match cached {
         Some(object) => with_expiration(&haul.store(), &bucket, object),
         None => {
             let hot = extensions.get::<Arc<HotObjects>>().cloned();
             haul.blocking(move |store| {
+                if version.is_some() {
+                    // Rules apply to current objects only.
+                    return Ok((versions::get(store, &bucket, &key, version)?, None));
+                }
                 let object = match reads_little {
                     true => store.open_object(&bucket, &key),
                     false => get_and_cache(store, hot.as_deref(), &bucket, &key),
                 };
-                Ok(with_expiration(store, &bucket, object.map_err(from_store)?))
+                let object =
+                    object.map_err(|error| versions::refused(store, &bucket, &key, error))?;
+                Ok(with_expiration(store, &bucket, object))
             })
             .await?
         }
@@ -67,6 +77,7 @@ pub(crate) async fn get_object(
     let with_checksum = input.checksum_mode.is_some();
     let mut output = described(&object, &selected, input.part_number, with_checksum);
     output.expiration = expiration;
+    output.version_id = versions::shown(&haul.store(), &of, object.info.version_id);
 
     let range = selected.bytes;
     let object = Arc::new(object);
@@ -89,6 +100,19 @@ pub(crate) async fn get_object(
         slot.put(body);
     }
     Ok(output)
+}
+
+/// Returns the current object if it is in memory.
+fn cached(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    version: Option<VersionId>,
+) -> S3Result<Option<Object>> {
+    match version {
+        None => versions::cached(store, bucket, store.get_cached(bucket, key)),
+        Some(_) => Ok(None),
+    }
 }
 
 /// Reads an object, and caches it if it is long.
@@ -118,7 +142,7 @@ pub(crate) async fn head_object(
 ) -> S3Result<Output<HeadObjectOutput>> {
     let S3Request { input, headers, .. } = request;
     check_key(&input.key)?;
-    check_version(input.version_id.as_deref())?;
+    let version = versions::parse(input.version_id.as_deref())?;
     let conditions = Conditions {
         if_match: input.if_match,
         if_none_match: input.if_none_match,
@@ -126,13 +150,21 @@ pub(crate) async fn head_object(
         if_unmodified_since: input.if_unmodified_since,
     };
     let (bucket, key) = (input.bucket, input.key);
-    let cached = haul.store().head_cached(&bucket, &key).map_err(from_store)?;
+    let cached = match version {
+        None => {
+            let store = haul.store();
+            versions::cached(&store, &bucket, store.head_cached(&bucket, &key))?
+        }
+        Some(_) => None,
+    };
+    let of = bucket.clone();
     let (object, expiration) = match cached {
         Some(object) => with_expiration(&haul.store(), &bucket, object),
         None => {
             haul.blocking(move |store| {
-                let object = store.head(&bucket, &key).map_err(from_store)?;
-                Ok(with_expiration(store, &bucket, object))
+                let object = versions::head(store, &bucket, &key, version)?;
+                let (object, expiration) = with_expiration(store, &bucket, object);
+                Ok((object, expiration.filter(|_| version.is_none())))
             })
             .await?
         }
@@ -165,6 +197,7 @@ pub(crate) async fn head_object(
         last_modified: got.last_modified,
         metadata: got.metadata,
         parts_count: got.parts_count,
+        version_id: versions::shown(&haul.store(), &of, object.info.version_id),
         website_redirect_location: got.website_redirect_location,
         ..HeadObjectOutput::default()
     });
@@ -191,9 +224,11 @@ pub(crate) async fn get_object_attributes(
     let (max_parts, limit) = page_limit(max_parts, "x-amz-max-parts")?;
     let marker = part_number_marker.unwrap_or(0);
     check_key(&key)?;
-    check_version(version_id.as_deref())?;
-    let object = haul.blocking(move |store| store.head(&bucket, &key).map_err(from_store)).await?;
+    let version = versions::parse(version_id.as_deref())?;
+    let of = bucket.clone();
+    let object = haul.blocking(move |store| versions::head(store, &bucket, &key, version)).await?;
     let mut output = GetObjectAttributesOutput {
+        version_id: versions::shown(&haul.store(), &of, object.info.version_id),
         last_modified: Some(Timestamp::from(object.info.modified)),
         ..GetObjectAttributesOutput::default()
     };

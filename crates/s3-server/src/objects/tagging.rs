@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use haul_file_store::{Attributes, Precondition, Store};
+use haul_file_store::{Attributes, Precondition, Store, VersionId};
 use s3s::dto::{
     DeleteObjectTaggingInput, DeleteObjectTaggingOutput, GetObjectTaggingInput,
     GetObjectTaggingOutput, PutObjectTaggingInput, PutObjectTaggingOutput, Tag,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::errors::{check_version, from_store, refuse};
-use crate::objects::attributes;
+use crate::errors::{from_store, refuse};
+use crate::objects::{attributes, versions};
 use crate::service::Haul;
 
 const ATTRIBUTE: &str = "x-amz-tagging";
@@ -27,15 +27,17 @@ pub(crate) async fn get_object_tagging(
     request: S3Request<GetObjectTaggingInput>,
 ) -> S3Result<GetObjectTaggingOutput> {
     let GetObjectTaggingInput { bucket, key, version_id, .. } = request.input;
-    check_version(version_id.as_deref())?;
-    let tags = haul
+    let version = versions::parse(version_id.as_deref())?;
+    let (tags, version_id) = haul
         .blocking(move |store| {
-            Ok(from_attributes(&store.head(&bucket, &key).map_err(from_store)?.attributes))
+            let object = versions::head(store, &bucket, &key, version)?;
+            let version_id = versions::shown(store, &bucket, object.info.version_id);
+            Ok((from_attributes(&object.attributes), version_id))
         })
         .await?;
     let tag_set =
         tags.into_iter().map(|(key, value)| Tag { key: Some(key), value: Some(value) }).collect();
-    Ok(GetObjectTaggingOutput { tag_set, version_id: None })
+    Ok(GetObjectTaggingOutput { tag_set, version_id })
 }
 
 pub(crate) async fn put_object_tagging(
@@ -43,14 +45,14 @@ pub(crate) async fn put_object_tagging(
     request: S3Request<PutObjectTaggingInput>,
 ) -> S3Result<PutObjectTaggingOutput> {
     let PutObjectTaggingInput { bucket, key, version_id, tagging, .. } = request.input;
-    check_version(version_id.as_deref())?;
+    let version = versions::parse(version_id.as_deref())?;
     let pairs = tagging
         .tag_set
         .into_iter()
         .map(|tag| (tag.key.unwrap_or_default(), tag.value.unwrap_or_default()));
     let tags = checked(pairs, TAGS_MAX)?;
-    haul.blocking(move |store| replace(store, &bucket, &key, &tags)).await?;
-    Ok(PutObjectTaggingOutput::default())
+    let replaced = haul.blocking(move |store| replace(store, &bucket, &key, version, &tags));
+    Ok(PutObjectTaggingOutput { version_id: replaced.await? })
 }
 
 pub(crate) async fn delete_object_tagging(
@@ -58,21 +60,35 @@ pub(crate) async fn delete_object_tagging(
     request: S3Request<DeleteObjectTaggingInput>,
 ) -> S3Result<DeleteObjectTaggingOutput> {
     let DeleteObjectTaggingInput { bucket, key, version_id, .. } = request.input;
-    check_version(version_id.as_deref())?;
-    haul.blocking(move |store| replace(store, &bucket, &key, &Tags::new())).await?;
-    Ok(DeleteObjectTaggingOutput::default())
+    let version = versions::parse(version_id.as_deref())?;
+    let replaced = haul.blocking(move |store| replace(store, &bucket, &key, version, &Tags::new()));
+    Ok(DeleteObjectTaggingOutput { version_id: replaced.await? })
 }
 
-/// Replaces the tags of an object. The object is copied to itself, so its modification time
-/// changes.
-fn replace(store: &Store, bucket: &str, key: &str, tags: &Tags) -> S3Result<()> {
-    let object = store.head(bucket, key).map_err(from_store)?;
+/// Replaces the tags of an object or version. In a bucket without versions, the object is copied to
+/// itself, so its modification time changes. Returns the version ID of the response.
+fn replace(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    version: Option<VersionId>,
+    tags: &Tags,
+) -> S3Result<Option<String>> {
+    let object = versions::head(store, bucket, key, version)?;
     let mut changed = object.attributes;
     set(&mut changed, tags);
     attributes::check(&mut changed)?;
     let same = Precondition::Matches(object.info.etag);
-    store.copy((bucket, key), (bucket, key), Some(&changed), &same).map_err(from_store)?;
-    Ok(())
+    let replaced = match versions::has_versions(store, bucket) {
+        // A copy would be another version.
+        true => {
+            let version = Some(object.info.version_id);
+            store.set_attributes(bucket, key, version, &changed, &same)
+        }
+        false => store.copy((bucket, key), (bucket, key), Some(&changed), &same),
+    };
+    let replaced = replaced.map_err(from_store)?;
+    Ok(versions::shown(store, bucket, replaced.version_id))
 }
 
 /// Parses the value of the header `x-amz-tagging`.

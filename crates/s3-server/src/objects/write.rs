@@ -1,7 +1,9 @@
 //! Storing and deleting objects.
 
 use bytes::Bytes;
-use haul_file_store::{Attributes, Deletion, Error, ObjectInfo, PendingPut, Precondition, Store};
+use haul_file_store::{
+    Attributes, Deleted, Deletion, Error, ObjectInfo, PendingPut, Precondition, Store, VersionId,
+};
 use hyper::body::Body;
 use s3s::dto::{
     self, ChecksumType, DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput,
@@ -13,10 +15,11 @@ use crate::audit::Changes;
 use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::body::receive::{Collected, Receiver};
 use crate::buckets::lifecycle::operations::expiration;
-use crate::errors::{check_key, check_version, from_store, refuse};
+use crate::errors::{check_key, from_store, refuse};
 use crate::objects::conditions::{DeleteConditions, precondition};
 use crate::objects::headers::stored_headers;
 use crate::objects::read::etag;
+use crate::objects::versions;
 use crate::service::Haul;
 
 /// The number of objects that one request can delete, as in S3.
@@ -40,7 +43,7 @@ pub(crate) async fn put_object(
     // Before the client sends the body.
     check_bucket(&haul.store(), &bucket)?;
     let put = Put { bucket, key, attributes, precondition };
-    let Stored { info, expiration, checksum } = match receiver.is_small() {
+    let Stored { info, expiration, checksum, version_id } = match receiver.is_small() {
         true => put.small(haul, receiver).await?,
         false => put.big(haul, receiver).await?,
     };
@@ -49,7 +52,7 @@ pub(crate) async fn put_object(
         changes.stored(info.bytes, info.etag);
     }
     let e_tag = Some(etag(info.etag));
-    let mut output = PutObjectOutput { e_tag, expiration, ..Default::default() };
+    let mut output = PutObjectOutput { e_tag, expiration, version_id, ..Default::default() };
     output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
     show_checksum!(output, checksum);
     Ok(output)
@@ -78,6 +81,8 @@ pub(crate) struct Stored {
     /// The value of `x-amz-expiration`.
     pub(crate) expiration: Option<String>,
     pub(crate) checksum: Option<Checksum>,
+    /// The value of `x-amz-version-id`.
+    pub(crate) version_id: Option<String>,
 }
 
 impl Put {
@@ -94,7 +99,8 @@ impl Put {
         let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read its rules from the disk; then they are in memory.
         let expiration = expiration(&haul.store(), &bucket, &info);
-        Ok(Stored { info, expiration, checksum })
+        let version_id = versions::shown(&haul.store(), &bucket, info.version_id);
+        Ok(Stored { info, expiration, checksum, version_id })
     }
 
     /// Receives and stores an object of any length.
@@ -112,7 +118,8 @@ impl Put {
             let refused = |error| unmet(store, &bucket, &key, &precondition, error);
             let info = stored.map_err(refused)?;
             let expiration = expiration(store, &bucket, &info);
-            Ok(Stored { info, expiration, checksum })
+            let version_id = versions::shown(store, &bucket, info.version_id);
+            Ok(Stored { info, expiration, checksum, version_id })
         })
         .await
     }
@@ -178,15 +185,20 @@ pub(crate) async fn delete_object(
 ) -> S3Result<DeleteObjectOutput> {
     let DeleteObjectInput { bucket, key, version_id, .. } = request.input;
     check_key(&key)?;
-    check_version(version_id.as_deref())?;
-    let conditions = DeleteConditions {
-        // Every object has an ETag.
-        etag: request.input.if_match.and_then(|condition| condition.into_etag()),
-        bytes: request.input.if_match_size,
-        modified: request.input.if_match_last_modified_time,
+    let asked = Asked {
+        version: versions::parse(version_id.as_deref())?,
+        conditions: DeleteConditions {
+            // Every object has an ETag.
+            etag: request.input.if_match.and_then(|condition| condition.into_etag()),
+            bytes: request.input.if_match_size,
+            modified: request.input.if_match_last_modified_time,
+        },
     };
-    haul.blocking(move |store| delete_all(store, &bucket, &[(&key, conditions)]).remove(0)).await?;
-    Ok(DeleteObjectOutput::default())
+    let delete = move |store: &Store| delete_all(store, &bucket, &[(&key, asked)]).remove(0);
+    let deleted = haul.blocking(delete).await?;
+    let version_id = deleted.version_id.map(|version| version.to_string());
+    let delete_marker = deleted.is_delete_marker.then_some(true);
+    Ok(DeleteObjectOutput { delete_marker, version_id, ..DeleteObjectOutput::default() })
 }
 
 pub(crate) async fn delete_objects(
@@ -212,11 +224,15 @@ pub(crate) async fn delete_objects(
         }
         let ObjectIdentifier { key, version_id, .. } = object;
         match outcome {
-            Ok(()) if quiet => {}
-            Ok(()) => deleted.push(DeletedObject {
+            Ok(_) if quiet => {}
+            Ok(done) => deleted.push(DeletedObject {
                 key: Some(key),
                 version_id,
-                ..DeletedObject::default()
+                delete_marker: done.is_delete_marker.then_some(true),
+                delete_marker_version_id: done
+                    .version_id
+                    .filter(|_| done.is_delete_marker)
+                    .map(|version| version.to_string()),
             }),
             Err(error) => errors.push(dto::Error {
                 code: Some(error.code().as_str().to_owned()),
@@ -234,29 +250,32 @@ fn delete_listed(
     store: &Store,
     bucket: &str,
     objects: Vec<ObjectIdentifier>,
-) -> Vec<(ObjectIdentifier, S3Result<()>)> {
+) -> Vec<(ObjectIdentifier, S3Result<Deleted>)> {
     let checked: Vec<_> = objects
         .into_iter()
         .map(|object| {
-            let is_valid =
-                check_key(&object.key).and_then(|()| check_version(object.version_id.as_deref()));
-            (object, is_valid)
+            let version =
+                check_key(&object.key).and_then(|()| versions::parse(object.version_id.as_deref()));
+            (object, version)
         })
         .collect();
     let deletions: Vec<_> = checked
         .iter()
-        .filter(|(_, is_valid)| is_valid.is_ok())
-        .map(|(object, _)| {
-            let (etag, bytes) = (object.e_tag.clone(), object.size);
-            let modified = object.last_modified_time.clone();
-            (object.key.as_str(), DeleteConditions { etag, bytes, modified })
+        .filter_map(|(object, version)| {
+            let conditions = DeleteConditions {
+                etag: object.e_tag.clone(),
+                bytes: object.size,
+                modified: object.last_modified_time.clone(),
+            };
+            let version = *version.as_ref().ok()?;
+            Some((object.key.as_str(), Asked { version, conditions }))
         })
         .collect();
     let mut outcomes = delete_all(store, bucket, &deletions).into_iter();
     checked
         .into_iter()
-        .map(|(object, is_valid)| {
-            let outcome = is_valid.and_then(|()| {
+        .map(|(object, version)| {
+            let outcome = version.and_then(|_asked| {
                 let missing = || refuse(S3ErrorCode::InternalError, "The store has no outcome");
                 outcomes.next().ok_or_else(missing)?
             });
@@ -265,26 +284,45 @@ fn delete_listed(
         .collect()
 }
 
-/// Deletes objects with one call of the store; returns the outcome for each.
-fn delete_all(
-    store: &Store,
-    bucket: &str,
-    deletions: &[(&str, DeleteConditions)],
-) -> Vec<S3Result<()>> {
+/// What a request asks to delete of a key.
+struct Asked {
+    /// `None` for the current object.
+    version: Option<VersionId>,
+    conditions: DeleteConditions,
+}
+
+/// Deletes objects with one call of the store; returns the outcome for each. The ID of a version
+/// that does not exist is part of the response, too, but a bucket without versions has only the ID
+/// `null`, which responses omit.
+fn delete_all(store: &Store, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S3Result<Deleted>> {
+    let has_versions = versions::has_versions(store, bucket);
     let tests: Vec<_> = deletions
         .iter()
-        .map(|(_, conditions)| |object: &ObjectInfo| conditions.hold(object))
+        .map(|(_, asked)| |object: &ObjectInfo| asked.conditions.hold(object))
         .collect();
-    let deletions: Vec<_> = deletions
+    let of_store: Vec<_> = deletions
         .iter()
         .zip(&tests)
-        .map(|(&(key, ref conditions), test)| {
+        .map(|(&(key, ref asked), test)| {
             let test: &dyn Fn(&ObjectInfo) -> bool = test;
-            Deletion { key, condition: conditions.any().then_some(test) }
+            let condition = asked.conditions.any().then_some(test);
+            Deletion { key, version: asked.version, condition }
         })
         .collect();
-    let outcomes = store.delete_if(bucket, &deletions).into_iter();
-    outcomes.map(|outcome| outcome.map(drop).map_err(from_store)).collect()
+    let outcomes = store.delete_objects(bucket, &of_store).into_iter();
+    let shown = |(outcome, (_, asked)): (haul_file_store::Result<Deleted>, &(&str, Asked))| {
+        let deleted = outcome.map_err(from_store)?;
+        match asked.version {
+            version if has_versions => {
+                Ok(Deleted { version_id: deleted.version_id.or(version), ..deleted })
+            }
+            Some(VersionId::Id(_)) => {
+                Err(refuse(S3ErrorCode::NoSuchVersion, "The version does not exist"))
+            }
+            _ => Ok(Deleted { version_id: None, ..deleted }),
+        }
+    };
+    outcomes.zip(deletions).map(shown).collect()
 }
 
 /// Adds a checksum to the attributes.

@@ -18,6 +18,7 @@ use crate::errors::{from_store, refuse};
 use crate::objects::attributes::fit;
 use crate::objects::conditions::precondition;
 use crate::objects::read::etag;
+use crate::objects::versions;
 use crate::objects::write::{keep, unmet};
 use crate::service::Haul;
 
@@ -31,11 +32,12 @@ pub(crate) async fn complete_multipart_upload(
     let S3Request { input, headers, extensions, .. } = request;
     let location = location(&headers, &input.bucket, &input.key);
     let (bucket, key) = (input.bucket.clone(), input.key.clone());
-    let (stored, expiration, attributes) = haul
+    let (stored, (expiration, version_id), attributes) = haul
         .blocking(move |store| {
             let (stored, attributes) = complete(store, &input)?;
             let expiration = expiration(store, &input.bucket, &stored);
-            Ok((stored, expiration, attributes))
+            let version_id = versions::shown(store, &input.bucket, stored.version_id);
+            Ok((stored, (expiration, version_id), attributes))
         })
         .await?;
     if let Some(changes) = Changes::of(&extensions) {
@@ -50,6 +52,7 @@ pub(crate) async fn complete_multipart_upload(
         expiration,
         key: Some(key),
         location: Some(location),
+        version_id,
         ..CompleteMultipartUploadOutput::default()
     };
     show_checksum!(output, checksum);

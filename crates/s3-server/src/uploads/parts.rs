@@ -23,6 +23,7 @@ use crate::objects::copy;
 use crate::objects::listing::page_limit;
 use crate::objects::range::{Selected, select};
 use crate::objects::read::{etag, length};
+use crate::objects::versions;
 use crate::objects::write::keep;
 use crate::service::Haul;
 
@@ -72,7 +73,7 @@ pub(crate) async fn upload_part_copy(
     let (part, checksum) = haul
         .blocking(move |store| {
             let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
-            let object = store.get(&from.0, &from.1).map_err(from_store)?;
+            let object = versions::get(store, &from.bucket, &from.key, from.version)?;
             copy::check_conditions(&conditions, &object.info)?;
             let selected = source_bytes(range.as_ref(), object.info.bytes)?;
             let bytes = selected.bytes.end - selected.bytes.start;

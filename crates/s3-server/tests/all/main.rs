@@ -31,3 +31,4 @@ mod signing;
 mod small_puts;
 mod standby;
 mod uploads;
+mod versions;

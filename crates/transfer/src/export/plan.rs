@@ -96,12 +96,15 @@ fn safe(path: &str) -> Result<(), &'static str> {
 mod tests {
     use std::time::UNIX_EPOCH;
 
+    use haul_file_store::VersionId;
+
     use super::*;
 
     fn of(keys: &[&str], prefix: &str) -> ExportPlan {
         let etag = "d41d8cd98f00b204e9800998ecf8427e".parse().unwrap();
+        let (bytes, modified, version_id) = (10, UNIX_EPOCH, VersionId::Null);
         let object =
-            |key: &&str| ObjectInfo { key: (*key).into(), bytes: 10, modified: UNIX_EPOCH, etag };
+            |key: &&str| ObjectInfo { key: (*key).into(), bytes, modified, etag, version_id };
         ExportPlan::new(keys.iter().map(object).collect(), prefix)
     }
 

@@ -11,7 +11,7 @@ use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, ObjectInfo, Precondition};
+use crate::object::{Attributes, Precondition, Versioning};
 use crate::replication::interface::Replication;
 use crate::store::Store;
 
@@ -27,7 +27,7 @@ impl Store {
     /// A put would block if the object is longer than [`Store::START_PUT_BYTES_MAX`], if another
     /// thread writes the key, if the object that it replaces must be read from the disk (it was not
     /// stored recently, and is not in the page cache), if the buffer of the log or the disk is
-    /// full, if compaction delays writers, if the store has a copy that must confirm the put
+    /// full, if the bucket has versions, if compaction delays writers, if the store has a copy that must confirm the put
     /// ([`crate::Options::replication`]), or while a checkpoint, a snapshot or a change of buckets
     /// keeps writers out.
     ///
@@ -88,6 +88,9 @@ impl Inner {
         precondition: &Precondition,
     ) -> Result<Option<PendingPut>> {
         let Some(entered) = self.try_enter(&head.bucket)? else { return Ok(None) };
+        if self.versioning(&head.bucket)? != Versioning::Off {
+            return Ok(None);
+        }
         let Some(key) = self.keys.try_lock(&head.bucket, &head.key) else { return Ok(None) };
         let locks = Locks { _key: key, _writer: entered };
         let Some(current) = self.find_in_memory(&head.bucket, &head.key) else { return Ok(None) };
@@ -101,12 +104,7 @@ impl Inner {
             return Ok(None);
         };
         self.admission.admit_now(head.head_bytes() as u64 + head.bytes);
-        let info = ObjectInfo {
-            key: head.key.clone(),
-            bytes: head.bytes,
-            modified: head.version.time(),
-            etag: head.etag,
-        };
+        let info = head.info();
         let change = Change { head, replaces: current.map(Replaced::from) };
         let (resolver, pending) = pending_put();
         self.pending_puts.push(AppendedPut { ticket, change, info, locks, resolver });

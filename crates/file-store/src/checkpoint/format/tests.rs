@@ -28,6 +28,7 @@ fn index() -> Index {
         index.buckets.insert(name.into(), bucket);
     }
     let part = Entry {
+        is_versioned: false,
         version: Version(0x0102_0304_0506_0708),
         at: at(2),
         bytes: 5,

@@ -20,6 +20,7 @@ fn head(key: &str) -> Head {
         part: 0,
         upload: 0,
         files: Vec::new(),
+        is_versioned: false,
         blocks: Box::default(),
     }
 }

@@ -10,9 +10,10 @@ use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{
     Attributes, CheckpointFile, CheckpointFiles, Error, Etag, Options, Precondition,
-    RecoveryReport, Store,
+    RecoveryReport, Store, Versioning,
 };
 
+use crate::versions::model::list_all;
 use crate::*;
 
 /// Returns a store on a simulated disk, with one bucket.
@@ -102,6 +103,35 @@ fn fill(store: &Store, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let length = if number % 10 == 0 { BIG + 1000 } else { 20_000 };
         put(store, &format!("{number:04}"), &random_bytes(number, length));
+    }
+}
+
+#[test]
+fn copy_has_the_versions() {
+    let disk = MemoryDisk::default();
+    let store = store_on(&disk, without_checkpoints());
+    store.set_versioning(BUCKET, Versioning::Enabled).unwrap();
+    for round in 0..3 {
+        for number in 0..20 {
+            let length = if number == 0 { BIG + 1000 } else { 2000 };
+            put(&store, &number.to_string(), &random_bytes(100 * round + number, length));
+        }
+        assert!(store.delete(BUCKET, "7").unwrap());
+        if round == 1 {
+            store.write_checkpoint().unwrap();
+        }
+    }
+    let copy = copy_of(&store, &disk, &store.checkpoint().unwrap().unwrap());
+    let (copied, recovered) = open_copy(&copy);
+    assert_eq!((recovered.index_rebuilt, recovered.damage), (None, vec![]));
+    assert_eq!(copied.versioning(BUCKET).unwrap(), Versioning::Enabled);
+    let versions = list_all(&store, 100);
+    assert_eq!((versions.len(), list_all(&copied, 100)), (63, versions.clone()));
+    for version in versions.iter().filter(|version| !version.is_delete_marker) {
+        let (key, id) = (&version.info.key, version.info.version_id);
+        let [one, two] = [&store, &copied]
+            .map(|store| content(&store.get_version(BUCKET, key, id).unwrap()).unwrap());
+        assert!(one == two, "{key} {id}");
     }
 }
 

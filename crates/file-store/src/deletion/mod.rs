@@ -1,0 +1,4 @@
+//! Deletion of objects and versions.
+
+pub(crate) mod object;
+mod version;

@@ -1,0 +1,214 @@
+//! Deletion of objects.
+
+use std::collections::HashSet;
+
+use haul_append_log::{Position, Room, Ticket};
+
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::format::Kind;
+use crate::index::entry::{Change, Replaced};
+use crate::object::{Attributes, Deleted, ObjectInfo, VersionId, Versioning};
+use crate::store::Store;
+
+/// The deletion of the object of a key, or of a version of it.
+#[derive(Clone, Copy)]
+pub struct Deletion<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The version to delete; `None` for the current object, which a bucket with versions retains.
+    pub version: Option<VersionId>,
+    /// If it returns `false` for the object or version, that is not deleted. It is called while the
+    /// key is locked, so it must not call the store.
+    pub condition: Option<&'a dyn Fn(&ObjectInfo) -> bool>,
+}
+
+impl<'a> Deletion<'a> {
+    /// Returns the deletion of the current object without a condition.
+    #[must_use]
+    pub fn of(key: &'a str) -> Self {
+        Self { key, version: None, condition: None }
+    }
+
+    /// Fails if the condition does not hold.
+    pub(super) fn check(&self, object: impl FnOnce() -> ObjectInfo) -> Result<()> {
+        match self.condition {
+            Some(condition) if !condition(&object()) => Err(Error::PreconditionFailed),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Deletion<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let is_conditional = self.condition.is_some();
+        f.debug_struct("Deletion")
+            .field("key", &self.key)
+            .field("version", &self.version)
+            .field("is_conditional", &is_conditional)
+            .finish()
+    }
+}
+
+/// A deletion that is in the log already, or that waits for the sync of its tombstone.
+enum Started {
+    Done(Deleted),
+    Appended(Change, Ticket),
+}
+
+impl Store {
+    /// Deletes an object. Returns `true` if it existed, or may have existed in a damaged place. In a
+    /// bucket with versions, retains it and creates a delete marker.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::NotReplicated`]. On a full disk the call succeeds, or waits
+    /// until compaction frees space: [`Error::Stalled`] if that takes too long, [`Error::Full`] if
+    /// it is impossible.
+    ///
+    /// # Durability
+    /// The deletion survives a power cut when this returns.
+    pub fn delete(&self, bucket: &str, key: &str) -> Result<bool> {
+        self.delete_many(bucket, &[key]).pop().unwrap_or(Ok(false))
+    }
+
+    /// Deletes objects with one shared sync. Returns for each of them `true` if it existed.
+    ///
+    /// # Errors
+    /// Like [`Store::delete`], for each key.
+    ///
+    /// # Durability
+    /// The deletions survive a power cut when this returns.
+    pub fn delete_many(&self, bucket: &str, keys: &[&str]) -> Vec<Result<bool>> {
+        let deletions: Vec<_> = keys.iter().map(|key| Deletion::of(key)).collect();
+        let outcomes = self.delete_objects(bucket, &deletions).into_iter();
+        outcomes.map(|outcome| Ok(outcome?.existed)).collect()
+    }
+
+    /// Deletes an object like [`Store::delete`], or one version of it: see
+    /// [`Store::delete_objects`].
+    ///
+    /// # Errors
+    /// Like [`Store::delete_objects`].
+    ///
+    /// # Durability
+    /// The deletion survives a power cut when this returns.
+    pub fn delete_object(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: Option<VersionId>,
+    ) -> Result<Deleted> {
+        let deletion = Deletion { version, ..Deletion::of(key) };
+        self.delete_objects(bucket, &[deletion]).pop().unwrap_or_else(|| Ok(Deleted::default()))
+    }
+
+    /// Deletes objects and versions whose conditions hold. The test of a condition and the deletion
+    /// are atomic. The conditions are not tested if there is no object.
+    ///
+    /// In a bucket with versions, the deletion of an object retains it and creates a delete marker,
+    /// which makes the key absent. The deletion of the newest version makes the next older one
+    /// current. In other buckets, the deletions share one sync.
+    ///
+    /// # Errors
+    /// Like [`Store::delete`], for each deletion; [`Error::PreconditionFailed`] if the condition does
+    /// not hold; [`Error::Damaged`] if the condition cannot be tested, because the newest state may
+    /// be in a damaged place, if an object cannot be retained, because it cannot be read, or while
+    /// damage may hide versions. In a bucket with versions, [`Error::Full`] if there is no space for
+    /// a delete marker, for the retained object, or for the version that becomes current.
+    ///
+    /// # Durability
+    /// The deletions survive a power cut when this returns.
+    pub fn delete_objects(&self, bucket: &str, deletions: &[Deletion<'_>]) -> Vec<Result<Deleted>> {
+        let mut outcomes = self.try_delete(bucket, deletions);
+        let is_full = |outcome: &Result<Deleted>| matches!(outcome, Err(Error::Full { .. }));
+        for (deletion, outcome) in deletions.iter().zip(&mut outcomes).filter(|(_, o)| is_full(o)) {
+            let again = || {
+                let outcome = self.try_delete(bucket, &[*deletion]).pop();
+                outcome.unwrap_or_else(|| Ok(Deleted::default()))
+            };
+            *outcome = self.inner.with_space(again);
+        }
+        // A deletion that finds no object may repeat one that the copy has not confirmed.
+        self.inner.replicate_batch(&mut outcomes, |_deleted| true);
+        outcomes
+    }
+
+    fn try_delete(&self, bucket: &str, deletions: &[Deletion<'_>]) -> Vec<Result<Deleted>> {
+        let inner = &*self.inner;
+        let _writer = match inner.enter(bucket) {
+            Ok(entered) => entered,
+            Err(_) => return deletions.iter().map(|_| Err(inner.missing_bucket(bucket))).collect(),
+        };
+        // A thread that locks several keys locks them in order and none twice, which prevents
+        // deadlocks.
+        let mut keys: Vec<_> = deletions.iter().map(|deletion| deletion.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let _locks: Vec<_> = keys.iter().map(|key| inner.keys.lock(bucket, key)).collect();
+        let versioning = match inner.versioning(bucket) {
+            Ok(versioning) => versioning,
+            // Each outcome needs an error of its own.
+            Err(_) => {
+                return deletions.iter().map(|_| Err(inner.unknown_versioning(bucket))).collect();
+            }
+        };
+        let mut appended = HashSet::new();
+        let start = |deletion: &Deletion<'_>| match (versioning, deletion.version) {
+            (Versioning::Off, Some(VersionId::Id(_))) => Ok(Started::Done(Deleted::default())),
+            (Versioning::Off, _) if appended.contains(deletion.key) => {
+                // A repeated key no longer exists.
+                Ok(Started::Done(Deleted::default()))
+            }
+            (Versioning::Off, _) => Ok(match self.append_tombstone(bucket, deletion)? {
+                Some((change, ticket)) => {
+                    appended.insert(deletion.key.to_owned());
+                    Started::Appended(change, ticket)
+                }
+                None => Started::Done(Deleted::default()),
+            }),
+            (_, None) => inner.delete_current(bucket, deletion, versioning).map(Started::Done),
+            (_, Some(version)) => {
+                inner.delete_version(bucket, deletion, version).map(Started::Done)
+            }
+        };
+        let started: Vec<Result<Started>> = deletions.iter().map(start).collect();
+        let finish = |(deletion, started): (&Deletion<'_>, Result<Started>)| match started? {
+            Started::Done(deleted) => Ok(deleted),
+            Started::Appended(change, ticket) => {
+                self.deleted(change, ticket.wait()?);
+                let version_id = deletion.version;
+                Ok(Deleted { existed: true, version_id, is_delete_marker: false })
+            }
+        };
+        deletions.iter().zip(started).map(finish).collect()
+    }
+
+    /// Appends the tombstone of an object that exists, or may exist in a damaged place. Tests the
+    /// condition first. The caller has locked the key.
+    fn append_tombstone(
+        &self,
+        bucket: &str,
+        deletion: &Deletion<'_>,
+    ) -> Result<Option<(Change, Ticket)>> {
+        let inner = &*self.inner;
+        let key = deletion.key;
+        let current = inner.find(bucket, key)?;
+        let newest = current.as_ref().map(|entry| entry.at.lsn);
+        let doubt = inner.index.read().doubt(bucket, key, newest);
+        match (&current, doubt) {
+            (None, None) => return Ok(None),
+            (_, Some(error)) if deletion.condition.is_some() => return Err(error),
+            (Some(entry), _) => deletion.check(|| entry.info(key))?,
+            (None, Some(_)) => {}
+        }
+        let mut head = inner.head(Kind::Tombstone, bucket, key);
+        head.version = inner.clock.next();
+        let ticket = inner.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
+        Ok(Some((Change { head, replaces: current.map(Replaced::from) }, ticket)))
+    }
+
+    fn deleted(&self, change: Change, at: Position) {
+        self.apply(vec![change], at);
+        Counters::count(&self.inner.counters.deletes);
+    }
+}

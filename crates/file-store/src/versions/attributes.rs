@@ -1,0 +1,108 @@
+//! Changes of the attributes of versions.
+
+use crate::access::lookup::no_such_key;
+use crate::error::{Error, Result};
+use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::version_list::VersionRow;
+use crate::index::version_names::{VersionName, versions_bucket};
+use crate::inner::Inner;
+use crate::keys::check_attributes;
+use crate::object::{Attributes, ObjectInfo, Precondition, VersionId, Versioning};
+use crate::store::Store;
+
+impl Store {
+    /// Replaces the attributes of the current object of a key, or of a version. Its ID, content and
+    /// time stay, and no version is retained. Returns its description.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`], [`Error::NoSuchVersion`],
+    /// [`Error::IsDeleteMarker`], [`Error::PreconditionFailed`] if the object or version does not
+    /// satisfy the condition, and those of [`Store::put`].
+    ///
+    /// # Durability
+    /// The attributes survive a power cut when this returns. A power cut before that leaves the
+    /// previous or the new ones.
+    pub fn set_attributes(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: Option<VersionId>,
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
+        check_attributes(attributes)?;
+        let inner = &*self.inner;
+        let set = || {
+            let _writer = inner.enter(bucket)?;
+            let _lock = inner.keys.lock(bucket, key);
+            inner.try_set_attributes(bucket, key, version, attributes, precondition)
+        };
+        inner.replicated(inner.with_space(set))
+    }
+}
+
+impl Inner {
+    /// Appends the needle of an object or version again, with other attributes.
+    fn try_set_attributes(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: Option<VersionId>,
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<ObjectInfo> {
+        let current = self.find_certain(bucket, key)?;
+        let is_current =
+            |entry: &Entry| version.is_none_or(|version| entry.version_id() == version);
+        let (stored_bucket, stored_key, entry) = match (current.filter(is_current), version) {
+            (Some(entry), _) => (bucket.to_owned(), key.to_owned(), entry),
+            (None, None) => return Err(no_such_key(bucket, key)),
+            (None, Some(version)) => {
+                let versions = versions_bucket(bucket);
+                let (name, entry) = self.find_version(bucket, key, version)?;
+                (versions, name, entry)
+            }
+        };
+        self.test(&stored_bucket, &stored_key, Some(&entry), precondition)?;
+        let mut stored = self.read_stored(&stored_bucket, &stored_key)?;
+        stored.attributes = attributes.clone();
+        let info = stored.entry.info(key);
+        let is_current = stored_bucket == bucket;
+        let copy = if is_current { self.end_of_copy(bucket, key, &stored.entry)? } else { None };
+        let (replaces, ends) = (Some(Replaced::from(entry)), copy.into_iter().collect());
+        self.append_stored(&stored, (&stored_bucket, &stored_key), replaces, ends)?;
+        Ok(info)
+    }
+
+    /// Returns the tombstone of a copy of the current object among its versions, which would have
+    /// the earlier attributes.
+    fn end_of_copy(&self, bucket: &str, key: &str, current: &Entry) -> Result<Option<Change>> {
+        if self.versioning(bucket)? == Versioning::Off {
+            return Ok(None);
+        }
+        let (version, is_null) = (current.version, !current.is_versioned);
+        let name = VersionName { version, is_null };
+        let copy = self.find_certain(&versions_bucket(bucket), &name.of_key(key))?;
+        Ok(copy.map(|entry| self.end_of_version(bucket, key, VersionRow { name, entry })))
+    }
+
+    /// Finds a version of a locked key in the internal bucket that is not a delete marker. Returns
+    /// its key there.
+    fn find_version(&self, bucket: &str, key: &str, version: VersionId) -> Result<(String, Entry)> {
+        let (bucket_name, key_name) = (bucket.to_owned(), key.to_owned());
+        let name = self.version_name(bucket, key, version)?.map(|name| name.of_key(key));
+        let entry = match &name {
+            Some(name) => self.find_certain(&versions_bucket(bucket), name)?,
+            None => None,
+        };
+        let (bucket, key) = (bucket_name, key_name);
+        match name.zip(entry) {
+            Some((_, entry)) if entry.is_delete_marker() => {
+                let created = entry.version.time();
+                Err(Error::IsDeleteMarker { bucket, key, version, created })
+            }
+            Some(found) => Ok(found),
+            None => Err(Error::NoSuchVersion { bucket, key, version }),
+        }
+    }
+}

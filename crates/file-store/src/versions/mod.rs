@@ -1,0 +1,16 @@
+//! Versions of objects.
+//!
+//! The current object of a key is stored as in a bucket without versions, so reading it costs the
+//! same. Before it is replaced, it is stored once more, unchanged, in an internal bucket of
+//! versions ([`crate::index::version_names`]). Delete markers are only in the internal bucket.
+//!
+//! Invariants, for each key of a bucket in which versioning was enabled:
+//! - If there is a current object, it is the newest version.
+//! - If there is none, the newest version is a delete marker, or there are no versions.
+//! - At most one version has the ID `null`, except that the internal bucket may have a copy of the
+//!   current object, which a crash between the two steps of a replacement leaves.
+
+mod attributes;
+mod read;
+mod retain;
+mod state;

@@ -1,0 +1,140 @@
+//! Reading and listing versions.
+
+use crate::access::object::Object;
+use crate::clock::Version;
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::index::version_list::{VersionRow, list_versions};
+use crate::index::version_names::{VersionName, versions_bucket};
+use crate::inner::Inner;
+use crate::object::{ListVersionsRequest, VersionId, VersionInfo, VersionListPage, Versioning};
+use crate::store::Store;
+
+/// The bytes of a run that a listing reads ahead from each of its two positions.
+const LIST_READAHEAD_BYTES: usize = 64 << 10;
+
+impl Store {
+    /// Returns a version of an object like [`Store::get`].
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::NoSuchVersion`], [`Error::IsDeleteMarker`];
+    /// [`Error::Damaged`] if the bytes read fail their checksum, or if damage may hide the version.
+    pub fn get_version(&self, bucket: &str, key: &str, version: VersionId) -> Result<Object> {
+        self.read_version(bucket, key, version, Self::get_stored)
+    }
+
+    /// Returns a version of an object without its content, like [`Store::head`].
+    ///
+    /// # Errors
+    /// Like [`Store::get_version`].
+    pub fn head_version(&self, bucket: &str, key: &str, version: VersionId) -> Result<Object> {
+        self.read_version(bucket, key, version, Self::head_stored)
+    }
+
+    /// Returns the maximum number of bytes that [`Store::get_version`] buffers for an object.
+    #[must_use]
+    pub fn version_bytes_max(&self) -> u64 {
+        self.inner.options.big_object_bytes
+    }
+
+    fn read_version(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: VersionId,
+        read: fn(&Self, &str, &str) -> Result<Object>,
+    ) -> Result<Object> {
+        let inner = &*self.inner;
+        inner.index.read().check_bucket(bucket)?;
+        let missing =
+            || Error::NoSuchVersion { bucket: bucket.to_owned(), key: key.to_owned(), version };
+        // A version may become current, or be retained, between the lookups of both places.
+        let _lock = inner.keys.lock(bucket, key);
+        let current = inner.find_certain(bucket, key)?;
+        if current.is_some_and(|entry| entry.version_id() == version) {
+            return read(self, bucket, key);
+        }
+        if inner.versioning(bucket)? == Versioning::Off {
+            return Err(missing());
+        }
+        let name = inner.version_name(bucket, key, version)?.ok_or_else(missing)?.of_key(key);
+        let mut object = match read(self, &versions_bucket(bucket), &name) {
+            Err(Error::NoSuchKey { .. }) => return Err(missing()),
+            found => found?,
+        };
+        object.info.key = key.to_owned();
+        if object.is_delete_marker() {
+            let (bucket, key, created) = (bucket.to_owned(), key.to_owned(), object.info.modified);
+            return Err(Error::IsDeleteMarker { bucket, key, version, created });
+        }
+        Ok(object)
+    }
+
+    /// Returns the newest version of a key if it is a delete marker.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide versions.
+    pub fn delete_marker(&self, bucket: &str, key: &str) -> Result<Option<VersionInfo>> {
+        let inner = &*self.inner;
+        inner.index.read().check_bucket(bucket)?;
+        let _lock = inner.keys.lock(bucket, key);
+        if inner.versioning(bucket)? == Versioning::Off
+            || inner.find_certain(bucket, key)?.is_some()
+        {
+            return Ok(None);
+        }
+        let mut found = None;
+        inner.scan_versions_of(bucket, key, |row| {
+            let VersionRow { entry, .. } = row;
+            let (info, is_delete_marker) = (entry.info(key), entry.is_delete_marker());
+            found = Some(VersionInfo { info, is_latest: true, is_delete_marker });
+            false
+        })?;
+        Ok(found.filter(|version| version.is_delete_marker))
+    }
+
+    /// Returns one page of a listing of all versions and delete markers of a bucket. While another
+    /// thread changes a key, the page may lack a version of this key that is being retained or
+    /// becomes current.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide versions.
+    pub fn list_versions(
+        &self,
+        bucket: &str,
+        request: &ListVersionsRequest<'_>,
+    ) -> Result<VersionListPage> {
+        Counters::count(&self.inner.counters.lists);
+        let index = self.inner.index.read();
+        if let Some(error) = index.doubt_all() {
+            return Err(error);
+        }
+        index.check_bucket(bucket)?;
+        let keys = index.keys.snapshot();
+        drop(index);
+        let mut sources = [(); 2].map(|()| keys.merged(LIST_READAHEAD_BYTES));
+        let [current, older] = &mut sources;
+        let page = list_versions(current, older, bucket, request);
+        page.map_err(|error| self.inner.note_index_damage(error))
+    }
+}
+
+impl Inner {
+    /// Returns the name of a version in the internal bucket, which may not exist.
+    pub(super) fn version_name(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: VersionId,
+    ) -> Result<Option<VersionName>> {
+        if let VersionId::Id(id) = version {
+            return Ok(Some(VersionName { version: Version(id), is_null: false }));
+        }
+        let mut name = None;
+        self.scan_versions_of(bucket, key, |row| {
+            name = Some(row.name).filter(|name| name.is_null);
+            name.is_none()
+        })?;
+        Ok(name)
+    }
+}

@@ -1,0 +1,202 @@
+//! Retention of the current object of a key before it is replaced or deleted.
+
+use haul_append_log::{Room, Ticket};
+
+use crate::error::{Error, Result};
+use crate::format::Kind;
+use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::version_list::{VersionRow, scan_versions};
+use crate::index::version_names::{VersionName, versions_bucket};
+use crate::inner::Inner;
+use crate::object::{Attributes, Versioning};
+
+/// The bytes of a run that are read ahead for the versions of one key.
+const READAHEAD_BYTES: usize = 16 << 10;
+
+impl Inner {
+    /// Retains the current object of a key that is about to be replaced or deleted, unless the new
+    /// version has the same ID `null`. The caller has locked the key. Returns the tombstones of
+    /// versions that the new one replaces, which must be appended in its record.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the current object cannot be read, or while damage may hide a newer
+    /// state of the key; [`Error::Full`].
+    ///
+    /// # Durability
+    /// The copy survives a power cut when this returns. If the caller then fails, or the
+    /// machine crashes, the internal bucket has a copy of the current object, which listings and later changes of the
+    /// key recognize by its ID.
+    pub(crate) fn retain_current(
+        &self,
+        bucket: &str,
+        key: &str,
+        current: Option<&Entry>,
+        versioning: Versioning,
+    ) -> Result<Vec<Change>> {
+        if versioning == Versioning::Off {
+            return Ok(Vec::new());
+        }
+        // A state of the key that damage hides, and that its file may restore, must be retained, too.
+        self.check_doubt(bucket, key, current.map(|entry| entry.at.lsn))?;
+        if current.is_some_and(|it| it.is_versioned || versioning == Versioning::Enabled) {
+            self.retain(bucket, key)?;
+        }
+        if versioning == Versioning::Enabled {
+            return Ok(Vec::new());
+        }
+        let mut ends = Vec::new();
+        self.scan_versions_of(bucket, key, |row| {
+            if row.name.is_null {
+                ends.push(self.end_of_version(bucket, key, row));
+            }
+            true
+        })?;
+        Ok(ends)
+    }
+
+    fn retain(&self, bucket: &str, key: &str) -> Result<()> {
+        let stored = self.read_stored(bucket, key)?;
+        let (version, is_null) = (stored.entry.version, !stored.entry.is_versioned);
+        let (versions, name) =
+            (versions_bucket(bucket), VersionName { version, is_null }.of_key(key));
+        if self.find(&versions, &name)?.is_some() {
+            // An earlier replacement failed after this step.
+            return Ok(());
+        }
+        self.append_stored(&stored, (&versions, &name), None, Vec::new())
+    }
+
+    /// Calls `take` with the versions of a key in the internal bucket, from newest to oldest, until
+    /// it returns `false`.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] while damage may hide versions, or if a run is damaged.
+    pub(crate) fn scan_versions_of(
+        &self,
+        bucket: &str,
+        key: &str,
+        take: impl FnMut(VersionRow) -> bool,
+    ) -> Result<()> {
+        let index = self.index.read();
+        if let Some(error) = index.doubt_all() {
+            return Err(error);
+        }
+        let keys = index.keys.snapshot();
+        drop(index);
+        let scanned = scan_versions(&mut keys.merged(READAHEAD_BYTES), bucket, key, take);
+        scanned.map_err(|error: Error| self.note_index_damage(error))
+    }
+
+    /// Returns the tombstone of a version in the internal bucket.
+    pub(crate) fn end_of_version(&self, bucket: &str, key: &str, row: VersionRow) -> Change {
+        let name = row.name.of_key(key);
+        self.end_of(&versions_bucket(bucket), &name, Some(row.entry))
+    }
+
+    /// Returns the tombstone of a key.
+    pub(crate) fn end_of(&self, bucket: &str, key: &str, replaces: Option<Entry>) -> Change {
+        let mut head = self.head(Kind::Tombstone, bucket, key);
+        head.version = self.clock.next();
+        Change { head, replaces: replaces.map(Replaced::from) }
+    }
+
+    /// Appends the needle of an object, and tombstones that take effect together with it.
+    pub(crate) fn append_with_ends(
+        &self,
+        head: &[u8],
+        data: &[u8],
+        ends: &[Change],
+        room: Room,
+    ) -> Result<Ticket> {
+        if ends.is_empty() {
+            return self.append(head, data, room);
+        }
+        let none = Attributes::new();
+        let mut rest = data.to_vec();
+        ends.iter().for_each(|end| rest.extend(end.head.encode(&none)));
+        self.append(head, &rest, room)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Attributes, ListVersionsRequest, Options, Precondition, Store, VersionId, VersionListEntry,
+        Versioning,
+    };
+
+    /// Returns a store whose bucket has an object "key", and a copy of it among its versions, as a
+    /// crash leaves it between the two steps of a replacement.
+    fn with_copy(versioning: Versioning) -> (tempfile::TempDir, Store, VersionId) {
+        let dir = tempfile::tempdir().unwrap();
+        let options =
+            Options { volume_bytes: 4 << 20, big_object_bytes: 64 << 10, ..Options::default() };
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.create_bucket("bucket").unwrap();
+        store.set_versioning("bucket", versioning).unwrap();
+        let id = put(&store, b"first");
+        let current = store.inner.find("bucket", "key").unwrap();
+        store.set_versioning("bucket", Versioning::Enabled).unwrap();
+        let enabled = Versioning::Enabled;
+        store.inner.retain_current("bucket", "key", current.as_ref(), enabled).unwrap();
+        assert_eq!((store.stats().objects, store.stats().versions), (1, 1));
+        assert_eq!(ids(&store), [id]);
+        (dir, store, id)
+    }
+
+    fn put(store: &Store, bytes: &[u8]) -> VersionId {
+        let none = Attributes::new();
+        store.put("bucket", "key", bytes, &none, &Precondition::None).unwrap().version_id
+    }
+
+    fn ids(store: &Store) -> Vec<VersionId> {
+        let request = ListVersionsRequest { limit: 10, ..ListVersionsRequest::default() };
+        let page = store.list_versions("bucket", &request).unwrap();
+        let id = |entry| match entry {
+            VersionListEntry::Version(version) => version.info.version_id,
+            VersionListEntry::Prefix(prefix) => panic!("{prefix}"),
+        };
+        page.entries.into_iter().map(id).collect()
+    }
+
+    #[test]
+    fn copy_of_the_current_object_becomes_its_version() {
+        for versioning in [Versioning::Enabled, Versioning::Suspended] {
+            let (_dir, store, first) = with_copy(versioning);
+            let records = store.stats().log_records;
+            let second = put(&store, b"second");
+            assert_eq!(ids(&store), [second, first]);
+            assert_eq!(store.stats().log_records, records + 1, "it is not written again");
+        }
+    }
+
+    #[test]
+    fn copy_of_the_current_object_is_deleted_with_it() {
+        for versioning in [Versioning::Enabled, Versioning::Suspended] {
+            let (_dir, store, first) = with_copy(versioning);
+            assert!(store.delete_object("bucket", "key", Some(first)).unwrap().existed);
+            assert_eq!((store.stats().objects, store.stats().versions), (0, 0));
+        }
+    }
+
+    #[test]
+    fn new_attributes_replace_those_of_the_copy() {
+        for versioning in [Versioning::Enabled, Versioning::Suspended] {
+            let (_dir, store, first) = with_copy(versioning);
+            let tags = Attributes::from_iter([("tag", "new")]);
+            let none = Precondition::None;
+            store.set_attributes("bucket", "key", None, &tags, &none).unwrap();
+            assert_eq!(store.stats().versions, 0);
+            put(&store, b"second");
+            assert_eq!(store.get_version("bucket", "key", first).unwrap().attributes, tags);
+        }
+    }
+
+    #[test]
+    fn suspended_put_replaces_the_version_null_and_its_copy() {
+        let (_dir, store, _) = with_copy(Versioning::Suspended);
+        store.set_versioning("bucket", Versioning::Suspended).unwrap();
+        assert_eq!(put(&store, b"second"), VersionId::Null);
+        assert_eq!((ids(&store), store.stats().versions), (vec![VersionId::Null], 0));
+    }
+}

@@ -1,0 +1,128 @@
+//! The versioning state of buckets: the existence of their internal buckets.
+
+use std::sync::atomic::Ordering;
+
+use haul_append_log::Room;
+
+use crate::error::{Error, Result};
+use crate::format::{Kind, MARKER_TEXT, MARKER_TEXT_V4};
+use crate::index::entry::Change;
+use crate::index::version_names::{suspended_bucket, versions_bucket};
+use crate::inner::Inner;
+use crate::object::{Attributes, Versioning};
+use crate::recovery::marker::{self, Marker};
+use crate::store::Store;
+
+impl Store {
+    /// Returns the versioning state of a bucket, without I/O.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide the state.
+    pub fn versioning(&self, bucket: &str) -> Result<Versioning> {
+        self.inner.index.read().check_bucket(bucket)?;
+        self.inner.versioning(bucket)
+    }
+
+    /// Enables or suspends versioning in a bucket. Earlier versions of Haul cannot open the store
+    /// from the first such call on, even if versioning is suspended again.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for [`Versioning::Off`]: versioning can only be suspended;
+    /// [`Error::NoSuchBucket`], [`Error::Full`], [`Error::NotReplicated`]; [`Error::Damaged`] while
+    /// damage may hide the state.
+    ///
+    /// # Durability
+    /// The state survives a power cut when this returns.
+    pub fn set_versioning(&self, bucket: &str, versioning: Versioning) -> Result<()> {
+        if versioning == Versioning::Off {
+            let what = "versioning can be suspended, but not removed from a bucket".to_owned();
+            return Err(Error::Invalid { what });
+        }
+        let set = || self.inner.try_set_versioning(bucket, versioning);
+        self.inner.replicated(self.inner.with_space(set))
+    }
+}
+
+impl Inner {
+    /// Returns the versioning state of a bucket. A writer has entered the bucket, so that the state
+    /// cannot change.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if damage may hide that versioning was enabled.
+    pub(crate) fn versioning(&self, bucket: &str) -> Result<Versioning> {
+        match self.has_versions.load(Ordering::Relaxed) {
+            true => self.index.read().versioning(bucket),
+            // No store without versions pays for the lookup.
+            false => Ok(Versioning::Off),
+        }
+    }
+
+    /// Returns the error of [`Self::versioning`].
+    pub(crate) fn unknown_versioning(&self, bucket: &str) -> Error {
+        self.versioning(bucket).err().unwrap_or_else(|| self.missing_bucket(bucket))
+    }
+
+    /// Sets the versioning state of a bucket.
+    ///
+    /// 1. Locks out writers, and compaction of needles of the internal buckets.
+    /// 2. Marks the store as one with versions, durably, so that no earlier program opens it and
+    ///    replaces an object without retaining it. A crash after this step only leaves the mark.
+    /// 3. Appends the needles of the internal buckets as one record, and applies them once they are
+    ///    durable.
+    fn try_set_versioning(&self, bucket: &str, versioning: Versioning) -> Result<()> {
+        self.check_writable()?;
+        let _exclusive = self.gate.write();
+        let _locked = self.keys.lock(bucket, "");
+        self.index.read().check_bucket(bucket)?;
+        if let Some(error) = self.index.read().doubt_bucket(bucket) {
+            return Err(error);
+        }
+        let before = self.versioning(bucket)?;
+        if before == versioning {
+            return Ok(());
+        }
+        self.mark_with_versions()?;
+        let mut changes: Vec<Change> = Vec::new();
+        let mut change = |kind, bucket: &str| {
+            let mut head = self.head(kind, bucket, "");
+            head.version = self.clock.next();
+            changes.push(head.into());
+        };
+        if before == Versioning::Off {
+            change(Kind::BucketCreated, &versions_bucket(bucket));
+        }
+        match versioning {
+            Versioning::Suspended => change(Kind::BucketCreated, &suspended_bucket(bucket)),
+            Versioning::Enabled if before == Versioning::Suspended => {
+                change(Kind::BucketDeleted, &suspended_bucket(bucket));
+            }
+            Versioning::Enabled | Versioning::Off => {}
+        }
+        let _writer = self.writers.enter();
+        self.commit_heads(changes, Room::Ordinary)
+    }
+
+    /// Changes the marker file to that of a store with versions.
+    fn mark_with_versions(&self) -> Result<()> {
+        if !self.has_versions.load(Ordering::Relaxed) {
+            marker::upgrade(&*self.root, Marker::WithVersions)?;
+            self.has_versions.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Returns the content of the marker file.
+    pub(crate) fn marker_text(&self) -> &'static str {
+        if self.has_versions.load(Ordering::Relaxed) { MARKER_TEXT_V4 } else { MARKER_TEXT }
+    }
+
+    /// Appends needles without attributes and data as one record, waits until it is durable, and
+    /// applies it.
+    pub(crate) fn commit_heads(&self, changes: Vec<Change>, room: Room) -> Result<()> {
+        let none = Attributes::new();
+        let record: Vec<u8> = changes.iter().flat_map(|change| change.head.encode(&none)).collect();
+        let at = self.append(&record, &[], room)?.wait()?;
+        self.apply(changes, at);
+        Ok(())
+    }
+}

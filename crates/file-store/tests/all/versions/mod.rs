@@ -1,0 +1,8 @@
+//! Versions of objects.
+
+mod behaviour;
+mod crash;
+mod damage;
+mod full;
+pub(crate) mod model;
+mod random;
