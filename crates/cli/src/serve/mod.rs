@@ -52,6 +52,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         listen: listen::resolve_tcp(&args.listen)?,
         admin: listen::resolve_tcp(&args.admin)?,
         credentials: credentials::load(args.credentials.as_deref())?,
+        keys: None,
         tls: certificates.as_ref().map(acceptor).transpose()?,
         is_plain_http_allowed: args.plain_http,
         is_read_only: args.replication.read_only,

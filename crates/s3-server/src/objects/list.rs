@@ -5,11 +5,11 @@ use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo};
 use s3s::dto::{
     ListObjectVersionsInput, ListObjectVersionsOutput, ListObjectsInput, ListObjectsOutput,
     ListObjectsV2Input, ListObjectsV2Output, Object, ObjectStorageClass, ObjectVersion,
-    ObjectVersionStorageClass, Timestamp,
+    ObjectVersionStorageClass, Owner, Timestamp,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::buckets::bucket::owner;
+use crate::access::caller::owner_of;
 use crate::errors::{from_store, refuse};
 use crate::objects::listing::{NameEncoding, page_limit};
 use crate::objects::read::{etag, length};
@@ -23,7 +23,7 @@ pub(crate) async fn list_objects(
         request.input;
     let names = NameEncoding::parse(encoding_type)?;
     let query = ListQuery::of(bucket.clone(), prefix, delimiter, marker.clone(), max_keys)?;
-    let (query, page) = query.run(haul).await?;
+    let (query, page, owner) = query.run(haul).await?;
     // Without a delimiter, S3 returns no marker: the client continues after the last key.
     let next = page.next().filter(|_| query.delimiter.is_some());
     let next_marker = next.map(|name| names.encode(name));
@@ -35,7 +35,9 @@ pub(crate) async fn list_objects(
         marker: Some(names.encode(marker.as_deref().unwrap_or_default())),
         max_keys: Some(query.max_keys),
         is_truncated,
-        contents: Some(contents.into_iter().map(|info| object(&names, info, true)).collect()),
+        contents: Some(
+            contents.into_iter().map(|info| object(&names, info, Some(&owner))).collect(),
+        ),
         common_prefixes: Some(names.prefixes(prefixes)),
         delimiter: query.delimiter.as_deref().map(|delimiter| names.encode(delimiter)),
         next_marker,
@@ -56,8 +58,8 @@ pub(crate) async fn list_objects_v2(
     };
     let query =
         ListQuery::of(input.bucket.clone(), input.prefix, input.delimiter, after, input.max_keys)?;
-    let (query, page) = query.run(haul).await?;
-    let with_owner = input.fetch_owner == Some(true);
+    let (query, page, owner) = query.run(haul).await?;
+    let owner = Some(&owner).filter(|_| input.fetch_owner == Some(true));
     let next_continuation_token = page.next().map(|name| BASE64.encode_to_string(name));
     let is_truncated = Some(page.0.more);
     let key_count = i32::try_from(page.0.entries.len()).ok();
@@ -70,7 +72,7 @@ pub(crate) async fn list_objects_v2(
         continuation_token: input.continuation_token,
         is_truncated,
         next_continuation_token,
-        contents: Some(contents.into_iter().map(|info| object(&names, info, with_owner)).collect()),
+        contents: Some(contents.into_iter().map(|info| object(&names, info, owner)).collect()),
         common_prefixes: Some(names.prefixes(prefixes)),
         delimiter: query.delimiter.as_deref().map(|delimiter| names.encode(delimiter)),
         encoding_type: names.encoding_type(),
@@ -89,7 +91,7 @@ pub(crate) async fn list_object_versions(
     let after = input.key_marker.clone();
     let query =
         ListQuery::of(input.bucket.clone(), input.prefix, input.delimiter, after, input.max_keys)?;
-    let (query, page) = query.run(haul).await?;
+    let (query, page, owner) = query.run(haul).await?;
     let next_key_marker = page.next().map(|name| names.encode(name));
     let next_version_id_marker = next_key_marker.as_ref().map(|_| "null".to_owned());
     let is_truncated = Some(page.0.more);
@@ -106,7 +108,7 @@ pub(crate) async fn list_object_versions(
         next_version_id_marker,
         prefix: Some(names.encode(&query.prefix)),
         version_id_marker: input.version_id_marker,
-        versions: Some(contents.into_iter().map(|info| version(&names, info)).collect()),
+        versions: Some(contents.into_iter().map(|info| version(&names, info, &owner)).collect()),
         ..ListObjectVersionsOutput::default()
     })
 }
@@ -140,12 +142,14 @@ impl ListQuery {
         })
     }
 
-    async fn run(self, haul: &Haul) -> S3Result<(Self, Page)> {
+    /// Returns the parameters, a page and the owner of the bucket.
+    async fn run(self, haul: &Haul) -> S3Result<(Self, Page, Owner)> {
         haul.blocking(move |store| {
+            let owner = owner_of(store, &self.bucket);
             if self.limit == 0 {
                 // A page without entries is never truncated.
                 store.bucket(&self.bucket).map_err(from_store)?;
-                return Ok((self, Page(ListPage::default())));
+                return Ok((self, Page(ListPage::default()), owner));
             }
             let request = ListRequest {
                 prefix: &self.prefix,
@@ -154,7 +158,7 @@ impl ListQuery {
                 limit: self.limit,
             };
             let page = store.list(&self.bucket, &request).map_err(from_store)?;
-            Ok((self, Page(page)))
+            Ok((self, Page(page), owner))
         })
         .await
     }
@@ -186,26 +190,26 @@ fn from_token(token: &str) -> S3Result<String> {
     name.ok_or_else(|| refuse(S3ErrorCode::InvalidArgument, "The continuation token is malformed"))
 }
 
-fn object(names: &NameEncoding, info: ObjectInfo, with_owner: bool) -> Object {
+fn object(names: &NameEncoding, info: ObjectInfo, owner: Option<&Owner>) -> Object {
     Object {
         e_tag: Some(etag(info.etag)),
         key: Some(names.encode(&info.key)),
         last_modified: Some(Timestamp::from(info.modified)),
-        owner: with_owner.then(owner),
+        owner: owner.cloned(),
         size: Some(length(info.bytes)),
         storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
         ..Object::default()
     }
 }
 
-fn version(names: &NameEncoding, info: ObjectInfo) -> ObjectVersion {
+fn version(names: &NameEncoding, info: ObjectInfo, owner: &Owner) -> ObjectVersion {
     let class = ObjectVersionStorageClass::from_static(ObjectVersionStorageClass::STANDARD);
     ObjectVersion {
         e_tag: Some(etag(info.etag)),
         is_latest: Some(true),
         key: Some(names.encode(&info.key)),
         last_modified: Some(Timestamp::from(info.modified)),
-        owner: Some(owner()),
+        owner: Some(owner.clone()),
         size: Some(length(info.bytes)),
         storage_class: Some(class),
         version_id: Some("null".to_owned()),
