@@ -59,7 +59,8 @@ pub(crate) fn run(args: &FilesServerArgs) -> Result {
         None => ready::url(&addresses.listen),
         Some(_) => ready::https_url(&addresses.listen),
     };
-    let reload = Reload { certificates, logs: log.iter().filter_map(ServerLog::files).collect() };
+    let logs = log.iter().filter_map(ServerLog::files).collect();
+    let reload = Reload { certificates, keys: None, logs };
     handle_signals(&Signal::ENDS, end, reload)?;
     let admin = addresses.admin.as_ref().map(ready::url);
     let mut ready = format!("files on {url}");

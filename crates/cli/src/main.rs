@@ -14,6 +14,7 @@ mod files;
 mod handover;
 mod inherited;
 mod json;
+mod keys;
 mod listen;
 mod log;
 mod logs;
@@ -73,6 +74,7 @@ fn run(cli: Cli) -> Result {
         Command::Serve(args) => serve::run(&args),
         Command::Files(args) => files::run(&args),
         Command::Store(args) => store::run(&args),
+        Command::Keys(args) => keys::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Wal(args) => wal::run(&args),

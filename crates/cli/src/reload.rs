@@ -1,4 +1,4 @@
-//! Handles SIGHUP of servers: reloads certificates, and begins new log files.
+//! Handles SIGHUP of servers: reloads certificates and keys, and begins new log files.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,12 +8,14 @@ use parking_lot::Mutex;
 
 use crate::notify;
 use crate::report::Result;
+use crate::secrets::live_keys::LiveKeys;
 use crate::signals::{self, Signal};
 use crate::tls::Certificates;
 
 /// The parts of a server that SIGHUP reloads.
 pub(crate) struct Reload {
     pub(crate) certificates: Option<Certificates>,
+    pub(crate) keys: Option<LiveKeys>,
     pub(crate) logs: Vec<LogFiles>,
 }
 
@@ -36,17 +38,19 @@ impl LogFiles {
 }
 
 /// Installs handlers of `signals`, which call `act`, and of SIGHUP, which reloads `reload`. Without
-/// any part to reload, SIGHUP has no effect: administrators send it to any server. A thread also
-/// reloads certificates when their files change.
+/// any part to reload, SIGHUP has no effect: administrators send it to any server. Threads also
+/// reload certificates and keys when their files change.
 pub(crate) fn handle_signals(
     signals: &[Signal],
     mut act: impl FnMut(Signal) + Send + 'static,
     reload: Reload,
 ) -> Result {
     reload.certificates.as_ref().map_or(Ok(()), Certificates::watch)?;
+    reload.keys.as_ref().map_or(Ok(()), LiveKeys::watch)?;
     signals::handle_signals(&[signals, &[Signal::Hangup]].concat(), move |signal| match signal {
         Signal::Hangup => {
             reload.certificates.iter().for_each(Certificates::reload);
+            reload.keys.iter().for_each(LiveKeys::reload);
             reload.logs.iter().map(LogFiles::get).for_each(rotate);
         }
         _ => {

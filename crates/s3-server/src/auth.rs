@@ -1,31 +1,15 @@
-//! The key pair of the server, and checks of signatures that the crate `s3s` does not make.
+//! Checks of signatures that the crate `s3s` does not make.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use form_urlencoded::parse;
 use hyper::header::{AUTHORIZATION, HeaderMap};
-use s3s::auth::{S3Auth, SecretKey};
 use s3s::{S3ErrorCode, S3Result};
 
-use crate::config::Credentials;
 use crate::errors::refuse;
 
 /// The longest validity of a presigned URL: seven days, as in S3.
 const PRESIGNED_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
-
-/// The authenticator of `s3s` for one key pair.
-pub(crate) struct OneKey(pub(crate) Credentials);
-
-#[async_trait::async_trait]
-impl S3Auth for OneKey {
-    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
-        if access_key == self.0.access_key {
-            return Ok(SecretKey::from(self.0.secret_key.as_str()));
-        }
-        let message = "The access key you provided is not the one of this server";
-        Err(refuse(S3ErrorCode::InvalidAccessKeyId, message))
-    }
-}
 
 /// The region that errors name. Signatures for any other valid region name are accepted, too.
 pub(crate) const REGION: &str = "us-east-1";

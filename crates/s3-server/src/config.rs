@@ -1,13 +1,15 @@
 //! The configuration of a server.
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul_http_engine::AccessLog;
 use haul_reactor::{Listener, Rate, TcpOptions};
 use haul_tls::Acceptor;
 
+use crate::access::credentials::Credentials;
+use crate::access::key_ring::KeyRing;
 use crate::audit::AuditLog;
 use crate::bound::tcp_options;
 use crate::error::{Error, Result};
@@ -19,9 +21,11 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The address of the admin page, the metrics and the health check.
     pub admin: SocketAddr,
-    /// The key pair that authorizes all requests. `None`: requests are anonymous, and the addresses
-    /// must be loopback addresses.
+    /// The key pair of the administrator, which has all rights. Without it and without `keys`, every
+    /// client has all rights, and the addresses must be loopback addresses.
     pub credentials: Option<Credentials>,
+    /// The keys of a key file, with their rights.
+    pub keys: Option<Arc<KeyRing>>,
     /// Terminates TLS at `listen`, and at `admin` unless that is a loopback address. `None`: plain
     /// HTTP.
     pub tls: Option<Acceptor>,
@@ -39,6 +43,7 @@ impl Default for Config {
             listen: (Ipv4Addr::LOCALHOST, 9000).into(),
             admin: (Ipv4Addr::LOCALHOST, 9001).into(),
             credentials: None,
+            keys: None,
             tls: None,
             is_plain_http_allowed: false,
             is_read_only: false,
@@ -52,6 +57,8 @@ impl Config {
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(credentials) = &self.credentials {
             credentials.check()?;
+        }
+        if self.credentials.is_some() || self.keys.is_some() {
             if self.tls.is_none() && !self.is_plain_http_allowed {
                 for address in [self.listen, self.admin] {
                     if !address.ip().is_loopback() {
@@ -104,35 +111,6 @@ impl Addresses {
 fn url(address: SocketAddr, has_tls: bool) -> String {
     let scheme = if has_tls { "https" } else { "http" };
     format!("{scheme}://{address}")
-}
-
-/// A key pair for AWS Signature Version 4.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
-    /// The access key, sent with every request.
-    pub access_key: String,
-    /// The secret key, which is never sent.
-    pub secret_key: String,
-}
-
-impl Credentials {
-    fn check(&self) -> Result<()> {
-        let fail = |why| Err(Error::Credentials { why });
-        if self.access_key.is_empty() || self.secret_key.is_empty() {
-            return fail("the access key and the secret key must not be empty");
-        }
-        let odd = |byte: u8| !byte.is_ascii_graphic() || matches!(byte, b'/' | b',' | b'=' | b':');
-        if self.access_key.bytes().any(odd) {
-            return fail("the access key must not contain spaces or any of / , = :");
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("access_key", &self.access_key).finish_non_exhaustive()
-    }
 }
 
 /// Sockets on which another process, such as a service manager, already listens. Connections wait
@@ -313,11 +291,6 @@ mod tests {
             let config = Config { credentials: Some(credentials), ..Config::default() };
             assert!(matches!(config.check(), Err(Error::Credentials { .. })), "{access_key}");
         }
-    }
-
-    #[test]
-    fn debug_output_hides_the_secret_key() {
-        assert!(!format!("{:?}", credentials()).contains("secret"));
     }
 
     #[test]

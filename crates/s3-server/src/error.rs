@@ -1,12 +1,12 @@
-//! Errors of starting and running a server, and of parsing lifecycle rules in files.
+//! Errors of starting and running a server, and of files with keys or lifecycle rules.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// The result of starting or running a server, or of parsing lifecycle rules.
+/// The result of starting or running a server, or of using a file with keys or lifecycle rules.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error that prevents a server from starting or terminates it, or invalid lifecycle rules.
+/// An error that prevents a server from starting or terminates it, or an invalid file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -34,6 +34,21 @@ pub enum Error {
         /// The rule they violate.
         why: &'static str,
     },
+    /// A key file cannot be used: restore it, or use its sealing key.
+    #[error("the key file {why}")]
+    KeyFile {
+        /// The reason.
+        why: String,
+    },
+    /// A change of keys is invalid: correct the change.
+    #[error("{why}")]
+    Keys {
+        /// The rule that it violates.
+        why: String,
+    },
+    /// A sealing key is malformed: use the file that was created together with the key file.
+    #[error("it is no sealing key of haul")]
+    SealingKey,
     /// An invalid limit: choose another value.
     #[error("invalid limit {name} = {value}: {why}")]
     Limit {

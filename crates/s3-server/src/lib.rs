@@ -28,8 +28,11 @@
 //! - A read never returns an older state of an object than one that was acknowledged before, also
 //!   from the cache of hot objects.
 //! - On public addresses the server listens with TLS, unless plain HTTP is allowed explicitly.
-//! - Without credentials the server listens on loopback addresses only, and serves only requests
-//!   whose host is a name of this machine, which prevents DNS rebinding by web pages.
+//! - Without keys the server listens on loopback addresses only, and serves only requests whose
+//!   host is a name of this machine, which prevents DNS rebinding by web pages.
+//! - Each operation is executed only if the key of the request has the right to it, or its user owns
+//!   the bucket. A key that is removed from the [`KeyRing`] is refused from the next request on.
+//! - Secrets and the signatures of requests are compared in constant time.
 //! - With an [`AuditLog`], each change has a line that was appended before its response is sent, and
 //!   each refused attempt has one, too.
 //! - Every limit has a name and a default: [`Limits`].
@@ -49,6 +52,7 @@
 //! The Amazon S3 API reference; RFC 9110 for conditions and ranges. Signatures, routing and XML are
 //! implemented by the `s3s` crate.
 
+mod access;
 mod admin;
 mod audit;
 mod auth;
@@ -70,11 +74,16 @@ mod service;
 mod standby;
 mod uploads;
 
+pub use access::credentials::Credentials;
+pub use access::key::{Key, KeyList};
+pub use access::key_ring::KeyRing;
+pub use access::rights::{Grant, Right, Rights, Scope};
+pub use access::seal::SealingKey;
 pub use audit::AuditLog;
 pub use buckets::lifecycle::document::{
     lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml,
 };
-pub use config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
+pub use config::{Addresses, Config, Inherited, Limits, Logs};
 pub use error::{Error, Result};
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{HostAddress, Listener, Rate, TcpOptions, wake_once};

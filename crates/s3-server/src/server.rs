@@ -14,17 +14,17 @@ use s3s::service::S3ServiceBuilder;
 use tokio::runtime;
 use tokio::sync::mpsc;
 
+use crate::access::key_ring::{ActiveKey, AllKeys};
+use crate::access::service::{AccessControl, Authentication};
 use crate::admin::Admin;
-use crate::auth::OneKey;
 use crate::body::memory::{BodyMemory, PeerMemory};
 use crate::bound::Bound;
-use crate::config::{Addresses, Config, Credentials, Inherited, Limits, Logs};
+use crate::config::{Addresses, Config, Inherited, Limits, Logs};
 use crate::error::{Error, Result};
 use crate::front::Front;
 use crate::front::answer::RequestIds;
 use crate::front::handler::Requests;
 use crate::front::hot::HotObjects;
-use crate::front::signature::Verifier;
 use crate::metrics::{Counts, Metrics};
 use crate::served::ServedStore;
 use crate::service::Haul;
@@ -35,7 +35,7 @@ use crate::service::Haul;
 pub struct Listening {
     pub(crate) listen: Bound,
     pub(crate) admin: Bound,
-    credentials: Option<Credentials>,
+    keys: AllKeys,
     pub(crate) tls: Option<Acceptor>,
     pub(crate) limits: Limits,
     is_read_only: bool,
@@ -65,9 +65,11 @@ impl Listening {
         config.check()?;
         let listen = listen.map_or_else(|| Bound::new(config.listen), Ok)?;
         let admin = admin.map_or_else(|| Bound::new(config.admin), Ok)?;
-        let Config { credentials, tls, limits, is_read_only, .. } = config;
+        let Config { credentials, keys, tls, limits, is_read_only, .. } = config;
+        let administrator = credentials.map(|pair| Arc::new(ActiveKey::administrator(pair)));
+        let keys = AllKeys { administrator, ring: keys };
         let logs = Logs::default();
-        Ok(Self { listen, admin, credentials, tls, limits, is_read_only, logs })
+        Ok(Self { listen, admin, keys, tls, limits, is_read_only, logs })
     }
 
     /// Sets the logs.
@@ -137,7 +139,7 @@ impl Server {
     /// Like [`Self::new`].
     pub fn serving(listening: Listening, store: Arc<ServedStore>) -> Result<Self> {
         let addresses = listening.addresses();
-        let Listening { listen, admin, credentials, tls, limits, is_read_only, logs } = listening;
+        let Listening { listen, admin, keys, tls, limits, is_read_only, logs } = listening;
         let admin_tls = tls.clone().filter(|_| addresses.admin_has_tls());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let listeners = listen.listen(threads, limits.stall_time_max)?;
@@ -155,14 +157,14 @@ impl Server {
         let page = Arc::new(Admin {
             store: Arc::clone(&store),
             metrics: Arc::clone(&metrics),
-            credentials: credentials.clone().filter(|_| !addresses.admin.ip().is_loopback()),
+            keys: keys.clone(),
             addresses,
             connections: Arc::clone(&connections),
             peer_rate: rate.clone(),
             hot: Arc::clone(&hot),
         });
         let counts = Counts::new(&metrics);
-        let front = front(store, credentials, &limits, metrics, hot);
+        let front = front(store, keys, &limits, metrics, hot);
         let front = Arc::new(Front { audit: logs.audit, is_read_only, ..front });
         let reactor = |listener: Listener| {
             let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
@@ -237,13 +239,11 @@ fn open(handle: &reactor::Handle) -> u64 {
 
 fn front(
     store: Arc<ServedStore>,
-    credentials: Option<Credentials>,
+    keys: AllKeys,
     limits: &Limits,
     metrics: Arc<Metrics>,
     hot: Arc<HotObjects>,
 ) -> Front {
-    let verifier = credentials.clone().map(Verifier::new);
-    let access_key = credentials.as_ref().map(|keys| Arc::from(keys.access_key.as_str()));
     let mut s3_config = S3Config::default();
     s3_config.xml_max_body_size = limits.xml_bytes_max;
     let memory = BodyMemory::new(limits.body_memory_bytes_max, limits.stall_time_max);
@@ -253,9 +253,9 @@ fn front(
         Haul::new(Arc::clone(&store), limits.clone(), Arc::clone(&metrics), Arc::clone(&memory));
     let mut s3 = S3ServiceBuilder::new(haul.clone());
     s3.set_config(Arc::new(StaticConfigProvider::new(Arc::new(s3_config))));
-    if let Some(credentials) = credentials {
-        s3.set_auth(OneKey(credentials));
-    }
+    // Without an authentication, the service would not call the access control.
+    s3.set_auth(Authentication(keys.clone()));
+    s3.set_access(AccessControl { keys: keys.clone(), store: Arc::clone(&store) });
     let (xml_bytes_max, ids) = (limits.xml_bytes_max, RequestIds::new());
     let s3 = s3.build();
     Front {
@@ -264,8 +264,7 @@ fn front(
         store,
         memory,
         hot,
-        verifier,
-        access_key,
+        keys,
         audit: None,
         is_read_only: false,
         metrics,

@@ -14,7 +14,7 @@ use crate::tls::Certificates;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/boto3_session.py");
 
 /// Returns the Python interpreter with boto3: `HAUL_PYTHON`, or `python3`.
-fn python() -> OsString {
+pub(crate) fn python() -> OsString {
     std::env::var_os("HAUL_PYTHON").unwrap_or_else(|| "python3".into())
 }
 

@@ -23,3 +23,4 @@ mod server;
 mod ssh;
 mod sshd;
 mod tls;
+mod users;

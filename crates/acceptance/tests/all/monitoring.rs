@@ -16,7 +16,8 @@ use crate::server::Server;
 pub(crate) const SECTION: &str = "Monitoring";
 
 /// Metrics that a server has only in some states; the tests of the servers cover them.
-const SOMETIMES: [&str; 9] = [
+const SOMETIMES: [&str; 10] = [
+    "haul_key_file_failing",
     "haul_lifecycle_last_sweep_duration_seconds",
     "haul_lifecycle_last_sweep_timestamp_seconds",
     "haul_replication_behind_seconds",

@@ -3,6 +3,7 @@
 pub(super) const HAUL: &str = "\
 Examples:
   haul serve                                serve ./haul-data on 127.0.0.1:9000
+  haul keys create alice                    create a key for a user of the server
   haul store import photos ~/Pictures       store a directory tree
   haul store ls --long photos               list it
   haul store export photos ./copy           write it back
@@ -34,6 +35,7 @@ Examples:
   haul serve --data /srv/files --listen 127.0.0.1:8000 --admin 127.0.0.1:8001
   HAUL_ACCESS_KEY=me HAUL_SECRET_KEY=secret haul serve --listen 0.0.0.0:9000 --plain-http
   haul serve --credentials keys --listen '[::]:443' --tls-cert cert.pem --tls-key key.pem
+  haul serve --keys haul-keys.json --sealing-key haul-sealing-key
   haul serve --data /srv/files --print-config > serve.toml
   haul serve --config serve.toml
 

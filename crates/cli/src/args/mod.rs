@@ -11,6 +11,7 @@ mod examples;
 mod files;
 mod hash;
 mod help;
+mod keys;
 mod log;
 mod patch;
 mod probe;
@@ -39,6 +40,10 @@ pub(crate) use dups::{
 };
 pub(crate) use files::{AccessLogArgs, FilesServerArgs};
 pub(crate) use hash::SumHash;
+pub(crate) use keys::{
+    Allowed, KeyFileArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysRightsArgs, KeysRotateArgs,
+    ServerRights,
+};
 pub(crate) use log::{LogArgs, LogCommand, LogShowArgs, LogWriteArgs, WhenFullPolicy};
 pub(crate) use patch::PatchArgs;
 pub(crate) use probe::ProbeArgs;
@@ -114,6 +119,13 @@ pub(crate) enum Command {
     /// requests to its server.
     #[command(after_long_help = examples::STORE)]
     Store(StoreArgs),
+    /// Create, change and list the keys of a server
+    ///
+    /// Each key has rights to buckets or prefixes. The keys are in a file that "haul serve --keys"
+    /// reads again when it changes, so that no restart is needed. The secret keys in it are
+    /// encrypted, and the whole file is authenticated, with a key in another file.
+    #[command(after_long_help = keys::examples::KEYS)]
+    Keys(KeysArgs),
     /// Run benchmarks with the program haul-bench
     #[command(disable_help_flag = true, after_long_help = examples::BENCH)]
     Bench(BenchArgs),

@@ -1,7 +1,7 @@
 //! Defines the arguments of `haul serve`.
 
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -30,10 +30,22 @@ pub(crate) struct ServeArgs {
     ///
     /// Two lines: the access key, then the secret key; or lines of the form access_key = ... and
     /// secret_key = ... . The file must not be readable by other users. Without this option, the
-    /// environment variables HAUL_ACCESS_KEY and HAUL_SECRET_KEY are used. Without any keys, every
-    /// client has full access, and only loopback addresses (127.0.0.1, `[::1]`) are accepted.
+    /// environment variables HAUL_ACCESS_KEY and HAUL_SECRET_KEY are used. This key pair has all
+    /// rights; --keys adds keys with fewer rights. Without any keys, every client has full access,
+    /// and only loopback addresses (127.0.0.1, `[::1]`) are accepted.
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) credentials: Option<PathBuf>,
+    /// Accept the keys in FILE, each with its rights; "haul keys" creates and changes them
+    ///
+    /// The file is read again on SIGHUP, and within a second after it changes. If it is invalid
+    /// then, the keys of before remain in force, and stderr, /health and the metrics report it.
+    #[arg(long, value_name = "FILE", help_heading = "Server", requires = "sealing_key")]
+    keys: Option<PathBuf>,
+    /// Open the key file with the key in this file
+    ///
+    /// The file must not be readable by other users.
+    #[arg(long, value_name = "FILE", help_heading = "Server", requires = "keys")]
+    sealing_key: Option<PathBuf>,
     /// Print the ready line, and the counts at the end, as one JSON object each
     ///
     /// The ready line has kind (ready), s3 and admin: the addresses as URLs; while the server stands
@@ -151,6 +163,11 @@ pub(crate) struct ClientArgs {
 }
 
 impl ServeArgs {
+    /// Returns the key file and the file with its sealing key.
+    pub(crate) fn key_file(&self) -> Option<(&Path, &Path)> {
+        self.keys.as_deref().zip(self.sealing_key.as_deref())
+    }
+
     /// Returns the limits of the server.
     pub(crate) fn limits(&self) -> Limits {
         let clients = &self.clients;

@@ -7,11 +7,20 @@ use std::path::Path;
 
 use crate::report::{Exit, Failure, OrFail, Result};
 
-/// The maximum number of bytes read, far more than a valid file has.
+/// The maximum number of bytes read, far more than most valid files have.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Returns the text of a file that other users cannot read. `cannot` describes the failure.
 pub(crate) fn read(path: &Path, cannot: &dyn Fn() -> String) -> Result<String> {
+    read_up_to(path, FILE_BYTES_MAX, cannot)
+}
+
+/// Like [`read`], with a limit on the number of bytes.
+pub(crate) fn read_up_to(
+    path: &Path,
+    bytes_max: u64,
+    cannot: &dyn Fn() -> String,
+) -> Result<String> {
     let file = File::open(path).or_not_start(cannot)?;
     let metadata = file.metadata().or_not_start(cannot)?;
     if metadata.is_dir() {
@@ -24,6 +33,6 @@ pub(crate) fn read(path: &Path, cannot: &dyn Fn() -> String) -> Result<String> {
         return Err(failure.exit(Exit::NotStarted));
     }
     let mut text = String::new();
-    file.take(FILE_BYTES_MAX).read_to_string(&mut text).or_not_start(cannot)?;
+    file.take(bytes_max).read_to_string(&mut text).or_not_start(cannot)?;
     Ok(text)
 }

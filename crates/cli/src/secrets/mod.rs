@@ -2,3 +2,5 @@
 
 pub(crate) mod credentials;
 pub(crate) mod file;
+pub(crate) mod key_file;
+pub(crate) mod live_keys;

@@ -27,6 +27,7 @@ use crate::reload::{Reload, handle_signals};
 use crate::remote::{Copy, standby};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::secrets::credentials;
+use crate::secrets::live_keys::LiveKeys;
 use crate::signals::{Signal, termination_handler};
 use crate::tls::Certificates;
 
@@ -41,17 +42,19 @@ const TAKEOVER_TIME: Duration = Duration::from_secs(60);
 
 /// Serves until a signal requests a stop.
 ///
-/// The credentials, the configuration, both addresses, the options of the store and the logs are
+/// The keys, the configuration, both addresses, the options of the store and the logs are
 /// checked before the store is opened, so that a failed start does not create a store.
 pub(crate) fn run(args: &ServeArgs) -> Result {
     open_store::check(&args.open)?;
     let copy = Copy::of(&args.replication)?;
     let certificates = Certificates::load(&args.tls)?;
+    let keys = args.key_file().map(|(keys, seal)| LiveKeys::load(keys, seal)).transpose()?;
     let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
     let mut config = Config {
         listen: listen::resolve_tcp(&args.listen)?,
         admin: listen::resolve_tcp(&args.admin)?,
         credentials: credentials::load(args.credentials.as_deref())?,
+        keys: keys.as_ref().map(LiveKeys::ring),
         tls: certificates.as_ref().map(acceptor).transpose()?,
         is_plain_http_allowed: args.plain_http,
         is_read_only: args.replication.read_only,
@@ -88,7 +91,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         audit: audit_log,
     });
     let logs: Vec<Log> = access.into_iter().chain(audit).collect();
-    let reload = Reload { certificates, logs: logs.iter().filter_map(Log::files).collect() };
+    let reload = Reload { certificates, keys, logs: logs.iter().filter_map(Log::files).collect() };
     let holder = format!("haul serve on {}", listening.addresses().listen_url());
     let observer = observer.unwrap_or_default();
     let opening = Opening { holder, takeover, observer, predecessor: &predecessor };

@@ -11,9 +11,20 @@ use crate::wal::three_segments;
 const MISSING: &[(&str, &[&str])] = &[
     ("serve", &["--config", "none"]),
     ("serve", &["--credentials", "none"]),
+    ("serve", &["--keys", "none", "--sealing-key", "none"]),
     ("serve", &["--tls-cert", "none", "--tls-key", "none"]),
     ("serve", &["--remote", "s3://b/p", "--remote-options", "none"]),
     ("serve", &["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", "file/none"]),
+    ("keys init", &["--keys", "none/keys", "--sealing-key", "none/key"]),
+    ("keys create", &["a", "--sealing-key", "none"]),
+    ("keys list", &["--sealing-key", "none"]),
+    ("keys show", &["a", "--sealing-key", "none"]),
+    ("keys allow", &["a", "metrics", "--sealing-key", "none"]),
+    ("keys forbid", &["a", "metrics", "--sealing-key", "none"]),
+    ("keys disable", &["a", "--sealing-key", "none"]),
+    ("keys enable", &["a", "--sealing-key", "none"]),
+    ("keys remove", &["a", "--sealing-key", "none"]),
+    ("keys rotate", &["a", "--sealing-key", "none"]),
     ("files", &["none", "--listen", "127.0.0.1:0"]),
     ("doctor", &["none"]),
     ("files", &["d", "--listen", "127.0.0.1:0", "--access-log", "file/none"]),
@@ -81,7 +92,8 @@ fn commands(place: &TestDir) -> BTreeSet<String> {
     place.run(&["man", "man"]).code(0);
     let pages = fs::read_dir(place.path("man")).unwrap().map(|page| page.unwrap().file_name());
     let names = pages.map(|page| page.to_str().unwrap().trim_end_matches(".1").to_owned());
-    let groups = ["haul", "haul-store", "haul-store-lifecycle", "haul-wal", "haul-cache"];
+    let groups =
+        ["haul", "haul-keys", "haul-store", "haul-store-lifecycle", "haul-wal", "haul-cache"];
     let words = |name: String| -> String {
         let name = name.strip_prefix("haul-").unwrap();
         // Only these two names of commands have a hyphen.

@@ -11,6 +11,8 @@ fn each_command_has_a_manual_page() {
         "haul",
         "haul-serve",
         "haul-files",
+        "haul-keys",
+        "haul-keys-create",
         "haul-store",
         "haul-store-import",
         "haul-store-lifecycle",

@@ -21,6 +21,7 @@ mod generated;
 mod handover;
 mod helper;
 mod json;
+mod keys;
 mod lifecycle;
 mod log;
 mod mistakes;

@@ -1,25 +1,25 @@
 //! The admin address: a page with live statistics, the statistics as JSON and as Prometheus
 //! metrics, and health checks. All of it is read-only.
 
+mod login;
 mod prometheus;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use base64_simd::STANDARD as BASE64;
 use bytes::Bytes;
 use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
 use haul_http_engine::{Connections, PeerRate, RequestBody};
 use hyper::header::{
-    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap,
-    HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::access::key_ring::AllKeys;
 use crate::body::memory::PeerMemory;
-use crate::config::{Addresses, Credentials};
-use crate::front::anonymous::is_this_machine;
+use crate::config::Addresses;
 use crate::front::hot::HotObjects;
 use crate::metrics::{Metrics, RequestCounts};
 use crate::served::ServedStore;
@@ -34,8 +34,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 pub(crate) struct Admin {
     pub(crate) store: Arc<ServedStore>,
     pub(crate) metrics: Arc<Metrics>,
-    /// The credentials that HTTP Basic authentication requires; `None` on loopback addresses.
-    pub(crate) credentials: Option<Credentials>,
+    /// The keys for HTTP Basic authentication, which public addresses require.
+    pub(crate) keys: AllKeys,
     pub(crate) addresses: Addresses,
     /// The connections of S3 and plain HTTP.
     pub(crate) connections: Arc<Connections<PeerMemory>>,
@@ -54,17 +54,15 @@ impl Admin {
             return response;
         }
         let is_check = matches!(path, "/health" | "/ready");
-        if !is_check && !is_allowed(self.credentials.as_ref(), request.headers()) {
-            if self.credentials.is_none() {
-                return plain(
-                    StatusCode::FORBIDDEN,
-                    "Use localhost or an IP address as the host\n",
-                );
+        let keys = (!self.addresses.admin.ip().is_loopback()).then_some(&self.keys);
+        if let Some((status, text)) = login::refusal(keys, path, request.headers())
+            && !is_check
+        {
+            let mut response = plain(status, text);
+            if status == StatusCode::UNAUTHORIZED {
+                let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
+                response.headers_mut().insert(WWW_AUTHENTICATE, basic);
             }
-            let mut response =
-                plain(StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n");
-            let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
-            response.headers_mut().insert(WWW_AUTHENTICATE, basic);
             return response;
         }
         match path {
@@ -81,6 +79,7 @@ impl Admin {
                     &self.hot.stats(),
                     self.free(),
                     self.store.load().replication_status().as_ref(),
+                    self.keys.ring.as_ref().map(|_| self.key_failure().is_some()),
                 );
                 respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
             }
@@ -100,7 +99,7 @@ impl Admin {
             "/health" => respond(
                 StatusCode::OK,
                 "text/plain; charset=utf-8",
-                health(&self.store.load().stats()),
+                health(&self.store.load().stats(), self.key_failure().as_deref()),
             ),
             // A draining server does not listen on this address.
             "/ready" => plain(StatusCode::OK, "ok\n"),
@@ -109,6 +108,11 @@ impl Admin {
                 "The paths are /, /stats.json, /metrics, /health and /ready\n",
             ),
         }
+    }
+
+    /// Returns the reason why the key file could not be read, if the last attempt failed.
+    fn key_failure(&self) -> Option<Arc<String>> {
+        self.keys.ring.as_ref().and_then(|ring| ring.failure())
     }
 
     fn refused_requests(&self) -> u64 {
@@ -150,20 +154,6 @@ impl Admin {
             "free_bytes": free_bytes,
         })
     }
-}
-
-/// Returns `true` if a request has the credentials, or if there are none and its host is a name of
-/// this machine, as for S3 requests.
-fn is_allowed(credentials: Option<&Credentials>, headers: &HeaderMap) -> bool {
-    let header = |name| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
-    let Some(Credentials { access_key, secret_key }) = credentials else {
-        return str::from_utf8(header(HOST)).is_ok_and(is_this_machine);
-    };
-    let given = header(AUTHORIZATION).strip_prefix(b"Basic ").unwrap_or_default();
-    let expected = BASE64.encode_to_string(format!("{access_key}:{secret_key}"));
-    // A comparison in constant time, which does not reveal the length of the matching prefix.
-    let differing = given.iter().zip(expected.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
-    given.len() == expected.len() && differing == 0
 }
 
 fn request_json(seen: &RequestCounts) -> Value {
@@ -234,7 +224,11 @@ fn lifecycle_json(stats: &LifecycleStats) -> Value {
 
 /// Returns the body of `/health` for a server that accepts writes. The status is 200 even if data
 /// is damaged: another server does not have the objects either.
-fn health(stats: &Stats) -> String {
+fn health(stats: &Stats, key_failure: Option<&String>) -> String {
+    if let Some(why) = key_failure {
+        let store = health(stats, None);
+        return format!("degraded: {why}; the keys of before remain in force\n{store}");
+    }
     match (stats.damaged_places, stats.hidden_places) {
         (0, _) => "ok\n".to_owned(),
         (places, 0) => format!(
@@ -285,29 +279,13 @@ mod tests {
             hidden_places,
             ..Stats::default()
         };
-        assert_eq!(health(&stats(0, 0)), "ok\n");
-        assert!(health(&stats(2, 0)).starts_with("degraded: 2 damaged places; "));
-        assert!(health(&stats(2, 1)).contains("1 of them held objects whose keys are unknown"));
-    }
-
-    #[test]
-    fn credentials_are_required_if_there_are_any() {
-        let keys = Credentials { access_key: "key".into(), secret_key: "secret".into() };
-        let allowed = |name, value: &'static str| {
-            let headers = [(name, HeaderValue::from_static(value))].into_iter().collect();
-            is_allowed(Some(&keys), &headers)
-        };
-        assert!(allowed(AUTHORIZATION, "Basic a2V5OnNlY3JldA=="));
-        for value in
-            ["Basic a2V5OnNlY3JldA", "Basic a2V5OnNlY3JlZA==", "Basic ", "a2V5OnNlY3JldA=="]
-        {
-            assert!(!allowed(AUTHORIZATION, value), "{value}");
-        }
-        assert!(!allowed(HOST, "localhost"));
-        let from = |host: &'static str| {
-            let headers = [(HOST, HeaderValue::from_static(host))].into_iter().collect();
-            is_allowed(None, &headers)
-        };
-        assert!(from("127.0.0.1:9001") && !from("evil.example"));
+        assert_eq!(health(&stats(0, 0), None), "ok\n");
+        assert!(health(&stats(2, 0), None).starts_with("degraded: 2 damaged places; "));
+        assert!(
+            health(&stats(2, 1), None).contains("1 of them held objects whose keys are unknown")
+        );
+        let why = "it is damaged".to_owned();
+        let text = health(&stats(0, 0), Some(&why));
+        assert_eq!(text, "degraded: it is damaged; the keys of before remain in force\nok\n");
     }
 }

@@ -11,7 +11,8 @@ use crate::front::hot::HotStats;
 use crate::metrics::Metrics;
 
 /// Returns all metrics. `refused_requests` are those above the rate of their client; `file_system`
-/// is the size and the free bytes of the file system, if known.
+/// is the size and the free bytes of the file system, if known; `key_file_failing` if there is a key
+/// file.
 pub(super) fn text(
     stats: &Stats,
     metrics: &Metrics,
@@ -19,6 +20,7 @@ pub(super) fn text(
     cache: &HotStats,
     file_system: Option<(u64, u64)>,
     copy: Option<&ReplicationStatus>,
+    key_file_failing: Option<bool>,
 ) -> String {
     let mut out = Exposition::default();
     requests(&mut out, metrics);
@@ -39,6 +41,10 @@ pub(super) fn text(
     }
     if let Some(status) = copy {
         replication(&mut out, status);
+    }
+    if let Some(failing) = key_file_failing {
+        let help = "1 if the last change of the key file could not be read.";
+        out.gauge("haul_key_file_failing", help, u64::from(failing));
     }
     out.process();
     out.into_text()
@@ -234,6 +240,7 @@ mod tests {
             &HotStats::default(),
             Some((10, 4)),
             None,
+            None,
         );
         let value = |line: &str| {
             let found = text.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(' '));
@@ -263,6 +270,7 @@ mod tests {
                 (&ConnectionStats::default(), 6),
                 &HotStats::default(),
                 Some((10, 4)),
+                None,
                 None,
             )
         };
@@ -298,6 +306,7 @@ mod tests {
             &HotStats::default(),
             None,
             Some(&ReplicationStatus::default()),
+            Some(true),
         );
         let mut types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let count = types.len();

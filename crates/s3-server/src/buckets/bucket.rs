@@ -5,11 +5,13 @@ use s3s::dto::{
     Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketLifecycleInput,
     DeleteBucketLifecycleOutput, DeleteBucketOutput, GetBucketLifecycleConfigurationInput,
     GetBucketLifecycleConfigurationOutput, GetBucketLocationInput, GetBucketLocationOutput,
-    HeadBucketInput, HeadBucketOutput, ListBucketsInput, ListBucketsOutput, Owner,
+    HeadBucketInput, HeadBucketOutput, ListBucketsInput, ListBucketsOutput,
     PutBucketLifecycleConfigurationInput, PutBucketLifecycleConfigurationOutput, Timestamp,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::access::action::Action;
+use crate::access::caller::{Caller, OWNER};
 use crate::buckets::lifecycle::operations as lifecycle;
 use crate::errors::{from_store, refuse};
 use crate::service::Haul;
@@ -20,15 +22,11 @@ const REGION: &str = "us-east-1";
 /// The maximum number of buckets in a response.
 const BUCKETS_MAX: usize = 10_000;
 
-/// Returns the owner of all buckets and objects.
-pub(crate) fn owner() -> Owner {
-    Owner { display_name: Some("haul".to_owned()), id: Some("haul".to_owned()) }
-}
-
 pub(crate) async fn create_bucket(
     haul: &Haul,
     request: S3Request<CreateBucketInput>,
 ) -> S3Result<CreateBucketOutput> {
+    let caller = Caller::of(&request.extensions);
     let CreateBucketInput { bucket, object_lock_enabled_for_bucket, .. } = request.input;
     if object_lock_enabled_for_bucket == Some(true) {
         return Err(refuse(S3ErrorCode::NotImplemented, "Object locks are not supported"));
@@ -39,16 +37,25 @@ pub(crate) async fn create_bucket(
         return Err(refuse(S3ErrorCode::InvalidBucketName, message));
     }
     let location = Some(format!("/{bucket}"));
-    haul.blocking(move |store| create_or_confirm(store, &bucket).map_err(from_store)).await?;
+    let create =
+        move |store: &Store| create_or_confirm(store, &bucket, caller.user().map(|user| &**user));
+    haul.blocking(create).await?;
     Ok(CreateBucketOutput { location })
 }
 
-/// Creates a bucket if it does not exist. As in S3 in the region `us-east-1`, the owner can repeat
-/// the creation.
-fn create_or_confirm(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
-    match store.create_bucket(bucket) {
-        Err(Error::BucketExists { .. }) => store.confirm(),
-        outcome => outcome,
+/// Creates a bucket of a user if it does not exist. As in S3 in the region `us-east-1`, the owner
+/// can repeat the creation.
+fn create_or_confirm(store: &Store, bucket: &str, user: Option<&str>) -> S3Result<()> {
+    let settings = user.map(|user| (OWNER, user)).into_iter().collect();
+    match store.create_bucket_with(bucket, &settings) {
+        Err(Error::BucketExists { .. })
+            if store.bucket_settings(bucket).map_err(from_store)?.get(OWNER) != user =>
+        {
+            let message = format!("The bucket {bucket} exists and belongs to another user");
+            Err(refuse(S3ErrorCode::BucketAlreadyExists, message))
+        }
+        Err(Error::BucketExists { .. }) => store.confirm().map_err(from_store),
+        created => created.map_err(from_store),
     }
 }
 
@@ -128,6 +135,8 @@ pub(crate) async fn list_buckets(
     haul: &Haul,
     request: S3Request<ListBucketsInput>,
 ) -> S3Result<ListBucketsOutput> {
+    let caller = Caller::of(&request.extensions);
+    let owner = Some(caller.owner());
     let ListBucketsInput { prefix, continuation_token, max_buckets, .. } = request.input;
     let limit = match max_buckets.map(usize::try_from) {
         None => BUCKETS_MAX,
@@ -138,10 +147,20 @@ pub(crate) async fn list_buckets(
         }
     };
     let after = continuation_token.unwrap_or_default();
-    let mut buckets = haul.store().buckets().map_err(from_store)?;
-    buckets.retain(|bucket| {
-        bucket.name.starts_with(prefix.as_deref().unwrap_or_default()) && bucket.name > after
-    });
+    let begin = prefix.clone().unwrap_or_default();
+    let visible = move |store: &Store| {
+        let mut buckets = store.buckets().map_err(from_store)?;
+        buckets.retain(|bucket| bucket.name.starts_with(&begin) && bucket.name > after);
+        let mut visible = Vec::new();
+        for bucket in buckets {
+            // May read the owner of the bucket from the disk.
+            if caller.may(store, Action::UseBucket, &bucket.name, "")? {
+                visible.push(bucket);
+            }
+        }
+        Ok(visible)
+    };
+    let mut buckets = haul.blocking(visible).await?;
     buckets.sort_by(|a, b| a.name.cmp(&b.name));
     let more = buckets.len() > limit;
     buckets.truncate(limit);
@@ -155,10 +174,5 @@ pub(crate) async fn list_buckets(
             name: Some(bucket.name),
         })
         .collect();
-    Ok(ListBucketsOutput {
-        buckets: Some(buckets),
-        continuation_token,
-        owner: Some(owner()),
-        prefix,
-    })
+    Ok(ListBucketsOutput { buckets: Some(buckets), continuation_token, owner, prefix })
 }

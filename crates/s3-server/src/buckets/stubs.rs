@@ -1,6 +1,7 @@
 //! Responses for bucket features that are not implemented. They equal the responses of S3 for a
 //! bucket without the feature, so that clients that query the feature continue to work.
 
+use haul_file_store::Store;
 use hyper::StatusCode;
 use s3s::dto::{
     self, GetBucketAclInput, GetBucketAclOutput, GetBucketRequestPaymentInput,
@@ -9,7 +10,7 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
-use crate::buckets::bucket::owner;
+use crate::access::caller::owner_of;
 use crate::errors::{from_store, refuse};
 use crate::service::Haul;
 
@@ -78,7 +79,8 @@ pub(crate) async fn get_bucket_acl(
     request: S3Request<GetBucketAclInput>,
 ) -> S3Result<GetBucketAclOutput> {
     haul.store().bucket(&request.input.bucket).map_err(from_store)?;
-    Ok(GetBucketAclOutput { grants: Some(vec![owners_grant()]), owner: Some(owner()) })
+    let owner = owner_of(&haul.store(), &request.input.bucket);
+    Ok(GetBucketAclOutput { grants: Some(vec![owners_grant(&owner)]), owner: Some(owner) })
 }
 
 pub(crate) async fn get_object_acl(
@@ -86,13 +88,17 @@ pub(crate) async fn get_object_acl(
     request: S3Request<GetObjectAclInput>,
 ) -> S3Result<GetObjectAclOutput> {
     let GetObjectAclInput { bucket, key, .. } = request.input;
-    haul.blocking(move |store| store.stat(&bucket, &key).map_err(from_store)).await?;
-    let (grants, owner) = (Some(vec![owners_grant()]), Some(owner()));
+    let found = move |store: &Store| {
+        store.stat(&bucket, &key).map_err(from_store)?;
+        Ok(owner_of(store, &bucket))
+    };
+    let owner = haul.blocking(found).await?;
+    let (grants, owner) = (Some(vec![owners_grant(&owner)]), Some(owner));
     Ok(GetObjectAclOutput { grants, owner, ..GetObjectAclOutput::default() })
 }
 
-fn owners_grant() -> Grant {
-    let Owner { display_name, id } = owner();
+fn owners_grant(owner: &Owner) -> Grant {
+    let Owner { display_name, id } = owner.clone();
     let grantee = Grantee {
         display_name,
         email_address: None,

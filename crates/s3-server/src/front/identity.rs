@@ -1,25 +1,58 @@
-//! The access key that a request is signed with, for the logs.
+//! Finds the client of a request: on the short paths its key, and for the logs the access key that it
+//! names.
 
 use std::sync::Arc;
 
 use form_urlencoded::parse;
 use haul_http_engine::RequestBody;
-use hyper::Request;
+use haul_http1::Request;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
+use crate::access::authorize::Principal;
+use crate::access::caller::Caller;
 use crate::front::Front;
+use crate::front::anonymous::is_this_machine;
+use crate::front::signature::{is_plain_query, signer};
 
 /// The longest access key that is logged.
 const ACCESS_KEY_BYTES_MAX: usize = 128;
 
 impl Front {
+    /// Returns the client of a request whose query consists of a signature and the name of the
+    /// operation only; `None` if the signature is not valid, or if the S3 service must decide.
+    pub(super) fn requester(
+        &self,
+        request: &Request<'_>,
+        path: &str,
+        query: &str,
+    ) -> Option<Caller> {
+        let is_unsigned =
+            || request.fields.first("authorization").is_none() && is_plain_query(request, query);
+        let principal = if self.keys.is_empty() {
+            let is_allowed = is_plain_query(request, query) && is_of_this_machine(request);
+            is_allowed.then_some(Principal::Open)?
+        } else if is_unsigned() {
+            Principal::Anonymous(self.keys.of_file())
+        } else {
+            Principal::Key(signer(&self.keys, request, path, query)?)
+        };
+        Some(Caller(principal))
+    }
+
     /// Returns the access key that a request names; the signature is not verified yet. Without
     /// credentials signatures are ignored, so there is none.
-    pub(crate) fn claimed_key(&self, request: &Request<RequestBody>) -> Option<Arc<str>> {
-        let own = self.access_key.as_ref()?;
+    pub(crate) fn claimed_key(&self, request: &hyper::Request<RequestBody>) -> Option<Arc<str>> {
+        if self.keys.is_empty() {
+            return None;
+        }
         let claimed = claimed(request.headers(), request.uri().query())?;
-        Some(if claimed == **own { Arc::clone(own) } else { claimed.into() })
+        Some(self.keys.name(&claimed).unwrap_or_else(|| claimed.into()))
     }
+}
+
+/// Returns `true` if a request without credentials is from this machine.
+fn is_of_this_machine(request: &Request<'_>) -> bool {
+    is_this_machine(request.host.unwrap_or_default())
 }
 
 fn claimed(headers: &HeaderMap, query: Option<&str>) -> Option<String> {

@@ -14,14 +14,14 @@ use hyper::StatusCode;
 use s3s::dto::Range;
 use s3s::path::check_bucket_name;
 
+use crate::access::action::Action;
+use crate::access::rights::Right;
 use crate::body::memory::PeerMemory;
 use crate::body::send::ObjectBody;
 use crate::buckets::lifecycle::operations::expiration;
 use crate::front::Front;
-use crate::front::anonymous::is_this_machine;
 use crate::front::hot::object::{HotContent, HotObject};
 use crate::front::response::Counted;
-use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
 use crate::metrics::Kind;
 use crate::objects::range::{Selected, select};
@@ -59,16 +59,12 @@ impl Front {
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let path = decode(path)?;
-        let is_allowed = match &self.verifier {
-            Some(verifier) => verifier.is_valid(request, &path, query),
-            None => is_plain_query(request, query) && is_of_this_machine(request),
-        };
-        if !is_allowed {
-            return None;
-        }
+        let caller = self.requester(request, &path, query)?;
         let path = path.strip_prefix('/')?;
         let (bucket, key) = names(path)?;
         let store = self.store.load();
+        // The service has the error for a client without the right.
+        caller.may(&store, Action::Use(Right::Read), bucket, key).ok().filter(|may| *may)?;
         let place = place_of(&store, bucket, key)?;
         let object = match self.hot.get(path, place) {
             Some(object) => object,
@@ -110,7 +106,7 @@ impl Front {
         let checksum = checksum.map(|checksum| checksum.fields()).into_iter().flatten();
         let fields = optional.into_iter().filter(|(_, value)| !value.is_empty()).chain(checksum);
         let status = if is_whole { StatusCode::OK } else { StatusCode::PARTIAL_CONTENT };
-        head.identify(RequestIdentity { id, user: self.access_key.clone() });
+        head.identify(RequestIdentity { id, user: caller.access_key() });
         head.write_prepared(status.as_u16(), fields, &object.head).ok()?;
         if let Inline::Bytes(content, ()) = &body {
             self.metrics.sent(content.len() as u64);
@@ -156,11 +152,6 @@ fn place_of(store: &Store, bucket: &str, key: &str) -> Option<ObjectLocation> {
 pub(super) fn names(path: &str) -> Option<(&str, &str)> {
     let (bucket, key) = path.split_once('/').filter(|(_, key)| !key.is_empty())?;
     check_bucket_name(bucket).then_some((bucket, key))
-}
-
-/// Returns `true` if a request without credentials is from this machine.
-pub(super) fn is_of_this_machine(request: &Request<'_>) -> bool {
-    is_this_machine(request.host.unwrap_or_default())
 }
 
 /// Returns the bytes that a request selects; `None` if the service must decide.

@@ -14,7 +14,8 @@ mod inline;
 mod plain_put;
 mod put;
 pub(crate) mod response;
-pub(crate) mod signature;
+mod signature;
+mod signature_v2;
 pub(crate) mod text;
 
 use std::net::IpAddr;
@@ -26,9 +27,13 @@ use hyper::body::Body as _;
 use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request, Response, StatusCode};
 use s3s::service::S3Service;
-use s3s::{Body, S3ErrorCode, S3Result, StdError};
+use s3s::{Body, S3Error, S3ErrorCode, S3Result, StdError};
 use tracing::Instrument;
 
+use crate::access::authorize::Principal;
+use crate::access::caller::Caller;
+use crate::access::key_ring::AllKeys;
+use crate::access::service::HidesMissing;
 use crate::audit::AuditLog;
 use crate::auth::{check_dates, check_region, check_signature_kind};
 use crate::body::memory::BodyMemory;
@@ -39,7 +44,7 @@ use crate::front::answer::{RequestIds, error_of_xml_body};
 use crate::front::cors::PageRequest;
 use crate::front::hot::HotObjects;
 use crate::front::response::Counted;
-use crate::front::signature::Verifier;
+use crate::front::text::between;
 use crate::metrics::{Kind, Metrics};
 use crate::served::ServedStore;
 use crate::service::Haul;
@@ -49,6 +54,9 @@ use crate::service::Haul;
 const UNSUPPORTED: [&str; 3] =
     ["x-amz-server-side-encryption", "x-amz-object-lock-", "x-amz-copy-source-server-side-"];
 
+/// The type of the body of an upload by form.
+const FORM: &[u8] = b"multipart/form-data";
+
 /// The S3 service and what the short paths need.
 pub(crate) struct Front {
     pub(crate) s3: S3Service,
@@ -56,10 +64,7 @@ pub(crate) struct Front {
     pub(crate) store: Arc<ServedStore>,
     pub(crate) memory: Arc<BodyMemory>,
     pub(crate) hot: Arc<HotObjects>,
-    /// `None`: requests are anonymous.
-    pub(crate) verifier: Option<Verifier>,
-    /// The access key of the verifier.
-    pub(crate) access_key: Option<Arc<str>>,
+    pub(crate) keys: AllKeys,
     pub(crate) audit: Option<AuditLog>,
     /// `true` if only GET and HEAD are allowed.
     pub(crate) is_read_only: bool,
@@ -95,6 +100,8 @@ impl Front {
         let slot = BodySlot::default();
         request.extensions_mut().insert(slot.clone());
         request.extensions_mut().insert(Arc::clone(&self.hot));
+        let hides_missing = HidesMissing::default();
+        request.extensions_mut().insert(hides_missing.clone());
         let page = PageRequest::of(&request);
         let allowed = match &page {
             Some(page) => cors::allow_page(&self.haul, page).await,
@@ -117,6 +124,9 @@ impl Front {
         if reads_body && let Some(error) = error_of_xml_body(&response, &arrival, sha256.as_ref()) {
             response = error.to_http_response()?;
         }
+        if hides_missing.get() && is_missing(&method, &response) {
+            response = access_denied().to_http_response()?;
+        }
         if let Some(headers) = &allowed {
             cors::add(&mut response, headers)?;
         }
@@ -130,7 +140,7 @@ impl Front {
     /// web page that sends the request.
     fn admit(
         &self,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
         is_allowed_page: bool,
     ) -> S3Result<Request<Body>> {
         if self.is_read_only && !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -139,11 +149,20 @@ impl Front {
         }
         check_supported(request.method(), request.headers())?;
         check_length(&request, self.xml_bytes_max)?;
-        if self.verifier.is_none() {
+        if self.keys.is_empty() {
             anonymous::check_origin(request.uri(), request.headers(), is_allowed_page)?;
+            request.extensions_mut().insert(Caller(Principal::Open));
             return anonymous::unsigned(request);
         }
         check_signature_kind(request.headers(), request.uri().query())?;
+        if signature_v2::is_signed(request.uri().query()) {
+            let (method, uri) = (request.method().clone(), request.uri().clone());
+            let key = signature_v2::verify(&self.keys, &method, &uri, request.headers_mut())?;
+            // Headers may have been in the query.
+            check_supported(&method, request.headers())?;
+            request.extensions_mut().insert(Caller(Principal::Key(key)));
+            return anonymous::unsigned(request);
+        }
         check_region(request.headers(), request.uri().query())?;
         check_dates(request.headers(), request.uri().query())?;
         Ok(request.map(Body::http_body))
@@ -157,10 +176,28 @@ enum Admitted {
     Answered(Response<Body>),
 }
 
+/// Returns `true` if the response reveals that an object or a bucket is missing.
+fn is_missing(method: &Method, response: &Response<Body>) -> bool {
+    let reveals = |xml: &[u8]| {
+        let code = between(str::from_utf8(xml).unwrap_or_default(), "<Code>", "</Code>");
+        matches!(code, "NoSuchKey" | "NoSuchBucket")
+    };
+    response.status() == StatusCode::NOT_FOUND
+        && (method == Method::HEAD || response.body().bytes().is_some_and(|xml| reveals(&xml)))
+}
+
+/// Returns the error in place of one that reveals that a name is missing.
+fn access_denied() -> S3Error {
+    let message = "Access denied: the object or the bucket is missing, which only clients with \
+                   the right list may learn, or the right is missing";
+    refuse(S3ErrorCode::AccessDenied, message)
+}
+
 /// Refuses requests for features that do not exist.
 fn check_supported(method: &Method, headers: &HeaderMap) -> S3Result<()> {
     let content_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
-    let form = content_type.is_some_and(|value| value.starts_with(b"multipart/form-data"));
+    let form = content_type.and_then(|value| value.get(..FORM.len()));
+    let form = form.is_some_and(|kind| kind.eq_ignore_ascii_case(FORM));
     if form && method == Method::POST {
         // The service would buffer the whole form in memory before it verifies the signature.
         return Err(refuse(S3ErrorCode::NotImplemented, "Uploads by form are not supported"));
@@ -195,6 +232,7 @@ mod tests {
             check_supported(&method.parse().unwrap(), &headers).is_ok()
         };
         assert!(!check("POST", "content-type", "multipart/form-data; boundary=x"));
+        assert!(!check("POST", "content-type", "Multipart/Form-Data; boundary=x"));
         assert!(check("PUT", "content-type", "multipart/form-data; boundary=x"));
         assert!(!check("PUT", "x-amz-server-side-encryption-customer-algorithm", "AES256"));
         assert!(!check("PUT", "x-amz-object-lock-mode", "GOVERNANCE"));

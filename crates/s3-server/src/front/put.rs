@@ -11,6 +11,9 @@ use hyper::http::Error as InvalidHeader;
 use hyper::{Response, StatusCode};
 use s3s::{Body, S3Result};
 
+use crate::access::action::Action;
+use crate::access::caller::Caller;
+use crate::access::rights::Right;
 use crate::body::aws_chunked::DecodedBody;
 use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::body::digests::Trailer;
@@ -18,10 +21,9 @@ use crate::body::memory::PeerMemory;
 use crate::body::receive::Receiver;
 use crate::front::Front;
 use crate::front::accounts::Accounts;
-use crate::front::inline::{is_of_this_machine, names};
+use crate::front::inline::names;
 use crate::front::plain_put::PlainPut;
 use crate::front::response::Counted;
-use crate::front::signature::is_plain_query;
 use crate::front::text::decode;
 use crate::metrics::Kind;
 use crate::objects::versions::VERSION_ID;
@@ -39,8 +41,8 @@ impl Front {
         origin: &Origin<'_, PeerMemory>,
     ) -> Result<ResponseFuture<Counted>, RequestBody> {
         let started = Instant::now();
-        let Some(put) = self.plain_put(request) else { return Err(body) };
-        let identity = RequestIdentity { id: self.ids.next(), user: self.access_key.clone() };
+        let Some((put, caller)) = self.plain_put(request) else { return Err(body) };
+        let identity = RequestIdentity { id: self.ids.next(), user: caller.access_key() };
         let names = (&*put.bucket, &*put.key);
         let audited = self.audit.as_ref().map(|log| log.begin_put(names, &identity, origin.peer));
         let operation = (Kind::Put, path(request));
@@ -65,7 +67,7 @@ impl Front {
 
     /// Parses a request that is allowed; `None` if it is not, or no plain PUT to a bucket that
     /// exists.
-    fn plain_put(&self, request: &Request<'_>) -> Option<PlainPut> {
+    fn plain_put(&self, request: &Request<'_>) -> Option<(PlainPut, Caller)> {
         let Target::Origin(target) = request.target else { return None };
         let (raw, query) = target.split_once('?').unwrap_or((target, ""));
         // A web page may need the headers of a CORS rule.
@@ -77,17 +79,17 @@ impl Front {
             return None;
         }
         let path = decode(raw)?;
-        let is_allowed = match &self.verifier {
-            Some(verifier) => verifier.is_valid(request, &path, query),
-            None => is_plain_query(request, query) && is_of_this_machine(request),
-        };
-        let (bucket, key) = names(path.strip_prefix('/')?).filter(|_| is_allowed)?;
-        let put = PlainPut::parse(request, (bucket, key), self.verifier.is_some())?;
+        let caller = self.requester(request, &path, query)?;
+        let (bucket, key) = names(path.strip_prefix('/')?)?;
+        let store = self.store.load();
+        // The service has the error for a client without the right.
+        caller.may(&store, Action::Use(Right::Write), bucket, key).ok().filter(|may| *may)?;
+        let put = PlainPut::parse(request, (bucket, key), !self.keys.is_empty())?;
         // Before the client sends the body.
-        self.store.load().bucket(bucket).ok()?;
+        store.bucket(bucket).ok()?;
         let limits = self.haul.limits();
         let bytes_max = limits.object_bytes_max.min(limits.small_body_bytes_max);
-        put.bytes.is_none_or(|bytes| bytes <= bytes_max).then_some(put)
+        put.bytes.is_none_or(|bytes| bytes <= bytes_max).then_some((put, caller))
     }
 }
 

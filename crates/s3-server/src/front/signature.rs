@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_http1::Request;
-use parking_lot::Mutex;
 use ring::{digest, hmac};
 
-use crate::config::Credentials;
+use crate::access::key_ring::{ActiveKey, AllKeys};
 use crate::front::canonical::{from_hex, hex, push_collapsed, push_encoded, seconds_of};
 
 /// The most by which the clock of a client may differ, in seconds.
@@ -25,18 +24,6 @@ const NO_BODY: [&str; 2] =
 
 /// The value of `x-amz-content-sha256` for a body of chunks that are not signed, and a trailer.
 pub(super) const STREAMING_UNSIGNED: &str = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
-
-/// Verifies signatures of one key pair.
-pub(crate) struct Verifier {
-    credentials: Credentials,
-    /// The key of the last scope (date and region), which is derived with four hashes.
-    last: Mutex<Option<Arc<ScopeKey>>>,
-}
-
-struct ScopeKey {
-    scope: String,
-    key: hmac::Key,
-}
 
 /// The longest time for which a presigned URL is valid, in seconds.
 const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
@@ -59,69 +46,49 @@ struct Signature<'a> {
     query: String,
 }
 
-impl Verifier {
-    pub(crate) fn new(credentials: Credentials) -> Self {
-        Self { credentials, last: Mutex::new(None) }
-    }
+/// Returns the key that signed the request, if it is signed correctly and its query consists of a
+/// signature and the name of the operation only. `path` is its decoded path.
+pub(super) fn signer(
+    keys: &AllKeys,
+    request: &Request<'_>,
+    path: &str,
+    query: &str,
+) -> Option<Arc<ActiveKey>> {
+    verify(keys, request, path, query, now_s())
+}
 
-    /// Returns `true` if the request is signed correctly, and its query consists of a signature and
-    /// the name of the operation only. `path` is its decoded path.
-    pub(crate) fn is_valid(&self, request: &Request<'_>, path: &str, query: &str) -> bool {
-        self.verify(request, path, query, now_s()).is_some()
+fn verify(
+    keys: &AllKeys,
+    request: &Request<'_>,
+    path: &str,
+    query: &str,
+    now_s: i64,
+) -> Option<Arc<ActiveKey>> {
+    let signature = match request.fields.first("authorization") {
+        Some(_) => Signature::of_header(request, query, now_s)?,
+        None => Signature::of_query(request, query, now_s)?,
+    };
+    let Signature { scope, signed_headers, date, body, .. } = &signature;
+    if date.get(..8) != scope.get(..8) || !signs_enough(request, signed_headers) {
+        return None;
     }
-
-    fn verify(&self, request: &Request<'_>, path: &str, query: &str, now_s: i64) -> Option<()> {
-        let signature = match request.fields.first("authorization") {
-            Some(_) => Signature::of_header(request, query, now_s)?,
-            None => Signature::of_query(request, query, now_s)?,
-        };
-        let Signature { scope, signed_headers, date, body, .. } = &signature;
-        let is_meant =
-            signature.access_key == self.credentials.access_key && date.get(..8) == scope.get(..8);
-        if !is_meant || !signs_enough(request, signed_headers) {
-            return None;
-        }
-        let mut canonical = format!("{}\n", request.method);
-        push_encoded(&mut canonical, path);
-        canonical += &format!("\n{}\n", signature.query);
-        for name in signed_headers.split(';') {
-            canonical += name;
-            canonical.push(':');
-            push_collapsed(&mut canonical, str::from_utf8(once(request, name)?).ok()?);
-            canonical.push('\n');
-        }
-        canonical += &format!("\n{signed_headers}\n{body}");
-        let hash = digest::digest(&digest::SHA256, canonical.as_bytes());
-        let mut signed = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n").into_bytes();
-        hash.as_ref().iter().for_each(|byte| signed.extend(hex(*byte)));
-        let claimed = from_hex(signature.signature)?;
-        hmac::verify(&self.key(scope)?.key, &signed, &claimed).ok()
+    let key = keys.find(signature.access_key)?;
+    let mut canonical = format!("{}\n", request.method);
+    push_encoded(&mut canonical, path);
+    canonical += &format!("\n{}\n", signature.query);
+    for name in signed_headers.split(';') {
+        canonical += name;
+        canonical.push(':');
+        push_collapsed(&mut canonical, str::from_utf8(once(request, name)?).ok()?);
+        canonical.push('\n');
     }
-
-    /// Returns the key of a scope.
-    fn key(&self, scope: &str) -> Option<Arc<ScopeKey>> {
-        let last = self.last.lock().clone();
-        if let Some(last) = last.filter(|last| last.scope == scope) {
-            return Some(last);
-        }
-        let mut parts = scope.split('/');
-        let (date, region) = (parts.next()?, parts.next()?);
-        let is_region = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let is_scope =
-            parts.eq(["s3", "aws4_request"]) && !region.is_empty() && region.bytes().all(is_region);
-        if !is_scope {
-            return None;
-        }
-        let secret = format!("AWS4{}", self.credentials.secret_key).into_bytes();
-        let derived = [date, region, "s3", "aws4_request"].into_iter().fold(secret, |key, part| {
-            let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
-            hmac::sign(&key, part.as_bytes()).as_ref().to_vec()
-        });
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &derived);
-        let derived = Arc::new(ScopeKey { scope: scope.to_owned(), key });
-        *self.last.lock() = Some(Arc::clone(&derived));
-        Some(derived)
-    }
+    canonical += &format!("\n{signed_headers}\n{body}");
+    let hash = digest::digest(&digest::SHA256, canonical.as_bytes());
+    let mut signed = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n").into_bytes();
+    hash.as_ref().iter().for_each(|byte| signed.extend(hex(*byte)));
+    let claimed = from_hex(signature.signature)?;
+    hmac::verify(&*key.signing_key(scope)?, &signed, &claimed).ok()?;
+    Some(key)
 }
 
 impl<'a> Signature<'a> {
@@ -242,16 +209,17 @@ mod tests {
     use haul_http1::{HeadLimits, parse_request};
 
     use super::*;
+    use crate::access::credentials::Credentials;
 
     const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
 
     const NOW_S: i64 = 1_369_353_600;
 
-    fn verifier() -> Verifier {
-        Verifier::new(Credentials {
-            access_key: "AKIAIOSFODNN7EXAMPLE".into(),
-            secret_key: SECRET.into(),
-        })
+    fn keys() -> AllKeys {
+        let credentials =
+            Credentials { access_key: "AKIAIOSFODNN7EXAMPLE".into(), secret_key: SECRET.into() };
+        let administrator = Some(Arc::new(ActiveKey::administrator(credentials)));
+        AllKeys { administrator, ring: None }
     }
 
     /// The example "GET Object" of the AWS documentation of Signature Version 4.
@@ -269,7 +237,7 @@ mod tests {
         let head = change(head.to_owned());
         let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
         let path = request.target.path();
-        verifier().verify(&request, path, "", NOW_S).is_some()
+        verify(&keys(), &request, path, "", NOW_S).is_some()
     }
 
     #[test]
@@ -294,7 +262,7 @@ mod tests {
              Content-Length: 21\r\n\r\n";
         let head = change(head.to_owned());
         let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
-        verifier().verify(&request, request.target.path(), "", NOW_S).is_some()
+        verify(&keys(), &request, request.target.path(), "", NOW_S).is_some()
     }
 
     #[test]
@@ -361,7 +329,7 @@ mod tests {
         let head = change(head.to_owned());
         let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
         let (path, query) = request.target.path().split_once('?').unwrap();
-        verifier().verify(&request, path, query, now_s).is_some()
+        verify(&keys(), &request, path, query, now_s).is_some()
     }
 
     #[test]

@@ -4,11 +4,11 @@ use base64_simd::URL_SAFE_NO_PAD as BASE64;
 use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo};
 use s3s::dto::{
     ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, Object,
-    ObjectStorageClass, Timestamp,
+    ObjectStorageClass, Owner, Timestamp,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::buckets::bucket::owner;
+use crate::access::caller::owner_of;
 use crate::errors::{from_store, refuse};
 use crate::objects::listing::{NameEncoding, page_limit};
 use crate::objects::read::{etag, length};
@@ -22,7 +22,7 @@ pub(crate) async fn list_objects(
         request.input;
     let names = NameEncoding::parse(encoding_type)?;
     let query = ListQuery::of(bucket.clone(), prefix, delimiter, marker.clone(), max_keys)?;
-    let (query, page) = query.run(haul).await?;
+    let (query, page, owner) = query.run(haul).await?;
     // Without a delimiter, S3 returns no marker: the client continues after the last key.
     let next = page.next().filter(|_| query.delimiter.is_some());
     let next_marker = next.map(|name| names.encode(name));
@@ -34,7 +34,9 @@ pub(crate) async fn list_objects(
         marker: Some(names.encode(marker.as_deref().unwrap_or_default())),
         max_keys: Some(query.max_keys),
         is_truncated,
-        contents: Some(contents.into_iter().map(|info| object(&names, info, true)).collect()),
+        contents: Some(
+            contents.into_iter().map(|info| object(&names, info, Some(&owner))).collect(),
+        ),
         common_prefixes: Some(names.prefixes(prefixes)),
         delimiter: query.delimiter.as_deref().map(|delimiter| names.encode(delimiter)),
         next_marker,
@@ -55,8 +57,8 @@ pub(crate) async fn list_objects_v2(
     };
     let query =
         ListQuery::of(input.bucket.clone(), input.prefix, input.delimiter, after, input.max_keys)?;
-    let (query, page) = query.run(haul).await?;
-    let with_owner = input.fetch_owner == Some(true);
+    let (query, page, owner) = query.run(haul).await?;
+    let owner = Some(&owner).filter(|_| input.fetch_owner == Some(true));
     let next_continuation_token = page.next().map(|name| BASE64.encode_to_string(name));
     let is_truncated = Some(page.0.more);
     let key_count = i32::try_from(page.0.entries.len()).ok();
@@ -69,7 +71,7 @@ pub(crate) async fn list_objects_v2(
         continuation_token: input.continuation_token,
         is_truncated,
         next_continuation_token,
-        contents: Some(contents.into_iter().map(|info| object(&names, info, with_owner)).collect()),
+        contents: Some(contents.into_iter().map(|info| object(&names, info, owner)).collect()),
         common_prefixes: Some(names.prefixes(prefixes)),
         delimiter: query.delimiter.as_deref().map(|delimiter| names.encode(delimiter)),
         encoding_type: names.encoding_type(),
@@ -107,12 +109,14 @@ impl ListQuery {
         })
     }
 
-    async fn run(self, haul: &Haul) -> S3Result<(Self, Page)> {
+    /// Returns the parameters, a page and the owner of the bucket.
+    async fn run(self, haul: &Haul) -> S3Result<(Self, Page, Owner)> {
         haul.blocking(move |store| {
+            let owner = owner_of(store, &self.bucket);
             if self.limit == 0 {
                 // A page without entries is never truncated.
                 store.bucket(&self.bucket).map_err(from_store)?;
-                return Ok((self, Page(ListPage::default())));
+                return Ok((self, Page(ListPage::default()), owner));
             }
             let request = ListRequest {
                 prefix: &self.prefix,
@@ -121,7 +125,7 @@ impl ListQuery {
                 limit: self.limit,
             };
             let page = store.list(&self.bucket, &request).map_err(from_store)?;
-            Ok((self, Page(page)))
+            Ok((self, Page(page), owner))
         })
         .await
     }
@@ -153,12 +157,12 @@ fn from_token(token: &str) -> S3Result<String> {
     name.ok_or_else(|| refuse(S3ErrorCode::InvalidArgument, "The continuation token is malformed"))
 }
 
-fn object(names: &NameEncoding, info: ObjectInfo, with_owner: bool) -> Object {
+fn object(names: &NameEncoding, info: ObjectInfo, owner: Option<&Owner>) -> Object {
     Object {
         e_tag: Some(etag(info.etag)),
         key: Some(names.encode(&info.key)),
         last_modified: Some(Timestamp::from(info.modified)),
-        owner: with_owner.then(owner),
+        owner: owner.cloned(),
         size: Some(length(info.bytes)),
         storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
         ..Object::default()

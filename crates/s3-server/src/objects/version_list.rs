@@ -3,11 +3,11 @@
 use haul_file_store::{ListVersionsRequest, VersionInfo, VersionListEntry, VersionListPage};
 use s3s::dto::{
     DeleteMarkerEntry, ListObjectVersionsInput, ListObjectVersionsOutput, ObjectVersion,
-    ObjectVersionStorageClass, Timestamp,
+    ObjectVersionStorageClass, Owner, Timestamp,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::buckets::bucket::owner;
+use crate::access::caller::owner_of;
 use crate::errors::{from_store, refuse};
 use crate::objects::listing::{NameEncoding, page_limit};
 use crate::objects::read::{etag, length};
@@ -29,7 +29,7 @@ pub(crate) async fn list_object_versions(
     }
     let delimiter = input.delimiter.filter(|delimiter| !delimiter.is_empty());
     let (bucket, prefix) = (input.bucket.clone(), input.prefix.unwrap_or_default());
-    let (page, prefix, delimiter) = haul
+    let (page, prefix, delimiter, owner) = haul
         .blocking(move |store| {
             let request = ListVersionsRequest {
                 prefix: &prefix,
@@ -39,7 +39,7 @@ pub(crate) async fn list_object_versions(
                 limit,
             };
             let page = store.list_versions(&bucket, &request).map_err(from_store)?;
-            Ok((page, prefix, delimiter))
+            Ok((page, prefix, delimiter, owner_of(store, &bucket)))
         })
         .await?;
     let (next_key_marker, next_version_id_marker) = next_markers(&page, &names);
@@ -60,9 +60,9 @@ pub(crate) async fn list_object_versions(
     for entry in page.entries {
         match entry {
             VersionListEntry::Version(marker) if marker.is_delete_marker => {
-                markers.push(delete_marker(&names, &marker));
+                markers.push(delete_marker(&names, &marker, &owner));
             }
-            VersionListEntry::Version(found) => versions.push(version(&names, &found)),
+            VersionListEntry::Version(found) => versions.push(version(&names, &found, &owner)),
             VersionListEntry::Prefix(prefix) => prefixes.push(prefix),
         }
     }
@@ -82,7 +82,7 @@ fn next_markers(page: &VersionListPage, names: &NameEncoding) -> (Option<String>
     }
 }
 
-fn version(names: &NameEncoding, found: &VersionInfo) -> ObjectVersion {
+fn version(names: &NameEncoding, found: &VersionInfo, owner: &Owner) -> ObjectVersion {
     let info = &found.info;
     let class = ObjectVersionStorageClass::from_static(ObjectVersionStorageClass::STANDARD);
     ObjectVersion {
@@ -90,7 +90,7 @@ fn version(names: &NameEncoding, found: &VersionInfo) -> ObjectVersion {
         is_latest: Some(found.is_latest),
         key: Some(names.encode(&info.key)),
         last_modified: Some(Timestamp::from(info.modified)),
-        owner: Some(owner()),
+        owner: Some(owner.clone()),
         size: Some(length(info.bytes)),
         storage_class: Some(class),
         version_id: Some(info.version_id.to_string()),
@@ -98,12 +98,12 @@ fn version(names: &NameEncoding, found: &VersionInfo) -> ObjectVersion {
     }
 }
 
-fn delete_marker(names: &NameEncoding, marker: &VersionInfo) -> DeleteMarkerEntry {
+fn delete_marker(names: &NameEncoding, marker: &VersionInfo, owner: &Owner) -> DeleteMarkerEntry {
     DeleteMarkerEntry {
         is_latest: Some(marker.is_latest),
         key: Some(names.encode(&marker.info.key)),
         last_modified: Some(Timestamp::from(marker.info.modified)),
-        owner: Some(owner()),
+        owner: Some(owner.clone()),
         version_id: Some(marker.info.version_id.to_string()),
     }
 }

@@ -11,6 +11,9 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 
+use crate::access::action::Action;
+use crate::access::caller::Caller;
+use crate::access::rights::Right;
 use crate::audit::Changes;
 use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::body::receive::{Collected, Receiver};
@@ -206,6 +209,7 @@ pub(crate) async fn delete_objects(
     request: S3Request<DeleteObjectsInput>,
 ) -> S3Result<DeleteObjectsOutput> {
     let changes = Changes::of(&request.extensions).cloned();
+    let caller = Caller::of(&request.extensions);
     let DeleteObjectsInput { bucket, delete, .. } = request.input;
     if delete.objects.is_empty() || delete.objects.len() > DELETE_MAX {
         let message = format!("One request can delete 1 to {DELETE_MAX} objects");
@@ -213,8 +217,9 @@ pub(crate) async fn delete_objects(
     }
     check_bucket(&haul.store(), &bucket)?;
     let quiet = delete.quiet == Some(true);
-    let outcomes =
-        haul.blocking(move |store| Ok(delete_listed(store, &bucket, delete.objects))).await?;
+    let outcomes = haul
+        .blocking(move |store| Ok(delete_listed(store, &caller, &bucket, delete.objects)))
+        .await?;
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
     for (object, outcome) in outcomes {
@@ -245,17 +250,21 @@ pub(crate) async fn delete_objects(
     Ok(DeleteObjectsOutput { deleted: Some(deleted), errors: Some(errors), request_charged: None })
 }
 
-/// Deletes the objects of a request; returns the outcome for each.
+/// Deletes the objects of a request that the client may delete; returns the outcome for each.
 fn delete_listed(
     store: &Store,
+    caller: &Caller,
     bucket: &str,
     objects: Vec<ObjectIdentifier>,
 ) -> Vec<(ObjectIdentifier, S3Result<Deleted>)> {
+    let delete = Action::Use(Right::Delete);
     let checked: Vec<_> = objects
         .into_iter()
         .map(|object| {
-            let version =
-                check_key(&object.key).and_then(|()| versions::parse(object.version_id.as_deref()));
+            let version = caller
+                .check(store, "DeleteObjects", delete, (bucket, &object.key))
+                .and_then(|()| check_key(&object.key))
+                .and_then(|()| versions::parse(object.version_id.as_deref()));
             (object, version)
         })
         .collect();

@@ -7,7 +7,7 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Result};
 
-use crate::buckets::bucket::owner;
+use crate::access::caller::owner_of;
 use crate::errors::from_store;
 use crate::objects::listing::{NameEncoding, page_limit};
 use crate::service::Haul;
@@ -30,10 +30,10 @@ pub(crate) async fn list_multipart_uploads(
     let (max_uploads, limit) = page_limit(max_uploads, "max-uploads")?;
     let (prefix, key_marker) = (prefix.unwrap_or_default(), key_marker.unwrap_or_default());
     let delimiter = delimiter.filter(|delimiter| !delimiter.is_empty());
-    let all = haul
+    let (all, owner) = haul
         .blocking({
             let bucket = bucket.clone();
-            move |store| store.uploads(&bucket).map_err(from_store)
+            move |store| Ok((store.uploads(&bucket).map_err(from_store)?, owner_of(store, &bucket)))
         })
         .await?;
     let query = UploadQuery {
@@ -58,17 +58,19 @@ pub(crate) async fn list_multipart_uploads(
         prefix: Some(names.encode(&prefix)),
         request_charged: None,
         upload_id_marker,
-        uploads: Some(page.uploads.into_iter().map(|upload| shown(&names, upload)).collect()),
+        uploads: Some(
+            page.uploads.into_iter().map(|upload| shown(&names, upload, &owner)).collect(),
+        ),
     })
 }
 
-fn shown(names: &NameEncoding, upload: UploadInfo) -> MultipartUpload {
-    let Owner { display_name, id } = owner();
+fn shown(names: &NameEncoding, upload: UploadInfo, owner: &Owner) -> MultipartUpload {
+    let Owner { display_name, id } = owner.clone();
     MultipartUpload {
         initiated: Some(Timestamp::from(upload.started)),
         initiator: Some(Initiator { display_name, id }),
         key: Some(names.encode(&upload.key)),
-        owner: Some(owner()),
+        owner: Some(owner.clone()),
         storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
         upload_id: Some(upload.id),
         ..MultipartUpload::default()

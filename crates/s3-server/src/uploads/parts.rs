@@ -10,13 +10,13 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::access::caller::owner_of;
 use crate::audit::Changes;
 use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, show_checksum,
 };
 use crate::body::receive::Receiver;
 use crate::body::send::CHUNK_BYTES;
-use crate::buckets::bucket::owner;
 use crate::errors::{from_store, refuse};
 use crate::objects::conditions::source_conditions;
 use crate::objects::copy;
@@ -138,13 +138,13 @@ pub(crate) async fn list_parts(
         request.input;
     let (max_parts, limit) = page_limit(max_parts, "max-parts")?;
     let marker = part_number_marker.unwrap_or(0);
-    let (upload, mut parts) = haul
+    let (upload, mut parts, owner) = haul
         .blocking({
             let (bucket, key, upload_id) = (bucket.clone(), key.clone(), upload_id.clone());
             move |store| {
                 let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
                 let parts = store.parts(&bucket, &key, &upload_id).map_err(from_store)?;
-                Ok((upload, parts))
+                Ok((upload, parts, owner_of(store, &bucket)))
             }
         })
         .await?;
@@ -153,7 +153,7 @@ pub(crate) async fn list_parts(
     parts.truncate(limit);
     let last = parts.last().filter(|_| more).map(|part| i32::from(part.number));
     let kind = upload.attributes.get(TYPE_ATTRIBUTE);
-    let Owner { display_name, id } = owner();
+    let Owner { display_name, id } = owner.clone();
     Ok(ListPartsOutput {
         bucket: Some(bucket),
         checksum_algorithm: algorithm(&upload)
@@ -164,7 +164,7 @@ pub(crate) async fn list_parts(
         key: Some(key),
         max_parts: Some(max_parts),
         next_part_number_marker: last,
-        owner: Some(owner()),
+        owner: Some(owner),
         part_number_marker: Some(marker),
         parts: Some(parts.into_iter().map(shown).collect()),
         storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),

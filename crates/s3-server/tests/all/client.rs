@@ -1,7 +1,7 @@
 //! A server under test, and a simple client that can also send malformed requests.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
 use haul_s3_server::{
-    Config, Credentials, Inherited, Limits, Listener, Listening, Logs, Server, TcpOptions,
+    Config, Credentials, Inherited, KeyRing, Limits, Listener, Listening, Logs, Server, TcpOptions,
 };
 use haul_testing::{ClientStream, Endpoint, Transport, server_certificate};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
@@ -36,6 +36,8 @@ pub(crate) struct Running {
 struct Setup {
     transport: Transport,
     credentials: Option<Credentials>,
+    keys: Option<Arc<KeyRing>>,
+    admin: &'static str,
     limits: Limits,
     blocking_threads_max: usize,
     logs: Logs,
@@ -46,6 +48,8 @@ impl Default for Setup {
         Self {
             transport: Transport::Plain,
             credentials: None,
+            keys: None,
+            admin: "127.0.0.1:0",
             limits: Limits::default(),
             blocking_threads_max: BLOCKING_THREADS_MAX,
             logs: Logs::default(),
@@ -93,6 +97,23 @@ impl Running {
         Self::serve(store, Setup { credentials, logs, ..Setup::default() })
     }
 
+    /// Starts a server with the keys of a key file, on a store in this directory. Its admin address
+    /// is a public one.
+    pub(crate) fn with_keys(
+        dir: TempDir,
+        credentials: Option<Credentials>,
+        keys: &Arc<KeyRing>,
+        logs: Logs,
+    ) -> Self {
+        let store = Store::open(dir.path(), small()).unwrap().0;
+        let keys = Some(Arc::clone(keys));
+        let setup = Setup { credentials, keys, admin: "0.0.0.0:0", logs, ..Setup::default() };
+        let mut server = Self::serve(store, setup);
+        server.admin.0.address.set_ip([127, 0, 0, 1].into());
+        server.dir = Some(dir);
+        server
+    }
+
     /// Starts a server on a store with these options, with a bucket named `bucket`.
     pub(crate) fn with_options(options: Options) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -120,13 +141,16 @@ impl Running {
     }
 
     fn serve(store: Store, setup: Setup) -> Self {
-        let Setup { transport, credentials, limits, blocking_threads_max, logs } = setup;
+        let Setup { transport, credentials, keys, admin, .. } = setup;
+        let Setup { limits, blocking_threads_max, logs, .. } = setup;
         let store = Arc::new(store);
-        let any = "127.0.0.1:0".parse().unwrap();
+        let [listen, admin]: [SocketAddr; 2] =
+            ["127.0.0.1:0", admin].map(|address| address.parse().unwrap());
+        let is_plain_http_allowed = !admin.ip().is_loopback();
         let inherited = Inherited { listen: inherited(transport), admin: None };
         let tls = (transport == Transport::Tls).then(acceptor);
-        let config =
-            Config { listen: any, admin: any, credentials, tls, limits, ..Config::default() };
+        let config = Config { listen, admin, credentials, keys, tls, ..Config::default() };
+        let config = Config { is_plain_http_allowed, limits, ..config };
         let (stop, stopped) = oneshot::channel();
         let (ready, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

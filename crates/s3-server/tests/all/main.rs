@@ -6,6 +6,7 @@
     reason = "test helpers fail by panics, like tests"
 )]
 
+mod access;
 mod admin;
 mod auth;
 mod bad_input;

@@ -1,0 +1,68 @@
+//! Contains the examples that the long help of `haul keys` ends with.
+
+pub(crate) const KEYS: &str = "\
+Examples:
+  haul keys init
+  haul keys create alice --allow create-buckets > alice.credentials
+  haul keys create backup --allow read,write,list=archive/host-1/
+  haul keys allow anonymous read public
+  haul keys list
+  haul serve --keys haul-keys.json --sealing-key haul-sealing-key
+
+Exit codes:
+  0  success
+  1  the key does not exist, or has none of the rights to remove
+  2  invalid command line, or rights that do not exist
+  3  a file cannot be read or written, or the sealing key does not fit; nothing was changed";
+
+pub(super) const INIT: &str = "\
+Examples:
+  haul keys init
+  haul keys init --keys /etc/haul/keys.json --sealing-key /etc/haul/credentials/serve/sealing-key";
+
+pub(super) const CREATE: &str = "\
+Examples:
+  haul keys create alice --allow create-buckets
+  haul keys create backup --allow read,write,list=archive/host-1/ --expires-in 90d
+  haul keys create prometheus --allow metrics > prometheus.credentials
+  haul keys create ci --allow admin=builds --json | jq -r .secret_key";
+
+pub(super) const LIST: &str = "\
+Examples:
+  haul keys list
+  haul keys list --json | jq -r 'select(.state != \"active\").access_key'";
+
+pub(super) const SHOW: &str = "\
+Examples:
+  haul keys show HAULQ2ZXW4KTE5N7ABCD
+  haul keys show anonymous";
+
+pub(super) const ALLOW: &str = "\
+Examples:
+  haul keys allow HAULQ2ZXW4KTE5N7ABCD read,list photos
+  haul keys allow HAULQ2ZXW4KTE5N7ABCD write photos/incoming/
+  haul keys allow HAULQ2ZXW4KTE5N7ABCD create-buckets
+  haul keys allow anonymous read public";
+
+pub(super) const FORBID: &str = "\
+Examples:
+  haul keys forbid HAULQ2ZXW4KTE5N7ABCD write photos
+  haul keys forbid HAULQ2ZXW4KTE5N7ABCD delete '*'
+  haul keys forbid anonymous read,list public";
+
+pub(super) const DISABLE: &str = "\
+Examples:
+  haul keys disable HAULQ2ZXW4KTE5N7ABCD";
+
+pub(super) const ENABLE: &str = "\
+Examples:
+  haul keys enable HAULQ2ZXW4KTE5N7ABCD";
+
+pub(super) const REMOVE: &str = "\
+Examples:
+  haul keys remove HAULQ2ZXW4KTE5N7ABCD";
+
+pub(super) const ROTATE: &str = "\
+Examples:
+  haul keys rotate HAULQ2ZXW4KTE5N7ABCD
+  haul keys rotate HAULQ2ZXW4KTE5N7ABCD --overlap 0s    refuse a leaked key at once";

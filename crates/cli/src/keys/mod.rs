@@ -1,0 +1,265 @@
+//! `haul keys`: creates, changes and lists the keys of a server.
+
+mod show;
+
+use std::time::SystemTime;
+
+use haul_s3_server::{Key, KeyList};
+use serde_json::json;
+
+use crate::args::{
+    Allowed, KeyFileArgs, KeysArgs, KeysCommand, KeysCreateArgs, KeysRightsArgs, KeysRotateArgs,
+    ServerRights,
+};
+use crate::clock::rfc3339;
+use crate::output::{Output, print_line};
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
+use crate::secrets::key_file;
+
+use show::ANONYMOUS;
+
+/// The message after a change.
+const EFFECT: &str = "running servers apply the change within a second";
+
+pub(crate) fn run(args: &KeysArgs) -> Result {
+    let files = &args.files;
+    match &args.command {
+        KeysCommand::Init => init(files),
+        KeysCommand::Create(args) => create(files, args),
+        KeysCommand::List => list(files),
+        KeysCommand::Show { key } => show(files, key),
+        KeysCommand::Allow(args) => allow(files, args),
+        KeysCommand::Forbid(args) => forbid(files, args),
+        KeysCommand::Disable(args) => set_disabled(files, &args.key, true),
+        KeysCommand::Enable(args) => set_disabled(files, &args.key, false),
+        KeysCommand::Remove(args) => remove(files, &args.key),
+        KeysCommand::Rotate(args) => rotate(files, args),
+    }
+}
+
+/// Changes the key file.
+fn update<T>(files: &KeyFileArgs, change: impl FnOnce(&mut KeyList) -> Result<T>) -> Result<T> {
+    key_file::update(&files.keys, &files.sealing_key, change)
+}
+
+fn read(files: &KeyFileArgs) -> Result<KeyList> {
+    key_file::read(&files.keys, &key_file::read_sealing_key(&files.sealing_key)?)
+}
+
+fn init(files: &KeyFileArgs) -> Result {
+    let is_new = key_file::create(&files.keys, &files.sealing_key)?;
+    let (keys, seal) = (files.keys.display().to_string(), files.sealing_key.display().to_string());
+    if files.json {
+        let object = json!({ "keys": keys, "sealing_key": seal, "sealing_key_created": is_new });
+        return print_line(object);
+    }
+    let of_seal = if is_new { "created" } else { "existing" };
+    print_line(format!("created {keys}, sealed by the {of_seal} key in {seal}"))?;
+    if is_new {
+        print_message("keep a copy of the sealing key: without it, the key file cannot be read");
+    }
+    Ok(())
+}
+
+fn create(files: &KeyFileArgs, args: &KeysCreateArgs) -> Result {
+    let now = SystemTime::now();
+    let expires = match args.expires_in {
+        Some(time) => Some(after(now, time, "--expires-in")?),
+        None => None,
+    };
+    let key = update(files, |list| {
+        let cannot = || format!("cannot create a key of {}", args.user);
+        let key = list.create(&args.user, now).or_fail(cannot).map_err(usage)?;
+        key.expires = expires;
+        for allowed in &args.allow {
+            apply(key, allowed)?;
+        }
+        Ok(key.clone())
+    })?;
+    print_secret(files, &key)
+}
+
+/// Prints a new key pair, in the form of a file for `--credentials`.
+fn print_secret(files: &KeyFileArgs, key: &Key) -> Result {
+    if files.json {
+        let mut object = show::json(key, SystemTime::now());
+        object["secret_key"] = key.secret_key.as_str().into();
+        print_line(object)?;
+    } else {
+        let mut output = Output::new();
+        output.line(format!("# {}: {}", key.user, show::rights(key)))?;
+        output.line(format!("access_key = {}", key.access_key))?;
+        output.line(format!("secret_key = {}", key.secret_key))?;
+        output.finish()?;
+    }
+    print_message(&format!("the secret key is not shown again; {EFFECT}"));
+    Ok(())
+}
+
+fn list(files: &KeyFileArgs) -> Result {
+    let (list, now) = (read(files)?, SystemTime::now());
+    let mut output = Output::new();
+    for key in list.keys() {
+        match files.json {
+            true => output.line(show::json(key, now))?,
+            false => output.line(show::line(key, now))?,
+        }
+    }
+    if !list.anonymous().is_empty() {
+        match files.json {
+            true => output.line(show::anonymous_json(list.anonymous()))?,
+            false => output.line(show::anonymous_line(list.anonymous()))?,
+        }
+    }
+    output.finish()
+}
+
+fn show(files: &KeyFileArgs, name: &str) -> Result {
+    let (mut list, now) = (read(files)?, SystemTime::now());
+    if name == ANONYMOUS {
+        return match files.json {
+            true => print_line(show::anonymous_json(list.anonymous())),
+            false => print_line(show::anonymous_line(list.anonymous())),
+        };
+    }
+    let key = find(&mut list, name)?;
+    match files.json {
+        true => print_line(show::json(key, now)),
+        false => print_line(show::text(key, now)),
+    }
+}
+
+fn allow(files: &KeyFileArgs, args: &KeysRightsArgs) -> Result {
+    let allowed = scoped(args)?;
+    let text = update(files, |list| match (&allowed, args.key.as_str()) {
+        (Allowed::Objects(scope, rights), ANONYMOUS) => {
+            let cannot = || format!("cannot allow {ANONYMOUS} {rights}");
+            list.allow_anonymous(scope.clone(), *rights).or_fail(cannot).map_err(usage)?;
+            Ok(show::anonymous_line(list.anonymous()))
+        }
+        (Allowed::Server(_), ANONYMOUS) => Err(usage(no_server_rights())),
+        (_, name) => {
+            let key = find(list, name)?;
+            apply(key, &allowed)?;
+            Ok(show::line(key, SystemTime::now()))
+        }
+    })?;
+    changed(files, &args.key, "allowed", &text)
+}
+
+fn forbid(files: &KeyFileArgs, args: &KeysRightsArgs) -> Result {
+    let allowed = scoped(args)?;
+    let nothing = || Failure::new(format!("{} has no such rights", args.key));
+    let text = update(files, |list| match (&allowed, args.key.as_str()) {
+        (Allowed::Objects(scope, rights), ANONYMOUS) => {
+            let is_removed = list.forbid_anonymous(scope, *rights);
+            is_removed.then(|| show::anonymous_line(list.anonymous())).ok_or_else(nothing)
+        }
+        (Allowed::Server(_), ANONYMOUS) => Err(usage(no_server_rights())),
+        (Allowed::Objects(scope, rights), name) => {
+            let key = find(list, name)?;
+            if !key.forbid(scope, *rights) {
+                return Err(nothing().advise(format!("its rights: {}", show::rights(key))));
+            }
+            Ok(show::line(key, SystemTime::now()))
+        }
+        (Allowed::Server(rights), name) => {
+            let key = find(list, name)?;
+            let had = (key.creates_buckets, key.reads_metrics);
+            key.creates_buckets &= !rights.create_buckets;
+            key.reads_metrics &= !rights.metrics;
+            if had == (key.creates_buckets, key.reads_metrics) {
+                return Err(nothing());
+            }
+            Ok(show::line(key, SystemTime::now()))
+        }
+    })?;
+    changed(files, &args.key, "forbidden", &text)
+}
+
+fn set_disabled(files: &KeyFileArgs, name: &str, is_disabled: bool) -> Result {
+    let text = update(files, |list| {
+        let key = find(list, name)?;
+        key.is_disabled = is_disabled;
+        Ok(show::line(key, SystemTime::now()))
+    })?;
+    changed(files, name, if is_disabled { "disabled" } else { "enabled" }, &text)
+}
+
+fn remove(files: &KeyFileArgs, name: &str) -> Result {
+    let text = update(files, |list| {
+        let text = show::line(find(list, name)?, SystemTime::now());
+        list.remove(name);
+        Ok(text)
+    })?;
+    changed(files, name, "removed", &text)
+}
+
+fn rotate(files: &KeyFileArgs, args: &KeysRotateArgs) -> Result {
+    let now = SystemTime::now();
+    let end = after(now, args.overlap, "--overlap")?;
+    let (new, end) = update(files, |list| {
+        let earlier = find(list, &args.key)?;
+        // A key that expires sooner is not extended.
+        let end = earlier.expires.map_or(end, |expires| expires.min(end));
+        let Key { user, creates_buckets, reads_metrics, grants, expires, .. } = earlier.clone();
+        earlier.expires = Some(end);
+        let cannot = || format!("cannot create a key of {user}");
+        let new = list.create(&user, now).or_fail(cannot)?;
+        (new.creates_buckets, new.reads_metrics) = (creates_buckets, reads_metrics);
+        (new.grants, new.expires) = (grants, expires);
+        Ok((new.clone(), end))
+    })?;
+    print_message(&format!("{} is accepted until {}", args.key, rfc3339(end)));
+    print_secret(files, &new)
+}
+
+/// Prints the result of a change.
+fn changed(files: &KeyFileArgs, name: &str, action: &str, text: &str) -> Result {
+    match files.json {
+        true => print_line(json!({ "access_key": name, "change": action }))?,
+        false => print_line(format!("{action}: {text}"))?,
+    }
+    print_message(EFFECT);
+    Ok(())
+}
+
+/// Returns the rights and the objects that a command line names.
+fn scoped(args: &KeysRightsArgs) -> Result<Allowed> {
+    args.rights.to(args.scope.as_deref()).map_err(|why| usage(Failure::new(why)))
+}
+
+fn apply(key: &mut Key, allowed: &Allowed) -> Result {
+    match allowed {
+        Allowed::Objects(scope, rights) => {
+            let cannot = || format!("cannot allow {rights}");
+            key.allow(scope.clone(), *rights).or_fail(cannot).map_err(usage)
+        }
+        Allowed::Server(ServerRights { create_buckets, metrics }) => {
+            key.creates_buckets |= create_buckets;
+            key.reads_metrics |= metrics;
+            Ok(())
+        }
+    }
+}
+
+fn find<'a>(list: &'a mut KeyList, name: &str) -> Result<&'a mut Key> {
+    let missing = || {
+        let failure = Failure::new(format!("there is no key {name}"));
+        failure.advise("\"haul keys list\" lists the access keys")
+    };
+    list.key_mut(name).ok_or_else(missing)
+}
+
+fn after(now: SystemTime, time: std::time::Duration, option: &str) -> Result<SystemTime> {
+    let too_long = || usage(Failure::new(format!("{option} is too long")));
+    now.checked_add(time).ok_or_else(too_long)
+}
+
+fn no_server_rights() -> Failure {
+    Failure::new("requests without a signature can have the rights read and list only")
+}
+
+fn usage(failure: Failure) -> Failure {
+    failure.exit(Exit::Usage)
+}

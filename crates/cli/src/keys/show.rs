@@ -1,0 +1,99 @@
+//! Prints keys, without their secrets.
+
+use std::time::SystemTime;
+
+use haul_s3_server::{Grant, Key, Right};
+use serde_json::{Value, json};
+
+use crate::clock::rfc3339;
+
+/// The name of requests without a signature.
+pub(super) const ANONYMOUS: &str = "anonymous";
+
+/// The width of an access key of `haul keys create`.
+const ACCESS_KEY_WIDTH: usize = 20;
+
+/// Returns a key in one line: access key, state, user and rights.
+pub(super) fn line(key: &Key, now: SystemTime) -> String {
+    let Key { access_key, user, .. } = key;
+    format!("{access_key:ACCESS_KEY_WIDTH$}  {:8}  {user}: {}", state(key, now), rights(key))
+}
+
+/// Returns a key in several lines.
+pub(super) fn text(key: &Key, now: SystemTime) -> String {
+    let expires = key.expires.map_or_else(|| "never".to_owned(), rfc3339);
+    let mut lines = vec![
+        format!("access key  {}", key.access_key),
+        format!("user        {}", key.user),
+        format!("state       {}", state(key, now)),
+        format!("created     {}", rfc3339(key.created)),
+        format!("expires     {expires}"),
+    ];
+    let rights = all_rights(key);
+    let names = std::iter::once("rights").chain(std::iter::repeat(""));
+    lines.extend(names.zip(rights).map(|(name, right)| format!("{name:10}  {right}")));
+    lines.join("\n")
+}
+
+/// Returns the rights of a key in one line.
+pub(super) fn rights(key: &Key) -> String {
+    all_rights(key).join("; ")
+}
+
+/// Returns the rights of requests without a signature in one line.
+pub(super) fn anonymous_line(grants: &[Grant]) -> String {
+    let rights: Vec<_> = grants.iter().map(grant_text).collect();
+    let rights = if rights.is_empty() { "no rights".to_owned() } else { rights.join("; ") };
+    format!("{ANONYMOUS}: {rights}")
+}
+
+pub(super) fn json(key: &Key, now: SystemTime) -> Value {
+    json!({
+        "access_key": key.access_key,
+        "user": key.user,
+        "state": state(key, now),
+        "created": rfc3339(key.created),
+        "expires": key.expires.map(rfc3339),
+        "rights": key.grants.iter().map(grant_json).collect::<Vec<_>>(),
+        "create_buckets": key.creates_buckets,
+        "metrics": key.reads_metrics,
+    })
+}
+
+pub(super) fn anonymous_json(grants: &[Grant]) -> Value {
+    json!({
+        "access_key": Value::Null,
+        "user": ANONYMOUS,
+        "rights": grants.iter().map(grant_json).collect::<Vec<_>>(),
+    })
+}
+
+fn state(key: &Key, now: SystemTime) -> &'static str {
+    match key.is_refused(now) {
+        _ if key.is_disabled => "disabled",
+        true => "expired",
+        false => "active",
+    }
+}
+
+fn all_rights(key: &Key) -> Vec<String> {
+    let server = [("create-buckets", key.creates_buckets), ("metrics", key.reads_metrics)];
+    let server = server.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned());
+    let mut rights: Vec<_> = key.grants.iter().map(grant_text).chain(server).collect();
+    if rights.is_empty() {
+        rights.push("no rights but those of an owner".to_owned());
+    }
+    rights
+}
+
+fn grant_text(grant: &Grant) -> String {
+    format!("{} {}", grant.rights, grant.scope)
+}
+
+fn grant_json(grant: &Grant) -> Value {
+    json!({
+        "bucket": grant.scope.bucket,
+        "prefix": grant.scope.prefix,
+        "rights": grant.rights.iter().map(Right::name).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,130 @@
+//! The action that each operation of S3 is, which decides about the right that it needs. Pure.
+
+use crate::access::rights::Right;
+
+/// The kind of an operation for the decision about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// List the buckets; the response has those to which the caller has any right.
+    ListBuckets,
+    /// Create a bucket.
+    CreateBucket,
+    /// Find out that a bucket exists, or a setting that is the same for all buckets.
+    UseBucket,
+    /// Use a right to the keys that begin with the given name.
+    Use(Right),
+}
+
+impl Action {
+    /// Returns the right that a message about a refusal names.
+    pub(crate) fn needs(self) -> &'static str {
+        match self {
+            Self::ListBuckets => "a key",
+            Self::CreateBucket => "the right create-buckets, or admin of the bucket",
+            Self::UseBucket => "any right to the bucket",
+            Self::Use(Right::Read) => "the right read",
+            Self::Use(Right::Write) => "the right write",
+            Self::Use(Right::List) => "the right list",
+            Self::Use(Right::Delete) => "the right delete",
+            Self::Use(Right::Admin) => "the right admin",
+        }
+    }
+}
+
+/// Returns the action of an operation; `None` for operations that only the administrator may
+/// execute.
+pub(crate) fn action(operation: &str) -> Option<Action> {
+    Some(match operation {
+        "ListBuckets" => Action::ListBuckets,
+        "CreateBucket" => Action::CreateBucket,
+        // DeleteObjects checks the right to each of its keys.
+        "DeleteObjects"
+        | "HeadBucket"
+        | "GetBucketLocation"
+        | "GetBucketVersioning"
+        | "GetBucketAcl"
+        | "GetBucketRequestPayment"
+        | "GetBucketLogging"
+        | "GetBucketNotificationConfiguration"
+        | "GetBucketPolicy"
+        | "GetBucketPolicyStatus"
+        | "GetBucketEncryption"
+        | "GetBucketWebsite"
+        | "GetBucketReplication"
+        | "GetObjectLockConfiguration" => Action::UseBucket,
+        "ListObjects" | "ListObjectsV2" | "ListObjectVersions" | "ListMultipartUploads" => {
+            Action::Use(Right::List)
+        }
+        "GetObject"
+        | "HeadObject"
+        | "GetObjectAttributes"
+        | "GetObjectTagging"
+        | "GetObjectAcl"
+        | "GetObjectRetention"
+        | "GetObjectLegalHold" => Action::Use(Right::Read),
+        // Copies need the right to read their source, too.
+        "PutObject"
+        | "CopyObject"
+        | "CreateMultipartUpload"
+        | "UploadPart"
+        | "UploadPartCopy"
+        | "CompleteMultipartUpload"
+        | "AbortMultipartUpload"
+        | "ListParts"
+        | "PutObjectTagging"
+        | "DeleteObjectTagging"
+        | "PutObjectAcl"
+        | "PutObjectRetention"
+        | "PutObjectLegalHold" => Action::Use(Right::Write),
+        "DeleteObject" => Action::Use(Right::Delete),
+        "DeleteBucket"
+        | "GetBucketLifecycleConfiguration"
+        | "PutBucketLifecycleConfiguration"
+        | "DeleteBucketLifecycle"
+        | "PutBucketAcl"
+        | "PutBucketCors"
+        | "PutBucketEncryption"
+        | "PutBucketLogging"
+        | "PutBucketNotificationConfiguration"
+        | "PutBucketPolicy"
+        | "PutBucketReplication"
+        | "PutBucketTagging"
+        | "PutBucketVersioning"
+        | "PutBucketWebsite"
+        | "PutBucketOwnershipControls"
+        | "PutPublicAccessBlock"
+        | "PutObjectLockConfiguration"
+        | "DeleteBucketCors"
+        | "DeleteBucketTagging"
+        | "GetBucketCors"
+        | "GetBucketTagging"
+        | "GetBucketOwnershipControls"
+        | "GetPublicAccessBlock"
+        | "DeleteBucketOwnershipControls"
+        | "DeletePublicAccessBlock" => Action::Use(Right::Admin),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_supported_operation_has_an_action() {
+        let table = include_str!("../operations.rs").split_once("operations! {").unwrap().1;
+        let names = table.lines().filter_map(|line| line.split_once(": ")?.1.split_once("Input"));
+        let names: Vec<_> = names.map(|(name, _)| name).collect();
+        assert!(names.len() > 40, "{names:?}");
+        for name in names {
+            assert!(action(name).is_some(), "{name} has no action");
+        }
+    }
+
+    #[test]
+    fn unknown_operation_has_no_action() {
+        for name in ["", "GetObjects", "CreateSession", "PostObject", "WriteGetObjectResponse"] {
+            assert_eq!(action(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The keys of a running server, which change without a restart.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use ring::hmac;
+
+use crate::access::credentials::Credentials;
+use crate::access::key::{Key, KeyList};
+use crate::access::rights::Grant;
+
+/// The keys of a key file in a running server. The caller that reads the file replaces them; no
+/// request waits for that.
+pub struct KeyRing {
+    keys: ArcSwap<Keys>,
+    failure: ArcSwapOption<String>,
+}
+
+impl KeyRing {
+    /// Creates a ring with these keys.
+    #[must_use]
+    pub fn new(list: KeyList) -> Self {
+        let keys = ArcSwap::from_pointee(Keys::of(list));
+        Self { keys, failure: ArcSwapOption::empty() }
+    }
+
+    /// Replaces all keys. Requests that begin after this returns see the new keys only.
+    pub fn replace(&self, list: KeyList) {
+        self.keys.store(Arc::new(Keys::of(list)));
+        self.failure.store(None);
+    }
+
+    /// Records that the key file could not be read, for the health check and the metrics. The
+    /// present keys remain in force.
+    pub fn report_failure(&self, why: String) {
+        self.failure.store(Some(Arc::new(why)));
+    }
+
+    /// Returns the reason why the key file could not be read, if the last attempt failed.
+    pub(crate) fn failure(&self) -> Option<Arc<String>> {
+        self.failure.load_full()
+    }
+}
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyRing").finish_non_exhaustive()
+    }
+}
+
+/// The keys at one time.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    by_access_key: HashMap<Arc<str>, Arc<ActiveKey>>,
+    pub(crate) anonymous: Box<[Grant]>,
+}
+
+impl Keys {
+    /// Returns the keys of a list that are not disabled.
+    pub(crate) fn of(list: KeyList) -> Self {
+        let KeyList { keys, anonymous } = list;
+        let enabled = keys.into_iter().filter(|key| !key.is_disabled).map(ActiveKey::of);
+        let by_access_key = enabled.map(|key| (Arc::clone(&key.access_key), Arc::new(key)));
+        Self { by_access_key: by_access_key.collect(), anonymous: anonymous.into() }
+    }
+}
+
+/// A key pair that is not disabled.
+pub(crate) struct ActiveKey {
+    pub(crate) access_key: Arc<str>,
+    pub(crate) secret_key: String,
+    /// `None` for the administrator.
+    pub(crate) user: Option<Arc<str>>,
+    pub(crate) creates_buckets: bool,
+    pub(crate) reads_metrics: bool,
+    pub(crate) grants: Box<[Grant]>,
+    expires_s: Option<i64>,
+    /// The key of the last scope (date and region), which is derived with four hashes.
+    last: ArcSwapOption<ScopeKey>,
+}
+
+/// The key of one date and region, with which signatures are verified.
+struct ScopeKey {
+    scope: String,
+    key: Arc<hmac::Key>,
+}
+
+impl ActiveKey {
+    fn of(key: Key) -> Self {
+        Self {
+            access_key: key.access_key.into(),
+            secret_key: key.secret_key,
+            user: Some(key.user.into()),
+            creates_buckets: key.creates_buckets,
+            reads_metrics: key.reads_metrics,
+            grants: key.grants.into(),
+            expires_s: key.expires.map(unix_s),
+            last: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Returns the key pair with all rights.
+    pub(crate) fn administrator(credentials: Credentials) -> Self {
+        Self {
+            access_key: credentials.access_key.into(),
+            secret_key: credentials.secret_key,
+            user: None,
+            creates_buckets: true,
+            reads_metrics: true,
+            grants: Box::default(),
+            expires_s: None,
+            last: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Compares a secret key in constant time.
+    pub(crate) fn has_secret(&self, given: &[u8]) -> bool {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, b"comparison");
+        let given = hmac::sign(&key, given);
+        hmac::verify(&key, self.secret_key.as_bytes(), given.as_ref()).is_ok()
+    }
+
+    /// Returns the key for signatures with a scope: date, region, service and a fixed word,
+    /// separated by slashes.
+    pub(crate) fn signing_key(&self, scope: &str) -> Option<Arc<hmac::Key>> {
+        let last = self.last.load();
+        if let Some(last) = last.as_ref().filter(|last| last.scope == scope) {
+            return Some(Arc::clone(&last.key));
+        }
+        let mut parts = scope.split('/');
+        let (date, region) = (parts.next()?, parts.next()?);
+        let is_region = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        let is_scope =
+            parts.eq(["s3", "aws4_request"]) && !region.is_empty() && region.bytes().all(is_region);
+        if !is_scope {
+            return None;
+        }
+        let secret = format!("AWS4{}", self.secret_key).into_bytes();
+        let derived = [date, region, "s3", "aws4_request"].into_iter().fold(secret, |key, part| {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+            hmac::sign(&key, part.as_bytes()).as_ref().to_vec()
+        });
+        let key = Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &derived));
+        let derived = ScopeKey { scope: scope.to_owned(), key: Arc::clone(&key) };
+        self.last.store(Some(Arc::new(derived)));
+        Some(key)
+    }
+}
+
+impl fmt::Debug for ActiveKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActiveKey").field("access_key", &self.access_key).finish_non_exhaustive()
+    }
+}
+
+/// All keys of a server: the pair of the administrator, and those of the key file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AllKeys {
+    pub(crate) administrator: Option<Arc<ActiveKey>>,
+    pub(crate) ring: Option<Arc<KeyRing>>,
+}
+
+impl AllKeys {
+    /// Returns `true` if there are no keys, so that every client has all rights.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.administrator.is_none() && self.ring.is_none()
+    }
+
+    /// Returns the key with this access key, unless it has expired. The administrator has
+    /// precedence.
+    pub(crate) fn find(&self, access_key: &str) -> Option<Arc<ActiveKey>> {
+        let key = self.find_any(access_key)?;
+        let is_valid = |expires_s: i64| unix_s(SystemTime::now()) < expires_s;
+        key.expires_s.is_none_or(is_valid).then_some(key)
+    }
+
+    /// Returns the shared name of a key for the logs.
+    pub(crate) fn name(&self, access_key: &str) -> Option<Arc<str>> {
+        self.find_any(access_key).map(|key| Arc::clone(&key.access_key))
+    }
+
+    fn find_any(&self, access_key: &str) -> Option<Arc<ActiveKey>> {
+        if let Some(key) = self.administrator.as_ref().filter(|key| *key.access_key == *access_key)
+        {
+            return Some(Arc::clone(key));
+        }
+        self.ring.as_ref()?.keys.load().by_access_key.get(access_key).cloned()
+    }
+
+    /// Returns the keys of the key file, with the rights of requests without a signature.
+    pub(crate) fn of_file(&self) -> Option<Arc<Keys>> {
+        self.ring.as_ref().map(|ring| ring.keys.load_full())
+    }
+}
+
+fn unix_s(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn credentials() -> Credentials {
+        Credentials { access_key: "admin".into(), secret_key: "secret".into() }
+    }
+
+    #[test]
+    fn replaced_removed_disabled_and_expired_keys_are_not_found() {
+        let mut list = KeyList::default();
+        let [first, second, third] = ["a", "b", "c"]
+            .map(|user| list.create(user, SystemTime::now()).unwrap().access_key.clone());
+        let ring = Arc::new(KeyRing::new(list.clone()));
+        let administrator = Some(Arc::new(ActiveKey::administrator(credentials())));
+        let all = AllKeys { administrator, ring: Some(Arc::clone(&ring)) };
+        let found =
+            || [&*first, &*second, &*third, "admin", "other"].map(|key| all.find(key).is_some());
+        assert_eq!(found(), [true, true, true, true, false]);
+        list.remove(&first);
+        list.key_mut(&second).unwrap().is_disabled = true;
+        list.key_mut(&third).unwrap().expires = Some(SystemTime::now());
+        ring.replace(list.clone());
+        assert_eq!(found(), [false, false, false, true, false]);
+        assert_eq!(all.name(&third).as_deref(), Some(&*third), "expired keys are logged");
+        let later = SystemTime::now() + Duration::from_secs(60);
+        list.key_mut(&third).unwrap().expires = Some(later);
+        ring.report_failure("it is damaged".to_owned());
+        assert_eq!(found(), [false, false, false, true, false]);
+        assert!(ring.failure().is_some());
+        ring.replace(list);
+        assert_eq!(found(), [false, false, true, true, false]);
+        assert!(ring.failure().is_none());
+    }
+
+    #[test]
+    fn only_the_whole_secret_is_equal() {
+        let key = ActiveKey::administrator(credentials());
+        assert!(key.has_secret(b"secret"));
+        for given in ["", "secre", "secret ", "secret\0", "Secret"] {
+            assert!(!key.has_secret(given.as_bytes()), "{given}");
+        }
+        assert!(!format!("{key:?}").contains("secret"));
+    }
+
+    #[test]
+    fn signing_key_depends_on_the_scope() {
+        let key = ActiveKey::administrator(credentials());
+        let sign =
+            |scope: &str| key.signing_key(scope).map(|key| hmac::sign(&key, b"").as_ref().to_vec());
+        let first = sign("20261126/us-east-1/s3/aws4_request");
+        assert!(first.is_some());
+        assert_ne!(sign("20261127/us-east-1/s3/aws4_request"), first);
+        assert_ne!(sign("20261126/us-east-2/s3/aws4_request"), first);
+        assert_eq!(sign("20261126/us-east-1/s3/aws4_request"), first);
+        for scope in ["", "a", "20261126//s3/aws4_request", "20261126/a/sts/aws4_request"] {
+            assert_eq!(sign(scope), None, "{scope}");
+        }
+    }
+}

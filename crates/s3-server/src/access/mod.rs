@@ -1,0 +1,17 @@
+//! Keys and rights: which client may execute which operation.
+//!
+//! `rights` and `key` are the model, `format` is the text of a key file, and `seal` protects the
+//! secrets in it. `key_ring` holds the keys of a running server. `action` maps each operation to
+//! the right that it needs, `authorize` decides, and `caller` applies the decision to a request.
+//! `service` passes both to the S3 service.
+
+pub(crate) mod action;
+pub(crate) mod authorize;
+pub(crate) mod caller;
+pub(crate) mod credentials;
+mod format;
+pub(crate) mod key;
+pub(crate) mod key_ring;
+pub(crate) mod rights;
+pub(crate) mod seal;
+pub(crate) mod service;

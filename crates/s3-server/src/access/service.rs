@@ -1,0 +1,177 @@
+//! The keys and the rights for the S3 service.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hyper::http::Extensions;
+use s3s::access::{S3Access, S3AccessContext};
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::dto::{
+    CopyObjectInput, CopySource, ListMultipartUploadsInput, ListObjectVersionsInput,
+    ListObjectsInput, ListObjectsV2Input, UploadPartCopyInput,
+};
+use s3s::path::S3Path;
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+
+use crate::access::action::{Action, action};
+use crate::access::authorize::Principal;
+use crate::access::caller::Caller;
+use crate::access::key_ring::AllKeys;
+use crate::access::rights::Right;
+use crate::errors::refuse;
+use crate::served::ServedStore;
+
+/// Set if the client of a request may not learn that an object or a bucket is missing. An extension
+/// of the request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HidesMissing(Arc<AtomicBool>);
+
+impl HidesMissing {
+    pub(crate) fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(extensions: &Extensions) {
+        if let Some(Self(hides)) = extensions.get() {
+            hides.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Returns the error for an access key that is unknown, disabled or expired.
+pub(crate) fn unknown_key() -> S3Error {
+    let message = "The access key does not exist, is disabled, or has expired";
+    refuse(S3ErrorCode::InvalidAccessKeyId, message)
+}
+
+/// The keys of a server as the authentication of the S3 service.
+pub(crate) struct Authentication(pub(crate) AllKeys);
+
+#[async_trait::async_trait]
+impl S3Auth for Authentication {
+    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
+        let key = self.0.find(access_key).ok_or_else(unknown_key)?;
+        Ok(SecretKey::from(key.secret_key.as_str()))
+    }
+}
+
+/// The rights of keys as the access control of the S3 service.
+pub(crate) struct AccessControl {
+    pub(crate) keys: AllKeys,
+    pub(crate) store: Arc<ServedStore>,
+}
+
+impl AccessControl {
+    /// Returns the client of a request: the one that was verified before, or the one of the
+    /// signature that the service verified.
+    fn caller(&self, context: &mut S3AccessContext<'_>) -> S3Result<Caller> {
+        if let Some(caller) = context.extensions_mut().get::<Caller>() {
+            return Ok(caller.clone());
+        }
+        let principal = match context.credentials() {
+            // The key may have been removed since its signature was verified.
+            Some(signed) => {
+                Principal::Key(self.keys.find(&signed.access_key).ok_or_else(unknown_key)?)
+            }
+            None => Principal::Anonymous(self.keys.of_file()),
+        };
+        Ok(Caller(principal))
+    }
+
+    /// Checks the right to a listing, whose prefix is known once the request is parsed.
+    fn check_list(
+        &self,
+        extensions: &Extensions,
+        operation: &str,
+        bucket: &str,
+        prefix: Option<&str>,
+    ) -> S3Result<()> {
+        let names = (bucket, prefix.unwrap_or_default());
+        let list = Action::Use(Right::List);
+        Caller::of(extensions).check(&self.store.load(), operation, list, names)
+    }
+
+    /// Checks the right to read the source of a copy.
+    fn check_source(
+        &self,
+        extensions: &Extensions,
+        operation: &str,
+        source: &CopySource,
+    ) -> S3Result<()> {
+        // The operation refuses the other kinds of sources.
+        let CopySource::Bucket { bucket, key, .. } = source else { return Ok(()) };
+        let (caller, store) = (Caller::of(extensions), self.store.load());
+        caller.check(&store, operation, Action::Use(Right::Read), (bucket, key))?;
+        if caller.hides_missing(&store, bucket, key) {
+            HidesMissing::set(extensions);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl S3Access for AccessControl {
+    async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
+        let caller = self.caller(context)?;
+        let operation = context.s3_op().name().to_owned();
+        let (bucket, name) = match context.s3_path() {
+            S3Path::Root => ("", ""),
+            S3Path::Bucket { bucket } => (&**bucket, ""),
+            S3Path::Object { bucket, key } => (&**bucket, &**key),
+        };
+        let store = self.store.load();
+        match action(&operation) {
+            // Checked once the prefix is known.
+            Some(Action::Use(Right::List)) => {}
+            Some(action) => caller.check(&store, &operation, action, (bucket, name))?,
+            None if matches!(caller.0, Principal::Open) => {}
+            None if matches!(&caller.0, Principal::Key(key) if key.user.is_none()) => {}
+            None => return Err(caller.refusal(&operation, "the administrator", bucket, name)),
+        }
+        let hides = !bucket.is_empty() && caller.hides_missing(&store, bucket, name);
+        let extensions = context.extensions_mut();
+        if hides {
+            HidesMissing::set(extensions);
+        }
+        extensions.insert(caller);
+        Ok(())
+    }
+
+    async fn list_objects(&self, request: &mut S3Request<ListObjectsInput>) -> S3Result<()> {
+        let input = &request.input;
+        let prefix = input.prefix.as_deref();
+        self.check_list(&request.extensions, "ListObjects", &input.bucket, prefix)
+    }
+
+    async fn list_objects_v2(&self, request: &mut S3Request<ListObjectsV2Input>) -> S3Result<()> {
+        let input = &request.input;
+        let prefix = input.prefix.as_deref();
+        self.check_list(&request.extensions, "ListObjectsV2", &input.bucket, prefix)
+    }
+
+    async fn list_object_versions(
+        &self,
+        request: &mut S3Request<ListObjectVersionsInput>,
+    ) -> S3Result<()> {
+        let input = &request.input;
+        let prefix = input.prefix.as_deref();
+        self.check_list(&request.extensions, "ListObjectVersions", &input.bucket, prefix)
+    }
+
+    async fn list_multipart_uploads(
+        &self,
+        request: &mut S3Request<ListMultipartUploadsInput>,
+    ) -> S3Result<()> {
+        let input = &request.input;
+        let prefix = input.prefix.as_deref();
+        self.check_list(&request.extensions, "ListMultipartUploads", &input.bucket, prefix)
+    }
+
+    async fn copy_object(&self, request: &mut S3Request<CopyObjectInput>) -> S3Result<()> {
+        self.check_source(&request.extensions, "CopyObject", &request.input.copy_source)
+    }
+
+    async fn upload_part_copy(&self, request: &mut S3Request<UploadPartCopyInput>) -> S3Result<()> {
+        self.check_source(&request.extensions, "UploadPartCopy", &request.input.copy_source)
+    }
+}

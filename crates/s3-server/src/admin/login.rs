@@ -1,0 +1,100 @@
+//! The keys that the admin address accepts. Pure, except for the current time.
+
+use base64_simd::STANDARD as BASE64;
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue};
+
+use crate::access::key_ring::AllKeys;
+use crate::front::anonymous::is_this_machine;
+
+/// The page that keys with the right to metrics may read.
+const METRICS: &str = "/metrics";
+
+/// Returns the status and the text of a refusal; `None` if the request is allowed. On a loopback
+/// address there are no `keys`, and the host must be a name of this machine, as for S3 requests.
+pub(super) fn refusal(
+    keys: Option<&AllKeys>,
+    path: &str,
+    headers: &HeaderMap,
+) -> Option<(StatusCode, &'static str)> {
+    let header = |name| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+    let Some(keys) = keys else {
+        let is_allowed = str::from_utf8(header(HOST)).is_ok_and(is_this_machine);
+        let text = "Use localhost or an IP address as the host\n";
+        return (!is_allowed).then_some((StatusCode::FORBIDDEN, text));
+    };
+    let given = header(AUTHORIZATION).strip_prefix(b"Basic ").unwrap_or_default();
+    let pair = BASE64.decode_to_vec(given).unwrap_or_default();
+    let (access_key, secret) = match pair.iter().position(|byte| *byte == b':') {
+        Some(colon) => (&pair[..colon], &pair[colon + 1..]),
+        None => (&pair[..], &[][..]),
+    };
+    let key = str::from_utf8(access_key).ok().and_then(|access_key| keys.find(access_key));
+    let Some(key) = key.filter(|key| key.has_secret(secret)) else {
+        return Some((StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n"));
+    };
+    let is_administrator = key.user.is_none();
+    let is_allowed = is_administrator || key.reads_metrics && path == METRICS;
+    let text = "This key has no right to this page: use the key pair of --credentials, or for \
+                /metrics a key with the right metrics\n";
+    (!is_allowed).then_some((StatusCode::FORBIDDEN, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::access::credentials::Credentials;
+    use crate::access::key::KeyList;
+    use crate::access::key_ring::{ActiveKey, KeyRing};
+
+    fn status(keys: Option<&AllKeys>, path: &str, name: &str, value: &str) -> u16 {
+        let name = name.parse::<hyper::header::HeaderName>().unwrap();
+        let headers = [(name, value.parse().unwrap())].into_iter().collect();
+        refusal(keys, path, &headers).map_or(200, |(status, _)| status.as_u16())
+    }
+
+    #[test]
+    fn each_key_has_its_pages() {
+        let mut list = KeyList::default();
+        let user = list.create("alice", SystemTime::now()).unwrap().clone();
+        let metrics = list.create("prometheus", SystemTime::now()).unwrap();
+        metrics.reads_metrics = true;
+        let metrics = metrics.clone();
+        let credentials = Credentials { access_key: "key".into(), secret_key: "se:cret".into() };
+        let administrator = Some(Arc::new(ActiveKey::administrator(credentials)));
+        let keys = AllKeys { administrator, ring: Some(Arc::new(KeyRing::new(list))) };
+        let basic = |access_key: &str, secret: &str| {
+            format!("Basic {}", BASE64.encode_to_string(format!("{access_key}:{secret}")))
+        };
+        let statuses = |value: &str| {
+            ["/", "/stats.json", "/metrics"]
+                .map(|path| status(Some(&keys), path, "authorization", value))
+        };
+        let wrong = [401; 3];
+        assert_eq!(statuses(&basic("key", "se:cret")), [200; 3]);
+        assert_eq!(statuses(&basic(&metrics.access_key, &metrics.secret_key)), [403, 403, 200]);
+        assert_eq!(statuses(&basic(&user.access_key, &user.secret_key)), [403; 3]);
+        assert_eq!(statuses(&basic(&metrics.access_key, &user.secret_key)), wrong);
+        for value in [
+            &basic("key", "se:creT"),
+            &basic("key", ""),
+            &basic("", ""),
+            "Basic ",
+            "Basic a2V5",
+            &basic("key", "se:cret").replace("Basic ", ""),
+            &basic("key", "se:cret").replace("Basic ", "Bearer "),
+        ] {
+            assert_eq!(statuses(value), wrong, "{value}");
+        }
+        assert_eq!(status(Some(&keys), "/", "host", "localhost"), 401);
+    }
+
+    #[test]
+    fn loopback_address_needs_a_host_of_this_machine() {
+        assert_eq!(status(None, "/", "host", "127.0.0.1:9001"), 200);
+        assert_eq!(status(None, "/", "host", "evil.example"), 403);
+    }
+}
