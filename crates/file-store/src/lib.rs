@@ -124,7 +124,7 @@ pub use big_files::pinned::PinnedFile;
 pub use clock::TimeSource;
 pub use compaction::compact::CompactionReport;
 pub use compaction::volume_map::{VolumeExtent, VolumeMap};
-pub use deletion::object::Deletion;
+pub use deletion::request::Deletion;
 pub use error::{Error, Result};
 pub use lifecycle::expirable::ExpiredEntry;
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};

@@ -31,7 +31,7 @@ use crate::keys::check_bucket;
 use crate::lifecycle::state::LifecycleState;
 use crate::lifecycle::thread::LifecycleThread;
 use crate::locks::KeyLocks;
-use crate::object::BucketInfo;
+use crate::object::{Attributes, BucketInfo};
 use crate::options::Options;
 use crate::recovery::found_damage::FoundDamage;
 use crate::recovery::index_thread::IndexThread;

@@ -68,6 +68,7 @@ mod objects;
 mod operations;
 mod output;
 mod pattern;
+mod policy;
 mod served;
 mod server;
 mod service;

@@ -2,8 +2,8 @@
 
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
-use crate::buckets::{bucket, documents, stubs, versioning};
-use crate::objects::{copy, list, read, tagging, version_list, write};
+use crate::buckets::{bucket, documents, policy, stubs, versioning};
+use crate::objects::{copy, get_attributes, list, read, tagging, version_list, write};
 use crate::output::Output;
 use crate::service::Haul;
 use crate::uploads::{self, complete, multipart, parts};
@@ -30,7 +30,7 @@ operations! {
     get_object: GetObjectInput => GetObjectOutput = read::get_object;
     head_object: HeadObjectInput => HeadObjectOutput = read::head_object;
     get_object_attributes: GetObjectAttributesInput => GetObjectAttributesOutput
-        = read::get_object_attributes;
+        = get_attributes::get_object_attributes;
     delete_object: DeleteObjectInput => DeleteObjectOutput = write::delete_object;
     delete_objects: DeleteObjectsInput => DeleteObjectsOutput = write::delete_objects;
     copy_object: CopyObjectInput => CopyObjectOutput = copy::copy_object;
@@ -109,9 +109,12 @@ operations! {
     get_bucket_notification_configuration: GetBucketNotificationConfigurationInput
         => GetBucketNotificationConfigurationOutput
         = stubs::get_bucket_notification_configuration;
-    get_bucket_policy: GetBucketPolicyInput => GetBucketPolicyOutput = stubs::get_bucket_policy;
+    put_bucket_policy: PutBucketPolicyInput => PutBucketPolicyOutput = policy::put_bucket_policy;
+    get_bucket_policy: GetBucketPolicyInput => GetBucketPolicyOutput = policy::get_bucket_policy;
+    delete_bucket_policy: DeleteBucketPolicyInput => DeleteBucketPolicyOutput
+        = policy::delete_bucket_policy;
     get_bucket_policy_status: GetBucketPolicyStatusInput => GetBucketPolicyStatusOutput
-        = stubs::get_bucket_policy_status;
+        = policy::get_bucket_policy_status;
     get_bucket_encryption: GetBucketEncryptionInput => GetBucketEncryptionOutput
         = stubs::get_bucket_encryption;
     get_bucket_website: GetBucketWebsiteInput => GetBucketWebsiteOutput

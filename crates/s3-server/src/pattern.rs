@@ -1,4 +1,4 @@
-//! Patterns of CORS rules: `*` stands for any characters, `?` for one character.
+//! Patterns of policies and CORS rules: `*` stands for any characters, `?` for one character.
 
 /// Returns `true` if the whole text matches the pattern. The number of steps is at most the product
 /// of both lengths.

@@ -165,7 +165,12 @@ impl Server {
         });
         let counts = Counts::new(&metrics);
         let front = front(store, keys, &limits, metrics, hot);
-        let front = Arc::new(Front { audit: logs.audit, is_read_only, ..front });
+        let front = Arc::new(Front {
+            audit: logs.audit,
+            is_read_only,
+            is_encrypted: tls.is_some(),
+            ..front
+        });
         let reactor = |listener: Listener| {
             let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
             let s3 = ListenerOptions {
@@ -267,6 +272,7 @@ fn front(
         keys,
         audit: None,
         is_read_only: false,
+        is_encrypted: false,
         metrics,
         slow: limits.slow_request_time,
         xml_bytes_max,

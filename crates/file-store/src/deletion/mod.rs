@@ -1,4 +1,5 @@
 //! Deletion of objects and versions.
 
-pub(crate) mod object;
+mod object;
+pub(crate) mod request;
 mod version;

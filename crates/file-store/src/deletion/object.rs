@@ -5,55 +5,17 @@ use std::collections::HashSet;
 use haul_append_log::{Position, Room, Ticket};
 
 use crate::counters::Counters;
+use crate::deletion::request::Deletion;
 use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::index::entry::{Change, Replaced};
-use crate::object::{Attributes, Deleted, ObjectInfo, VersionId, Versioning};
+use crate::object::{Attributes, Deleted, VersionId, Versioning};
 use crate::store::Store;
-
-/// The deletion of the object of a key, or of a version of it.
-#[derive(Clone, Copy)]
-pub struct Deletion<'a> {
-    /// The key.
-    pub key: &'a str,
-    /// The version to delete; `None` for the current object, which a bucket with versions retains.
-    pub version: Option<VersionId>,
-    /// If it returns `false` for the object or version, that is not deleted. It is called while the
-    /// key is locked, so it must not call the store.
-    pub condition: Option<&'a dyn Fn(&ObjectInfo) -> bool>,
-}
-
-impl<'a> Deletion<'a> {
-    /// Returns the deletion of the current object without a condition.
-    #[must_use]
-    pub fn of(key: &'a str) -> Self {
-        Self { key, version: None, condition: None }
-    }
-
-    /// Fails if the condition does not hold.
-    pub(super) fn check(&self, object: impl FnOnce() -> ObjectInfo) -> Result<()> {
-        match self.condition {
-            Some(condition) if !condition(&object()) => Err(Error::PreconditionFailed),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl std::fmt::Debug for Deletion<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let is_conditional = self.condition.is_some();
-        f.debug_struct("Deletion")
-            .field("key", &self.key)
-            .field("version", &self.version)
-            .field("is_conditional", &is_conditional)
-            .finish()
-    }
-}
 
 /// A deletion that is in the log already, or that waits for the sync of its tombstone.
 enum Started {
     Done(Deleted),
-    Appended(Change, Ticket),
+    Appended(Box<Change>, Ticket),
 }
 
 impl Store {
@@ -162,7 +124,7 @@ impl Store {
             (Versioning::Off, _) => Ok(match self.append_tombstone(bucket, deletion)? {
                 Some((change, ticket)) => {
                     appended.insert(deletion.key.to_owned());
-                    Started::Appended(change, ticket)
+                    Started::Appended(Box::new(change), ticket)
                 }
                 None => Started::Done(Deleted::default()),
             }),
@@ -175,7 +137,7 @@ impl Store {
         let finish = |(deletion, started): (&Deletion<'_>, Result<Started>)| match started? {
             Started::Done(deleted) => Ok(deleted),
             Started::Appended(change, ticket) => {
-                self.deleted(change, ticket.wait()?);
+                self.deleted(*change, ticket.wait()?);
                 let version_id = deletion.version;
                 Ok(Deleted { existed: true, version_id, is_delete_marker: false })
             }

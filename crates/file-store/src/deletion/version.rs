@@ -4,7 +4,7 @@ use haul_append_log::Room;
 
 use crate::clock::Version;
 use crate::counters::Counters;
-use crate::deletion::object::Deletion;
+use crate::deletion::request::Deletion;
 use crate::error::Result;
 use crate::format::Kind;
 use crate::index::entry::{Entry, Replaced};
@@ -39,7 +39,7 @@ impl Inner {
     /// 1. Retains the current object.
     /// 2. Appends the marker, the tombstone of the current object, and those of versions that the
     ///    marker replaces as one record. After a crash the log has all of them or none.
-    pub(super) fn delete_current(
+    pub(crate) fn delete_current(
         &self,
         bucket: &str,
         deletion: &Deletion<'_>,

@@ -3,6 +3,7 @@
 use haul_append_log::{Room, Ticket};
 
 use crate::counters::Counters;
+use crate::deletion::request::Deletion;
 use crate::error::Result;
 use crate::format::Kind;
 use crate::index::entry::{Change, Entry, Replaced};
@@ -92,7 +93,7 @@ impl Inner {
         let versioning = self.versioning(search.bucket)?;
         if versioning != Versioning::Off {
             self.options.lifecycle_observer.report(ExpireObject, search.bucket, key);
-            self.delete_current(search.bucket, key, versioning)?;
+            self.delete_current(search.bucket, &Deletion::of(key), versioning)?;
             report.expired_objects += 1;
             report.expired_bytes += entry.bytes;
             return Ok(None);

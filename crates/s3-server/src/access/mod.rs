@@ -7,8 +7,10 @@
 
 pub(crate) mod action;
 pub(crate) mod authorize;
+pub(crate) mod bucket_policy;
 pub(crate) mod caller;
 pub(crate) mod credentials;
+pub(crate) mod facts;
 mod format;
 pub(crate) mod key;
 pub(crate) mod key_ring;

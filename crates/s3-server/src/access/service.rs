@@ -1,5 +1,7 @@
 //! The keys and the rights for the S3 service.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,14 +14,18 @@ use s3s::dto::{
 };
 use s3s::path::S3Path;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+use tokio::task::spawn_blocking;
 
 use crate::access::action::{Action, action};
 use crate::access::authorize::Principal;
+use crate::access::bucket_policy::has_policy;
 use crate::access::caller::Caller;
+use crate::access::facts::RequestFacts;
 use crate::access::key_ring::AllKeys;
 use crate::access::rights::Right;
 use crate::errors::refuse;
 use crate::served::ServedStore;
+use crate::service::joined;
 
 /// Set if the client of a request may not learn that an object or a bucket is missing. An extension
 /// of the request.
@@ -65,9 +71,21 @@ impl AccessControl {
     /// Returns the client of a request: the one that was verified before, or the one of the
     /// signature that the service verified.
     fn caller(&self, context: &mut S3AccessContext<'_>) -> S3Result<Caller> {
-        if let Some(caller) = context.extensions_mut().get::<Caller>() {
-            return Ok(caller.clone());
-        }
+        let caller = match context.extensions_mut().get::<Caller>() {
+            Some(caller) => caller.clone(),
+            None => self.signer(context)?,
+        };
+        let facts = RequestFacts {
+            connection: context.extensions_mut().get().copied(),
+            headers: context.headers().clone(),
+            query: context.uri().query().unwrap_or_default().to_owned(),
+            user: caller.user().cloned(),
+            existing_tags: BTreeMap::new(),
+        };
+        Ok(caller.with_facts(facts))
+    }
+
+    fn signer(&self, context: &S3AccessContext<'_>) -> S3Result<Caller> {
         let principal = match context.credentials() {
             // The key may have been removed since its signature was verified.
             Some(signed) => {
@@ -75,7 +93,7 @@ impl AccessControl {
             }
             None => Principal::Anonymous(self.keys.of_file()),
         };
-        Ok(Caller(principal))
+        Ok(Caller::new(principal))
     }
 
     /// Checks the right to a listing, whose prefix is known once the request is parsed.
@@ -91,16 +109,31 @@ impl AccessControl {
         Caller::of(extensions).check(&self.store.load(), operation, list, names)
     }
 
-    /// Checks the right to read the source of a copy.
-    fn check_source(
+    /// Returns the client with the tags of an object, if the policy of the bucket compares them.
+    async fn with_tags(
         &self,
-        extensions: &Extensions,
-        operation: &str,
-        source: &CopySource,
-    ) -> S3Result<()> {
+        caller: Caller,
+        bucket: &str,
+        (key, version): (&str, Option<&str>),
+    ) -> S3Result<Caller> {
+        if caller.is_administrator() || !has_policy(&self.store.load(), bucket) {
+            return Ok(caller);
+        }
+        let (store, bucket, key) = (self.store.get(), bucket.to_owned(), key.to_owned());
+        let version = version.map(str::to_owned);
+        let call = move || caller.with_tags(&store, &bucket, (&key, version.as_deref()));
+        joined(spawn_blocking(call).await)
+    }
+
+    /// Checks the right to read the source of a copy.
+    async fn check_source(&self, extensions: &Extensions, source: &CopySource) -> S3Result<()> {
         // The operation refuses the other kinds of sources.
-        let CopySource::Bucket { bucket, key, .. } = source else { return Ok(()) };
-        let (caller, store) = (Caller::of(extensions), self.store.load());
+        let CopySource::Bucket { bucket, key, version_id } = source else { return Ok(()) };
+        let version = version_id.as_deref();
+        let caller = self.with_tags(Caller::of(extensions), bucket, (key, version)).await?;
+        let store = self.store.load();
+        // The policy of the source allows copies as it allows reads.
+        let operation = if version.is_some() { "GetObjectVersion" } else { "GetObject" };
         caller.check(&store, operation, Action::Use(Right::Read), (bucket, key))?;
         if caller.hides_missing(&store, bucket, key) {
             HidesMissing::set(extensions);
@@ -112,20 +145,26 @@ impl AccessControl {
 #[async_trait::async_trait]
 impl S3Access for AccessControl {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
-        let caller = self.caller(context)?;
+        let mut caller = self.caller(context)?;
         let operation = context.s3_op().name().to_owned();
         let (bucket, name) = match context.s3_path() {
             S3Path::Root => ("", ""),
             S3Path::Bucket { bucket } => (&**bucket, ""),
             S3Path::Object { bucket, key } => (&**bucket, &**key),
         };
+        if !name.is_empty() {
+            let version = caller.version().map(Cow::into_owned);
+            caller = self.with_tags(caller, bucket, (name, version.as_deref())).await?;
+        }
         let store = self.store.load();
         match action(&operation) {
             // Checked once the prefix is known.
             Some(Action::Use(Right::List)) => {}
+            // A policy may allow the deletion of some of the keys.
+            Some(Action::UseBucket)
+                if operation == "DeleteObjects" && has_policy(&store, bucket) => {}
             Some(action) => caller.check(&store, &operation, action, (bucket, name))?,
-            None if matches!(caller.0, Principal::Open) => {}
-            None if matches!(&caller.0, Principal::Key(key) if key.user.is_none()) => {}
+            None if caller.is_administrator() => {}
             None => return Err(caller.refusal(&operation, "the administrator", bucket, name)),
         }
         let hides = !bucket.is_empty() && caller.hides_missing(&store, bucket, name);
@@ -168,10 +207,10 @@ impl S3Access for AccessControl {
     }
 
     async fn copy_object(&self, request: &mut S3Request<CopyObjectInput>) -> S3Result<()> {
-        self.check_source(&request.extensions, "CopyObject", &request.input.copy_source)
+        self.check_source(&request.extensions, &request.input.copy_source).await
     }
 
     async fn upload_part_copy(&self, request: &mut S3Request<UploadPartCopyInput>) -> S3Result<()> {
-        self.check_source(&request.extensions, "UploadPartCopy", &request.input.copy_source)
+        self.check_source(&request.extensions, &request.input.copy_source).await
     }
 }

@@ -4,7 +4,7 @@ use haul_http_engine::RequestBody;
 use hyper::{Method, Request};
 
 /// Subresources of buckets and objects that this server cannot change.
-const UNSUPPORTED: [&str; 18] = [
+const UNSUPPORTED: [&str; 17] = [
     "accelerate",
     "acl",
     "analytics",
@@ -16,7 +16,6 @@ const UNSUPPORTED: [&str; 18] = [
     "metrics",
     "notification",
     "object-lock",
-    "policy",
     "replication",
     "requestPayment",
     "restore",
@@ -26,10 +25,11 @@ const UNSUPPORTED: [&str; 18] = [
 ];
 
 /// Subresources of buckets, and the operations that replace and remove them.
-const OF_BUCKETS: [(&str, &str, &str); 6] = [
+const OF_BUCKETS: [(&str, &str, &str); 7] = [
     ("cors", "PutBucketCors", "DeleteBucketCors"),
     ("lifecycle", "PutBucketLifecycleConfiguration", "DeleteBucketLifecycle"),
     ("ownershipControls", "PutBucketOwnershipControls", "DeleteBucketOwnershipControls"),
+    ("policy", "PutBucketPolicy", "DeleteBucketPolicy"),
     ("publicAccessBlock", "PutPublicAccessBlock", "DeletePublicAccessBlock"),
     ("tagging", "PutBucketTagging", "DeleteBucketTagging"),
     ("versioning", "PutBucketVersioning", OTHER),
@@ -91,7 +91,7 @@ mod tests {
             ("PUT b", Some("CreateBucket")),
             ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
             ("PUT b versioning", Some("PutBucketVersioning")),
-            ("PUT b policy", Some(OTHER)),
+            ("PUT b policy", Some("PutBucketPolicy")),
             ("PUT b tagging", Some("PutBucketTagging")),
             ("PUT b acl", Some(OTHER)),
             ("POST b delete", Some("DeleteObjects")),

@@ -154,7 +154,7 @@ pub(crate) async fn list_buckets(
         let mut visible = Vec::new();
         for bucket in buckets {
             // May read the owner of the bucket from the disk.
-            if caller.may(store, Action::UseBucket, &bucket.name, "")? {
+            if caller.has_right(store, Action::UseBucket, &bucket.name, "")? {
                 visible.push(bucket);
             }
         }

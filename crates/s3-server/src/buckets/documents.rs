@@ -44,7 +44,7 @@ fn save(store: &Store, bucket: &str, name: &str, document: &impl Serialize) -> S
     store.set_bucket_setting(bucket, name, Some(&xml)).map_err(from_store)
 }
 
-fn remove(store: &Store, bucket: &str, name: &str) -> S3Result<()> {
+pub(super) fn remove(store: &Store, bucket: &str, name: &str) -> S3Result<()> {
     if store.bucket_settings(bucket).map_err(from_store)?.get(name).is_none() {
         return Ok(());
     }
@@ -52,7 +52,7 @@ fn remove(store: &Store, bucket: &str, name: &str) -> S3Result<()> {
 }
 
 /// Returns the error of S3 for a setting that a bucket does not have.
-fn absent(code: &'static str) -> S3Error {
+pub(super) fn absent(code: &'static str) -> S3Error {
     let code = S3ErrorCode::from_bytes(code.as_bytes())
         .unwrap_or_else(|| S3ErrorCode::Custom(code.into()));
     let mut error = refuse(code, "The bucket does not have this setting");

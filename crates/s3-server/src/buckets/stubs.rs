@@ -47,10 +47,6 @@ macro_rules! not_configured {
 }
 
 not_configured! {
-    get_bucket_policy: GetBucketPolicyInput => GetBucketPolicyOutput,
-        S3ErrorCode::NoSuchBucketPolicy;
-    get_bucket_policy_status: GetBucketPolicyStatusInput => GetBucketPolicyStatusOutput,
-        S3ErrorCode::NoSuchBucketPolicy;
     get_bucket_encryption: GetBucketEncryptionInput => GetBucketEncryptionOutput,
         S3ErrorCode::ServerSideEncryptionConfigurationNotFoundError;
     get_bucket_website: GetBucketWebsiteInput => GetBucketWebsiteOutput,

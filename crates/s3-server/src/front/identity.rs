@@ -36,7 +36,7 @@ impl Front {
         } else {
             Principal::Key(signer(&self.keys, request, path, query)?)
         };
-        Some(Caller(principal))
+        Some(Caller::new(principal))
     }
 
     /// Returns the access key that a request names; the signature is not verified yet. Without

@@ -32,6 +32,7 @@ use tracing::Instrument;
 
 use crate::access::authorize::Principal;
 use crate::access::caller::Caller;
+use crate::access::facts::Connection;
 use crate::access::key_ring::AllKeys;
 use crate::access::service::HidesMissing;
 use crate::audit::AuditLog;
@@ -68,6 +69,8 @@ pub(crate) struct Front {
     pub(crate) audit: Option<AuditLog>,
     /// `true` if only GET and HEAD are allowed.
     pub(crate) is_read_only: bool,
+    /// `true` if the server terminates TLS.
+    pub(crate) is_encrypted: bool,
     pub(crate) metrics: Arc<Metrics>,
     /// The time of the server from which on a request is logged as slow; `None`: never.
     pub(crate) slow: Option<Duration>,
@@ -95,32 +98,48 @@ impl Front {
             request.extensions_mut().insert(changes);
         }
         let arrival = request.body().arrival();
-        let reads_body = !matches!(method, Method::GET | Method::HEAD);
-        let sha256 = request.headers().get("x-amz-content-sha256").cloned();
         let slot = BodySlot::default();
         request.extensions_mut().insert(slot.clone());
         request.extensions_mut().insert(Arc::clone(&self.hot));
-        let hides_missing = HidesMissing::default();
-        request.extensions_mut().insert(hides_missing.clone());
+        let connection = Connection { peer, is_encrypted: self.is_encrypted };
+        request.extensions_mut().insert(connection);
+        let id = str::from_utf8(&id).unwrap_or_default();
+        let mut response =
+            self.dispatch(request).instrument(tracing::error_span!("request", id)).await?;
+        if method == Method::HEAD && response.headers().contains_key(CONTENT_RANGE) {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        }
+        accounts.end(response, &arrival, Some(&slot))
+    }
+
+    /// Responds to a preflight request, refuses a request, or passes it to the S3 service.
+    async fn dispatch(
+        &self,
+        mut request: Request<RequestBody>,
+    ) -> Result<Response<Body>, StdError> {
+        let method = request.method().clone();
         let page = PageRequest::of(&request);
         let allowed = match &page {
             Some(page) => cors::allow_page(&self.haul, page).await,
             None => None,
         };
-        let admitted = if method == Method::OPTIONS {
-            cors::preflight(page.as_ref(), allowed.as_ref()).map(Admitted::Answered)
-        } else {
-            self.admit(request, allowed.is_some()).map(Admitted::Accepted)
-        };
-        let mut response = match admitted {
-            Ok(Admitted::Accepted(request)) => {
-                let id = str::from_utf8(&id).unwrap_or_default();
-                let span = tracing::error_span!("request", id);
-                self.s3.call(request).instrument(span).await.map_err(StdError::from)?
+        if method == Method::OPTIONS {
+            let mut answer = cors::preflight(page.as_ref(), allowed.as_ref())
+                .or_else(S3Error::to_http_response)?;
+            if let Some(headers) = &allowed {
+                cors::add(&mut answer, headers)?;
             }
-            Ok(Admitted::Answered(response)) => response,
+            return Ok(answer);
+        }
+        let arrival = request.body().arrival();
+        let sha256 = request.headers().get("x-amz-content-sha256").cloned();
+        let hides_missing = HidesMissing::default();
+        request.extensions_mut().insert(hides_missing.clone());
+        let mut response = match self.admit(request, allowed.is_some()) {
+            Ok(request) => self.s3.call(request).await.map_err(StdError::from)?,
             Err(error) => error.to_http_response()?,
         };
+        let reads_body = !matches!(method, Method::GET | Method::HEAD);
         if reads_body && let Some(error) = error_of_xml_body(&response, &arrival, sha256.as_ref()) {
             response = error.to_http_response()?;
         }
@@ -130,10 +149,7 @@ impl Front {
         if let Some(headers) = &allowed {
             cors::add(&mut response, headers)?;
         }
-        if method == Method::HEAD && response.headers().contains_key(CONTENT_RANGE) {
-            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-        }
-        accounts.end(response, &arrival, Some(&slot))
+        Ok(response)
     }
 
     /// Returns the request for the S3 service. `is_allowed_page` is `true` if a CORS rule allows the
@@ -151,7 +167,7 @@ impl Front {
         check_length(&request, self.xml_bytes_max)?;
         if self.keys.is_empty() {
             anonymous::check_origin(request.uri(), request.headers(), is_allowed_page)?;
-            request.extensions_mut().insert(Caller(Principal::Open));
+            request.extensions_mut().insert(Caller::new(Principal::Open));
             return anonymous::unsigned(request);
         }
         check_signature_kind(request.headers(), request.uri().query())?;
@@ -160,20 +176,13 @@ impl Front {
             let key = signature_v2::verify(&self.keys, &method, &uri, request.headers_mut())?;
             // Headers may have been in the query.
             check_supported(&method, request.headers())?;
-            request.extensions_mut().insert(Caller(Principal::Key(key)));
+            request.extensions_mut().insert(Caller::new(Principal::Key(key)));
             return anonymous::unsigned(request);
         }
         check_region(request.headers(), request.uri().query())?;
         check_dates(request.headers(), request.uri().query())?;
         Ok(request.map(Body::http_body))
     }
-}
-
-/// A request that was not refused.
-enum Admitted {
-    /// The S3 service responds to it.
-    Accepted(Request<Body>),
-    Answered(Response<Body>),
 }
 
 /// Returns `true` if the response reveals that an object or a bucket is missing.

@@ -11,7 +11,6 @@ use hyper::http::Error as InvalidHeader;
 use hyper::{Response, StatusCode};
 use s3s::{Body, S3Result};
 
-use crate::access::action::Action;
 use crate::access::caller::Caller;
 use crate::access::rights::Right;
 use crate::body::aws_chunked::DecodedBody;
@@ -83,7 +82,7 @@ impl Front {
         let (bucket, key) = names(path.strip_prefix('/')?)?;
         let store = self.store.load();
         // The service has the error for a client without the right.
-        caller.may(&store, Action::Use(Right::Write), bucket, key).ok().filter(|may| *may)?;
+        caller.may_without_policy(&store, Right::Write, bucket, key).then_some(())?;
         let put = PlainPut::parse(request, (bucket, key), !self.keys.is_empty())?;
         // Before the client sends the body.
         store.bucket(bucket).ok()?;

@@ -3,6 +3,7 @@
 pub(crate) mod attributes;
 pub(crate) mod conditions;
 pub(crate) mod copy;
+pub(crate) mod get_attributes;
 pub(crate) mod headers;
 pub(crate) mod list;
 pub(crate) mod listing;

@@ -6,9 +6,8 @@ use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store, VersionId};
 use haul_http1::Verdict;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use s3s::dto::{
-    self, ChecksumType, ETag, GetObjectAttributesInput, GetObjectAttributesOutput,
-    GetObjectAttributesParts, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
-    ObjectPart, Range, StorageClass, Timestamp, TimestampFormat,
+    self, ChecksumType, ETag, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
+    Range, StorageClass, Timestamp, TimestampFormat,
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
@@ -21,7 +20,6 @@ use crate::errors::{check_key, refuse};
 use crate::front::hot::HotObjects;
 use crate::objects::attributes::{self, shown};
 use crate::objects::conditions::Conditions;
-use crate::objects::listing::page_limit;
 use crate::objects::range::{Selected, select};
 use crate::objects::{tagging, versions};
 use crate::output::Output;
@@ -215,74 +213,6 @@ fn of_response(value: Option<String>) -> S3Result<Option<String>> {
     Err(refuse(S3ErrorCode::InvalidArgument, "The value of a response-… parameter is invalid"))
 }
 
-pub(crate) async fn get_object_attributes(
-    haul: &Haul,
-    request: S3Request<GetObjectAttributesInput>,
-) -> S3Result<GetObjectAttributesOutput> {
-    let GetObjectAttributesInput { bucket, key, version_id, object_attributes, .. } = request.input;
-    let GetObjectAttributesInput { max_parts, part_number_marker, .. } = request.input;
-    let (max_parts, limit) = page_limit(max_parts, "x-amz-max-parts")?;
-    let marker = part_number_marker.unwrap_or(0);
-    check_key(&key)?;
-    let version = versions::parse(version_id.as_deref())?;
-    let of = bucket.clone();
-    let object = haul.blocking(move |store| versions::head(store, &bucket, &key, version)).await?;
-    let mut output = GetObjectAttributesOutput {
-        version_id: versions::shown(&haul.store(), &of, object.info.version_id),
-        last_modified: Some(Timestamp::from(object.info.modified)),
-        ..GetObjectAttributesOutput::default()
-    };
-    // Clients send them in one header or in several.
-    for wanted in object_attributes.iter().flat_map(|wanted| wanted.as_str().split(',')) {
-        match wanted.trim() {
-            "ETag" => output.e_tag = Some(etag(object.info.etag)),
-            "ObjectSize" => output.object_size = Some(length(object.info.bytes)),
-            "StorageClass" => output.storage_class = Some(standard()),
-            "Checksum" => output.checksum = checksum(&object.attributes),
-            "ObjectParts" if object.info.etag.parts > 0 => {
-                let parts = object_parts(&object, marker, limit);
-                output.object_parts = Some(GetObjectAttributesParts {
-                    max_parts: Some(max_parts),
-                    total_parts_count: Some(i32::from(object.info.etag.parts)),
-                    ..parts
-                });
-            }
-            _ => {}
-        }
-    }
-    Ok(output)
-}
-
-/// Returns the parts after number `marker`, at most `limit`, with their checksums if these are
-/// stored.
-fn object_parts(object: &Object, marker: i32, limit: usize) -> GetObjectAttributesParts {
-    let part_bytes = object.part_bytes();
-    let checksums = PartChecksums::from_attributes(&object.attributes);
-    let parts: Vec<_> = (1..)
-        .zip(part_bytes.iter().enumerate())
-        .skip_while(|(number, _)| *number <= marker)
-        .take(limit)
-        .map(|(number, (index, bytes))| {
-            let mut part = ObjectPart {
-                part_number: Some(number),
-                size: Some(length(*bytes)),
-                ..ObjectPart::default()
-            };
-            show_checksum!(part, checksums.as_ref().and_then(|checksums| checksums.get(index)));
-            part
-        })
-        .collect();
-    let last = parts.last().and_then(|part| part.part_number);
-    let more = last.filter(|last| usize::try_from(*last).is_ok_and(|last| last < part_bytes.len()));
-    GetObjectAttributesParts {
-        is_truncated: Some(more.is_some()),
-        next_part_number_marker: more,
-        part_number_marker: Some(marker),
-        parts: Some(parts),
-        ..GetObjectAttributesParts::default()
-    }
-}
-
 /// The longest range for which only the blocks that it touches are read.
 const SHORT_RANGE_BYTES: u64 = 256 << 10;
 
@@ -348,7 +278,7 @@ fn checksum_of_response(
 }
 
 /// Returns the checksum that is stored with an object.
-fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
+pub(super) fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
     let kept = Checksum::from_attributes(attributes)?;
     let checksum_type = Some(checksum_type(attributes));
     let mut shown = dto::Checksum { checksum_type, ..dto::Checksum::default() };
@@ -400,6 +330,6 @@ pub(crate) fn length(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-fn standard() -> StorageClass {
+pub(super) fn standard() -> StorageClass {
     StorageClass::from_static(StorageClass::STANDARD)
 }

@@ -261,8 +261,11 @@ fn delete_listed(
     let checked: Vec<_> = objects
         .into_iter()
         .map(|object| {
+            let version = object.version_id.as_deref().filter(|version| !version.is_empty());
+            let operation = if version.is_some() { "DeleteObjectVersion" } else { "DeleteObjects" };
             let version = caller
-                .check(store, "DeleteObjects", delete, (bucket, &object.key))
+                .with_tags(store, bucket, (&object.key, version))
+                .and_then(|caller| caller.check(store, operation, delete, (bucket, &object.key)))
                 .and_then(|()| check_key(&object.key))
                 .and_then(|()| versions::parse(object.version_id.as_deref()));
             (object, version)
@@ -293,7 +296,7 @@ fn delete_listed(
         .collect()
 }
 
-/// What a request asks to delete of a key.
+/// A deletion that a request asks for.
 struct Asked {
     /// `None` for the current object.
     version: Option<VersionId>,

@@ -27,6 +27,7 @@ mod mutations;
 mod objects;
 mod pinned;
 mod plain_puts;
+mod reply;
 mod shutdown;
 mod signing;
 mod small_puts;

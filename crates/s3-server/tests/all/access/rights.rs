@@ -34,12 +34,15 @@ fn operations() -> Vec<(&'static str, &'static str, &'static str, &'static str)>
         ("PUT", "/bucket?lifecycle=", RULES, "admin"),
         ("DELETE", "/bucket?lifecycle=", "", "admin"),
         ("PUT", "/bucket?policy=", "{}", "admin"),
+        ("GET", "/bucket?policy=", "", "admin"),
+        ("PUT", "/bucket?versioning=", "<VersioningConfiguration/>", "admin"),
+        ("PUT", "/bucket?cors=", "<CORSConfiguration/>", "admin"),
         ("DELETE", "/bucket", "", "admin"),
         ("HEAD", "/bucket", "", "any"),
         ("GET", "/bucket?location=", "", "any"),
         ("GET", "/bucket?versioning=", "", "any"),
         ("GET", "/bucket?acl=", "", "any"),
-        ("GET", "/bucket?policy=", "", "any"),
+        ("GET", "/bucket?policyStatus=", "", "any"),
     ]
 }
 

@@ -1,0 +1,43 @@
+//! Deletions that callers ask for.
+
+use crate::error::{Error, Result};
+use crate::object::{ObjectInfo, VersionId};
+
+/// The deletion of the object of a key, or of a version of it.
+#[derive(Clone, Copy)]
+pub struct Deletion<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The version to delete; `None` for the current object, which a bucket with versions retains.
+    pub version: Option<VersionId>,
+    /// If it returns `false` for the object or version, that is not deleted. It is called while the
+    /// key is locked, so it must not call the store.
+    pub condition: Option<&'a dyn Fn(&ObjectInfo) -> bool>,
+}
+
+impl<'a> Deletion<'a> {
+    /// Returns the deletion of the current object without a condition.
+    #[must_use]
+    pub fn of(key: &'a str) -> Self {
+        Self { key, version: None, condition: None }
+    }
+
+    /// Fails if the condition does not hold.
+    pub(super) fn check(&self, object: impl FnOnce() -> ObjectInfo) -> Result<()> {
+        match self.condition {
+            Some(condition) if !condition(&object()) => Err(Error::PreconditionFailed),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Deletion<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let is_conditional = self.condition.is_some();
+        f.debug_struct("Deletion")
+            .field("key", &self.key)
+            .field("version", &self.version)
+            .field("is_conditional", &is_conditional)
+            .finish()
+    }
+}

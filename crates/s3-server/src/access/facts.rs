@@ -1,0 +1,106 @@
+//! The properties of a request that conditions of policies compare.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use form_urlencoded::parse;
+use hyper::header::HeaderMap;
+
+use crate::policy::condition::{Facts, Key};
+
+/// The header with the tags of a new object, in the format of a query.
+const TAGGING: &str = "x-amz-tagging";
+
+/// The connection of a request. An extension of each request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Connection {
+    /// The address of the client.
+    pub(crate) peer: Option<IpAddr>,
+    /// `true` if the server terminates TLS.
+    pub(crate) is_encrypted: bool,
+}
+
+/// The properties of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestFacts {
+    pub(crate) connection: Option<Connection>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: String,
+    /// The user of the key that signed the request.
+    pub(crate) user: Option<Arc<str>>,
+    /// The tags of the object, if a policy needs them.
+    pub(crate) existing_tags: BTreeMap<String, String>,
+}
+
+impl Facts for RequestFacts {
+    fn value(&self, key: &Key) -> Option<Cow<'_, str>> {
+        match key {
+            Key::SourceIp => {
+                let peer = self.connection.and_then(|connection| connection.peer)?;
+                Some(peer.to_canonical().to_string().into())
+            }
+            Key::SecureTransport => {
+                Some(self.connection.is_some_and(|one| one.is_encrypted).to_string().into())
+            }
+            Key::Time => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+                Some(since.as_secs().to_string().into())
+            }
+            Key::User => self.user.as_deref().map(Cow::Borrowed),
+            Key::Header(name) => self.headers.get(name)?.to_str().ok().map(Cow::Borrowed),
+            Key::Query(name) => {
+                let mut pairs = parse(self.query.as_bytes());
+                pairs.find(|(found, _)| found == name).map(|(_, value)| value.into_owned().into())
+            }
+            Key::ExistingTag(name) => self.existing_tags.get(name).map(|value| value.into()),
+            Key::RequestTag(name) => {
+                let header = self.headers.get(TAGGING)?.as_bytes();
+                let mut tags = parse(header);
+                tags.find(|(found, _)| found == name).map(|(_, value)| value.into_owned().into())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_are_those_of_the_request() {
+        let headers = [("referer", "http://x/"), (TAGGING, "a=1%20&b=2")];
+        let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let mut facts = RequestFacts {
+            connection: Some(Connection {
+                peer: Some("::ffff:192.0.2.1".parse().unwrap()),
+                is_encrypted: false,
+            }),
+            headers: headers.into_iter().collect(),
+            query: "list-type=2&prefix=a%2Fb".to_owned(),
+            user: Some("ann".into()),
+            existing_tags: BTreeMap::from([("a".to_owned(), "old".to_owned())]),
+        };
+        let of = |facts: &RequestFacts, key: &Key| facts.value(key).map(Cow::into_owned);
+        for (key, value) in [
+            (Key::SourceIp, Some("192.0.2.1")),
+            (Key::SecureTransport, Some("false")),
+            (Key::User, Some("ann")),
+            (Key::Header("referer".to_owned()), Some("http://x/")),
+            (Key::Header("x-amz-acl".to_owned()), None),
+            (Key::Query("prefix"), Some("a/b")),
+            (Key::Query("delimiter"), None),
+            (Key::RequestTag("a".to_owned()), Some("1 ")),
+            (Key::RequestTag("c".to_owned()), None),
+            (Key::ExistingTag("a".to_owned()), Some("old")),
+        ] {
+            assert_eq!(of(&facts, &key).as_deref(), value, "{key:?}");
+        }
+        assert!(of(&facts, &Key::Time).unwrap().parse::<u64>().unwrap() > 1_700_000_000);
+        (facts.connection, facts.user) = (None, None);
+        assert_eq!((of(&facts, &Key::SourceIp), of(&facts, &Key::User)), (None, None));
+        assert_eq!(of(&facts, &Key::SecureTransport).as_deref(), Some("false"));
+    }
+}

@@ -1,0 +1,64 @@
+//! The actions of policies: the names under which policies allow operations.
+
+/// Returns the action of an operation of S3. Operations that one action covers are, for example,
+/// the parts of an upload. Operations on versions have actions of their own.
+pub(crate) fn action_of(operation: &str, has_version: bool) -> String {
+    let name = match operation {
+        "ListBuckets" => "ListAllMyBuckets",
+        "ListObjects" | "ListObjectsV2" | "HeadBucket" => "ListBucket",
+        "ListObjectVersions" => "ListBucketVersions",
+        "ListMultipartUploads" => "ListBucketMultipartUploads",
+        "ListParts" => "ListMultipartUploadParts",
+        "HeadObject" => "GetObject",
+        "CopyObject"
+        | "CreateMultipartUpload"
+        | "UploadPart"
+        | "UploadPartCopy"
+        | "CompleteMultipartUpload" => "PutObject",
+        "DeleteObjects" => "DeleteObject",
+        "GetBucketLifecycleConfiguration" => "GetLifecycleConfiguration",
+        "PutBucketLifecycleConfiguration" | "DeleteBucketLifecycle" => "PutLifecycleConfiguration",
+        "GetBucketCors" => "GetBucketCORS",
+        "PutBucketCors" | "DeleteBucketCors" => "PutBucketCORS",
+        "DeleteBucketTagging" => "PutBucketTagging",
+        "DeleteBucketOwnershipControls" => "PutBucketOwnershipControls",
+        "GetPublicAccessBlock" => "GetBucketPublicAccessBlock",
+        "PutPublicAccessBlock" | "DeletePublicAccessBlock" => "PutBucketPublicAccessBlock",
+        "GetBucketEncryption" => "GetEncryptionConfiguration",
+        "GetBucketReplication" => "GetReplicationConfiguration",
+        "GetBucketNotificationConfiguration" => "GetBucketNotification",
+        "GetObjectLockConfiguration" => "GetBucketObjectLockConfiguration",
+        other => other,
+    };
+    if has_version && !name.contains("Version") {
+        return format!("s3:{}", name.replacen("Object", "ObjectVersion", 1));
+    }
+    format!("s3:{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_have_the_actions_of_s3() {
+        for (operation, action) in [
+            ("GetObject", "s3:GetObject"),
+            ("HeadObject", "s3:GetObject"),
+            ("UploadPart", "s3:PutObject"),
+            ("ListObjectsV2", "s3:ListBucket"),
+            ("DeleteBucketCors", "s3:PutBucketCORS"),
+            ("GetPublicAccessBlock", "s3:GetBucketPublicAccessBlock"),
+        ] {
+            assert_eq!(action_of(operation, false), action);
+        }
+        for (operation, action) in [
+            ("GetObject", "s3:GetObjectVersion"),
+            ("DeleteObject", "s3:DeleteObjectVersion"),
+            ("PutObjectTagging", "s3:PutObjectVersionTagging"),
+            ("DeleteObjectVersion", "s3:DeleteObjectVersion"),
+        ] {
+            assert_eq!(action_of(operation, true), action);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Conditions of statements: a value of the request, an operator and the values to compare with.
+
+use std::borrow::Cow;
+
+use crate::policy::operand::{Comparison, Operand, Order};
+
+/// A property of a request that conditions compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// The address of the client.
+    SourceIp,
+    /// `true` if the connection is encrypted.
+    SecureTransport,
+    /// The time, in seconds since 1970.
+    Time,
+    /// The user of the key that signed the request.
+    User,
+    /// A header, by its lowercase name.
+    Header(String),
+    /// A parameter of the query.
+    Query(&'static str),
+    /// The value of this tag of the object.
+    ExistingTag(String),
+    /// The value of this tag in the request.
+    RequestTag(String),
+}
+
+/// The properties of a request.
+pub(crate) trait Facts {
+    /// Returns the value of a property, if the request has it.
+    fn value(&self, key: &Key) -> Option<Cow<'_, str>>;
+}
+
+/// A condition of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(super) key: Key,
+    /// One of these must match, or none if the operator is negated.
+    pub(super) operands: Vec<Operand>,
+    pub(super) is_negated: bool,
+    /// `true` if a request without a value meets the condition.
+    pub(super) holds_without_value: bool,
+}
+
+impl Condition {
+    /// Returns `true` if the request meets the condition.
+    pub(super) fn holds(&self, facts: &dyn Facts) -> bool {
+        let value = facts.value(&self.key);
+        let is_absent = |operand: &Operand| matches!(operand, Operand::Absent(_));
+        if value.is_none() && !self.operands.iter().any(is_absent) {
+            return self.holds_without_value;
+        }
+        let matches = self.operands.iter().any(|operand| operand.matches(value.as_deref()));
+        matches != self.is_negated
+    }
+}
+
+impl Key {
+    /// Parses the name of a key; `None` if this server does not know its value. Names are compared
+    /// without regard to case, except the names of tags.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let lower = name.to_ascii_lowercase();
+        for (prefix, tag) in [
+            ("s3:existingobjecttag/", Self::ExistingTag as fn(String) -> Self),
+            ("s3:requestobjecttag/", Self::RequestTag),
+        ] {
+            if lower.starts_with(prefix) && lower.len() > prefix.len() {
+                return Some(tag(name[prefix.len()..].to_owned()));
+            }
+        }
+        Some(match lower.as_str() {
+            "aws:sourceip" => Self::SourceIp,
+            "aws:securetransport" => Self::SecureTransport,
+            "aws:currenttime" | "aws:epochtime" => Self::Time,
+            "aws:username" => Self::User,
+            "aws:referer" => Self::Header("referer".to_owned()),
+            "aws:useragent" => Self::Header("user-agent".to_owned()),
+            "s3:prefix" => Self::Query("prefix"),
+            "s3:delimiter" => Self::Query("delimiter"),
+            "s3:max-keys" => Self::Query("max-keys"),
+            "s3:versionid" => Self::Query("versionId"),
+            _ => {
+                Self::Header(lower.strip_prefix("s3:").filter(|n| n.starts_with("x-amz-"))?.into())
+            }
+        })
+    }
+}
+
+/// Parses the name of an operator: the comparison, `true` if it is negated, and `true` if a request
+/// without a value meets the condition. `None` if the operator is unknown.
+pub(super) fn operator(name: &str) -> Option<(Comparison, bool, bool)> {
+    use Comparison::{Absent, Flag, Network, Number, Pattern, Text, TextIgnoringCase, Time};
+    use Order::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
+
+    let bare = name.strip_suffix("IfExists").unwrap_or(name);
+    let (comparison, is_negated) = match bare {
+        "StringEquals" => (Text, false),
+        "StringNotEquals" => (Text, true),
+        "StringEqualsIgnoreCase" => (TextIgnoringCase, false),
+        "StringNotEqualsIgnoreCase" => (TextIgnoringCase, true),
+        "StringLike" => (Pattern, false),
+        "StringNotLike" => (Pattern, true),
+        "NumericEquals" => (Number(Equal), false),
+        "NumericNotEquals" => (Number(Equal), true),
+        "NumericLessThan" => (Number(Less), false),
+        "NumericLessThanEquals" => (Number(LessOrEqual), false),
+        "NumericGreaterThan" => (Number(Greater), false),
+        "NumericGreaterThanEquals" => (Number(GreaterOrEqual), false),
+        "DateEquals" => (Time(Equal), false),
+        "DateNotEquals" => (Time(Equal), true),
+        "DateLessThan" => (Time(Less), false),
+        "DateLessThanEquals" => (Time(LessOrEqual), false),
+        "DateGreaterThan" => (Time(Greater), false),
+        "DateGreaterThanEquals" => (Time(GreaterOrEqual), false),
+        "Bool" => (Flag, false),
+        "IpAddress" => (Network, false),
+        "NotIpAddress" => (Network, true),
+        "Null" if name == bare => (Absent, false),
+        _ => return None,
+    };
+    Some((comparison, is_negated, is_negated || name != bare))
+}

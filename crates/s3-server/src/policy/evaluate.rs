@@ -1,0 +1,82 @@
+//! Decisions about requests.
+
+use crate::pattern;
+use crate::policy::condition::{Facts, Key};
+use crate::policy::statement::{Effect, Patterns, Policy, Principals, Statement};
+
+/// A request, as policies see it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access<'a> {
+    /// The user whose key signed the request; `None`: it is not signed.
+    pub(crate) user: Option<&'a str>,
+    /// The action, such as `s3:GetObject`.
+    pub(crate) action: &'a str,
+    /// A bucket, or a bucket, a slash and a key.
+    pub(crate) resource: &'a str,
+}
+
+/// The decision of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// A statement denies the request, even if others allow it.
+    Denied,
+    Allowed,
+    /// No statement applies.
+    Silent,
+}
+
+impl Policy {
+    /// Decides about a request. A statement that denies it prevails over all that allow it.
+    pub(crate) fn evaluate(&self, access: &Access<'_>, facts: &dyn Facts) -> Verdict {
+        let mut verdict = Verdict::Silent;
+        for statement in self.statements.iter().filter(|one| one.applies(access, facts)) {
+            match statement.effect {
+                Effect::Deny => return Verdict::Denied,
+                Effect::Allow => verdict = Verdict::Allowed,
+            }
+        }
+        verdict
+    }
+
+    /// Returns `true` if decisions may depend on the tags that an object has.
+    pub(crate) fn uses_existing_tags(&self) -> bool {
+        let mut conditions = self.statements.iter().flat_map(|statement| &statement.conditions);
+        conditions.any(|condition| matches!(condition.key, Key::ExistingTag(_)))
+    }
+}
+
+impl Statement {
+    fn applies(&self, access: &Access<'_>, facts: &dyn Facts) -> bool {
+        let is_among = |users: &[String]| {
+            access.user.is_some_and(|user| users.iter().any(|listed| listed == user))
+        };
+        let is_meant = match &self.principals {
+            Principals::Everyone => true,
+            Principals::Users(users) => is_among(users),
+            Principals::EveryoneBut(users) => !is_among(users),
+        };
+        is_meant
+            && self.actions.match_action(access.action)
+            && self.resources.match_resource(access.resource)
+            && self.conditions.iter().all(|condition| condition.holds(facts))
+    }
+}
+
+impl Patterns {
+    /// The names of actions are compared without regard to case.
+    fn match_action(&self, action: &str) -> bool {
+        let lower = action.to_ascii_lowercase();
+        self.matches(|listed| pattern::matches(&listed.to_ascii_lowercase(), &lower))
+    }
+
+    fn match_resource(&self, resource: &str) -> bool {
+        self.matches(|listed| pattern::matches(listed, resource))
+    }
+
+    fn matches(&self, is_match: impl Fn(&String) -> bool) -> bool {
+        match self {
+            Self::OneOf(patterns) => patterns.iter().any(is_match),
+            Self::NoneOf(patterns) => !patterns.iter().any(is_match),
+        }
+    }
+}

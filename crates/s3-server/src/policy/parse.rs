@@ -1,0 +1,219 @@
+//! Parses the text of a policy. What this server would not enforce as AWS does is refused.
+
+use serde_json::{Map, Value};
+
+use crate::pattern;
+use crate::policy::condition::{self, Condition, Key};
+use crate::policy::operand::{Comparison, Operand};
+use crate::policy::statement::{Effect, Patterns, Policy, Principals, Statement};
+
+/// The maximum length of a policy, as in S3.
+pub(crate) const POLICY_BYTES_MAX: usize = 20 * 1024;
+
+/// The beginning of the names of buckets and objects in policies.
+const ARN: &str = "arn:aws:s3:::";
+
+type Object = Map<String, Value>;
+type Parsed<T> = Result<T, String>;
+
+impl Policy {
+    /// Parses the policy of a bucket.
+    ///
+    /// # Errors
+    /// The reason why the text is malformed or not supported.
+    pub(crate) fn parse(text: &str, bucket: &str) -> Parsed<Self> {
+        if text.len() > POLICY_BYTES_MAX {
+            return Err(format!("a policy has at most {POLICY_BYTES_MAX} bytes"));
+        }
+        let document: Value =
+            serde_json::from_str(text).map_err(|error| format!("the text is not JSON: {error}"))?;
+        let fields = object(&document, "the policy", &["Version", "Id", "Statement"])?;
+        match fields.get("Version").map(Value::as_str) {
+            None | Some(Some("2012-10-17" | "2008-10-17")) => {}
+            Some(_) => return Err("Version must be \"2012-10-17\" or \"2008-10-17\"".to_owned()),
+        }
+        let statements = match fields.get("Statement") {
+            Some(Value::Array(many)) if !many.is_empty() => many.as_slice(),
+            Some(one @ Value::Object(_)) => std::slice::from_ref(one),
+            _ => return Err("Statement must have at least one statement".to_owned()),
+        };
+        let parsed = (1..).zip(statements).map(|(number, value)| {
+            statement(value, bucket).map_err(|reason| format!("statement {number}: {reason}"))
+        });
+        Ok(Self { statements: parsed.collect::<Parsed<_>>()? })
+    }
+}
+
+fn statement(value: &Value, bucket: &str) -> Parsed<Statement> {
+    let known = [
+        "Sid",
+        "Effect",
+        "Principal",
+        "NotPrincipal",
+        "Action",
+        "NotAction",
+        "Resource",
+        "NotResource",
+        "Condition",
+    ];
+    let fields = object(value, "a statement", &known)?;
+    let effect = match fields.get("Effect").and_then(Value::as_str) {
+        Some("Allow") => Effect::Allow,
+        Some("Deny") => Effect::Deny,
+        _ => return Err("Effect must be \"Allow\" or \"Deny\"".to_owned()),
+    };
+    Ok(Statement {
+        effect,
+        principals: principals(fields, effect)?,
+        actions: patterns(fields, "Action", "NotAction", |text| {
+            let is_action = text == "*" || text.to_ascii_lowercase().starts_with("s3:");
+            is_action.then(|| text.to_owned()).ok_or("an action begins with \"s3:\"".to_owned())
+        })?,
+        resources: patterns(fields, "Resource", "NotResource", |text| resource(text, bucket))?,
+        conditions: conditions(fields.get("Condition"))?,
+    })
+}
+
+fn principals(fields: &Object, effect: Effect) -> Parsed<Principals> {
+    match (fields.get("Principal"), fields.get("NotPrincipal")) {
+        (Some(value), None) => {
+            let users = users(value)?;
+            let is_everyone = users.iter().any(|user| user == "*");
+            Ok(if is_everyone { Principals::Everyone } else { Principals::Users(users) })
+        }
+        (None, Some(_)) if effect == Effect::Allow => {
+            Err("NotPrincipal is allowed with the effect Deny only".to_owned())
+        }
+        (None, Some(value)) => Ok(Principals::EveryoneBut(users(value)?)),
+        _ => Err("exactly one of Principal and NotPrincipal is needed".to_owned()),
+    }
+}
+
+/// Returns the users that a principal names, or `*` for everyone.
+fn users(value: &Value) -> Parsed<Vec<String>> {
+    let Value::Object(kinds) = value else {
+        return strings(value, "Principal")?.into_iter().map(user).collect();
+    };
+    let mut users = Vec::new();
+    for (kind, names) in kinds {
+        match kind.as_str() {
+            "AWS" => {
+                for name in strings(names, "Principal")? {
+                    users.push(user(name)?);
+                }
+            }
+            "CanonicalUser" => {
+                users.extend(strings(names, "Principal")?.into_iter().map(str::to_owned));
+            }
+            _ => return Err(format!("principals of the kind {kind} are not supported")),
+        }
+    }
+    Ok(users)
+}
+
+/// Returns the user of a principal: `*`, the name of a user, `arn:aws:iam::ACCOUNT:user/NAME`, or
+/// `arn:aws:iam::NAME:root`.
+fn user(name: &str) -> Parsed<String> {
+    let Some(arn) = name.strip_prefix("arn:aws:iam::") else {
+        if name.is_empty() || name.starts_with("arn:") || name != "*" && name.contains('*') {
+            return Err(format!("the principal \"{name}\" is not supported"));
+        }
+        return Ok(name.to_owned());
+    };
+    let (account, user) = arn.split_once(':').unwrap_or((arn, ""));
+    let name = match user {
+        "root" => Some(account),
+        _ => user.strip_prefix("user/").and_then(|path| path.rsplit('/').next()),
+    };
+    let is_name = |name: &&str| !name.is_empty() && !name.contains(['*', '?']);
+    name.filter(is_name).map(str::to_owned).ok_or(format!("the principal \"{arn}\" is malformed"))
+}
+
+/// Parses the name of a bucket or of objects in it.
+fn resource(text: &str, bucket: &str) -> Parsed<String> {
+    let path = text.strip_prefix(ARN).ok_or(format!("a resource begins with \"{ARN}\""))?;
+    if path.contains("${") {
+        return Err(format!("variables such as those in \"{text}\" are not supported"));
+    }
+    let own = path.split('/').next().unwrap_or_default();
+    if !pattern::matches(own, bucket) {
+        return Err(format!("the resource \"{text}\" is not in the bucket {bucket}"));
+    }
+    Ok(path.to_owned())
+}
+
+fn patterns(
+    fields: &Object,
+    name: &str,
+    negated: &str,
+    parse: impl Fn(&str) -> Parsed<String>,
+) -> Parsed<Patterns> {
+    let parsed = |value: &Value, name: &str| -> Parsed<Vec<String>> {
+        let found = strings(value, name)?;
+        if found.is_empty() {
+            return Err(format!("{name} is empty"));
+        }
+        found.into_iter().map(&parse).collect()
+    };
+    match (fields.get(name), fields.get(negated)) {
+        (Some(value), None) => Ok(Patterns::OneOf(parsed(value, name)?)),
+        (None, Some(value)) => Ok(Patterns::NoneOf(parsed(value, negated)?)),
+        _ => Err(format!("exactly one of {name} and {negated} is needed")),
+    }
+}
+
+fn conditions(value: Option<&Value>) -> Parsed<Vec<Condition>> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    let operators = value.as_object().ok_or("Condition must be an object")?;
+    let mut conditions = Vec::new();
+    for (name, keys) in operators {
+        let (comparison, is_negated, holds_without_value) = condition::operator(name)
+            .ok_or(format!("the condition operator {name} is not supported"))?;
+        let keys = keys.as_object().ok_or(format!("{name} must be an object"))?;
+        for (key, values) in keys {
+            let key = Key::parse(key).ok_or(format!("the condition key {key} is not supported"))?;
+            let operands = operands(name, comparison, values)?;
+            conditions.push(Condition { key, operands, is_negated, holds_without_value });
+        }
+    }
+    Ok(conditions)
+}
+
+fn operands(name: &str, comparison: Comparison, values: &Value) -> Parsed<Vec<Operand>> {
+    let values = match values {
+        Value::Array(many) => many.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let operands = values.iter().map(|value| {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Bool(_) | Value::Number(_) => value.to_string(),
+            _ => return Err(format!("the values of {name} must be strings")),
+        };
+        if text.contains("${") {
+            return Err(format!("variables such as those in \"{text}\" are not supported"));
+        }
+        Operand::parse(comparison, &text).ok_or(format!("\"{text}\" is no value for {name}"))
+    });
+    let operands = operands.collect::<Parsed<Vec<_>>>()?;
+    if operands.is_empty() { Err(format!("{name} has no values")) } else { Ok(operands) }
+}
+
+/// Returns the fields of an object, all of which must be known.
+fn object<'a>(value: &'a Value, what: &str, known: &[&str]) -> Parsed<&'a Object> {
+    let fields = value.as_object().ok_or(format!("{what} must be an object"))?;
+    match fields.keys().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(format!("{what} has the unknown field {name}")),
+        None => Ok(fields),
+    }
+}
+
+/// Returns a string, or the strings of an array.
+fn strings<'a>(value: &'a Value, name: &str) -> Parsed<Vec<&'a str>> {
+    let wrong = || format!("{name} must be a string or an array of strings");
+    match value {
+        Value::String(text) => Ok(vec![text]),
+        Value::Array(many) => many.iter().map(|one| one.as_str().ok_or_else(wrong)).collect(),
+        _ => Err(wrong()),
+    }
+}

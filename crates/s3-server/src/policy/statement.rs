@@ -1,0 +1,44 @@
+//! The model of a policy.
+
+use crate::policy::condition::Condition;
+
+/// A bucket policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Policy {
+    pub(super) statements: Vec<Statement>,
+}
+
+/// A rule that applies to a request if all its parts match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Statement {
+    pub(super) effect: Effect,
+    pub(super) principals: Principals,
+    /// Actions such as `s3:GetObject`.
+    pub(super) actions: Patterns,
+    /// A bucket, or a bucket, a slash and a key.
+    pub(super) resources: Patterns,
+    pub(super) conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Allow,
+    Deny,
+}
+
+/// The clients to which a statement applies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Principals {
+    /// All clients, also those that do not sign their requests.
+    Everyone,
+    Users(Vec<String>),
+    /// All clients but these users.
+    EveryoneBut(Vec<String>),
+}
+
+/// Patterns, of which one must match, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Patterns {
+    OneOf(Vec<String>),
+    NoneOf(Vec<String>),
+}

@@ -1,0 +1,219 @@
+//! Bucket policies, beside the rights of keys.
+
+use haul_s3_server::Key;
+
+use super::Keyed;
+use crate::client::{Reply, assert_refused};
+
+/// Replaces the policy of `bucket` with these statements.
+fn set(keyed: &Keyed, statements: &str) {
+    let policy = format!(r#"{{"Version":"2012-10-17","Statement":[{statements}]}}"#);
+    assert_refused(&keyed.root("PUT", "/bucket?policy=", policy.as_bytes()), 204, "");
+}
+
+/// Returns a statement about objects of `bucket`.
+fn statement(
+    effect: &str,
+    principal: &str,
+    action: &str,
+    resource: &str,
+    condition: &str,
+) -> String {
+    format!(
+        r#"{{"Effect":"{effect}","Principal":{principal},"Action":"s3:{action}",
+        "Resource":"arn:aws:s3:::bucket{resource}","Condition":{{{condition}}}}}"#
+    )
+}
+
+fn anonymous(keyed: &Keyed, method: &str, target: &str) -> Reply {
+    keyed.server.s3.send(method, target, &[], b"")
+}
+
+#[test]
+fn policy_is_stored_returned_and_deleted() {
+    let keyed = Keyed::new();
+    assert_refused(&keyed.root("GET", "/bucket?policy=", b""), 404, "NoSuchBucketPolicy");
+    let text = r#"{ "Statement": { "Effect": "Allow", "Principal": "*",
+        "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket/*" } }"#;
+    assert_refused(&keyed.root("PUT", "/bucket?policy=", text.as_bytes()), 204, "");
+    assert_eq!(keyed.root("GET", "/bucket?policy=", b"").text(), text);
+    let status = keyed.root("GET", "/bucket?policyStatus=", b"");
+    assert_eq!(status.xml("IsPublic").as_deref(), Some("true"));
+    let unsupported = text.replace("s3:GetObject", "ec2:Run");
+    let refused = keyed.root("PUT", "/bucket?policy=", unsupported.as_bytes());
+    assert_refused(&refused, 400, "MalformedPolicy");
+    assert!(refused.xml("Message").unwrap().contains("statement 1"), "{}", refused.text());
+    assert_eq!(keyed.root("GET", "/bucket?policy=", b"").text(), text);
+    assert_refused(&keyed.root("DELETE", "/bucket?policy=", b""), 204, "");
+    assert_refused(&keyed.root("GET", "/bucket?policy=", b""), 404, "NoSuchBucketPolicy");
+    let status = keyed.root("GET", "/bucket?policyStatus=", b"");
+    assert_eq!(status.xml("IsPublic").as_deref(), Some("false"));
+    let text = text.replace("bucket/", "absent/");
+    assert_refused(&keyed.root("PUT", "/absent?policy=", text.as_bytes()), 404, "NoSuchBucket");
+}
+
+#[test]
+fn policy_allows_what_no_key_allows() {
+    let mut keyed = Keyed::new();
+    let (ann, ben) = (keyed.key("ann", &[]), keyed.key("ben", &[]));
+    let allow = |principal: &str, action: &str, resource: &str| {
+        statement("Allow", principal, action, resource, "")
+    };
+    let user = r#"{"AWS":"arn:aws:iam:::user/ann"}"#;
+    set(&keyed, &[allow("\"*\"", "GetObject", "/dir/*"), allow(user, "ListBucket", "")].join(","));
+    for _ in 0..2 {
+        // The second time the object is in memory.
+        assert_eq!(anonymous(&keyed, "GET", "/bucket/dir/key").text(), "hello");
+        assert_eq!(keyed.send(&ben, "GET", "/bucket/dir/key", b"").text(), "hello");
+        assert_refused(&anonymous(&keyed, "GET", "/bucket/key"), 403, "AccessDenied");
+        assert_refused(&anonymous(&keyed, "GET", "/other/key"), 403, "AccessDenied");
+    }
+    assert_refused(&anonymous(&keyed, "GET", "/bucket"), 403, "AccessDenied");
+    assert_refused(&keyed.send(&ben, "GET", "/bucket", b""), 403, "AccessDenied");
+    assert_eq!(keyed.send(&ann, "GET", "/bucket", b"").all_xml("Key").len(), 2);
+    assert_refused(&keyed.send(&ann, "PUT", "/bucket/dir/key", b"x"), 403, "AccessDenied");
+    // Only a client that may list the bucket learns that an object is missing.
+    assert_refused(&anonymous(&keyed, "GET", "/bucket/dir/missing"), 403, "AccessDenied");
+    assert_refused(&keyed.send(&ann, "GET", "/bucket/dir/missing", b""), 404, "NoSuchKey");
+    assert_refused(&keyed.root("DELETE", "/bucket?policy=", b""), 204, "");
+    assert_refused(&anonymous(&keyed, "GET", "/bucket/dir/key"), 403, "AccessDenied");
+}
+
+#[test]
+fn policy_denies_what_a_key_allows_but_not_to_the_administrator() {
+    let mut keyed = Keyed::new();
+    let writer = keyed.key("ann", &[("read,write,delete", "bucket")]);
+    let all = r#""*""#;
+    let deny = [
+        statement("Deny", all, "PutObject", "/dir/*", ""),
+        statement("Deny", all, "DeleteObject", "/dir/*", ""),
+    ];
+    set(&keyed, &deny.join(","));
+    assert_eq!(keyed.send(&writer, "PUT", "/bucket/key", b"new").status, 200);
+    assert_refused(&keyed.send(&writer, "PUT", "/bucket/dir/key", b"new"), 403, "AccessDenied");
+    assert_refused(&keyed.copy(&writer, "/bucket/key", "/bucket/dir/key"), 403, "AccessDenied");
+    let start = keyed.send(&writer, "POST", "/bucket/dir/key?uploads=", b"");
+    assert_refused(&start, 403, "AccessDenied");
+    assert_refused(&keyed.send(&writer, "DELETE", "/bucket/dir/key", b""), 403, "AccessDenied");
+    let names =
+        b"<Delete><Object><Key>dir/key</Key></Object><Object><Key>key</Key></Object></Delete>";
+    let deleted = keyed.send(&writer, "POST", "/bucket?delete=", names);
+    assert_eq!(
+        (deleted.all_xml("Deleted").len(), deleted.all_xml("Code")),
+        (1, vec!["AccessDenied".to_owned()])
+    );
+    assert_eq!(keyed.root("GET", "/bucket/dir/key", b"").text(), "hello");
+    assert_eq!(keyed.root("PUT", "/bucket/dir/key", b"new").status, 200);
+}
+
+#[test]
+fn source_of_a_copy_must_be_readable_by_its_policy() {
+    let mut keyed = Keyed::new();
+    let user = keyed.key("ann", &[("read,write", "other"), ("read", "bucket/key")]);
+    let read = statement("Allow", r#""*""#, "GetObject", "/dir/*", "");
+    set(&keyed, &[read, statement("Deny", r#""*""#, "GetObject", "/key", "")].join(","));
+    assert_eq!(keyed.copy(&user, "/bucket/dir/key", "/other/copy").status, 200);
+    assert_refused(&keyed.copy(&user, "/bucket/key", "/other/copy"), 403, "AccessDenied");
+}
+
+#[test]
+fn owner_can_replace_a_policy_that_denies_everything() {
+    let mut keyed = Keyed::new();
+    let owner = keyed.key_with("ann", &[], |key| key.creates_buckets = true);
+    let other = keyed.key("ben", &[("admin", "mine")]);
+    assert_eq!(keyed.send(&owner, "PUT", "/mine", b"").status, 200);
+    let deny = r#"{"Statement":{"Effect":"Deny","Principal":"*","Action":"*",
+        "Resource":["arn:aws:s3:::mine","arn:aws:s3:::mine/*"]}}"#;
+    let put = |key: &Key| keyed.send(key, "PUT", "/mine?policy=", deny.as_bytes());
+    assert_refused(&put(&owner), 204, "");
+    assert_refused(&keyed.send(&owner, "PUT", "/mine/key", b"x"), 403, "AccessDenied");
+    assert_refused(&keyed.send(&owner, "GET", "/mine", b""), 403, "AccessDenied");
+    assert_refused(&put(&other), 403, "AccessDenied");
+    assert_refused(&keyed.send(&other, "DELETE", "/mine?policy=", b""), 403, "AccessDenied");
+    assert_eq!(keyed.send(&owner, "GET", "/mine?policy=", b"").text(), deny);
+    assert_refused(&put(&owner), 204, "");
+    assert_refused(&keyed.send(&owner, "DELETE", "/mine?policy=", b""), 204, "");
+    assert_eq!(keyed.send(&owner, "PUT", "/mine/key", b"x").status, 200);
+}
+
+#[test]
+fn conditions_see_the_request_and_the_tags_of_the_object() {
+    let mut keyed = Keyed::new();
+    let user = keyed.key("ann", &[]);
+    let all = r#""*""#;
+    let tagged = r#""StringEquals":{"s3:ExistingObjectTag/level":"public"}"#;
+    let protected = r#""StringEquals":{"s3:ExistingObjectTag/level":"final"}"#;
+    let referer = r#""StringLike":{"aws:Referer":"http://example.org/*"}"#;
+    let near =
+        r#""IpAddress":{"aws:SourceIp":"127.0.0.0/8"},"Bool":{"aws:SecureTransport":"false"}"#;
+    let far = r#""IpAddress":{"aws:SourceIp":"192.0.2.0/24"}"#;
+    let prefix = r#""StringEquals":{"s3:prefix":"dir/"}"#;
+    set(
+        &keyed,
+        &[
+            statement("Allow", all, "GetObject", "/tagged/*", tagged),
+            statement("Allow", all, "GetObject", "/page/*", referer),
+            statement("Allow", all, "GetObject", "/near/*", near),
+            statement("Allow", all, "GetObject", "/far/*", far),
+            statement("Allow", all, "ListBucket", "", prefix),
+            statement("Allow", r#"{"AWS":"ann"}"#, "DeleteObject", "/*", ""),
+            statement("Deny", all, "DeleteObject", "/*", protected),
+        ]
+        .join(","),
+    );
+    for name in ["tagged/a", "tagged/b", "page/a", "near/a", "far/a"] {
+        assert_eq!(keyed.root("PUT", &format!("/bucket/{name}"), b"hello").status, 200);
+    }
+    let tag = |name: &str, level: &str| {
+        let tags = format!(
+            "<Tagging><TagSet><Tag><Key>level</Key><Value>{level}</Value></Tag></TagSet></Tagging>"
+        );
+        assert_eq!(
+            keyed.root("PUT", &format!("/bucket/{name}?tagging="), tags.as_bytes()).status,
+            200
+        );
+    };
+    tag("tagged/a", "public");
+    tag("tagged/b", "final");
+    assert_eq!(anonymous(&keyed, "GET", "/bucket/tagged/a").status, 200);
+    assert_refused(&anonymous(&keyed, "GET", "/bucket/tagged/b"), 403, "AccessDenied");
+    let page = |url: &str| keyed.server.s3.send("GET", "/bucket/page/a", &[("referer", url)], b"");
+    assert_eq!(page("http://example.org/x").status, 200);
+    assert_refused(&page("http://example.com/"), 403, "AccessDenied");
+    assert_eq!(anonymous(&keyed, "GET", "/bucket/near/a").status, 200);
+    assert_refused(&anonymous(&keyed, "GET", "/bucket/far/a"), 403, "AccessDenied");
+    assert_eq!(anonymous(&keyed, "GET", "/bucket?prefix=dir%2F").all_xml("Key"), ["dir/key"]);
+    assert_refused(&anonymous(&keyed, "GET", "/bucket?prefix=tagged%2F"), 403, "AccessDenied");
+    // Neither request deletes an object with the tag.
+    assert_refused(&keyed.send(&user, "DELETE", "/bucket/tagged/b", b""), 403, "AccessDenied");
+    let names = b"<Delete><Object><Key>tagged/a</Key></Object><Object><Key>tagged/b</Key></Object></Delete>";
+    let deleted = keyed.send(&user, "POST", "/bucket?delete=", names);
+    assert_eq!(deleted.all_xml("Deleted").len(), 1, "{}", deleted.text());
+    assert_eq!(keyed.root("GET", "/bucket/tagged/b", b"").status, 200);
+}
+
+#[test]
+fn public_access_block_refuses_and_restricts_public_policies() {
+    let mut keyed = Keyed::new();
+    let user = keyed.key("ann", &[]);
+    let block = |setting: &str| {
+        let text = format!(
+            "<PublicAccessBlockConfiguration><{setting}>true</{setting}></PublicAccessBlockConfiguration>"
+        );
+        assert_refused(&keyed.root("PUT", "/bucket?publicAccessBlock=", text.as_bytes()), 200, "");
+    };
+    let public = statement("Allow", r#""*""#, "GetObject", "/*", "");
+    set(&keyed, &public);
+    assert_eq!(anonymous(&keyed, "GET", "/bucket/key").status, 200);
+    block("RestrictPublicBuckets");
+    assert_refused(&anonymous(&keyed, "GET", "/bucket/key"), 403, "AccessDenied");
+    assert_refused(&keyed.send(&user, "GET", "/bucket/key", b""), 403, "AccessDenied");
+    block("BlockPublicPolicy");
+    assert_eq!(anonymous(&keyed, "GET", "/bucket/key").status, 200);
+    let policy = format!(r#"{{"Statement":{public}}}"#);
+    let refused = keyed.root("PUT", "/bucket?policy=", policy.as_bytes());
+    assert_refused(&refused, 403, "AccessDenied");
+    set(&keyed, &statement("Allow", r#"{"AWS":"ann"}"#, "GetObject", "/*", ""));
+    assert_eq!(keyed.send(&user, "GET", "/bucket/key", b"").status, 200);
+    assert_refused(&anonymous(&keyed, "GET", "/bucket/key"), 403, "AccessDenied");
+}
