@@ -23,9 +23,9 @@ impl Inner {
     /// state of the key; [`Error::Full`].
     ///
     /// # Durability
-    /// The copy survives a power cut when this returns. If the caller then fails, or the
-    /// machine crashes, the internal bucket has a copy of the current object, which listings and later changes of the
-    /// key recognize by its ID.
+    /// The copy survives a power cut when this returns. If the caller then fails, or the machine
+    /// crashes, the internal bucket has a copy of the current object, which listings and later
+    /// changes of the key recognize by its ID.
     pub(crate) fn retain_current(
         &self,
         bucket: &str,

@@ -30,8 +30,8 @@ pub(crate) const OWNER: &str = "owner";
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
-    /// The properties that policies compare; `None` on the short paths, which leave buckets with policies to the
-    /// S3 service.
+    /// The properties that policies compare; `None` on the short paths, which leave buckets with
+    /// policies to the S3 service.
     facts: Option<Arc<RequestFacts>>,
 }
 

@@ -1,5 +1,18 @@
 //! The actions of policies: the names under which policies allow operations.
 
+/// The operations that have a version ID in their query. The others ignore it, so it must not change
+/// the action that a policy denies.
+const OF_VERSIONS: [&str; 8] = [
+    "DeleteObject",
+    "DeleteObjectTagging",
+    "GetObject",
+    "GetObjectAcl",
+    "GetObjectAttributes",
+    "GetObjectTagging",
+    "HeadObject",
+    "PutObjectTagging",
+];
+
 /// Returns the action of an operation of S3. Operations that one action covers are, for example,
 /// the parts of an upload. Operations on versions have actions of their own.
 pub(crate) fn action_of(operation: &str, has_version: bool) -> String {
@@ -30,7 +43,7 @@ pub(crate) fn action_of(operation: &str, has_version: bool) -> String {
         "GetObjectLockConfiguration" => "GetBucketObjectLockConfiguration",
         other => other,
     };
-    if has_version && !name.contains("Version") {
+    if has_version && OF_VERSIONS.contains(&operation) {
         return format!("s3:{}", name.replacen("Object", "ObjectVersion", 1));
     }
     format!("s3:{name}")
@@ -56,6 +69,10 @@ mod tests {
             ("GetObject", "s3:GetObjectVersion"),
             ("DeleteObject", "s3:DeleteObjectVersion"),
             ("PutObjectTagging", "s3:PutObjectVersionTagging"),
+            ("HeadObject", "s3:GetObjectVersion"),
+            ("PutObject", "s3:PutObject"),
+            ("CopyObject", "s3:PutObject"),
+            ("DeleteObjects", "s3:DeleteObject"),
             ("DeleteObjectVersion", "s3:DeleteObjectVersion"),
         ] {
             assert_eq!(action_of(operation, true), action);

@@ -92,11 +92,19 @@ fn policy_denies_what_a_key_allows_but_not_to_the_administrator() {
     assert_eq!(keyed.send(&writer, "PUT", "/bucket/key", b"new").status, 200);
     assert_refused(&keyed.send(&writer, "PUT", "/bucket/dir/key", b"new"), 403, "AccessDenied");
     assert_refused(&keyed.copy(&writer, "/bucket/key", "/bucket/dir/key"), 403, "AccessDenied");
+    // A version ID, which these operations ignore, makes no difference.
+    let put = keyed.send(&writer, "PUT", "/bucket/dir/key?versionId=null", b"new");
+    assert_refused(&put, 403, "AccessDenied");
+    let copy = keyed.copy(&writer, "/bucket/key", "/bucket/dir/key?versionId=null");
+    assert_refused(&copy, 403, "AccessDenied");
     let start = keyed.send(&writer, "POST", "/bucket/dir/key?uploads=", b"");
     assert_refused(&start, 403, "AccessDenied");
     assert_refused(&keyed.send(&writer, "DELETE", "/bucket/dir/key", b""), 403, "AccessDenied");
     let names =
         b"<Delete><Object><Key>dir/key</Key></Object><Object><Key>key</Key></Object></Delete>";
+    let one = b"<Delete><Object><Key>dir/key</Key></Object></Delete>";
+    let deleted = keyed.send(&writer, "POST", "/bucket?delete=&versionId=null", one);
+    assert_eq!(deleted.all_xml("Code"), ["AccessDenied"]);
     let deleted = keyed.send(&writer, "POST", "/bucket?delete=", names);
     assert_eq!(
         (deleted.all_xml("Deleted").len(), deleted.all_xml("Code")),
