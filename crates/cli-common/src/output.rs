@@ -61,8 +61,8 @@ pub fn print_line(line: impl fmt::Display) -> Result {
     output.finish()
 }
 
-/// Prints the summary of a command: with `--json` as a line of JSON to stdout, otherwise as a message
-/// to stderr.
+/// Prints the summary of a command: with `--json` as a line of JSON to stdout, otherwise as a
+/// message to stderr.
 pub fn print_summary(is_json: bool, json: impl fmt::Display, text: &str) -> Result {
     if is_json {
         return print_line(json);

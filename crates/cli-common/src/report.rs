@@ -19,8 +19,8 @@ pub enum Exit {
     Failed,
     /// The command line is invalid.
     Usage,
-    /// The command could not start: for example, a path of the command line does not exist, the store
-    /// is locked, the directory is not a store, or an address is in use.
+    /// The command could not start: for example, a path of the command line does not exist, the
+    /// store is locked, the directory is not a store, or an address is in use.
     NotStarted,
     /// The signal with this number stopped the command before all work was done.
     Signal(u8),
@@ -123,8 +123,8 @@ pub trait OrFail<T> {
     /// "haul: " in the message, for example "cannot read the file x".
     fn or_fail(self, context: impl FnOnce() -> String) -> Result<T>;
 
-    /// Like [`or_fail`](Self::or_fail), for an error that prevents the command from starting, such as
-    /// a path of the command line that does not exist: the failure has [`Exit::NotStarted`].
+    /// Like [`or_fail`](Self::or_fail), for an error that prevents the command from starting, such
+    /// as a path of the command line that does not exist: the failure has [`Exit::NotStarted`].
     fn or_not_start(self, context: impl FnOnce() -> String) -> Result<T>
     where
         Self: Sized,

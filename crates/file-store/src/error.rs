@@ -118,9 +118,9 @@ pub enum Error {
         waited: std::time::Duration,
     },
     /// The change is durable on this machine and visible, but not confirmed in the copy of the
-    /// store, so the loss of this machine may undo it: retry later. The retry finds the change, such
-    /// as a bucket that exists. A later change that is confirmed also confirms this one, because the
-    /// copy follows the log.
+    /// store, so the loss of this machine may undo it: retry later. The retry finds the change,
+    /// such as a bucket that exists. A later change that is confirmed also confirms this one,
+    /// because the copy follows the log.
     #[error(
         "the change is durable on this machine, but not confirmed in the copy of the store: {what}"
     )]

@@ -13,16 +13,13 @@
 //!
 //! # fn main() -> haul_file_store::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
-//! # let small = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..Options::default() };
-//! let (store, _recovered) = Store::open(dir.path(), small)?;
-//! store.create_bucket("photos")?;
-//! let attributes = Attributes::from_iter([("content-type", "text/plain")]);
-//! store.put("photos", "a/greeting", b"hello", &attributes, &Precondition::None)?;
-//! // The object now survives a power cut.
-//! let object = store.get("photos", "a/greeting")?;
-//! assert_eq!(&object.read(0, 100)?[..], b"hello");
-//! assert_eq!(&store.get_range("photos", "a/greeting", 1, 3)?[..], b"ell");
-//! for (index, object) in store.get_many("photos", &["a/greeting", "absent"]) {
+//! # let small = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..Options::default()
+//! }; let (store, _recovered) = Store::open(dir.path(), small)?; store.create_bucket("photos")?;
+//! let attributes = Attributes::from_iter([("content-type", "text/plain")]); store.put("photos",
+//! "a/greeting", b"hello", &attributes, &Precondition::None)?; // The object now survives a power
+//! cut. let object = store.get("photos", "a/greeting")?; assert_eq!(&object.read(0, 100)?[..],
+//! b"hello"); assert_eq!(&store.get_range("photos", "a/greeting", 1, 3)?[..], b"ell"); for (index,
+//! object) in store.get_many("photos", &["a/greeting", "absent"]) {
 //!     assert_eq!(object.is_ok(), index == 0);
 //! }
 //! store.close()?;
@@ -45,7 +42,8 @@
 //!   space: two volumes are reserved for it, on a disk with room for at least three. Overwrites
 //!   reach a steady state: writers are delayed until compaction has caught up, and refused only
 //!   when no dead space is left (`docs/space.md`).
-//! - With [`Options::replication`], an acknowledged change is in the copy of the store, too. A change
+//! - With [`Options::replication`], an acknowledged change is in the copy of the store, too. A
+//! change
 //!   that fails with [`Error::NotReplicated`] is durable on this machine.
 //! - Keys are text and are never used as paths.
 //! - In a bucket with versioning, no version is lost: an object that cannot be retained, because it

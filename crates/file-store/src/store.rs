@@ -284,8 +284,8 @@ impl Store {
         self.compact_with_progress(&mut |_report| {})
     }
 
-    /// Compacts like [`Store::compact`], and calls `progress` after each volume with the work done so
-    /// far.
+    /// Compacts like [`Store::compact`], and calls `progress` after each volume with the work done
+    /// so far.
     ///
     /// # Errors
     /// Like [`Store::compact`].

@@ -21,8 +21,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The address of the admin page, the metrics and the health check.
     pub admin: SocketAddr,
-    /// The key pair of the administrator, which has all rights. Without it and without `keys`, every
-    /// client has all rights, and the addresses must be loopback addresses.
+    /// The key pair of the administrator, which has all rights. Without it and without `keys`,
+    /// every client has all rights, and the addresses must be loopback addresses.
     pub credentials: Option<Credentials>,
     /// The keys of a key file, with their rights.
     pub keys: Option<Arc<KeyRing>>,

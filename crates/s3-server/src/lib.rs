@@ -4,8 +4,8 @@
 //! A server for S3 clients and for curl, over HTTP and TLS. The threads of `haul-http-engine` drive
 //! its connections. Plain reads of cached objects and plain `PUT`s of up to 8 KiB are answered by
 //! these threads; other requests are executed by the store on threads that may block, except that
-//! any `PUT` of up to 8 KiB occupies no thread while it waits for the sync. A request is acknowledged with `200 OK` only once the store
-//! has made it durable.
+//! any `PUT` of up to 8 KiB occupies no thread while it waits for the sync. A request is
+//! acknowledged with `200 OK` only once the store has made it durable.
 //!
 //! # Example
 //! ```no_run
@@ -30,18 +30,21 @@
 //! - On public addresses the server listens with TLS, unless plain HTTP is allowed explicitly.
 //! - Without keys the server listens on loopback addresses only, and serves only requests whose
 //!   host is a name of this machine, which prevents DNS rebinding by web pages.
-//! - Each operation is executed only if the key of the request has the right to it, or its user owns
+//! - Each operation is executed only if the key of the request has the right to it, or its user
+//! owns
 //!   the bucket. A key that is removed from the [`KeyRing`] is refused from the next request on.
 //! - Secrets and the signatures of requests are compared in constant time.
-//! - With an [`AuditLog`], each change has a line that was appended before its response is sent, and
+//! - With an [`AuditLog`], each change has a line that was appended before its response is sent,
+//! and
 //!   each refused attempt has one, too.
 //! - Every limit has a name and a default: [`Limits`].
 //!
 //! # Cost
-//! A hot object costs one `recv` and one `sendmsg` per `GET`, and one `sendfile` if it has more than
-//! 256 KiB; another small object one read of the store. A plain `PUT` of up to 8 KiB costs one
-//! `recv`, one `sendmsg`, and a share of the sync of concurrent requests. A big object is received, hashed and written concurrently, in two batches
-//! of 1 MiB, and sent with one chunk of 1 MiB read ahead. No thread waits for a slow client.
+//! A hot object costs one `recv` and one `sendmsg` per `GET`, and one `sendfile` if it has more
+//! than 256 KiB; another small object one read of the store. A plain `PUT` of up to 8 KiB costs one
+//! `recv`, one `sendmsg`, and a share of the sync of concurrent requests. A big object is received,
+//! hashed and written concurrently, in two batches of 1 MiB, and sent with one chunk of 1 MiB read
+//! ahead. No thread waits for a slow client.
 //!
 //! # What it is not
 //! It has no versioning, object locks, policies, access control lists or form uploads. Requests for

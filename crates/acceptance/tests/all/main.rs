@@ -1,4 +1,5 @@
-//! Acceptance tests: real clients against the `haul` program, checking the guarantees of the README.
+//! Acceptance tests: real clients against the `haul` program, checking the guarantees of the
+//! README.
 #![cfg(test)]
 
 mod boto3;

@@ -140,9 +140,10 @@ pub(crate) enum Command {
     /// With --compress, closed files are compressed in the background, to names that end in .zst. A
     /// crash leaves each file complete, compressed or not; the next run continues.
     ///
-    /// Ends at the end of the input, after closed files are compressed. At SIGTERM, haul log writes the bytes that are in the pipe and
-    /// ends. The service receives Ctrl-C, too, so haul log continues to the end of the input; at a
-    /// second Ctrl-C, haul log ends immediately. SIGHUP, SIGALRM and SIGUSR1 rotate now.
+    /// Ends at the end of the input, after closed files are compressed. At SIGTERM, haul log writes
+    /// the bytes that are in the pipe and ends. The service receives Ctrl-C, too, so haul log
+    /// continues to the end of the input; at a second Ctrl-C, haul log ends immediately. SIGHUP,
+    /// SIGALRM and SIGUSR1 rotate now.
     #[command(after_long_help = log::examples::LOG)]
     Log(Box<LogArgs>),
     /// Print, verify, follow, copy or cut an append log

@@ -48,9 +48,9 @@ pub(crate) struct ServeArgs {
     sealing_key: Option<PathBuf>,
     /// Print the ready line, and the counts at the end, as one JSON object each
     ///
-    /// The ready line has kind (ready), s3 and admin: the addresses as URLs; while the server stands
-    /// by, kind is standby. The counts have kind (closed), seconds, requests (by kind and class of
-    /// status), received_bytes and sent_bytes.
+    /// The ready line has kind (ready), s3 and admin: the addresses as URLs; while the server
+    /// stands by, kind is standby. The counts have kind (closed), seconds, requests (by kind and
+    /// class of status), received_bytes and sent_bytes.
     #[arg(long, help_heading = "Server")]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -70,8 +70,8 @@ pub(crate) struct ServeArgs {
     /// The third request within 10 minutes for a big object reads it into the page cache, locks it
     /// there (mlock) and verifies its checksums. Later requests are served from there without
     /// copies. An object that was not requested for 10 seconds makes room for another one. Without
-    /// the capability CAP_IPC_LOCK, the limit of locked memory (ulimit -l) must allow it. 0 disables
-    /// it: big objects are then always read with direct I/O.
+    /// the capability CAP_IPC_LOCK, the limit of locked memory (ulimit -l) must allow it. 0
+    /// disables it: big objects are then always read with direct I/O.
     #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
     pub(crate) pinned_memory: Option<u64>,
     /// Time to finish requests in flight after a signal to stop

@@ -75,7 +75,8 @@ pub(crate) fn update<T>(
     Ok(changed)
 }
 
-/// Opens and locks a file, which another process may replace meanwhile: then the new file is locked.
+/// Opens and locks a file, which another process may replace meanwhile: then the new file is
+/// locked.
 fn lock(path: &Path) -> io::Result<File> {
     loop {
         let file = File::open(path)?;

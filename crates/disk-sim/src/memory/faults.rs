@@ -183,8 +183,9 @@ impl Faults {
         self.0.changed.wait_while(&mut state, |state| state.waiting == 0);
     }
 
-    /// Calls `begin`, which must start a sync in the thread with the name `thread`, waits until this
-    /// sync is blocked, runs `body`, and resumes the sync. Syncs of other threads are not blocked.
+    /// Calls `begin`, which must start a sync in the thread with the name `thread`, waits until
+    /// this sync is blocked, runs `body`, and resumes the sync. Syncs of other threads are not
+    /// blocked.
     pub fn during_a_sync_of<B, T>(
         &self,
         thread: &str,

@@ -138,9 +138,9 @@ impl Object {
         due.fold(false, |any, is_due| any | is_due)
     }
 
-    /// Reads the files of a big object into the page cache, locks them there, and verifies them: all
-    /// of them or, if [`crate::Options::pinned_bytes_max`] does not allow it, none. Blocks while it
-    /// reads. Returns the number of bytes that were pinned.
+    /// Reads the files of a big object into the page cache, locks them there, and verifies them:
+    /// all of them or, if [`crate::Options::pinned_bytes_max`] does not allow it, none. Blocks
+    /// while it reads. Returns the number of bytes that were pinned.
     ///
     /// # Errors
     /// [`Error::Damaged`] if the bytes read fail their checksum; [`Error::Disk`] if memory cannot

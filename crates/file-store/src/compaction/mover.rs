@@ -77,8 +77,8 @@ impl<'a> Mover<'a> {
                 self.is_whole = false;
                 continue;
             };
-            // A longer object was stored when `big_object_bytes` was larger. It is not moved, because
-            // the space that is reserved for compaction is computed for shorter records.
+            // A longer object was stored when `big_object_bytes` was larger. It is not moved,
+            // because the space that is reserved for compaction is computed for shorter records.
             let is_too_long = needle.len() as u64 > self.inner.options.record_bytes_max();
             if is_too_long || !self.may_be_needed(&head, at) {
                 continue;
@@ -104,8 +104,8 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    /// Locks the key of a needle, unless this batch already holds the lock. The lock of a key is also
-    /// that of its versions.
+    /// Locks the key of a needle, unless this batch already holds the lock. The lock of a key is
+    /// also that of its versions.
     fn lock(&mut self, head: &Head) -> Result<Option<KeyGuard>> {
         let inner = self.inner;
         self.gate.get_or_insert_with(|| inner.gate.read());

@@ -19,13 +19,13 @@ enum Started {
 }
 
 impl Store {
-    /// Deletes an object. Returns `true` if it existed, or may have existed in a damaged place. In a
-    /// bucket with versions, retains it and creates a delete marker.
+    /// Deletes an object. Returns `true` if it existed, or may have existed in a damaged place. In
+    /// a bucket with versions, retains it and creates a delete marker.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`], [`Error::NotReplicated`]. On a full disk the call succeeds, or waits
-    /// until compaction frees space: [`Error::Stalled`] if that takes too long, [`Error::Full`] if
-    /// it is impossible.
+    /// [`Error::NoSuchBucket`], [`Error::NotReplicated`]. On a full disk the call succeeds, or
+    /// waits until compaction frees space: [`Error::Stalled`] if that takes too long,
+    /// [`Error::Full`] if it is impossible.
     ///
     /// # Durability
     /// The deletion survives a power cut when this returns.
@@ -72,11 +72,11 @@ impl Store {
     /// current. In other buckets, the deletions share one sync.
     ///
     /// # Errors
-    /// Like [`Store::delete`], for each deletion; [`Error::PreconditionFailed`] if the condition does
-    /// not hold; [`Error::Damaged`] if the condition cannot be tested, because the newest state may
-    /// be in a damaged place, if an object cannot be retained, because it cannot be read, or while
-    /// damage may hide versions. In a bucket with versions, [`Error::Full`] if there is no space for
-    /// a delete marker, for the retained object, or for the version that becomes current.
+    /// Like [`Store::delete`], for each deletion; [`Error::PreconditionFailed`] if the condition
+    /// does not hold; [`Error::Damaged`] if the condition cannot be tested, because the newest
+    /// state may be in a damaged place, if an object cannot be retained, because it cannot be read,
+    /// or while damage may hide versions. In a bucket with versions, [`Error::Full`] if there is no
+    /// space for a delete marker, for the retained object, or for the version that becomes current.
     ///
     /// # Durability
     /// The deletions survive a power cut when this returns.

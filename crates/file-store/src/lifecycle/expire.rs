@@ -32,7 +32,8 @@ impl Inner {
     ///    again; an object in doubt is skipped.
     /// 3. Appends the tombstones. After a crash the log has a prefix of them; the next sweep
     ///    deletes the other objects.
-    /// 4. Once the tombstones are durable, reports them to the observer and applies them to the index.
+    /// 4. Once the tombstones are durable, reports them to the observer and applies them to the
+    /// index.
     ///
     /// Returns `None`, and deletes nothing, if the rules were replaced.
     pub(super) fn delete_expired(
@@ -76,8 +77,8 @@ impl Inner {
         outcome
     }
 
-    /// Appends the tombstone of an object whose key is locked, if the object is expired. In a bucket
-    /// with versions, creates a delete marker and returns `None`.
+    /// Appends the tombstone of an object whose key is locked, if the object is expired. In a
+    /// bucket with versions, creates a delete marker and returns `None`.
     fn append_expired(
         &self,
         search: &Search<'_>,

@@ -25,8 +25,8 @@ pub struct Layout {
 
 impl Store {
     /// Returns the log of the store, whose segments are the volumes, to follow it with
-    /// [`Log::reader`]. It is for reading only: the store breaks if anything else appends to the log
-    /// or truncates it.
+    /// [`Log::reader`]. It is for reading only: the store breaks if anything else appends to the
+    /// log or truncates it.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.inner.log

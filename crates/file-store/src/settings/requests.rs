@@ -14,8 +14,8 @@ impl Store {
     /// calls use memory.
     ///
     /// # Errors
-    /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the settings are, or may be, in a damaged
-    /// place.
+    /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the settings are, or may be, in
+    /// a damaged place.
     pub fn bucket_settings(&self, bucket: &str) -> Result<Arc<Attributes>> {
         self.inner.settings(bucket)
     }
@@ -24,8 +24,9 @@ impl Store {
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for a setting of more than 64 KiB, and for a name that begins with
-    /// `lifecycle.`; [`crate::Error::NoSuchBucket`], [`crate::Error::Full`], [`crate::Error::NotReplicated`];
-    /// [`crate::Error::Damaged`] while damage may hide newer settings.
+    /// `lifecycle.`; [`crate::Error::NoSuchBucket`], [`crate::Error::Full`],
+    /// [`crate::Error::NotReplicated`]; [`crate::Error::Damaged`] while damage may hide newer
+    /// settings.
     ///
     /// # Durability
     /// The setting survives a power cut when this returns. A power cut before that leaves the

@@ -36,7 +36,8 @@ impl Inner {
         if versioning == Versioning::Off {
             return Ok(Vec::new());
         }
-        // A state of the key that damage hides, and that its file may restore, must be retained, too.
+        // A state of the key that damage hides, and that its file may restore, must be retained,
+        // too.
         self.check_doubt(bucket, key, current.map(|entry| entry.at.lsn))?;
         if current.is_some_and(|it| it.is_versioned || versioning == Versioning::Enabled) {
             self.retain(bucket, key)?;

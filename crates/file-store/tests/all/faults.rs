@@ -160,8 +160,8 @@ fn unreadable_sector_is_an_error_for_get_and_damage_for_verify() {
     assert!(verify().damage.is_empty());
 }
 
-/// Makes the next reads fail, as many as `count`, and returns the result of `call`. Calls it again if
-/// a background thread of the store made the last of these reads.
+/// Makes the next reads fail, as many as `count`, and returns the result of `call`. Calls it again
+/// if a background thread of the store made the last of these reads.
 fn with_failed_reads<T>(disk: &MemoryDisk, count: u64, call: impl Fn() -> T) -> T {
     for _ in 0..100 {
         disk.fail(Op::Read, 1, count, Errno::IO);

@@ -90,9 +90,9 @@ fn messages_beyond_one_iteration_arrive_in_order() {
     assert_eq!(received.take(5000).collect::<Vec<_>>(), sent);
 }
 
-/// While the messages are being sent, a thread that waits is not woken; afterwards it is woken once.
-/// If the thread has not finished the iteration that answered the last request, it takes messages
-/// without a wake-up: then the test sends them again.
+/// While the messages are being sent, a thread that waits is not woken; afterwards it is woken
+/// once. If the thread has not finished the iteration that answered the last request, it takes
+/// messages without a wake-up: then the test sends them again.
 #[test]
 fn messages_sent_together_wake_the_thread_once() {
     let server = TestServer::start(10);

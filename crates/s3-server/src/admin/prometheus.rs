@@ -11,8 +11,8 @@ use crate::front::hot::HotStats;
 use crate::metrics::Metrics;
 
 /// Returns all metrics. `refused_requests` are those above the rate of their client; `file_system`
-/// is the size and the free bytes of the file system, if known; `key_file_failing` if there is a key
-/// file.
+/// is the size and the free bytes of the file system, if known; `key_file_failing` if there is a
+/// key file.
 pub(super) fn text(
     stats: &Stats,
     metrics: &Metrics,

@@ -68,8 +68,8 @@ pub(crate) async fn delete_bucket(
     Ok(DeleteBucketOutput::default())
 }
 
-/// Deletes a bucket that has no objects and no versions. Uploads that are neither completed nor aborted do not
-/// prevent the deletion, because a listing shows an empty bucket.
+/// Deletes a bucket that has no objects and no versions. Uploads that are neither completed nor
+/// aborted do not prevent the deletion, because a listing shows an empty bucket.
 fn delete_if_empty(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
     let request = ListVersionsRequest { limit: 1, ..ListVersionsRequest::default() };
     if store.list_versions(bucket, &request)?.entries.is_empty() {

@@ -1,4 +1,5 @@
-//! The accounts of a request: counts it, ends its line in the audit log, and logs it if it was slow.
+//! The accounts of a request: counts it, ends its line in the audit log, and logs it if it was
+//! slow.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,8 +42,8 @@ impl Accounts {
         self.audited.as_ref().map(AuditRecord::changes)
     }
 
-    /// Ends the request with this response, or with the object in the slot. `arrival` is that of the
-    /// body of the request.
+    /// Ends the request with this response, or with the object in the slot. `arrival` is that of
+    /// the body of the request.
     pub(super) fn end(
         mut self,
         mut response: Response<Body>,

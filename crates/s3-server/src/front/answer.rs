@@ -33,9 +33,9 @@ impl RequestIds {
     }
 }
 
-/// Returns the error for a request whose XML the service could not read, if `response` is the one of
-/// the service in this case: an error of its own, without a message. `sha256` is the signed hash of
-/// the body.
+/// Returns the error for a request whose XML the service could not read, if `response` is the one
+/// of the service in this case: an error of its own, without a message. `sha256` is the signed hash
+/// of the body.
 pub(crate) fn error_of_xml_body(
     response: &Response<Body>,
     arrival: &Arrival,

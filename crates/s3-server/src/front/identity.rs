@@ -1,5 +1,5 @@
-//! Finds the client of a request: on the short paths its key, and for the logs the access key that it
-//! names.
+//! Finds the client of a request: on the short paths its key, and for the logs the access key that
+//! it names.
 
 use std::sync::Arc;
 

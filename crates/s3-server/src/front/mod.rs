@@ -152,8 +152,8 @@ impl Front {
         Ok(response)
     }
 
-    /// Returns the request for the S3 service. `is_allowed_page` is `true` if a CORS rule allows the
-    /// web page that sends the request.
+    /// Returns the request for the S3 service. `is_allowed_page` is `true` if a CORS rule allows
+    /// the web page that sends the request.
     fn admit(
         &self,
         mut request: Request<RequestBody>,

@@ -61,8 +61,8 @@ pub(crate) async fn put_object(
     Ok(output)
 }
 
-/// Fails if the bucket does not exist. If damage may hide its creation or deletion, the change of the
-/// object decides: a new version of an object ends the doubt about it.
+/// Fails if the bucket does not exist. If damage may hide its creation or deletion, the change of
+/// the object decides: a new version of an object ends the doubt about it.
 fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
     match store.bucket(bucket) {
         Ok(_) | Err(Error::Damaged { .. }) => Ok(()),

@@ -1,7 +1,7 @@
 //! The actions of policies: the names under which policies allow operations.
 
-/// The operations that have a version ID in their query. The others ignore it, so it must not change
-/// the action that a policy denies.
+/// The operations that have a version ID in their query. The others ignore it, so it must not
+/// change the action that a policy denies.
 const OF_VERSIONS: [&str; 8] = [
     "DeleteObject",
     "DeleteObjectTagging",

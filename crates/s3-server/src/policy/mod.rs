@@ -1,6 +1,7 @@
 //! Bucket policies, in the subset of the policy language of AWS that `docs/access.md` describes.
 //! Pure: `parse` checks the text of a policy and refuses what this server would not enforce,
-//! `action` names the operations, `evaluate` decides about a request, and `public` finds policies that allow access to everyone.
+//! `action` names the operations, `evaluate` decides about a request, and `public` finds policies
+//! that allow access to everyone.
 
 pub(crate) mod action;
 pub(crate) mod condition;

@@ -167,8 +167,8 @@ fn select_parts<'a>(stored: &'a [PartInfo], listed: &[ListedPart]) -> S3Result<V
     Ok(chosen)
 }
 
-/// Returns the attributes of the object: those of its upload, and the checksums of the object and of
-/// its parts. Fails if the object has another checksum than `given`.
+/// Returns the attributes of the object: those of its upload, and the checksums of the object and
+/// of its parts. Fails if the object has another checksum than `given`.
 fn object_attributes(
     mut attributes: Attributes,
     parts: &[&PartInfo],

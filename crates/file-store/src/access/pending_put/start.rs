@@ -27,9 +27,9 @@ impl Store {
     /// A put would block if the object is longer than [`Store::START_PUT_BYTES_MAX`], if another
     /// thread writes the key, if the object that it replaces must be read from the disk (it was not
     /// stored recently, and is not in the page cache), if the buffer of the log or the disk is
-    /// full, if the bucket has versions, if compaction delays writers, if the store has a copy that must confirm the put
-    /// ([`crate::Options::replication`]), or while a checkpoint, a snapshot or a change of buckets
-    /// keeps writers out.
+    /// full, if the bucket has versions, if compaction delays writers, if the store has a copy that
+    /// must confirm the put ([`crate::Options::replication`]), or while a checkpoint, a snapshot or
+    /// a change of buckets keeps writers out.
     ///
     /// The put holds its locks until the completing thread has completed it, even if the future is
     /// never polled or is dropped. [`Store::close`] completes it, too.

@@ -203,8 +203,8 @@ impl Model {
         self.keys.iter().flat_map(versions).map(line).collect()
     }
 
-    /// Returns the model of the content and state that a crash during an act left; `None` if the act
-    /// cannot leave them.
+    /// Returns the model of the content and state that a crash during an act left; `None` if the
+    /// act cannot leave them.
     pub(super) fn after_crash(&self, act: Option<&Act>, store: &Store) -> Option<Self> {
         let (seen, versioning) = (seen(store, 1000), store.versioning(BUCKET).unwrap());
         check_currents(store);

@@ -79,8 +79,8 @@ pub(super) fn container(operator: &Operator, blocks: Vec<Block>) {
     }
 }
 
-/// Upgrades a service with the store of a released version, removes the package, and purges it. Then
-/// installs it again.
+/// Upgrades a service with the store of a released version, removes the package, and purges it.
+/// Then installs it again.
 pub(super) fn upgrade_and_remove(operator: &Operator, blocks: Vec<Block>) {
     let [block] = blocks.try_into().unwrap();
     let [upgrade, remove, purge] = block.lines.try_into().unwrap();
