@@ -8,7 +8,7 @@ use haul_bench::seed::{
 use haul_bench::{Error, Silent, Value};
 use haul_testing::skip;
 
-use super::{finished, number, options, rows};
+use super::{finished, limits, number, options, rows};
 use crate::disk_dir;
 
 #[test]
@@ -203,6 +203,7 @@ fn each_file_has_a_position() {
 
 #[test]
 fn presets_run_with_small_sizes_and_leave_nothing_behind() {
+    let _limits = limits();
     let dir = disk_dir();
     let threads = options(&dir, "--file-size 4MiB --rounds 1 --seconds 5ms");
     let report = finished(&dir, threads::run(&threads, &Silent)).unwrap();
@@ -268,6 +269,7 @@ fn cached_reads_of_a_block_need_no_disk() {
 
 #[test]
 fn writeback_calls_write_many_pages_of_a_file() {
+    let _limits = limits();
     let dir = disk_dir();
     let options = options(&dir, "--bytes 256MiB --rounds 1");
     let Some(report) = finished(&dir, writeback::run(&options, &Silent)) else { return };

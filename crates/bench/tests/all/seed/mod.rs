@@ -4,6 +4,7 @@ mod experiments;
 mod simulated;
 
 use std::ffi::OsStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::Parser;
 use haul_bench::{Error, Report, Result, Row, Value};
@@ -29,6 +30,15 @@ fn finished(dir: &TempDir, report: Result<Report>) -> Option<Report> {
         }
         Err(error) => panic!("{error:?}"),
     }
+}
+
+/// Held by tests that limit the memory of the process or the dirty pages of the machine: a limit
+/// would change the figures of the others.
+static LIMITS: Mutex<()> = Mutex::new(());
+
+/// Waits until no other test holds [`LIMITS`].
+fn limits() -> MutexGuard<'static, ()> {
+    LIMITS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the rows whose columns have these texts.
