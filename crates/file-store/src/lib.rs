@@ -43,8 +43,7 @@
 //!   reach a steady state: writers are delayed until compaction has caught up, and refused only
 //!   when no dead space is left (`docs/space.md`).
 //! - With [`Options::replication`], an acknowledged change is in the copy of the store, too. A
-//! change
-//!   that fails with [`Error::NotReplicated`] is durable on this machine.
+//!   change that fails with [`Error::NotReplicated`] is durable on this machine.
 //! - Keys are text and are never used as paths.
 //! - In a bucket with versioning, no version is lost: an object that cannot be retained, because it
 //!   is damaged, is not replaced. The deletion of a version never affects another one.

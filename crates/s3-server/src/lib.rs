@@ -31,12 +31,10 @@
 //! - Without keys the server listens on loopback addresses only, and serves only requests whose
 //!   host is a name of this machine, which prevents DNS rebinding by web pages.
 //! - Each operation is executed only if the key of the request has the right to it, or its user
-//! owns
-//!   the bucket. A key that is removed from the [`KeyRing`] is refused from the next request on.
+//!   owns the bucket. A key that is removed from the [`KeyRing`] is refused from the next request on.
 //! - Secrets and the signatures of requests are compared in constant time.
 //! - With an [`AuditLog`], each change has a line that was appended before its response is sent,
-//! and
-//!   each refused attempt has one, too.
+//!   and each refused attempt has one, too.
 //! - Every limit has a name and a default: [`Limits`].
 //!
 //! # Cost

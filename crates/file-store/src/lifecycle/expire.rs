@@ -33,7 +33,7 @@ impl Inner {
     /// 3. Appends the tombstones. After a crash the log has a prefix of them; the next sweep
     ///    deletes the other objects.
     /// 4. Once the tombstones are durable, reports them to the observer and applies them to the
-    /// index.
+    ///    index.
     ///
     /// Returns `None`, and deletes nothing, if the rules were replaced.
     pub(super) fn delete_expired(
