@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use haul_testing::http::Peer;
 use haul_testing::{Endpoint, Transport, eventually, over, server_certificate};
@@ -44,6 +45,19 @@ pub(crate) fn start(place: &TestDir, arguments: &[&str], socket: &TcpListener) -
 /// A request line, and the body of the response.
 type Exchange<'a> = (&'a str, &'a str);
 
+/// A server that drains closes a connection after a second without a request. A client that the
+/// machine paused for longer than this may find its connection closed, and must connect again.
+const REUSED_WITHIN: Duration = Duration::from_millis(500);
+
+/// Sets the flag when it is dropped, also by a panic: the threads that wait for each other end.
+struct EndsOthers<'a>(&'a AtomicBool);
+
+impl Drop for EndsOthers<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 /// Sends requests until `is_over`, each on a new connection or all on one as long as the server
 /// keeps it open. Panics if a request gets no complete response.
 fn send_requests(
@@ -53,18 +67,24 @@ fn send_requests(
     is_over: &AtomicBool,
     count: &AtomicUsize,
 ) {
+    let _others = EndsOthers(is_over);
     let connection = if keep_alive { "keep-alive" } else { "close" };
     let request = format!(
         "{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: {connection}\r\n\r\n"
     );
-    let mut peer = None;
+    let mut reusable = None;
     while !is_over.load(Relaxed) {
-        let mut open = peer.take().unwrap_or_else(|| Peer::over(server.connect().unwrap()));
-        open.try_send(&request).unwrap();
-        let response = open.response().unwrap();
+        let sent_at = Instant::now();
+        let (mut open, used_at) =
+            reusable.take().unwrap_or_else(|| (Peer::over(server.connect().unwrap()), sent_at));
+        let exchange = open.try_send(&request).and_then(|()| open.response());
+        if exchange.is_err() && used_at < sent_at && used_at.elapsed() > REUSED_WITHIN {
+            continue;
+        }
+        let response = exchange.unwrap();
         assert_eq!((response.status, response.text()), (200, expected));
         count.fetch_add(1, Relaxed);
-        peer = (response.field("connection") != Some("close")).then_some(open);
+        reusable = (response.field("connection") != Some("close")).then_some((open, sent_at));
     }
 }
 
@@ -103,6 +123,7 @@ fn hand_over(
     // The last process ends after the clients.
     let mut serving = start(place, arguments, &socket);
     thread::scope(|scope| {
+        let clients = EndsOthers(&is_over);
         for (keep_alive, exchange) in [false, true, true].into_iter().zip(exchanges) {
             let (is_over, count) = (&is_over, &counts[usize::from(keep_alive)]);
             scope.spawn(move || send_requests(server, exchange, keep_alive, is_over, count));
@@ -123,10 +144,11 @@ fn hand_over(
             while counts.iter().zip(served).any(|(count, before)| count.load(Relaxed) < before + 20)
                 || sum() < number * requests_per_process()
             {
+                assert!(!is_over.load(Relaxed), "a client has failed");
                 thread::yield_now();
             }
         }
-        is_over.store(true, Relaxed);
+        drop(clients);
         for ended in draining {
             let (code, _, stderr) = ended.wait();
             assert_eq!(code, Some(0), "{stderr}");
