@@ -106,7 +106,7 @@ pub use error::{Error, Op, Result, append_sources, error_chain};
 pub use has_fd::HasFd;
 pub use lease::{Lease, LeaseOutcome};
 pub use links::link_count;
-pub use os::OsDisk;
+pub use os::{OsDisk, sync_parent};
 pub use pace::{
     NotPaced, Pace, PaceBudget, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,
 };

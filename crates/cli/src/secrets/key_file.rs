@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use haul_disk::sync_parent;
 use haul_s3_server::{KeyList, SealingKey};
 
 use crate::report::{Exit, Failure, OrFail, Result};
@@ -122,11 +123,6 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     Ok(file)
-}
-
-fn sync_parent(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use haul_disk::sync_parent;
 use haul_tuning::{
     PersistedSetting, SYSCTL_FILE, Setting, UDEV_FILE, merge_persisted, parse_persisted,
     persisted_text,
@@ -100,6 +101,6 @@ impl PlannedFile {
             fs::remove_file(&temporary)?;
             linked?;
         }
-        File::open(folder)?.sync_all()
+        sync_parent(&self.at)
     }
 }

@@ -4,6 +4,7 @@
 mod file;
 mod lock;
 mod root;
+mod sync_dir;
 
 use std::ffi::CStr;
 use std::io;
@@ -19,6 +20,7 @@ use crate::disk::{Disk, File, Locked, Open};
 use crate::error::{Error, Op, Result};
 use file::OsFile;
 use root::Root;
+pub use sync_dir::sync_parent;
 
 /// The flag `O_DSYNC`. The constant `DSYNC` of rustix is not used, because on Linux it is `O_SYNC`:
 /// each write then also waits until the timestamps are durable, which needs a journal commit.
@@ -185,7 +187,7 @@ impl Disk for OsDisk {
 
     fn sync_dir(&self, dir: &str) -> Result<()> {
         let fd = self.root.open(dir, OFlags::DIRECTORY | OFlags::RDONLY, Op::SyncDir)?;
-        fs::fsync(&fd).map_err(self.root.fail(Op::SyncDir, dir))
+        sync_dir::sync(&fd).map_err(self.root.fail(Op::SyncDir, dir))
     }
 
     fn lock(&self, name: &str, holder: &str) -> Result<Locked> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use haul_disk::{Disk, OsDisk};
+use haul_disk::{Disk, OsDisk, sync_parent};
 use haul_replicate::{Error, Fetch, Restored, restore_store, restore_store_at};
 use serde_json::{Value, json};
 
@@ -90,11 +90,6 @@ fn incomplete_path(to: &Path) -> Result<PathBuf> {
     let mut name = name.to_owned();
     name.push(".incomplete");
     Ok(to.with_file_name(name))
-}
-
-fn sync_parent(path: &Path) -> std::io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn json(restored: &Restored) -> Value {
