@@ -3,6 +3,8 @@
 use haul_http_engine::RequestBody;
 use hyper::{Method, Request};
 
+use crate::front::forms::fields::is_form;
+
 /// Subresources of buckets and objects that this server cannot change.
 const UNSUPPORTED: [&str; 17] = [
     "accelerate",
@@ -43,6 +45,9 @@ pub(super) const PUT_OBJECT: &str = "PutObject";
 
 /// Returns the name of the operation in the S3 reference; `None` if it only reads.
 pub(super) fn operation(request: &Request<RequestBody>, has_key: bool) -> Option<&'static str> {
+    if *request.method() == Method::POST && is_form(request.headers()) {
+        return Some("PostObject");
+    }
     let is_copy = request.headers().contains_key("x-amz-copy-source");
     of(request.method(), request.uri().query().unwrap_or_default(), has_key, is_copy)
 }

@@ -7,6 +7,7 @@ pub(crate) mod anonymous;
 pub(crate) mod answer;
 mod canonical;
 mod cors;
+pub(crate) mod forms;
 pub(crate) mod handler;
 pub(crate) mod hot;
 mod identity;
@@ -17,6 +18,7 @@ pub(crate) mod response;
 mod signature;
 mod signature_v2;
 pub(crate) mod text;
+mod unsupported;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use haul_http_engine::{RequestBody, RequestIdentity};
 use hyper::body::Body as _;
-use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
+use hyper::header::CONTENT_RANGE;
 use hyper::{Method, Request, Response, StatusCode};
 use s3s::service::S3Service;
 use s3s::{Body, S3Error, S3ErrorCode, S3Result, StdError};
@@ -43,20 +45,14 @@ use crate::errors::refuse;
 use crate::front::accounts::Accounts;
 use crate::front::answer::{RequestIds, error_of_xml_body};
 use crate::front::cors::PageRequest;
+use crate::front::forms::upload;
 use crate::front::hot::HotObjects;
 use crate::front::response::Counted;
 use crate::front::text::between;
+use crate::front::unsupported::check_supported;
 use crate::metrics::{Kind, Metrics};
 use crate::served::ServedStore;
 use crate::service::Haul;
-
-/// Prefixes of headers that request encryption or locks, which do not exist. They are refused, so
-/// that no client assumes that its objects are encrypted or locked.
-const UNSUPPORTED: [&str; 3] =
-    ["x-amz-server-side-encryption", "x-amz-object-lock-", "x-amz-copy-source-server-side-"];
-
-/// The type of the body of an upload by form.
-const FORM: &[u8] = b"multipart/form-data";
 
 /// The S3 service and what the short paths need.
 pub(crate) struct Front {
@@ -135,10 +131,17 @@ impl Front {
         let sha256 = request.headers().get("x-amz-content-sha256").cloned();
         let hides_missing = HidesMissing::default();
         request.extensions_mut().insert(hides_missing.clone());
-        let mut response = match self.admit(request, allowed.is_some()) {
-            Ok(request) => self.s3.call(request).await.map_err(StdError::from)?,
-            Err(error) => error.to_http_response()?,
+        let outcome = match self.check(&request, allowed.is_some()) {
+            Err(error) => Err(error),
+            Ok(()) if upload::is_upload(&request) => {
+                upload::store(&self.haul, (&self.keys, &self.s3), request).await?
+            }
+            Ok(()) => match self.admit(request) {
+                Ok(request) => Ok(self.s3.call(request).await.map_err(StdError::from)?),
+                Err(error) => Err(error),
+            },
         };
+        let mut response = outcome.or_else(S3Error::to_http_response)?;
         let reads_body = !matches!(method, Method::GET | Method::HEAD);
         if reads_body && let Some(error) = error_of_xml_body(&response, &arrival, sha256.as_ref()) {
             response = error.to_http_response()?;
@@ -152,21 +155,23 @@ impl Front {
         Ok(response)
     }
 
-    /// Returns the request for the S3 service. `is_allowed_page` is `true` if a CORS rule allows
-    /// the web page that sends the request.
-    fn admit(
-        &self,
-        mut request: Request<RequestBody>,
-        is_allowed_page: bool,
-    ) -> S3Result<Request<Body>> {
+    /// Refuses what no client may do. `is_allowed_page` is `true` if a CORS rule allows the web page
+    /// that sends the request.
+    fn check(&self, request: &Request<RequestBody>, is_allowed_page: bool) -> S3Result<()> {
         if self.is_read_only && !matches!(*request.method(), Method::GET | Method::HEAD) {
             let message = "This server is read-only: send changes to the server of the store";
             return Err(refuse(S3ErrorCode::AccessDenied, message));
         }
-        check_supported(request.method(), request.headers())?;
-        check_length(&request, self.xml_bytes_max)?;
         if self.keys.is_empty() {
             anonymous::check_origin(request.uri(), request.headers(), is_allowed_page)?;
+        }
+        check_supported(request.headers())
+    }
+
+    /// Returns the request for the S3 service.
+    fn admit(&self, mut request: Request<RequestBody>) -> S3Result<Request<Body>> {
+        check_length(&request, self.xml_bytes_max)?;
+        if self.keys.is_empty() {
             request.extensions_mut().insert(Caller::new(Principal::Open));
             return anonymous::unsigned(request);
         }
@@ -175,7 +180,7 @@ impl Front {
             let (method, uri) = (request.method().clone(), request.uri().clone());
             let key = signature_v2::verify(&self.keys, &method, &uri, request.headers_mut())?;
             // Headers may have been in the query.
-            check_supported(&method, request.headers())?;
+            check_supported(request.headers())?;
             request.extensions_mut().insert(Caller::new(Principal::Key(key)));
             return anonymous::unsigned(request);
         }
@@ -202,24 +207,6 @@ fn access_denied() -> S3Error {
     refuse(S3ErrorCode::AccessDenied, message)
 }
 
-/// Refuses requests for features that do not exist.
-fn check_supported(method: &Method, headers: &HeaderMap) -> S3Result<()> {
-    let content_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
-    let form = content_type.and_then(|value| value.get(..FORM.len()));
-    let form = form.is_some_and(|kind| kind.eq_ignore_ascii_case(FORM));
-    if form && method == Method::POST {
-        // The service would buffer the whole form in memory before it verifies the signature.
-        return Err(refuse(S3ErrorCode::NotImplemented, "Uploads by form are not supported"));
-    }
-    for name in headers.keys() {
-        if UNSUPPORTED.iter().any(|prefix| name.as_str().starts_with(prefix)) {
-            let message = format!("{name}: encryption and locks are not supported");
-            return Err(refuse(S3ErrorCode::NotImplemented, message));
-        }
-    }
-    Ok(())
-}
-
 /// Refuses XML that is declared to be too long, with a better message than the service has.
 fn check_length(request: &Request<RequestBody>, xml_bytes_max: usize) -> S3Result<()> {
     let bytes = request.body().size_hint().exact().unwrap_or(0);
@@ -228,23 +215,4 @@ fn check_length(request: &Request<RequestBody>, xml_bytes_max: usize) -> S3Resul
     }
     let message = format!("The body of this request has at most {xml_bytes_max} bytes");
     Err(refuse(S3ErrorCode::MaxMessageLengthExceeded, message))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unsupported_features_are_refused_and_not_ignored() {
-        let check = |method: &str, name: &'static str, value: &'static str| {
-            let headers = [(name.parse().unwrap(), value.parse().unwrap())].into_iter().collect();
-            check_supported(&method.parse().unwrap(), &headers).is_ok()
-        };
-        assert!(!check("POST", "content-type", "multipart/form-data; boundary=x"));
-        assert!(!check("POST", "content-type", "Multipart/Form-Data; boundary=x"));
-        assert!(check("PUT", "content-type", "multipart/form-data; boundary=x"));
-        assert!(!check("PUT", "x-amz-server-side-encryption-customer-algorithm", "AES256"));
-        assert!(!check("PUT", "x-amz-object-lock-mode", "GOVERNANCE"));
-        assert!(check("PUT", "x-amz-acl", "private"));
-    }
 }

@@ -18,7 +18,7 @@ use crate::client::{Running, noise, small};
 use crate::signing::{Signer, hash};
 
 #[derive(Default)]
-struct RecordedLines(Mutex<Vec<Value>>);
+pub(crate) struct RecordedLines(Mutex<Vec<Value>>);
 
 impl Lines for RecordedLines {
     fn append(&self, line: &[u8]) {
@@ -27,13 +27,13 @@ impl Lines for RecordedLines {
 }
 
 impl RecordedLines {
-    fn lines(self: &Arc<Self>) -> Arc<dyn Lines> {
+    pub(crate) fn lines(self: &Arc<Self>) -> Arc<dyn Lines> {
         Arc::clone(self) as Arc<dyn Lines>
     }
 
     /// Waits for `count` lines and removes them, in the order of the requests: a client may receive
     /// a response, and send the next request, before the line is written.
-    fn take(&self, count: usize) -> Vec<Value> {
+    pub(crate) fn take(&self, count: usize) -> Vec<Value> {
         eventually("the lines are there", || self.0.lock().len() >= count);
         let mut lines = std::mem::take(&mut *self.0.lock());
         lines.sort_by_key(|line| line["request_id"].to_string());

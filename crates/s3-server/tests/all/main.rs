@@ -15,6 +15,7 @@ mod conditions;
 mod cors;
 mod documents;
 mod faults;
+mod forms;
 mod framing;
 mod hostile;
 mod hostile_heads;

@@ -1,0 +1,216 @@
+//! The content of the file in a form, as the body of a request.
+
+use std::ops::RangeInclusive;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body, Frame};
+use memchr::memmem;
+use parking_lot::Mutex;
+use s3s::{S3Error, S3ErrorCode, StdError};
+
+use crate::errors::refuse;
+
+/// The maximum length of the fields that follow the file, which are ignored.
+const REST_BYTES_MAX: usize = 64 * 1024;
+
+/// The error that ended the content early, for the response.
+pub(super) type Failure = Arc<Mutex<Option<S3Error>>>;
+
+/// The content of a file: the body of a form up to the next delimiter. The rest is received and
+/// ignored.
+pub(super) struct FileBody<B> {
+    body: B,
+    /// CR LF and the delimiter.
+    end: Vec<u8>,
+    /// Received bytes that were not returned yet.
+    pending: Bytes,
+    /// The lengths that the policy allows.
+    lengths: RangeInclusive<u64>,
+    returned: u64,
+    /// The bytes after the delimiter, once it is found.
+    rest: Option<usize>,
+    failure: Failure,
+}
+
+/// A failed body; the reason is in the [`Failure`].
+#[derive(Debug, thiserror::Error)]
+#[error("the form is refused")]
+pub(super) struct Refused;
+
+impl<B> FileBody<B> {
+    /// Returns the content of a file that begins with `pending`, and continues in `body`.
+    pub(super) fn new(body: B, delimiter: &str, pending: Bytes) -> Self {
+        let end = format!("\r\n{delimiter}").into_bytes();
+        let lengths = 0..=u64::MAX;
+        Self { body, end, pending, lengths, returned: 0, rest: None, failure: Failure::default() }
+    }
+
+    /// Refuses files of another length.
+    pub(super) fn with_lengths(self, lengths: RangeInclusive<u64>) -> Self {
+        Self { lengths, ..self }
+    }
+
+    /// Returns the reason of a failure, once the body has failed.
+    pub(super) fn failure(&self) -> Failure {
+        Arc::clone(&self.failure)
+    }
+
+    /// Returns the next content among the pending bytes; `None` if more bytes are needed. Bytes
+    /// that may begin the delimiter stay.
+    fn next(&mut self) -> Option<Bytes> {
+        if let Some(at) = memmem::find(&self.pending, &self.end) {
+            let content = self.pending.split_to(at);
+            self.rest = Some(self.pending.len());
+            self.pending = Bytes::new();
+            return Some(content);
+        }
+        let longest = self.pending.len().min(self.end.len() - 1);
+        let begins_end = |bytes: &usize| self.pending.ends_with(&self.end[..*bytes]);
+        let held = (1..=longest).rev().find(begins_end).unwrap_or(0);
+        let content = self.pending.split_to(self.pending.len() - held);
+        (!content.is_empty()).then_some(content)
+    }
+
+    fn push(&mut self, chunk: Bytes) {
+        if self.pending.is_empty() {
+            self.pending = chunk;
+        } else {
+            let mut joined = BytesMut::from(self.pending.as_ref());
+            joined.extend_from_slice(&chunk);
+            self.pending = joined.freeze();
+        }
+    }
+
+    fn fail(
+        &self,
+        code: S3ErrorCode,
+        message: &str,
+    ) -> Poll<Option<Result<Frame<Bytes>, Refused>>> {
+        self.failure.lock().get_or_insert_with(|| refuse(code, message));
+        Poll::Ready(Some(Err(Refused)))
+    }
+}
+
+impl<B> Body for FileBody<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<StdError>,
+{
+    type Data = Bytes;
+    type Error = Refused;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Refused>>> {
+        loop {
+            if self.rest.is_none()
+                && let Some(content) = self.next()
+            {
+                self.returned += content.len() as u64;
+                if self.returned > *self.lengths.end() {
+                    let message = "Your proposed upload exceeds the maximum allowed size";
+                    return self.fail(S3ErrorCode::EntityTooLarge, message);
+                }
+                if self.rest.is_some() && self.returned < *self.lengths.start() {
+                    let message = "Your proposed upload is smaller than the minimum allowed size";
+                    return self.fail(S3ErrorCode::EntityTooSmall, message);
+                }
+                if !content.is_empty() {
+                    return Poll::Ready(Some(Ok(Frame::data(content))));
+                }
+            }
+            match (ready!(Pin::new(&mut self.body).poll_frame(context)), self.rest) {
+                (None, Some(_)) => return Poll::Ready(None),
+                (None | Some(Err(_)), _) => {
+                    let message = "The body of the form ends before its last delimiter";
+                    return self.fail(S3ErrorCode::IncompleteBody, message);
+                }
+                (Some(Ok(frame)), rest) => {
+                    let chunk = frame.into_data().unwrap_or_default();
+                    match rest {
+                        None => self.push(chunk),
+                        Some(bytes) if bytes + chunk.len() > REST_BYTES_MAX => {
+                            let message = "The form has too many bytes after its file";
+                            return self
+                                .fail(S3ErrorCode::MaxPostPreDataLengthExceededError, message);
+                        }
+                        Some(bytes) => self.rest = Some(bytes + chunk.len()),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::convert::Infallible;
+
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    /// A body that arrives in these pieces.
+    struct Pieces(VecDeque<Bytes>);
+
+    impl Body for Pieces {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.0.pop_front().map(|bytes| Ok(Frame::data(bytes))))
+        }
+    }
+
+    /// Reads a file whose form arrives in pieces of so many bytes.
+    fn read(form: &[u8], piece: usize, lengths: RangeInclusive<u64>) -> Result<Vec<u8>, String> {
+        let pieces = Pieces(form.chunks(piece).map(Bytes::copy_from_slice).collect());
+        let mut body = FileBody::new(pieces, "--x", Bytes::new()).with_lengths(lengths);
+        let mut content = Vec::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        while let Some(frame) = runtime.block_on(body.frame()) {
+            match frame {
+                Ok(frame) => content.extend_from_slice(&frame.into_data().unwrap()),
+                Err(Refused) => {
+                    let failure = body.failure().lock().take().unwrap();
+                    return Err(failure.code().as_str().to_owned());
+                }
+            }
+        }
+        Ok(content)
+    }
+
+    #[test]
+    fn content_ends_before_the_delimiter_at_any_piece_length() {
+        let any = 0..=u64::MAX;
+        for content in ["", "content", "a\r\n-", "\r\n--", "\r\n--y\r\n", "\r\r\n\r\n--\r"] {
+            let form = format!("{content}\r\n--x\r\nignored: field\r\n--x--\r\n");
+            for piece in 1..=form.len() {
+                let found = read(form.as_bytes(), piece, any.clone());
+                assert_eq!(found.as_deref(), Ok(content.as_bytes()), "{content:?} {piece}");
+            }
+            let found = read(form.as_bytes(), 3, content.len() as u64..=content.len() as u64);
+            assert_eq!(found.as_deref(), Ok(content.as_bytes()), "{content:?}");
+        }
+    }
+
+    #[test]
+    fn other_lengths_and_incomplete_forms_are_refused() {
+        for piece in 1..20 {
+            let refused = |form: &str, lengths| read(form.as_bytes(), piece, lengths).unwrap_err();
+            assert_eq!(refused("abc\r\n--x--\r\n", 0..=2), "EntityTooLarge");
+            assert_eq!(refused("abc\r\n--x--\r\n", 4..=9), "EntityTooSmall");
+            assert_eq!(refused("abc\r\n--", 0..=9), "IncompleteBody");
+        }
+        let long = format!("\r\n--x{}", "a".repeat(REST_BYTES_MAX + 1));
+        assert!(read(long.as_bytes(), 1000, 0..=9).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! Receives the fields of a form.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use haul_http_engine::RequestBody;
+use http_body_util::BodyExt;
+use hyper::header::HeaderMap;
+use s3s::{S3Error, S3ErrorCode, S3Result};
+
+use crate::errors::refuse;
+use crate::front::forms::fields::{Fields, Parsed, delimiter, parse};
+use crate::front::forms::file::FileBody;
+
+/// The maximum length of the fields before the file. S3 allows 20 KB.
+const FIELDS_BYTES_MAX: usize = 64 * 1024;
+
+/// A form whose fields have arrived.
+pub(super) struct Form {
+    pub(super) fields: Fields,
+    pub(super) file: FileBody<RequestBody>,
+}
+
+impl Form {
+    /// Receives the fields of a form up to the content of its file, with at most this time between
+    /// two pieces.
+    pub(super) async fn receive(
+        headers: &HeaderMap,
+        mut body: RequestBody,
+        stall_time_max: Duration,
+    ) -> S3Result<Self> {
+        let delimiter =
+            delimiter(headers).ok_or_else(|| malformed("its content type has no boundary"))?;
+        let mut received = BytesMut::new();
+        loop {
+            match parse(&received, &delimiter).map_err(|reason| malformed(&reason))? {
+                Parsed::Complete(fields, begin) => {
+                    let pending = received.split_off(begin).freeze();
+                    return Ok(Self { fields, file: FileBody::new(body, &delimiter, pending) });
+                }
+                Parsed::Incomplete if received.len() > FIELDS_BYTES_MAX => {
+                    let message = format!(
+                        "The fields of a form before the file have at most {FIELDS_BYTES_MAX} bytes"
+                    );
+                    let code = S3ErrorCode::MaxPostPreDataLengthExceededError;
+                    return Err(refuse(code, message));
+                }
+                Parsed::Incomplete => {}
+            }
+            let Ok(frame) = tokio::time::timeout(stall_time_max, body.frame()).await else {
+                let message = format!("No byte was received for {stall_time_max:?}");
+                return Err(refuse(S3ErrorCode::RequestTimeout, message));
+            };
+            let chunk = frame.and_then(|frame| frame.ok()?.into_data().ok());
+            let chunk = chunk.ok_or_else(|| malformed("it ends before the content of a file"))?;
+            received.extend_from_slice(&chunk);
+        }
+    }
+}
+
+fn malformed(reason: &str) -> S3Error {
+    let message = format!("The body of the request is not a form of multipart/form-data: {reason}");
+    refuse(S3ErrorCode::MalformedPOSTRequest, message)
+}
