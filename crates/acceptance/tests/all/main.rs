@@ -20,6 +20,7 @@ mod rclone;
 mod relay;
 mod restic;
 mod running;
+mod s3cmd;
 mod server;
 mod ssh;
 mod sshd;
