@@ -238,6 +238,8 @@ pub enum Precondition {
     Present,
     /// The object exists and has this ETag (S3's `If-Match`).
     Matches(Etag),
+    /// The object does not exist, or has another ETag than this one (`If-None-Match` with an ETag).
+    Differs(Etag),
 }
 
 /// A bucket and its current totals.

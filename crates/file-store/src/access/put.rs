@@ -324,6 +324,7 @@ impl Inner {
             Precondition::Absent => current.is_none(),
             Precondition::Present => current.is_some(),
             Precondition::Matches(etag) => current.is_some_and(|entry| entry.etag == *etag),
+            Precondition::Differs(etag) => current.is_none_or(|entry| entry.etag != *etag),
         };
         if holds { Ok(()) } else { Err(Error::PreconditionFailed) }
     }

@@ -271,6 +271,10 @@ fn precondition_is_tested_against_the_current_object() {
     assert!(failed(attempt(&Precondition::Matches(etag))));
     attempt(&Precondition::Matches(info.etag)).unwrap();
     attempt(&Precondition::Present).unwrap();
+    assert!(failed(attempt(&Precondition::Differs(info.etag))));
+    attempt(&Precondition::Differs(etag)).unwrap();
+    store.delete(BUCKET, "key").unwrap();
+    attempt(&Precondition::Differs(info.etag)).unwrap();
     store.delete(BUCKET, "key").unwrap();
     attempt(&Precondition::Absent).unwrap();
 }

@@ -99,9 +99,13 @@ pub(crate) fn precondition(
             Ok(etag) => Ok(Precondition::Matches(etag)),
             Err(_) => Err(refuse(S3ErrorCode::PreconditionFailed, "No object has this ETag")),
         },
-        _ => Err(refuse(
+        // Every object differs from an ETag that no object can have.
+        (None, Some(ETagCondition::ETag(etag))) => {
+            Ok(etag.value().parse().map_or(Precondition::None, Precondition::Differs))
+        }
+        (Some(_), Some(_)) => Err(refuse(
             S3ErrorCode::NotImplemented,
-            "A write supports either If-Match, or If-None-Match with the value *",
+            "A write supports either If-Match or If-None-Match",
         )),
     }
 }
@@ -245,9 +249,10 @@ mod tests {
         assert_eq!(of(&None, &any).unwrap(), Precondition::Absent);
         assert_eq!(of(&any, &None).unwrap(), Precondition::Present);
         assert_eq!(of(&one, &None).unwrap(), Precondition::Matches(object().etag));
-        assert_eq!(of(&None, &one).unwrap_err().code().as_str(), "NotImplemented");
+        assert_eq!(of(&None, &one).unwrap(), Precondition::Differs(object().etag));
         assert_eq!(of(&one, &any).unwrap_err().code().as_str(), "NotImplemented");
         let strange = etag("\"strange\"");
+        assert_eq!(of(&None, &strange).unwrap(), Precondition::None);
         assert_eq!(of(&strange, &None).unwrap_err().code().as_str(), "PreconditionFailed");
     }
 }
