@@ -68,7 +68,9 @@ pub(crate) fn from_headers(headers: &HeaderMap, is_user: IsUser<'_>) -> S3Result
     if grants.is_empty() { Ok(None) } else { checked(grants).map(Some) }
 }
 
-fn checked(grants: Vec<Grant>) -> S3Result<Acl> {
+/// Returns the list of these grants: first those to groups, as in the lists that S3 defines by name.
+fn checked(mut grants: Vec<Grant>) -> S3Result<Acl> {
+    grants.sort_by_key(|grant| matches!(grant.grantee, Grantee::User(_)));
     if grants.len() > GRANTS_MAX {
         let message = format!("A list has at most {GRANTS_MAX} grants");
         return Err(refuse(S3ErrorCode::MalformedACLError, message));
@@ -150,6 +152,7 @@ mod tests {
         let pairs = [("x-amz-grant-read", read.as_str()), ("x-amz-grant-write", "id=ben")];
         let acl = from_headers(&headers(&pairs), &is_user).unwrap().unwrap();
         assert_eq!(acl.grants.len(), 3);
+        assert_eq!(acl.grants[0].grantee, Grantee::Everyone);
         assert!(acl.allows(Some("ben"), Permission::Write));
         assert!(acl.allows(None, Permission::Read) && !acl.allows(None, Permission::Write));
         let other = headers(&[("x-amz-acl", "private")]);

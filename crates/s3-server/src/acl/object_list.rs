@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn malformed_list_allows_nothing() {
-        let attributes = Attributes::from_iter([(LIST, "READ nobody")]);
+        let attributes = Attributes::from_iter([(LIST, "READ none")]);
         let object = ObjectList::of(&attributes, "ben");
         assert_eq!((object.owner.as_str(), object.list), ("ben", Acl::default()));
     }

@@ -20,7 +20,7 @@ pub(crate) fn encode(acl: &Acl) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Parses the text of a list; `None` if it is malformed. Then nobody but the owner has access.
+/// Parses the text of a list; `None` if it is malformed.
 pub(crate) fn decode(text: &str) -> Option<Acl> {
     let grants = text.lines().map(|line| {
         let (permission, grantee) = line.split_once(' ')?;
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn malformed_text_is_no_list() {
-        for text in ["READ", "READ nobody", "READ_ALL everyone", "READ everyone\n\nREAD everyone"] {
+        for text in ["READ", "READ none", "READ_ALL everyone", "READ everyone\n\nREAD everyone"] {
             assert_eq!(decode(text), None, "{text}");
         }
     }

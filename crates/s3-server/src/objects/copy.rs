@@ -1,6 +1,6 @@
 //! Copies of objects. The store shares or copies the bytes; they do not pass through the server.
 
-use haul_file_store::{Attributes, ObjectInfo, Precondition, Store, VersionId};
+use haul_file_store::{Attributes, Object, ObjectInfo, Precondition, Store, VersionId};
 use haul_http1::Verdict;
 use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
@@ -26,7 +26,6 @@ pub(crate) async fn copy_object(
     haul: &Haul,
     request: S3Request<CopyObjectInput>,
 ) -> S3Result<CopyObjectOutput> {
-    let changes = Changes::of(&request.extensions).cloned();
     let S3Request { mut input, headers: of_request, extensions, .. } = request;
     check_key(&input.key)?;
     let from = source(&input.copy_source)?;
@@ -52,15 +51,10 @@ pub(crate) async fn copy_object(
 
     let list = NewObjectList::of(haul, (&of_request, &extensions), (&to.0, &to.1)).await?;
     let reader = extensions.get::<SourceReader>().cloned();
-    // The object that a list allows to read must be the one that is copied.
-    let is_pinned = reader.as_ref().is_some_and(|reader| reader.0.basis() == Basis::List);
+    let is_opened = from.version.is_some() || is_by_list(reader.as_ref());
     let (copied, stored, expiration, checksum) = haul
         .blocking(move |store| {
-            let object = match from.version {
-                None if !is_pinned => versions::head(store, &from.bucket, &from.key, None)?,
-                // A copy of the current object looks it up again.
-                version => versions::get(store, &from.bucket, &from.key, version)?,
-            };
+            let object = open(store, &from, is_opened)?;
             confirm(reader.as_ref(), store, (&from.bucket, &from.key), &object.attributes)?;
             check_conditions(&conditions, &object.info)?;
             let mut changed = if replace { given } else { object.attributes.clone() };
@@ -71,9 +65,9 @@ pub(crate) async fn copy_object(
             attributes::fit(&mut changed);
             let source = (from.bucket.as_str(), from.key.as_str());
             let to = (to.0.as_str(), to.1.as_str());
-            let stored = match from.version {
-                None if !is_pinned => store.copy(source, to, Some(&changed), &Precondition::None),
-                _ => store.copy_object(&object, to, Some(&changed), &Precondition::None),
+            let stored = match is_opened {
+                false => store.copy(source, to, Some(&changed), &Precondition::None),
+                true => store.copy_object(&object, to, Some(&changed), &Precondition::None),
             };
             let stored = stored.map_err(from_store)?;
             let expiration = expiration(store, to.0, &stored);
@@ -84,7 +78,7 @@ pub(crate) async fn copy_object(
             Ok((copied, stored, expiration, Checksum::from_attributes(&changed)))
         })
         .await?;
-    if let Some(changes) = changes {
+    if let Some(changes) = Changes::of(&extensions) {
         changes.stored(stored.bytes, stored.etag);
     }
     let mut result = CopyObjectResult {
@@ -127,6 +121,21 @@ pub(crate) fn source(source: &CopySource) -> S3Result<Source> {
     check_key(key)?;
     let version = versions::parse(version_id.as_deref())?;
     Ok(Source { bucket: bucket.to_string(), key: key.to_string(), version })
+}
+
+/// Returns `true` if only a list allows to read the source: the object whose list is confirmed must
+/// be the one that is copied.
+fn is_by_list(reader: Option<&SourceReader>) -> bool {
+    reader.is_some_and(|SourceReader(reader)| reader.basis() == Basis::List)
+}
+
+/// Returns the source, with its content if `with_content` is `true`. Without it, the copy looks up
+/// the current object again.
+fn open(store: &Store, from: &Source, with_content: bool) -> S3Result<Object> {
+    match with_content {
+        true => versions::get(store, &from.bucket, &from.key, from.version),
+        false => versions::head(store, &from.bucket, &from.key, from.version),
+    }
 }
 
 /// Fails if the client may not read the source that was opened.

@@ -1,4 +1,4 @@
-//! Who owns an object, which lists are accepted, and what becomes of the list of an object.
+//! Owners of objects, the lists that are accepted, and the changes of the list of an object.
 
 use haul_s3_server::Logs;
 

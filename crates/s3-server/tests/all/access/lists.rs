@@ -155,7 +155,7 @@ fn invalid_lists_are_refused() {
         (&[][..], 400, "MissingSecurityHeader"),
         (&[("x-amz-acl", "public")], 400, "InvalidArgument"),
         (&[("x-amz-acl", "log-delivery-write")], 400, "InvalidArgument"),
-        (&[("x-amz-grant-read", "id=nobody")], 400, "InvalidArgument"),
+        (&[("x-amz-grant-read", "id=unknown")], 400, "InvalidArgument"),
         (&[("x-amz-grant-read", email)], 400, "UnresolvableGrantByEmailAddress"),
         (&[("x-amz-grant-read", "id=ben"), ("x-amz-acl", "private")], 400, "InvalidRequest"),
     ] {
