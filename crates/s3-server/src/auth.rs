@@ -108,9 +108,54 @@ pub(crate) fn check_signature_kind(headers: &HeaderMap, query: Option<&str>) -> 
     Ok(())
 }
 
+/// The beginnings of headers that change what a request is allowed to do or to give to others.
+const SIGNED: [&str; 3] = ["x-amz-acl", "x-amz-grant-", "x-amz-copy-source"];
+
+/// Refuses a signed request with such a header that is not signed, as S3 does: the holder of a
+/// presigned URL could have added it. (`s3s` verifies the headers that are signed only.)
+pub(crate) fn check_signed_headers(headers: &HeaderMap, query: Option<&str>) -> S3Result<()> {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let of_header = header.and_then(|value| value.split_once("SignedHeaders="));
+    let of_header = of_header.map(|(_, value)| value.split(',').next().unwrap_or_default().into());
+    let of_query = || {
+        let mut pairs = parse(query.unwrap_or_default().as_bytes());
+        pairs.find(|(name, _)| name == "X-Amz-SignedHeaders").map(|(_, value)| value)
+    };
+    let Some(signed) = of_header.or_else(of_query) else { return Ok(()) };
+    let is_signed = |name: &str| signed.split(';').any(|found| found.trim() == name);
+    for name in headers.keys().map(hyper::header::HeaderName::as_str) {
+        if SIGNED.iter().any(|start| name.starts_with(start)) && !is_signed(name) {
+            let message = format!("The header {name} was not signed");
+            return Err(refuse(S3ErrorCode::AccessDenied, message));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_that_grant_access_must_be_signed() {
+        let header = "AWS4-HMAC-SHA256 Credential=key/20261122/us-east-1/s3/aws4_request, \
+                      SignedHeaders=host;x-amz-acl;x-amz-date, Signature=abc";
+        let query = "X-Amz-SignedHeaders=host%3Bx-amz-acl&X-Amz-Signature=abc";
+        for (name, expected) in [
+            ("x-amz-acl", true),
+            ("x-amz-date", true),
+            ("x-amz-meta-a", true),
+            ("x-amz-grant-read", false),
+            ("x-amz-copy-source", false),
+        ] {
+            let sent = (name.parse().unwrap(), "a".parse().unwrap());
+            let unsigned: HeaderMap = [sent.clone()].into_iter().collect();
+            let signed = [sent, (AUTHORIZATION, header.parse().unwrap())].into_iter().collect();
+            assert_eq!(check_signed_headers(&signed, None).is_ok(), expected, "{name}");
+            assert_eq!(check_signed_headers(&unsigned, Some(query)).is_ok(), expected, "{name}");
+            assert!(check_signed_headers(&unsigned, Some("a=b")).is_ok(), "no signature");
+        }
+    }
 
     #[test]
     fn invalid_region_is_found_in_a_scope() {

@@ -30,8 +30,9 @@
 //! - On public addresses the server listens with TLS, unless plain HTTP is allowed explicitly.
 //! - Without keys the server listens on loopback addresses only, and serves only requests whose
 //!   host is a name of this machine, which prevents DNS rebinding by web pages.
-//! - Each operation is executed only if the key of the request has the right to it, or its user
-//!   owns the bucket. A key that is removed from the [`KeyRing`] is refused from the next request on.
+//! - Each operation is executed only if the key of the request has the right to it, if its user
+//!   owns the bucket, or if the policy of the bucket or an access list allows it. A key that is
+//!   removed from the [`KeyRing`] is refused from the next request on.
 //! - Secrets and the signatures of requests are compared in constant time.
 //! - With an [`AuditLog`], each change has a line that was appended before its response is sent,
 //!   and each refused attempt has one, too.
@@ -45,15 +46,16 @@
 //! ahead. No thread waits for a slow client.
 //!
 //! # What it is not
-//! It has no versioning, object locks, policies, access control lists or form uploads. Requests for
-//! these get the response of S3 for a bucket without them. Lifecycle rules expire objects and abort
-//! uploads, but not by tags, and there are no storage classes to move objects to. It has no HTTP/2.
+//! It has no object locks, encryption or form uploads, and requests for them are refused. Lifecycle
+//! rules expire objects and abort uploads, but not by tags, and there are no storage classes to move
+//! objects to. It has no HTTP/2.
 //!
 //! # Sources
 //! The Amazon S3 API reference; RFC 9110 for conditions and ranges. Signatures, routing and XML are
 //! implemented by the `s3s` crate.
 
 mod access;
+mod acl;
 mod admin;
 mod audit;
 mod auth;

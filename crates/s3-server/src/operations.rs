@@ -2,6 +2,7 @@
 
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
+use crate::acl::operations as acl;
 use crate::buckets::{bucket, documents, policy, stubs, versioning};
 use crate::objects::{copy, get_attributes, list, read, tagging, version_list, write};
 use crate::output::Output;
@@ -100,8 +101,10 @@ operations! {
         = versioning::put_bucket_versioning;
     get_bucket_versioning: GetBucketVersioningInput => GetBucketVersioningOutput
         = versioning::get_bucket_versioning;
-    get_bucket_acl: GetBucketAclInput => GetBucketAclOutput = stubs::get_bucket_acl;
-    get_object_acl: GetObjectAclInput => GetObjectAclOutput = stubs::get_object_acl;
+    get_bucket_acl: GetBucketAclInput => GetBucketAclOutput = acl::get_bucket_acl;
+    put_bucket_acl: PutBucketAclInput => PutBucketAclOutput = acl::put_bucket_acl;
+    get_object_acl: GetObjectAclInput => GetObjectAclOutput = acl::get_object_acl;
+    put_object_acl: PutObjectAclInput => PutObjectAclOutput = acl::put_object_acl;
     get_bucket_request_payment: GetBucketRequestPaymentInput => GetBucketRequestPaymentOutput
         = stubs::get_bucket_request_payment;
     get_bucket_logging: GetBucketLoggingInput => GetBucketLoggingOutput

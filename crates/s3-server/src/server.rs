@@ -254,8 +254,13 @@ fn front(
     let memory = BodyMemory::new(limits.body_memory_bytes_max, limits.stall_time_max);
     let memory = Arc::new(memory);
 
-    let haul =
-        Haul::new(Arc::clone(&store), limits.clone(), Arc::clone(&metrics), Arc::clone(&memory));
+    let haul = Haul::new(
+        Arc::clone(&store),
+        limits.clone(),
+        Arc::clone(&metrics),
+        Arc::clone(&memory),
+        keys.clone(),
+    );
     let mut s3 = S3ServiceBuilder::new(haul.clone());
     s3.set_config(Arc::new(StaticConfigProvider::new(Arc::new(s3_config))));
     // Without an authentication, the service would not call the access control.

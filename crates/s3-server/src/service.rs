@@ -7,6 +7,7 @@ use haul_file_store::Store;
 use s3s::{S3ErrorCode, S3Result};
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::access::key_ring::AllKeys;
 use crate::body::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::config::Limits;
 use crate::errors::refuse;
@@ -20,6 +21,7 @@ pub(crate) struct Haul {
     limits: Limits,
     metrics: Arc<Metrics>,
     memory: Arc<BodyMemory>,
+    keys: AllKeys,
 }
 
 impl Haul {
@@ -28,8 +30,14 @@ impl Haul {
         limits: Limits,
         metrics: Arc<Metrics>,
         memory: Arc<BodyMemory>,
+        keys: AllKeys,
     ) -> Self {
-        Self { store, limits, metrics, memory }
+        Self { store, limits, metrics, memory, keys }
+    }
+
+    /// Returns `true` if there is a key of a user.
+    pub(crate) fn is_user(&self, name: &str) -> bool {
+        self.keys.is_user(name)
     }
 
     /// Returns the store, for calls that do no I/O.

@@ -1,4 +1,4 @@
-//! Changes of the attributes of versions.
+//! Changes of the attributes of objects and versions.
 
 use crate::access::lookup::no_such_key;
 use crate::error::{Error, Result};
@@ -7,35 +7,35 @@ use crate::index::version_list::VersionRow;
 use crate::index::version_names::{VersionName, versions_bucket};
 use crate::inner::Inner;
 use crate::keys::check_attributes;
-use crate::object::{Attributes, ObjectInfo, Precondition, VersionId, Versioning};
+use crate::object::{Attributes, ObjectInfo, VersionId, Versioning};
 use crate::store::Store;
 
 impl Store {
-    /// Replaces the attributes of the current object of a key, or of a version. Its ID, content and
-    /// time stay, and no version is retained. Returns its description.
+    /// Changes the attributes of the current object of a key, or of a version. No other change of
+    /// the object takes effect between `change`, which gets the present attributes, and this one.
+    /// Its ID, content and time stay, and no version is retained. Returns its description.
+    ///
+    /// `change` may be called again if the disk is full at first. It must not use the store.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`], [`Error::NoSuchVersion`],
-    /// [`Error::IsDeleteMarker`], [`Error::PreconditionFailed`] if the object or version does not
-    /// satisfy the condition, and those of [`Store::put`].
+    /// [`Error::IsDeleteMarker`], the error of `change`, and those of [`Store::put`].
     ///
     /// # Durability
     /// The attributes survive a power cut when this returns. A power cut before that leaves the
     /// previous or the new ones.
-    pub fn set_attributes(
+    pub fn update_attributes(
         &self,
         bucket: &str,
         key: &str,
         version: Option<VersionId>,
-        attributes: &Attributes,
-        precondition: &Precondition,
+        change: &dyn Fn(&mut Attributes) -> Result<()>,
     ) -> Result<ObjectInfo> {
-        check_attributes(attributes)?;
         let inner = &*self.inner;
         let set = || {
             let _writer = inner.enter(bucket)?;
             let _lock = inner.keys.lock(bucket, key);
-            inner.try_set_attributes(bucket, key, version, attributes, precondition)
+            inner.try_update_attributes(bucket, key, version, change)
         };
         inner.replicated(inner.with_space(set))
     }
@@ -43,13 +43,12 @@ impl Store {
 
 impl Inner {
     /// Appends the needle of an object or version again, with other attributes.
-    fn try_set_attributes(
+    fn try_update_attributes(
         &self,
         bucket: &str,
         key: &str,
         version: Option<VersionId>,
-        attributes: &Attributes,
-        precondition: &Precondition,
+        change: &dyn Fn(&mut Attributes) -> Result<()>,
     ) -> Result<ObjectInfo> {
         let current = self.find_certain(bucket, key)?;
         let is_current =
@@ -63,9 +62,9 @@ impl Inner {
                 (versions, name, entry)
             }
         };
-        self.test(&stored_bucket, &stored_key, Some(&entry), precondition)?;
         let mut stored = self.read_stored(&stored_bucket, &stored_key)?;
-        stored.attributes = attributes.clone();
+        change(&mut stored.attributes)?;
+        check_attributes(&stored.attributes)?;
         let info = stored.entry.info(key);
         let is_current = stored_bucket == bucket;
         let copy = if is_current { self.end_of_copy(bucket, key, &stored.entry)? } else { None };

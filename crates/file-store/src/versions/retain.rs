@@ -185,8 +185,11 @@ mod tests {
         for versioning in [Versioning::Enabled, Versioning::Suspended] {
             let (_dir, store, first) = with_copy(versioning);
             let tags = Attributes::from_iter([("tag", "new")]);
-            let none = Precondition::None;
-            store.set_attributes("bucket", "key", None, &tags, &none).unwrap();
+            let change = |attributes: &mut Attributes| {
+                attributes.set("tag", "new");
+                Ok(())
+            };
+            store.update_attributes("bucket", "key", None, &change).unwrap();
             assert_eq!(store.stats().versions, 0);
             put(&store, b"second");
             assert_eq!(store.get_version("bucket", "key", first).unwrap().attributes, tags);

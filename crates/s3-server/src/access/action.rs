@@ -42,7 +42,6 @@ pub(crate) fn action(operation: &str) -> Option<Action> {
         | "HeadBucket"
         | "GetBucketLocation"
         | "GetBucketVersioning"
-        | "GetBucketAcl"
         | "GetBucketRequestPayment"
         | "GetBucketLogging"
         | "GetBucketNotificationConfiguration"
@@ -72,7 +71,6 @@ pub(crate) fn action(operation: &str) -> Option<Action> {
         | "ListParts"
         | "PutObjectTagging"
         | "DeleteObjectTagging"
-        | "PutObjectAcl"
         | "PutObjectRetention"
         | "PutObjectLegalHold" => Action::Use(Right::Write),
         "DeleteObject" => Action::Use(Right::Delete),
@@ -80,7 +78,9 @@ pub(crate) fn action(operation: &str) -> Option<Action> {
         | "GetBucketLifecycleConfiguration"
         | "PutBucketLifecycleConfiguration"
         | "DeleteBucketLifecycle"
+        | "GetBucketAcl"
         | "PutBucketAcl"
+        | "PutObjectAcl"
         | "PutBucketCors"
         | "PutBucketEncryption"
         | "PutBucketLogging"

@@ -4,8 +4,7 @@ use haul_file_store::{Error, Store};
 use s3s::dto::PublicAccessBlockConfiguration;
 use s3s::{S3ErrorCode, S3Result};
 
-use crate::buckets::documents::{PUBLIC_ACCESS_BLOCK, load};
-use crate::buckets::policy::POLICY;
+use crate::buckets::settings::{POLICY, PUBLIC_ACCESS_BLOCK, load};
 use crate::errors::{from_store, refuse};
 use crate::policy::statement::Policy;
 
@@ -19,8 +18,13 @@ pub(crate) struct BucketPolicy {
 
 /// Returns `true` if the bucket has a policy, or if that cannot be found out.
 pub(crate) fn has_policy(store: &Store, bucket: &str) -> bool {
+    has_setting(store, bucket, POLICY)
+}
+
+/// Returns `true` if the bucket has a setting, or if that cannot be found out.
+pub(crate) fn has_setting(store: &Store, bucket: &str, name: &str) -> bool {
     match store.bucket_settings(bucket) {
-        Ok(settings) => settings.get(POLICY).is_some(),
+        Ok(settings) => settings.get(name).is_some(),
         Err(error) => !matches!(error, Error::NoSuchBucket { .. }),
     }
 }

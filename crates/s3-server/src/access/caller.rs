@@ -9,13 +9,16 @@ use s3s::dto::Owner;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::access::action::Action;
-use crate::access::authorize::{Decision, Principal, authorize};
+use crate::access::authorize::{self, Principal, authorize};
 use crate::access::bucket_policy::{BucketPolicy, has_policy, policy_of};
 use crate::access::facts::RequestFacts;
 use crate::access::key::{ADMINISTRATOR, ANONYMOUS};
 use crate::access::rights::Right;
+use crate::acl::list::Permission;
+use crate::buckets::settings::OWNER;
 use crate::errors::{from_store, refuse};
-use crate::objects::{tagging, versions};
+use crate::objects::tagging;
+use crate::objects::versions::find;
 use crate::policy::action::action_of;
 use crate::policy::condition::{Facts, Key};
 use crate::policy::evaluate::{Access, Verdict};
@@ -23,8 +26,25 @@ use crate::policy::evaluate::{Access, Verdict};
 /// The operations that no policy denies to the owner of the bucket, as in S3.
 const OF_OWNERS: [&str; 3] = ["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"];
 
-/// The setting of a bucket that has the user that owns it; without it, the administrator owns it.
-pub(crate) const OWNER: &str = "owner";
+/// The reason why a client may execute an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// A right of its key, or the ownership of the bucket.
+    Right,
+    /// The policy of the bucket.
+    Policy,
+    /// The list of the bucket or of the object.
+    List,
+}
+
+/// The decision about an operation without the lists of objects, which are read from the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Allowed(Basis),
+    Denied,
+    /// Allowed if the list of the object gives the permission.
+    ByObjectList(Permission),
+}
 
 /// The client of a request. An extension of each request of the S3 service.
 #[derive(Debug, Clone)]
@@ -33,6 +53,8 @@ pub(crate) struct Caller {
     /// The properties that policies compare; `None` on the short paths, which leave buckets with
     /// policies to the S3 service.
     facts: Option<Arc<RequestFacts>>,
+    /// The reason why the client may execute the operation, once that is decided.
+    basis: Basis,
 }
 
 impl Caller {
@@ -42,12 +64,21 @@ impl Caller {
     }
 
     pub(crate) fn new(principal: Principal) -> Self {
-        Self { principal, facts: None }
+        Self { principal, facts: None, basis: Basis::Right }
     }
 
     /// Returns this client with the properties of its request.
     pub(crate) fn with_facts(self, facts: RequestFacts) -> Self {
         Self { facts: Some(Arc::new(facts)), ..self }
+    }
+
+    /// Returns this client with the reason why it may execute its operation.
+    pub(crate) fn with_basis(self, basis: Basis) -> Self {
+        Self { basis, ..self }
+    }
+
+    pub(crate) fn basis(&self) -> Basis {
+        self.basis
     }
 
     /// Returns the version ID that the query of the request has.
@@ -72,19 +103,9 @@ impl Caller {
         else {
             return Ok(self.clone());
         };
-        let found = match versions::parse(version)? {
-            Some(version) => store.head_version(bucket, key, version),
-            None => store.head(bucket, key),
-        };
-        let existing_tags = match found {
-            Ok(object) => tagging::from_attributes(&object.attributes),
-            Err(
-                Error::NoSuchKey { .. }
-                | Error::NoSuchVersion { .. }
-                | Error::IsDeleteMarker { .. },
-            ) => tagging::Tags::new(),
-            Err(error) => return Err(from_store(error)),
-        };
+        let found = find(store, bucket, (key, version))?;
+        let existing_tags = found.map(|object| tagging::from_attributes(&object.attributes));
+        let existing_tags = existing_tags.unwrap_or_default();
         Ok(self.clone().with_facts(RequestFacts { existing_tags, ..RequestFacts::clone(facts) }))
     }
 
@@ -103,6 +124,10 @@ impl Caller {
             Principal::Key(key) => key.user.as_ref(),
             Principal::Open | Principal::Anonymous(_) => None,
         }
+    }
+
+    pub(crate) fn user_name(&self) -> Option<&str> {
+        self.user().map(|user| &**user)
     }
 
     /// Returns `true` for clients with all rights, whom no policy restricts.
@@ -127,9 +152,9 @@ impl Caller {
         name: &str,
     ) -> S3Result<bool> {
         match authorize(&self.principal, action, bucket, name) {
-            Decision::Allowed => Ok(true),
-            Decision::Denied => Ok(false),
-            Decision::IfOwner => self.owns(store, bucket),
+            authorize::Decision::Allowed => Ok(true),
+            authorize::Decision::Denied => Ok(false),
+            authorize::Decision::IfOwner => self.owns(store, bucket),
         }
     }
 
@@ -146,43 +171,60 @@ impl Caller {
             && self.has_right(store, Action::Use(right), bucket, key).unwrap_or(false)
     }
 
-    /// Returns `true` if the client may execute an operation: by its rights or by the policy of the
-    /// bucket, if the policy does not deny it.
+    /// Decides about an operation: by the rights of the client, then by the policy of the bucket,
+    /// unless it denies the operation, and then by the list of the bucket.
     ///
     /// # Errors
     /// If damage hides the owner or the policy of the bucket, and the rights depend on it.
-    pub(crate) fn may(
+    pub(crate) fn decide(
         &self,
         store: &Store,
         operation: &str,
         action: Action,
         (bucket, name): (&str, &str),
-    ) -> S3Result<bool> {
+    ) -> S3Result<Decision> {
+        match self.decide_without_lists(store, operation, action, (bucket, name))? {
+            Some(decision) => Ok(decision),
+            None => self.decide_by_lists(store, operation, bucket),
+        }
+    }
+
+    /// Decides about an operation by the rights of the client and the policy of the bucket; `None`
+    /// if neither allows or denies it.
+    pub(crate) fn decide_without_lists(
+        &self,
+        store: &Store,
+        operation: &str,
+        action: Action,
+        (bucket, name): (&str, &str),
+    ) -> S3Result<Option<Decision>> {
         let has_right = self.has_right(store, action, bucket, name)?;
+        let by_right = has_right.then_some(Decision::Allowed(Basis::Right));
         let is_of_bucket = !bucket.is_empty() && action != Action::CreateBucket;
         if self.is_administrator() || !is_of_bucket {
-            return Ok(has_right);
+            return Ok(by_right.or(Some(Decision::Denied)));
         }
         let Some(BucketPolicy { policy, is_restricted }) = policy_of(store, bucket)? else {
-            return Ok(has_right);
+            return Ok(by_right);
         };
         // An owner can replace a policy that denies everything.
         if OF_OWNERS.contains(&operation) && self.owns(store, bucket)? {
-            return Ok(true);
+            return Ok(Some(Decision::Allowed(Basis::Right)));
         }
-        let Some(facts) = &self.facts else { return Ok(false) };
+        let Some(facts) = &self.facts else { return Ok(Some(Decision::Denied)) };
         let is_object = !name.is_empty() && action != Action::Use(Right::List);
         let resource = if is_object { format!("{bucket}/{name}") } else { bucket.to_owned() };
-        let user = self.user().map(|user| &**user);
         let access = Access {
-            user,
+            user: self.user_name(),
             action: &action_of(operation, self.version().is_some()),
             resource: &resource,
         };
         Ok(match policy.evaluate(&access, &**facts) {
-            Verdict::Denied => false,
-            Verdict::Allowed if !is_restricted => true,
-            Verdict::Allowed | Verdict::Silent => has_right,
+            Verdict::Denied => Some(Decision::Denied),
+            Verdict::Allowed if !is_restricted && !has_right => {
+                Some(Decision::Allowed(Basis::Policy))
+            }
+            Verdict::Allowed | Verdict::Silent => by_right,
         })
     }
 
@@ -196,7 +238,8 @@ impl Caller {
         }
     }
 
-    /// Fails with `AccessDenied` if the client may not execute the operation.
+    /// Fails with `AccessDenied` if the client may not execute the operation, which the list of an
+    /// object cannot allow.
     pub(crate) fn check(
         &self,
         store: &Store,
@@ -204,10 +247,10 @@ impl Caller {
         action: Action,
         (bucket, name): (&str, &str),
     ) -> S3Result<()> {
-        if self.may(store, operation, action, (bucket, name))? {
-            return Ok(());
+        match self.decide(store, operation, action, (bucket, name))? {
+            Decision::Allowed(_) => Ok(()),
+            _ => Err(self.refusal(operation, action.needs(), bucket, name)),
         }
-        Err(self.refusal(operation, action.needs(), bucket, name))
     }
 
     /// Returns the error for an operation that the client may not execute.
@@ -238,12 +281,13 @@ impl Caller {
     /// list it. Damage that hides the owner of the bucket hides the name, too, and is no error.
     pub(crate) fn hides_missing(&self, store: &Store, bucket: &str, name: &str) -> bool {
         let list = Action::Use(Right::List);
-        !self.may(store, "ListObjects", list, (bucket, name)).unwrap_or(false)
+        let decision = self.decide(store, "ListObjects", list, (bucket, name));
+        !decision.is_ok_and(|decision| matches!(decision, Decision::Allowed(_)))
     }
 
     /// Returns this client as the owner of buckets.
     pub(crate) fn owner(&self) -> Owner {
-        owner_named(self.user().map(|user| &**user))
+        owner_named(self.user_name())
     }
 }
 
@@ -253,7 +297,8 @@ pub(crate) fn owner_of(store: &Store, bucket: &str) -> Owner {
     owner_named(store.bucket_settings(bucket).ok().as_deref().and_then(|all| all.get(OWNER)))
 }
 
-fn owner_named(user: Option<&str>) -> Owner {
+/// Returns an owner for responses; without a name, the administrator.
+pub(crate) fn owner_named(user: Option<&str>) -> Owner {
     let name = Some(user.unwrap_or(ADMINISTRATOR).to_owned());
     Owner { display_name: name.clone(), id: name }
 }

@@ -1,6 +1,6 @@
 //! The keys of a running server, which change without a restart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use ring::hmac;
 
 use crate::access::credentials::Credentials;
-use crate::access::key::{Key, KeyList};
+use crate::access::key::{ADMINISTRATOR, Key, KeyList};
 use crate::access::rights::Grant;
 
 /// The keys of a key file in a running server. The caller that reads the file replaces them; no
@@ -55,6 +55,8 @@ impl fmt::Debug for KeyRing {
 #[derive(Debug)]
 pub(crate) struct Keys {
     by_access_key: HashMap<Arc<str>, Arc<ActiveKey>>,
+    /// The users, also those whose keys are all disabled.
+    users: HashSet<String>,
     pub(crate) anonymous: Box<[Grant]>,
 }
 
@@ -62,9 +64,10 @@ impl Keys {
     /// Returns the keys of a list that are not disabled.
     pub(crate) fn of(list: KeyList) -> Self {
         let KeyList { keys, anonymous } = list;
+        let users = keys.iter().map(|key| key.user.clone()).collect();
         let enabled = keys.into_iter().filter(|key| !key.is_disabled).map(ActiveKey::of);
         let by_access_key = enabled.map(|key| (Arc::clone(&key.access_key), Arc::new(key)));
-        Self { by_access_key: by_access_key.collect(), anonymous: anonymous.into() }
+        Self { by_access_key: by_access_key.collect(), users, anonymous: anonymous.into() }
     }
 }
 
@@ -177,6 +180,12 @@ impl AllKeys {
         key.expires_s.is_none_or(is_valid).then_some(key)
     }
 
+    /// Returns `true` for the name of the administrator, and of each user that has a key.
+    pub(crate) fn is_user(&self, name: &str) -> bool {
+        let has_key = |ring: &Arc<KeyRing>| ring.keys.load().users.contains(name);
+        name == ADMINISTRATOR || self.ring.as_ref().is_some_and(has_key)
+    }
+
     /// Returns the shared name of a key for the logs.
     pub(crate) fn name(&self, access_key: &str) -> Option<Arc<str>> {
         self.find_any(access_key).map(|key| Arc::clone(&key.access_key))
@@ -228,6 +237,8 @@ mod tests {
         ring.replace(list.clone());
         assert_eq!(found(), [false, false, false, true, false]);
         assert_eq!(all.name(&third).as_deref(), Some(&*third), "expired keys are logged");
+        let users = ["a", "b", "c", "haul", "d"].map(|user| all.is_user(user));
+        assert_eq!(users, [false, true, true, true, false], "only keys that exist have users");
         let later = SystemTime::now() + Duration::from_secs(60);
         list.key_mut(&third).unwrap().expires = Some(later);
         ring.report_failure("it is damaged".to_owned());

@@ -3,7 +3,7 @@
 //! `rights` and `key` are the model, `format` is the text of a key file, and `seal` protects the
 //! secrets in it. `key_ring` holds the keys of a running server. `action` maps each operation to
 //! the right that it needs, `authorize` decides, and `caller` applies the decision to a request.
-//! `service` passes both to the S3 service.
+//! `lists` adds the access lists of buckets and objects. `service` passes both to the S3 service.
 
 pub(crate) mod action;
 pub(crate) mod authorize;
@@ -14,6 +14,7 @@ pub(crate) mod facts;
 mod format;
 pub(crate) mod key;
 pub(crate) mod key_ring;
+mod lists;
 pub(crate) mod rights;
 pub(crate) mod seal;
 pub(crate) mod service;

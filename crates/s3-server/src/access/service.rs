@@ -18,11 +18,12 @@ use tokio::task::spawn_blocking;
 
 use crate::access::action::{Action, action};
 use crate::access::authorize::Principal;
-use crate::access::bucket_policy::has_policy;
-use crate::access::caller::Caller;
+use crate::access::bucket_policy::{has_policy, has_setting};
+use crate::access::caller::{Basis, Caller, Decision};
 use crate::access::facts::RequestFacts;
 use crate::access::key_ring::AllKeys;
 use crate::access::rights::Right;
+use crate::buckets::settings::ACL;
 use crate::errors::refuse;
 use crate::served::ServedStore;
 use crate::service::joined;
@@ -43,6 +44,10 @@ impl HidesMissing {
         }
     }
 }
+
+/// The client that reads the source of a copy. An extension of the request.
+#[derive(Clone)]
+pub(crate) struct SourceReader(pub(crate) Caller);
 
 /// Returns the error for an access key that is unknown, disabled or expired.
 pub(crate) fn unknown_key() -> S3Error {
@@ -125,19 +130,50 @@ impl AccessControl {
         joined(spawn_blocking(call).await)
     }
 
+    /// Decides about an operation. Reads the list of the object if rights, policy and the list of
+    /// the bucket do not allow the operation.
+    async fn authorize(
+        &self,
+        caller: &Caller,
+        (operation, action): (&str, Action),
+        (bucket, name): (&str, &str),
+        version: Option<&str>,
+    ) -> S3Result<Basis> {
+        let decision = caller.decide(&self.store.load(), operation, action, (bucket, name))?;
+        let permission = match decision {
+            Decision::Allowed(basis) => return Ok(basis),
+            Decision::Denied => None,
+            Decision::ByObjectList(permission) => Some(permission),
+        };
+        if let Some(permission) = permission {
+            let (store, caller) = (self.store.get(), caller.clone());
+            let (bucket, key) = (bucket.to_owned(), name.to_owned());
+            let version = version.map(str::to_owned);
+            let call = move || {
+                let object = (&*key, version.as_deref());
+                caller.object_list_allows(&store, &bucket, object, permission)
+            };
+            if joined(spawn_blocking(call).await)? {
+                return Ok(Basis::List);
+            }
+        }
+        Err(caller.refusal(operation, action.needs(), bucket, name))
+    }
+
     /// Checks the right to read the source of a copy.
-    async fn check_source(&self, extensions: &Extensions, source: &CopySource) -> S3Result<()> {
+    async fn check_source(&self, extensions: &mut Extensions, source: &CopySource) -> S3Result<()> {
         // The operation refuses the other kinds of sources.
         let CopySource::Bucket { bucket, key, version_id } = source else { return Ok(()) };
         let version = version_id.as_deref();
         let caller = self.with_tags(Caller::of(extensions), bucket, (key, version)).await?;
-        let store = self.store.load();
         // The policy of the source allows copies as it allows reads.
         let operation = if version.is_some() { "GetObjectVersion" } else { "GetObject" };
-        caller.check(&store, operation, Action::Use(Right::Read), (bucket, key))?;
-        if caller.hides_missing(&store, bucket, key) {
+        let read = (operation, Action::Use(Right::Read));
+        let basis = self.authorize(&caller, read, (bucket, key), version).await?;
+        if caller.hides_missing(&self.store.load(), bucket, key) {
             HidesMissing::set(extensions);
         }
+        extensions.insert(SourceReader(caller.with_basis(basis)));
         Ok(())
     }
 }
@@ -156,18 +192,26 @@ impl S3Access for AccessControl {
             let version = caller.version().map(Cow::into_owned);
             caller = self.with_tags(caller, bucket, (name, version.as_deref())).await?;
         }
-        let store = self.store.load();
+        // A policy or a list may allow the deletion of some of the keys.
+        let checks_keys = operation == "DeleteObjects" && {
+            let store = self.store.load();
+            has_policy(&store, bucket) || has_setting(&store, bucket, ACL)
+        };
         match action(&operation) {
             // Checked once the prefix is known.
             Some(Action::Use(Right::List)) => {}
-            // A policy may allow the deletion of some of the keys.
-            Some(Action::UseBucket)
-                if operation == "DeleteObjects" && has_policy(&store, bucket) => {}
-            Some(action) => caller.check(&store, &operation, action, (bucket, name))?,
+            Some(Action::UseBucket) if checks_keys => {}
+            Some(action) => {
+                let version = caller.version().map(Cow::into_owned);
+                let of = (bucket, name);
+                let basis = self.authorize(&caller, (&operation, action), of, version.as_deref());
+                let basis = basis.await?;
+                caller = caller.with_basis(basis);
+            }
             None if caller.is_administrator() => {}
             None => return Err(caller.refusal(&operation, "the administrator", bucket, name)),
         }
-        let hides = !bucket.is_empty() && caller.hides_missing(&store, bucket, name);
+        let hides = !bucket.is_empty() && caller.hides_missing(&self.store.load(), bucket, name);
         let extensions = context.extensions_mut();
         if hides {
             HidesMissing::set(extensions);
@@ -207,10 +251,10 @@ impl S3Access for AccessControl {
     }
 
     async fn copy_object(&self, request: &mut S3Request<CopyObjectInput>) -> S3Result<()> {
-        self.check_source(&request.extensions, &request.input.copy_source).await
+        self.check_source(&mut request.extensions, &request.input.copy_source).await
     }
 
     async fn upload_part_copy(&self, request: &mut S3Request<UploadPartCopyInput>) -> S3Result<()> {
-        self.check_source(&request.extensions, &request.input.copy_source).await
+        self.check_source(&mut request.extensions, &request.input.copy_source).await
     }
 }

@@ -6,9 +6,8 @@ use hyper::{Method, Request};
 use crate::front::forms::fields::is_form;
 
 /// Subresources of buckets and objects that this server cannot change.
-const UNSUPPORTED: [&str; 17] = [
+const UNSUPPORTED: [&str; 16] = [
     "accelerate",
-    "acl",
     "analytics",
     "encryption",
     "intelligent-tiering",
@@ -27,7 +26,8 @@ const UNSUPPORTED: [&str; 17] = [
 ];
 
 /// Subresources of buckets, and the operations that replace and remove them.
-const OF_BUCKETS: [(&str, &str, &str); 7] = [
+const OF_BUCKETS: [(&str, &str, &str); 8] = [
+    ("acl", "PutBucketAcl", OTHER),
     ("cors", "PutBucketCors", "DeleteBucketCors"),
     ("lifecycle", "PutBucketLifecycleConfiguration", "DeleteBucketLifecycle"),
     ("ownershipControls", "PutBucketOwnershipControls", "DeleteBucketOwnershipControls"),
@@ -63,6 +63,7 @@ fn of(method: &Method, query: &str, has_key: bool, is_copy: bool) -> Option<&'st
         (&Method::PUT, true) if has("uploadId") && is_copy => "UploadPartCopy",
         (&Method::PUT, true) if has("uploadId") => "UploadPart",
         (&Method::PUT, true) if has("tagging") => "PutObjectTagging",
+        (&Method::PUT, true) if has("acl") => "PutObjectAcl",
         (&Method::PUT, true) if is_copy => "CopyObject",
         (&Method::PUT, true) => PUT_OBJECT,
         (&Method::PUT, false) => of_bucket.map_or("CreateBucket", |(_, put, _)| put),
@@ -92,13 +93,15 @@ mod tests {
             ("PUT k partNumber=1&uploadId=a", Some("UploadPart")),
             ("COPY k partNumber=1&uploadId=a", Some("UploadPartCopy")),
             ("PUT k tagging", Some("PutObjectTagging")),
-            ("PUT k acl", Some(OTHER)),
+            ("PUT k acl", Some("PutObjectAcl")),
+            ("DELETE k website", Some(OTHER)),
             ("PUT b", Some("CreateBucket")),
             ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
             ("PUT b versioning", Some("PutBucketVersioning")),
             ("PUT b policy", Some("PutBucketPolicy")),
             ("PUT b tagging", Some("PutBucketTagging")),
-            ("PUT b acl", Some(OTHER)),
+            ("PUT b acl", Some("PutBucketAcl")),
+            ("DELETE b acl", Some(OTHER)),
             ("POST b delete", Some("DeleteObjects")),
             ("POST b", Some(OTHER)),
             ("POST k uploads", Some("CreateMultipartUpload")),

@@ -1,18 +1,25 @@
 //! Operations on buckets.
 
-use haul_file_store::{Error, ListVersionsRequest, Store};
+use haul_file_store::{Attributes, Error, ListVersionsRequest, Store};
 use s3s::dto::{
     Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketLifecycleInput,
     DeleteBucketLifecycleOutput, DeleteBucketOutput, GetBucketLifecycleConfigurationInput,
     GetBucketLifecycleConfigurationOutput, GetBucketLocationInput, GetBucketLocationOutput,
-    HeadBucketInput, HeadBucketOutput, ListBucketsInput, ListBucketsOutput,
-    PutBucketLifecycleConfigurationInput, PutBucketLifecycleConfigurationOutput, Timestamp,
+    HeadBucketInput, HeadBucketOutput, ListBucketsInput, ListBucketsOutput, ObjectOwnership,
+    OwnershipControls, OwnershipControlsRule, PutBucketLifecycleConfigurationInput,
+    PutBucketLifecycleConfigurationOutput, Timestamp,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::access::action::Action;
-use crate::access::caller::{Caller, OWNER};
+use crate::access::caller::Caller;
+use crate::access::key::ADMINISTRATOR;
+use crate::acl::list::Acl;
+use crate::acl::requested::RequestedList;
+use crate::acl::rules::{Ownership, check_bucket_list};
+use crate::acl::stored::encode;
 use crate::buckets::lifecycle::operations as lifecycle;
+use crate::buckets::settings::{self, ACL, OWNER, OWNERSHIP};
 use crate::errors::{from_store, refuse};
 use crate::service::Haul;
 
@@ -27,7 +34,8 @@ pub(crate) async fn create_bucket(
     request: S3Request<CreateBucketInput>,
 ) -> S3Result<CreateBucketOutput> {
     let caller = Caller::of(&request.extensions);
-    let CreateBucketInput { bucket, object_lock_enabled_for_bucket, .. } = request.input;
+    let CreateBucketInput { bucket, object_lock_enabled_for_bucket, object_ownership, .. } =
+        request.input;
     if object_lock_enabled_for_bucket == Some(true) {
         return Err(refuse(S3ErrorCode::NotImplemented, "Object locks are not supported"));
     }
@@ -37,26 +45,50 @@ pub(crate) async fn create_bucket(
         return Err(refuse(S3ErrorCode::InvalidBucketName, message));
     }
     let location = Some(format!("/{bucket}"));
-    let create =
-        move |store: &Store| create_or_confirm(store, &bucket, caller.user().map(|user| &**user));
-    haul.blocking(create).await?;
+    let requested = RequestedList::of_headers(&request.headers, &|name| haul.is_user(name))?;
+    let settings = settings_of_new(caller.user_name(), &requested, object_ownership)?;
+    haul.blocking(move |store| create_or_confirm(store, &bucket, &settings)).await?;
     Ok(CreateBucketOutput { location })
 }
 
-/// Creates a bucket of a user if it does not exist. As in S3 in the region `us-east-1`, the owner
-/// can repeat the creation.
-fn create_or_confirm(store: &Store, bucket: &str, user: Option<&str>) -> S3Result<()> {
-    let settings = user.map(|user| (OWNER, user)).into_iter().collect();
-    match store.create_bucket_with(bucket, &settings) {
-        Err(Error::BucketExists { .. })
-            if store.bucket_settings(bucket).map_err(from_store)?.get(OWNER) != user =>
-        {
-            let message = format!("The bucket {bucket} exists and belongs to another user");
-            Err(refuse(S3ErrorCode::BucketAlreadyExists, message))
-        }
-        Err(Error::BucketExists { .. }) => store.confirm().map_err(from_store),
-        created => created.map_err(from_store),
+/// Returns the settings of a new bucket: its owner, its access list and its ownership controls.
+fn settings_of_new(
+    user: Option<&str>,
+    requested: &RequestedList,
+    ownership: Option<ObjectOwnership>,
+) -> S3Result<Attributes> {
+    let mut settings: Attributes = user.map(|user| (OWNER, user)).into_iter().collect();
+    let owner = user.unwrap_or(ADMINISTRATOR);
+    let list = requested.resolve(owner, owner)?;
+    let is_private = list == Acl::private(owner);
+    if !is_private {
+        settings.set(ACL, encode(&list));
     }
+    if let Some(object_ownership) = ownership {
+        check_bucket_list(Ownership::parse(object_ownership.as_str())?, is_private)?;
+        let rules = vec![OwnershipControlsRule { object_ownership }];
+        settings.set(OWNERSHIP, settings::encode(&OwnershipControls { rules })?);
+    }
+    Ok(settings)
+}
+
+/// Creates a bucket if it does not exist. As in S3 in the region `us-east-1`, the owner can repeat
+/// the creation, but not with another access list: a repetition changes nothing.
+fn create_or_confirm(store: &Store, bucket: &str, settings: &Attributes) -> S3Result<()> {
+    match store.create_bucket_with(bucket, settings) {
+        Err(Error::BucketExists { .. }) => {}
+        created => return created.map_err(from_store),
+    }
+    let present = store.bucket_settings(bucket).map_err(from_store)?;
+    let differs = |name: &str| present.get(name) != settings.get(name);
+    let message = if differs(OWNER) {
+        format!("The bucket {bucket} exists and belongs to another user")
+    } else if differs(ACL) || (settings.get(OWNERSHIP).is_some() && differs(OWNERSHIP)) {
+        format!("The bucket {bucket} exists and has another access list or ownership")
+    } else {
+        return store.confirm().map_err(from_store);
+    };
+    Err(refuse(S3ErrorCode::BucketAlreadyExists, message))
 }
 
 pub(crate) async fn delete_bucket(

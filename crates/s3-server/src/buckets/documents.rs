@@ -1,55 +1,20 @@
 //! Settings of buckets that are documents of S3: CORS rules, tags, ownership controls, and the
 //! public access block. They are stored as settings of the bucket, in the XML of S3.
 
-use haul_file_store::Store;
+use haul_file_store::{Attributes, Store};
 use s3s::dto::{
-    self, CORSConfiguration, ObjectOwnership, OwnershipControls, PublicAccessBlockConfiguration,
-    Tagging,
+    self, CORSConfiguration, OwnershipControls, PublicAccessBlockConfiguration, Tagging,
 };
-use s3s::xml::{Deserialize, Deserializer, Serialize, Serializer};
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
+use crate::acl::rules;
 use crate::buckets::cors;
+use crate::buckets::settings::{CORS, OWNERSHIP, PUBLIC_ACCESS_BLOCK, TAGGING, encode, load, set};
 use crate::errors::{from_store, refuse};
 use crate::service::Haul;
 
-/// The names of settings.
-pub(crate) const CORS: &str = "cors";
-pub(crate) const OWNERSHIP: &str = "ownership";
-pub(crate) const PUBLIC_ACCESS_BLOCK: &str = "public-access-block";
-pub(crate) const TAGGING: &str = "tagging";
-
 /// The maximum number of tags of a bucket, as in S3.
 const BUCKET_TAGS_MAX: usize = 50;
-
-/// Returns a document of a bucket, if it has one.
-pub(crate) fn load<T: for<'a> Deserialize<'a>>(
-    store: &Store,
-    bucket: &str,
-    name: &str,
-) -> S3Result<Option<T>> {
-    let settings = store.bucket_settings(bucket).map_err(from_store)?;
-    let Some(xml) = settings.get(name) else { return Ok(None) };
-    T::deserialize(&mut Deserializer::new(xml.as_bytes())).map(Some).map_err(|error| {
-        let message = format!("The setting {name} of the bucket {bucket} is malformed: {error}");
-        refuse(S3ErrorCode::InternalError, message)
-    })
-}
-
-/// Replaces a document of a bucket. It is durable when this returns.
-fn save(store: &Store, bucket: &str, name: &str, document: &impl Serialize) -> S3Result<()> {
-    let mut xml = Vec::new();
-    document.serialize(&mut Serializer::new(&mut xml)).map_err(S3Error::internal_error)?;
-    let xml = String::from_utf8(xml).map_err(S3Error::internal_error)?;
-    store.set_bucket_setting(bucket, name, Some(&xml)).map_err(from_store)
-}
-
-pub(super) fn remove(store: &Store, bucket: &str, name: &str) -> S3Result<()> {
-    if store.bucket_settings(bucket).map_err(from_store)?.get(name).is_none() {
-        return Ok(());
-    }
-    store.set_bucket_setting(bucket, name, None).map_err(from_store)
-}
 
 /// Returns the error of S3 for a setting that a bucket does not have.
 pub(super) fn absent(code: &'static str) -> S3Error {
@@ -60,7 +25,8 @@ pub(super) fn absent(code: &'static str) -> S3Error {
     error
 }
 
-/// Defines the three operations on a document: `put` checks and saves it, `get` returns it or an
+/// Defines the three operations on a document: `put` checks it against the other
+/// settings of the bucket and saves it, `get` returns it or an
 /// error of S3, and `delete` removes it.
 macro_rules! document {
     (
@@ -74,9 +40,12 @@ macro_rules! document {
             request: S3Request<dto::$put_input>,
         ) -> S3Result<dto::$put_output> {
             let dto::$put_input { bucket, $field: document, .. } = request.input;
-            let check: fn(&$document) -> S3Result<()> = $check;
-            check(&document)?;
-            haul.blocking(move |store| save(store, &bucket, $name, &document)).await?;
+            let check: fn(&$document, &Attributes) -> S3Result<()> = $check;
+            haul.blocking(move |store: &Store| {
+                check(&document, &*store.bucket_settings(&bucket).map_err(from_store)?)?;
+                set(store, &bucket, $name, Some(&encode(&document)?))
+            })
+            .await?;
             Ok(dto::$put_output::default())
         }
 
@@ -96,7 +65,7 @@ macro_rules! document {
             request: S3Request<dto::$delete_input>,
         ) -> S3Result<dto::$delete_output> {
             let bucket = request.input.bucket;
-            haul.blocking(move |store| remove(store, &bucket, $name)).await?;
+            haul.blocking(move |store| set(store, &bucket, $name, None)).await?;
             Ok(dto::$delete_output::default())
         }
     };
@@ -104,7 +73,7 @@ macro_rules! document {
 
 document! {
     CORSConfiguration = CORS, or "NoSuchCORSConfiguration";
-    put_bucket_cors: PutBucketCorsInput => PutBucketCorsOutput, cors_configuration, |document| {
+    put_bucket_cors: PutBucketCorsInput => PutBucketCorsOutput, cors_configuration, |document, _| {
         cors::check(document).map_err(|reason| refuse(S3ErrorCode::InvalidRequest, reason))
     };
     get_bucket_cors: GetBucketCorsInput => GetBucketCorsOutput, |document| {
@@ -125,7 +94,7 @@ document! {
 document! {
     OwnershipControls = OWNERSHIP, or "OwnershipControlsNotFoundError";
     put_bucket_ownership_controls: PutBucketOwnershipControlsInput
-        => PutBucketOwnershipControlsOutput, ownership_controls, check_ownership;
+        => PutBucketOwnershipControlsOutput, ownership_controls, rules::check_ownership;
     get_bucket_ownership_controls: GetBucketOwnershipControlsInput
         => GetBucketOwnershipControlsOutput, |document| {
         dto::GetBucketOwnershipControlsOutput { ownership_controls: Some(document) }
@@ -138,7 +107,7 @@ document! {
     PublicAccessBlockConfiguration = PUBLIC_ACCESS_BLOCK,
         or "NoSuchPublicAccessBlockConfiguration";
     put_public_access_block: PutPublicAccessBlockInput => PutPublicAccessBlockOutput,
-        public_access_block_configuration, |_| Ok(());
+        public_access_block_configuration, |_, _| Ok(());
     get_public_access_block: GetPublicAccessBlockInput => GetPublicAccessBlockOutput, |document| {
         let public_access_block_configuration = Some(document);
         dto::GetPublicAccessBlockOutput { public_access_block_configuration }
@@ -146,29 +115,10 @@ document! {
     delete_public_access_block: DeletePublicAccessBlockInput => DeletePublicAccessBlockOutput;
 }
 
-fn check_tags(document: &Tagging) -> S3Result<()> {
+fn check_tags(document: &Tagging, _: &Attributes) -> S3Result<()> {
     let pairs = document
         .tag_set
         .iter()
         .map(|tag| (tag.key.clone().unwrap_or_default(), tag.value.clone().unwrap_or_default()));
     crate::objects::tagging::checked(pairs, BUCKET_TAGS_MAX).map(drop)
-}
-
-/// Without access lists, all objects belong to the owner of their bucket.
-fn check_ownership(document: &OwnershipControls) -> S3Result<()> {
-    match document.rules.as_slice() {
-        [rule] => match rule.object_ownership.as_str() {
-            ObjectOwnership::BUCKET_OWNER_ENFORCED => Ok(()),
-            ObjectOwnership::BUCKET_OWNER_PREFERRED | ObjectOwnership::OBJECT_WRITER => {
-                let message = "All objects belong to the owner of their bucket: the only \
-                               ObjectOwnership is BucketOwnerEnforced";
-                Err(refuse(S3ErrorCode::NotImplemented, message))
-            }
-            other => {
-                let message = format!("Unknown ObjectOwnership: {other}");
-                Err(refuse(S3ErrorCode::MalformedXML, message))
-            }
-        },
-        _ => Err(refuse(S3ErrorCode::MalformedXML, "Expected one rule with an ObjectOwnership")),
-    }
 }

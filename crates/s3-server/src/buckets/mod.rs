@@ -6,5 +6,6 @@ pub(crate) mod cors;
 pub(crate) mod documents;
 pub(crate) mod lifecycle;
 pub(crate) mod policy;
+pub(crate) mod settings;
 pub(crate) mod stubs;
 pub(crate) mod versioning;

@@ -3,13 +3,11 @@
 use s3s::dto::{self, PolicyStatus, PublicAccessBlockConfiguration};
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::buckets::documents::{PUBLIC_ACCESS_BLOCK, absent, load, remove};
+use crate::buckets::documents::absent;
+use crate::buckets::settings::{POLICY, PUBLIC_ACCESS_BLOCK, load, set};
 use crate::errors::{from_store, refuse};
 use crate::policy::statement::Policy;
 use crate::service::Haul;
-
-/// The name of the setting.
-pub(crate) const POLICY: &str = "policy";
 
 pub(crate) async fn put_bucket_policy(
     haul: &Haul,
@@ -48,7 +46,7 @@ pub(crate) async fn delete_bucket_policy(
     request: S3Request<dto::DeleteBucketPolicyInput>,
 ) -> S3Result<dto::DeleteBucketPolicyOutput> {
     let bucket = request.input.bucket;
-    haul.blocking(move |store| remove(store, &bucket, POLICY)).await?;
+    haul.blocking(move |store| set(store, &bucket, POLICY, None)).await?;
     Ok(dto::DeleteBucketPolicyOutput::default())
 }
 

@@ -1,16 +1,10 @@
 //! Responses for bucket features that are not implemented. They equal the responses of S3 for a
 //! bucket without the feature, so that clients that query the feature continue to work.
 
-use haul_file_store::Store;
 use hyper::StatusCode;
-use s3s::dto::{
-    self, GetBucketAclInput, GetBucketAclOutput, GetBucketRequestPaymentInput,
-    GetBucketRequestPaymentOutput, GetObjectAclInput, GetObjectAclOutput, Grant, Grantee, Owner,
-    Payer, Permission, Type,
-};
+use s3s::dto::{self, GetBucketRequestPaymentInput, GetBucketRequestPaymentOutput, Payer};
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
-use crate::access::caller::owner_of;
 use crate::errors::{from_store, refuse};
 use crate::service::Haul;
 
@@ -68,42 +62,6 @@ pub(crate) async fn get_bucket_request_payment(
     haul.store().bucket(&request.input.bucket).map_err(from_store)?;
     let payer = Some(Payer::from_static(Payer::BUCKET_OWNER));
     Ok(GetBucketRequestPaymentOutput { payer })
-}
-
-pub(crate) async fn get_bucket_acl(
-    haul: &Haul,
-    request: S3Request<GetBucketAclInput>,
-) -> S3Result<GetBucketAclOutput> {
-    haul.store().bucket(&request.input.bucket).map_err(from_store)?;
-    let owner = owner_of(&haul.store(), &request.input.bucket);
-    Ok(GetBucketAclOutput { grants: Some(vec![owners_grant(&owner)]), owner: Some(owner) })
-}
-
-pub(crate) async fn get_object_acl(
-    haul: &Haul,
-    request: S3Request<GetObjectAclInput>,
-) -> S3Result<GetObjectAclOutput> {
-    let GetObjectAclInput { bucket, key, .. } = request.input;
-    let found = move |store: &Store| {
-        store.stat(&bucket, &key).map_err(from_store)?;
-        Ok(owner_of(store, &bucket))
-    };
-    let owner = haul.blocking(found).await?;
-    let (grants, owner) = (Some(vec![owners_grant(&owner)]), Some(owner));
-    Ok(GetObjectAclOutput { grants, owner, ..GetObjectAclOutput::default() })
-}
-
-fn owners_grant(owner: &Owner) -> Grant {
-    let Owner { display_name, id } = owner.clone();
-    let grantee = Grantee {
-        display_name,
-        email_address: None,
-        id,
-        type_: Type::from_static(Type::CANONICAL_USER),
-        uri: None,
-    };
-    let permission = Some(Permission::from_static(Permission::FULL_CONTROL));
-    Grant { grantee: Some(grantee), permission }
 }
 
 fn not_configured(code: S3ErrorCode) -> S3Error {

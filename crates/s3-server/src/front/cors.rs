@@ -11,7 +11,7 @@ use s3s::dto::CORSConfiguration;
 use s3s::{Body, S3Error, S3ErrorCode, S3Result};
 
 use crate::buckets::cors::{AllowHeaders, allow};
-use crate::buckets::documents::{CORS, load};
+use crate::buckets::settings::{CORS, load};
 use crate::errors::refuse;
 use crate::service::Haul;
 

@@ -38,7 +38,7 @@ use crate::access::facts::Connection;
 use crate::access::key_ring::AllKeys;
 use crate::access::service::HidesMissing;
 use crate::audit::AuditLog;
-use crate::auth::{check_dates, check_region, check_signature_kind};
+use crate::auth::{check_dates, check_region, check_signature_kind, check_signed_headers};
 use crate::body::memory::BodyMemory;
 use crate::body::send::BodySlot;
 use crate::errors::refuse;
@@ -184,6 +184,7 @@ impl Front {
             request.extensions_mut().insert(Caller::new(Principal::Key(key)));
             return anonymous::unsigned(request);
         }
+        check_signed_headers(request.headers(), request.uri().query())?;
         check_region(request.headers(), request.uri().query())?;
         check_dates(request.headers(), request.uri().query())?;
         Ok(request.map(Body::http_body))

@@ -19,10 +19,16 @@ const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 const CONTENT_SHA256: &str = "x-amz-content-sha256";
 const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
 
+/// The field with the name of an access list.
+const LIST: &str = "x-amz-acl";
+
+/// The lists that change nothing for an object that belongs to the owner of its bucket.
+const PLAIN_LISTS: [&str; 2] = ["private", "bucket-owner-full-control"];
+
 /// Fields with the prefix `x-amz-` that a plain PUT may have, beside user metadata. The service
-/// ignores the ACL and the storage class, too.
+/// ignores the storage class, too.
 const AMZ_FIELDS: [&str; 16] = [
-    "x-amz-acl",
+    LIST,
     "x-amz-checksum-crc32",
     "x-amz-checksum-crc32c",
     "x-amz-checksum-crc64nvme",
@@ -53,6 +59,8 @@ pub(super) struct PlainPut {
     pub(super) bytes: Option<u64>,
     /// The body consists of chunks in the format of AWS.
     pub(super) is_chunked: bool,
+    /// The request names a list, which a bucket may refuse because of its ownership controls.
+    pub(super) has_list: bool,
 }
 
 impl PlainPut {
@@ -86,10 +94,15 @@ impl PlainPut {
         if !is_short || is_chunked != fields.first("x-amz-trailer").is_some() {
             return None;
         }
+        let list = fields.text(LIST);
+        if list.is_some_and(|list| !PLAIN_LISTS.contains(&list)) {
+            return None;
+        }
         let claims = Claims::of_fields(|name| fields.first(name), sha256).ok()?;
         let attributes = fields.stored()?.into_attributes().ok()?;
         let (bucket, key) = (bucket.to_owned(), key.to_owned());
-        Some(Self { bucket, key, attributes, claims, bytes, is_chunked })
+        let has_list = list.is_some();
+        Some(Self { bucket, key, attributes, claims, bytes, is_chunked, has_list })
     }
 }
 
@@ -193,6 +206,7 @@ mod tests {
         ] {
             let put = parse(&fields, true).unwrap_or_else(|| panic!("{fields}"));
             assert_eq!((put.bytes, put.is_chunked), (Some(5), false), "{fields}");
+            assert_eq!(put.has_list, fields.contains("X-Amz-Acl"), "{fields}");
         }
     }
 
@@ -205,6 +219,8 @@ mod tests {
             "x-amz-object-lock-mode: GOVERNANCE\r\n",
             "x-amz-write-offset-bytes: 0\r\n",
             "x-amz-grant-read: a\r\n",
+            "x-amz-acl: public-read\r\n",
+            "x-amz-acl: public\r\n",
             "x-amz-meta-a: b\r\nX-Amz-Meta-A: b\r\n",
             "x-amz-meta-a: caf\u{e9}\r\n",
             "x-amz-meta-a: =?UTF-8?Q?b?=\r\n",

@@ -11,6 +11,7 @@ use hyper::http::Error as InvalidHeader;
 use hyper::{Response, StatusCode};
 use s3s::{Body, S3Result};
 
+use crate::access::bucket_policy::has_setting;
 use crate::access::caller::Caller;
 use crate::access::rights::Right;
 use crate::body::aws_chunked::DecodedBody;
@@ -18,6 +19,7 @@ use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::body::digests::Trailer;
 use crate::body::memory::PeerMemory;
 use crate::body::receive::Receiver;
+use crate::buckets::settings::OWNERSHIP;
 use crate::front::Front;
 use crate::front::accounts::Accounts;
 use crate::front::inline::names;
@@ -84,6 +86,9 @@ impl Front {
         // The service has the error for a client without the right.
         caller.may_without_policy(&store, Right::Write, bucket, key).then_some(())?;
         let put = PlainPut::parse(request, (bucket, key), !self.keys.is_empty())?;
+        if put.has_list && has_setting(&store, bucket, OWNERSHIP) {
+            return None;
+        }
         // Before the client sends the body.
         store.bucket(bucket).ok()?;
         let limits = self.haul.limits();
@@ -112,7 +117,7 @@ async fn store(
     body: RequestBody,
     peer: PeerMemory,
 ) -> S3Result<Stored> {
-    let PlainPut { bucket, key, attributes, claims, bytes, is_chunked } = put;
+    let PlainPut { bucket, key, attributes, claims, bytes, is_chunked, .. } = put;
     let put = Put { bucket, key, attributes, precondition: Precondition::None };
     let peer = Some(peer);
     if bytes.is_none() {

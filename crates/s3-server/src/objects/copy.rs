@@ -1,6 +1,6 @@
 //! Copies of objects. The store shares or copies the bytes; they do not pass through the server.
 
-use haul_file_store::{ObjectInfo, Precondition, VersionId};
+use haul_file_store::{Attributes, Object, ObjectInfo, Precondition, Store, VersionId};
 use haul_http1::Verdict;
 use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
@@ -8,6 +8,9 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::access::caller::Basis;
+use crate::access::service::SourceReader;
+use crate::acl::new_object::NewObjectList;
 use crate::audit::Changes;
 use crate::body::checksum::{Checksum, show_checksum};
 use crate::buckets::lifecycle::operations::expiration;
@@ -23,8 +26,7 @@ pub(crate) async fn copy_object(
     haul: &Haul,
     request: S3Request<CopyObjectInput>,
 ) -> S3Result<CopyObjectOutput> {
-    let changes = Changes::of(&request.extensions).cloned();
-    let mut input = request.input;
+    let S3Request { mut input, headers: of_request, extensions, .. } = request;
     check_key(&input.key)?;
     let from = source(&input.copy_source)?;
     let conditions = source_conditions!(input);
@@ -47,24 +49,25 @@ pub(crate) async fn copy_object(
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
 
+    let list = NewObjectList::of(haul, (&of_request, &extensions), (&to.0, &to.1)).await?;
+    let reader = extensions.get::<SourceReader>().cloned();
+    let is_opened = from.version.is_some() || is_by_list(reader.as_ref());
     let (copied, stored, expiration, checksum) = haul
         .blocking(move |store| {
-            let object = match from.version {
-                None => versions::head(store, &from.bucket, &from.key, None)?,
-                // A copy of the current object looks it up again.
-                version => versions::get(store, &from.bucket, &from.key, version)?,
-            };
+            let object = open(store, &from, is_opened)?;
+            confirm(reader.as_ref(), store, (&from.bucket, &from.key), &object.attributes)?;
             check_conditions(&conditions, &object.info)?;
             let mut changed = if replace { given } else { object.attributes.clone() };
             let kept_tags = tagging::from_attributes(&object.attributes);
             tagging::set(&mut changed, if replace_tags { &tags } else { &kept_tags });
             attributes::copy_checksum(&object.attributes, &mut changed);
+            list.set(&mut changed)?;
             attributes::fit(&mut changed);
             let source = (from.bucket.as_str(), from.key.as_str());
             let to = (to.0.as_str(), to.1.as_str());
-            let stored = match from.version {
-                None => store.copy(source, to, Some(&changed), &Precondition::None),
-                Some(_) => store.copy_object(&object, to, Some(&changed), &Precondition::None),
+            let stored = match is_opened {
+                false => store.copy(source, to, Some(&changed), &Precondition::None),
+                true => store.copy_object(&object, to, Some(&changed), &Precondition::None),
             };
             let stored = stored.map_err(from_store)?;
             let expiration = expiration(store, to.0, &stored);
@@ -75,7 +78,7 @@ pub(crate) async fn copy_object(
             Ok((copied, stored, expiration, Checksum::from_attributes(&changed)))
         })
         .await?;
-    if let Some(changes) = changes {
+    if let Some(changes) = Changes::of(&extensions) {
         changes.stored(stored.bytes, stored.etag);
     }
     let mut result = CopyObjectResult {
@@ -118,6 +121,34 @@ pub(crate) fn source(source: &CopySource) -> S3Result<Source> {
     check_key(key)?;
     let version = versions::parse(version_id.as_deref())?;
     Ok(Source { bucket: bucket.to_string(), key: key.to_string(), version })
+}
+
+/// Returns `true` if only a list allows to read the source: the object whose list is confirmed must
+/// be the one that is copied.
+fn is_by_list(reader: Option<&SourceReader>) -> bool {
+    reader.is_some_and(|SourceReader(reader)| reader.basis() == Basis::List)
+}
+
+/// Returns the source, with its content if `with_content` is `true`. Without it, the copy looks up
+/// the current object again.
+fn open(store: &Store, from: &Source, with_content: bool) -> S3Result<Object> {
+    match with_content {
+        true => versions::get(store, &from.bucket, &from.key, from.version),
+        false => versions::head(store, &from.bucket, &from.key, from.version),
+    }
+}
+
+/// Fails if the client may not read the source that was opened.
+pub(crate) fn confirm(
+    reader: Option<&SourceReader>,
+    store: &Store,
+    source: (&str, &str),
+    attributes: &Attributes,
+) -> S3Result<()> {
+    match reader {
+        Some(SourceReader(reader)) => reader.confirm_read(store, source, attributes),
+        None => Ok(()),
+    }
 }
 
 /// Fails with 412 if a condition on the source does not hold, for every kind of condition.

@@ -7,6 +7,7 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Result};
 
+use crate::access::caller::Caller;
 use crate::body::checksum::show_checksum;
 use crate::body::part_checksums::PartChecksums;
 use crate::errors::check_key;
@@ -25,8 +26,14 @@ pub(crate) async fn get_object_attributes(
     let marker = part_number_marker.unwrap_or(0);
     check_key(&key)?;
     let version = versions::parse(version_id.as_deref())?;
-    let of = bucket.clone();
-    let object = haul.blocking(move |store| versions::head(store, &bucket, &key, version)).await?;
+    let (of, caller) = (bucket.clone(), Caller::of(&request.extensions));
+    let object = haul
+        .blocking(move |store| {
+            let object = versions::head(store, &bucket, &key, version)?;
+            caller.confirm_read(store, (&bucket, &key), &object.attributes)?;
+            Ok(object)
+        })
+        .await?;
     let mut output = GetObjectAttributesOutput {
         version_id: versions::shown(&haul.store(), &of, object.info.version_id),
         last_modified: Some(Timestamp::from(object.info.modified)),

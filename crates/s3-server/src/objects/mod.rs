@@ -10,6 +10,7 @@ pub(crate) mod listing;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod tagging;
+pub(crate) mod update;
 pub(crate) mod version_list;
 pub(crate) mod versions;
 pub(crate) mod write;

@@ -11,6 +11,7 @@ use s3s::dto::{
 };
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
 
+use crate::access::caller::Caller;
 use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
 use crate::body::part_checksums::PartChecksums;
 use crate::body::send;
@@ -47,7 +48,7 @@ pub(crate) async fn get_object(
     };
     let mut memory = haul.reserve(extensions.get(), open_bytes_max).await?;
     let cached = cached(&haul.store(), &bucket, &key, version)?;
-    let of = bucket.clone();
+    let (of, caller) = ((bucket.clone(), key.clone()), Caller::of(&extensions));
     let (object, expiration) = match cached {
         Some(object) => with_expiration(&haul.store(), &bucket, object),
         None => {
@@ -68,6 +69,7 @@ pub(crate) async fn get_object(
             .await?
         }
     };
+    caller.confirm_read(&haul.store(), (&of.0, &of.1), &object.attributes)?;
     let with_ranges = evaluate(&conditions, &object.info, &headers)?;
 
     let range = input.range.filter(|_| with_ranges);
@@ -75,7 +77,7 @@ pub(crate) async fn get_object(
     let with_checksum = input.checksum_mode.is_some();
     let mut output = described(&object, &selected, input.part_number, with_checksum);
     output.expiration = expiration;
-    output.version_id = versions::shown(&haul.store(), &of, object.info.version_id);
+    output.version_id = versions::shown(&haul.store(), &of.0, object.info.version_id);
 
     let range = selected.bytes;
     let object = Arc::new(object);
@@ -138,7 +140,7 @@ pub(crate) async fn head_object(
     haul: &Haul,
     request: S3Request<HeadObjectInput>,
 ) -> S3Result<Output<HeadObjectOutput>> {
-    let S3Request { input, headers, .. } = request;
+    let S3Request { input, headers, extensions, .. } = request;
     check_key(&input.key)?;
     let version = versions::parse(input.version_id.as_deref())?;
     let conditions = Conditions {
@@ -155,7 +157,7 @@ pub(crate) async fn head_object(
         }
         Some(_) => None,
     };
-    let of = bucket.clone();
+    let (of, caller) = ((bucket.clone(), key.clone()), Caller::of(&extensions));
     let (object, expiration) = match cached {
         Some(object) => with_expiration(&haul.store(), &bucket, object),
         None => {
@@ -167,6 +169,7 @@ pub(crate) async fn head_object(
             .await?
         }
     };
+    caller.confirm_read(&haul.store(), (&of.0, &of.1), &object.attributes)?;
     let with_ranges = evaluate(&conditions, &object.info, &headers)?;
     let range = input.range.filter(|_| with_ranges);
     let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
@@ -195,7 +198,7 @@ pub(crate) async fn head_object(
         last_modified: got.last_modified,
         metadata: got.metadata,
         parts_count: got.parts_count,
-        version_id: versions::shown(&haul.store(), &of, object.info.version_id),
+        version_id: versions::shown(&haul.store(), &of.0, object.info.version_id),
         website_redirect_location: got.website_redirect_location,
         ..HeadObjectOutput::default()
     });

@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use haul_file_store::{Attributes, Precondition, Store, VersionId};
+use haul_file_store::{Attributes, Store, VersionId};
 use s3s::dto::{
     DeleteObjectTaggingInput, DeleteObjectTaggingOutput, GetObjectTaggingInput,
     GetObjectTaggingOutput, PutObjectTaggingInput, PutObjectTaggingOutput, Tag,
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::errors::{from_store, refuse};
-use crate::objects::{attributes, versions};
+use crate::errors::refuse;
+use crate::objects::update::update;
+use crate::objects::versions;
 use crate::service::Haul;
 
 const ATTRIBUTE: &str = "x-amz-tagging";
@@ -65,8 +66,7 @@ pub(crate) async fn delete_object_tagging(
     Ok(DeleteObjectTaggingOutput { version_id: replaced.await? })
 }
 
-/// Replaces the tags of an object or version. In a bucket without versions, the object is copied to
-/// itself, so its modification time changes. Returns the version ID of the response.
+/// Replaces the tags of an object or version. Returns the version ID of the response.
 fn replace(
     store: &Store,
     bucket: &str,
@@ -74,20 +74,10 @@ fn replace(
     version: Option<VersionId>,
     tags: &Tags,
 ) -> S3Result<Option<String>> {
-    let object = versions::head(store, bucket, key, version)?;
-    let mut changed = object.attributes;
-    set(&mut changed, tags);
-    attributes::check(&mut changed)?;
-    let same = Precondition::Matches(object.info.etag);
-    let replaced = match versions::has_versions(store, bucket) {
-        // A copy would be another version.
-        true => {
-            let version = Some(object.info.version_id);
-            store.set_attributes(bucket, key, version, &changed, &same)
-        }
-        false => store.copy((bucket, key), (bucket, key), Some(&changed), &same),
-    };
-    let replaced = replaced.map_err(from_store)?;
+    let replaced = update(store, bucket, key, version, |attributes| {
+        set(attributes, tags);
+        Ok(())
+    })?;
     Ok(versions::shown(store, bucket, replaced.version_id))
 }
 

@@ -55,6 +55,25 @@ pub(crate) fn head(
     found.map_err(|error| refused(store, bucket, key, error))
 }
 
+/// Returns an object, or a version of it, without its content; `None` if it does not exist.
+pub(crate) fn find(
+    store: &Store,
+    bucket: &str,
+    (key, version): (&str, Option<&str>),
+) -> S3Result<Option<Object>> {
+    let found = match parse(version)? {
+        Some(version) => store.head_version(bucket, key, version),
+        None => store.head(bucket, key),
+    };
+    match found {
+        Ok(object) => Ok(Some(object)),
+        Err(
+            Error::NoSuchKey { .. } | Error::NoSuchVersion { .. } | Error::IsDeleteMarker { .. },
+        ) => Ok(None),
+        Err(error) => Err(from_store(error)),
+    }
+}
+
 /// Returns the outcome of a read that does not block. The error for a missing key in a bucket with
 /// versions depends on a read that may block.
 pub(crate) fn cached<T>(

@@ -14,6 +14,7 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 use crate::access::action::Action;
 use crate::access::caller::Caller;
 use crate::access::rights::Right;
+use crate::acl::new_object::NewObjectList;
 use crate::audit::Changes;
 use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::body::receive::{Collected, Receiver};
@@ -38,13 +39,16 @@ pub(crate) async fn put_object(
         return Err(refuse(S3ErrorCode::NotImplemented, "Objects cannot be appended to"));
     }
     let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
-    let attributes = stored_headers!(input).into_attributes()?;
+    let mut attributes = stored_headers!(input).into_attributes()?;
     let body = input.body.take();
     let receiver = Receiver::of(haul, &request, body)?;
     let changes = Changes::of(&request.extensions).cloned();
+    let S3Request { headers, extensions, .. } = request;
     let PutObjectInput { bucket, key, .. } = request.input;
     // Before the client sends the body.
     check_bucket(&haul.store(), &bucket)?;
+    let list = NewObjectList::of(haul, (&headers, &extensions), (&bucket, &key)).await?;
+    list.set(&mut attributes)?;
     let put = Put { bucket, key, attributes, precondition };
     let Stored { info, expiration, checksum, version_id } = match receiver.is_small() {
         true => put.small(haul, receiver).await?,

@@ -2,7 +2,7 @@
 
 /// The operations that have a version ID in their query. The others ignore it, so it must not
 /// change the action that a policy denies.
-const OF_VERSIONS: [&str; 8] = [
+const OF_VERSIONS: [&str; 9] = [
     "DeleteObject",
     "DeleteObjectTagging",
     "GetObject",
@@ -10,6 +10,7 @@ const OF_VERSIONS: [&str; 8] = [
     "GetObjectAttributes",
     "GetObjectTagging",
     "HeadObject",
+    "PutObjectAcl",
     "PutObjectTagging",
 ];
 

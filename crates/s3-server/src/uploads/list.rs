@@ -7,7 +7,8 @@ use s3s::dto::{
 };
 use s3s::{S3Request, S3Result};
 
-use crate::access::caller::owner_of;
+use crate::access::caller::owner_named;
+use crate::acl::rules::{ListRules, rules_of};
 use crate::errors::from_store;
 use crate::objects::listing::{NameEncoding, page_limit};
 use crate::service::Haul;
@@ -30,10 +31,12 @@ pub(crate) async fn list_multipart_uploads(
     let (max_uploads, limit) = page_limit(max_uploads, "max-uploads")?;
     let (prefix, key_marker) = (prefix.unwrap_or_default(), key_marker.unwrap_or_default());
     let delimiter = delimiter.filter(|delimiter| !delimiter.is_empty());
-    let (all, owner) = haul
+    let (all, rules) = haul
         .blocking({
             let bucket = bucket.clone();
-            move |store| Ok((store.uploads(&bucket).map_err(from_store)?, owner_of(store, &bucket)))
+            move |store| {
+                Ok((store.uploads(&bucket).map_err(from_store)?, rules_of(store, &bucket)?))
+            }
         })
         .await?;
     let query = UploadQuery {
@@ -59,18 +62,19 @@ pub(crate) async fn list_multipart_uploads(
         request_charged: None,
         upload_id_marker,
         uploads: Some(
-            page.uploads.into_iter().map(|upload| shown(&names, upload, &owner)).collect(),
+            page.uploads.into_iter().map(|upload| shown(&names, upload, &rules)).collect(),
         ),
     })
 }
 
-fn shown(names: &NameEncoding, upload: UploadInfo, owner: &Owner) -> MultipartUpload {
+fn shown(names: &NameEncoding, upload: UploadInfo, rules: &ListRules) -> MultipartUpload {
+    let owner = owner_named(Some(&rules.object(&upload.attributes).owner));
     let Owner { display_name, id } = owner.clone();
     MultipartUpload {
         initiated: Some(Timestamp::from(upload.started)),
         initiator: Some(Initiator { display_name, id }),
         key: Some(names.encode(&upload.key)),
-        owner: Some(owner.clone()),
+        owner: Some(owner),
         storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
         upload_id: Some(upload.id),
         ..MultipartUpload::default()

@@ -6,6 +6,7 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::acl::new_object::NewObjectList;
 use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE,
 };
@@ -17,9 +18,11 @@ pub(crate) async fn create_multipart_upload(
     haul: &Haul,
     request: S3Request<CreateMultipartUploadInput>,
 ) -> S3Result<CreateMultipartUploadOutput> {
-    let mut input = request.input;
+    let S3Request { mut input, headers, extensions, .. } = request;
     check_key(&input.key)?;
     let mut attributes = stored_headers!(input).into_attributes()?;
+    let names = (&*input.bucket, &*input.key);
+    NewObjectList::of(haul, (&headers, &extensions), names).await?.set(&mut attributes)?;
     let checksum = checksum_kind(
         input.checksum_algorithm.as_ref().map(ChecksumAlgorithm::as_str),
         input.checksum_type.as_ref().map(ChecksumType::as_str),

@@ -10,7 +10,9 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::access::caller::owner_of;
+use crate::access::caller::owner_named;
+use crate::access::service::SourceReader;
+use crate::acl::rules::rules_of;
 use crate::audit::Changes;
 use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, show_checksum,
@@ -63,6 +65,7 @@ pub(crate) async fn upload_part_copy(
     request: S3Request<UploadPartCopyInput>,
 ) -> S3Result<UploadPartCopyOutput> {
     let changes = Changes::of(&request.extensions).cloned();
+    let reader = request.extensions.get::<SourceReader>().cloned();
     let mut input = request.input;
     let conditions = source_conditions!(input);
     let from = copy::source(&input.copy_source)?;
@@ -74,6 +77,8 @@ pub(crate) async fn upload_part_copy(
         .blocking(move |store| {
             let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
             let object = versions::get(store, &from.bucket, &from.key, from.version)?;
+            let source = (from.bucket.as_str(), from.key.as_str());
+            copy::confirm(reader.as_ref(), store, source, &object.attributes)?;
             copy::check_conditions(&conditions, &object.info)?;
             let selected = source_bytes(range.as_ref(), object.info.bytes)?;
             let bytes = selected.bytes.end - selected.bytes.start;
@@ -144,7 +149,8 @@ pub(crate) async fn list_parts(
             move |store| {
                 let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
                 let parts = store.parts(&bucket, &key, &upload_id).map_err(from_store)?;
-                Ok((upload, parts, owner_of(store, &bucket)))
+                let owner = rules_of(store, &bucket)?.object(&upload.attributes).owner;
+                Ok((upload, parts, owner_named(Some(&owner))))
             }
         })
         .await?;

@@ -44,7 +44,7 @@ fn public_access_block_is_stored_returned_and_deleted() {
 }
 
 #[test]
-fn objects_belong_to_the_owner_of_their_bucket() {
+fn ownership_controls_are_stored_returned_and_deleted() {
     let server = Running::new();
     let target = "/bucket?ownershipControls";
     let set = |ownership: &str| {
@@ -53,12 +53,12 @@ fn objects_belong_to_the_owner_of_their_bucket() {
         server.s3.put(target, document.as_bytes())
     };
     assert_refused(&server.s3.get(target), 404, "OwnershipControlsNotFoundError");
-    assert_refused(&set("ObjectWriter"), 501, "NotImplemented");
     assert_refused(&set("Anyone"), 400, "MalformedXML");
     assert_refused(&server.s3.get(target), 404, "OwnershipControlsNotFoundError");
-    assert_refused(&set("BucketOwnerEnforced"), 200, "");
-    let found = server.s3.get(target).xml("ObjectOwnership");
-    assert_eq!(found.as_deref(), Some("BucketOwnerEnforced"));
+    for mode in ["BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"] {
+        assert_refused(&set(mode), 200, "");
+        assert_eq!(server.s3.get(target).xml("ObjectOwnership").as_deref(), Some(mode));
+    }
     assert_refused(&server.s3.delete(target), 204, "");
     assert_refused(&server.s3.get(target), 404, "OwnershipControlsNotFoundError");
 }

@@ -337,32 +337,6 @@ fn pages_of_versions_equal_those_of_a_plain_list() {
 }
 
 #[test]
-fn attributes_of_a_version_change_without_another_version() {
-    let (dir, store) = versioned();
-    let first = put(&store, "key", b"first");
-    let second = put(&store, "key", b"second");
-    let tags = |name: &str| Attributes::from_iter([("tag", name)]);
-    let set = |version, attributes: &Attributes, precondition: &Precondition| {
-        store.set_attributes(BUCKET, "key", version, attributes, precondition)
-    };
-    let matches = Precondition::Matches(first.etag);
-    assert!(matches!(set(None, &tags("a"), &matches), Err(Error::PreconditionFailed)));
-    assert_eq!(set(Some(first.version_id), &tags("a"), &matches).unwrap(), first);
-    assert_eq!(set(None, &tags("b"), &Precondition::None).unwrap(), second);
-    let marker = delete(&store, "key", None).version_id;
-    let is_marker = set(marker, &tags("c"), &Precondition::None);
-    assert!(matches!(is_marker, Err(Error::IsDeleteMarker { .. })), "{is_marker:?}");
-    assert!(matches!(set(None, &tags("c"), &Precondition::None), Err(Error::NoSuchKey { .. })));
-    store.close().unwrap();
-    let store = reopen(dir.path()).0;
-    assert_eq!(ids(&store, "key"), [marker.unwrap(), second.version_id, first.version_id]);
-    for (info, name) in [(first, "a"), (second, "b")] {
-        let found = store.get_version(BUCKET, "key", info.version_id).unwrap();
-        assert_eq!((&found.info, &found.attributes), (&info, &tags(name)));
-    }
-}
-
-#[test]
 fn version_is_restored_by_a_copy() {
     let (_dir, store) = versioned();
     let first = put(&store, "key", b"first");

@@ -1,5 +1,6 @@
 //! Versions of objects.
 
+mod attributes;
 mod behaviour;
 mod crash;
 mod damage;

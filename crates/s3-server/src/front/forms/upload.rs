@@ -126,7 +126,10 @@ fn set_headers(headers: &mut HeaderMap, fields: &Fields) -> S3Result<()> {
     for name in [AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT] {
         headers.remove(name);
     }
-    let of_form: Vec<_> = headers.keys().filter(|name| is_of_put(name.as_str())).cloned().collect();
+    // Only fields meet the conditions of the policy: a header could make the PUT a copy.
+    let is_of_form =
+        |name: &&HeaderName| is_of_put(name.as_str()) || name.as_str().starts_with("x-amz-");
+    let of_form: Vec<_> = headers.keys().filter(is_of_form).cloned().collect();
     of_form.iter().for_each(|name| drop(headers.remove(name)));
     // The length of the file is not known.
     headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
@@ -263,6 +266,8 @@ mod tests {
             ("content-length", "100"),
             ("authorization", "AWS4-HMAC-SHA256 x"),
             ("x-amz-meta-a", "of the form request"),
+            ("x-amz-copy-source", "/b/private"),
+            ("x-amz-tagging", "a=b"),
             ("user-agent", "browser"),
         ]);
         let xml = "<Tagging><TagSet><Tag><Key>a b</Key><Value>1</Value></Tag></TagSet></Tagging>";

@@ -1,8 +1,11 @@
 //! Two users and more, with different rights, through HTTP. `docs/access.md` names these tests.
 
 mod keys;
+mod list_owners;
+mod lists;
 mod policy;
 mod rights;
+mod users;
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -17,6 +17,7 @@ fn operations() -> Vec<(&'static str, &'static str, &'static str, &'static str)>
         ("HEAD", "/bucket/dir/key", "", "read"),
         ("GET", "/bucket/dir/key?tagging=", "", "read"),
         ("GET", "/bucket/dir/key?acl=", "", "read"),
+        ("PUT", "/bucket/dir/key?acl=", "", "admin"),
         ("PUT", "/bucket/dir/new", "small", "write"),
         ("PUT", "/bucket/dir/key?tagging=", TAGS, "write"),
         ("DELETE", "/bucket/dir/key?tagging=", "", "write"),
@@ -41,7 +42,8 @@ fn operations() -> Vec<(&'static str, &'static str, &'static str, &'static str)>
         ("HEAD", "/bucket", "", "any"),
         ("GET", "/bucket?location=", "", "any"),
         ("GET", "/bucket?versioning=", "", "any"),
-        ("GET", "/bucket?acl=", "", "any"),
+        ("GET", "/bucket?acl=", "", "admin"),
+        ("PUT", "/bucket?acl=", "", "admin"),
         ("GET", "/bucket?policyStatus=", "", "any"),
     ]
 }

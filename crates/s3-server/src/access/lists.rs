@@ -1,0 +1,86 @@
+//! Access lists in decisions about requests.
+
+use haul_file_store::{Attributes, Error, Store};
+use s3s::S3Result;
+
+use crate::access::action::Action;
+use crate::access::caller::{Basis, Caller, Decision};
+use crate::access::rights::Right;
+use crate::acl::list::Permission;
+use crate::acl::permission::{Needed, needed};
+use crate::acl::rules::{ListRules, rules_of};
+use crate::buckets::settings::{ACL, OBJECT_LISTS};
+use crate::errors::from_store;
+use crate::objects::versions::find;
+
+impl Caller {
+    /// Decides about an operation that neither a right nor a policy allows.
+    pub(super) fn decide_by_lists(
+        &self,
+        store: &Store,
+        operation: &str,
+        bucket: &str,
+    ) -> S3Result<Decision> {
+        let Some(needed) = needed(operation, self.version().is_some()) else {
+            return Ok(Decision::Denied);
+        };
+        let settings = match store.bucket_settings(bucket) {
+            Err(Error::NoSuchBucket { .. }) => return Ok(Decision::Denied),
+            settings => settings.map_err(from_store)?,
+        };
+        let has_list = settings.get(ACL).is_some();
+        match needed {
+            Needed::OfBucket(permission) if has_list => {
+                let rules = ListRules::of(&settings, bucket)?;
+                let is_allowed = rules.allows(self.user_name(), permission);
+                Ok(if is_allowed { Decision::Allowed(Basis::List) } else { Decision::Denied })
+            }
+            Needed::OfObject(permission) if has_list || settings.get(OBJECT_LISTS).is_some() => {
+                Ok(Decision::ByObjectList(permission))
+            }
+            Needed::OfBucket(_) | Needed::OfObject(_) => Ok(Decision::Denied),
+        }
+    }
+
+    /// Returns `true` if the list of an object gives the client a permission. If the object is
+    /// missing, a client that may list the bucket learns so. May read from the disk.
+    pub(crate) fn object_list_allows(
+        &self,
+        store: &Store,
+        bucket: &str,
+        (key, version): (&str, Option<&str>),
+        permission: Permission,
+    ) -> S3Result<bool> {
+        match find(store, bucket, (key, version))? {
+            Some(object) => self.attributes_allow(store, bucket, &object.attributes, permission),
+            None => Ok(!self.hides_missing(store, bucket, key)),
+        }
+    }
+
+    /// Fails if a list allowed to read an object, and the object that was opened since has another
+    /// list, which does not.
+    pub(crate) fn confirm_read(
+        &self,
+        store: &Store,
+        (bucket, key): (&str, &str),
+        attributes: &Attributes,
+    ) -> S3Result<()> {
+        if self.basis() != Basis::List
+            || self.attributes_allow(store, bucket, attributes, Permission::Read)?
+        {
+            return Ok(());
+        }
+        Err(self.refusal("GetObject", Action::Use(Right::Read).needs(), bucket, key))
+    }
+
+    fn attributes_allow(
+        &self,
+        store: &Store,
+        bucket: &str,
+        attributes: &Attributes,
+        permission: Permission,
+    ) -> S3Result<bool> {
+        let rules = rules_of(store, bucket)?;
+        Ok(rules.object_allows(&rules.object(attributes), self.user_name(), permission))
+    }
+}

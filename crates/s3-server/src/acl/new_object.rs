@@ -1,0 +1,95 @@
+//! The list and the owner of an object that a request stores.
+//!
+//! An object belongs to the owner of the bucket if the owner, or a key with a right to the bucket,
+//! stores it. It belongs to the user that stores it if only the policy or the list of the bucket
+//! allows the user to store it. A client may set a list for an object of its own; for another one,
+//! it needs the right that replacing the list needs.
+
+use haul_file_store::{Attributes, Store};
+use hyper::header::HeaderMap;
+use hyper::http::Extensions;
+use s3s::S3Result;
+
+use crate::access::action::Action;
+use crate::access::caller::{Basis, Caller, Decision};
+use crate::access::rights::Right;
+use crate::acl::object_list::{self, ObjectList};
+use crate::acl::requested::RequestedList;
+use crate::acl::rules::ListRules;
+use crate::buckets::settings::OBJECT_LISTS;
+use crate::errors::from_store;
+use crate::objects::attributes::check;
+use crate::service::Haul;
+
+/// The list and the owner of a new object.
+pub(crate) struct NewObjectList {
+    /// `None` for an object of the owner of the bucket with a private list.
+    list: Option<(ObjectList, String)>,
+}
+
+impl NewObjectList {
+    /// Returns the list that a request sets for an object that it stores.
+    ///
+    /// # Errors
+    /// If the list is invalid, if the bucket does not take it, or if the client may not set it.
+    pub(crate) async fn of(
+        haul: &Haul,
+        (headers, extensions): (&HeaderMap, &Extensions),
+        (bucket, key): (&str, &str),
+    ) -> S3Result<Self> {
+        let caller = Caller::of(extensions);
+        let requested = RequestedList::of_headers(headers, &|name| haul.is_user(name))?;
+        let writer = caller.user_name().filter(|_| caller.basis() != Basis::Right);
+        if requested == RequestedList::Absent && writer.is_none() {
+            return Ok(Self { list: None });
+        }
+        let settings = haul.store().bucket_settings(bucket).map_err(from_store)?;
+        let rules = ListRules::of(&settings, bucket)?;
+        let object = rules.new_object(&requested, writer)?;
+        if object == ObjectList::private(&rules.owner) {
+            return Ok(Self { list: None });
+        }
+        if object != ObjectList::private(&object.owner) {
+            let is_own = writer == Some(&*object.owner);
+            check_right(&caller, &haul.store(), is_own, (bucket, key))?;
+        }
+        if settings.get(OBJECT_LISTS).is_none() {
+            let bucket = bucket.to_owned();
+            haul.blocking(move |store| announce(store, &bucket)).await?;
+        }
+        Ok(Self { list: Some((object, rules.owner)) })
+    }
+
+    /// Stores the list in the attributes of the object, in place of that of the source of a copy.
+    ///
+    /// # Errors
+    /// If the attributes become too large.
+    pub(crate) fn set(&self, attributes: &mut Attributes) -> S3Result<()> {
+        let Some((object, bucket_owner)) = &self.list else {
+            object_list::remove(attributes);
+            return Ok(());
+        };
+        object.set(attributes, bucket_owner);
+        check(attributes)
+    }
+}
+
+/// Fails if the client may not set the list of an object that it stores.
+fn check_right(
+    caller: &Caller,
+    store: &Store,
+    is_own: bool,
+    (bucket, key): (&str, &str),
+) -> S3Result<()> {
+    let (operation, action) = ("PutObjectAcl", Action::Use(Right::Admin));
+    match caller.decide_without_lists(store, operation, action, (bucket, key))? {
+        Some(Decision::Allowed(_)) => Ok(()),
+        None if is_own => Ok(()),
+        _ => Err(caller.refusal(operation, action.needs(), bucket, key)),
+    }
+}
+
+/// Sets the setting of a bucket without which no list of an object is looked for.
+pub(crate) fn announce(store: &Store, bucket: &str) -> S3Result<()> {
+    store.set_bucket_setting(bucket, OBJECT_LISTS, Some("1")).map_err(from_store)
+}

@@ -1,0 +1,324 @@
+//! The settings of a bucket that apply to lists, and the decisions that they make.
+
+use haul_file_store::{Attributes, Store};
+use s3s::dto::{ObjectOwnership, OwnershipControls, PublicAccessBlockConfiguration};
+use s3s::{S3Error, S3ErrorCode, S3Result};
+
+use crate::access::key::ADMINISTRATOR;
+use crate::acl::list::{Acl, Permission};
+use crate::acl::object_list::ObjectList;
+use crate::acl::requested::RequestedList;
+use crate::acl::stored::decode;
+use crate::buckets::settings::{ACL, OWNER, OWNERSHIP, PUBLIC_ACCESS_BLOCK, parse};
+use crate::errors::{from_store, refuse};
+
+/// The owner of objects that another client than the owner of the bucket stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// The client. The mode of buckets without ownership controls.
+    ObjectWriter,
+    /// The client, unless it gives all permissions to the owner of the bucket.
+    BucketOwnerPreferred,
+    /// The owner of the bucket, and lists have no effect.
+    BucketOwnerEnforced,
+}
+
+impl Ownership {
+    pub(crate) fn parse(name: &str) -> S3Result<Self> {
+        match name {
+            ObjectOwnership::OBJECT_WRITER => Ok(Self::ObjectWriter),
+            ObjectOwnership::BUCKET_OWNER_PREFERRED => Ok(Self::BucketOwnerPreferred),
+            ObjectOwnership::BUCKET_OWNER_ENFORCED => Ok(Self::BucketOwnerEnforced),
+            other => {
+                let message = format!("Unknown ObjectOwnership: {other}");
+                Err(refuse(S3ErrorCode::MalformedXML, message))
+            }
+        }
+    }
+
+    fn of_document(document: &OwnershipControls) -> S3Result<Self> {
+        match document.rules.as_slice() {
+            [rule] => Self::parse(rule.object_ownership.as_str()),
+            _ => {
+                Err(refuse(S3ErrorCode::MalformedXML, "Expected one rule with an ObjectOwnership"))
+            }
+        }
+    }
+}
+
+/// Returns the settings of a bucket that apply to lists.
+pub(crate) fn rules_of(store: &Store, bucket: &str) -> S3Result<ListRules> {
+    ListRules::of(&*store.bucket_settings(bucket).map_err(from_store)?, bucket)
+}
+
+/// Fails if the ownership controls are malformed, or would disable a list of the bucket that gives
+/// permissions to others than its owner.
+pub(crate) fn check_ownership(document: &OwnershipControls, settings: &Attributes) -> S3Result<()> {
+    check_bucket_list(Ownership::of_document(document)?, settings.get(ACL).is_none())
+}
+
+/// Fails if lists have no effect in a bucket, and its own list is not private.
+pub(crate) fn check_bucket_list(ownership: Ownership, is_private: bool) -> S3Result<()> {
+    if ownership == Ownership::BucketOwnerEnforced && !is_private {
+        let message = "BucketOwnerEnforced needs a bucket whose access list is private";
+        return Err(refuse(S3ErrorCode::InvalidBucketAclWithObjectOwnership, message));
+    }
+    Ok(())
+}
+
+/// The settings of a bucket that apply to lists.
+#[derive(Debug)]
+pub(crate) struct ListRules {
+    /// The name of the owner of the bucket.
+    pub(crate) owner: String,
+    pub(crate) ownership: Ownership,
+    /// The list of the bucket.
+    list: Acl,
+    /// `true` if lists that give permissions to groups are refused.
+    blocks_public: bool,
+    /// `true` if grants to groups have no effect.
+    ignores_public: bool,
+}
+
+impl ListRules {
+    /// Returns the rules in the settings of a bucket.
+    ///
+    /// # Errors
+    /// If a setting is malformed.
+    pub(crate) fn of(settings: &Attributes, bucket: &str) -> S3Result<Self> {
+        let owner = settings.get(OWNER).unwrap_or(ADMINISTRATOR).to_owned();
+        let controls: Option<OwnershipControls> = parse(settings, bucket, OWNERSHIP)?;
+        let ownership = controls.as_ref().map(Ownership::of_document).transpose()?;
+        let block: Option<PublicAccessBlockConfiguration> =
+            parse(settings, bucket, PUBLIC_ACCESS_BLOCK)?;
+        let block = block.unwrap_or_default();
+        let list = settings.get(ACL).map(|text| decode(text).unwrap_or_default());
+        Ok(Self {
+            list: list.unwrap_or_else(|| Acl::private(&owner)),
+            owner,
+            ownership: ownership.unwrap_or(Ownership::ObjectWriter),
+            blocks_public: block.block_public_acls == Some(true),
+            ignores_public: block.ignore_public_acls == Some(true),
+        })
+    }
+
+    /// Returns `true` if lists have an effect.
+    fn are_in_effect(&self) -> bool {
+        self.ownership != Ownership::BucketOwnerEnforced
+    }
+
+    /// Returns the list of the bucket, as responses have it.
+    pub(crate) fn list(&self) -> Acl {
+        if self.are_in_effect() { self.list.clone() } else { Acl::private(&self.owner) }
+    }
+
+    /// Returns the list and the owner of an object.
+    pub(crate) fn object(&self, attributes: &Attributes) -> ObjectList {
+        match self.are_in_effect() {
+            true => ObjectList::of(attributes, &self.owner),
+            false => ObjectList::private(&self.owner),
+        }
+    }
+
+    /// Returns `true` if the list of the bucket gives a permission to a user, or to clients that do
+    /// not sign their requests (`None`).
+    pub(crate) fn allows(&self, user: Option<&str>, permission: Permission) -> bool {
+        self.allows_by(&self.list(), user, permission)
+    }
+
+    /// Returns `true` if the list of an object gives a permission to a user. Its owner can always
+    /// read and replace the list.
+    pub(crate) fn object_allows(
+        &self,
+        object: &ObjectList,
+        user: Option<&str>,
+        permission: Permission,
+    ) -> bool {
+        let is_of_list = matches!(permission, Permission::ReadAcl | Permission::WriteAcl);
+        (is_of_list && user == Some(&*object.owner))
+            || self.allows_by(&object.list, user, permission)
+    }
+
+    fn allows_by(&self, list: &Acl, user: Option<&str>, permission: Permission) -> bool {
+        match self.ignores_public {
+            true => list.without_groups().allows(user, permission),
+            false => list.allows(user, permission),
+        }
+    }
+
+    /// Fails if the bucket takes no lists, or not this one.
+    pub(crate) fn check(&self, list: &Acl) -> S3Result<()> {
+        if !self.are_in_effect() {
+            return Err(not_supported());
+        }
+        if self.blocks_public && list.is_public() {
+            let message = "The public access block of the bucket refuses access lists that give \
+                           permissions to everyone or to all users";
+            return Err(refuse(S3ErrorCode::AccessDenied, message));
+        }
+        Ok(())
+    }
+
+    /// Returns the list and the owner of an object that a client stores. `writer` is its user if
+    /// the object belongs to it; without one, it belongs to the owner of the bucket.
+    ///
+    /// # Errors
+    /// If the bucket does not take the requested list.
+    pub(crate) fn new_object(
+        &self,
+        requested: &RequestedList,
+        writer: Option<&str>,
+    ) -> S3Result<ObjectList> {
+        let is_for_bucket_owner = requested.is_for_bucket_owner();
+        if !self.are_in_effect() {
+            let is_accepted = is_for_bucket_owner || *requested == RequestedList::Absent;
+            let object = is_accepted.then(|| ObjectList::private(&self.owner));
+            return object.ok_or_else(not_supported);
+        }
+        let is_given = is_for_bucket_owner && self.ownership == Ownership::BucketOwnerPreferred;
+        let owner = writer.filter(|_| !is_given).unwrap_or(&self.owner);
+        let list = requested.resolve(owner, &self.owner)?;
+        self.check(&list)?;
+        Ok(ObjectList { owner: owner.to_owned(), list })
+    }
+}
+
+fn not_supported() -> S3Error {
+    let message = "The bucket does not allow access lists: its ObjectOwnership is \
+                   BucketOwnerEnforced";
+    refuse(S3ErrorCode::AccessControlListNotSupported, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use s3s::dto::OwnershipControlsRule;
+
+    use super::*;
+    use crate::acl::canned::canned;
+    use crate::acl::stored::encode;
+    use crate::buckets::settings;
+
+    /// Returns the rules of a bucket of `ben` with this canned list.
+    fn rules(list: &str, ownership: Option<&'static str>, block: Option<&str>) -> ListRules {
+        let mut settings = Attributes::from_iter([(OWNER, "ben")]);
+        settings.set(ACL, encode(&canned(list, "ben", "ben").unwrap()));
+        if let Some(ownership) = ownership {
+            settings.set(OWNERSHIP, settings::encode(&controls(ownership)).unwrap());
+        }
+        let block = PublicAccessBlockConfiguration {
+            block_public_acls: block.map(|name| name == "block"),
+            ignore_public_acls: block.map(|name| name == "ignore"),
+            ..PublicAccessBlockConfiguration::default()
+        };
+        settings.set(PUBLIC_ACCESS_BLOCK, settings::encode(&block).unwrap());
+        ListRules::of(&settings, "bucket").unwrap()
+    }
+
+    fn controls(ownership: &'static str) -> OwnershipControls {
+        let object_ownership = ObjectOwnership::from_static(ownership);
+        OwnershipControls { rules: vec![OwnershipControlsRule { object_ownership }] }
+    }
+
+    fn requested(name: &str) -> RequestedList {
+        match name {
+            "" => RequestedList::Absent,
+            name => RequestedList::Canned(name.to_owned()),
+        }
+    }
+
+    #[test]
+    fn list_of_the_bucket_decides_unless_it_is_ignored() {
+        for (ownership, block, expected) in [
+            (None, None, true),
+            (Some("ObjectWriter"), Some("block"), true),
+            (Some("BucketOwnerPreferred"), None, true),
+            (Some("BucketOwnerEnforced"), None, false),
+            (None, Some("ignore"), false),
+        ] {
+            let rules = rules("public-read", ownership, block);
+            for user in [None, Some("ann")] {
+                assert_eq!(
+                    rules.allows(user, Permission::Read),
+                    expected,
+                    "{ownership:?} {block:?}"
+                );
+                assert!(!rules.allows(user, Permission::Write));
+            }
+        }
+    }
+
+    #[test]
+    fn owner_of_an_object_can_always_read_and_replace_its_list() {
+        let rules = rules("private", None, None);
+        let object = ObjectList { owner: "ann".to_owned(), list: Acl::default() };
+        for (permission, expected) in [
+            (Permission::ReadAcl, true),
+            (Permission::WriteAcl, true),
+            (Permission::Read, false),
+            (Permission::Write, false),
+        ] {
+            assert_eq!(rules.object_allows(&object, Some("ann"), permission), expected);
+            assert!(!rules.object_allows(&object, Some("ben"), permission));
+            assert!(!rules.object_allows(&object, None, permission));
+        }
+    }
+
+    #[test]
+    fn ownership_decides_who_owns_a_new_object() {
+        let given = "bucket-owner-full-control";
+        for (ownership, list, writer, owner) in [
+            ("ObjectWriter", "", Some("ann"), "ann"),
+            ("ObjectWriter", given, Some("ann"), "ann"),
+            ("ObjectWriter", "public-read", None, "ben"),
+            ("BucketOwnerPreferred", "", Some("ann"), "ann"),
+            ("BucketOwnerPreferred", "private", Some("ann"), "ann"),
+            ("BucketOwnerPreferred", given, Some("ann"), "ben"),
+            ("BucketOwnerEnforced", "", Some("ann"), "ben"),
+            ("BucketOwnerEnforced", given, Some("ann"), "ben"),
+        ] {
+            let rules = rules("private", Some(ownership), None);
+            let object = rules.new_object(&requested(list), writer).unwrap();
+            assert_eq!(object.owner, owner, "{ownership} {list}");
+            let expected = canned(if list.is_empty() { "private" } else { list }, owner, "ben");
+            let is_private = ownership == "BucketOwnerEnforced";
+            let expected = if is_private { Acl::private("ben") } else { expected.unwrap() };
+            assert_eq!(object.list, expected, "{ownership} {list}");
+        }
+    }
+
+    #[test]
+    fn lists_that_a_bucket_does_not_take_are_refused() {
+        for (ownership, block, list, code) in [
+            ("BucketOwnerEnforced", None, "private", "AccessControlListNotSupported"),
+            ("BucketOwnerEnforced", None, "public-read", "AccessControlListNotSupported"),
+            ("ObjectWriter", Some("block"), "public-read", "AccessDenied"),
+            ("ObjectWriter", Some("block"), "authenticated-read", "AccessDenied"),
+            ("ObjectWriter", Some("block"), "bucket-owner-read", ""),
+            ("ObjectWriter", Some("ignore"), "public-read", ""),
+            ("ObjectWriter", None, "log-delivery-write", "InvalidArgument"),
+        ] {
+            let rules = rules("private", Some(ownership), block);
+            let refused = rules.new_object(&requested(list), Some("ann")).err();
+            let found = refused.as_ref().map_or("", |error| error.code().as_str());
+            assert_eq!(found, code, "{ownership} {list}");
+        }
+    }
+
+    #[test]
+    fn ownership_controls_are_checked() {
+        let (private, public) =
+            (Attributes::new(), Attributes::from_iter([(ACL, "READ everyone")]));
+        for (ownership, settings, code) in [
+            ("ObjectWriter", &public, ""),
+            ("BucketOwnerPreferred", &public, ""),
+            ("BucketOwnerEnforced", &private, ""),
+            ("BucketOwnerEnforced", &public, "InvalidBucketAclWithObjectOwnership"),
+            ("Anyone", &private, "MalformedXML"),
+        ] {
+            let refused = check_ownership(&controls(ownership), settings).err();
+            assert_eq!(refused.as_ref().map_or("", |error| error.code().as_str()), code);
+        }
+        let none = OwnershipControls { rules: vec![] };
+        assert!(check_ownership(&none, &private).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! Changes of the attributes of objects and versions.
+
+use std::cell::Cell;
+
+use haul_file_store::{Attributes, Error, ObjectInfo, Store, VersionId};
+use s3s::{S3Error, S3Result};
+
+use crate::objects::attributes;
+use crate::objects::versions::refused;
+
+/// Changes the attributes of an object or version in place, while no other client can change it. Its
+/// version ID and its modification time stay. The change is durable when this returns.
+///
+/// # Errors
+/// That of the change, and if the attributes become too large.
+pub(crate) fn update(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    version: Option<VersionId>,
+    change: impl Fn(&mut Attributes) -> S3Result<()>,
+) -> S3Result<ObjectInfo> {
+    let failure: Cell<Option<S3Error>> = Cell::new(None);
+    let change = |attributes: &mut Attributes| {
+        change(attributes).and_then(|()| attributes::check(attributes)).map_err(|error| {
+            failure.set(Some(error));
+            Error::Invalid { what: "the attributes cannot be changed".into() }
+        })
+    };
+    let updated = store.update_attributes(bucket, key, version, &change);
+    match (updated, failure.take()) {
+        (Err(_), Some(error)) => Err(error),
+        (updated, _) => updated.map_err(|error| refused(store, bucket, key, error)),
+    }
+}
