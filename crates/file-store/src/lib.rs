@@ -99,6 +99,7 @@ mod locks;
 mod manifest;
 mod names;
 mod object;
+mod object_lock;
 mod options;
 mod recovery;
 mod replication;
@@ -125,7 +126,9 @@ pub use deletion::request::Deletion;
 pub use error::{Error, Result};
 pub use lifecycle::expirable::ExpiredEntry;
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
-pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
+pub use lifecycle::rules::{
+    Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule, NoncurrentExpiry,
+};
 pub use lifecycle::stats::LifecycleStats;
 pub use names::REMOTE_MARKER;
 pub use object::{
@@ -133,6 +136,9 @@ pub use object::{
     ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo,
     Precondition, UploadInfo, VersionId, VersionInfo, VersionListEntry, VersionListPage,
     Versioning,
+};
+pub use object_lock::lock::{
+    DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,
 };
 pub use options::Options;
 pub use recovery::damage::Damage;

@@ -8,11 +8,12 @@ use crate::index::version_names::{VersionName, versions_bucket};
 use crate::inner::Inner;
 use crate::keys::check_attributes;
 use crate::object::{Attributes, ObjectInfo, Precondition, VersionId, Versioning};
+use crate::object_lock::lock::ObjectLock;
 use crate::store::Store;
 
 impl Store {
-    /// Replaces the attributes of the current object of a key, or of a version. Its ID, content and
-    /// time stay, and no version is retained. Returns its description.
+    /// Replaces the attributes of the current object of a key, or of a version, except its lock. Its
+    /// ID, content and time stay, and no version is retained. Returns its description.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`], [`Error::NoSuchVersion`],
@@ -30,12 +31,30 @@ impl Store {
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
-        check_attributes(attributes)?;
+        let changed = |_: &Entry, stored: &Attributes| {
+            // The lock of the version may have changed since the caller read its attributes.
+            let mut changed = attributes.clone();
+            ObjectLock::of(stored)?.set_in(&mut changed);
+            Ok(changed)
+        };
+        self.change_attributes(bucket, key, version, precondition, &changed)
+    }
+
+    /// Changes the attributes of the current object of a key, or of a version, to those that
+    /// `change` returns.
+    pub(crate) fn change_attributes(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: Option<VersionId>,
+        precondition: &Precondition,
+        change: &dyn Fn(&Entry, &Attributes) -> Result<Attributes>,
+    ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
         let set = || {
             let _writer = inner.enter(bucket)?;
             let _lock = inner.keys.lock(bucket, key);
-            inner.try_set_attributes(bucket, key, version, attributes, precondition)
+            inner.try_change_attributes(bucket, key, version, precondition, change)
         };
         inner.replicated(inner.with_space(set))
     }
@@ -43,13 +62,13 @@ impl Store {
 
 impl Inner {
     /// Appends the needle of an object or version again, with other attributes.
-    fn try_set_attributes(
+    fn try_change_attributes(
         &self,
         bucket: &str,
         key: &str,
         version: Option<VersionId>,
-        attributes: &Attributes,
         precondition: &Precondition,
+        change: &dyn Fn(&Entry, &Attributes) -> Result<Attributes>,
     ) -> Result<ObjectInfo> {
         let current = self.find_certain(bucket, key)?;
         let is_current =
@@ -65,7 +84,8 @@ impl Inner {
         };
         self.test(&stored_bucket, &stored_key, Some(&entry), precondition)?;
         let mut stored = self.read_stored(&stored_bucket, &stored_key)?;
-        stored.attributes = attributes.clone();
+        stored.attributes = change(&stored.entry, &stored.attributes)?;
+        check_attributes(&stored.attributes)?;
         let info = stored.entry.info(key);
         let is_current = stored_bucket == bucket;
         let copy = if is_current { self.end_of_copy(bucket, key, &stored.entry)? } else { None };

@@ -28,31 +28,44 @@ pub(crate) async fn create_bucket(
 ) -> S3Result<CreateBucketOutput> {
     let caller = Caller::of(&request.extensions);
     let CreateBucketInput { bucket, object_lock_enabled_for_bucket, .. } = request.input;
-    if object_lock_enabled_for_bucket == Some(true) {
-        return Err(refuse(S3ErrorCode::NotImplemented, "Object locks are not supported"));
-    }
     if bucket.contains(".-") || bucket.contains("-.") {
         // The store accepts such names, which earlier versions created.
         let message = "In the name of a bucket, a hyphen cannot stand beside a dot";
         return Err(refuse(S3ErrorCode::InvalidBucketName, message));
     }
     let location = Some(format!("/{bucket}"));
-    let create =
-        move |store: &Store| create_or_confirm(store, &bucket, caller.user().map(|user| &**user));
+    let is_locked = object_lock_enabled_for_bucket == Some(true);
+    let create = move |store: &Store| {
+        create_or_confirm(store, &bucket, caller.user().map(|user| &**user), is_locked)
+    };
     haul.blocking(create).await?;
     Ok(CreateBucketOutput { location })
 }
 
 /// Creates a bucket of a user if it does not exist. As in S3 in the region `us-east-1`, the owner
-/// can repeat the creation.
-fn create_or_confirm(store: &Store, bucket: &str, user: Option<&str>) -> S3Result<()> {
+/// can repeat the creation, unless the request is for object lock and the bucket has none.
+fn create_or_confirm(
+    store: &Store,
+    bucket: &str,
+    user: Option<&str>,
+    is_locked: bool,
+) -> S3Result<()> {
     let settings = user.map(|user| (OWNER, user)).into_iter().collect();
-    match store.create_bucket_with(bucket, &settings) {
+    let created = match is_locked {
+        true => store.create_locked_bucket(bucket, &settings),
+        false => store.create_bucket_with(bucket, &settings),
+    };
+    match created {
         Err(Error::BucketExists { .. })
             if store.bucket_settings(bucket).map_err(from_store)?.get(OWNER) != user =>
         {
             let message = format!("The bucket {bucket} exists and belongs to another user");
             Err(refuse(S3ErrorCode::BucketAlreadyExists, message))
+        }
+        Err(error @ Error::BucketExists { .. })
+            if is_locked && !store.has_object_lock(bucket).map_err(from_store)? =>
+        {
+            Err(from_store(error))
         }
         Err(Error::BucketExists { .. }) => store.confirm().map_err(from_store),
         created => created.map_err(from_store),

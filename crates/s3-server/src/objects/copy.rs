@@ -15,6 +15,7 @@ use crate::errors::{check_key, from_store, refuse};
 use crate::objects::attributes;
 use crate::objects::conditions::{Conditions, source_conditions};
 use crate::objects::headers::stored_headers;
+use crate::objects::lock::lock_headers;
 use crate::objects::read::etag;
 use crate::objects::{tagging, versions};
 use crate::service::Haul;
@@ -37,6 +38,7 @@ pub(crate) async fn copy_object(
         "x-amz-tagging-directive",
     )?;
     let mut headers = stored_headers!(input);
+    let lock = lock_headers!(input).into_lock(&haul.store(), &input.bucket)?;
     let tags = headers.tagging.take();
     let given = headers.into_attributes()?;
     let tags = tagging::parse(tags.as_deref().unwrap_or_default())?;
@@ -59,6 +61,8 @@ pub(crate) async fn copy_object(
             let kept_tags = tagging::from_attributes(&object.attributes);
             tagging::set(&mut changed, if replace_tags { &tags } else { &kept_tags });
             attributes::copy_checksum(&object.attributes, &mut changed);
+            // The copy does not have the lock of its source.
+            lock.set_in(&mut changed);
             attributes::fit(&mut changed);
             let source = (from.bucket.as_str(), from.key.as_str());
             let to = (to.0.as_str(), to.1.as_str());

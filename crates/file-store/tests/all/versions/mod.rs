@@ -3,6 +3,9 @@
 mod behaviour;
 mod crash;
 mod damage;
+mod expire;
 mod full;
+mod lock_model;
+mod locks;
 pub(crate) mod model;
 mod random;

@@ -1,6 +1,7 @@
 //! Two users and more, with different rights, through HTTP. `docs/access.md` names these tests.
 
 mod keys;
+mod lock;
 mod policy;
 mod rights;
 
