@@ -18,7 +18,8 @@ pub struct SweepReport {
     pub expired_bytes: u64,
     /// Aborted uploads.
     pub aborted_uploads: u64,
-    /// Objects, versions and uploads that were kept because their newest state may be in a damaged place.
+    /// Objects, versions and uploads that were kept because their newest state may be in a damaged
+    /// place.
     pub skipped: u64,
     /// Expired versions that were kept because a lock protects them.
     pub locked: u64,

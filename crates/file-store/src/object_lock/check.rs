@@ -11,8 +11,8 @@ use crate::object_lock::bucket::default_retention;
 use crate::object_lock::lock::ObjectLock;
 
 impl Inner {
-    /// Fails if a lock protects a version. Whatever removes a version of a locked key calls this
-    /// first, and holds the lock of the key until the version is removed.
+    /// Fails if a lock protects a version. Each function that removes a version calls this first,
+    /// and holds the lock of the key until the version is removed.
     ///
     /// # Errors
     /// [`Error::Locked`]; [`Error::Damaged`] if the attributes of the version cannot be read, so

@@ -12,8 +12,8 @@ use crate::object_lock::lock::ObjectLock;
 use crate::store::Store;
 
 impl Store {
-    /// Replaces the attributes of the current object of a key, or of a version, except its lock. Its
-    /// ID, content and time stay, and no version is retained. Returns its description.
+    /// Replaces the attributes of the current object of a key, or of a version, except its lock.
+    /// Its ID, content and time stay, and no version is retained. Returns its description.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`], [`Error::NoSuchVersion`],

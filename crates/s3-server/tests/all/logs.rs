@@ -140,7 +140,7 @@ fn each_change_has_a_line_with_its_outcome() {
         "PutObjectTagging bucket a b 200 null null null".to_owned(),
         "DeleteObjectTagging bucket a b 204 null null null".to_owned(),
         "DeleteObjects bucket copy 200 null null null".to_owned(),
-        "DeleteObjects bucket a b 200 NoSuchVersion null null".to_owned(),
+        "DeleteObjects bucket a b 200 InvalidArgument null null".to_owned(),
         "DeleteBucket bucket null 409 BucketNotEmpty null null".to_owned(),
         "DeleteObject bucket a b 204 null null null".to_owned(),
         "DeleteBucket bucket null 204 null null null".to_owned(),

@@ -51,7 +51,7 @@ pub(super) enum LockAct {
     Wait { ms: u64 },
 }
 
-/// What a store has of a version: its content and its lock.
+/// The content and the lock of a version in a store.
 type Line = (Option<Vec<u8>>, ObjectLock);
 
 pub(super) fn options(time: &Arc<AtomicU64>) -> Options {
