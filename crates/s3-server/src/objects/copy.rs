@@ -39,9 +39,8 @@ pub(crate) async fn copy_object(
     )?;
     let mut headers = stored_headers!(input);
     let lock = lock_headers!(input).into_lock(&haul.store(), &input.bucket)?;
-    let tags = headers.tagging.take();
+    let tags = tagging::parse(&headers.tagging.take().unwrap_or_default())?;
     let given = headers.into_attributes()?;
-    let tags = tagging::parse(tags.as_deref().unwrap_or_default())?;
     let to = (input.bucket, input.key);
     let is_itself = from.version.is_none() && (&from.bucket, &from.key) == (&to.0, &to.1);
     if is_itself && !replace && !replace_tags {

@@ -183,34 +183,8 @@ impl LockModel {
                 assert_eq!(is_locked(outcome), expected, "{act:?} {version:?}");
                 None
             }
-            LockAct::SetRetention { key, number, retention, bypass } => {
-                let version = self.version(key, *number);
-                let id = version.stored.unwrap().0;
-                let outcome = store.set_retention(BUCKET, key, Some(id), *retention, *bypass);
-                match &version.content {
-                    Some(_) => {
-                        let expected = !self.allows(&version.lock, *retention, *bypass);
-                        assert_eq!(is_locked(outcome), expected, "{act:?} {version:?}");
-                    }
-                    None => assert!(matches!(outcome, Err(Error::IsDeleteMarker { .. }))),
-                }
-                None
-            }
-            LockAct::SetHold { key, number, is_on } => {
-                let version = self.version(key, *number);
-                let id = version.stored.unwrap().0;
-                let outcome = store.set_legal_hold(BUCKET, key, Some(id), *is_on);
-                assert_eq!(outcome.is_ok(), version.content.is_some(), "{outcome:?}");
-                None
-            }
-            LockAct::SetTag { key, number, tag } => {
-                let version = self.version(key, *number);
-                let id = version.stored.unwrap().0;
-                // Also a lock, which has no effect.
-                let mut attributes = Attributes::from_iter([("tag", tag.to_string())]);
-                ObjectLock { retention: None, legal_hold: Some(false) }.set_in(&mut attributes);
-                let outcome = store.set_attributes(BUCKET, key, Some(id), &attributes, &none);
-                assert_eq!(outcome.is_ok(), version.content.is_some(), "{outcome:?}");
+            LockAct::SetRetention { .. } | LockAct::SetHold { .. } | LockAct::SetTag { .. } => {
+                self.set_attributes(act, store);
                 None
             }
             LockAct::Expire => {
@@ -229,6 +203,41 @@ impl LockModel {
                 time.fetch_add(*ms, Ordering::Relaxed);
                 None
             }
+        }
+    }
+
+    /// Executes an act that changes the attributes of a version.
+    fn set_attributes(&self, act: &LockAct, store: &Store) {
+        match act {
+            LockAct::SetRetention { key, number, retention, bypass } => {
+                let version = self.version(key, *number);
+                let id = version.stored.unwrap().0;
+                let outcome = store.set_retention(BUCKET, key, Some(id), *retention, *bypass);
+                match &version.content {
+                    Some(_) => {
+                        let expected = !self.allows(&version.lock, *retention, *bypass);
+                        assert_eq!(is_locked(outcome), expected, "{act:?} {version:?}");
+                    }
+                    None => assert!(matches!(outcome, Err(Error::IsDeleteMarker { .. }))),
+                }
+            }
+            LockAct::SetHold { key, number, is_on } => {
+                let version = self.version(key, *number);
+                let id = version.stored.unwrap().0;
+                let outcome = store.set_legal_hold(BUCKET, key, Some(id), *is_on);
+                assert_eq!(outcome.is_ok(), version.content.is_some(), "{outcome:?}");
+            }
+            LockAct::SetTag { key, number, tag } => {
+                let version = self.version(key, *number);
+                let id = version.stored.unwrap().0;
+                // Also a lock, which has no effect.
+                let mut attributes = Attributes::from_iter([("tag", tag.to_string())]);
+                ObjectLock { retention: None, legal_hold: Some(false) }.set_in(&mut attributes);
+                let outcome =
+                    store.set_attributes(BUCKET, key, Some(id), &attributes, &Precondition::None);
+                assert_eq!(outcome.is_ok(), version.content.is_some(), "{outcome:?}");
+            }
+            _ => panic!("{act:?}"),
         }
     }
 

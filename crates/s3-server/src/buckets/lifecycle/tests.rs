@@ -166,6 +166,21 @@ fn invalid_rules_have_the_error_codes_of_s3() {
         ),
         (
             format!(
+                "{ALL}<Transition><Days>1</Days><StorageClass>GLACIER</StorageClass></Transition>"
+            ),
+            "NotImplemented",
+        ),
+    ] {
+        assert_eq!(one(&body), Err(code.to_owned()), "{body}");
+    }
+    assert!(one(&format!("{ALL}{ABORT}")).is_ok());
+}
+
+#[test]
+fn invalid_rules_for_versions_are_refused() {
+    for (body, code) in [
+        (
+            format!(
                 "{ALL}<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>\
                  <Days>1</Days></Expiration>"
             ),
@@ -188,16 +203,9 @@ fn invalid_rules_have_the_error_codes_of_s3() {
             format!("{ALL}{}", NONCURRENT.replace("<NoncurrentDays>30</NoncurrentDays>", "")),
             "InvalidArgument",
         ),
-        (
-            format!(
-                "{ALL}<Transition><Days>1</Days><StorageClass>GLACIER</StorageClass></Transition>"
-            ),
-            "NotImplemented",
-        ),
     ] {
         assert_eq!(one(&body), Err(code.to_owned()), "{body}");
     }
-    assert!(one(&format!("{ALL}{ABORT}")).is_ok());
 }
 
 #[test]
