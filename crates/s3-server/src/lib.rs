@@ -45,9 +45,9 @@
 //! ahead. No thread waits for a slow client.
 //!
 //! # What it is not
-//! It has no encryption, access control lists or form uploads. Requests for these get the response
-//! of S3 for a bucket without them. Lifecycle rules expire objects and versions and abort uploads,
-//! but not by tags, and there are no storage classes to move objects to. It has no HTTP/2.
+//! It has no encryption and no access control lists. Requests for these get the response of S3 for
+//! a bucket without them. Lifecycle rules expire objects and versions and abort uploads, but not by
+//! tags, and there are no storage classes to move objects to. It has no HTTP/2.
 //!
 //! # Sources
 //! The Amazon S3 API reference; RFC 9110 for conditions and ranges. Signatures, routing and XML are
