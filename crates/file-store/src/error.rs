@@ -83,6 +83,33 @@ pub enum Error {
         /// The time at which it was created.
         created: SystemTime,
     },
+    /// A lock protects the version, or its retention can only be extended: wait until the retention
+    /// ends, bypass the governance mode, or lift the legal hold.
+    #[error("version {version} of object \"{key}\" in bucket \"{bucket}\" is locked: {why}")]
+    Locked {
+        /// The bucket.
+        bucket: String,
+        /// The key.
+        key: String,
+        /// The version.
+        version: VersionId,
+        /// The protection.
+        why: String,
+    },
+    /// The bucket has no object lock: enable it first.
+    #[error("object lock is not enabled in bucket \"{bucket}\"")]
+    NoObjectLock {
+        /// The bucket.
+        bucket: String,
+    },
+    /// The state of versioning or object lock does not allow the operation.
+    #[error("bucket \"{bucket}\" is not in the necessary state: {why}")]
+    InvalidBucketState {
+        /// The bucket.
+        bucket: String,
+        /// The rule that the operation violates.
+        why: &'static str,
+    },
     /// The upload was completed, aborted or never created: start a new one.
     #[error("upload \"{id}\" does not exist")]
     NoSuchUpload {

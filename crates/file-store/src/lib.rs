@@ -35,6 +35,8 @@
 //! - Corruption never brings back an older version or a deleted object, and never hides one
 //!   silently: if the newest state of a key may be in damaged or missing data, the result is an
 //!   error that names it.
+//! - A version that is retained, or has a legal hold, is removed by no function of the store, nor
+//!   is one whose lock damage makes unreadable.
 //! - A listing is complete, and in the byte order of the keys.
 //! - The files of the index are derived data: if one is missing or corrupt, the index is rebuilt
 //!   from the volumes when the store is opened.
@@ -65,7 +67,8 @@
 //! | store a big object | writes of aligned mebibytes, two syncs, one of them of the directory |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
 //! | list | for each page, a read of a block of 16 KiB of each run of keys (at most 19 runs in simulations), then sequential reads |
-//! | sweep a bucket | the reads of a listing, of the prefixes that rules expire; one write and one sync for up to 256 deletions, without a read for an object that is where it was listed |
+//! | sweep a bucket | the reads of a listing, of the prefixes that rules expire; one write and one sync for up to 256 deletions, without a read for an object that is where it was listed; for each key with expired versions a search of its versions, and in a bucket with object lock one read for each of these |
+//! | delete a version in a bucket with object lock | also one read of its head |
 //! | open | reads of the location table (8 to 9 bytes an object) and of the block indexes of the runs, of what was stored after the last checkpoint: the indexes of sealed volumes, and the end of the volume that was being written. After a kill, about [`Options::index_memory_bytes`] / 1 KiB needles are replayed, and those stored while a checkpoint was being written |
 //! | a checkpoint, in the background | writes of the recent changes, at times of the whole location table; three syncs of files, two of the directory |
 //!
@@ -99,6 +102,7 @@ mod locks;
 mod manifest;
 mod names;
 mod object;
+mod object_lock;
 mod options;
 mod recovery;
 mod replication;
@@ -125,7 +129,9 @@ pub use deletion::request::Deletion;
 pub use error::{Error, Result};
 pub use lifecycle::expirable::ExpiredEntry;
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
-pub use lifecycle::rules::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
+pub use lifecycle::rules::{
+    Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule, NoncurrentExpiry,
+};
 pub use lifecycle::stats::LifecycleStats;
 pub use names::REMOTE_MARKER;
 pub use object::{
@@ -133,6 +139,9 @@ pub use object::{
     ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo,
     Precondition, UploadInfo, VersionId, VersionInfo, VersionListEntry, VersionListPage,
     Versioning,
+};
+pub use object_lock::lock::{
+    DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,
 };
 pub use options::Options;
 pub use recovery::damage::Damage;

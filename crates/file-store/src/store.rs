@@ -25,7 +25,7 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::index::entry::Change;
-use crate::index::version_names::{suspended_bucket, versions_bucket};
+use crate::index::version_names::{locked_bucket, suspended_bucket, versions_bucket};
 use crate::inner::Inner;
 use crate::keys::check_bucket;
 use crate::lifecycle::state::LifecycleState;
@@ -211,7 +211,7 @@ impl Store {
             return Err(error);
         }
         let objects = found.ok_or_else(missing)?.objects;
-        let internal = [versions_bucket(bucket), suspended_bucket(bucket)];
+        let internal = [versions_bucket(bucket), suspended_bucket(bucket), locked_bucket(bucket)];
         let found = |name: &&String| index.buckets.contains_key(name.as_str());
         let internal: Vec<String> = internal.iter().filter(found).cloned().collect();
         let older = |name: &String| index.buckets.get(name.as_str()).map_or(0, |it| it.objects);
@@ -234,7 +234,7 @@ impl Store {
     }
 
     /// Removes what is cached of a bucket that is created or deleted.
-    fn forget(&self, bucket: &str) {
+    pub(crate) fn forget(&self, bucket: &str) {
         self.inner.lifecycle.forget(bucket);
         self.inner.settings.forget(bucket);
     }

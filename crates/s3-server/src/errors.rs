@@ -11,6 +11,9 @@ const STORAGE_FULL: &str = "XHaulStorageFull";
 /// S3's error code for a body whose SHA-256 differs from the signed one.
 const SHA256_MISMATCH: &str = "XAmzContentSHA256Mismatch";
 
+/// The error code for the period of a default retention.
+const INVALID_RETENTION_PERIOD: &str = "InvalidRetentionPeriod";
+
 /// Returns an S3 error with this message.
 pub(crate) fn refuse(code: S3ErrorCode, message: impl Into<String>) -> S3Error {
     S3Error::with_message(code, message.into())
@@ -30,6 +33,15 @@ pub(crate) fn sha256_mismatch() -> S3Error {
     )
 }
 
+/// Returns the error for a default retention that is no positive number, or too long.
+pub(crate) fn invalid_retention_period() -> S3Error {
+    custom(
+        INVALID_RETENTION_PERIOD,
+        StatusCode::BAD_REQUEST,
+        "Default retention period must be a positive integer, of at most 100 years".to_owned(),
+    )
+}
+
 /// Translates an error of the store to an S3 error.
 pub(crate) fn from_store(error: Error) -> S3Error {
     let message = chain(&error);
@@ -42,6 +54,9 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::NoSuchKey { .. } => S3ErrorCode::NoSuchKey,
         Error::NoSuchVersion { .. } => S3ErrorCode::NoSuchVersion,
         Error::IsDeleteMarker { .. } => S3ErrorCode::MethodNotAllowed,
+        Error::Locked { .. } => S3ErrorCode::AccessDenied,
+        Error::NoObjectLock { .. } => S3ErrorCode::InvalidRequest,
+        Error::InvalidBucketState { .. } => S3ErrorCode::InvalidBucketState,
         Error::NoSuchUpload { .. } => S3ErrorCode::NoSuchUpload,
         Error::InvalidPart { .. } => S3ErrorCode::InvalidPart,
         Error::PreconditionFailed => S3ErrorCode::PreconditionFailed,
@@ -101,6 +116,8 @@ mod tests {
             (Error::NoSuchKey { bucket: bucket(), key: "k".into() }, "NoSuchKey", 404),
             (Error::NoSuchUpload { id: "1".into() }, "NoSuchUpload", 404),
             (Error::ReadOnly, "AccessDenied", 403),
+            (Error::NoObjectLock { bucket: bucket() }, "InvalidRequest", 400),
+            (Error::InvalidBucketState { bucket: bucket(), why: "x" }, "InvalidBucketState", 409),
             (Error::Stopped { what: "x" }, "ServiceUnavailable", 503),
             (Error::PreconditionFailed, "PreconditionFailed", 412),
             (Error::InvalidKey { why: "x" }, "InvalidArgument", 400),

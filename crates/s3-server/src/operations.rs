@@ -3,8 +3,8 @@
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use crate::acl::operations as acl;
-use crate::buckets::{bucket, documents, policy, stubs, versioning};
-use crate::objects::{copy, get_attributes, list, read, tagging, version_list, write};
+use crate::buckets::{bucket, documents, object_lock, policy, stubs, versioning};
+use crate::objects::{copy, get_attributes, list, lock, read, tagging, version_list, write};
 use crate::output::Output;
 use crate::service::Haul;
 use crate::uploads::{self, complete, multipart, parts};
@@ -125,9 +125,15 @@ operations! {
     get_bucket_replication: GetBucketReplicationInput => GetBucketReplicationOutput
         = stubs::get_bucket_replication;
     get_object_lock_configuration: GetObjectLockConfigurationInput
-        => GetObjectLockConfigurationOutput = stubs::get_object_lock_configuration;
+        => GetObjectLockConfigurationOutput = object_lock::get_object_lock_configuration;
+    put_object_lock_configuration: PutObjectLockConfigurationInput
+        => PutObjectLockConfigurationOutput = object_lock::put_object_lock_configuration;
     get_object_retention: GetObjectRetentionInput => GetObjectRetentionOutput
-        = stubs::get_object_retention;
+        = lock::get_object_retention;
+    put_object_retention: PutObjectRetentionInput => PutObjectRetentionOutput
+        = lock::put_object_retention;
     get_object_legal_hold: GetObjectLegalHoldInput => GetObjectLegalHoldOutput
-        = stubs::get_object_legal_hold;
+        = lock::get_object_legal_hold;
+    put_object_legal_hold: PutObjectLegalHoldInput => PutObjectLegalHoldOutput
+        = lock::put_object_legal_hold;
 }

@@ -66,7 +66,7 @@
 //! - A file that cannot be read, or an object that cannot be written, is reported, and all others
 //!   are still processed. A failure of the store or a full disk ends the transfer.
 //! - An archive that [`TarExport`] wrote restores exactly the keys, contents and attributes of any
-//!   objects; other programs extract it below their directory.
+//!   objects, but not their locks; other programs extract it below their directory.
 //! - The end of a truncated archive is an error, and the members before it are stored.
 //! - An exported file appears under its name only when it is complete.
 //! - A store is never imported into itself.

@@ -286,6 +286,12 @@ pub(super) const RB: &str = "\
 Examples:
   haul store rb photos";
 
+pub(super) const VERSIONING: &str = "\
+Examples:
+  haul store versioning photos enable
+  haul store ls --versions photos
+  haul store get photos/cat.jpg --version-id 18f1e2d3c4b5a697 cat.jpg";
+
 pub(super) const VERIFY: &str = "\
 Examples:
   haul store verify

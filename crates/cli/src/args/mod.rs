@@ -55,7 +55,7 @@ pub(crate) use store::{
     AcceptDamageArgs, CompactArgs, ExportArgs, ExportTarArgs, GetArgs, ImportArgs, ImportTarArgs,
     LifecycleArgs, LifecycleCommand, LifecycleRunArgs, LifecycleSetArgs, LifecycleShowArgs, LsArgs,
     MapArgs, OpenArgs, PutArgs, RestoreArgs, RmArgs, SnapshotArgs, StatArgs, StoreArgs,
-    StoreCommand, VerifyArgs,
+    StoreCommand, VerifyArgs, VersioningArgs, VersioningChange,
 };
 pub(crate) use sum::SumArgs;
 pub(crate) use tune::TuneArgs;

@@ -19,7 +19,11 @@ use crate::report::{Exit, Failure, OrFail, Result};
 pub(super) fn run(store: &Store, args: &GetArgs) -> Result {
     check_stdout(args.json, &args.file)?;
     let (bucket, key) = (&args.from.bucket, &args.from.key);
-    let object = store.get(bucket, key).or_fail(|| format!("cannot read {}", args.from))?;
+    let object = match args.version_id {
+        Some(version) => store.get_version(bucket, key, version),
+        None => store.get(bucket, key),
+    };
+    let object = object.or_fail(|| format!("cannot read {}", args.from))?;
     let range = match args.range {
         None => 0..object.info.bytes,
         Some(range) => range.within(object.info.bytes).map_err(|reason| {

@@ -1,6 +1,9 @@
 //! `haul store ls`: lists buckets or objects.
 
-use haul_file_store::{BucketInfo, ListEntry, ObjectInfo, Store};
+use haul_file_store::{
+    BucketInfo, ListEntry, ListVersionsRequest, ObjectInfo, Store, VersionId, VersionInfo,
+    VersionListEntry,
+};
 use serde_json::{Value, json};
 
 use super::location::Location;
@@ -9,6 +12,9 @@ use crate::args::LsArgs;
 use crate::clock::rfc3339;
 use crate::output::{Name, Output};
 use crate::report::{Failure, OrFail, Result};
+
+/// The number of versions that are listed by one call.
+const PAGE_VERSIONS: usize = 1000;
 
 pub(super) fn run(store: &Store, args: &LsArgs) -> Result {
     let mut output = Output::new();
@@ -19,6 +25,7 @@ pub(super) fn run(store: &Store, args: &LsArgs) -> Result {
                 output.line(bucket_line(&bucket, args))?;
             }
         }
+        Some(location) if args.versions => versions(store, location, args, &mut output)?,
         Some(location) => objects(store, location, args, &mut output)?,
     }
     output.finish()
@@ -38,6 +45,49 @@ fn objects(store: &Store, location: &Location, args: &LsArgs, output: &mut Outpu
         return Err(Failure::new(message));
     }
     Ok(())
+}
+
+/// Prints all versions and delete markers of the keys with a prefix.
+fn versions(store: &Store, location: &Location, args: &LsArgs, output: &mut Output) -> Result {
+    let Location { bucket, rest: prefix } = location;
+    let mut last: Option<(String, VersionId)> = None;
+    loop {
+        let request = ListVersionsRequest {
+            prefix,
+            after: last.as_ref().map(|(key, _)| key.as_str()),
+            after_version: last.as_ref().map(|(_, version)| *version),
+            limit: PAGE_VERSIONS,
+            ..ListVersionsRequest::default()
+        };
+        let page = store.list_versions(bucket, &request);
+        let page = page.or_fail(|| format!("cannot list {location}"))?;
+        for entry in page.entries {
+            // Without a delimiter, there are no common prefixes.
+            let VersionListEntry::Version(version) = entry else { continue };
+            output.line(version_line(bucket, &version, args))?;
+            last = Some((version.info.key, version.info.version_id));
+        }
+        if !page.more {
+            return Ok(());
+        }
+    }
+}
+
+fn version_line(bucket: &str, version: &VersionInfo, args: &LsArgs) -> String {
+    let VersionInfo { info, is_latest, is_delete_marker } = version;
+    let (id, key) = (info.version_id.to_string(), Name(&info.key));
+    if args.json {
+        let mut json = object_json(bucket, info);
+        json["version"] = id.into();
+        json["latest"] = (*is_latest).into();
+        json["delete_marker"] = (*is_delete_marker).into();
+        return json.to_string();
+    }
+    let bytes = if *is_delete_marker { "deleted".to_owned() } else { info.bytes.to_string() };
+    match args.long {
+        true => format!("{bytes:>14}  {}  {id:>16}  {key}", rfc3339(info.modified)),
+        false => format!("{id:>16}  {key}"),
+    }
 }
 
 fn bucket_line(bucket: &BucketInfo, args: &LsArgs) -> String {
@@ -94,14 +144,12 @@ pub(super) fn object_json(bucket: &str, info: &ObjectInfo) -> Value {
 mod tests {
     use std::time::UNIX_EPOCH;
 
-    use haul_file_store::VersionId;
-
     use super::*;
 
     const ETAG: &str = "d41d8cd98f00b204e9800998ecf8427e";
 
     fn args(long: bool, json: bool) -> LsArgs {
-        LsArgs { place: None, long, recursive: false, json }
+        LsArgs { place: None, long, recursive: false, versions: false, json }
     }
 
     fn object() -> ListEntry {

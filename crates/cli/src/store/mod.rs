@@ -17,6 +17,7 @@ mod rm;
 mod stat;
 mod tar;
 mod verify;
+mod versioning;
 
 use haul_file_store::{Damage, Store};
 
@@ -50,6 +51,9 @@ pub(crate) fn run(args: &StoreArgs) -> Result {
         }
         StoreCommand::Rb { bucket } => {
             with_store("rb", &mut |store, _| buckets::remove(store, bucket))
+        }
+        StoreCommand::Versioning(args) => {
+            with_store("versioning", &mut |store, _| versioning::run(store, args))
         }
         StoreCommand::Verify(args) => {
             with_store("verify", &mut |store, damage| verify::run(store, damage, args))

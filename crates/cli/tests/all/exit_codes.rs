@@ -45,6 +45,7 @@ const MISSING: &[(&str, &[&str])] = &[
     ("store map", &["--data", "none"]),
     ("store map", &["--svg", "none/file"]),
     ("store accept-damage", &["--data", "none"]),
+    ("store versioning", &["b-1", "--data", "none"]),
     ("store lifecycle show", &["b-1", "--data", "none"]),
     ("store lifecycle set", &["b-1", "none"]),
     ("store lifecycle remove", &["b-1", "--data", "none"]),

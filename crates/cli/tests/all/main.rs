@@ -39,4 +39,5 @@ mod tls;
 mod trees;
 mod tune;
 mod tune_persist;
+mod versions;
 mod wal;

@@ -13,6 +13,7 @@ use crate::index::entry::{Change, Entry, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{Attributes, ObjectInfo, Precondition, Versioning};
+use crate::object_lock::lock::ObjectLock;
 use crate::store::Store;
 
 /// The content of a new object.
@@ -180,6 +181,8 @@ impl Store {
     ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
         let _writer = inner.enter(&head.bucket)?;
+        // Before the key is locked, because this may lock the bucket.
+        let attributes = &*inner.attributes_of_new(&head.bucket, attributes)?;
         let _lock = inner.keys.lock(&head.bucket, &head.key);
         let data = source.data();
         let versioning = inner.versioning(&head.bucket)?;
@@ -198,7 +201,7 @@ impl Store {
     }
 
     /// Stores the object of one key under another key. The files of a big object are shared, not
-    /// copied. Without `attributes`, the copy has the attributes of the source.
+    /// copied. Without `attributes`, the copy has the attributes of the source, without its lock.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`] for the source, and those of [`Store::put`].
@@ -251,7 +254,9 @@ impl Store {
         let mut head = self.inner.head(Kind::Object, to.0, to.1);
         head.bytes = object.info.bytes;
         head.etag = object.info.etag;
-        let attributes = attributes.unwrap_or(&object.attributes);
+        let mut of_source = object.attributes.clone();
+        ObjectLock::remove_from(&mut of_source);
+        let attributes = attributes.unwrap_or(&of_source);
         match object.in_memory() {
             // The object was stored when `big_object_bytes` was larger.
             Some(bytes) if bytes.len() as u64 >= big_bytes => {
@@ -277,6 +282,9 @@ impl Inner {
         precondition: &Precondition,
         data: &[u8],
     ) -> Result<(Option<Replaced>, Ticket)> {
+        if ObjectLock::is_in(attributes) {
+            return Err(Error::NoObjectLock { bucket: head.bucket.clone() });
+        }
         let versioning = Versioning::Off;
         let (replaces, _, ticket) =
             self.append_version(head, attributes, precondition, data, versioning)?;

@@ -228,6 +228,7 @@ impl Store {
     ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
         let _writer = inner.enter(bucket)?;
+        let attributes = &*inner.attributes_of_new(bucket, attributes)?;
         let _lock = inner.keys.lock(bucket, key);
         let current = inner.find(bucket, key)?;
         inner.test(bucket, key, current.as_ref(), precondition)?;

@@ -75,8 +75,9 @@ impl Store {
     /// Like [`Store::delete`], for each deletion; [`Error::PreconditionFailed`] if the condition
     /// does not hold; [`Error::Damaged`] if the condition cannot be tested, because the newest
     /// state may be in a damaged place, if an object cannot be retained, because it cannot be read,
-    /// or while damage may hide versions. In a bucket with versions, [`Error::Full`] if there is no
-    /// space for a delete marker, for the retained object, or for the version that becomes current.
+    /// or while damage may hide versions; [`Error::Locked`] for a version that a lock protects. In
+    /// a bucket with versions, [`Error::Full`] if there is no space for a delete marker, for the
+    /// retained object, or for the version that becomes current.
     ///
     /// # Durability
     /// The deletions survive a power cut when this returns.

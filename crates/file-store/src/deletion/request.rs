@@ -13,13 +13,15 @@ pub struct Deletion<'a> {
     /// If it returns `false` for the object or version, that is not deleted. It is called while the
     /// key is locked, so it must not call the store.
     pub condition: Option<&'a dyn Fn(&ObjectInfo) -> bool>,
+    /// `true` to delete a version although it is retained in governance mode.
+    pub bypass_governance: bool,
 }
 
 impl<'a> Deletion<'a> {
     /// Returns the deletion of the current object without a condition.
     #[must_use]
     pub fn of(key: &'a str) -> Self {
-        Self { key, version: None, condition: None }
+        Self { key, version: None, condition: None, bypass_governance: false }
     }
 
     /// Fails if the condition does not hold.
@@ -38,6 +40,7 @@ impl std::fmt::Debug for Deletion<'_> {
             .field("key", &self.key)
             .field("version", &self.version)
             .field("is_conditional", &is_conditional)
+            .field("bypass_governance", &self.bypass_governance)
             .finish()
     }
 }

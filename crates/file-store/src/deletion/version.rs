@@ -92,6 +92,11 @@ impl Inner {
             (_, Some(row)) if !is_marker(&row.entry) => deletion.check(|| row.entry.info(key))?,
             _ => {}
         }
+        // A copy of the current object has the same attributes.
+        let removed = current.as_ref().filter(|_| is_current);
+        if let Some(entry) = removed.or(deleted.first().map(|row| &row.entry)) {
+            self.check_unlocked(bucket, key, entry, deletion.bypass_governance)?;
+        }
         let is_delete_marker = !is_current && deleted.iter().any(|row| is_marker(&row.entry));
         let mut ends: Vec<_> =
             deleted.into_iter().map(|row| self.end_of_version(bucket, key, row)).collect();

@@ -35,7 +35,7 @@ use crate::index::hidden::{Hidden, HiddenRange};
 use crate::index::keys::Keys;
 use crate::index::locations::Locations;
 use crate::index::upload::Upload;
-use crate::index::version_names::{is_internal, suspended_bucket, versions_bucket};
+use crate::index::version_names::{is_internal, locked_bucket, suspended_bucket, versions_bucket};
 use crate::index::volumes::Volumes;
 use crate::object::Versioning;
 use crate::options::RecentChanges;
@@ -185,6 +185,10 @@ impl Index {
     /// [`Error::Damaged`] if damage may hide that versioning was enabled.
     pub(crate) fn versioning(&self, bucket: &str) -> Result<Versioning> {
         let versions = versions_bucket(bucket);
+        // A bucket with object lock has versions, even if damage removed this state.
+        if self.buckets.contains_key(locked_bucket(bucket).as_str()) {
+            return Ok(Versioning::Enabled);
+        }
         if !self.buckets.contains_key(versions.as_str()) {
             return self.doubt_bucket(&versions).map_or(Ok(Versioning::Off), Err);
         }

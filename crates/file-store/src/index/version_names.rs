@@ -14,6 +14,7 @@ const SEPARATOR: char = ':';
 
 const VERSIONS: &str = "versions";
 const SUSPENDED: &str = "suspended";
+const LOCKED: &str = "locked";
 
 /// The end of the key in the name of a version.
 const END: char = '\0';
@@ -40,6 +41,11 @@ pub(crate) fn versions_bucket(bucket: &str) -> String {
 /// Returns the internal bucket that exists while versioning is suspended.
 pub(crate) fn suspended_bucket(bucket: &str) -> String {
     format!("{bucket}{SEPARATOR}{SUSPENDED}")
+}
+
+/// Returns the internal bucket that exists if object lock is enabled.
+pub(crate) fn locked_bucket(bucket: &str) -> String {
+    format!("{bucket}{SEPARATOR}{LOCKED}")
 }
 
 /// Returns `true` for the name of an internal bucket, which no caller of the store may use.
@@ -142,7 +148,8 @@ mod tests {
 
     #[test]
     fn names_of_internal_buckets_are_no_names_of_buckets() {
-        for name in [versions_bucket("bucket"), suspended_bucket("bucket")] {
+        let functions = [versions_bucket, suspended_bucket, locked_bucket];
+        for name in functions.map(|name| name("bucket")) {
             assert!(is_internal(&name));
             assert!(crate::keys::check_bucket(&name).is_err());
         }

@@ -8,15 +8,25 @@ use crate::lifecycle::page::{Candidate, Search};
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::rules::{Lifecycle, LifecycleRule};
 use crate::lifecycle::uploads::StaleUpload;
-use crate::object::ObjectInfo;
+use crate::lifecycle::versions::list::VersionScan;
+use crate::object::{ObjectInfo, Versioning};
 
-/// An object or upload that a sweep would delete now.
+/// An object, version or upload that a sweep would delete now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpiredEntry {
     /// An expired object.
     Object {
         /// The key, length, modification time and hash.
         info: ObjectInfo,
+        /// The ID of the rule.
+        rule: String,
+    },
+    /// An expired version that is not current, or an expired delete marker.
+    Version {
+        /// The key, version ID, length, modification time and hash.
+        info: ObjectInfo,
+        /// `true` for a delete marker.
+        is_delete_marker: bool,
         /// The ID of the rule.
         rule: String,
     },
@@ -71,10 +81,45 @@ impl Inner {
         for stale in self.stale_uploads(&search, &mut report) {
             report.aborted_uploads += 1;
             if !visit(upload(lifecycle, stale)) {
-                break;
+                return Ok(report);
             }
         }
+        self.expirable_versions(&search, &mut report, visit)?;
         Ok(report)
+    }
+
+    fn expirable_versions(
+        &self,
+        search: &Search<'_>,
+        report: &mut SweepReport,
+        visit: &mut dyn FnMut(ExpiredEntry) -> bool,
+    ) -> Result<()> {
+        let Search { bucket, lifecycle, now_ms, .. } = *search;
+        if self.versioning(bucket)? == Versioning::Off {
+            return Ok(());
+        }
+        for prefix in lifecycle.version_prefixes(now_ms) {
+            let search = Search { prefix, ..*search };
+            let mut scan = VersionScan::default();
+            while !scan.is_complete() {
+                for key in self.keys_with_expired_versions(&search, &mut scan)? {
+                    let locked = self.keys.lock(bucket, &key);
+                    let expired = self.expired_versions(&search, &key, report)?;
+                    drop(locked);
+                    for (row, rule) in expired {
+                        report.expired_versions += 1;
+                        report.expired_bytes += row.entry.bytes;
+                        let info = row.entry.info(&key);
+                        let is_delete_marker = row.entry.is_delete_marker();
+                        let rule = rule.id.clone();
+                        if !visit(ExpiredEntry::Version { info, is_delete_marker, rule }) {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn is_in_doubt(&self, bucket: &str, candidate: &Candidate) -> bool {

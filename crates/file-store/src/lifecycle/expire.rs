@@ -9,7 +9,7 @@ use crate::format::Kind;
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::inner::Inner;
 use crate::lifecycle::page::{Candidate, Search};
-use crate::lifecycle::report::LifecycleAction::ExpireObject;
+use crate::lifecycle::report::LifecycleAction::{CreateMarker, ExpireObject};
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
 use crate::object::{Attributes, Versioning};
@@ -93,8 +93,8 @@ impl Inner {
         }
         let versioning = self.versioning(search.bucket)?;
         if versioning != Versioning::Off {
-            self.options.lifecycle_observer.report(ExpireObject, search.bucket, key);
             self.delete_current(search.bucket, &Deletion::of(key), versioning)?;
+            self.options.lifecycle_observer.report(CreateMarker, search.bucket, key);
             report.expired_objects += 1;
             report.expired_bytes += entry.bytes;
             return Ok(None);

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
-use crate::lifecycle::rules::{Expiry, Lifecycle, LifecycleRule, duration_millis, millis};
+use crate::lifecycle::rules::{
+    Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry, duration_millis, millis,
+};
 use crate::object::Attributes;
 
 /// The prefix of the names of all attributes of rules.
@@ -35,12 +37,17 @@ pub(super) fn encode(lifecycle: &Lifecycle) -> Attributes {
                 set(field, text.clone());
             }
         }
+        let noncurrent = rule.expire_noncurrent;
+        let newer_versions = noncurrent.map(|expiry| u64::from(expiry.newer_versions));
         let round_up_to = Some(duration_millis(rule.round_up_to)).filter(|unit| *unit > 0);
         for (field, value) in [
             ("bytes-greater-than", rule.bytes_greater_than),
             ("bytes-less-than", rule.bytes_less_than),
             ("expire-after-ms", expire_after),
             ("expire-at-ms", expire_at),
+            ("noncurrent-after-ms", noncurrent.map(|expiry| duration_millis(expiry.after))),
+            ("noncurrent-newer-versions", newer_versions.filter(|number| *number > 0)),
+            ("expire-markers", rule.expire_markers.then_some(1)),
             ("abort-uploads-after-ms", rule.abort_uploads_after.map(duration_millis)),
             ("round-up-to-ms", round_up_to),
         ] {
@@ -81,6 +88,15 @@ fn set_field(rule: &mut LifecycleRule, field: &str, value: &str) -> Option<()> {
         "bytes-less-than" => rule.bytes_less_than = Some(number()?),
         "expire-after-ms" => rule.expire = Some(Expiry::After(duration()?)),
         "expire-at-ms" => rule.expire = Some(Expiry::At(UNIX_EPOCH.checked_add(duration()?)?)),
+        // The attributes are sorted, so the age comes before the number.
+        "noncurrent-after-ms" => {
+            let after = duration()?;
+            rule.expire_noncurrent = Some(NoncurrentExpiry { after, newer_versions: 0 });
+        }
+        "noncurrent-newer-versions" => {
+            rule.expire_noncurrent.as_mut()?.newer_versions = value.parse().ok()?;
+        }
+        "expire-markers" if value == "1" => rule.expire_markers = true,
         "abort-uploads-after-ms" => rule.abort_uploads_after = Some(duration()?),
         "round-up-to-ms" => rule.round_up_to = duration()?,
         _ => return None,
@@ -106,6 +122,8 @@ mod tests {
             bytes_greater_than: Some(0),
             bytes_less_than: Some(u64::MAX),
             expire: Some(Expiry::After(millis(86_400_000))),
+            expire_noncurrent: Some(NoncurrentExpiry { after: millis(9), newer_versions: 3 }),
+            expire_markers: true,
             abort_uploads_after: Some(millis(7)),
             round_up_to: millis(86_400_000),
             note: "filter".to_owned(),
@@ -147,6 +165,9 @@ mod tests {
             ("lifecycle.0000.expire-after-ms", "-1"),
             ("lifecycle.0000.expire-after-ms", ""),
             ("lifecycle.0000", ""),
+            ("lifecycle.0000.noncurrent-newer-versions", "-1"),
+            ("lifecycle.0001.noncurrent-newer-versions", "1"),
+            ("lifecycle.0000.expire-markers", "0"),
         ] {
             let mut attributes = encode(&rules());
             attributes.set(name, value);

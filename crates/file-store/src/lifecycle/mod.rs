@@ -4,7 +4,7 @@
 //! `rules` and `schedule` are pure: they compute when an object expires and when a bucket is swept.
 //! `config` stores the rules in the needle of the bucket, in the format that `format` defines, and
 //! `state` caches them in memory. `page` finds expired keys, `expire` deletes them, `uploads`
-//! aborts uploads, both `report` each change, `sweep` combines them, `expirable` only lists what a
+//! aborts uploads, `versions` removes older versions and delete markers, all `report` each change, `sweep` combines them, `expirable` only lists what a
 //! sweep would delete, and `thread` sweeps in the background.
 
 mod config;
@@ -21,3 +21,4 @@ pub(crate) mod stats;
 mod sweep;
 pub(crate) mod thread;
 mod uploads;
+mod versions;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::object::VersionId;
+
 /// The counts of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepReport {
@@ -10,35 +12,46 @@ pub struct SweepReport {
     pub scanned_keys: u64,
     /// Deleted objects.
     pub expired_objects: u64,
-    /// Bytes of these objects.
+    /// Removed versions that were not current, and removed delete markers.
+    pub expired_versions: u64,
+    /// Bytes of these objects and versions.
     pub expired_bytes: u64,
     /// Aborted uploads.
     pub aborted_uploads: u64,
-    /// Objects and uploads that were kept because their newest state may be in a damaged place.
+    /// Objects, versions and uploads that were kept because their newest state may be in a damaged
+    /// place.
     pub skipped: u64,
+    /// Expired versions that were kept because a lock protects them.
+    pub locked: u64,
 }
 
 impl SweepReport {
     /// Returns `true` if the sweep changed the store.
     pub(super) fn has_changes(&self) -> bool {
-        self.expired_objects > 0 || self.aborted_uploads > 0
+        self.expired_objects > 0 || self.expired_versions > 0 || self.aborted_uploads > 0
     }
 
     /// Adds the counts of one step.
     pub(super) fn add(&mut self, step: &Self) {
         self.scanned_keys += step.scanned_keys;
         self.expired_objects += step.expired_objects;
+        self.expired_versions += step.expired_versions;
         self.expired_bytes += step.expired_bytes;
         self.aborted_uploads += step.aborted_uploads;
         self.skipped += step.skipped;
+        self.locked += step.locked;
     }
 }
 
 /// A change that a lifecycle rule made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LifecycleAction {
-    /// An object expired.
+    /// An object expired, in a bucket without versions.
     ExpireObject,
+    /// The current object of a key expired: it was retained, and a delete marker was created.
+    CreateMarker,
+    /// A version that was not current, or a delete marker without other versions, was removed.
+    ExpireVersion(VersionId),
     /// A stale upload was aborted.
     AbortUpload,
 }

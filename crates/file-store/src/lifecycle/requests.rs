@@ -69,9 +69,9 @@ impl Store {
         self.inner.replicated(self.inner.with_space(set))
     }
 
-    /// Calls `visit` with every object and upload that [`Store::expire_now`] would delete now, and
-    /// returns the report that it would return. Nothing is changed. `visit` may call the store, and
-    /// cancels the search by returning `false`.
+    /// Calls `visit` with every object, version and upload that [`Store::expire_now`] would delete
+    /// now, and returns the report that it would return. Nothing is changed. `visit` may call the
+    /// store, and cancels the search by returning `false`.
     ///
     /// # Errors
     /// Like [`Store::expire_now`].
@@ -83,15 +83,16 @@ impl Store {
         self.inner.expirable(bucket, visit)
     }
 
-    /// Deletes the expired objects of a bucket and aborts its stale uploads, as fast as the disk
-    /// allows. An object that is replaced in the meantime is kept. If the rules change in the
-    /// meantime, the sweep restarts with the new ones.
+    /// Deletes the expired objects and versions of a bucket and aborts its stale uploads, as fast
+    /// as the disk allows. Versions that a lock protects are kept. An object that is replaced in
+    /// the meantime is kept. If the rules change in the meantime, the sweep restarts with the new
+    /// ones.
     ///
     /// # Errors
     /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the rules or the runs are
-    /// damaged; [`crate::Error::Full`], [`crate::Error::Stalled`] and
-    /// [`crate::Error::NotReplicated`] like [`Store::delete`]. Deletions before the error remain in
-    /// effect.
+    /// damaged, or while damage may hide versions; [`crate::Error::Full`],
+    /// [`crate::Error::Stalled`] and [`crate::Error::NotReplicated`] like [`Store::delete`].
+    /// Deletions before the error remain in effect.
     ///
     /// # Durability
     /// The deletions that the report counts survive a power cut when this returns.

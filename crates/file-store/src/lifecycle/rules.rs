@@ -30,6 +30,11 @@ pub struct LifecycleRule {
     pub bytes_less_than: Option<u64>,
     /// The time at which objects expire. `None`: the rule expires no object.
     pub expire: Option<Expiry>,
+    /// The expiration of versions that are not current. `None`: the rule expires no version.
+    pub expire_noncurrent: Option<NoncurrentExpiry>,
+    /// Removes delete markers that are the only version of their key, at any age. The time of
+    /// `expire` applies to them in any case.
+    pub expire_markers: bool,
     /// The age at which an unfinished upload is aborted. The limits on bytes do not apply.
     pub abort_uploads_after: Option<Duration>,
     /// Times computed from an age are rounded up to a multiple of this since 1970. S3 rounds up to
@@ -48,6 +53,15 @@ pub enum Expiry {
     At(SystemTime),
 }
 
+/// The expiration of versions, also delete markers, that are not the newest of their key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoncurrentExpiry {
+    /// The time since the next newer version was stored.
+    pub after: Duration,
+    /// The number of newer versions, without the newest of all, that never expire by this rule.
+    pub newer_versions: u32,
+}
+
 impl Lifecycle {
     /// Returns the earliest time at which a rule expires an object, and that rule. Expired objects
     /// are served until a sweep deletes them.
@@ -64,11 +78,8 @@ impl Lifecycle {
         bytes: u64,
         modified_ms: u64,
     ) -> Option<(u64, &LifecycleRule)> {
-        let expires = |rule: &LifecycleRule| match rule.expire? {
-            Expiry::After(age) => Some(rule.after(modified_ms, age)),
-            Expiry::At(time) => Some(millis(time)),
-        };
         let rules = self.rules.iter().filter(|rule| rule.applies_to(key) && rule.allows(bytes));
+        let expires = |rule: &'_ LifecycleRule| rule.expires_ms(modified_ms);
         rules.filter_map(|rule| Some((expires(rule)?, rule))).min_by_key(|(at, _)| *at)
     }
 
@@ -84,19 +95,57 @@ impl Lifecycle {
         rules.filter_map(|rule| Some((expires(rule)?, rule))).min_by_key(|(at, _)| *at)
     }
 
+    /// Returns the rule that expires a version that is not current since `since_ms`, and that has
+    /// this number of newer ones that are not current either.
+    pub(super) fn expires_noncurrent(
+        &self,
+        key: &str,
+        bytes: u64,
+        (since_ms, newer): (u64, u64),
+        now_ms: u64,
+    ) -> Option<&LifecycleRule> {
+        let expires = |rule: &&LifecycleRule| {
+            rule.expire_noncurrent.is_some_and(|expiry| {
+                newer >= u64::from(expiry.newer_versions)
+                    && rule.after(since_ms, expiry.after) <= now_ms
+            })
+        };
+        let mut rules = self.rules.iter().filter(|rule| rule.applies_to(key) && rule.allows(bytes));
+        rules.find(expires)
+    }
+
+    /// Returns the rule that removes a delete marker that is the only version of its key.
+    pub(super) fn expires_marker(
+        &self,
+        key: &str,
+        stored_ms: u64,
+        now_ms: u64,
+    ) -> Option<&LifecycleRule> {
+        let mut rules = self.rules.iter().filter(|rule| rule.applies_to(key) && rule.allows(0));
+        rules.find(|rule| {
+            let expires_ms = rule.expires_ms(stored_ms);
+            rule.expire_markers || expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+        })
+    }
+
     /// Returns the smallest sorted list of prefixes that covers all objects that may be expired at
     /// a time.
     pub(crate) fn prefixes(&self, now_ms: u64) -> Vec<&str> {
-        let may_expire = |rule: &&LifecycleRule| {
-            rule.enabled
-                && match rule.expire {
-                    Some(Expiry::At(time)) => millis(time) <= now_ms,
-                    Some(Expiry::After(_)) => true,
-                    None => false,
-                }
-        };
-        let mut prefixes: Vec<&str> =
-            self.rules.iter().filter(may_expire).map(|rule| rule.prefix.as_str()).collect();
+        self.covering(|rule| rule.may_expire(now_ms))
+    }
+
+    /// Returns the smallest sorted list of prefixes that covers all versions and delete markers
+    /// that may be expired at a time.
+    pub(super) fn version_prefixes(&self, now_ms: u64) -> Vec<&str> {
+        self.covering(|rule| {
+            rule.expire_noncurrent.is_some() || rule.expire_markers || rule.may_expire(now_ms)
+        })
+    }
+
+    /// Returns the smallest sorted list of prefixes that covers those of some enabled rules.
+    fn covering(&self, is_chosen: impl Fn(&LifecycleRule) -> bool) -> Vec<&str> {
+        let chosen = self.rules.iter().filter(|rule| rule.enabled && is_chosen(rule));
+        let mut prefixes: Vec<&str> = chosen.map(|rule| rule.prefix.as_str()).collect();
         prefixes.sort_unstable();
         // In byte order, a prefix comes before all names that start with it.
         prefixes.dedup_by(|next, kept| next.starts_with(*kept));
@@ -132,15 +181,18 @@ impl LifecycleRule {
             let what = format!("the lifecycle rule \"{}\" {why}", self.id);
             Err(Error::Invalid { what })
         };
-        if self.expire.is_none() && self.abort_uploads_after.is_none() {
-            return invalid("neither expires objects nor aborts uploads");
+        let noncurrent_age = self.expire_noncurrent.map(|expiry| expiry.after);
+        let expires = self.expire.is_some() || noncurrent_age.is_some() || self.expire_markers;
+        if !expires && self.abort_uploads_after.is_none() {
+            return invalid("neither expires objects or versions nor aborts uploads");
         }
         let is_zero = |age: &Duration| age.as_millis() == 0;
         let expire_age = match self.expire {
             Some(Expiry::After(age)) => Some(age),
             Some(Expiry::At(_)) | None => None,
         };
-        if expire_age.iter().chain(&self.abort_uploads_after).any(is_zero) {
+        let ages = expire_age.iter().chain(&noncurrent_age).chain(&self.abort_uploads_after);
+        if ages.into_iter().any(is_zero) {
             return invalid("has an age of zero");
         }
         match (self.bytes_greater_than, self.bytes_less_than) {
@@ -148,6 +200,23 @@ impl LifecycleRule {
                 invalid("applies to objects of no size")
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Returns the time at which an object that was stored at a time expires.
+    fn expires_ms(&self, stored_ms: u64) -> Option<u64> {
+        Some(match self.expire? {
+            Expiry::After(age) => self.after(stored_ms, age),
+            Expiry::At(time) => millis(time),
+        })
+    }
+
+    /// Returns `true` if the rule may expire an object at a time.
+    fn may_expire(&self, now_ms: u64) -> bool {
+        match self.expire {
+            Some(Expiry::At(time)) => millis(time) <= now_ms,
+            Some(Expiry::After(_)) => true,
+            None => false,
         }
     }
 

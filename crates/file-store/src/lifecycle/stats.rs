@@ -18,12 +18,18 @@ pub struct LifecycleStats {
     pub scanned_keys: u64,
     /// Objects deleted because they expired.
     pub expired_objects: u64,
-    /// Bytes of these objects.
+    /// Versions that were not current, and delete markers, removed because they expired.
+    pub expired_versions: u64,
+    /// Bytes of these objects and versions.
     pub expired_bytes: u64,
     /// Aborted stale uploads.
     pub aborted_uploads: u64,
-    /// Objects and uploads that were kept because their newest state may be in a damaged place.
+    /// Objects, versions and uploads that were kept because their newest state may be in a damaged
+    /// place.
     pub skipped: u64,
+    /// Expired versions that were kept because a lock protects them. A version that stays locked is
+    /// counted by each sweep.
+    pub locked: u64,
     /// Failed sweeps, which are repeated at the next check.
     pub errors: u64,
     /// The time at which the last completed sweep of a bucket ended.
@@ -38,6 +44,8 @@ pub(crate) struct LifecycleCounters {
     sweeping: AtomicBool,
     scanned_keys: AtomicU64,
     expired_objects: AtomicU64,
+    expired_versions: AtomicU64,
+    locked: AtomicU64,
     expired_bytes: AtomicU64,
     aborted_uploads: AtomicU64,
     skipped: AtomicU64,
@@ -59,6 +67,8 @@ impl LifecycleCounters {
         let add = |counter: &AtomicU64, count| counter.fetch_add(count, Ordering::Relaxed);
         add(&self.scanned_keys, step.scanned_keys);
         add(&self.expired_objects, step.expired_objects);
+        add(&self.expired_versions, step.expired_versions);
+        add(&self.locked, step.locked);
         add(&self.expired_bytes, step.expired_bytes);
         add(&self.aborted_uploads, step.aborted_uploads);
         add(&self.skipped, step.skipped);
@@ -98,6 +108,8 @@ impl LifecycleCounters {
             sweeps: outcome.sweeps,
             scanned_keys: read(&self.scanned_keys),
             expired_objects: read(&self.expired_objects),
+            expired_versions: read(&self.expired_versions),
+            locked: read(&self.locked),
             expired_bytes: read(&self.expired_bytes),
             aborted_uploads: read(&self.aborted_uploads),
             skipped: read(&self.skipped),

@@ -10,6 +10,8 @@ use crate::lifecycle::expire::BATCH;
 use crate::lifecycle::page::{PAGE_KEYS, Page, Search};
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
+use crate::lifecycle::versions::list::VersionScan;
+use crate::object::Versioning;
 
 /// After each step, a background sweep pauses this many times as long as the step took, so that it
 /// uses at most a fifth of a CPU and of the disk's time.
@@ -98,6 +100,31 @@ impl Inner {
         let stale = steps.step(|step| Ok(Some(self.stale_uploads(&search, step))))?;
         for batch in stale.chunks(BATCH) {
             steps.step(|step| self.abort_stale(&search, rules, batch, step))?;
+        }
+        self.sweep_versions(&search, rules, steps)
+    }
+
+    /// Removes expired versions and delete markers, after all else: while damage may hide versions,
+    /// this fails.
+    fn sweep_versions(
+        &self,
+        search: &Search<'_>,
+        rules: &Rules,
+        mut steps: Steps<'_>,
+    ) -> std::result::Result<(), Interrupted> {
+        if self.versioning(search.bucket)? == Versioning::Off {
+            return Ok(());
+        }
+        for prefix in rules.lifecycle.version_prefixes(search.now_ms) {
+            let search = Search { prefix, ..*search };
+            let mut scan = VersionScan::default();
+            while !scan.is_complete() {
+                let keys = steps
+                    .step(|_| self.keys_with_expired_versions(&search, &mut scan).map(Some))?;
+                for batch in keys.chunks(BATCH) {
+                    steps.step(|step| self.delete_expired_versions(&search, rules, batch, step))?;
+                }
+            }
         }
         Ok(())
     }

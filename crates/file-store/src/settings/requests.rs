@@ -47,7 +47,7 @@ impl Store {
 }
 
 impl Inner {
-    fn settings(&self, bucket: &str) -> Result<Arc<Attributes>> {
+    pub(crate) fn settings(&self, bucket: &str) -> Result<Arc<Attributes>> {
         if let Some(settings) = self.settings.get(bucket) {
             return Ok(settings);
         }

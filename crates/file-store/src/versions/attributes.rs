@@ -8,12 +8,14 @@ use crate::index::version_names::{VersionName, versions_bucket};
 use crate::inner::Inner;
 use crate::keys::check_attributes;
 use crate::object::{Attributes, ObjectInfo, VersionId, Versioning};
+use crate::object_lock::lock::ObjectLock;
 use crate::store::Store;
 
 impl Store {
-    /// Changes the attributes of the current object of a key, or of a version. No other change of
-    /// the object takes effect between `change`, which gets the present attributes, and this one.
-    /// Its ID, content and time stay, and no version is retained. Returns its description.
+    /// Changes the attributes of the current object of a key, or of a version, except its lock. No
+    /// other change of the object takes effect between `change`, which gets the present attributes,
+    /// and this one. Its ID, content and time stay, and no version is retained. Returns its
+    /// description.
     ///
     /// `change` may be called again if the disk is full at first. It must not use the store.
     ///
@@ -31,11 +33,29 @@ impl Store {
         version: Option<VersionId>,
         change: &dyn Fn(&mut Attributes) -> Result<()>,
     ) -> Result<ObjectInfo> {
+        let changed = |_: &Entry, stored: &Attributes| {
+            let mut changed = stored.clone();
+            change(&mut changed)?;
+            ObjectLock::of(stored)?.set_in(&mut changed);
+            Ok(changed)
+        };
+        self.change_attributes(bucket, key, version, &changed)
+    }
+
+    /// Changes the attributes of the current object of a key, or of a version, to those that
+    /// `change` returns.
+    pub(crate) fn change_attributes(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: Option<VersionId>,
+        change: &dyn Fn(&Entry, &Attributes) -> Result<Attributes>,
+    ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
         let set = || {
             let _writer = inner.enter(bucket)?;
             let _lock = inner.keys.lock(bucket, key);
-            inner.try_update_attributes(bucket, key, version, change)
+            inner.try_change_attributes(bucket, key, version, change)
         };
         inner.replicated(inner.with_space(set))
     }
@@ -43,12 +63,12 @@ impl Store {
 
 impl Inner {
     /// Appends the needle of an object or version again, with other attributes.
-    fn try_update_attributes(
+    fn try_change_attributes(
         &self,
         bucket: &str,
         key: &str,
         version: Option<VersionId>,
-        change: &dyn Fn(&mut Attributes) -> Result<()>,
+        change: &dyn Fn(&Entry, &Attributes) -> Result<Attributes>,
     ) -> Result<ObjectInfo> {
         let current = self.find_certain(bucket, key)?;
         let is_current =
@@ -63,7 +83,7 @@ impl Inner {
             }
         };
         let mut stored = self.read_stored(&stored_bucket, &stored_key)?;
-        change(&mut stored.attributes)?;
+        stored.attributes = change(&stored.entry, &stored.attributes)?;
         check_attributes(&stored.attributes)?;
         let info = stored.entry.info(key);
         let is_current = stored_bucket == bucket;

@@ -105,7 +105,18 @@ impl Store {
         request: &ListVersionsRequest<'_>,
     ) -> Result<VersionListPage> {
         Counters::count(&self.inner.counters.lists);
-        let index = self.inner.index.read();
+        self.inner.list_versions(bucket, request)
+    }
+}
+
+impl Inner {
+    /// Returns one page of a listing like [`Store::list_versions`].
+    pub(crate) fn list_versions(
+        &self,
+        bucket: &str,
+        request: &ListVersionsRequest<'_>,
+    ) -> Result<VersionListPage> {
+        let index = self.index.read();
         if let Some(error) = index.doubt_all() {
             return Err(error);
         }
@@ -115,11 +126,9 @@ impl Store {
         let mut sources = [(); 2].map(|()| keys.merged(LIST_READAHEAD_BYTES));
         let [current, older] = &mut sources;
         let page = list_versions(current, older, bucket, request);
-        page.map_err(|error| self.inner.note_index_damage(error))
+        page.map_err(|error| self.note_index_damage(error))
     }
-}
 
-impl Inner {
     /// Returns the name of a version in the internal bucket, which may not exist.
     pub(super) fn version_name(
         &self,

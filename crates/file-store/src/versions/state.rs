@@ -28,6 +28,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Invalid`] for [`Versioning::Off`]: versioning can only be suspended;
+    /// [`Error::InvalidBucketState`] to suspend it in a bucket with object lock;
     /// [`Error::NoSuchBucket`], [`Error::Full`], [`Error::NotReplicated`]; [`Error::Damaged`] while
     /// damage may hide the state.
     ///
@@ -81,6 +82,10 @@ impl Inner {
         if before == versioning {
             return Ok(());
         }
+        if versioning == Versioning::Suspended && self.may_have_locks(bucket) {
+            let why = "object lock needs versioning, which cannot be suspended";
+            return Err(Error::InvalidBucketState { bucket: bucket.to_owned(), why });
+        }
         self.mark_with_versions()?;
         let mut changes: Vec<Change> = Vec::new();
         let mut change = |kind, bucket: &str| {
@@ -103,7 +108,7 @@ impl Inner {
     }
 
     /// Changes the marker file to that of a store with versions.
-    fn mark_with_versions(&self) -> Result<()> {
+    pub(crate) fn mark_with_versions(&self) -> Result<()> {
         if !self.has_versions.load(Ordering::Relaxed) {
             marker::upgrade(&*self.root, Marker::WithVersions)?;
             self.has_versions.store(true, Ordering::Relaxed);

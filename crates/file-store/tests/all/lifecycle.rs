@@ -99,7 +99,7 @@ fn expired_objects_are_deleted_and_others_stay() {
     assert_eq!(report, expected, "one millisecond before the age of the others");
     let is_big = |entry: &ExpiredEntry| match entry {
         ExpiredEntry::Object { info, rule } => info.key == "big" && rule == "large",
-        ExpiredEntry::Upload { .. } => false,
+        ExpiredEntry::Version { .. } | ExpiredEntry::Upload { .. } => false,
     };
     assert!(found.len() == 1 && is_big(&found[0]), "{found:?}");
     time.advance(1);

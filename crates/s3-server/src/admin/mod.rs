@@ -168,6 +168,8 @@ fn store_json(stats: &Stats) -> Value {
     json!({
         "buckets": stats.buckets,
         "objects": stats.objects,
+        "versions": stats.versions,
+        "version_bytes": stats.version_bytes,
         "object_bytes": stats.object_bytes,
         "uploads": stats.uploads,
         "volumes": stats.volumes,
@@ -214,9 +216,11 @@ fn lifecycle_json(stats: &LifecycleStats) -> Value {
         "errors": stats.errors,
         "scanned_keys": stats.scanned_keys,
         "expired_objects": stats.expired_objects,
+        "expired_versions": stats.expired_versions,
         "expired_bytes": stats.expired_bytes,
         "aborted_uploads": stats.aborted_uploads,
         "skipped": stats.skipped,
+        "locked": stats.locked,
         "last_sweep_unix_s": stats.last_sweep.map(|ended| since(ended).as_secs_f64()),
         "last_sweep_s": stats.last_sweep_us as f64 / 1e6,
     })

@@ -125,6 +125,8 @@ fn store(out: &mut Exposition, stats: &Stats) {
     out.gauge("haul_index_run_bytes", help, stats.index_run_bytes);
     let help = "Memory of keys that are not in a run yet.";
     out.gauge("haul_index_recent_bytes", help, stats.index_recent_bytes);
+    out.gauge("haul_versions", "Older versions and delete markers.", stats.versions);
+    out.gauge("haul_version_bytes", "Bytes of these versions.", stats.version_bytes);
     out.gauge("haul_big_files", "Files of big objects and of parts.", stats.big_files);
     out.gauge("haul_big_file_bytes", "Bytes of these files.", stats.big_file_bytes);
     out.gauge("haul_pinned_bytes", "Bytes of big objects locked in memory.", stats.pinned_bytes);
@@ -176,12 +178,16 @@ fn lifecycle(out: &mut Exposition, stats: &LifecycleStats) {
     out.counter("haul_lifecycle_scanned_keys_total", help, stats.scanned_keys);
     let help = "Objects deleted because they expired.";
     out.counter("haul_lifecycle_expired_objects_total", help, stats.expired_objects);
-    let help = "Bytes of expired objects that were deleted.";
+    let help = "Noncurrent versions and delete markers removed because they expired.";
+    out.counter("haul_lifecycle_expired_versions_total", help, stats.expired_versions);
+    let help = "Bytes of expired objects and versions that were deleted.";
     out.counter("haul_lifecycle_expired_bytes_total", help, stats.expired_bytes);
     let help = "Stale uploads aborted.";
     out.counter("haul_lifecycle_aborted_uploads_total", help, stats.aborted_uploads);
     let help = "Objects and uploads not deleted because damage may hide their newest state.";
     out.counter("haul_lifecycle_skipped_total", help, stats.skipped);
+    let help = "Expired versions not removed because a lock protects them, at each sweep.";
+    out.counter("haul_lifecycle_locked_total", help, stats.locked);
     if let Some(ended) = stats.last_sweep {
         let since = ended.duration_since(UNIX_EPOCH).unwrap_or_default();
         let help = "Time at which the last complete sweep ended, in seconds since 1970.";

@@ -11,17 +11,24 @@ use super::AuditLog;
 impl AuditLog {
     /// Returns the observer for [`haul_file_store::Options::lifecycle_observer`], which appends a
     /// line for each change by a lifecycle rule. `operation` has the name of server access logs of
-    /// S3, and there is no request, client or status.
+    /// S3, and there is no request, client or status. The line of a version has its ID.
     #[must_use]
     pub fn lifecycle_observer(&self) -> LifecycleObserver {
         let log = self.clone();
         LifecycleObserver::new(move |action, bucket, key| {
             let operation: &[u8] = match action {
-                LifecycleAction::ExpireObject => b"S3.EXPIRE.OBJECT",
+                LifecycleAction::ExpireObject | LifecycleAction::ExpireVersion(_) => {
+                    b"S3.EXPIRE.OBJECT"
+                }
+                LifecycleAction::CreateMarker => b"S3.CREATE.DELETEMARKER",
                 LifecycleAction::AbortUpload => b"S3.DELETE.UPLOAD",
             };
             let time = format!("{:.3}", Utc::of(SystemTime::now()));
-            let line = JsonLine::new("time", time.as_bytes())
+            let version = match action {
+                LifecycleAction::ExpireVersion(version) => Some(version.to_string()),
+                _ => None,
+            };
+            let mut line = JsonLine::new("time", time.as_bytes())
                 .string("request_id", None)
                 .string("client", None)
                 .string("access_key", None)
@@ -32,6 +39,9 @@ impl AuditLog {
                 .string("error", None)
                 .number("bytes", None)
                 .string("etag", None);
+            if let Some(version) = version {
+                line = line.string("version_id", Some(version.as_bytes()));
+            }
             log.lines.append(&line.end());
         })
     }

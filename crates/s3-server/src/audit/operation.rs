@@ -6,30 +6,28 @@ use hyper::{Method, Request};
 use crate::front::forms::fields::is_form;
 
 /// Subresources of buckets and objects that this server cannot change.
-const UNSUPPORTED: [&str; 16] = [
+const UNSUPPORTED: [&str; 13] = [
     "accelerate",
     "analytics",
     "encryption",
     "intelligent-tiering",
     "inventory",
-    "legal-hold",
     "logging",
     "metrics",
     "notification",
-    "object-lock",
     "replication",
     "requestPayment",
     "restore",
-    "retention",
     "select",
     "website",
 ];
 
 /// Subresources of buckets, and the operations that replace and remove them.
-const OF_BUCKETS: [(&str, &str, &str); 8] = [
+const OF_BUCKETS: [(&str, &str, &str); 9] = [
     ("acl", "PutBucketAcl", OTHER),
     ("cors", "PutBucketCors", "DeleteBucketCors"),
     ("lifecycle", "PutBucketLifecycleConfiguration", "DeleteBucketLifecycle"),
+    ("object-lock", "PutObjectLockConfiguration", OTHER),
     ("ownershipControls", "PutBucketOwnershipControls", "DeleteBucketOwnershipControls"),
     ("policy", "PutBucketPolicy", "DeleteBucketPolicy"),
     ("publicAccessBlock", "PutPublicAccessBlock", "DeletePublicAccessBlock"),
@@ -64,6 +62,8 @@ fn of(method: &Method, query: &str, has_key: bool, is_copy: bool) -> Option<&'st
         (&Method::PUT, true) if has("uploadId") => "UploadPart",
         (&Method::PUT, true) if has("tagging") => "PutObjectTagging",
         (&Method::PUT, true) if has("acl") => "PutObjectAcl",
+        (&Method::PUT, true) if has("retention") => "PutObjectRetention",
+        (&Method::PUT, true) if has("legal-hold") => "PutObjectLegalHold",
         (&Method::PUT, true) if is_copy => "CopyObject",
         (&Method::PUT, true) => PUT_OBJECT,
         (&Method::PUT, false) => of_bucket.map_or("CreateBucket", |(_, put, _)| put),
@@ -72,6 +72,7 @@ fn of(method: &Method, query: &str, has_key: bool, is_copy: bool) -> Option<&'st
         (&Method::POST, false) if has("delete") => "DeleteObjects",
         (&Method::DELETE, true) if has("uploadId") => "AbortMultipartUpload",
         (&Method::DELETE, true) if has("tagging") => "DeleteObjectTagging",
+        (&Method::DELETE, true) if has("retention") || has("legal-hold") => OTHER,
         (&Method::DELETE, true) => "DeleteObject",
         (&Method::DELETE, false) => of_bucket.map_or("DeleteBucket", |(_, _, delete)| delete),
         _ => OTHER,
@@ -94,7 +95,9 @@ mod tests {
             ("COPY k partNumber=1&uploadId=a", Some("UploadPartCopy")),
             ("PUT k tagging", Some("PutObjectTagging")),
             ("PUT k acl", Some("PutObjectAcl")),
-            ("DELETE k website", Some(OTHER)),
+            ("PUT k retention&versionId=a", Some("PutObjectRetention")),
+            ("PUT k legal-hold", Some("PutObjectLegalHold")),
+            ("PUT b object-lock", Some("PutObjectLockConfiguration")),
             ("PUT b", Some("CreateBucket")),
             ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
             ("PUT b versioning", Some("PutBucketVersioning")),

@@ -36,9 +36,7 @@ pub(crate) async fn create_bucket(
     let caller = Caller::of(&request.extensions);
     let CreateBucketInput { bucket, object_lock_enabled_for_bucket, object_ownership, .. } =
         request.input;
-    if object_lock_enabled_for_bucket == Some(true) {
-        return Err(refuse(S3ErrorCode::NotImplemented, "Object locks are not supported"));
-    }
+    let is_locked = object_lock_enabled_for_bucket == Some(true);
     if bucket.contains(".-") || bucket.contains("-.") {
         // The store accepts such names, which earlier versions created.
         let message = "In the name of a bucket, a hyphen cannot stand beside a dot";
@@ -47,7 +45,8 @@ pub(crate) async fn create_bucket(
     let location = Some(format!("/{bucket}"));
     let requested = RequestedList::of_headers(&request.headers, &|name| haul.is_user(name))?;
     let settings = settings_of_new(caller.user_name(), &requested, object_ownership)?;
-    haul.blocking(move |store| create_or_confirm(store, &bucket, &settings)).await?;
+    let create = move |store: &Store| create_or_confirm(store, &bucket, &settings, is_locked);
+    haul.blocking(create).await?;
     Ok(CreateBucketOutput { location })
 }
 
@@ -73,18 +72,30 @@ fn settings_of_new(
 }
 
 /// Creates a bucket if it does not exist. As in S3 in the region `us-east-1`, the owner can repeat
-/// the creation, but not with another access list: a repetition changes nothing.
-fn create_or_confirm(store: &Store, bucket: &str, settings: &Attributes) -> S3Result<()> {
-    match store.create_bucket_with(bucket, settings) {
-        Err(Error::BucketExists { .. }) => {}
+/// the creation, but not with another access list, or with object lock if the bucket has none: a
+/// repetition changes nothing.
+fn create_or_confirm(
+    store: &Store,
+    bucket: &str,
+    settings: &Attributes,
+    is_locked: bool,
+) -> S3Result<()> {
+    let created = match is_locked {
+        true => store.create_locked_bucket(bucket, settings),
+        false => store.create_bucket_with(bucket, settings),
+    };
+    let error = match created {
+        Err(error @ Error::BucketExists { .. }) => error,
         created => return created.map_err(from_store),
-    }
+    };
     let present = store.bucket_settings(bucket).map_err(from_store)?;
     let differs = |name: &str| present.get(name) != settings.get(name);
     let message = if differs(OWNER) {
         format!("The bucket {bucket} exists and belongs to another user")
     } else if differs(ACL) || (settings.get(OWNERSHIP).is_some() && differs(OWNERSHIP)) {
         format!("The bucket {bucket} exists and has another access list or ownership")
+    } else if is_locked && !store.has_object_lock(bucket).map_err(from_store)? {
+        return Err(from_store(error));
     } else {
         return store.confirm().map_err(from_store);
     };

@@ -5,6 +5,7 @@ pub(crate) mod bucket;
 pub(crate) mod cors;
 pub(crate) mod documents;
 pub(crate) mod lifecycle;
+pub(crate) mod object_lock;
 pub(crate) mod policy;
 pub(crate) mod settings;
 pub(crate) mod stubs;

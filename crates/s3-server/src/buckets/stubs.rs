@@ -47,12 +47,6 @@ not_configured! {
         S3ErrorCode::NoSuchWebsiteConfiguration;
     get_bucket_replication: GetBucketReplicationInput => GetBucketReplicationOutput,
         S3ErrorCode::ReplicationConfigurationNotFoundError;
-    get_object_lock_configuration: GetObjectLockConfigurationInput
-        => GetObjectLockConfigurationOutput, S3ErrorCode::ObjectLockConfigurationNotFoundError;
-    get_object_retention: GetObjectRetentionInput => GetObjectRetentionOutput,
-        S3ErrorCode::NoSuchObjectLockConfiguration;
-    get_object_legal_hold: GetObjectLegalHoldInput => GetObjectLegalHoldOutput,
-        S3ErrorCode::NoSuchObjectLockConfiguration;
 }
 
 pub(crate) async fn get_bucket_request_payment(

@@ -18,6 +18,7 @@ use crate::errors::{check_key, from_store, refuse};
 use crate::objects::attributes;
 use crate::objects::conditions::{Conditions, source_conditions};
 use crate::objects::headers::stored_headers;
+use crate::objects::lock::lock_headers;
 use crate::objects::read::etag;
 use crate::objects::{tagging, versions};
 use crate::service::Haul;
@@ -39,9 +40,9 @@ pub(crate) async fn copy_object(
         "x-amz-tagging-directive",
     )?;
     let mut headers = stored_headers!(input);
-    let tags = headers.tagging.take();
+    let lock = lock_headers!(input).into_lock(&haul.store(), &input.bucket)?;
+    let tags = tagging::parse(&headers.tagging.take().unwrap_or_default())?;
     let given = headers.into_attributes()?;
-    let tags = tagging::parse(tags.as_deref().unwrap_or_default())?;
     let to = (input.bucket, input.key);
     let is_itself = from.version.is_none() && (&from.bucket, &from.key) == (&to.0, &to.1);
     if is_itself && !replace && !replace_tags {
@@ -62,6 +63,8 @@ pub(crate) async fn copy_object(
             tagging::set(&mut changed, if replace_tags { &tags } else { &kept_tags });
             attributes::copy_checksum(&object.attributes, &mut changed);
             list.set(&mut changed)?;
+            // The copy does not have the lock of its source.
+            lock.set_in(&mut changed);
             attributes::fit(&mut changed);
             let source = (from.bucket.as_str(), from.key.as_str());
             let to = (to.0.as_str(), to.1.as_str());

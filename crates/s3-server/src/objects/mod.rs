@@ -7,6 +7,7 @@ pub(crate) mod get_attributes;
 pub(crate) mod headers;
 pub(crate) mod list;
 pub(crate) mod listing;
+pub(crate) mod lock;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod tagging;

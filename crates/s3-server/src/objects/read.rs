@@ -22,7 +22,7 @@ use crate::front::hot::HotObjects;
 use crate::objects::attributes::{self, shown};
 use crate::objects::conditions::Conditions;
 use crate::objects::range::{Selected, select};
-use crate::objects::{tagging, versions};
+use crate::objects::{lock, tagging, versions};
 use crate::output::Output;
 use crate::service::Haul;
 
@@ -197,6 +197,9 @@ pub(crate) async fn head_object(
         expires: input.response_expires.or(got.expires),
         last_modified: got.last_modified,
         metadata: got.metadata,
+        object_lock_legal_hold_status: got.object_lock_legal_hold_status,
+        object_lock_mode: got.object_lock_mode,
+        object_lock_retain_until_date: got.object_lock_retain_until_date,
         parts_count: got.parts_count,
         version_id: versions::shown(&haul.store(), &of.0, object.info.version_id),
         website_redirect_location: got.website_redirect_location,
@@ -249,6 +252,10 @@ fn described(
         website_redirect_location: shown(attributes, "x-amz-website-redirect-location"),
         ..GetObjectOutput::default()
     };
+    let lock = lock::shown(attributes);
+    output.object_lock_mode = lock.mode;
+    output.object_lock_retain_until_date = lock.until;
+    output.object_lock_legal_hold_status = lock.legal_hold;
     if part_number.is_some() && info.etag.parts > 0 {
         output.parts_count = Some(i32::from(info.etag.parts));
     }

@@ -13,8 +13,8 @@ const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker")
 /// Parses the version ID of a request; `None` for the current object.
 pub(crate) fn parse(version: Option<&str>) -> S3Result<Option<VersionId>> {
     let Some(text) = version.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let unknown = |_malformed| refuse(S3ErrorCode::NoSuchVersion, "The version does not exist");
-    text.parse().map(Some).map_err(unknown)
+    let malformed = |_why| refuse(S3ErrorCode::InvalidArgument, "Invalid version id specified");
+    text.parse().map(Some).map_err(malformed)
 }
 
 /// Returns the version ID of an object as a response has it: none in a bucket without versions.

@@ -22,6 +22,7 @@ use crate::buckets::lifecycle::operations::expiration;
 use crate::errors::{check_key, from_store, refuse};
 use crate::objects::conditions::{DeleteConditions, precondition};
 use crate::objects::headers::stored_headers;
+use crate::objects::lock::{lock_headers, may_bypass};
 use crate::objects::read::etag;
 use crate::objects::versions;
 use crate::service::Haul;
@@ -40,6 +41,8 @@ pub(crate) async fn put_object(
     }
     let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
     let mut attributes = stored_headers!(input).into_attributes()?;
+    let lock = lock_headers!(input).into_lock(&haul.store(), &input.bucket)?;
+    lock.set_in(&mut attributes);
     let body = input.body.take();
     let receiver = Receiver::of(haul, &request, body)?;
     let changes = Changes::of(&request.extensions).cloned();
@@ -190,9 +193,12 @@ pub(crate) async fn delete_object(
     haul: &Haul,
     request: S3Request<DeleteObjectInput>,
 ) -> S3Result<DeleteObjectOutput> {
+    let caller = Caller::of(&request.extensions);
+    let bypass = request.input.bypass_governance_retention;
     let DeleteObjectInput { bucket, key, version_id, .. } = request.input;
     check_key(&key)?;
-    let asked = Asked {
+    let mut asked = Asked {
+        bypasses_governance: false,
         version: versions::parse(version_id.as_deref())?,
         conditions: DeleteConditions {
             // Every object has an ETag.
@@ -201,7 +207,10 @@ pub(crate) async fn delete_object(
             modified: request.input.if_match_last_modified_time,
         },
     };
-    let delete = move |store: &Store| delete_all(store, &bucket, &[(&key, asked)]).remove(0);
+    let delete = move |store: &Store| {
+        asked.bypasses_governance = may_bypass(&caller, store, (&bucket, &key), bypass)?;
+        delete_all(store, &bucket, &[(&key, asked)]).remove(0)
+    };
     let deleted = haul.blocking(delete).await?;
     let version_id = deleted.version_id.map(|version| version.to_string());
     let delete_marker = deleted.is_delete_marker.then_some(true);
@@ -214,7 +223,8 @@ pub(crate) async fn delete_objects(
 ) -> S3Result<DeleteObjectsOutput> {
     let changes = Changes::of(&request.extensions).cloned();
     let caller = Caller::of(&request.extensions);
-    let DeleteObjectsInput { bucket, delete, .. } = request.input;
+    let DeleteObjectsInput { bucket, delete, bypass_governance_retention: bypass, .. } =
+        request.input;
     if delete.objects.is_empty() || delete.objects.len() > DELETE_MAX {
         let message = format!("One request can delete 1 to {DELETE_MAX} objects");
         return Err(refuse(S3ErrorCode::MalformedXML, message));
@@ -222,7 +232,7 @@ pub(crate) async fn delete_objects(
     check_bucket(&haul.store(), &bucket)?;
     let quiet = delete.quiet == Some(true);
     let outcomes = haul
-        .blocking(move |store| Ok(delete_listed(store, &caller, &bucket, delete.objects)))
+        .blocking(move |store| Ok(delete_listed(store, &caller, &bucket, (delete.objects, bypass))))
         .await?;
     let mut deleted = Vec::new();
     let mut errors = Vec::new();
@@ -259,7 +269,7 @@ fn delete_listed(
     store: &Store,
     caller: &Caller,
     bucket: &str,
-    objects: Vec<ObjectIdentifier>,
+    (objects, bypass): (Vec<ObjectIdentifier>, Option<bool>),
 ) -> Vec<(ObjectIdentifier, S3Result<Deleted>)> {
     let delete = Action::Use(Right::Delete);
     let checked: Vec<_> = objects
@@ -267,11 +277,13 @@ fn delete_listed(
         .map(|object| {
             let version = object.version_id.as_deref().filter(|version| !version.is_empty());
             let operation = if version.is_some() { "DeleteObjectVersion" } else { "DeleteObjects" };
-            let version = caller
-                .with_tags(store, bucket, (&object.key, version))
-                .and_then(|caller| caller.check(store, operation, delete, (bucket, &object.key)))
-                .and_then(|()| check_key(&object.key))
-                .and_then(|()| versions::parse(object.version_id.as_deref()));
+            let version =
+                caller.with_tags(store, bucket, (&object.key, version)).and_then(|caller| {
+                    caller.check(store, operation, delete, (bucket, &object.key))?;
+                    check_key(&object.key)?;
+                    let version = versions::parse(object.version_id.as_deref())?;
+                    Ok((version, may_bypass(&caller, store, (bucket, &object.key), bypass)?))
+                });
             (object, version)
         })
         .collect();
@@ -283,8 +295,8 @@ fn delete_listed(
                 bytes: object.size,
                 modified: object.last_modified_time.clone(),
             };
-            let version = *version.as_ref().ok()?;
-            Some((object.key.as_str(), Asked { version, conditions }))
+            let (version, bypasses_governance) = *version.as_ref().ok()?;
+            Some((object.key.as_str(), Asked { version, conditions, bypasses_governance }))
         })
         .collect();
     let mut outcomes = delete_all(store, bucket, &deletions).into_iter();
@@ -305,6 +317,8 @@ struct Asked {
     /// `None` for the current object.
     version: Option<VersionId>,
     conditions: DeleteConditions,
+    /// The request may delete a version that is retained in governance mode.
+    bypasses_governance: bool,
 }
 
 /// Deletes objects with one call of the store; returns the outcome for each. The ID of a version
@@ -322,7 +336,8 @@ fn delete_all(store: &Store, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S
         .map(|(&(key, ref asked), test)| {
             let test: &dyn Fn(&ObjectInfo) -> bool = test;
             let condition = asked.conditions.any().then_some(test);
-            Deletion { key, version: asked.version, condition }
+            let bypass_governance = asked.bypasses_governance;
+            Deletion { key, version: asked.version, condition, bypass_governance }
         })
         .collect();
     let outcomes = store.delete_objects(bucket, &of_store).into_iter();

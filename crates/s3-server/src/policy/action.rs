@@ -42,6 +42,7 @@ pub(crate) fn action_of(operation: &str, has_version: bool) -> String {
         "GetBucketReplication" => "GetReplicationConfiguration",
         "GetBucketNotificationConfiguration" => "GetBucketNotification",
         "GetObjectLockConfiguration" => "GetBucketObjectLockConfiguration",
+        "PutObjectLockConfiguration" => "PutBucketObjectLockConfiguration",
         other => other,
     };
     if has_version && OF_VERSIONS.contains(&operation) {
@@ -75,6 +76,8 @@ mod tests {
             ("CopyObject", "s3:PutObject"),
             ("DeleteObjects", "s3:DeleteObject"),
             ("DeleteObjectVersion", "s3:DeleteObjectVersion"),
+            ("PutObjectRetention", "s3:PutObjectRetention"),
+            ("BypassGovernanceRetention", "s3:BypassGovernanceRetention"),
         ] {
             assert_eq!(action_of(operation, true), action);
         }

@@ -12,6 +12,7 @@ use crate::body::checksum::{
 };
 use crate::errors::{check_key, from_store, refuse};
 use crate::objects::headers::stored_headers;
+use crate::objects::lock::lock_headers;
 use crate::service::Haul;
 
 pub(crate) async fn create_multipart_upload(
@@ -23,6 +24,8 @@ pub(crate) async fn create_multipart_upload(
     let mut attributes = stored_headers!(input).into_attributes()?;
     let names = (&*input.bucket, &*input.key);
     NewObjectList::of(haul, (&headers, &extensions), names).await?.set(&mut attributes)?;
+    let lock = lock_headers!(input).into_lock(&haul.store(), &input.bucket)?;
+    lock.set_in(&mut attributes);
     let checksum = checksum_kind(
         input.checksum_algorithm.as_ref().map(ChecksumAlgorithm::as_str),
         input.checksum_type.as_ref().map(ChecksumType::as_str),

@@ -89,7 +89,7 @@ fn invalid_headers_are_refused(transport: Transport) {
     let put = |name, value| server.s3.send("PUT", "/bucket/key", &[(name, value)], b"x");
     assert_refused(&put("x-amz-tagging", "=&="), 400, "InvalidTag");
     assert_refused(&put("x-amz-server-side-encryption", "AES256"), 501, "NotImplemented");
-    assert_refused(&put("x-amz-object-lock-mode", "GOVERNANCE"), 501, "NotImplemented");
+    assert_refused(&put("x-amz-object-lock-mode", "GOVERNANCE"), 400, "InvalidArgument");
     assert_refused(&put("expires", "soon"), 400, "InvalidArgument");
     assert_refused(&put("x-amz-copy-source", "bucket"), 400, "InvalidArgument");
     assert_refused(&put("x-amz-copy-source", "bucket/a%00b"), 400, "InvalidArgument");

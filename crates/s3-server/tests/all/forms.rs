@@ -191,8 +191,15 @@ fn refused_and_incomplete_forms_store_nothing() {
     assert_refused(&reply, 400, "IncompleteBody");
     let reply = server.s3.send("POST", "/bucket/k", &[kind], &body);
     assert_refused(&reply, 405, "MethodNotAllowed");
-    let locked = Form::new(&[("key", "k"), ("x-amz-object-lock-mode", "GOVERNANCE")], b"");
-    assert_refused(&locked.signed("", 4).send(server.s3), 501, "NotImplemented");
+    for (field, status, code) in [
+        (("x-amz-server-side-encryption", "AES256"), 501, "NotImplemented"),
+        // The date is missing, and the bucket has no object lock.
+        (("x-amz-object-lock-mode", "GOVERNANCE"), 400, "InvalidArgument"),
+        (("x-amz-object-lock-legal-hold", "ON"), 400, "InvalidRequest"),
+    ] {
+        let form = Form::new(&[("key", "k"), field], b"");
+        assert_refused(&form.signed("", 4).send(server.s3), status, code);
+    }
     let fields = noise(70_000).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let long = Form::new(&[("key", "k"), ("x-ignore-a", &fields)], b"");
     assert_refused(&long.send(server.s3), 400, "MaxPostPreDataLengthExceededError");

@@ -85,7 +85,7 @@ fn requests_for_more_than_the_object_go_to_the_service() {
     assert_eq!(get("/bucket/key", &[("x-amz-server-side-encryption", "x")]).status, 501);
     let with_type = get("/bucket/key?response-content-type=c/d", &[]);
     assert_eq!(with_type.header("content-type"), Some("c/d"));
-    assert_eq!(get("/bucket/key?versionId=7", &[]).status, 404);
+    assert_eq!(get("/bucket/key?versionId=7", &[]).status, 400);
     assert!(get("/bucket/key?tagging", &[]).text().contains("<Tagging"));
     assert_eq!(get("/bucket/key?x-id=GetObject", &[]).text(), "hello");
     assert_eq!(get("/bucket/nothing", &[]).status, 404);

@@ -90,7 +90,7 @@ fn every_object_is_its_only_version() {
     assert_eq!(reply.all_xml("VersionId"), vec!["null"; KEYS.len()]);
     assert_eq!(reply.all_xml("IsLatest"), vec!["true"; KEYS.len()]);
     assert_eq!(server.s3.get("/bucket/a?versionId=null").status, 200);
-    assert_refused(&server.s3.get("/bucket/a?versionId=7"), 404, "NoSuchVersion");
+    assert_refused(&server.s3.get("/bucket/a?versionId=7"), 400, "InvalidArgument");
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{
-    Attributes, Expiry, Lifecycle, LifecycleRule, Options, Precondition, Store, TimeSource,
+    Attributes, Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry, Options, Precondition, Store,
+    TimeSource, Versioning,
 };
 use haul_s3_server::{AccessLog, AuditLog, Credentials, Limits, Lines, LogFormat, Logs};
 use haul_testing::eventually;
@@ -139,7 +140,7 @@ fn each_change_has_a_line_with_its_outcome() {
         "PutObjectTagging bucket a b 200 null null null".to_owned(),
         "DeleteObjectTagging bucket a b 204 null null null".to_owned(),
         "DeleteObjects bucket copy 200 null null null".to_owned(),
-        "DeleteObjects bucket a b 200 NoSuchVersion null null".to_owned(),
+        "DeleteObjects bucket a b 200 InvalidArgument null null".to_owned(),
         "DeleteBucket bucket null 409 BucketNotEmpty null null".to_owned(),
         "DeleteObject bucket a b 204 null null null".to_owned(),
         "DeleteBucket bucket null 204 null null null".to_owned(),
@@ -225,6 +226,35 @@ fn changes_by_lifecycle_rules_have_audit_lines() {
             "S3.DELETE.UPLOAD bucket a/2 null null null null",
         ]
     );
+}
+
+#[test]
+fn expired_versions_have_audit_lines_with_their_ids() {
+    let lines = Arc::new(RecordedLines::default());
+    let lifecycle_observer = AuditLog::new(lines.lines()).lifecycle_observer();
+    let clock = Arc::new(AtomicU64::new(0));
+    let time = TimeSource::Manual(Arc::clone(&clock));
+    let options = Options { lifecycle_observer, time, ..small() };
+    let (store, _) = Store::open_on(Arc::new(MemoryDisk::default()), options).unwrap();
+    store.create_bucket("bucket").unwrap();
+    store.set_versioning("bucket", Versioning::Enabled).unwrap();
+    let put = || store.put("bucket", "key", b"x", &Attributes::new(), &Precondition::None);
+    let (first, _) = (put().unwrap(), put().unwrap());
+    clock.store(10_000, Ordering::Relaxed);
+    let after = Duration::from_secs(1);
+    let rule = LifecycleRule {
+        enabled: true,
+        expire: Some(Expiry::At(UNIX_EPOCH)),
+        expire_noncurrent: Some(NoncurrentExpiry { after, newer_versions: 0 }),
+        ..LifecycleRule::default()
+    };
+    store.set_lifecycle("bucket", &Lifecycle { rules: vec![rule] }).unwrap();
+    store.expire_now("bucket").unwrap();
+    let lines = lines.take(2);
+    let expected = "S3.CREATE.DELETEMARKER bucket key null null null null";
+    assert_eq!((fields(&lines[0]), &lines[0]["version_id"]), (expected.to_owned(), &Value::Null));
+    assert_eq!(fields(&lines[1]), "S3.EXPIRE.OBJECT bucket key null null null null");
+    assert_eq!(lines[1]["version_id"], first.version_id.to_string());
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod lifecycle;
 mod listing;
 mod logs;
 mod mutations;
+mod object_lock;
 mod objects;
 mod pinned;
 mod plain_puts;

@@ -62,10 +62,13 @@ fn bucket_without_versions_has_no_version_ids() {
     }
     let listed = server.s3.get("/bucket?versions");
     assert_eq!(listed.all_xml("VersionId"), ["null"]);
-    for id in ["0000000000000007", "x"] {
-        let target = format!("/bucket/key?versionId={id}");
-        assert_refused(&server.s3.get(&target), 404, "NoSuchVersion");
-        assert_eq!(server.s3.delete(&target).status, 404);
+    let target = "/bucket/key?versionId=0000000000000007";
+    assert_refused(&server.s3.get(target), 404, "NoSuchVersion");
+    assert_refused(&server.s3.delete(target), 404, "NoSuchVersion");
+    for malformed in ["x", "0000000000000007a", "NULL"] {
+        let target = format!("/bucket/key?versionId={malformed}");
+        assert_refused(&server.s3.get(&target), 400, "InvalidArgument");
+        assert_refused(&server.s3.delete(&target), 400, "InvalidArgument");
     }
     assert_eq!(server.s3.delete("/bucket/key?versionId=null").status, 204);
     assert_eq!(server.s3.get("/bucket/key").status, 404);

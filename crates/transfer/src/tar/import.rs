@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::{mem, panic, thread};
 
-use haul_file_store::{Attributes, Store};
+use haul_file_store::{Attributes, ObjectLock, Store};
 
 use super::batch::{Content, Item, Storer};
 use super::error::{MemberError, TarError};
@@ -216,5 +216,7 @@ fn attributes(member: &Member) -> Attributes {
     for (name, value) in &member.records.attributes {
         attributes.set(name, value);
     }
+    // A lock is not part of the content: the default retention of the bucket applies.
+    ObjectLock::remove_from(&mut attributes);
     attributes
 }

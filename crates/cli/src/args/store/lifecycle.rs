@@ -21,7 +21,7 @@ pub(crate) enum LifecycleCommand {
     /// Replace the rules of a bucket by those of a file
     ///
     /// The file has the XML of the S3 API, or the JSON of "aws s3api
-    /// put-bucket-lifecycle-configuration". Rules for versions, transitions and tags are refused.
+    /// put-bucket-lifecycle-configuration". Rules for transitions and tags are refused.
     /// The rules take effect when "haul serve" or "haul store lifecycle run" applies them.
     #[command(after_long_help = examples::LIFECYCLE_SET)]
     Set(LifecycleSetArgs),
@@ -31,7 +31,7 @@ pub(crate) enum LifecycleCommand {
         /// Name of the bucket
         bucket: String,
     },
-    /// Delete expired objects and abort stale uploads now
+    /// Delete expired objects and versions and abort stale uploads now
     ///
     /// "haul serve" does the same in the background, once a day for each bucket.
     #[command(after_long_help = examples::LIFECYCLE_RUN)]
@@ -66,8 +66,8 @@ pub(crate) struct LifecycleRunArgs {
     /// Print what would be deleted and aborted, and change nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print one JSON object per line: with --dry-run one for each object and upload, then one for
-    /// each bucket
+    /// Print one JSON object per line: with --dry-run one for each object, version and upload,
+    /// then one for each bucket
     #[arg(long)]
     pub(crate) json: bool,
 }

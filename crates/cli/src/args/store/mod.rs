@@ -6,7 +6,8 @@ mod transfer;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use haul_file_store::VersionId;
 use haul_line_log::{SystemClock, parse_moment};
 
 pub(crate) use lifecycle::{
@@ -110,6 +111,9 @@ pub(crate) enum StoreCommand {
     #[command(after_long_help = examples::STAT)]
     Stat(StatArgs),
     /// Delete objects
+    ///
+    /// In a bucket with versions, the objects are retained as versions, and get delete markers.
+    /// No command removes a version that object lock protects.
     #[command(after_long_help = examples::RM)]
     Rm(RmArgs),
     /// Create a bucket
@@ -119,11 +123,20 @@ pub(crate) enum StoreCommand {
         bucket: String,
     },
     /// Remove an empty bucket
+    ///
+    /// A bucket that has versions or delete markers of objects is not empty.
     #[command(after_long_help = examples::RB)]
     Rb {
         /// Name of the bucket
         bucket: String,
     },
+    /// Show, enable or suspend versioning in a bucket
+    ///
+    /// While versioning is enabled, objects that are replaced or deleted stay as versions. Once it
+    /// was enabled in any bucket, earlier versions of Haul cannot open the store. In a bucket with
+    /// object lock, it cannot be suspended.
+    #[command(after_long_help = examples::VERSIONING)]
+    Versioning(VersioningArgs),
     /// Read and verify the whole store, and report damage
     ///
     /// Reads every stored byte and verifies its checksum. Damage is reported on stdout with bucket,
@@ -201,6 +214,9 @@ pub(crate) struct GetArgs {
     /// Destination file, replaced after everything was read; - is stdout
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
+    /// Read this version instead of the current object
+    #[arg(long, value_name = "ID")]
+    pub(crate) version_id: Option<VersionId>,
     /// Read only bytes A to B, inclusive and counted from 0; "A-" reads to the end, "-N" the last N
     #[arg(long, value_name = "A-B", allow_hyphen_values = true)]
     pub(crate) range: Option<Range>,
@@ -222,9 +238,32 @@ pub(crate) struct LsArgs {
     /// List all keys instead of grouping them at the next "/"
     #[arg(short, long)]
     pub(crate) recursive: bool,
+    /// List all versions and delete markers of all keys, from the newest to the oldest of each
+    #[arg(long, requires = "place")]
+    pub(crate) versions: bool,
     /// Print one JSON object per line: bucket, key, bytes, modified, etag; or bucket, prefix
+    ///
+    /// With --versions also version, latest and delete_marker.
     #[arg(long, conflicts_with = "long")]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VersioningArgs {
+    /// Name of the bucket
+    pub(crate) bucket: String,
+    /// The new state [default: print the state]
+    pub(crate) change: Option<VersioningChange>,
+    /// Print the state as one JSON object: bucket, versioning (off, enabled or suspended) and
+    /// object_lock
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum VersioningChange {
+    Enable,
+    Suspend,
 }
 
 #[derive(Debug, Args)]

@@ -68,6 +68,16 @@ fn expirable_line(bucket: &str, expirable: &ExpiredEntry) -> String {
                 Name(rule)
             )
         }
+        ExpiredEntry::Version { info, is_delete_marker, rule } => {
+            let (key, stored) = (Name(&info.key), rfc3339(info.modified));
+            let kind = if *is_delete_marker { "delete marker" } else { "version" };
+            format!(
+                "{bucket}/{key}: {kind} {}, {}, stored {stored}, rule {}",
+                info.version_id,
+                Bytes(info.bytes),
+                Name(rule)
+            )
+        }
         ExpiredEntry::Upload { id, key, started, rule } => {
             let (key, started) = (Name(key), rfc3339(*started));
             format!("{bucket}/{key}: upload {id}, started {started}, rule {}", Name(rule))
@@ -80,6 +90,15 @@ fn expirable_json(bucket: &str, expirable: &ExpiredEntry) -> Value {
         ExpiredEntry::Object { info, rule } => json!({
             "bucket": bucket,
             "key": info.key,
+            "bytes": info.bytes,
+            "modified": rfc3339(info.modified),
+            "rule": rule,
+        }),
+        ExpiredEntry::Version { info, is_delete_marker, rule } => json!({
+            "bucket": bucket,
+            "key": info.key,
+            "version": info.version_id.to_string(),
+            "delete_marker": is_delete_marker,
             "bytes": info.bytes,
             "modified": rfc3339(info.modified),
             "rule": rule,
@@ -101,9 +120,11 @@ fn summary(bucket: &str, report: &SweepReport, args: &LifecycleRunArgs) -> Strin
             "dry_run": args.dry_run,
             "scanned_keys": report.scanned_keys,
             "expired_objects": report.expired_objects,
+            "expired_versions": report.expired_versions,
             "expired_bytes": report.expired_bytes,
             "aborted_uploads": report.aborted_uploads,
             "skipped": report.skipped,
+            "locked": report.locked,
         })
         .to_string();
     }
@@ -115,8 +136,16 @@ fn summary(bucket: &str, report: &SweepReport, args: &LifecycleRunArgs) -> Strin
         0 => String::new(),
         skipped => format!(", skipped {skipped} that damage may hide newer states of"),
     };
+    let versions = match report.expired_versions {
+        0 => String::new(),
+        versions => format!(" and {}", Count(versions, "version")),
+    };
+    let locked = match report.locked {
+        0 => String::new(),
+        locked => format!(", kept {}", Count(locked, "locked version")),
+    };
     format!(
-        "{bucket}: {expired} {} ({}), {aborted} {}{skipped}",
+        "{bucket}: {expired} {}{versions} ({}), {aborted} {}{skipped}{locked}",
         Count(report.expired_objects, "object"),
         Bytes(report.expired_bytes),
         Count(report.aborted_uploads, "upload"),
@@ -135,11 +164,16 @@ mod tests {
             expired_bytes: 1024,
             aborted_uploads: 2,
             skipped: 3,
+            ..SweepReport::default()
         };
         let args = |dry_run, json| LifecycleRunArgs { bucket: None, dry_run, json };
         let expected = "b: deleted 1 object (1 KiB), aborted 2 uploads, skipped 3 that damage may \
                         hide newer states of";
         assert_eq!(summary("b", &report, &args(false, false)), expected);
+        let locked = SweepReport { expired_versions: 1, skipped: 0, locked: 4, ..report };
+        let expected = "b: deleted 1 object and 1 version (1 KiB), aborted 2 uploads, kept 4 locked \
+                        versions";
+        assert_eq!(summary("b", &locked, &args(false, false)), expected);
         let report = SweepReport { skipped: 0, ..report };
         let expected = "b: would delete 1 object (1 KiB), would abort 2 uploads";
         assert_eq!(summary("b", &report, &args(true, false)), expected);

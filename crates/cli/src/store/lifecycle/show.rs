@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_file_store::{Expiry, LifecycleRule, Store};
+use haul_file_store::{Expiry, LifecycleRule, NoncurrentExpiry, Store};
 use haul_s3_server::{lifecycle_to_json, lifecycle_to_xml};
 
 use crate::args::LifecycleShowArgs;
@@ -37,6 +37,16 @@ fn line(rule: &LifecycleRule) -> String {
         Some(Expiry::After(age)) => actions.push(format!("expire objects after {}", span(age))),
         Some(Expiry::At(time)) => actions.push(format!("expire objects on {}", rfc3339(time))),
         None => {}
+    }
+    if let Some(NoncurrentExpiry { after, newer_versions }) = rule.expire_noncurrent {
+        let kept = match newer_versions {
+            0 => String::new(),
+            number => format!(", except the {number} newest"),
+        };
+        actions.push(format!("expire noncurrent versions after {}{kept}", span(after)));
+    }
+    if rule.expire_markers {
+        actions.push("remove delete markers without other versions".to_owned());
     }
     if let Some(age) = rule.abort_uploads_after {
         actions.push(format!("abort uploads after {}", span(age)));
@@ -85,6 +95,17 @@ mod tests {
         };
         let expected = "a\\n: expire objects after 2 days, abort uploads after 1 day; keys that \
                         begin with \"logs/\"";
+        assert_eq!(line(&rule), expected);
+        let after = Duration::from_hours(24 * 30);
+        let rule = LifecycleRule {
+            id: "v".to_owned(),
+            enabled: true,
+            expire_noncurrent: Some(NoncurrentExpiry { after, newer_versions: 3 }),
+            expire_markers: true,
+            ..LifecycleRule::default()
+        };
+        let expected = "v: expire noncurrent versions after 30 days, except the 3 newest, remove \
+                        delete markers without other versions; all keys";
         assert_eq!(line(&rule), expected);
         let rule = LifecycleRule {
             id: "b".to_owned(),

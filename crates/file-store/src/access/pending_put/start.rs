@@ -12,6 +12,7 @@ use crate::index::entry::{Change, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{Attributes, Precondition, Versioning};
+use crate::object_lock::lock::ObjectLock;
 use crate::replication::interface::Replication;
 use crate::store::Store;
 
@@ -65,8 +66,9 @@ impl Store {
         let inner = &*self.inner;
         let is_big = bytes.len() as u64 >= inner.options.big_object_bytes;
         let may_wait = |copy: &Arc<dyn Replication>| copy.may_wait();
-        let must_wait =
-            inner.options.replication.as_ref().is_some_and(may_wait) || inner.admission.must_wait();
+        let must_wait = ObjectLock::is_in(attributes)
+            || inner.options.replication.as_ref().is_some_and(may_wait)
+            || inner.admission.must_wait();
         if is_big || bytes.len() > Self::START_PUT_BYTES_MAX || must_wait {
             return Ok(None);
         }

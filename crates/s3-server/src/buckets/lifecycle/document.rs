@@ -67,7 +67,17 @@ fn rule_to_json(rule: &dto::LifecycleRule) -> Value {
     });
     let expiration = rule.expiration.as_ref().map(|expiration| {
         let date = expiration.date.as_ref().map(|date| Value::from(date_time(date)));
-        conditions(&[("Days", expiration.days.map(Value::from)), ("Date", date)])
+        conditions(&[
+            ("Days", expiration.days.map(Value::from)),
+            ("Date", date),
+            ("ExpiredObjectDeleteMarker", expiration.expired_object_delete_marker.map(Value::from)),
+        ])
+    });
+    let noncurrent = rule.noncurrent_version_expiration.as_ref().map(|noncurrent| {
+        conditions(&[
+            ("NoncurrentDays", noncurrent.noncurrent_days.map(Value::from)),
+            ("NewerNoncurrentVersions", noncurrent.newer_noncurrent_versions.map(Value::from)),
+        ])
     });
     let abort = rule.abort_incomplete_multipart_upload.as_ref();
     let abort = abort.map(|abort| json!({ "DaysAfterInitiation": abort.days_after_initiation }));
@@ -77,6 +87,7 @@ fn rule_to_json(rule: &dto::LifecycleRule) -> Value {
         ("Prefix", rule.prefix.clone().map(Value::from)),
         ("Filter", filter),
         ("Expiration", expiration),
+        ("NoncurrentVersionExpiration", noncurrent),
         ("AbortIncompleteMultipartUpload", abort),
     ])
 }

@@ -3,8 +3,10 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime};
 
-use haul_file_store::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule};
-use s3s::dto::{self, ExpirationStatus, LifecycleExpiration, LifecycleRuleFilter};
+use haul_file_store::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule, NoncurrentExpiry};
+use s3s::dto::{
+    self, ExpirationStatus, LifecycleExpiration, LifecycleRuleFilter, NoncurrentVersionExpiration,
+};
 use s3s::{S3ErrorCode, S3Result};
 use time::{OffsetDateTime, Time};
 
@@ -13,6 +15,9 @@ use crate::errors::refuse;
 
 const ID_CHARS_MAX: usize = 255;
 const PREFIX_BYTES_MAX: usize = 1024;
+
+/// The maximum number of versions that a rule keeps, as in S3.
+const NEWER_VERSIONS_MAX: u32 = 100;
 
 /// Converts S3's rules to a lifecycle of the store.
 pub(super) fn lifecycle(rules: Vec<dto::LifecycleRule>) -> S3Result<Lifecycle> {
@@ -52,7 +57,11 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
         (None, Some(prefix)) => Conditions { prefix, note: RULE_PREFIX, ..Conditions::default() },
     };
     filter.check()?;
-    let expire = rule.expiration.map(|expiration| expiry(&expiration)).transpose()?;
+    let expiration = rule.expiration.as_ref();
+    let expire_markers =
+        expiration.and_then(|expiration| expiration.expired_object_delete_marker) == Some(true);
+    let expire = expiration.map(expiry).transpose()?.flatten();
+    let expire_noncurrent = rule.noncurrent_version_expiration.map(noncurrent).transpose()?;
     let abort = rule.abort_incomplete_multipart_upload;
     let abort_uploads_after = match abort.map(|abort| abort.days_after_initiation) {
         Some(days) => Some(positive_days(
@@ -61,7 +70,8 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
         )?),
         None => None,
     };
-    if expire.is_none() && abort_uploads_after.is_none() {
+    let expires = expire.is_some() || expire_noncurrent.is_some() || expire_markers;
+    if !expires && abort_uploads_after.is_none() {
         let message = "At least one action needs to be specified in a rule";
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
@@ -76,26 +86,21 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
         bytes_greater_than: filter.greater_than,
         bytes_less_than: filter.less_than,
         expire,
+        expire_noncurrent,
+        expire_markers,
         abort_uploads_after,
         round_up_to: DAY,
         note: filter.note.to_owned(),
     })
 }
 
-/// Refuses rules for features that are not implemented: versions, storage classes, tags.
+/// Refuses rules for features that are not implemented: storage classes, tags.
 fn check_supported(rule: &dto::LifecycleRule) -> S3Result<()> {
     let filter = rule.filter.as_ref();
     let and = filter.and_then(|filter| filter.and.as_ref());
     let has_tags = filter.is_some_and(|filter| filter.tag.is_some())
         || and.is_some_and(|and| and.tags.as_ref().is_some_and(|tags| !tags.is_empty()));
-    let expiration = rule.expiration.as_ref();
-    let has_marker = expiration.is_some_and(|e| e.expired_object_delete_marker.is_some());
-    let message = if rule.noncurrent_version_expiration.is_some()
-        || rule.noncurrent_version_transitions.is_some()
-        || has_marker
-    {
-        "Lifecycle rules for versions are not implemented: an object has one version"
-    } else if rule.transitions.is_some() {
+    let message = if rule.transitions.is_some() || rule.noncurrent_version_transitions.is_some() {
         "Transitions are not implemented: there is only one storage class"
     } else if has_tags {
         "Lifecycle rules by tags are not implemented: use a prefix"
@@ -171,10 +176,14 @@ fn size(bytes: i64) -> S3Result<u64> {
     })
 }
 
-fn expiry(expiration: &LifecycleExpiration) -> S3Result<Expiry> {
+fn expiry(expiration: &LifecycleExpiration) -> S3Result<Option<Expiry>> {
     match (&expiration.days, &expiration.date) {
+        (None, None) if expiration.expired_object_delete_marker.is_some() => Ok(None),
+        _ if expiration.expired_object_delete_marker == Some(true) => {
+            malformed("ExpiredObjectDeleteMarker cannot be specified with Days or a Date")
+        }
         (Some(days), None) => {
-            Ok(Expiry::After(positive_days(*days, "'Days' for Expiration action")?))
+            Ok(Some(Expiry::After(positive_days(*days, "'Days' for Expiration action")?)))
         }
         (None, Some(date)) => {
             let date = OffsetDateTime::from(date.clone());
@@ -182,10 +191,25 @@ fn expiry(expiration: &LifecycleExpiration) -> S3Result<Expiry> {
                 let message = "'Date' must be at midnight GMT";
                 return Err(refuse(S3ErrorCode::InvalidArgument, message));
             }
-            Ok(Expiry::At(SystemTime::from(date).max(SystemTime::UNIX_EPOCH)))
+            Ok(Some(Expiry::At(SystemTime::from(date).max(SystemTime::UNIX_EPOCH))))
         }
         _ => malformed("An Expiration must have either Days or a Date"),
     }
+}
+
+fn noncurrent(expiration: NoncurrentVersionExpiration) -> S3Result<NoncurrentExpiry> {
+    let what = "'NoncurrentDays' for NoncurrentVersionExpiration action";
+    let after = positive_days(expiration.noncurrent_days.unwrap_or(0), what)?;
+    let newer_versions = match expiration.newer_noncurrent_versions.map(u32::try_from) {
+        None => 0,
+        Some(Ok(number)) if (1..=NEWER_VERSIONS_MAX).contains(&number) => number,
+        Some(_) => {
+            let message =
+                format!("'NewerNoncurrentVersions' must be between 1 and {NEWER_VERSIONS_MAX}");
+            return Err(refuse(S3ErrorCode::InvalidArgument, message));
+        }
+    };
+    Ok(NoncurrentExpiry { after, newer_versions })
 }
 
 fn positive_days(days: i32, what: &str) -> S3Result<Duration> {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use haul_file_store::{Expiry, Lifecycle, LifecycleRule};
+use haul_file_store::{Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry};
 use s3s::dto::{
     self, AbortIncompleteMultipartUpload, ExpirationStatus, LifecycleExpiration,
-    LifecycleRuleAndOperator, LifecycleRuleFilter, Timestamp,
+    LifecycleRuleAndOperator, LifecycleRuleFilter, NoncurrentVersionExpiration, Timestamp,
 };
 
 use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
@@ -26,10 +26,10 @@ fn rule(rule: &LifecycleRule) -> dto::LifecycleRule {
     let is_of_rule = rule.note == RULE_PREFIX;
     dto::LifecycleRule {
         abort_incomplete_multipart_upload: abort,
-        expiration: rule.expire.map(expiration),
+        expiration: expiration(rule),
         filter: (!is_of_rule).then(|| filter(rule)),
         id: Some(rule.id.clone()),
-        noncurrent_version_expiration: None,
+        noncurrent_version_expiration: rule.expire_noncurrent.map(noncurrent),
         noncurrent_version_transitions: None,
         prefix: is_of_rule.then(|| rule.prefix.clone()),
         status: ExpirationStatus::from_static(status),
@@ -63,15 +63,24 @@ fn filter(rule: &LifecycleRule) -> LifecycleRuleFilter {
     }
 }
 
-fn expiration(expiry: Expiry) -> LifecycleExpiration {
-    match expiry {
-        Expiry::After(age) => {
-            LifecycleExpiration { days: Some(days(age)), ..LifecycleExpiration::default() }
+fn expiration(rule: &LifecycleRule) -> Option<LifecycleExpiration> {
+    let none = LifecycleExpiration::default();
+    match rule.expire {
+        Some(Expiry::After(age)) => Some(LifecycleExpiration { days: Some(days(age)), ..none }),
+        Some(Expiry::At(time)) => {
+            Some(LifecycleExpiration { date: Some(Timestamp::from(time)), ..none })
         }
-        Expiry::At(time) => LifecycleExpiration {
-            date: Some(Timestamp::from(time)),
-            ..LifecycleExpiration::default()
-        },
+        None => rule
+            .expire_markers
+            .then_some(LifecycleExpiration { expired_object_delete_marker: Some(true), ..none }),
+    }
+}
+
+fn noncurrent(expiry: NoncurrentExpiry) -> NoncurrentVersionExpiration {
+    let newer = i32::try_from(expiry.newer_versions).unwrap_or(i32::MAX);
+    NoncurrentVersionExpiration {
+        newer_noncurrent_versions: Some(newer).filter(|number| *number > 0),
+        noncurrent_days: Some(days(expiry.after)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use haul_file_store::{Expiry, Lifecycle, LifecycleRule};
+use haul_file_store::{Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry};
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -34,6 +34,11 @@ fn one(body: &str) -> Result<LifecycleRule, String> {
 const EXPIRE: &str = "<Expiration><Days>3</Days></Expiration>";
 const ABORT: &str = "<AbortIncompleteMultipartUpload><DaysAfterInitiation>7</DaysAfterInitiation>\
                      </AbortIncompleteMultipartUpload>";
+const NONCURRENT: &str = "<NoncurrentVersionExpiration><NewerNoncurrentVersions>3\
+                          </NewerNoncurrentVersions><NoncurrentDays>30</NoncurrentDays>\
+                          </NoncurrentVersionExpiration>";
+const MARKERS: &str = "<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>\
+                       </Expiration>";
 const ALL: &str = "<Filter></Filter>";
 
 #[test]
@@ -61,6 +66,29 @@ fn forms_of_a_filter_survive_a_round_trip() {
         let xml = lifecycle_to_xml(&lifecycle);
         assert!(xml.contains(form), "{form} is not in {xml}");
         assert_eq!(lifecycle_from_document(&xml).unwrap(), lifecycle);
+        let json = lifecycle_to_json(&lifecycle).to_string();
+        assert_eq!(lifecycle_from_document(&json).unwrap(), lifecycle, "{json}");
+    }
+}
+
+#[test]
+fn rules_for_versions_survive_a_round_trip() {
+    for (actions, number, expire_markers) in [
+        (format!("{MARKERS}{NONCURRENT}"), Some(3), true),
+        (
+            NONCURRENT.replace("<NewerNoncurrentVersions>3</NewerNoncurrentVersions>", ""),
+            Some(0),
+            false,
+        ),
+        (MARKERS.to_owned(), None, true),
+    ] {
+        let rule = one(&format!("{ALL}{actions}")).unwrap();
+        let after = DAY * 30;
+        let expected = number.map(|newer_versions| NoncurrentExpiry { after, newer_versions });
+        assert_eq!((rule.expire, rule.expire_noncurrent), (None, expected));
+        assert_eq!(rule.expire_markers, expire_markers);
+        let lifecycle = Lifecycle { rules: vec![rule] };
+        assert_eq!(lifecycle_from_document(&lifecycle_to_xml(&lifecycle)).unwrap(), lifecycle);
         let json = lifecycle_to_json(&lifecycle).to_string();
         assert_eq!(lifecycle_from_document(&json).unwrap(), lifecycle, "{json}");
     }
@@ -138,20 +166,6 @@ fn invalid_rules_have_the_error_codes_of_s3() {
         ),
         (
             format!(
-                "{ALL}<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>\
-                 </Expiration>"
-            ),
-            "NotImplemented",
-        ),
-        (
-            format!(
-                "{ALL}<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays>\
-                 </NoncurrentVersionExpiration>"
-            ),
-            "NotImplemented",
-        ),
-        (
-            format!(
                 "{ALL}<Transition><Days>1</Days><StorageClass>GLACIER</StorageClass></Transition>"
             ),
             "NotImplemented",
@@ -160,6 +174,38 @@ fn invalid_rules_have_the_error_codes_of_s3() {
         assert_eq!(one(&body), Err(code.to_owned()), "{body}");
     }
     assert!(one(&format!("{ALL}{ABORT}")).is_ok());
+}
+
+#[test]
+fn invalid_rules_for_versions_are_refused() {
+    for (body, code) in [
+        (
+            format!(
+                "{ALL}<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>\
+                 <Days>1</Days></Expiration>"
+            ),
+            "MalformedXML",
+        ),
+        (
+            format!(
+                "{ALL}<Expiration><ExpiredObjectDeleteMarker>false</ExpiredObjectDeleteMarker>\
+                 </Expiration>"
+            ),
+            "InvalidRequest",
+        ),
+        (
+            format!("{ALL}{}", NONCURRENT.replace("<NoncurrentDays>30", "<NoncurrentDays>0")),
+            "InvalidArgument",
+        ),
+        (format!("{ALL}{}", NONCURRENT.replace("Versions>3", "Versions>0")), "InvalidArgument"),
+        (format!("{ALL}{}", NONCURRENT.replace("Versions>3", "Versions>101")), "InvalidArgument"),
+        (
+            format!("{ALL}{}", NONCURRENT.replace("<NoncurrentDays>30</NoncurrentDays>", "")),
+            "InvalidArgument",
+        ),
+    ] {
+        assert_eq!(one(&body), Err(code.to_owned()), "{body}");
+    }
 }
 
 #[test]

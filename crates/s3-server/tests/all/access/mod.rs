@@ -3,6 +3,7 @@
 mod keys;
 mod list_owners;
 mod lists;
+mod lock;
 mod policy;
 mod rights;
 mod users;

@@ -1,0 +1,161 @@
+//! The state of object lock in buckets: the existence of an internal bucket, and the default
+//! retention, which is a setting of the bucket.
+
+use std::sync::atomic::Ordering;
+
+use haul_append_log::Room;
+
+use crate::error::{Error, Result};
+use crate::format::{Head, Kind};
+use crate::index::entry::Change;
+use crate::index::version_names::{locked_bucket, versions_bucket};
+use crate::inner::Inner;
+use crate::keys::check_bucket;
+use crate::object::{Attributes, Versioning};
+use crate::object_lock::lock::DefaultRetention;
+use crate::settings::check::check_setting;
+use crate::store::Store;
+
+/// The name of the setting.
+const DEFAULT_RETENTION: &str = "object-lock.default";
+
+impl Store {
+    /// Creates an empty bucket like [`Store::create_bucket_with`], with versioning and object lock.
+    ///
+    /// # Errors
+    /// Like [`Store::create_bucket_with`].
+    ///
+    /// # Durability
+    /// The bucket, its settings and both states survive a power cut when this returns. A power cut
+    /// before that leaves all of them or no bucket.
+    pub fn create_locked_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
+        check_bucket(bucket)?;
+        settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
+        let create = || self.try_create_locked_bucket(bucket, settings);
+        self.inner.replicated(self.inner.with_space(create))
+    }
+
+    fn try_create_locked_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
+        let inner = &*self.inner;
+        inner.check_writable()?;
+        let _exclusive = inner.gate.write();
+        let _lock = inner.keys.lock(bucket, "");
+        if inner.index.read().buckets.contains_key(bucket) {
+            return Err(Error::BucketExists { bucket: bucket.to_owned() });
+        }
+        inner.mark_with_versions()?;
+        let _writer = inner.writers.enter();
+        let names = [bucket, &versions_bucket(bucket), &locked_bucket(bucket)];
+        let heads = names.map(|name| inner.head_of_new_bucket(name));
+        let none = Attributes::new();
+        let attributes = [settings, &none, &none];
+        let encoded = heads.iter().zip(attributes).flat_map(|(head, all)| head.encode(all));
+        let record: Vec<u8> = encoded.collect();
+        let at = inner.append(&record, &[], Room::Ordinary)?.wait()?;
+        inner.apply(heads.map(Change::from).into(), at);
+        self.forget(bucket);
+        Ok(())
+    }
+
+    /// Enables object lock in a bucket, forever.
+    ///
+    /// # Errors
+    /// [`Error::InvalidBucketState`] unless versioning is enabled; [`Error::NoSuchBucket`],
+    /// [`Error::Full`], [`Error::NotReplicated`]; [`Error::Damaged`] while damage may hide the
+    /// state of the bucket.
+    ///
+    /// # Durability
+    /// The state survives a power cut when this returns.
+    pub fn enable_object_lock(&self, bucket: &str) -> Result<()> {
+        let enable = || self.inner.try_enable_object_lock(bucket);
+        self.inner.replicated(self.inner.with_space(enable))
+    }
+
+    /// Returns `true` if object lock is enabled in a bucket, without I/O.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide that it is enabled.
+    pub fn has_object_lock(&self, bucket: &str) -> Result<bool> {
+        let index = self.inner.index.read();
+        index.check_bucket(bucket)?;
+        let locked = locked_bucket(bucket);
+        match index.buckets.contains_key(locked.as_str()) {
+            true => Ok(true),
+            false if !self.inner.has_versions.load(Ordering::Relaxed) => Ok(false),
+            false => index.doubt_bucket(&locked).map_or(Ok(false), Err),
+        }
+    }
+
+    /// Returns the retention of new objects of a bucket that are stored without one.
+    ///
+    /// # Errors
+    /// Like [`Store::bucket_settings`].
+    pub fn default_retention(&self, bucket: &str) -> Result<Option<DefaultRetention>> {
+        default_retention(&*self.bucket_settings(bucket)?)
+    }
+
+    /// Sets the retention of new objects of a bucket that are stored without one, or removes it.
+    /// Existing versions are not changed.
+    ///
+    /// # Errors
+    /// [`Error::NoObjectLock`]; those of [`Store::set_bucket_setting`].
+    ///
+    /// # Durability
+    /// Like [`Store::set_bucket_setting`].
+    pub fn set_default_retention(
+        &self,
+        bucket: &str,
+        retention: Option<DefaultRetention>,
+    ) -> Result<()> {
+        if !self.has_object_lock(bucket)? {
+            return Err(Error::NoObjectLock { bucket: bucket.to_owned() });
+        }
+        let setting = retention.map(DefaultRetention::to_setting);
+        self.set_bucket_setting(bucket, DEFAULT_RETENTION, setting.as_deref())
+    }
+}
+
+impl Inner {
+    /// Returns `true` if object lock is certainly enabled in a bucket.
+    pub(super) fn has_object_lock(&self, bucket: &str) -> bool {
+        self.has_versions.load(Ordering::Relaxed)
+            && self.index.read().buckets.contains_key(locked_bucket(bucket).as_str())
+    }
+
+    /// Returns `true` unless it is certain that no version of the bucket has a lock.
+    pub(crate) fn may_have_locks(&self, bucket: &str) -> bool {
+        if !self.has_versions.load(Ordering::Relaxed) {
+            return false;
+        }
+        let (index, locked) = (self.index.read(), locked_bucket(bucket));
+        index.buckets.contains_key(locked.as_str()) || index.doubt_bucket(&locked).is_some()
+    }
+
+    fn try_enable_object_lock(&self, bucket: &str) -> Result<()> {
+        self.check_writable()?;
+        let _exclusive = self.gate.write();
+        let _locked = self.keys.lock(bucket, "");
+        self.index.read().check_bucket(bucket)?;
+        if self.versioning(bucket)? != Versioning::Enabled {
+            let why = "object lock needs versioning, which is not enabled";
+            return Err(Error::InvalidBucketState { bucket: bucket.to_owned(), why });
+        }
+        if self.has_object_lock(bucket) {
+            return Ok(());
+        }
+        let head = self.head_of_new_bucket(&locked_bucket(bucket));
+        let _writer = self.writers.enter();
+        self.commit_heads(vec![head.into()], Room::Ordinary)
+    }
+
+    fn head_of_new_bucket(&self, name: &str) -> Head {
+        let mut head = self.head(Kind::BucketCreated, name, "");
+        head.version = self.clock.next();
+        head
+    }
+}
+
+/// Returns the default retention in the settings of a bucket.
+pub(super) fn default_retention(settings: &Attributes) -> Result<Option<DefaultRetention>> {
+    settings.get(DEFAULT_RETENTION).map(DefaultRetention::of_setting).transpose()
+}

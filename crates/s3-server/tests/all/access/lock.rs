@@ -1,0 +1,89 @@
+//! The rights to lock objects, and to remove locked ones.
+
+use haul_s3_server::Key;
+
+use super::{Keyed, is_allowed};
+use crate::client::assert_refused;
+use crate::signing::hash;
+
+const BYPASS: (&str, &str) = ("x-amz-bypass-governance-retention", "true");
+
+/// Returns a server on which ann owns the bucket `locked`.
+fn keyed() -> (Keyed, Key) {
+    let mut keyed = Keyed::new();
+    let ann = keyed.key_with("ann", &[], |key| key.creates_buckets = true);
+    let headers = [("x-amz-bucket-object-lock-enabled", "true")];
+    assert_eq!(keyed.send_with(&ann, "PUT", "/locked", &headers).status, 200);
+    (keyed, ann)
+}
+
+/// Stores a version as ann, in governance mode, and returns its target.
+fn put(keyed: &Keyed, ann: &Key) -> String {
+    let headers = [
+        ("x-amz-object-lock-mode", "GOVERNANCE"),
+        ("x-amz-object-lock-retain-until-date", "2099-01-02T00:00:00Z"),
+    ];
+    let stored = keyed.send_with(ann, "PUT", "/locked/key", &headers);
+    assert_eq!(stored.status, 200, "{}", stored.text());
+    format!("/locked/key?versionId={}", stored.header("x-amz-version-id").unwrap())
+}
+
+#[test]
+fn governance_mode_is_bypassed_with_the_right_admin_only() {
+    let (mut keyed, ann) = keyed();
+    let ben = keyed.key("ben", &[("read,write,list,delete", "locked")]);
+    let eve = keyed.key("eve", &[("admin", "locked")]);
+    let shorter = b"<Retention><Mode>GOVERNANCE</Mode><RetainUntilDate>2099-01-01T00:00:00Z\
+                    </RetainUntilDate></Retention>";
+    let shorten = |keyed: &Keyed, key: &Key| {
+        let signer = keyed.signer(key);
+        let send = |_: &_| shorter.to_vec();
+        let status =
+            signer.send_with("PUT", "/locked/key?retention=", &hash(shorter), &[BYPASS], send);
+        status.status
+    };
+    for (key, expected) in [(&ben, 403), (&eve, 200), (&ann, 200)] {
+        let target = put(&keyed, &ann);
+        assert_eq!(shorten(&keyed, key), expected);
+        let kept = keyed.send(key, "DELETE", &target, b"");
+        assert_refused(&kept, 403, "AccessDenied");
+        let deleted = keyed.send_with(key, "DELETE", &target, &[BYPASS]);
+        assert_eq!(deleted.status, if expected == 200 { 204 } else { 403 });
+    }
+    let target = put(&keyed, &ann);
+    let allow = r#"{"Version":"2012-10-17","Statement":{"Effect":"Allow",
+        "Principal":{"AWS":["ben"]},"Action":"s3:BypassGovernanceRetention",
+        "Resource":"arn:aws:s3:::locked/*"}}"#;
+    let set = keyed.send(&ann, "PUT", "/locked?policy=", allow.as_bytes());
+    assert_eq!(set.status, 204, "{}", set.text());
+    assert_eq!(keyed.send_with(&ben, "DELETE", &target, &[BYPASS]).status, 204);
+    let target = put(&keyed, &ann);
+    assert_eq!(keyed.root("DELETE", &target, b"").status, 403);
+    let deny = allow.replace("Allow", "Deny").replace("\"ben\"", "\"eve\"");
+    assert_eq!(keyed.send(&ann, "PUT", "/locked?policy=", deny.as_bytes()).status, 204);
+    assert_eq!(keyed.send_with(&eve, "DELETE", &target, &[BYPASS]).status, 403);
+}
+
+#[test]
+fn writers_place_legal_holds_and_only_admins_lift_them() {
+    let (mut keyed, ann) = keyed();
+    let writer = keyed.key("ben", &[("write", "locked")]);
+    let reader = keyed.key("eve", &[("read", "locked")]);
+    put(&keyed, &ann);
+    let hold = |status: &str| format!("<LegalHold><Status>{status}</Status></LegalHold>");
+    let set = |key: &Key, status: &str| {
+        let xml = hold(status);
+        is_allowed(&keyed.send(key, "PUT", "/locked/key?legal-hold=", xml.as_bytes()), "PUT")
+    };
+    assert!(!set(&reader, "ON") && set(&writer, "ON"));
+    assert!(!set(&reader, "OFF") && !set(&writer, "OFF") && set(&ann, "OFF"));
+    for (target, body) in [("/locked?object-lock=", ""), ("/locked/key?retention=", "")] {
+        assert_eq!(keyed.send(&reader, "GET", target, body.as_bytes()).status, 200, "{target}");
+    }
+    let enabled = "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled>\
+                   </ObjectLockConfiguration>";
+    for (key, expected) in [(&writer, false), (&ann, true)] {
+        let reply = keyed.send(key, "PUT", "/locked?object-lock=", enabled.as_bytes());
+        assert_eq!(is_allowed(&reply, "PUT"), expected);
+    }
+}
