@@ -6,11 +6,10 @@ use hyper::{Method, Request};
 use crate::front::forms::fields::is_form;
 
 /// Subresources of buckets and objects that this server cannot change.
-const UNSUPPORTED: [&str; 17] = [
+const UNSUPPORTED: [&str; 16] = [
     "accelerate",
     "acl",
     "analytics",
-    "encryption",
     "intelligent-tiering",
     "inventory",
     "legal-hold",
@@ -27,8 +26,9 @@ const UNSUPPORTED: [&str; 17] = [
 ];
 
 /// Subresources of buckets, and the operations that replace and remove them.
-const OF_BUCKETS: [(&str, &str, &str); 7] = [
+const OF_BUCKETS: [(&str, &str, &str); 8] = [
     ("cors", "PutBucketCors", "DeleteBucketCors"),
+    ("encryption", "PutBucketEncryption", "DeleteBucketEncryption"),
     ("lifecycle", "PutBucketLifecycleConfiguration", "DeleteBucketLifecycle"),
     ("ownershipControls", "PutBucketOwnershipControls", "DeleteBucketOwnershipControls"),
     ("policy", "PutBucketPolicy", "DeleteBucketPolicy"),
@@ -97,6 +97,8 @@ mod tests {
             ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
             ("PUT b versioning", Some("PutBucketVersioning")),
             ("PUT b policy", Some("PutBucketPolicy")),
+            ("PUT b encryption=", Some("PutBucketEncryption")),
+            ("DELETE b encryption", Some("DeleteBucketEncryption")),
             ("PUT b tagging", Some("PutBucketTagging")),
             ("PUT b acl", Some(OTHER)),
             ("POST b delete", Some("DeleteObjects")),

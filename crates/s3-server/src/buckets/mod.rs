@@ -4,6 +4,7 @@
 pub(crate) mod bucket;
 pub(crate) mod cors;
 pub(crate) mod documents;
+pub(crate) mod encryption;
 pub(crate) mod lifecycle;
 pub(crate) mod policy;
 pub(crate) mod stubs;

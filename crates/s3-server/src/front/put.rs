@@ -18,6 +18,7 @@ use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::body::digests::Trailer;
 use crate::body::memory::PeerMemory;
 use crate::body::receive::Receiver;
+use crate::encryption::default::has_default;
 use crate::front::Front;
 use crate::front::accounts::Accounts;
 use crate::front::inline::names;
@@ -86,6 +87,10 @@ impl Front {
         let put = PlainPut::parse(request, (bucket, key), !self.keys.is_empty())?;
         // Before the client sends the body.
         store.bucket(bucket).ok()?;
+        // The short path does not encrypt.
+        if has_default(&store, bucket) {
+            return None;
+        }
         let limits = self.haul.limits();
         let bytes_max = limits.object_bytes_max.min(limits.small_body_bytes_max);
         put.bytes.is_none_or(|bytes| bytes <= bytes_max).then_some((put, caller))
@@ -113,7 +118,8 @@ async fn store(
     peer: PeerMemory,
 ) -> S3Result<Stored> {
     let PlainPut { bucket, key, attributes, claims, bytes, is_chunked } = put;
-    let put = Put { bucket, key, attributes, precondition: Precondition::None };
+    let precondition = Precondition::None;
+    let put = Put { bucket, key, attributes, precondition, master: None };
     let peer = Some(peer);
     if bytes.is_none() {
         return put.big(haul, Receiver::new(haul, body, claims, None, peer)).await;

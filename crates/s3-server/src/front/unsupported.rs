@@ -5,16 +5,15 @@ use s3s::{S3ErrorCode, S3Result};
 
 use crate::errors::refuse;
 
-/// Prefixes of headers that request encryption or locks, which do not exist. They are refused, so
-/// that no client assumes that its objects are encrypted or locked.
-const UNSUPPORTED: [&str; 3] =
-    ["x-amz-server-side-encryption", "x-amz-object-lock-", "x-amz-copy-source-server-side-"];
+/// The prefix of headers that request locks, which do not exist. They are refused, so that no
+/// client assumes that its objects are locked.
+const UNSUPPORTED: &str = "x-amz-object-lock-";
 
 /// Refuses requests for features that do not exist.
 pub(super) fn check_supported(headers: &HeaderMap) -> S3Result<()> {
     for name in headers.keys() {
-        if UNSUPPORTED.iter().any(|prefix| name.as_str().starts_with(prefix)) {
-            let message = format!("{name}: encryption and locks are not supported");
+        if name.as_str().starts_with(UNSUPPORTED) {
+            let message = format!("{name}: locks are not supported");
             return Err(refuse(S3ErrorCode::NotImplemented, message));
         }
     }
@@ -31,7 +30,7 @@ mod tests {
             let headers = [(name.parse().unwrap(), value.parse().unwrap())].into_iter().collect();
             check_supported(&headers).is_ok()
         };
-        assert!(!check("x-amz-server-side-encryption-customer-algorithm", "AES256"));
+        assert!(check("x-amz-server-side-encryption-customer-algorithm", "AES256"));
         assert!(!check("x-amz-object-lock-mode", "GOVERNANCE"));
         assert!(check("x-amz-acl", "private"));
     }

@@ -16,6 +16,7 @@ use crate::body::part_checksums::PartChecksums;
 use crate::body::send;
 use crate::body::send::BodySlot;
 use crate::buckets::lifecycle::operations::expiration;
+use crate::encryption::request::{describe, key_of_read};
 use crate::errors::{check_key, refuse};
 use crate::front::hot::HotObjects;
 use crate::objects::attributes::{self, shown};
@@ -28,9 +29,10 @@ use crate::service::Haul;
 pub(crate) async fn get_object(
     haul: &Haul,
     request: S3Request<GetObjectInput>,
-) -> S3Result<GetObjectOutput> {
+) -> S3Result<Output<GetObjectOutput>> {
     let S3Request { input, headers, extensions, .. } = request;
     check_key(&input.key)?;
+    let customer = key_of_read(&headers)?;
     let version = versions::parse(input.version_id.as_deref())?;
     let conditions = Conditions {
         if_match: input.if_match,
@@ -47,7 +49,7 @@ pub(crate) async fn get_object(
     };
     let mut memory = haul.reserve(extensions.get(), open_bytes_max).await?;
     let cached = cached(&haul.store(), &bucket, &key, version)?;
-    let of = bucket.clone();
+    let (of, name) = (bucket.clone(), key.clone());
     let (object, expiration) = match cached {
         Some(object) => with_expiration(&haul.store(), &bucket, object),
         None => {
@@ -68,30 +70,33 @@ pub(crate) async fn get_object(
             .await?
         }
     };
+    let content = haul.content((&of, &name), object, customer.as_ref())?;
+    let object = &content.object;
     let with_ranges = evaluate(&conditions, &object.info, &headers)?;
 
     let range = input.range.filter(|_| with_ranges);
-    let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
+    let selected = select(range.as_ref(), input.part_number, &content.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
-    let mut output = described(&object, &selected, input.part_number, with_checksum);
+    let mut output = described(object, &selected, input.part_number, with_checksum);
     output.expiration = expiration;
     output.version_id = versions::shown(&haul.store(), &of, object.info.version_id);
+    let mut output = Output::from(output);
+    describe(&mut output, content.master());
 
     let range = selected.bytes;
-    let object = Arc::new(object);
-    if range.start == 0 {
-        send::pin_if_hot(&object);
+    if range.start == 0 && content.opened.is_none() {
+        send::pin_if_hot(object);
     }
-    let body = match send::pinned(&object, &range) {
+    let body = match send::pinned(&content, &range) {
         Some(body) => body,
         None => {
-            if !object.is_in_memory() {
+            if !content.is_in_memory() {
                 drop(memory);
                 let small_bytes_max = haul.limits().small_body_bytes_max;
-                let bytes = send::memory_bytes(object.info.bytes, small_bytes_max);
+                let bytes = send::memory_bytes(&content, small_bytes_max);
                 memory = haul.reserve(extensions.get(), bytes).await?;
             }
-            send::read(object, range, memory).await?
+            send::read(Arc::new(content), range, memory).await?
         }
     };
     if let Some(slot) = extensions.get::<BodySlot>() {
@@ -140,6 +145,7 @@ pub(crate) async fn head_object(
 ) -> S3Result<Output<HeadObjectOutput>> {
     let S3Request { input, headers, .. } = request;
     check_key(&input.key)?;
+    let customer = key_of_read(&headers)?;
     let version = versions::parse(input.version_id.as_deref())?;
     let conditions = Conditions {
         if_match: input.if_match,
@@ -155,7 +161,7 @@ pub(crate) async fn head_object(
         }
         Some(_) => None,
     };
-    let of = bucket.clone();
+    let (of, name) = (bucket.clone(), key.clone());
     let (object, expiration) = match cached {
         Some(object) => with_expiration(&haul.store(), &bucket, object),
         None => {
@@ -167,11 +173,13 @@ pub(crate) async fn head_object(
             .await?
         }
     };
+    let content = haul.content((&of, &name), object, customer.as_ref())?;
+    let object = &content.object;
     let with_ranges = evaluate(&conditions, &object.info, &headers)?;
     let range = input.range.filter(|_| with_ranges);
-    let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
+    let selected = select(range.as_ref(), input.part_number, &content.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
-    let got = described(&object, &selected, input.part_number, with_checksum);
+    let got = described(object, &selected, input.part_number, with_checksum);
     let tag_count = got.tag_count.map(|count| count.to_string());
     let mut response = Output::from(HeadObjectOutput {
         accept_ranges: got.accept_ranges,
@@ -202,6 +210,7 @@ pub(crate) async fn head_object(
     if let Some(count) = tag_count {
         response.add("x-amz-tagging-count", &count);
     }
+    describe(&mut response, content.master());
     Ok(response)
 }
 
@@ -246,8 +255,8 @@ fn described(
         website_redirect_location: shown(attributes, "x-amz-website-redirect-location"),
         ..GetObjectOutput::default()
     };
-    if part_number.is_some() && info.etag.parts > 0 {
-        output.parts_count = Some(i32::from(info.etag.parts));
+    if part_number.is_some() && info.etag.part_count() > 0 {
+        output.parts_count = Some(i32::from(info.etag.part_count()));
     }
     let tags = tagging::from_attributes(attributes).len();
     if tags > 0 {
@@ -267,7 +276,7 @@ fn checksum_of_response(
     part_number: Option<i32>,
 ) -> Option<Checksum> {
     let attributes = &object.attributes;
-    match part_number.filter(|_| object.info.etag.parts > 0) {
+    match part_number.filter(|_| object.info.etag.part_count() > 0) {
         Some(number) => {
             let index = usize::try_from(number).ok()?.checked_sub(1)?;
             PartChecksums::from_attributes(attributes)?.get(index)

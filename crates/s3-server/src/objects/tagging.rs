@@ -85,6 +85,14 @@ fn replace(
             let version = Some(object.info.version_id);
             store.set_attributes(bucket, key, version, &changed, &same)
         }
+        // A new object with the same content has another data key, which is in the attributes.
+        false if object.info.etag.is_encoded() => {
+            let object = versions::get(store, bucket, key, None)?;
+            let mut changed = object.attributes.clone();
+            set(&mut changed, tags);
+            attributes::check(&mut changed)?;
+            store.copy_object(&object, (bucket, key), Some(&changed), &same)
+        }
         false => store.copy((bucket, key), (bucket, key), Some(&changed), &same),
     };
     let replaced = replaced.map_err(from_store)?;

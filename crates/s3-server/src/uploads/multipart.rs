@@ -9,16 +9,23 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE,
 };
+use crate::encryption::envelope::Structure;
+use crate::encryption::new_content::NewContent;
+use crate::encryption::request::{Wanted, describe};
 use crate::errors::{check_key, from_store, refuse};
+use crate::objects::attributes;
 use crate::objects::headers::stored_headers;
+use crate::output::Output;
 use crate::service::Haul;
 
 pub(crate) async fn create_multipart_upload(
     haul: &Haul,
     request: S3Request<CreateMultipartUploadInput>,
-) -> S3Result<CreateMultipartUploadOutput> {
+) -> S3Result<Output<CreateMultipartUploadOutput>> {
+    let wanted = Wanted::of(&request.headers)?;
     let mut input = request.input;
     check_key(&input.key)?;
+    let master = haul.master_for(&input.bucket, wanted)?;
     let mut attributes = stored_headers!(input).into_attributes()?;
     let checksum = checksum_kind(
         input.checksum_algorithm.as_ref().map(ChecksumAlgorithm::as_str),
@@ -36,10 +43,17 @@ pub(crate) async fn create_multipart_upload(
         output.checksum_type = Some(ChecksumType::from_static(kind));
     }
     let (bucket, key) = (input.bucket, input.key);
+    if let Some(master) = master.clone() {
+        let new = NewContent::generate(master)?;
+        new.envelope((&bucket, &key), Structure::Upload, 0)?.set(&mut attributes);
+        attributes::check_encrypted(&attributes)?;
+    }
     let id = haul
         .blocking(move |store| store.start_upload(&bucket, &key, &attributes).map_err(from_store))
         .await?;
     output.upload_id = Some(id);
+    let mut output = Output::from(output);
+    describe(&mut output, master.as_ref());
     Ok(output)
 }
 
