@@ -26,8 +26,8 @@ use crate::ready;
 use crate::reload::{Reload, handle_signals};
 use crate::remote::{Copy, standby};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
-use crate::secrets::{credentials, encryption_keys};
 use crate::secrets::live_keys::LiveKeys;
+use crate::secrets::{credentials, encryption_keys};
 use crate::signals::{Signal, termination_handler};
 use crate::tls::Certificates;
 

@@ -64,7 +64,8 @@ pub(crate) struct Reader {
     _memory: Reserved,
 }
 
-/// Returns the body that sends `range` from locked memory, if all of it is pinned and not encrypted.
+/// Returns the body that sends `range` from locked memory, if all of it is pinned and not
+/// encrypted.
 pub(crate) fn pinned(content: &Content, range: &Range<u64>) -> Option<ObjectBody> {
     let Content { object, opened: None } = content else { return None };
     let mut windows = VecDeque::new();

@@ -37,7 +37,12 @@ pub(crate) fn load<T: for<'a> Deserialize<'a>>(
 }
 
 /// Replaces a document of a bucket. It is durable when this returns.
-pub(super) fn save(store: &Store, bucket: &str, name: &str, document: &impl Serialize) -> S3Result<()> {
+pub(super) fn save(
+    store: &Store,
+    bucket: &str,
+    name: &str,
+    document: &impl Serialize,
+) -> S3Result<()> {
     let mut xml = Vec::new();
     document.serialize(&mut Serializer::new(&mut xml)).map_err(S3Error::internal_error)?;
     let xml = String::from_utf8(xml).map_err(S3Error::internal_error)?;

@@ -47,10 +47,12 @@ impl Opened {
         object: &Object,
         customer: Option<&CustomerKey>,
     ) -> S3Result<Option<Self>> {
-        if !object.info.etag.is_encoded() {
-            return if customer.is_some() { Err(not_applicable()) } else { Ok(None) };
-        }
-        let envelope = Envelope::of(&object.attributes)?.ok_or_else(malformed)?;
+        let envelope = match (object.info.etag.is_encoded(), Envelope::of(&object.attributes)?) {
+            (false, None) if customer.is_none() => return Ok(None),
+            (false, None) => return Err(not_applicable()),
+            (true, Some(envelope)) => envelope,
+            _ => return Err(malformed()),
+        };
         let master = Master::of_recipient(&envelope.recipient, keys, customer)?;
         let key = envelope.open(&master, names, object.info.bytes);
         let key = key.ok_or_else(|| master.refusal())?;
@@ -119,8 +121,8 @@ impl Opened {
 const SEALED_SEGMENT: usize = (64 << 10) + 16;
 const _: () = assert!(SEALED_SEGMENT as u64 == SEGMENT_BYTES + TAG_BYTES);
 
-/// Returns the parts of an object of this structure whose encrypted parts have these lengths; `None`
-/// if no object is so.
+/// Returns the parts of an object of this structure whose encrypted parts have these lengths;
+/// `None` if no object is so.
 fn parts(structure: &Structure, stored: &[u64]) -> Option<Vec<Part>> {
     let one_piece = [0];
     let numbers = match structure {

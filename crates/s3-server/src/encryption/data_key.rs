@@ -62,8 +62,8 @@ impl DataKey {
         Ok(sealed)
     }
 
-    /// Decrypts a sealed key; `None` if it was sealed by another master key or with another context,
-    /// or was changed since.
+    /// Decrypts a sealed key; `None` if it was sealed by another master key or with another
+    /// context, or was changed since.
     pub(super) fn open(
         sealed: &[u8; SEALED_BYTES],
         master: &[u8; KEY_BYTES],

@@ -243,7 +243,7 @@ mod tests {
             "1",
             &text[1..],
             &text.replacen('1', "2", 1),
-            &text.replacen("operator:", "nobody:", 1),
+            &text.replacen("operator:", "owner:", 1),
             &text.replacen("one-piece", "two-pieces", 1),
             &text.replacen("one-piece", "parts:", 1),
             &text.replacen("one-piece", "parts:AA==", 1),

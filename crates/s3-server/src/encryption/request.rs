@@ -32,15 +32,15 @@ impl Wanted {
     pub(crate) fn of(headers: &HeaderMap) -> S3Result<Self> {
         let algorithm = headers.get(ENCRYPTION).map(|value| value.to_str().unwrap_or_default());
         let customer = CustomerKey::of(headers, PREFIX)?;
+        if algorithm.is_some() && customer.is_some() {
+            let message = "An object has a key of the customer, or one of the server";
+            return Err(refuse(S3ErrorCode::InvalidArgument, message));
+        }
         check_kms(headers, algorithm)?;
         match (algorithm, customer) {
             (None, None) => Ok(Self::Default),
             (None, Some(key)) => Ok(Self::Customer(key)),
-            (Some(AES256), None) => Ok(Self::Operator),
-            (Some(AES256), Some(_)) => {
-                let message = "An object has a key of the customer, or one of the server";
-                Err(refuse(S3ErrorCode::InvalidArgument, message))
-            }
+            (Some(AES256), _) => Ok(Self::Operator),
             (Some(_), _) => {
                 let message = format!("{ENCRYPTION} must be {AES256}");
                 Err(refuse(S3ErrorCode::InvalidArgument, message))
@@ -57,7 +57,8 @@ fn check_kms(headers: &HeaderMap, algorithm: Option<&str>) -> S3Result<()> {
     }
     let is_kms = |name: &str| KMS.iter().any(|prefix| name.starts_with(prefix));
     if let Some(name) = headers.keys().find(|name| is_kms(name.as_str())) {
-        let message = format!("{name} is only for the key management service, which does not exist");
+        let message =
+            format!("{name} is only for the key management service, which does not exist");
         return Err(refuse(S3ErrorCode::InvalidArgument, message));
     }
     Ok(())
@@ -113,9 +114,11 @@ mod tests {
         ];
         assert!(matches!(wanted(&customer), Ok(Wanted::Customer(_))));
         let both = [&customer[..], &[(ENCRYPTION, "AES256")]].concat();
+        let with_kms = [&customer[..], &[(ENCRYPTION, "aws:kms")]].concat();
         let kms_key = ("x-amz-server-side-encryption-aws-kms-key-id", "x");
         for (fields, code) in [
             (&both[..], "InvalidArgument"),
+            (&with_kms[..], "InvalidArgument"),
             (&[(ENCRYPTION, "AES192")], "InvalidArgument"),
             (&[(ENCRYPTION, "aws:kms")], "NotImplemented"),
             (&[(ENCRYPTION, "aws:kms:dsse"), kms_key], "NotImplemented"),

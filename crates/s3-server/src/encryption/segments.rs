@@ -2,9 +2,9 @@
 //! STREAM (docs/sources.md, STREAM).
 //!
 //! The nonce of a segment has its number, and one byte that is 1 for the last segment. A segment is
-//! therefore accepted only at its place, the last one only at the end, and any other one only before
-//! it. The key is derived from a random salt, so no two bodies have the same key, and nonces never
-//! repeat with a key.
+//! therefore accepted only at its place, the last one only at the end, and any other one only
+//! before it. The key is derived from a random salt, so no two bodies have the same key, and nonces
+//! never repeat with a key.
 
 use std::fmt;
 
@@ -210,7 +210,10 @@ mod tests {
 
     #[test]
     fn bodies_are_those_of_the_format() {
-        assert_eq!((SALT_BYTES, SEGMENT_BYTES, TAG_BYTES), (SALT as u64, SEGMENT as u64, TAG as u64));
+        assert_eq!(
+            (SALT_BYTES, SEGMENT_BYTES, TAG_BYTES),
+            (SALT as u64, SEGMENT as u64, TAG as u64)
+        );
         let key = DataKey::of_test([1; 32]);
         // Computed by another implementation, the Python library cryptography.
         for (bytes, part, expected) in [

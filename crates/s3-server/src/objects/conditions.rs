@@ -154,9 +154,8 @@ impl DeleteConditions {
     /// second.
     pub(crate) fn hold(&self, object: &ObjectInfo) -> bool {
         let is_current = |tag: &ETag| {
-            tag.as_strong().is_some_and(|tag| {
-                tag.parse().is_ok_and(|tag: Etag| tag.has_text_of(&object.etag))
-            })
+            tag.as_strong()
+                .is_some_and(|tag| tag.parse().is_ok_and(|tag: Etag| tag.has_text_of(&object.etag)))
         };
         let has_length = |bytes: i64| self.has_length(object, u64::try_from(bytes).ok());
         let was_modified_at =

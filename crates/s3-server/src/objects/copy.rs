@@ -108,8 +108,8 @@ pub(crate) async fn copy_object(
 
 /// Stores a copy of an object with this key; `None` stores it unencrypted. Shares or copies the
 /// stored bytes if the copy has the same kind of encryption as the source, or none like it:
-/// encrypted bytes are those of the data key, which is sealed again. Otherwise reads the content and
-/// encrypts it with a new data key, or stores it decrypted.
+/// encrypted bytes are those of the data key, which is sealed again. Otherwise reads the content
+/// and encrypts it with a new data key, or stores it decrypted.
 fn store_copy(
     store: &Store,
     content: &Content,

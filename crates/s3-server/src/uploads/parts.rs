@@ -47,8 +47,7 @@ pub(crate) async fn upload_part(
     }
     let names = (&*bucket, &*key);
     let keys = haul.encryption();
-    let new =
-        NewContent::of_upload(keys.as_deref(), names, &upload.attributes, customer.as_ref())?;
+    let new = NewContent::of_upload(keys.as_deref(), names, &upload.attributes, customer.as_ref())?;
     let encryption = new.as_ref().map(|new| new.start(number)).transpose()?;
     let streamed = receiver.stream(haul, Store::part_writer, encryption).await?;
     let bytes = streamed.bytes();
@@ -90,8 +89,7 @@ pub(crate) async fn upload_part_copy(
         .blocking(move |store| {
             let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
             let (names, attributes) = ((&*bucket, &*key), &upload.attributes);
-            let new =
-                NewContent::of_upload(keys.as_deref(), names, attributes, customer.as_ref())?;
+            let new = NewContent::of_upload(keys.as_deref(), names, attributes, customer.as_ref())?;
             let object = versions::get(store, &from.bucket, &from.key, from.version)?;
             copy::check_conditions(&conditions, &object.info)?;
             let source = (&*from.bucket, &*from.key);
@@ -106,8 +104,7 @@ pub(crate) async fn upload_part_copy(
             let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
             let writer = store.part_writer(Some(stored)).map_err(from_store)?;
             let mut encoder = Encoder { writer, encryption };
-            let checksum =
-                copy_bytes(&content, selected.bytes, &mut encoder, algorithm(&upload))?;
+            let checksum = copy_bytes(&content, selected.bytes, &mut encoder, algorithm(&upload))?;
             let mut attributes = Attributes::new();
             keep(&mut attributes, checksum.as_ref());
             let (written, _md5) = encoder.finish()?;
