@@ -10,7 +10,7 @@ use haul_file_store::{Attributes, PART_NUMBER_MAX};
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::encryption::data_key::{DataKey, SEALED_BYTES, failed};
-use crate::encryption::master::Master;
+use crate::encryption::master::{Master, Recipient};
 use crate::errors::refuse;
 
 /// The name of the attribute.
@@ -26,14 +26,6 @@ const OPERATOR: &str = "operator:";
 const UPLOAD: &str = "upload";
 const ONE_PIECE: &str = "one-piece";
 const PARTS: &str = "parts:";
-
-/// The owner of the master key that opens an envelope.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Recipient {
-    Customer,
-    /// The operator, with the ID of the key.
-    Operator(String),
-}
 
 /// The structure of the content, with which the data key is sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]

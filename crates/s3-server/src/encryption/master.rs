@@ -6,9 +6,16 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::encryption::customer::CustomerKey;
 use crate::encryption::data_key::KEY_BYTES;
-use crate::encryption::envelope::Recipient;
 use crate::encryption::operator::{EncryptionKey, EncryptionKeys};
 use crate::errors::refuse;
+
+/// The owner of the key that seals a data key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    Customer,
+    /// The operator, with the ID of the key.
+    Operator(String),
+}
 
 /// The key that seals data keys.
 #[derive(Debug, Clone)]

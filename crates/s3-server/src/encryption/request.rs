@@ -79,7 +79,8 @@ pub(crate) fn key_of_read(headers: &HeaderMap) -> S3Result<Option<CustomerKey>> 
 }
 
 /// Adds the headers of a response that describe the encryption of an object with this key.
-pub(crate) fn describe<T>(output: &mut Output<T>, master: Option<&Master>) {
+pub(crate) fn described<T>(output: impl Into<Output<T>>, master: Option<&Master>) -> Output<T> {
+    let mut output = output.into();
     match master {
         None => {}
         Some(Master::Operator(_)) => output.add(ENCRYPTION, AES256),
@@ -88,6 +89,7 @@ pub(crate) fn describe<T>(output: &mut Output<T>, master: Option<&Master>) {
             output.add(&format!("{PREFIX}{KEY_MD5}"), &key.md5);
         }
     }
+    output
 }
 
 #[cfg(test)]

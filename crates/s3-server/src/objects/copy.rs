@@ -20,7 +20,7 @@ use crate::encryption::envelope::{ATTRIBUTE, Structure};
 use crate::encryption::lengths::stored_bytes;
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
-use crate::encryption::request::{Wanted, describe};
+use crate::encryption::request::{Wanted, described};
 use crate::errors::{check_key, from_store, refuse};
 use crate::objects::attributes;
 use crate::objects::conditions::{Conditions, source_conditions};
@@ -95,15 +95,14 @@ pub(crate) async fn copy_object(
     };
     show_checksum!(result, checksum);
     let copy_object_result = Some(result);
-    let mut output = Output::from(CopyObjectOutput {
+    let output = CopyObjectOutput {
         copy_object_result,
         copy_source_version_id: copied.source,
         expiration,
         version_id: copied.copy,
         ..CopyObjectOutput::default()
-    });
-    describe(&mut output, master.as_ref());
-    Ok(output)
+    };
+    Ok(described(output, master.as_ref()))
 }
 
 /// Stores a copy of an object with this key; `None` stores it unencrypted. Shares or copies the

@@ -16,7 +16,7 @@ use crate::body::part_checksums::PartChecksums;
 use crate::body::send;
 use crate::body::send::BodySlot;
 use crate::buckets::lifecycle::operations::expiration;
-use crate::encryption::request::{describe, key_of_read};
+use crate::encryption::request::{self, key_of_read};
 use crate::errors::{check_key, refuse};
 use crate::front::hot::HotObjects;
 use crate::objects::attributes::{self, shown};
@@ -80,8 +80,7 @@ pub(crate) async fn get_object(
     let mut output = described(object, &selected, input.part_number, with_checksum);
     output.expiration = expiration;
     output.version_id = versions::shown(&haul.store(), &of, object.info.version_id);
-    let mut output = Output::from(output);
-    describe(&mut output, content.master());
+    let output = request::described(output, content.master());
 
     let range = selected.bytes;
     if range.start == 0 && content.opened.is_none() {
@@ -210,8 +209,7 @@ pub(crate) async fn head_object(
     if let Some(count) = tag_count {
         response.add("x-amz-tagging-count", &count);
     }
-    describe(&mut response, content.master());
-    Ok(response)
+    Ok(request::described(response, content.master()))
 }
 
 /// Returns the value of a header that the query sets, or an error if no header can have it.

@@ -21,7 +21,7 @@ use crate::buckets::lifecycle::operations::expiration;
 use crate::encryption::envelope::Structure;
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
-use crate::encryption::request::{Wanted, describe};
+use crate::encryption::request::{Wanted, described};
 use crate::errors::{check_key, from_store, refuse};
 use crate::objects::conditions::{DeleteConditions, precondition};
 use crate::objects::headers::stored_headers;
@@ -66,9 +66,7 @@ pub(crate) async fn put_object(
     let mut output = PutObjectOutput { e_tag, expiration, version_id, ..Default::default() };
     output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
     show_checksum!(output, checksum);
-    let mut output = Output::from(output);
-    describe(&mut output, master.as_ref());
-    Ok(output)
+    Ok(described(output, master.as_ref()))
 }
 
 /// Fails if the bucket does not exist. If damage may hide its creation or deletion, the change of

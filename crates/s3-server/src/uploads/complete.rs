@@ -20,7 +20,7 @@ use crate::encryption::envelope::Structure;
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::operator::EncryptionKeys;
-use crate::encryption::request::{customer_key, describe};
+use crate::encryption::request::{customer_key, described};
 use crate::errors::{from_store, refuse};
 use crate::objects::attributes::fit;
 use crate::objects::conditions::precondition;
@@ -68,9 +68,7 @@ pub(crate) async fn complete_multipart_upload(
         ..CompleteMultipartUploadOutput::default()
     };
     show_checksum!(output, checksum);
-    let mut output = Output::from(output);
-    describe(&mut output, master.as_ref());
-    Ok(output)
+    Ok(described(output, master.as_ref()))
 }
 
 /// A completed upload.

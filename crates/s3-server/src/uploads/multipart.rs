@@ -11,7 +11,7 @@ use crate::body::checksum::{
 };
 use crate::encryption::envelope::Structure;
 use crate::encryption::new_content::NewContent;
-use crate::encryption::request::{Wanted, describe};
+use crate::encryption::request::{Wanted, described};
 use crate::errors::{check_key, from_store, refuse};
 use crate::objects::attributes;
 use crate::objects::headers::stored_headers;
@@ -52,9 +52,7 @@ pub(crate) async fn create_multipart_upload(
         .blocking(move |store| store.start_upload(&bucket, &key, &attributes).map_err(from_store))
         .await?;
     output.upload_id = Some(id);
-    let mut output = Output::from(output);
-    describe(&mut output, master.as_ref());
-    Ok(output)
+    Ok(described(output, master.as_ref()))
 }
 
 pub(crate) async fn abort_multipart_upload(

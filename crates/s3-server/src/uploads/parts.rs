@@ -19,7 +19,7 @@ use crate::encryption::content::Content;
 use crate::encryption::customer::{CustomerKey, SOURCE_PREFIX};
 use crate::encryption::lengths::{content_bytes, stored_bytes};
 use crate::encryption::new_content::NewContent;
-use crate::encryption::request::{customer_key, describe};
+use crate::encryption::request::{customer_key, described};
 use crate::errors::{from_store, refuse};
 use crate::objects::conditions::source_conditions;
 use crate::objects::copy;
@@ -65,9 +65,7 @@ pub(crate) async fn upload_part(
     }
     let mut output = UploadPartOutput { e_tag: Some(etag(part.etag)), ..Default::default() };
     show_checksum!(output, checksum);
-    let mut output = Output::from(output);
-    describe(&mut output, new.as_ref().map(|new| &new.master));
-    Ok(output)
+    Ok(described(output, new.as_ref().map(|new| &new.master)))
 }
 
 pub(crate) async fn upload_part_copy(
@@ -124,9 +122,7 @@ pub(crate) async fn upload_part_copy(
     show_checksum!(result, checksum);
     let copy_part_result = Some(result);
     let output = UploadPartCopyOutput { copy_part_result, ..UploadPartCopyOutput::default() };
-    let mut output = Output::from(output);
-    describe(&mut output, master.as_ref());
-    Ok(output)
+    Ok(described(output, master.as_ref()))
 }
 
 pub(crate) async fn list_parts(
