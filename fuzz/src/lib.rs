@@ -31,6 +31,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("digest_cache", targets::files::digest_cache::run),
     ("duplicates_pattern", targets::text::duplicates_pattern::run),
     ("duplicates_report", targets::text::duplicates_report::run),
+    ("encryption_attribute", targets::text::encryption_attribute::run),
     ("file_server", targets::servers::file_server::run),
     ("file_store", targets::files::file_store::run),
     ("http_chunked", targets::http::chunked::run),

@@ -15,12 +15,41 @@ pub const PART_NUMBER_MAX: u16 = 10_000;
 
 /// The MD5 of an object's bytes; of an object uploaded in parts, the MD5 of the parts' MD5s and the
 /// number of parts. Its text is as in S3, without quotes: `9e10…` or `9e10…-3`.
+///
+/// A program can store content in an encoded form, such as an encrypted one: see
+/// [`WrittenContent::encoded`](crate::WrittenContent::encoded). The hash is then the one that the
+/// program has set, and lengths are those of the encoded form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Etag {
     /// The hash.
     pub md5: [u8; 16],
-    /// The number of parts; 0 for an object that was not uploaded in parts.
+    /// The number of parts; 0 for an object that was not uploaded in parts. Plus [`Self::ENCODED`]
+    /// if the content is stored in an encoded form.
     pub parts: u16,
+}
+
+impl Etag {
+    /// The bit of [`Self::parts`] of content that is stored in an encoded form.
+    pub const ENCODED: u16 = 1 << 15;
+
+    /// Returns `true` if the content is stored in an encoded form.
+    #[must_use]
+    pub fn is_encoded(&self) -> bool {
+        self.parts & Self::ENCODED != 0
+    }
+
+    /// Returns the number of parts; 0 for an object that was not uploaded in parts.
+    #[must_use]
+    pub fn part_count(&self) -> u16 {
+        self.parts & !Self::ENCODED
+    }
+
+    /// Returns `true` if both have the same text. An ETag that was parsed does not state if the
+    /// content is encoded.
+    #[must_use]
+    pub fn has_text_of(&self, other: &Self) -> bool {
+        self.md5 == other.md5 && self.part_count() == other.part_count()
+    }
 }
 
 impl fmt::Display for Etag {
@@ -28,7 +57,10 @@ impl fmt::Display for Etag {
         for byte in self.md5 {
             write!(f, "{byte:02x}")?;
         }
-        if self.parts > 0 { write!(f, "-{}", self.parts) } else { Ok(()) }
+        match self.part_count() {
+            0 => Ok(()),
+            parts => write!(f, "-{parts}"),
+        }
     }
 }
 
@@ -46,7 +78,9 @@ impl FromStr for Etag {
             return Err(WHY);
         }
         let md5 = u128::from_str_radix(hex, 16).map_err(|_not_hex| WHY)?.to_be_bytes();
-        Ok(Self { md5, parts })
+        let etag = Self { md5, parts };
+        // No object has so many parts, and the text has no bit for the encoding.
+        if etag.is_encoded() { Err(WHY) } else { Ok(etag) }
     }
 }
 
@@ -342,11 +376,20 @@ mod tests {
     #[test]
     fn etag_round_trips_through_its_text() {
         for text in ["d41d8cd98f00b204e9800998ecf8427e", "00000000000000000000000000000001-10000"] {
-            assert_eq!(text.parse::<Etag>().unwrap().to_string(), text);
+            let etag: Etag = text.parse().unwrap();
+            assert_eq!(etag.to_string(), text);
+            let encoded = Etag { parts: etag.parts | Etag::ENCODED, ..etag };
+            assert_eq!(encoded.to_string(), text);
+            assert!(encoded != etag && encoded.has_text_of(&etag) && encoded.is_encoded());
+            assert_eq!(encoded.part_count(), etag.parts);
         }
-        for text in
-            ["", "d41d8cd98f00b204e9800998ecf8427", "*", "+1d8cd98f00b204e9800998ecf8427e2-1"]
-        {
+        for text in [
+            "",
+            "d41d8cd98f00b204e9800998ecf8427",
+            "*",
+            "+1d8cd98f00b204e9800998ecf8427e2-1",
+            "d41d8cd98f00b204e9800998ecf8427e-32769",
+        ] {
             assert!(text.parse::<Etag>().is_err(), "{text}");
         }
     }

@@ -12,6 +12,7 @@ use crate::access::credentials::Credentials;
 use crate::access::key_ring::KeyRing;
 use crate::audit::AuditLog;
 use crate::bound::tcp_options;
+use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
 
 /// The configuration of a server.
@@ -26,6 +27,9 @@ pub struct Config {
     pub credentials: Option<Credentials>,
     /// The keys of a key file, with their rights.
     pub keys: Option<Arc<KeyRing>>,
+    /// The keys with which the server encrypts objects itself (SSE-S3). Without them, requests for
+    /// this are refused.
+    pub encryption: Option<Arc<EncryptionKeys>>,
     /// Terminates TLS at `listen`, and at `admin` unless that is a loopback address. `None`: plain
     /// HTTP.
     pub tls: Option<Acceptor>,
@@ -44,6 +48,7 @@ impl Default for Config {
             admin: (Ipv4Addr::LOCALHOST, 9001).into(),
             credentials: None,
             keys: None,
+            encryption: None,
             tls: None,
             is_plain_http_allowed: false,
             is_read_only: false,

@@ -49,6 +49,12 @@ pub enum Error {
     /// A sealing key is malformed: use the file that was created together with the key file.
     #[error("it is no sealing key of haul")]
     SealingKey,
+    /// A file with encryption keys cannot be used: use one that `haul keys` has created.
+    #[error("it is no file with encryption keys of haul: {why}")]
+    EncryptionKeys {
+        /// The reason.
+        why: String,
+    },
     /// An invalid limit: choose another value.
     #[error("invalid limit {name} = {value}: {why}")]
     Limit {

@@ -27,6 +27,8 @@
 //!   if a big object is already being sent, the connection is closed before its declared length.
 //! - A read never returns an older state of an object than one that was acknowledged before, also
 //!   from the cache of hot objects.
+//! - An encrypted object is stored encrypted with AES-256-GCM. A change of its stored bytes, their
+//!   order, their length or their object is detected when they are read.
 //! - On public addresses the server listens with TLS, unless plain HTTP is allowed explicitly.
 //! - Without keys the server listens on loopback addresses only, and serves only requests whose
 //!   host is a name of this machine, which prevents DNS rebinding by web pages.
@@ -63,6 +65,7 @@ mod body;
 mod bound;
 mod buckets;
 mod config;
+mod encryption;
 mod error;
 mod errors;
 mod front;
@@ -88,6 +91,8 @@ pub use buckets::lifecycle::document::{
     lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml,
 };
 pub use config::{Addresses, Config, Inherited, Limits, Logs};
+pub use encryption::envelope::reformat_encryption_attribute;
+pub use encryption::operator::{EncryptionKey, EncryptionKeys};
 pub use error::{Error, Result};
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{HostAddress, Listener, Rate, TcpOptions, wake_once};

@@ -3,7 +3,7 @@
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use crate::acl::operations as acl;
-use crate::buckets::{bucket, documents, object_lock, policy, stubs, versioning};
+use crate::buckets::{bucket, documents, encryption, object_lock, policy, stubs, versioning};
 use crate::objects::{copy, get_attributes, list, lock, read, tagging, version_list, write};
 use crate::output::Output;
 use crate::service::Haul;
@@ -119,7 +119,11 @@ operations! {
     get_bucket_policy_status: GetBucketPolicyStatusInput => GetBucketPolicyStatusOutput
         = policy::get_bucket_policy_status;
     get_bucket_encryption: GetBucketEncryptionInput => GetBucketEncryptionOutput
-        = stubs::get_bucket_encryption;
+        = encryption::get_bucket_encryption;
+    put_bucket_encryption: PutBucketEncryptionInput => PutBucketEncryptionOutput
+        = encryption::put_bucket_encryption;
+    delete_bucket_encryption: DeleteBucketEncryptionInput => DeleteBucketEncryptionOutput
+        = encryption::delete_bucket_encryption;
     get_bucket_website: GetBucketWebsiteInput => GetBucketWebsiteOutput
         = stubs::get_bucket_website;
     get_bucket_replication: GetBucketReplicationInput => GetBucketReplicationOutput

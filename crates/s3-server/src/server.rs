@@ -20,6 +20,7 @@ use crate::admin::Admin;
 use crate::body::memory::{BodyMemory, PeerMemory};
 use crate::bound::Bound;
 use crate::config::{Addresses, Config, Inherited, Limits, Logs};
+use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
 use crate::front::Front;
 use crate::front::answer::RequestIds;
@@ -36,6 +37,7 @@ pub struct Listening {
     pub(crate) listen: Bound,
     pub(crate) admin: Bound,
     keys: AllKeys,
+    encryption: Option<Arc<EncryptionKeys>>,
     pub(crate) tls: Option<Acceptor>,
     pub(crate) limits: Limits,
     is_read_only: bool,
@@ -65,11 +67,11 @@ impl Listening {
         config.check()?;
         let listen = listen.map_or_else(|| Bound::new(config.listen), Ok)?;
         let admin = admin.map_or_else(|| Bound::new(config.admin), Ok)?;
-        let Config { credentials, keys, tls, limits, is_read_only, .. } = config;
+        let Config { credentials, keys, encryption, tls, limits, is_read_only, .. } = config;
         let administrator = credentials.map(|pair| Arc::new(ActiveKey::administrator(pair)));
         let keys = AllKeys { administrator, ring: keys };
         let logs = Logs::default();
-        Ok(Self { listen, admin, keys, tls, limits, is_read_only, logs })
+        Ok(Self { listen, admin, keys, encryption, tls, limits, is_read_only, logs })
     }
 
     /// Sets the logs.
@@ -139,7 +141,8 @@ impl Server {
     /// Like [`Self::new`].
     pub fn serving(listening: Listening, store: Arc<ServedStore>) -> Result<Self> {
         let addresses = listening.addresses();
-        let Listening { listen, admin, keys, tls, limits, is_read_only, logs } = listening;
+        let Listening { listen, admin, keys, encryption, tls, limits, is_read_only, logs } =
+            listening;
         let admin_tls = tls.clone().filter(|_| addresses.admin_has_tls());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let listeners = listen.listen(threads, limits.stall_time_max)?;
@@ -164,7 +167,7 @@ impl Server {
             hot: Arc::clone(&hot),
         });
         let counts = Counts::new(&metrics);
-        let front = front(store, keys, &limits, metrics, hot);
+        let front = front(store, (keys, encryption), &limits, metrics, hot);
         let front = Arc::new(Front {
             audit: logs.audit,
             is_read_only,
@@ -244,7 +247,7 @@ fn open(handle: &reactor::Handle) -> u64 {
 
 fn front(
     store: Arc<ServedStore>,
-    keys: AllKeys,
+    (keys, encryption): (AllKeys, Option<Arc<EncryptionKeys>>),
     limits: &Limits,
     metrics: Arc<Metrics>,
     hot: Arc<HotObjects>,
@@ -260,6 +263,7 @@ fn front(
         Arc::clone(&metrics),
         Arc::clone(&memory),
         keys.clone(),
+        encryption,
     );
     let mut s3 = S3ServiceBuilder::new(haul.clone());
     s3.set_config(Arc::new(StaticConfigProvider::new(Arc::new(s3_config))));

@@ -3,13 +3,19 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use haul_file_store::Store;
+use haul_file_store::{Object, Store};
 use s3s::{S3ErrorCode, S3Result};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::access::key_ring::AllKeys;
 use crate::body::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::config::Limits;
+use crate::encryption::content::Content;
+use crate::encryption::customer::CustomerKey;
+use crate::encryption::default::master_for;
+use crate::encryption::master::Master;
+use crate::encryption::operator::EncryptionKeys;
+use crate::encryption::request::Wanted;
 use crate::errors::refuse;
 use crate::metrics::Metrics;
 use crate::served::ServedStore;
@@ -22,6 +28,7 @@ pub(crate) struct Haul {
     metrics: Arc<Metrics>,
     memory: Arc<BodyMemory>,
     keys: AllKeys,
+    encryption: Option<Arc<EncryptionKeys>>,
 }
 
 impl Haul {
@@ -31,8 +38,9 @@ impl Haul {
         metrics: Arc<Metrics>,
         memory: Arc<BodyMemory>,
         keys: AllKeys,
+        encryption: Option<Arc<EncryptionKeys>>,
     ) -> Self {
-        Self { store, limits, metrics, memory, keys }
+        Self { store, limits, metrics, memory, keys, encryption }
     }
 
     /// Returns `true` if there is a key of a user.
@@ -51,6 +59,27 @@ impl Haul {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// Returns the keys with which the server encrypts objects itself.
+    pub(crate) fn encryption(&self) -> Option<Arc<EncryptionKeys>> {
+        self.encryption.clone()
+    }
+
+    /// Returns the content of an object with these names as clients see it. A key of the customer
+    /// is necessary for an object that was encrypted with it, and refused for any other one.
+    pub(crate) fn content(
+        &self,
+        names: (&str, &str),
+        object: Object,
+        customer: Option<&CustomerKey>,
+    ) -> S3Result<Content> {
+        Content::open(self.encryption.as_deref(), names, object, customer)
+    }
+
+    /// Returns the key for a new object of the bucket; `None` if it is not encrypted.
+    pub(crate) fn master_for(&self, bucket: &str, wanted: Wanted) -> S3Result<Option<Master>> {
+        master_for(&self.store.load(), self.encryption.as_deref(), bucket, wanted)
     }
 
     /// Runs a call of the store on a thread that may block.

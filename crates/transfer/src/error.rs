@@ -63,6 +63,10 @@ pub enum ReadError {
     /// The store cannot read the bytes.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The content is stored in an encoded form that only its program can decode. Read the object
+    /// over S3 from the server that encrypted it.
+    #[error("the object is encrypted; read it over S3 from \"haul serve\", which decrypts it")]
+    Encoded,
     /// The content is shorter than the length of the object.
     #[error("unexpected end at byte {at}")]
     UnexpectedEnd {

@@ -11,7 +11,8 @@ use crate::error::ReadError;
 pub const PIECE_BYTES: usize = 1 << 20;
 
 /// Returns an iterator over the bytes of the object in `range`, in order and in pieces of up to
-/// [`PIECE_BYTES`]. The iterator ends after the first error.
+/// [`PIECE_BYTES`]. The iterator ends after the first error, which is [`ReadError::Encoded`] for an
+/// object whose content is encrypted.
 pub fn pieces(
     object: &Object,
     range: Range<u64>,
@@ -23,6 +24,7 @@ pub fn pieces(
             left => usize::try_from(left).unwrap_or(PIECE_BYTES).min(PIECE_BYTES),
         };
         let piece = match object.read(at, bytes_max) {
+            Ok(_) if object.info.etag.is_encoded() => Err(ReadError::Encoded),
             Ok(bytes) if bytes.is_empty() => Err(ReadError::UnexpectedEnd { at }),
             Ok(bytes) => Ok(bytes),
             Err(error) => Err(error.into()),

@@ -46,6 +46,14 @@ pub(crate) struct ServeArgs {
     /// The file must not be readable by other users.
     #[arg(long, value_name = "FILE", help_heading = "Server", requires = "keys")]
     sealing_key: Option<PathBuf>,
+    /// Encrypt objects with the keys in FILE if the request or the bucket requires it (SSE-S3)
+    ///
+    /// "haul keys add-encryption-key" creates the file, and adds keys to it. The last key of the
+    /// file encrypts new objects, the others decrypt earlier ones. The file must not be readable by
+    /// other users. Keep a copy of it: without their key, objects cannot be read. Without this
+    /// option, objects are encrypted only with keys that clients send (SSE-C).
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub(crate) encryption_key: Option<PathBuf>,
     /// Print the ready line, and the counts at the end, as one JSON object each
     ///
     /// The ready line has kind (ready), s3 and admin: the addresses as URLs; while the server

@@ -2,6 +2,7 @@
 
 mod show;
 
+use std::path::Path;
 use std::time::SystemTime;
 
 use haul_s3_server::{Key, KeyList};
@@ -14,7 +15,7 @@ use crate::args::{
 use crate::clock::rfc3339;
 use crate::output::{Output, print_line};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
-use crate::secrets::key_file;
+use crate::secrets::{encryption_keys, key_file};
 
 use show::ANONYMOUS;
 
@@ -34,6 +35,7 @@ pub(crate) fn run(args: &KeysArgs) -> Result {
         KeysCommand::Enable(args) => set_disabled(files, &args.key, false),
         KeysCommand::Remove(args) => remove(files, &args.key),
         KeysCommand::Rotate(args) => rotate(files, args),
+        KeysCommand::AddEncryptionKey { file } => add_encryption_key(file, files.json),
     }
 }
 
@@ -57,6 +59,20 @@ fn init(files: &KeyFileArgs) -> Result {
     print_line(format!("created {keys}, sealed by the {of_seal} key in {seal}"))?;
     if is_new {
         print_message("keep a copy of the sealing key: without it, the key file cannot be read");
+    }
+    Ok(())
+}
+
+fn add_encryption_key(file: &Path, is_json: bool) -> Result {
+    let (key, is_new) = encryption_keys::add(file)?;
+    let (id, name) = (key.id(), file.display().to_string());
+    if is_json {
+        return print_line(json!({ "encryption_key": id, "file": name, "file_created": is_new }));
+    }
+    print_line(format!("added the encryption key {id} to {name}"))?;
+    print_message("keep a copy of the file: without their key, objects cannot be read");
+    if !is_new {
+        print_message("restart the server to use the new key");
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ pub(crate) fn update<T>(
 
 /// Opens and locks a file, which another process may replace meanwhile: then the new file is
 /// locked.
-fn lock(path: &Path) -> io::Result<File> {
+pub(super) fn lock(path: &Path) -> io::Result<File> {
     loop {
         let file = File::open(path)?;
         file.lock()?;
@@ -90,7 +90,7 @@ fn lock(path: &Path) -> io::Result<File> {
 }
 
 /// Replaces a file, whose lock the caller holds.
-fn replace(path: &Path, locked: &File, text: &str) -> io::Result<()> {
+pub(super) fn replace(path: &Path, locked: &File, text: &str) -> io::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");
     let unfinished = PathBuf::from(unfinished);
@@ -118,7 +118,7 @@ fn replace(path: &Path, locked: &File, text: &str) -> io::Result<()> {
 }
 
 /// Creates a file that only its owner can read, and syncs its content.
-fn write_new(path: &Path, text: &str) -> io::Result<File> {
+pub(super) fn write_new(path: &Path, text: &str) -> io::Result<File> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;

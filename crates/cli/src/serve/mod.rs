@@ -26,8 +26,8 @@ use crate::ready;
 use crate::reload::{Reload, handle_signals};
 use crate::remote::{Copy, standby};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
-use crate::secrets::credentials;
 use crate::secrets::live_keys::LiveKeys;
+use crate::secrets::{credentials, encryption_keys};
 use crate::signals::{Signal, termination_handler};
 use crate::tls::Certificates;
 
@@ -49,12 +49,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let copy = Copy::of(&args.replication)?;
     let certificates = Certificates::load(&args.tls)?;
     let keys = args.key_file().map(|(keys, seal)| LiveKeys::load(keys, seal)).transpose()?;
+    let encryption = args.encryption_key.as_deref().map(encryption_keys::load).transpose()?;
     let acceptor = |certificates: &Certificates| certificates.acceptor(Alpn::Http1);
     let mut config = Config {
         listen: listen::resolve_tcp(&args.listen)?,
         admin: listen::resolve_tcp(&args.admin)?,
         credentials: credentials::load(args.credentials.as_deref())?,
         keys: keys.as_ref().map(LiveKeys::ring),
+        encryption: encryption.map(Arc::new),
         tls: certificates.as_ref().map(acceptor).transpose()?,
         is_plain_http_allowed: args.plain_http,
         is_read_only: args.replication.read_only,

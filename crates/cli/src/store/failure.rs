@@ -19,6 +19,6 @@ pub(super) fn cannot_read(name: &str, error: ReadError) -> Failure {
     match error {
         // The error of the store becomes the cause, because the module `advice` looks for it there.
         ReadError::Store(error) => cannot.because(error),
-        error @ ReadError::UnexpectedEnd { .. } => cannot.because(error),
+        error @ (ReadError::Encoded | ReadError::UnexpectedEnd { .. }) => cannot.because(error),
     }
 }

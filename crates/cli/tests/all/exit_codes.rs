@@ -15,6 +15,7 @@ const MISSING: &[(&str, &[&str])] = &[
     ("serve", &["--tls-cert", "none", "--tls-key", "none"]),
     ("serve", &["--remote", "s3://b/p", "--remote-options", "none"]),
     ("serve", &["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", "file/none"]),
+    ("keys add-encryption-key", &["none/keys"]),
     ("keys init", &["--keys", "none/keys", "--sealing-key", "none/key"]),
     ("keys create", &["a", "--sealing-key", "none"]),
     ("keys list", &["--sealing-key", "none"]),

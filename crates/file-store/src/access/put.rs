@@ -131,7 +131,7 @@ impl Store {
     ) -> Result<ObjectInfo> {
         let mut head = self.inner.head(Kind::Object, bucket, key);
         head.bytes = written.bytes();
-        head.etag.md5 = written.md5();
+        head.etag = written.etag();
         match written.into_content() {
             Content::Memory(bytes) => {
                 self.store(head, attributes, precondition, Source::Bytes(&bytes))
@@ -260,7 +260,10 @@ impl Store {
         match object.in_memory() {
             // The object was stored when `big_object_bytes` was larger.
             Some(bytes) if bytes.len() as u64 >= big_bytes => {
-                self.put_locally(to.0, to.1, bytes, attributes, precondition)
+                let mut writer = self.object_writer(Some(head.bytes))?;
+                writer.write(bytes)?;
+                let written = writer.finish()?.with_etag(head.etag);
+                self.put_written_locally(to.0, to.1, written, attributes, precondition)
             }
             Some(bytes) => self.store(head, attributes, precondition, Source::Bytes(bytes)),
             None => {
@@ -331,8 +334,12 @@ impl Inner {
             Precondition::None => true,
             Precondition::Absent => current.is_none(),
             Precondition::Present => current.is_some(),
-            Precondition::Matches(etag) => current.is_some_and(|entry| entry.etag == *etag),
-            Precondition::Differs(etag) => current.is_none_or(|entry| entry.etag != *etag),
+            Precondition::Matches(etag) => {
+                current.is_some_and(|entry| entry.etag.has_text_of(etag))
+            }
+            Precondition::Differs(etag) => {
+                current.is_none_or(|entry| !entry.etag.has_text_of(etag))
+            }
         };
         if holds { Ok(()) } else { Err(Error::PreconditionFailed) }
     }

@@ -80,7 +80,7 @@ impl Store {
         let mut head = inner.head(Kind::Part, bucket, key);
         head.part = number;
         head.bytes = written.bytes();
-        head.etag.md5 = written.md5();
+        head.etag = written.etag();
         let Content::File(mut file) = written.into_content() else {
             let what = "a part must be written with a part writer".to_owned();
             return Err(Error::Invalid { what });
@@ -322,10 +322,11 @@ fn print(id: u128) -> String {
     format!("{id:032x}")
 }
 
-/// Sets the head of the object: the files of the parts in order, their total length, and the hash
-/// of their hashes.
+/// Sets the head of the object: the files of the parts in order, their total length, the hash of
+/// their hashes, and that the content is encoded if that of a part is.
 fn assemble(head: &mut Head, upload: &Upload, parts: &[(u16, Etag)]) -> Result<()> {
     let mut last = 0;
+    let mut encoded = 0;
     let mut hashes = Md5::new();
     for (number, etag) in parts {
         let invalid = |why| Error::InvalidPart { number: *number, why };
@@ -334,17 +335,19 @@ fn assemble(head: &mut Head, upload: &Upload, parts: &[(u16, Etag)]) -> Result<(
         }
         last = *number;
         let part = upload.parts.get(number).ok_or_else(|| invalid("the part was not uploaded"))?;
-        if part.etag != *etag {
+        if !part.etag.has_text_of(etag) {
             return Err(invalid("the part has a different ETag"));
         }
         head.bytes += part.bytes;
+        encoded |= part.etag.parts & Etag::ENCODED;
         head.files.extend_from_slice(&part.files);
         hashes.update(etag.md5);
     }
     if parts.is_empty() {
         return Err(Error::InvalidPart { number: 1, why: "at least one part must be listed" });
     }
-    let parts = u16::try_from(parts.len()).unwrap_or(u16::MAX);
-    head.etag = Etag { md5: hashes.finalize().into(), parts };
+    // At most PART_NUMBER_MAX, because the numbers ascend.
+    let parts = u16::try_from(parts.len()).unwrap_or(PART_NUMBER_MAX);
+    head.etag = Etag { md5: hashes.finalize().into(), parts: parts | encoded };
     Ok(())
 }

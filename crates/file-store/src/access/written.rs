@@ -9,6 +9,7 @@ use crate::big_files::directory::Objects;
 use crate::big_files::file::BigWriter;
 use crate::error::Result;
 use crate::format::FilePart;
+use crate::object::Etag;
 
 /// A writer that collects the bytes of an object: in memory while the object may be small, and in a
 /// file once it is big. If it is dropped before [`ObjectWriter::finish`], nothing remains.
@@ -28,7 +29,7 @@ pub struct ObjectWriter {
 #[derive(Debug)]
 pub struct WrittenContent {
     bytes: u64,
-    md5: [u8; 16],
+    etag: Etag,
     content: Content,
 }
 
@@ -143,7 +144,8 @@ impl ObjectWriter {
             }
             None => Content::Memory(self.memory),
         };
-        Ok(WrittenContent { bytes: self.bytes, md5: self.md5.finalize().into(), content })
+        let etag = Etag { md5: self.md5.finalize().into(), parts: 0 };
+        Ok(WrittenContent { bytes: self.bytes, etag, content })
     }
 }
 
@@ -157,7 +159,24 @@ impl WrittenContent {
     /// Returns the MD5 of the bytes.
     #[must_use]
     pub fn md5(&self) -> [u8; 16] {
-        self.md5
+        self.etag.md5
+    }
+
+    /// Declares that the bytes are an encoded form of the content, such as an encrypted one, and
+    /// sets the hash of the [`Etag`] of the object or part. The store reads and verifies the bytes
+    /// as they were written; only the caller can decode them. An upload with such a part becomes an
+    /// object whose content is encoded.
+    #[must_use]
+    pub fn encoded(self, md5: [u8; 16]) -> Self {
+        Self { etag: Etag { md5, parts: Etag::ENCODED }, ..self }
+    }
+
+    pub(crate) fn with_etag(self, etag: Etag) -> Self {
+        Self { etag, ..self }
+    }
+
+    pub(crate) fn etag(&self) -> Etag {
+        self.etag
     }
 
     pub(crate) fn into_content(self) -> Content {

@@ -227,3 +227,37 @@ fn object_may_have_very_many_parts() {
     assert_eq!(big_files(dir.path()).len(), usize::from(PARTS));
     assert_eq!(store.stats().big_files, u64::from(PARTS));
 }
+
+#[test]
+fn mark_of_encoded_content_survives_copies_and_reopening() {
+    let (dir, store) = new_store();
+    let none = (Attributes::new(), Precondition::None);
+    let written = |bytes: &[u8]| {
+        let mut writer = store.part_writer(None).unwrap();
+        writer.write(bytes).unwrap();
+        writer.finish().unwrap().encoded([7; 16])
+    };
+    let stored = store.put_written(BUCKET, "one", written(b"encoded"), &none.0, &none.1).unwrap();
+    assert_eq!((stored.bytes, stored.etag.md5), (7, [7; 16]));
+    assert!(stored.etag.is_encoded() && stored.etag.part_count() == 0);
+    let upload = start(&store);
+    let part = store.put_part(BUCKET, KEY, &upload, 3, written(b"part"), &none.0).unwrap();
+    assert!(part.etag.is_encoded());
+    let listed = part.etag.to_string().parse().unwrap();
+    complete(&store, &upload, &[(3, listed)]).unwrap();
+    store.copy((BUCKET, KEY), (BUCKET, "copy"), None, &none.1).unwrap();
+    // A condition has the text of an ETag, without the mark.
+    let condition = Precondition::Matches(stored.etag.to_string().parse().unwrap());
+    store.copy((BUCKET, "one"), (BUCKET, "one"), Some(&none.0), &condition).unwrap();
+    put(&store, "plain", b"as it is");
+    for reopened in [false, true] {
+        let store = if reopened { &reopen_after(dir.path()) } else { &store };
+        for (key, parts, is_encoded) in
+            [("one", 0, true), (KEY, 1, true), ("copy", 1, true), ("plain", 0, false)]
+        {
+            let etag = store.stat(BUCKET, key).unwrap().etag;
+            assert_eq!((etag.part_count(), etag.is_encoded()), (parts, is_encoded), "{key}");
+        }
+        assert_eq!(content(&store.get(BUCKET, "copy").unwrap()).unwrap(), b"part");
+    }
+}

@@ -94,6 +94,7 @@ pub(crate) fn action(operation: &str) -> Option<Action> {
         | "PutPublicAccessBlock"
         | "PutObjectLockConfiguration"
         | "DeleteBucketCors"
+        | "DeleteBucketEncryption"
         | "DeleteBucketPolicy"
         | "GetBucketPolicy"
         | "DeleteBucketTagging"

@@ -6,10 +6,9 @@ use hyper::{Method, Request};
 use crate::front::forms::fields::is_form;
 
 /// Subresources of buckets and objects that this server cannot change.
-const UNSUPPORTED: [&str; 13] = [
+const UNSUPPORTED: [&str; 12] = [
     "accelerate",
     "analytics",
-    "encryption",
     "intelligent-tiering",
     "inventory",
     "logging",
@@ -23,9 +22,10 @@ const UNSUPPORTED: [&str; 13] = [
 ];
 
 /// Subresources of buckets, and the operations that replace and remove them.
-const OF_BUCKETS: [(&str, &str, &str); 9] = [
+const OF_BUCKETS: [(&str, &str, &str); 10] = [
     ("acl", "PutBucketAcl", OTHER),
     ("cors", "PutBucketCors", "DeleteBucketCors"),
+    ("encryption", "PutBucketEncryption", "DeleteBucketEncryption"),
     ("lifecycle", "PutBucketLifecycleConfiguration", "DeleteBucketLifecycle"),
     ("object-lock", "PutObjectLockConfiguration", OTHER),
     ("ownershipControls", "PutBucketOwnershipControls", "DeleteBucketOwnershipControls"),
@@ -102,6 +102,8 @@ mod tests {
             ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
             ("PUT b versioning", Some("PutBucketVersioning")),
             ("PUT b policy", Some("PutBucketPolicy")),
+            ("PUT b encryption=", Some("PutBucketEncryption")),
+            ("DELETE b encryption", Some("DeleteBucketEncryption")),
             ("PUT b tagging", Some("PutBucketTagging")),
             ("PUT b acl", Some("PutBucketAcl")),
             ("DELETE b acl", Some(OTHER)),

@@ -2,6 +2,7 @@
 
 pub(crate) mod aws_chunked;
 pub(crate) mod checksum;
+pub(crate) mod copy;
 pub(crate) mod digests;
 pub(crate) mod memory;
 pub(crate) mod part_checksums;

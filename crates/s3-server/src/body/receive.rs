@@ -22,6 +22,8 @@ use crate::body::aws_chunked::ChunkError;
 use crate::body::checksum::Checksum;
 use crate::body::digests::{Claims, Digests};
 use crate::body::memory::{PeerMemory, Reserved};
+use crate::encryption::lengths::stored_bytes;
+use crate::encryption::new_content::Encryption;
 use crate::errors::{from_store, incomplete, refuse, sha256_mismatch};
 use crate::service::{Haul, joined};
 
@@ -137,16 +139,21 @@ where
         Ok(Collected { bytes, claims: self.claims, _memory: memory })
     }
 
-    /// Receives a body of any length into the writer that `open` creates.
+    /// Receives a body of any length into the writer that `open` creates, encrypted or as it is.
     pub(crate) async fn stream(
         mut self,
         haul: &Haul,
         open: fn(&Store, Option<u64>) -> haul_file_store::Result<ObjectWriter>,
+        encryption: Option<Encryption>,
     ) -> S3Result<Streamed> {
         let memory = haul.reserve(self.peer.as_ref(), STREAM_BYTES).await?;
-        let declared = self.declared;
-        let writer = haul.blocking(move |store| open(store, declared).map_err(from_store)).await?;
-        let mut sink = Sink { writer, digests: self.claims.digests(false) };
+        let stored = match &encryption {
+            Some(_) => self.declared.map(stored_bytes),
+            None => self.declared,
+        };
+        let writer = haul.blocking(move |store| open(store, stored).map_err(from_store)).await?;
+        let digests = self.claims.digests(false);
+        let mut sink = Sink { encoder: Encoder { writer, encryption }, digests };
         let mut batch = self.batch().await?;
         while !batch.is_empty() {
             let writing: JoinHandle<_> = spawn_blocking(move || sink.write(&batch));
@@ -157,7 +164,7 @@ where
         }
         self.end().await?;
         haul.metrics().received(self.received);
-        Ok(Streamed { sink, claims: self.claims, _memory: memory })
+        Ok(Streamed { sink, claims: self.claims, bytes: self.received, _memory: memory })
     }
 
     /// Returns the next pieces, together at least a batch unless the body ends.
@@ -236,21 +243,27 @@ impl Collected {
 pub(crate) struct Streamed {
     sink: Sink,
     claims: Claims,
+    bytes: u64,
     _memory: Reserved,
 }
 
 impl Streamed {
     /// Completes the content and verifies the claims of the client about it. Blocks.
     pub(crate) fn finish(self) -> S3Result<(WrittenContent, Option<Checksum>)> {
-        let written = self.sink.writer.finish().map_err(from_store)?;
-        let checksum = self.claims.verify(self.sink.digests, Some(written.md5()))?;
+        let (written, md5) = self.sink.encoder.finish()?;
+        let checksum = self.claims.verify(self.sink.digests, Some(md5))?;
         Ok((written, checksum))
+    }
+
+    /// Returns the length of the body as it was received.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
 /// The writer of batches.
 struct Sink {
-    writer: ObjectWriter,
+    encoder: Encoder,
     digests: Digests,
 }
 
@@ -258,9 +271,41 @@ impl Sink {
     fn write(mut self, batch: &[Bytes]) -> S3Result<Self> {
         for bytes in batch {
             self.digests.update(bytes);
-            self.writer.write(bytes).map_err(from_store)?;
+            self.encoder.write(bytes)?;
         }
         Ok(self)
+    }
+}
+
+/// A writer of the store that encrypts, or writes content as it is.
+pub(crate) struct Encoder {
+    pub(crate) writer: ObjectWriter,
+    pub(crate) encryption: Option<Encryption>,
+}
+
+impl Encoder {
+    /// Writes the next bytes of the content. Blocks.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> S3Result<()> {
+        let Self { writer, encryption } = self;
+        let mut write = |bytes: &[u8]| writer.write(bytes).map_err(from_store);
+        match encryption {
+            Some(encryption) => encryption.write(bytes, write),
+            None => write(bytes),
+        }
+    }
+
+    /// Completes the content. Returns it with its MD5, for encrypted content the MD5 of the content
+    /// as clients see it. Blocks.
+    pub(crate) fn finish(self) -> S3Result<(WrittenContent, [u8; 16])> {
+        let Self { mut writer, encryption } = self;
+        let Some(encryption) = encryption else {
+            let written = writer.finish().map_err(from_store)?;
+            let md5 = written.md5();
+            return Ok((written, md5));
+        };
+        let hashes = encryption.finish(|bytes| writer.write(bytes).map_err(from_store))?;
+        let written = writer.finish().map_err(from_store)?;
+        Ok((written.encoded(hashes.etag), hashes.md5))
     }
 }
 

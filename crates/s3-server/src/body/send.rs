@@ -14,15 +14,19 @@ use s3s::S3Result;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::body::memory::Reserved;
-use crate::errors::{chain, from_store};
+use crate::encryption::content::Content;
+use crate::errors::chain;
 use crate::service::joined;
 
 /// The bytes of a big object read at a time. One such chunk is read ahead of the one being sent.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;
 
-/// Returns the memory that sending an object of `bytes` takes.
-pub(crate) fn memory_bytes(bytes: u64, small_bytes_max: u64) -> u64 {
-    if bytes <= small_bytes_max { bytes } else { 2 * CHUNK_BYTES as u64 }
+/// Returns the memory that sending an object takes. Encrypted bytes are in memory twice while they
+/// are decrypted.
+pub(crate) fn memory_bytes(content: &Content, small_bytes_max: u64) -> u64 {
+    let bytes = content.object.info.bytes;
+    let bytes = if bytes <= small_bytes_max { bytes } else { 2 * CHUNK_BYTES as u64 };
+    if content.opened.is_some() { 2 * bytes } else { bytes }
 }
 
 /// The place where an operation stores the body of its response. It bypasses the S3 service, whose
@@ -53,15 +57,17 @@ pub(crate) enum ObjectBody {
 #[derive(Debug)]
 pub(crate) struct Reader {
     /// `None` once all bytes are read: an open object can prevent the reuse of its volume's file.
-    object: Option<Arc<Object>>,
+    content: Option<Arc<Content>>,
     left: Range<u64>,
     reading: Option<JoinHandle<S3Result<Bytes>>>,
     ready: Option<Bytes>,
     _memory: Reserved,
 }
 
-/// Returns the body that sends `range` from locked memory, if all of it is pinned.
-pub(crate) fn pinned(object: &Object, range: &Range<u64>) -> Option<ObjectBody> {
+/// Returns the body that sends `range` from locked memory, if all of it is pinned and not
+/// encrypted.
+pub(crate) fn pinned(content: &Content, range: &Range<u64>) -> Option<ObjectBody> {
+    let Content { object, opened: None } = content else { return None };
     let mut windows = VecDeque::new();
     let mut at = range.start;
     while at < range.end {
@@ -76,22 +82,22 @@ pub(crate) fn pinned(object: &Object, range: &Range<u64>) -> Option<ObjectBody> 
 /// Reads the first bytes of `range`, so that damage there is still reported by an error response,
 /// and returns the body that sends the whole range.
 pub(crate) async fn read(
-    object: Arc<Object>,
+    content: Arc<Content>,
     range: Range<u64>,
     memory: Reserved,
 ) -> S3Result<ObjectBody> {
-    let first = if object.is_in_memory() {
+    let first = if content.is_in_memory() {
         let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        object.read(range.start, bytes).map_err(from_store)?
+        content.read(range.start, bytes)?
     } else {
-        match start_read(&object, &range) {
+        match start_read(&content, &range) {
             Some(reading) => joined(reading.await)?,
             None => Bytes::new(),
         }
     };
     let left = range.start + first.len() as u64..range.end;
-    let (object, ready) = (Some(object), Some(first));
-    let mut reader = Reader { object, left, reading: None, ready, _memory: memory };
+    let (content, ready) = (Some(content), Some(first));
+    let mut reader = Reader { content, left, reading: None, ready, _memory: memory };
     reader.read_ahead();
     Ok(ObjectBody::Read(reader))
 }
@@ -99,23 +105,23 @@ pub(crate) async fn read(
 impl Reader {
     fn read_ahead(&mut self) {
         if self.left.is_empty() {
-            self.object = None;
+            self.content = None;
         }
-        self.reading = self.object.as_ref().and_then(|object| start_read(object, &self.left));
+        self.reading = self.content.as_ref().and_then(|content| start_read(content, &self.left));
     }
 }
 
 /// Starts to read the first chunk of the rest. Of an object in a volume, all of the rest is read:
 /// memory for it is reserved, and a slow client then does not keep its volume's file open.
-fn start_read(object: &Arc<Object>, left: &Range<u64>) -> Option<JoinHandle<S3Result<Bytes>>> {
+fn start_read(content: &Arc<Content>, left: &Range<u64>) -> Option<JoinHandle<S3Result<Bytes>>> {
     if left.is_empty() {
         return None;
     }
-    let object = Arc::clone(object);
+    let content = Arc::clone(content);
     let offset = left.start;
     let left = usize::try_from(left.end - left.start).unwrap_or(usize::MAX);
-    let bytes_max = if object.is_in_volume() { left } else { left.min(CHUNK_BYTES) };
-    Some(spawn_blocking(move || object.read(offset, bytes_max).map_err(from_store)))
+    let bytes_max = if content.object.is_in_volume() { left } else { left.min(CHUNK_BYTES) };
+    Some(spawn_blocking(move || content.read(offset, bytes_max)))
 }
 
 impl ResponseBody for ObjectBody {
@@ -172,7 +178,8 @@ impl Reader {
                 Ok(bytes)
             }
             Err(error) => {
-                let (why, key) = (chain(&error), self.object.as_ref().map(|it| &*it.info.key));
+                let key = self.content.as_ref().map(|content| &*content.object.info.key);
+                let why = chain(&error);
                 tracing::error!(key, error = why, "cannot read the rest of an object");
                 Err(error.into())
             }

@@ -4,6 +4,7 @@
 pub(crate) mod bucket;
 pub(crate) mod cors;
 pub(crate) mod documents;
+pub(crate) mod encryption;
 pub(crate) mod lifecycle;
 pub(crate) mod object_lock;
 pub(crate) mod policy;

@@ -41,8 +41,6 @@ macro_rules! not_configured {
 }
 
 not_configured! {
-    get_bucket_encryption: GetBucketEncryptionInput => GetBucketEncryptionOutput,
-        S3ErrorCode::ServerSideEncryptionConfigurationNotFoundError;
     get_bucket_website: GetBucketWebsiteInput => GetBucketWebsiteOutput,
         S3ErrorCode::NoSuchWebsiteConfiguration;
     get_bucket_replication: GetBucketReplicationInput => GetBucketReplicationOutput,

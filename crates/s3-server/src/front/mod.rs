@@ -18,7 +18,6 @@ pub(crate) mod response;
 mod signature;
 mod signature_v2;
 pub(crate) mod text;
-mod unsupported;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -49,7 +48,6 @@ use crate::front::forms::upload;
 use crate::front::hot::HotObjects;
 use crate::front::response::Counted;
 use crate::front::text::between;
-use crate::front::unsupported::check_supported;
 use crate::metrics::{Kind, Metrics};
 use crate::served::ServedStore;
 use crate::service::Haul;
@@ -165,7 +163,7 @@ impl Front {
         if self.keys.is_empty() {
             anonymous::check_origin(request.uri(), request.headers(), is_allowed_page)?;
         }
-        check_supported(request.headers())
+        Ok(())
     }
 
     /// Returns the request for the S3 service.
@@ -179,8 +177,6 @@ impl Front {
         if signature_v2::is_signed(request.uri().query()) {
             let (method, uri) = (request.method().clone(), request.uri().clone());
             let key = signature_v2::verify(&self.keys, &method, &uri, request.headers_mut())?;
-            // Headers may have been in the query.
-            check_supported(request.headers())?;
             request.extensions_mut().insert(Caller::new(Principal::Key(key)));
             return anonymous::unsigned(request);
         }

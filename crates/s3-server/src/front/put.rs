@@ -20,6 +20,7 @@ use crate::body::digests::Trailer;
 use crate::body::memory::PeerMemory;
 use crate::body::receive::Receiver;
 use crate::buckets::settings::OWNERSHIP;
+use crate::encryption::default::has_default;
 use crate::front::Front;
 use crate::front::accounts::Accounts;
 use crate::front::inline::names;
@@ -91,6 +92,10 @@ impl Front {
         }
         // Before the client sends the body.
         store.bucket(bucket).ok()?;
+        // The short path does not encrypt.
+        if has_default(&store, bucket) {
+            return None;
+        }
         let limits = self.haul.limits();
         let bytes_max = limits.object_bytes_max.min(limits.small_body_bytes_max);
         put.bytes.is_none_or(|bytes| bytes <= bytes_max).then_some((put, caller))
@@ -118,7 +123,8 @@ async fn store(
     peer: PeerMemory,
 ) -> S3Result<Stored> {
     let PlainPut { bucket, key, attributes, claims, bytes, is_chunked, .. } = put;
-    let put = Put { bucket, key, attributes, precondition: Precondition::None };
+    let precondition = Precondition::None;
+    let put = Put { bucket, key, attributes, precondition, master: None };
     let peer = Some(peer);
     if bytes.is_none() {
         return put.big(haul, Receiver::new(haul, body, claims, None, peer)).await;

@@ -4,7 +4,7 @@ use haul_file_store::{ATTRIBUTE_BYTES_MAX, Attributes};
 use s3s::dto::{Metadata, Timestamp, TimestampFormat};
 use s3s::{S3ErrorCode, S3Result};
 
-use crate::body::checksum::{Algorithm, TYPE_ATTRIBUTE};
+use crate::body::checksum::{Algorithm, COMPOSITE, TYPE_ATTRIBUTE};
 use crate::body::part_checksums::PARTS_ATTRIBUTE;
 use crate::errors::refuse;
 
@@ -17,10 +17,22 @@ const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 /// The space that attributes leave for the checksum of the object.
 const CHECKSUM_BYTES_MAX: usize = 512;
 
+/// The space that the numbers of the parts of an encrypted object take: a set of bits in Base64.
+const PART_NUMBERS_BYTES_MAX: usize = 1700;
+
 /// Refuses attributes that leave no space for checksums within the limit of the store.
 pub(crate) fn check(attributes: &mut Attributes) -> S3Result<()> {
     fit(attributes);
     if leaves_space(attributes) {
+        return Ok(());
+    }
+    let message = format!("The metadata is too large: {} bytes", attributes.bytes());
+    Err(refuse(S3ErrorCode::MetadataTooLarge, message))
+}
+
+/// Refuses attributes of an encrypted upload that leave no space for the numbers of its parts.
+pub(crate) fn check_encrypted(attributes: &Attributes) -> S3Result<()> {
+    if attributes.bytes() + CHECKSUM_BYTES_MAX + PART_NUMBERS_BYTES_MAX <= ATTRIBUTE_BYTES_MAX {
         return Ok(());
     }
     let message = format!("The metadata is too large: {} bytes", attributes.bytes());
@@ -75,6 +87,17 @@ pub(crate) fn copy_checksum(from: &Attributes, to: &mut Attributes) {
         if let Some(value) = from.get(name) {
             to.set(name, value);
         }
+    }
+}
+
+/// Removes the checksums that describe an object as a list of parts, when it becomes one piece.
+pub(crate) fn forget_parts(attributes: &mut Attributes) {
+    attributes.remove(PARTS_ATTRIBUTE);
+    if attributes.get(TYPE_ATTRIBUTE) == Some(COMPOSITE) {
+        for name in Algorithm::ALL.map(Algorithm::header) {
+            attributes.remove(name);
+        }
+        attributes.remove(TYPE_ATTRIBUTE);
     }
 }
 

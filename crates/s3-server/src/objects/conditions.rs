@@ -4,13 +4,15 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_file_store::{Etag, ObjectInfo, Precondition};
+use haul_file_store::{Etag, ObjectInfo, Precondition, Store};
 use haul_http1::{EntityTag, IfRange, TagList, Validators, Verdict};
 use hyper::header::{HeaderMap, HeaderValue, IF_RANGE};
 use s3s::dto::{ETag, ETagCondition, Timestamp};
 use s3s::{S3ErrorCode, S3Result};
 use time::OffsetDateTime;
 
+use crate::encryption::content::listed_bytes;
+use crate::encryption::lengths::content_bytes;
 use crate::errors::refuse;
 
 /// The conditions of a read.
@@ -117,9 +119,36 @@ pub(crate) struct DeleteConditions {
     pub(crate) etag: Option<ETag>,
     pub(crate) bytes: Option<i64>,
     pub(crate) modified: Option<Timestamp>,
+    /// The stored length of the current object if that is encrypted, was uploaded in parts, and its
+    /// content has the length of the condition.
+    pub(crate) stored_bytes: Option<u64>,
 }
 
 impl DeleteConditions {
+    /// Finds out the stored length of an encrypted object that was uploaded in parts, which the
+    /// condition on its length needs.
+    pub(crate) fn resolve(self, store: &Store, bucket: &str, key: &str) -> Self {
+        if self.bytes.is_none() {
+            return self;
+        }
+        let info = store.stat(bucket, key).ok();
+        let info = info.filter(|info| info.etag.is_encoded() && info.etag.part_count() > 0);
+        let stored_bytes = info.and_then(|info| {
+            let bytes = listed_bytes(store, bucket, &info, None).ok()?;
+            (self.bytes == i64::try_from(bytes).ok()).then_some(info.bytes)
+        });
+        Self { stored_bytes, ..self }
+    }
+
+    /// Returns `true` if the content of the object has this length.
+    fn has_length(&self, object: &ObjectInfo, bytes: Option<u64>) -> bool {
+        match (object.etag.is_encoded(), object.etag.part_count()) {
+            (false, _) => bytes == Some(object.bytes),
+            (true, 0) => bytes.is_some() && bytes == content_bytes(object.bytes),
+            (true, _) => self.stored_bytes == Some(object.bytes),
+        }
+    }
+
     /// Returns `true` if the request has a condition.
     pub(crate) fn any(&self) -> bool {
         self.etag.is_some() || self.bytes.is_some() || self.modified.is_some()
@@ -129,9 +158,10 @@ impl DeleteConditions {
     /// second.
     pub(crate) fn hold(&self, object: &ObjectInfo) -> bool {
         let is_current = |tag: &ETag| {
-            tag.as_strong().is_some_and(|tag| tag.parse().is_ok_and(|tag: Etag| tag == object.etag))
+            tag.as_strong()
+                .is_some_and(|tag| tag.parse().is_ok_and(|tag: Etag| tag.has_text_of(&object.etag)))
         };
-        let has_length = |bytes: i64| u64::try_from(bytes) == Ok(object.bytes);
+        let has_length = |bytes: i64| self.has_length(object, u64::try_from(bytes).ok());
         let was_modified_at =
             |date: &Timestamp| whole_seconds(time(date.clone())) == whole_seconds(object.modified);
         self.etag.as_ref().is_none_or(is_current)
@@ -233,7 +263,7 @@ mod tests {
             (None, None, date(-1), false),
             (tag(ETAG), Some(2), date(100), false),
         ] {
-            let conditions = DeleteConditions { etag, bytes, modified };
+            let conditions = DeleteConditions { etag, bytes, modified, stored_bytes: None };
             assert_eq!(conditions.hold(&object()), holds, "{conditions:?}");
         }
     }

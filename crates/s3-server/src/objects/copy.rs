@@ -1,6 +1,7 @@
-//! Copies of objects. The store shares or copies the bytes; they do not pass through the server.
+//! Copies of objects. The store shares or copies the bytes; they pass through the server only if
+//! the copy has another encryption.
 
-use haul_file_store::{Attributes, Object, ObjectInfo, Precondition, Store, VersionId};
+use haul_file_store::{Attributes, ObjectInfo, Precondition, Store, VersionId};
 use haul_http1::Verdict;
 use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
@@ -8,12 +9,20 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::access::caller::Basis;
 use crate::access::service::SourceReader;
 use crate::acl::new_object::NewObjectList;
 use crate::audit::Changes;
 use crate::body::checksum::{Checksum, show_checksum};
+use crate::body::copy::copy_bytes;
+use crate::body::receive::Encoder;
 use crate::buckets::lifecycle::operations::expiration;
+use crate::encryption::content::Content;
+use crate::encryption::customer::{CustomerKey, SOURCE_PREFIX};
+use crate::encryption::envelope::{ATTRIBUTE, Structure};
+use crate::encryption::lengths::stored_bytes;
+use crate::encryption::master::Master;
+use crate::encryption::new_content::NewContent;
+use crate::encryption::request::{Wanted, described};
 use crate::errors::{check_key, from_store, refuse};
 use crate::objects::attributes;
 use crate::objects::conditions::{Conditions, source_conditions};
@@ -21,13 +30,16 @@ use crate::objects::headers::stored_headers;
 use crate::objects::lock::lock_headers;
 use crate::objects::read::etag;
 use crate::objects::{tagging, versions};
+use crate::output::Output;
 use crate::service::Haul;
 
 pub(crate) async fn copy_object(
     haul: &Haul,
     request: S3Request<CopyObjectInput>,
-) -> S3Result<CopyObjectOutput> {
+) -> S3Result<Output<CopyObjectOutput>> {
     let S3Request { mut input, headers: of_request, extensions, .. } = request;
+    let wanted = Wanted::of(&of_request)?;
+    let source_key = CustomerKey::of(&of_request, SOURCE_PREFIX)?;
     check_key(&input.key)?;
     let from = source(&input.copy_source)?;
     let conditions = source_conditions!(input);
@@ -45,19 +57,23 @@ pub(crate) async fn copy_object(
     let given = headers.into_attributes()?;
     let to = (input.bucket, input.key);
     let is_itself = from.version.is_none() && (&from.bucket, &from.key) == (&to.0, &to.1);
-    if is_itself && !replace && !replace_tags {
-        let message = "A copy of an object to itself must change its metadata or tags";
+    if is_itself && !replace && !replace_tags && matches!(wanted, Wanted::Default) {
+        let message = "A copy of an object to itself must change its metadata, tags or encryption";
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
+    let master = haul.master_for(&to.0, wanted)?;
+    let (keys, new_master) = (haul.encryption(), master.clone());
 
     let list = NewObjectList::of(haul, (&of_request, &extensions), (&to.0, &to.1)).await?;
     let reader = extensions.get::<SourceReader>().cloned();
-    let is_opened = from.version.is_some() || is_by_list(reader.as_ref());
     let (copied, stored, expiration, checksum) = haul
         .blocking(move |store| {
-            let object = open(store, &from, is_opened)?;
-            confirm(reader.as_ref(), store, (&from.bucket, &from.key), &object.attributes)?;
+            let source = (from.bucket.as_str(), from.key.as_str());
+            let object = versions::get(store, source.0, source.1, from.version)?;
+            confirm(reader.as_ref(), store, source, &object.attributes)?;
             check_conditions(&conditions, &object.info)?;
+            let content = Content::open(keys.as_deref(), source, object, source_key.as_ref())?;
+            let object = &content.object;
             let mut changed = if replace { given } else { object.attributes.clone() };
             let kept_tags = tagging::from_attributes(&object.attributes);
             tagging::set(&mut changed, if replace_tags { &tags } else { &kept_tags });
@@ -66,18 +82,14 @@ pub(crate) async fn copy_object(
             // The copy does not have the lock of its source.
             lock.set_in(&mut changed);
             attributes::fit(&mut changed);
-            let source = (from.bucket.as_str(), from.key.as_str());
             let to = (to.0.as_str(), to.1.as_str());
-            let stored = match is_opened {
-                false => store.copy(source, to, Some(&changed), &Precondition::None),
-                true => store.copy_object(&object, to, Some(&changed), &Precondition::None),
-            };
-            let stored = stored.map_err(from_store)?;
+            let stored = store_copy(store, &content, to, &mut changed, new_master)?;
             let expiration = expiration(store, to.0, &stored);
             let copied = CopiedIds {
                 source: versions::shown(store, source.0, object.info.version_id),
                 copy: versions::shown(store, to.0, stored.version_id),
             };
+            let stored = ObjectInfo { bytes: content.bytes(), ..stored };
             Ok((copied, stored, expiration, Checksum::from_attributes(&changed)))
         })
         .await?;
@@ -91,13 +103,64 @@ pub(crate) async fn copy_object(
     };
     show_checksum!(result, checksum);
     let copy_object_result = Some(result);
-    Ok(CopyObjectOutput {
+    let output = CopyObjectOutput {
         copy_object_result,
         copy_source_version_id: copied.source,
         expiration,
         version_id: copied.copy,
         ..CopyObjectOutput::default()
-    })
+    };
+    Ok(described(output, master.as_ref()))
+}
+
+/// Stores a copy of an object with this key; `None` stores it unencrypted. Shares or copies the
+/// stored bytes if the copy has the same kind of encryption as the source, or none like it:
+/// encrypted bytes are those of the data key, which is sealed again. Otherwise reads the content
+/// and encrypts it with a new data key, or stores it decrypted.
+fn store_copy(
+    store: &Store,
+    content: &Content,
+    to: (&str, &str),
+    attributes: &mut Attributes,
+    master: Option<Master>,
+) -> S3Result<ObjectInfo> {
+    attributes.remove(ATTRIBUTE);
+    let (bytes, none) = (content.object.info.bytes, Precondition::None);
+    match (&content.opened, master) {
+        (None, None) => {}
+        (Some(opened), Some(master)) if opened.master.is_of_same_kind(&master) => {
+            let new = NewContent { master, key: opened.key.clone() };
+            new.envelope(to, opened.structure.clone(), bytes)?.set(attributes);
+        }
+        (_, master) => return rewrite(store, content, to, attributes, master),
+    }
+    store.copy_object(&content.object, to, Some(attributes), &none).map_err(from_store)
+}
+
+/// Stores a copy of the content in one piece, encrypted with a new data key or unencrypted.
+fn rewrite(
+    store: &Store,
+    content: &Content,
+    to: (&str, &str),
+    attributes: &mut Attributes,
+    master: Option<Master>,
+) -> S3Result<ObjectInfo> {
+    let new = master.map(NewContent::generate).transpose()?;
+    let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
+    let bytes = content.bytes();
+    let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
+    let writer = store.object_writer(Some(stored)).map_err(from_store)?;
+    let mut encoder = Encoder { writer, encryption };
+    copy_bytes(content, 0..bytes, &mut encoder, None)?;
+    let (written, _md5) = encoder.finish()?;
+    if content.object.info.etag.part_count() > 0 {
+        attributes::forget_parts(attributes);
+    }
+    if let Some(new) = new {
+        new.envelope(to, Structure::OnePiece, written.bytes())?.set(attributes);
+    }
+    let none = Precondition::None;
+    store.put_written(to.0, to.1, written, attributes, &none).map_err(from_store)
 }
 
 /// The version IDs in the response to a copy.
@@ -124,21 +187,6 @@ pub(crate) fn source(source: &CopySource) -> S3Result<Source> {
     check_key(key)?;
     let version = versions::parse(version_id.as_deref())?;
     Ok(Source { bucket: bucket.to_string(), key: key.to_string(), version })
-}
-
-/// Returns `true` if only a list allows to read the source: the object whose list is confirmed must
-/// be the one that is copied.
-fn is_by_list(reader: Option<&SourceReader>) -> bool {
-    reader.is_some_and(|SourceReader(reader)| reader.basis() == Basis::List)
-}
-
-/// Returns the source, with its content if `with_content` is `true`. Without it, the copy looks up
-/// the current object again.
-fn open(store: &Store, from: &Source, with_content: bool) -> S3Result<Object> {
-    match with_content {
-        true => versions::get(store, &from.bucket, &from.key, from.version),
-        false => versions::head(store, &from.bucket, &from.key, from.version),
-    }
 }
 
 /// Fails if the client may not read the source that was opened.

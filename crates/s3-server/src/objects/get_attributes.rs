@@ -1,6 +1,5 @@
 //! GetObjectAttributes.
 
-use haul_file_store::Object;
 use s3s::dto::{
     GetObjectAttributesInput, GetObjectAttributesOutput, GetObjectAttributesParts, ObjectPart,
     Timestamp,
@@ -10,6 +9,8 @@ use s3s::{S3Request, S3Result};
 use crate::access::caller::Caller;
 use crate::body::checksum::show_checksum;
 use crate::body::part_checksums::PartChecksums;
+use crate::encryption::content::Content;
+use crate::encryption::request::key_of_read;
 use crate::errors::check_key;
 use crate::objects::listing::page_limit;
 use crate::objects::read::{checksum, etag, length, standard};
@@ -20,13 +21,14 @@ pub(crate) async fn get_object_attributes(
     haul: &Haul,
     request: S3Request<GetObjectAttributesInput>,
 ) -> S3Result<GetObjectAttributesOutput> {
+    let customer = key_of_read(&request.headers)?;
     let GetObjectAttributesInput { bucket, key, version_id, object_attributes, .. } = request.input;
     let GetObjectAttributesInput { max_parts, part_number_marker, .. } = request.input;
     let (max_parts, limit) = page_limit(max_parts, "x-amz-max-parts")?;
     let marker = part_number_marker.unwrap_or(0);
     check_key(&key)?;
     let version = versions::parse(version_id.as_deref())?;
-    let (of, caller) = (bucket.clone(), Caller::of(&request.extensions));
+    let (of, caller) = ((bucket.clone(), key.clone()), Caller::of(&request.extensions));
     let object = haul
         .blocking(move |store| {
             let object = versions::head(store, &bucket, &key, version)?;
@@ -34,8 +36,10 @@ pub(crate) async fn get_object_attributes(
             Ok(object)
         })
         .await?;
+    let content = haul.content((&of.0, &of.1), object, customer.as_ref())?;
+    let object = &content.object;
     let mut output = GetObjectAttributesOutput {
-        version_id: versions::shown(&haul.store(), &of, object.info.version_id),
+        version_id: versions::shown(&haul.store(), &of.0, object.info.version_id),
         last_modified: Some(Timestamp::from(object.info.modified)),
         ..GetObjectAttributesOutput::default()
     };
@@ -43,14 +47,14 @@ pub(crate) async fn get_object_attributes(
     for wanted in object_attributes.iter().flat_map(|wanted| wanted.as_str().split(',')) {
         match wanted.trim() {
             "ETag" => output.e_tag = Some(etag(object.info.etag)),
-            "ObjectSize" => output.object_size = Some(length(object.info.bytes)),
+            "ObjectSize" => output.object_size = Some(length(content.bytes())),
             "StorageClass" => output.storage_class = Some(standard()),
             "Checksum" => output.checksum = checksum(&object.attributes),
-            "ObjectParts" if object.info.etag.parts > 0 => {
-                let parts = object_parts(&object, marker, limit);
+            "ObjectParts" if object.info.etag.part_count() > 0 => {
+                let parts = object_parts(&content, marker, limit);
                 output.object_parts = Some(GetObjectAttributesParts {
                     max_parts: Some(max_parts),
-                    total_parts_count: Some(i32::from(object.info.etag.parts)),
+                    total_parts_count: Some(i32::from(object.info.etag.part_count())),
                     ..parts
                 });
             }
@@ -62,9 +66,9 @@ pub(crate) async fn get_object_attributes(
 
 /// Returns the parts after number `marker`, at most `limit`, with their checksums if these are
 /// stored.
-fn object_parts(object: &Object, marker: i32, limit: usize) -> GetObjectAttributesParts {
-    let part_bytes = object.part_bytes();
-    let checksums = PartChecksums::from_attributes(&object.attributes);
+fn object_parts(content: &Content, marker: i32, limit: usize) -> GetObjectAttributesParts {
+    let part_bytes = content.part_bytes();
+    let checksums = PartChecksums::from_attributes(&content.object.attributes);
     let parts: Vec<_> = (1..)
         .zip(part_bytes.iter().enumerate())
         .skip_while(|(number, _)| *number <= marker)

@@ -9,6 +9,7 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::access::caller::owner_of;
+use crate::encryption::content::listed_bytes;
 use crate::errors::{from_store, refuse};
 use crate::objects::listing::{NameEncoding, page_limit};
 use crate::objects::read::{etag, length};
@@ -124,7 +125,12 @@ impl ListQuery {
                 after: self.after.as_deref(),
                 limit: self.limit,
             };
-            let page = store.list(&self.bucket, &request).map_err(from_store)?;
+            let mut page = store.list(&self.bucket, &request).map_err(from_store)?;
+            for entry in &mut page.entries {
+                if let ListEntry::Object(info) = entry {
+                    info.bytes = listed_bytes(store, &self.bucket, info, None)?;
+                }
+            }
             Ok((self, Page(page), owner))
         })
         .await

@@ -17,6 +17,7 @@ use crate::body::part_checksums::PartChecksums;
 use crate::body::send;
 use crate::body::send::BodySlot;
 use crate::buckets::lifecycle::operations::expiration;
+use crate::encryption::request::{self, key_of_read};
 use crate::errors::{check_key, refuse};
 use crate::front::hot::HotObjects;
 use crate::objects::attributes::{self, shown};
@@ -29,9 +30,10 @@ use crate::service::Haul;
 pub(crate) async fn get_object(
     haul: &Haul,
     request: S3Request<GetObjectInput>,
-) -> S3Result<GetObjectOutput> {
+) -> S3Result<Output<GetObjectOutput>> {
     let S3Request { input, headers, extensions, .. } = request;
     check_key(&input.key)?;
+    let customer = key_of_read(&headers)?;
     let version = versions::parse(input.version_id.as_deref())?;
     let conditions = Conditions {
         if_match: input.if_match,
@@ -70,30 +72,32 @@ pub(crate) async fn get_object(
         }
     };
     caller.confirm_read(&haul.store(), (&of.0, &of.1), &object.attributes)?;
+    let content = haul.content((&of.0, &of.1), object, customer.as_ref())?;
+    let object = &content.object;
     let with_ranges = evaluate(&conditions, &object.info, &headers)?;
 
     let range = input.range.filter(|_| with_ranges);
-    let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
+    let selected = select(range.as_ref(), input.part_number, &content.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
-    let mut output = described(&object, &selected, input.part_number, with_checksum);
+    let mut output = described(object, &selected, input.part_number, with_checksum);
     output.expiration = expiration;
     output.version_id = versions::shown(&haul.store(), &of.0, object.info.version_id);
+    let output = request::described(output, content.master());
 
     let range = selected.bytes;
-    let object = Arc::new(object);
-    if range.start == 0 {
-        send::pin_if_hot(&object);
+    if range.start == 0 && content.opened.is_none() {
+        send::pin_if_hot(object);
     }
-    let body = match send::pinned(&object, &range) {
+    let body = match send::pinned(&content, &range) {
         Some(body) => body,
         None => {
-            if !object.is_in_memory() {
+            if !content.is_in_memory() {
                 drop(memory);
                 let small_bytes_max = haul.limits().small_body_bytes_max;
-                let bytes = send::memory_bytes(object.info.bytes, small_bytes_max);
+                let bytes = send::memory_bytes(&content, small_bytes_max);
                 memory = haul.reserve(extensions.get(), bytes).await?;
             }
-            send::read(object, range, memory).await?
+            send::read(Arc::new(content), range, memory).await?
         }
     };
     if let Some(slot) = extensions.get::<BodySlot>() {
@@ -142,6 +146,7 @@ pub(crate) async fn head_object(
 ) -> S3Result<Output<HeadObjectOutput>> {
     let S3Request { input, headers, extensions, .. } = request;
     check_key(&input.key)?;
+    let customer = key_of_read(&headers)?;
     let version = versions::parse(input.version_id.as_deref())?;
     let conditions = Conditions {
         if_match: input.if_match,
@@ -170,11 +175,13 @@ pub(crate) async fn head_object(
         }
     };
     caller.confirm_read(&haul.store(), (&of.0, &of.1), &object.attributes)?;
+    let content = haul.content((&of.0, &of.1), object, customer.as_ref())?;
+    let object = &content.object;
     let with_ranges = evaluate(&conditions, &object.info, &headers)?;
     let range = input.range.filter(|_| with_ranges);
-    let selected = select(range.as_ref(), input.part_number, &object.part_bytes())?;
+    let selected = select(range.as_ref(), input.part_number, &content.part_bytes())?;
     let with_checksum = input.checksum_mode.is_some();
-    let got = described(&object, &selected, input.part_number, with_checksum);
+    let got = described(object, &selected, input.part_number, with_checksum);
     let tag_count = got.tag_count.map(|count| count.to_string());
     let mut response = Output::from(HeadObjectOutput {
         accept_ranges: got.accept_ranges,
@@ -208,7 +215,7 @@ pub(crate) async fn head_object(
     if let Some(count) = tag_count {
         response.add("x-amz-tagging-count", &count);
     }
-    Ok(response)
+    Ok(request::described(response, content.master()))
 }
 
 /// Returns the value of a header that the query sets, or an error if no header can have it.
@@ -256,8 +263,8 @@ fn described(
     output.object_lock_mode = lock.mode;
     output.object_lock_retain_until_date = lock.until;
     output.object_lock_legal_hold_status = lock.legal_hold;
-    if part_number.is_some() && info.etag.parts > 0 {
-        output.parts_count = Some(i32::from(info.etag.parts));
+    if part_number.is_some() && info.etag.part_count() > 0 {
+        output.parts_count = Some(i32::from(info.etag.part_count()));
     }
     let tags = tagging::from_attributes(attributes).len();
     if tags > 0 {
@@ -277,7 +284,7 @@ fn checksum_of_response(
     part_number: Option<i32>,
 ) -> Option<Checksum> {
     let attributes = &object.attributes;
-    match part_number.filter(|_| object.info.etag.parts > 0) {
+    match part_number.filter(|_| object.info.etag.part_count() > 0) {
         Some(number) => {
             let index = usize::try_from(number).ok()?.checked_sub(1)?;
             PartChecksums::from_attributes(attributes)?.get(index)

@@ -8,6 +8,7 @@ use s3s::dto::{
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::access::caller::owner_of;
+use crate::encryption::content::listed_bytes;
 use crate::errors::{from_store, refuse};
 use crate::objects::listing::{NameEncoding, page_limit};
 use crate::objects::read::{etag, length};
@@ -38,7 +39,12 @@ pub(crate) async fn list_object_versions(
                 after_version,
                 limit,
             };
-            let page = store.list_versions(&bucket, &request).map_err(from_store)?;
+            let mut page = store.list_versions(&bucket, &request).map_err(from_store)?;
+            for entry in &mut page.entries {
+                if let VersionListEntry::Version(VersionInfo { info, .. }) = entry {
+                    info.bytes = listed_bytes(store, &bucket, info, Some(info.version_id))?;
+                }
+            }
             Ok((page, prefix, delimiter, owner_of(store, &bucket)))
         })
         .await?;

@@ -19,12 +19,17 @@ use crate::audit::Changes;
 use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
 use crate::body::receive::{Collected, Receiver};
 use crate::buckets::lifecycle::operations::expiration;
+use crate::encryption::envelope::Structure;
+use crate::encryption::master::Master;
+use crate::encryption::new_content::NewContent;
+use crate::encryption::request::{Wanted, described};
 use crate::errors::{check_key, from_store, refuse};
 use crate::objects::conditions::{DeleteConditions, precondition};
 use crate::objects::headers::stored_headers;
 use crate::objects::lock::{lock_headers, may_bypass};
 use crate::objects::read::etag;
 use crate::objects::versions;
+use crate::output::Output;
 use crate::service::Haul;
 
 /// The number of objects that one request can delete, as in S3.
@@ -33,7 +38,7 @@ const DELETE_MAX: usize = 1000;
 pub(crate) async fn put_object(
     haul: &Haul,
     mut request: S3Request<PutObjectInput>,
-) -> S3Result<PutObjectOutput> {
+) -> S3Result<Output<PutObjectOutput>> {
     let input = &mut request.input;
     check_key(&input.key)?;
     if input.write_offset_bytes.is_some() {
@@ -44,6 +49,7 @@ pub(crate) async fn put_object(
     let lock = lock_headers!(input).into_lock(&haul.store(), &input.bucket)?;
     lock.set_in(&mut attributes);
     let body = input.body.take();
+    let wanted = Wanted::of(&request.headers)?;
     let receiver = Receiver::of(haul, &request, body)?;
     let changes = Changes::of(&request.extensions).cloned();
     let S3Request { headers, extensions, .. } = request;
@@ -52,11 +58,13 @@ pub(crate) async fn put_object(
     check_bucket(&haul.store(), &bucket)?;
     let list = NewObjectList::of(haul, (&headers, &extensions), (&bucket, &key)).await?;
     list.set(&mut attributes)?;
-    let put = Put { bucket, key, attributes, precondition };
-    let Stored { info, expiration, checksum, version_id } = match receiver.is_small() {
-        true => put.small(haul, receiver).await?,
-        false => put.big(haul, receiver).await?,
-    };
+    let master = haul.master_for(&bucket, wanted)?;
+    let put = Put { bucket, key, attributes, precondition, master: master.clone() };
+    let Stored { info, expiration, checksum, version_id } =
+        match receiver.is_small() && master.is_none() {
+            true => put.small(haul, receiver).await?,
+            false => put.big(haul, receiver).await?,
+        };
 
     if let Some(changes) = changes {
         changes.stored(info.bytes, info.etag);
@@ -65,7 +73,7 @@ pub(crate) async fn put_object(
     let mut output = PutObjectOutput { e_tag, expiration, version_id, ..Default::default() };
     output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
     show_checksum!(output, checksum);
-    Ok(output)
+    Ok(described(output, master.as_ref()))
 }
 
 /// Fails if the bucket does not exist. If damage may hide its creation or deletion, the change of
@@ -83,10 +91,13 @@ pub(crate) struct Put {
     pub(crate) key: String,
     pub(crate) attributes: Attributes,
     pub(crate) precondition: Precondition,
+    /// The key that seals the data key of the object; `None` stores the object as it is.
+    pub(crate) master: Option<Master>,
 }
 
 /// A stored object, as the response describes it.
 pub(crate) struct Stored {
+    /// The length is the one that clients see.
     pub(crate) info: ObjectInfo,
     /// The value of `x-amz-expiration`.
     pub(crate) expiration: Option<String>,
@@ -96,14 +107,14 @@ pub(crate) struct Stored {
 }
 
 impl Put {
-    /// Receives and stores a small object.
+    /// Receives and stores a small object that is not encrypted.
     pub(crate) async fn small<B>(self, haul: &Haul, receiver: Receiver<B>) -> S3Result<Stored>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: Into<StdError>,
     {
         let collected = receiver.collect(haul).await?;
-        let Self { bucket, key, attributes, precondition } = self;
+        let Self { bucket, key, attributes, precondition, master: _ } = self;
         let put = SmallPut { bucket, key, attributes, precondition, collected };
         let bucket = put.bucket.clone();
         let (info, checksum) = put.store(haul).await?;
@@ -119,16 +130,24 @@ impl Put {
         B: Body<Data = Bytes> + Unpin,
         B::Error: Into<StdError>,
     {
-        let Self { bucket, key, mut attributes, precondition } = self;
-        let streamed = receiver.stream(haul, Store::object_writer).await?;
+        let Self { bucket, key, mut attributes, precondition, master } = self;
+        let new = master.map(NewContent::generate).transpose()?;
+        let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
+        let streamed = receiver.stream(haul, Store::object_writer, encryption).await?;
         haul.blocking(move |store| {
+            let bytes = streamed.bytes();
             let (written, checksum) = streamed.finish()?;
             keep(&mut attributes, checksum.as_ref());
+            if let Some(new) = new {
+                let (names, structure) = ((&*bucket, &*key), Structure::OnePiece);
+                new.envelope(names, structure, written.bytes())?.set(&mut attributes);
+            }
             let stored = store.put_written(&bucket, &key, written, &attributes, &precondition);
             let refused = |error| unmet(store, &bucket, &key, &precondition, error);
             let info = stored.map_err(refused)?;
             let expiration = expiration(store, &bucket, &info);
             let version_id = versions::shown(store, &bucket, info.version_id);
+            let info = ObjectInfo { bytes, ..info };
             Ok(Stored { info, expiration, checksum, version_id })
         })
         .await
@@ -205,10 +224,12 @@ pub(crate) async fn delete_object(
             etag: request.input.if_match.and_then(|condition| condition.into_etag()),
             bytes: request.input.if_match_size,
             modified: request.input.if_match_last_modified_time,
+            stored_bytes: None,
         },
     };
     let delete = move |store: &Store| {
         asked.bypasses_governance = may_bypass(&caller, store, (&bucket, &key), bypass)?;
+        asked.conditions = asked.conditions.resolve(store, &bucket, &key);
         delete_all(store, &bucket, &[(&key, asked)]).remove(0)
     };
     let deleted = haul.blocking(delete).await?;
@@ -294,7 +315,9 @@ fn delete_listed(
                 etag: object.e_tag.clone(),
                 bytes: object.size,
                 modified: object.last_modified_time.clone(),
+                stored_bytes: None,
             };
+            let conditions = conditions.resolve(store, bucket, &object.key);
             let (version, bypasses_governance) = *version.as_ref().ok()?;
             Some((object.key.as_str(), Asked { version, conditions, bypasses_governance }))
         })

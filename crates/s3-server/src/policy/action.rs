@@ -39,6 +39,7 @@ pub(crate) fn action_of(operation: &str, has_version: bool) -> String {
         "GetPublicAccessBlock" => "GetBucketPublicAccessBlock",
         "PutPublicAccessBlock" | "DeletePublicAccessBlock" => "PutBucketPublicAccessBlock",
         "GetBucketEncryption" => "GetEncryptionConfiguration",
+        "PutBucketEncryption" | "DeleteBucketEncryption" => "PutEncryptionConfiguration",
         "GetBucketReplication" => "GetReplicationConfiguration",
         "GetBucketNotificationConfiguration" => "GetBucketNotification",
         "GetObjectLockConfiguration" => "GetBucketObjectLockConfiguration",

@@ -14,13 +14,22 @@ use crate::body::checksum::{
 };
 use crate::body::part_checksums;
 use crate::buckets::lifecycle::operations::expiration;
+use crate::encryption::content::listed_bytes;
+use crate::encryption::customer::CustomerKey;
+use crate::encryption::envelope::Structure;
+use crate::encryption::master::Master;
+use crate::encryption::new_content::NewContent;
+use crate::encryption::operator::EncryptionKeys;
+use crate::encryption::request::{customer_key, described};
 use crate::errors::{from_store, refuse};
 use crate::objects::attributes::fit;
 use crate::objects::conditions::precondition;
 use crate::objects::read::etag;
 use crate::objects::versions;
 use crate::objects::write::{keep, unmet};
+use crate::output::Output;
 use crate::service::Haul;
+use crate::uploads::parts::part_bytes;
 
 /// The minimum size of a part that is not the last one: 5 MiB, as in S3.
 const PART_BYTES_MIN: u64 = 5 << 20;
@@ -28,20 +37,23 @@ const PART_BYTES_MIN: u64 = 5 << 20;
 pub(crate) async fn complete_multipart_upload(
     haul: &Haul,
     request: S3Request<CompleteMultipartUploadInput>,
-) -> S3Result<CompleteMultipartUploadOutput> {
+) -> S3Result<Output<CompleteMultipartUploadOutput>> {
     let S3Request { input, headers, extensions, .. } = request;
+    let customer = customer_key(&headers)?;
+    let keys = haul.encryption();
     let location = location(&headers, &input.bucket, &input.key);
     let (bucket, key) = (input.bucket.clone(), input.key.clone());
-    let (stored, (expiration, version_id), attributes) = haul
+    let (completed, expiration, version_id) = haul
         .blocking(move |store| {
-            let (stored, attributes) = complete(store, &input)?;
-            let expiration = expiration(store, &input.bucket, &stored);
-            let version_id = versions::shown(store, &input.bucket, stored.version_id);
-            Ok((stored, (expiration, version_id), attributes))
+            let completed = complete(store, &input, keys.as_deref(), customer.as_ref())?;
+            let expiration = expiration(store, &input.bucket, &completed.stored);
+            let version_id = versions::shown(store, &input.bucket, completed.stored.version_id);
+            Ok((completed, expiration, version_id))
         })
         .await?;
+    let Completed { stored, bytes, attributes, master } = completed;
     if let Some(changes) = Changes::of(&extensions) {
-        changes.stored(stored.bytes, stored.etag);
+        changes.stored(bytes, stored.etag);
     }
     let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned();
     let checksum = Checksum::from_attributes(&attributes);
@@ -56,14 +68,26 @@ pub(crate) async fn complete_multipart_upload(
         ..CompleteMultipartUploadOutput::default()
     };
     show_checksum!(output, checksum);
-    Ok(output)
+    Ok(described(output, master.as_ref()))
 }
 
-/// Completes the upload. Returns the object and its checksum attributes.
+/// A completed upload.
+struct Completed {
+    stored: ObjectInfo,
+    /// The length of the object as clients see it.
+    bytes: u64,
+    attributes: Attributes,
+    /// The key with which the object is encrypted.
+    master: Option<Master>,
+}
+
+/// Completes the upload. Of an encrypted one, seals the numbers of the parts and their length.
 fn complete(
     store: &Store,
     input: &CompleteMultipartUploadInput,
-) -> S3Result<(ObjectInfo, Attributes)> {
+    keys: Option<&EncryptionKeys>,
+    customer: Option<&CustomerKey>,
+) -> S3Result<Completed> {
     let CompleteMultipartUploadInput { bucket, key, upload_id, .. } = input;
     let listed = input.multipart_upload.as_ref().and_then(|upload| upload.parts.as_deref());
     let listed = parse_parts(listed.unwrap_or_default());
@@ -76,9 +100,11 @@ fn complete(
             // in the copy of the store.
             let etag = listed.ok().and_then(|parts| multipart_etag(&parts));
             return match store.head(bucket, key) {
-                Ok(done) if Some(done.info.etag) == etag => {
+                Ok(done) if etag.is_some_and(|etag| etag.has_text_of(&done.info.etag)) => {
                     store.confirm().map_err(from_store)?;
-                    Ok((done.info, done.attributes))
+                    let bytes = listed_bytes(store, bucket, &done.info, None)?;
+                    let (stored, attributes) = (done.info, done.attributes);
+                    Ok(Completed { stored, bytes, attributes, master: None })
                 }
                 _ => Err(from_store(error)),
             };
@@ -86,20 +112,28 @@ fn complete(
         Err(error) => return Err(from_store(error)),
     };
     let listed = listed?;
+    let new = NewContent::of_upload(keys, (bucket, key), &upload.attributes, customer)?;
     let stored = store.parts(bucket, key, upload_id).map_err(from_store)?;
     let chosen = select_parts(&stored, &listed)?;
-    if let Some(bytes) = input.mpu_object_size
-        && u64::try_from(bytes).ok() != Some(chosen.iter().map(|part| part.bytes).sum())
+    let bytes = chosen.iter().map(|part| part_bytes(part)).sum();
+    if let Some(given) = input.mpu_object_size
+        && u64::try_from(given).ok() != Some(bytes)
     {
         let message = "The total size of the parts differs from x-amz-mp-object-size";
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
-    let attributes = object_attributes(upload.attributes, &chosen, given_checksum!(input))?;
+    let mut attributes = upload.attributes;
+    if let Some(new) = &new {
+        let structure = Structure::Parts(chosen.iter().map(|part| part.number).collect());
+        let stored_bytes = chosen.iter().map(|part| part.bytes).sum();
+        new.envelope((bucket, key), structure, stored_bytes)?.set(&mut attributes);
+    }
+    let attributes = object_attributes(attributes, &chosen, given_checksum!(input))?;
     let parts: Vec<_> = listed.iter().map(|part| (part.number, part.etag)).collect();
-    let info = store
+    let stored = store
         .complete_upload(bucket, key, upload_id, &parts, &attributes, &precondition)
         .map_err(|error| unmet(store, bucket, key, &precondition, error))?;
-    Ok((info, attributes))
+    Ok(Completed { stored, bytes, attributes, master: new.map(|new| new.master) })
 }
 
 /// A part in the list of a request.
@@ -143,7 +177,7 @@ fn parse_parts(listed: &[CompletedPart]) -> S3Result<Vec<ListedPart>> {
 fn select_parts<'a>(stored: &'a [PartInfo], listed: &[ListedPart]) -> S3Result<Vec<&'a PartInfo>> {
     let mut chosen = Vec::with_capacity(listed.len());
     for ListedPart { number, etag, checksum } in listed {
-        let part = stored.iter().find(|part| part.number == *number && part.etag == *etag);
+        let part = stored.iter().find(|part| part.number == *number && part.etag.has_text_of(etag));
         let Some(part) = part else {
             let message = format!("Part {number} was not uploaded, or has a different ETag");
             return Err(refuse(S3ErrorCode::InvalidPart, message));
@@ -157,8 +191,8 @@ fn select_parts<'a>(stored: &'a [PartInfo], listed: &[ListedPart]) -> S3Result<V
         chosen.push(part);
     }
     let all_but_last = chosen.split_last().map_or(&[][..], |(_, others)| others);
-    if let Some(small) = all_but_last.iter().find(|part| part.bytes < PART_BYTES_MIN) {
-        let (number, bytes) = (small.number, small.bytes);
+    if let Some(small) = all_but_last.iter().find(|part| part_bytes(part) < PART_BYTES_MIN) {
+        let (number, bytes) = (small.number, part_bytes(small));
         let message = format!(
             "Part {number} has {bytes} bytes; each part except the last needs {PART_BYTES_MIN}"
         );
@@ -190,7 +224,7 @@ fn object_attributes(
 /// same algorithm; otherwise nothing.
 fn checksums_of(parts: &[&PartInfo]) -> Vec<(u64, Checksum)> {
     let of_part =
-        |part: &&PartInfo| Some((part.bytes, Checksum::from_attributes(&part.attributes)?));
+        |part: &&PartInfo| Some((part_bytes(part), Checksum::from_attributes(&part.attributes)?));
     let checksums: Option<Vec<_>> = parts.iter().map(of_part).collect();
     let checksums = checksums.unwrap_or_default();
     let alike = checksums.windows(2).all(|pair| pair[0].1.algorithm == pair[1].1.algorithm);

@@ -10,17 +10,24 @@ use crate::acl::new_object::NewObjectList;
 use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE,
 };
+use crate::encryption::envelope::Structure;
+use crate::encryption::new_content::NewContent;
+use crate::encryption::request::{Wanted, described};
 use crate::errors::{check_key, from_store, refuse};
+use crate::objects::attributes;
 use crate::objects::headers::stored_headers;
 use crate::objects::lock::lock_headers;
+use crate::output::Output;
 use crate::service::Haul;
 
 pub(crate) async fn create_multipart_upload(
     haul: &Haul,
     request: S3Request<CreateMultipartUploadInput>,
-) -> S3Result<CreateMultipartUploadOutput> {
+) -> S3Result<Output<CreateMultipartUploadOutput>> {
     let S3Request { mut input, headers, extensions, .. } = request;
+    let wanted = Wanted::of(&headers)?;
     check_key(&input.key)?;
+    let master = haul.master_for(&input.bucket, wanted)?;
     let mut attributes = stored_headers!(input).into_attributes()?;
     let names = (&*input.bucket, &*input.key);
     NewObjectList::of(haul, (&headers, &extensions), names).await?.set(&mut attributes)?;
@@ -42,11 +49,16 @@ pub(crate) async fn create_multipart_upload(
         output.checksum_type = Some(ChecksumType::from_static(kind));
     }
     let (bucket, key) = (input.bucket, input.key);
+    if let Some(master) = master.clone() {
+        let new = NewContent::generate(master)?;
+        new.envelope((&bucket, &key), Structure::Upload, 0)?.set(&mut attributes);
+        attributes::check_encrypted(&attributes)?;
+    }
     let id = haul
         .blocking(move |store| store.start_upload(&bucket, &key, &attributes).map_err(from_store))
         .await?;
     output.upload_id = Some(id);
-    Ok(output)
+    Ok(described(output, master.as_ref()))
 }
 
 pub(crate) async fn abort_multipart_upload(

@@ -1,8 +1,6 @@
 //! Parts of multipart uploads: upload, copy, list.
 
-use haul_file_store::{
-    Attributes, Object, ObjectWriter, PART_NUMBER_MAX, PartInfo, Store, UploadInfo,
-};
+use haul_file_store::{Attributes, PART_NUMBER_MAX, PartInfo, Store, UploadInfo};
 use s3s::dto::{
     ChecksumAlgorithm, ChecksumType, CopyPartResult, Initiator, ListPartsInput, ListPartsOutput,
     Owner, Part, Range, StorageClass, Timestamp, UploadPartCopyInput, UploadPartCopyOutput,
@@ -17,8 +15,13 @@ use crate::audit::Changes;
 use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, show_checksum,
 };
-use crate::body::receive::Receiver;
-use crate::body::send::CHUNK_BYTES;
+use crate::body::copy::copy_bytes;
+use crate::body::receive::{Encoder, Receiver};
+use crate::encryption::content::Content;
+use crate::encryption::customer::{CustomerKey, SOURCE_PREFIX};
+use crate::encryption::lengths::{content_bytes, stored_bytes};
+use crate::encryption::new_content::NewContent;
+use crate::encryption::request::{customer_key, described};
 use crate::errors::{from_store, refuse};
 use crate::objects::conditions::source_conditions;
 use crate::objects::copy;
@@ -27,12 +30,14 @@ use crate::objects::range::{Selected, select};
 use crate::objects::read::{etag, length};
 use crate::objects::versions;
 use crate::objects::write::keep;
+use crate::output::Output;
 use crate::service::Haul;
 
 pub(crate) async fn upload_part(
     haul: &Haul,
     mut request: S3Request<UploadPartInput>,
-) -> S3Result<UploadPartOutput> {
+) -> S3Result<Output<UploadPartOutput>> {
+    let customer = customer_key(&request.headers)?;
     let body = request.input.body.take();
     let mut receiver = Receiver::of(haul, &request, body)?;
     let changes = Changes::of(&request.extensions).cloned();
@@ -42,7 +47,12 @@ pub(crate) async fn upload_part(
     if let Some(algorithm) = algorithm(&upload) {
         receiver.claims().want(algorithm)?;
     }
-    let streamed = receiver.stream(haul, Store::part_writer).await?;
+    let names = (&*bucket, &*key);
+    let keys = haul.encryption();
+    let new = NewContent::of_upload(keys.as_deref(), names, &upload.attributes, customer.as_ref())?;
+    let encryption = new.as_ref().map(|new| new.start(number)).transpose()?;
+    let streamed = receiver.stream(haul, Store::part_writer, encryption).await?;
+    let bytes = streamed.bytes();
     let (part, checksum) = haul
         .blocking(move |store| {
             let (written, checksum) = streamed.finish()?;
@@ -53,17 +63,20 @@ pub(crate) async fn upload_part(
         })
         .await?;
     if let Some(changes) = changes {
-        changes.stored(part.bytes, part.etag);
+        changes.stored(bytes, part.etag);
     }
     let mut output = UploadPartOutput { e_tag: Some(etag(part.etag)), ..Default::default() };
     show_checksum!(output, checksum);
-    Ok(output)
+    Ok(described(output, new.as_ref().map(|new| &new.master)))
 }
 
 pub(crate) async fn upload_part_copy(
     haul: &Haul,
     request: S3Request<UploadPartCopyInput>,
-) -> S3Result<UploadPartCopyOutput> {
+) -> S3Result<Output<UploadPartCopyOutput>> {
+    let customer = customer_key(&request.headers)?;
+    let source_key = CustomerKey::of(&request.headers, SOURCE_PREFIX)?;
+    let keys = haul.encryption();
     let changes = Changes::of(&request.extensions).cloned();
     let reader = request.extensions.get::<SourceReader>().cloned();
     let mut input = request.input;
@@ -73,30 +86,38 @@ pub(crate) async fn upload_part_copy(
     let range = input.copy_source_range.as_deref().map(whole_range).transpose()?;
     let bytes_max = haul.limits().object_bytes_max;
     let UploadPartCopyInput { bucket, key, upload_id, .. } = input;
-    let (part, checksum) = haul
+    let (part, checksum, bytes, master) = haul
         .blocking(move |store| {
             let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
+            let (names, attributes) = ((&*bucket, &*key), &upload.attributes);
+            let new = NewContent::of_upload(keys.as_deref(), names, attributes, customer.as_ref())?;
             let object = versions::get(store, &from.bucket, &from.key, from.version)?;
             let source = (from.bucket.as_str(), from.key.as_str());
             copy::confirm(reader.as_ref(), store, source, &object.attributes)?;
             copy::check_conditions(&conditions, &object.info)?;
-            let selected = source_bytes(range.as_ref(), object.info.bytes)?;
+            let source = (&*from.bucket, &*from.key);
+            let content = Content::open(keys.as_deref(), source, object, source_key.as_ref())?;
+            let selected = source_bytes(range.as_ref(), content.bytes())?;
             let bytes = selected.bytes.end - selected.bytes.start;
             if bytes > bytes_max {
                 let message = format!("A part has at most {bytes_max} bytes; specify a range");
                 return Err(refuse(S3ErrorCode::InvalidRequest, message));
             }
-            let mut writer = store.part_writer(Some(bytes)).map_err(from_store)?;
-            let checksum = copy_bytes(&object, &selected, &mut writer, algorithm(&upload))?;
+            let encryption = new.as_ref().map(|new| new.start(number)).transpose()?;
+            let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
+            let writer = store.part_writer(Some(stored)).map_err(from_store)?;
+            let mut encoder = Encoder { writer, encryption };
+            let checksum = copy_bytes(&content, selected.bytes, &mut encoder, algorithm(&upload))?;
             let mut attributes = Attributes::new();
             keep(&mut attributes, checksum.as_ref());
-            let written = writer.finish().map_err(from_store)?;
+            let (written, _md5) = encoder.finish()?;
             let part = store.put_part(&bucket, &key, &upload_id, number, written, &attributes);
-            Ok((part.map_err(from_store)?, checksum))
+            let master = new.map(|new| new.master);
+            Ok((part.map_err(from_store)?, checksum, bytes, master))
         })
         .await?;
     if let Some(changes) = changes {
-        changes.stored(part.bytes, part.etag);
+        changes.stored(bytes, part.etag);
     }
     let mut result = CopyPartResult {
         e_tag: Some(etag(part.etag)),
@@ -105,34 +126,8 @@ pub(crate) async fn upload_part_copy(
     };
     show_checksum!(result, checksum);
     let copy_part_result = Some(result);
-    Ok(UploadPartCopyOutput { copy_part_result, ..UploadPartCopyOutput::default() })
-}
-
-/// Copies bytes of an object to a writer, and computes their checksum with `algorithm`.
-fn copy_bytes(
-    object: &Object,
-    selected: &Selected,
-    writer: &mut ObjectWriter,
-    algorithm: Option<Algorithm>,
-) -> S3Result<Option<Checksum>> {
-    let mut hasher = algorithm.map(Algorithm::hasher);
-    let mut left = selected.bytes.clone();
-    while !left.is_empty() {
-        let bytes_max = usize::try_from(left.end - left.start).unwrap_or(usize::MAX);
-        let bytes = object.read(left.start, bytes_max.min(CHUNK_BYTES)).map_err(from_store)?;
-        if bytes.is_empty() {
-            return Err(refuse(
-                S3ErrorCode::InternalError,
-                "The object is shorter than its length",
-            ));
-        }
-        left.start += bytes.len() as u64;
-        if let Some(hasher) = &mut hasher {
-            hasher.update(&bytes);
-        }
-        writer.write(&bytes).map_err(from_store)?;
-    }
-    Ok(hasher.map(crate::body::checksum::Hasher::finish))
+    let output = UploadPartCopyOutput { copy_part_result, ..UploadPartCopyOutput::default() };
+    Ok(described(output, master.as_ref()))
 }
 
 pub(crate) async fn list_parts(
@@ -179,12 +174,20 @@ pub(crate) async fn list_parts(
     })
 }
 
+/// Returns the length of a part as clients see it.
+pub(super) fn part_bytes(part: &PartInfo) -> u64 {
+    match part.etag.is_encoded() {
+        true => content_bytes(part.bytes).unwrap_or(part.bytes),
+        false => part.bytes,
+    }
+}
+
 fn shown(info: PartInfo) -> Part {
     let mut part = Part {
         e_tag: Some(etag(info.etag)),
         last_modified: Some(Timestamp::from(info.modified)),
         part_number: Some(i32::from(info.number)),
-        size: Some(length(info.bytes)),
+        size: Some(length(part_bytes(&info))),
         ..Part::default()
     };
     show_checksum!(part, Checksum::from_attributes(&info.attributes));

@@ -10,7 +10,8 @@ use std::time::Duration;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
 use haul_s3_server::{
-    Config, Credentials, Inherited, KeyRing, Limits, Listener, Listening, Logs, Server, TcpOptions,
+    Config, Credentials, EncryptionKeys, Inherited, KeyRing, Limits, Listener, Listening, Logs,
+    Server, TcpOptions,
 };
 use haul_testing::{ClientStream, Endpoint, Transport, server_certificate};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
@@ -39,6 +40,7 @@ struct Setup {
     transport: Transport,
     credentials: Option<Credentials>,
     keys: Option<Arc<KeyRing>>,
+    encryption: Option<Arc<EncryptionKeys>>,
     admin: &'static str,
     limits: Limits,
     blocking_threads_max: usize,
@@ -51,6 +53,7 @@ impl Default for Setup {
             transport: Transport::Plain,
             credentials: None,
             keys: None,
+            encryption: None,
             admin: "127.0.0.1:0",
             limits: Limits::default(),
             blocking_threads_max: BLOCKING_THREADS_MAX,
@@ -89,6 +92,15 @@ impl Running {
     pub(crate) fn on(dir: TempDir, credentials: Option<Credentials>, limits: Limits) -> Self {
         let store = Store::open(dir.path(), small()).unwrap().0;
         let mut server = Self::serve(store, Setup { credentials, limits, ..Setup::default() });
+        server.dir = Some(dir);
+        server
+    }
+
+    /// Starts a server with these encryption keys, on a store in this directory.
+    pub(crate) fn with_encryption(dir: TempDir, keys: Option<&str>) -> Self {
+        let store = Store::open(dir.path(), small()).unwrap().0;
+        let encryption = keys.map(|text| Arc::new(EncryptionKeys::parse(text).unwrap()));
+        let mut server = Self::serve(store, Setup { encryption, ..Setup::default() });
         server.dir = Some(dir);
         server
     }
@@ -143,7 +155,7 @@ impl Running {
     }
 
     fn serve(store: Store, setup: Setup) -> Self {
-        let Setup { transport, credentials, keys, admin, .. } = setup;
+        let Setup { transport, credentials, keys, encryption, admin, .. } = setup;
         let Setup { limits, blocking_threads_max, logs, .. } = setup;
         let store = Arc::new(store);
         let [listen, admin]: [SocketAddr; 2] =
@@ -152,7 +164,7 @@ impl Running {
         let inherited = Inherited { listen: inherited(transport), admin: None };
         let tls = (transport == Transport::Tls).then(acceptor);
         let config = Config { listen, admin, credentials, keys, tls, ..Config::default() };
-        let config = Config { is_plain_http_allowed, limits, ..config };
+        let config = Config { is_plain_http_allowed, encryption, limits, ..config };
         let (stop, stopped) = oneshot::channel();
         let (ready, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -82,7 +82,7 @@ fn requests_for_more_than_the_object_go_to_the_service() {
     assert_eq!(get("/bucket/key", &[("If-None-Match", "*")]).status, 304);
     assert_eq!(get("/bucket/key", &[("host", "evil.example")]).status, 403);
     assert_eq!(get("/bucket/key", &[("origin", "http://evil.example")]).status, 403);
-    assert_eq!(get("/bucket/key", &[("x-amz-server-side-encryption", "x")]).status, 501);
+    assert_eq!(get("/bucket/key", &[("x-amz-server-side-encryption", "x")]).status, 400);
     let with_type = get("/bucket/key?response-content-type=c/d", &[]);
     assert_eq!(with_type.header("content-type"), Some("c/d"));
     assert_eq!(get("/bucket/key?versionId=7", &[]).status, 400);

@@ -14,6 +14,7 @@ mod client;
 mod conditions;
 mod cors;
 mod documents;
+mod encryption;
 mod faults;
 mod forms;
 mod framing;

@@ -66,3 +66,8 @@ pub(super) const ROTATE: &str = "\
 Examples:
   haul keys rotate HAULQ2ZXW4KTE5N7ABCD
   haul keys rotate HAULQ2ZXW4KTE5N7ABCD --overlap 0s    refuse a leaked key at once";
+
+pub(super) const ADD_ENCRYPTION_KEY: &str = "\
+Examples:
+  haul keys add-encryption-key ./haul-encryption-keys
+  haul keys add-encryption-key /etc/haul/credentials/serve/encryption-keys";

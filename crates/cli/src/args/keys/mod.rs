@@ -87,6 +87,16 @@ pub(crate) enum KeysCommand {
     /// The earlier key is accepted until --overlap has passed, so that clients can change.
     #[command(after_long_help = examples::ROTATE)]
     Rotate(KeysRotateArgs),
+    /// Add a new key to the file for "haul serve --encryption-key", and print its ID
+    ///
+    /// Creates the file if it does not exist; only its owner can read it. The new key encrypts new
+    /// objects from the next start of the server on. The earlier keys remain in the file, because
+    /// objects that were encrypted with them are read with them.
+    #[command(after_long_help = examples::ADD_ENCRYPTION_KEY)]
+    AddEncryptionKey {
+        /// File with encryption keys
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -25,7 +25,6 @@ use crate::front::forms::policy::FormPolicy;
 use crate::front::forms::receive::Form;
 use crate::front::forms::signature::signer;
 use crate::front::text::decode;
-use crate::front::unsupported::check_supported;
 use crate::service::Haul;
 
 /// Fields whose values become the headers of the same name. So do all fields with the prefixes.
@@ -116,7 +115,6 @@ async fn put_of(
     parts.uri = Uri::from(target);
     parts.method = Method::PUT;
     set_headers(&mut parts.headers, &form.fields)?;
-    check_supported(&parts.headers)?;
     parts.extensions.insert(caller);
     Ok((Request::from_parts(parts, Body::http_body(file)), failure, answer))
 }

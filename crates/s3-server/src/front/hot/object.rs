@@ -8,6 +8,7 @@ use haul_http_engine::PreparedHead;
 use haul_http1::{Date, HeadWriter};
 
 use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
+use crate::encryption::envelope::ATTRIBUTE;
 use crate::front::hot::memory_file::MemoryFile;
 use crate::objects::attributes::{self, METADATA_PREFIX};
 use crate::objects::tagging;
@@ -53,9 +54,13 @@ pub(crate) struct HotChecksum {
 }
 
 impl HotObject {
-    /// Returns an object at this place with this content; `None` if the short path cannot send its
-    /// attributes as the service does.
+    /// Returns an object at this place with this content; `None` if it is encrypted, or if the
+    /// short path cannot send its attributes as the service does.
     pub(crate) fn new(place: ObjectLocation, object: &Object, content: Bytes) -> Option<Self> {
+        if object.info.etag.is_encoded() || object.attributes.get(ATTRIBUTE).is_some() {
+            // Encrypted content is decrypted for each request that is allowed to read it.
+            return None;
+        }
         let is_plain = |value: &str| value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         if !sent_attributes(object).all(|(_, value)| is_plain(value)) {
             // The service encodes these.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use haul_file_store::Attributes;
+use haul_file_store::{Attributes, Precondition};
 use haul_transfer::{TarExport, TarExportError};
 
 use super::{BUCKET, Case, extract, odd_objects};
@@ -84,4 +84,20 @@ fn empty_bucket_gives_an_empty_archive() {
     let (done, result) = case.import(&archive, &Log::default());
     result.unwrap();
     assert!(done.is_complete);
+}
+
+#[test]
+fn encrypted_object_is_reported_and_not_exported() {
+    let from = Case::new();
+    from.put("plain", b"as it is", &Attributes::new());
+    let mut writer = from.store.object_writer(None).unwrap();
+    writer.write(b"encrypted").unwrap();
+    let written = writer.finish().unwrap().encoded([7; 16]);
+    let none = (Attributes::new(), Precondition::None);
+    from.store.put_written(BUCKET, "encrypted", written, &none.0, &none.1).unwrap();
+    let (mut archive, log) = (Vec::new(), Log::default());
+    let export = TarExport { store: &from.store, bucket: BUCKET, prefix: "" };
+    let exported = export.run(&mut archive, &log).unwrap();
+    assert_eq!((exported.objects, exported.failed), (1, 1));
+    assert_eq!(log.failures(), ["encrypted"]);
 }

@@ -1,0 +1,119 @@
+//! The key of a customer, which a request has in its headers (SSE-C). It is never stored.
+
+use std::fmt;
+
+use base64_simd::STANDARD as BASE64;
+use hyper::header::HeaderMap;
+use s3s::crypto::{Checksum as _, Md5};
+use s3s::{S3ErrorCode, S3Result};
+
+use crate::encryption::data_key::KEY_BYTES;
+use crate::errors::refuse;
+
+/// The only algorithm of encryption by the server.
+pub(crate) const AES256: &str = "AES256";
+
+/// The names of the headers, without [`PREFIX`] or [`SOURCE_PREFIX`].
+pub(crate) const ALGORITHM: &str = "algorithm";
+pub(crate) const KEY_MD5: &str = "key-md5";
+const KEY: &str = "key";
+
+/// The beginning of the names of the headers with the key of the object of the request.
+pub(crate) const PREFIX: &str = "x-amz-server-side-encryption-customer-";
+/// The beginning of the names of the headers with the key of the source of a copy.
+pub(crate) const SOURCE_PREFIX: &str = "x-amz-copy-source-server-side-encryption-customer-";
+
+/// The key of a customer.
+#[derive(Clone)]
+pub(crate) struct CustomerKey {
+    pub(super) bytes: [u8; KEY_BYTES],
+    /// The MD5 in Base64, which responses repeat.
+    pub(crate) md5: String,
+}
+
+impl CustomerKey {
+    /// Reads the key in the headers that begin with `prefix`, if there is one.
+    pub(crate) fn of(headers: &HeaderMap, prefix: &str) -> S3Result<Option<Self>> {
+        let text = |name: &str| {
+            let value = headers.get(format!("{prefix}{name}"))?;
+            value.to_str().ok().filter(|value| !value.is_empty())
+        };
+        let (algorithm, key, md5) = (text(ALGORITHM), text(KEY), text(KEY_MD5));
+        if algorithm.is_none() && key.is_none() && md5.is_none() {
+            return Ok(None);
+        }
+        let invalid = |why: &str| {
+            let message = format!("A request with a key of the customer needs {why}");
+            Err(refuse(S3ErrorCode::InvalidArgument, message))
+        };
+        match algorithm {
+            None => return invalid("the encryption algorithm of the key, AES256"),
+            Some(AES256) => {}
+            Some(_) => {
+                let message = "The only encryption algorithm is AES256";
+                return Err(refuse(S3ErrorCode::InvalidEncryptionAlgorithmError, message));
+            }
+        }
+        let Some(key) = key else { return invalid("the key") };
+        let Some(md5) = md5 else { return invalid("the MD5 of the key") };
+        let bytes = BASE64.decode_to_vec(key).ok();
+        let bytes = bytes.and_then(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok());
+        let Some(bytes) = bytes else { return invalid("a key of 32 bytes in Base64") };
+        if BASE64.encode_to_string(Md5::checksum(&bytes)) != md5 {
+            return invalid("the MD5 of the key: the given one is another");
+        }
+        Ok(Some(Self { bytes, md5: md5.to_owned() }))
+    }
+}
+
+impl fmt::Debug for CustomerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CustomerKey").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderName;
+
+    use super::*;
+
+    const TEXT: &str = "pO3upElrwuEXSoFwCfnZPdSsmt/xWeFa0N9KgDijwVs=";
+    const MD5: &str = "DWygnHRtgiJ77HCm+1rvHw==";
+
+    fn of(fields: &[(&str, &str)]) -> S3Result<Option<CustomerKey>> {
+        let name = |name: &str| HeaderName::try_from(format!("{PREFIX}{name}")).unwrap();
+        let headers = fields.iter().map(|(field, value)| (name(field), value.parse().unwrap()));
+        CustomerKey::of(&headers.collect(), PREFIX)
+    }
+
+    #[test]
+    fn key_is_read_from_its_three_headers() {
+        let key = of(&[(ALGORITHM, AES256), (KEY, TEXT), (KEY_MD5, MD5)]).unwrap().unwrap();
+        assert_eq!(key.md5, MD5);
+        assert_eq!(BASE64.encode_to_string(key.bytes), TEXT);
+        assert!(of(&[]).unwrap().is_none());
+        assert!(!format!("{key:?}").contains("164"));
+    }
+
+    #[test]
+    fn incomplete_and_wrong_headers_are_refused() {
+        let short = BASE64.encode_to_string([1; 16]);
+        for (fields, code) in [
+            (&[(KEY, TEXT), (KEY_MD5, MD5)][..], "InvalidArgument"),
+            (&[(ALGORITHM, AES256)], "InvalidArgument"),
+            (&[(ALGORITHM, AES256), (KEY_MD5, MD5)], "InvalidArgument"),
+            (&[(ALGORITHM, AES256), (KEY, TEXT)], "InvalidArgument"),
+            (&[(ALGORITHM, AES256), (KEY, ""), (KEY_MD5, MD5)], "InvalidArgument"),
+            (&[(ALGORITHM, AES256), (KEY, &short), (KEY_MD5, MD5)], "InvalidArgument"),
+            (&[(ALGORITHM, AES256), (KEY, "?"), (KEY_MD5, MD5)], "InvalidArgument"),
+            (&[(ALGORITHM, AES256), (KEY, TEXT), (KEY_MD5, "AAAA")], "InvalidArgument"),
+            (
+                &[(ALGORITHM, "AES192"), (KEY, TEXT), (KEY_MD5, MD5)],
+                "InvalidEncryptionAlgorithmError",
+            ),
+        ] {
+            assert_eq!(of(fields).unwrap_err().code().as_str(), code, "{fields:?}");
+        }
+    }
+}

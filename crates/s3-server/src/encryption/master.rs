@@ -1,0 +1,109 @@
+//! The key that seals the data keys of objects: that of a customer, or of the operator.
+
+use std::sync::Arc;
+
+use s3s::{S3Error, S3ErrorCode, S3Result};
+
+use crate::encryption::customer::CustomerKey;
+use crate::encryption::data_key::KEY_BYTES;
+use crate::encryption::operator::{EncryptionKey, EncryptionKeys};
+use crate::errors::refuse;
+
+/// The owner of the key that seals a data key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    Customer,
+    /// The operator, with the ID of the key.
+    Operator(String),
+}
+
+/// The key that seals data keys.
+#[derive(Debug, Clone)]
+pub(crate) enum Master {
+    Customer(CustomerKey),
+    Operator(Arc<EncryptionKey>),
+}
+
+impl Master {
+    /// Returns the key with which the operator encrypts new objects.
+    pub(crate) fn of_operator(keys: Option<&EncryptionKeys>) -> S3Result<Self> {
+        let newest = keys.and_then(EncryptionKeys::newest);
+        newest.map(Self::Operator).ok_or_else(|| {
+            let message = "This server has no encryption keys of its own: its operator must set \
+                           --encryption-key";
+            refuse(S3ErrorCode::NotImplemented, message)
+        })
+    }
+
+    /// Returns the key of the recipient of an envelope.
+    pub(crate) fn of_recipient(
+        recipient: &Recipient,
+        keys: Option<&EncryptionKeys>,
+        customer: Option<&CustomerKey>,
+    ) -> S3Result<Self> {
+        match (recipient, customer) {
+            (Recipient::Customer, Some(key)) => Ok(Self::Customer(key.clone())),
+            (Recipient::Customer, None) => {
+                let message = "The object is encrypted with a key of the customer: the request \
+                               needs the key in its headers";
+                Err(refuse(S3ErrorCode::InvalidRequest, message))
+            }
+            (Recipient::Operator(_), Some(_)) => Err(not_applicable()),
+            (Recipient::Operator(id), None) => {
+                let found = keys.and_then(|keys| keys.find(id));
+                found.map(Self::Operator).ok_or_else(|| unknown_key(id))
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; KEY_BYTES] {
+        match self {
+            Self::Customer(key) => &key.bytes,
+            Self::Operator(key) => &key.bytes,
+        }
+    }
+
+    /// Returns `true` if both keys are of customers, or both of the operator.
+    pub(crate) fn is_of_same_kind(&self, other: &Self) -> bool {
+        matches!(
+            (self, other),
+            (Self::Customer(_), Self::Customer(_)) | (Self::Operator(_), Self::Operator(_))
+        )
+    }
+
+    pub(super) fn recipient(&self) -> Recipient {
+        match self {
+            Self::Customer(_) => Recipient::Customer,
+            Self::Operator(key) => Recipient::Operator(key.id().to_owned()),
+        }
+    }
+
+    /// Returns the error for an envelope that this key does not open.
+    pub(crate) fn refusal(&self) -> S3Error {
+        match self {
+            Self::Customer(_) => {
+                let message = "The key in the request is not the one with which the object was \
+                               encrypted";
+                refuse(S3ErrorCode::InvalidRequest, message)
+            }
+            Self::Operator(_) => {
+                let message = "The data key of the object is damaged, or that of another object";
+                refuse(S3ErrorCode::InternalError, message)
+            }
+        }
+    }
+}
+
+/// Returns the error for a key of a customer in a request for an object that has none.
+pub(crate) fn not_applicable() -> S3Error {
+    let message = "The object is not encrypted with a key of the customer";
+    refuse(S3ErrorCode::InvalidRequest, message)
+}
+
+fn unknown_key(id: &str) -> S3Error {
+    let message = format!(
+        "The object is encrypted with the key {id} of the operator, which the file of \
+         --encryption-key does not have"
+    );
+    refuse(S3ErrorCode::InternalError, message)
+}

@@ -1,0 +1,6 @@
+//! Server-side encryption, with keys of customers and of the operator.
+
+mod changes;
+mod helper;
+mod objects;
+mod uploads;
