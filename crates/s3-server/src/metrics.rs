@@ -147,6 +147,11 @@ impl Metrics {
         self.sent_bytes.fetch_add(bytes, Relaxed);
     }
 
+    /// Returns the time of the start.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
+    }
+
     pub(crate) fn uptime(&self) -> Duration {
         self.started.elapsed()
     }

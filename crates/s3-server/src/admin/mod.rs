@@ -1,6 +1,7 @@
-//! The admin address: a page with live statistics, the statistics as JSON and as Prometheus
-//! metrics, and health checks. All of it is read-only.
+//! The admin address: the console, the statistics and their history as JSON, Prometheus metrics,
+//! and health checks. All of it is read-only.
 
+mod console;
 mod login;
 mod prometheus;
 
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use haul_admin_endpoint::{CONSOLE_POLICY, History, Overview, Span};
 use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
 use haul_http_engine::{Connections, PeerRate, RequestBody};
 use hyper::header::{
@@ -24,12 +26,6 @@ use crate::front::hot::HotObjects;
 use crate::metrics::{Metrics, RequestCounts};
 use crate::served::ServedStore;
 
-const PAGE: &str = include_str!("page.html");
-
-/// The content security policy of the page, which loads nothing else.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                      connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'";
-
 /// The handler of requests to the admin address.
 pub(crate) struct Admin {
     pub(crate) store: Arc<ServedStore>,
@@ -42,6 +38,17 @@ pub(crate) struct Admin {
     /// The rate of S3 requests of each client.
     pub(crate) peer_rate: Option<Arc<PeerRate>>,
     pub(crate) hot: Arc<HotObjects>,
+    /// The values of the last 24 hours.
+    pub(crate) history: Arc<History>,
+}
+
+/// Returns the values of the console at this time.
+pub(crate) fn overview(
+    store: &ServedStore,
+    metrics: &Metrics,
+    connections: &Connections<PeerMemory>,
+) -> Overview {
+    console::overview(&store.load().stats(), metrics, connections.stats().open)
 }
 
 impl Admin {
@@ -67,6 +74,7 @@ impl Admin {
         }
         match path {
             "/" => page(),
+            "/history.json" => self.history(request.uri().query()),
             "/stats.json" => {
                 let text = self.stats_json().to_string();
                 respond(StatusCode::OK, "application/json", text)
@@ -103,11 +111,29 @@ impl Admin {
             ),
             // A draining server does not listen on this address.
             "/ready" => plain(StatusCode::OK, "ok\n"),
-            _ => plain(
-                StatusCode::NOT_FOUND,
-                "The paths are /, /stats.json, /metrics, /health and /ready\n",
-            ),
+            _ => match console::file(path) {
+                Some((content_type, text)) => respond(StatusCode::OK, content_type, text),
+                None => plain(
+                    StatusCode::NOT_FOUND,
+                    "The paths are /, /history.json, /stats.json, /metrics, /health and /ready\n",
+                ),
+            },
         }
+    }
+
+    /// Returns the values that the console draws now.
+    pub(crate) fn overview(&self) -> Overview {
+        overview(&self.store, &self.metrics, &self.connections)
+    }
+
+    fn history(&self, query: Option<&str>) -> Response<Bytes> {
+        let Some(span) = Span::of_query(query) else {
+            let text = "The query is span=now, span=hour or span=day\n";
+            return plain(StatusCode::BAD_REQUEST, text);
+        };
+        let (uptime, now, current) = (self.metrics.uptime(), SystemTime::now(), self.overview());
+        let text = self.history.json(span, uptime, now, &current);
+        respond(StatusCode::OK, "application/json", text)
     }
 
     /// Returns the reason why the key file could not be read, if the last attempt failed.
@@ -244,8 +270,8 @@ fn health(stats: &Stats, key_failure: Option<&String>) -> String {
 }
 
 fn page() -> Response<Bytes> {
-    let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", PAGE);
-    let policy = HeaderValue::from_static(POLICY);
+    let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", console::page());
+    let policy = HeaderValue::from_static(CONSOLE_POLICY);
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     response
 }

@@ -3,17 +3,48 @@
 use crate::client::Running;
 
 #[test]
-fn page_loads_no_other_resources() {
+fn page_loads_only_files_of_the_admin_address() {
     let server = Running::new();
     let page = server.admin.get("/");
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'; script-src 'self'; style-src 'self'; "));
     let text = page.text();
-    for outside in ["https://", "src=", "@import", "url(", "<link"] {
-        assert!(!text.contains(outside), "the page has {outside}");
+    let attributes = text.split(['"', ' ']).filter(|word| word.starts_with("/"));
+    let files: Vec<_> = attributes.filter(|word| word.ends_with("s")).collect();
+    assert!(files.len() >= 4, "{files:?}");
+    for path in files {
+        let file = server.admin.get(path);
+        assert_eq!(file.status, 200, "{path}");
+        for outside in ["https://", "@import", "url(", "innerHTML"] {
+            assert!(!file.text().contains(outside), "{path} has {outside}");
+        }
     }
-    let without_namespaces = text.replace("http://www.w3.org/2000/svg", "");
-    assert!(!without_namespaces.contains("http://"));
-    assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
+    assert_eq!(server.admin.get("/console.jsx").status, 404);
+}
+
+#[test]
+fn history_has_the_current_values() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", b"hello");
+    server.s3.get("/bucket/gone");
+    let history = server.admin.get("/history.json?span=now");
+    assert_eq!(history.header("content-type"), Some("application/json"));
+    let history: serde_json::Value = serde_json::from_slice(&history.body).unwrap();
+    let total = |name: &str| {
+        let series = history["series"].as_array().unwrap();
+        let at = series.iter().position(|series| series["name"] == name).unwrap();
+        history["totals"][at].as_u64().unwrap()
+    };
+    let values = ["put", "get", "received", "refused (4xx)", "objects"].map(total);
+    assert_eq!(values, [1, 1, 5, 1, 1]);
+    assert_eq!(history["latencies"], serde_json::json!(["Latency", "Sync latency"]));
+    for query in ["", "?span=hour", "?span=day"] {
+        let history = server.admin.get(&format!("/history.json{query}"));
+        let history: serde_json::Value = serde_json::from_slice(&history.body).unwrap();
+        assert!(history["rows"].is_array());
+    }
+    assert_eq!(server.admin.get("/history.json?span=week").status, 400);
 }
 
 #[test]

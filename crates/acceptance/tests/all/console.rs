@@ -1,0 +1,150 @@
+//! Opens the console of each server in Chromium, and uses it with the keyboard.
+
+use haul_testing::skip;
+
+use crate::browser::Browser;
+use crate::files::is_installed;
+use crate::http::Client;
+use crate::program;
+use crate::running::Running;
+use crate::server::Server;
+
+/// Waits until a server has recorded two rows of history, and then asserts that its console draws
+/// them at once.
+fn open_late(admin: &str, title: &str) -> Browser {
+    let mut browser = Browser::open(&format!("http://{admin}/health"), 1200, 900);
+    let recorded = "(async () => {
+        for (;;) {
+            const history = await (await fetch('/history.json')).json();
+            if (history.rows.length > 1) return history.rows.length;
+            await new Promise((done) => setTimeout(done, 300));
+        }
+    })()";
+    browser.wait_for("location.pathname === '/health'");
+    browser.evaluate(recorded);
+    // Chromium requests an icon for a page without HTML.
+    browser.take_errors();
+    browser.navigate(&format!("http://{admin}/"));
+    // A chart draws an area from two rows on. The page has requested the current values only once,
+    // so these rows are of the time before.
+    browser.wait_for("document.querySelector('#view-overview .plot path[d^=M]')");
+    browser.wait_for("document.getElementById('health').textContent === 'healthy'");
+    let texts = browser.evaluate("[document.title, document.querySelector('h1').textContent]");
+    assert_eq!(texts, serde_json::json!([title, title]));
+    browser
+}
+
+#[test]
+fn console_shows_the_time_before_it_was_opened() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let www = dir.path().join("www");
+    std::fs::create_dir(&www).unwrap();
+    std::fs::write(www.join("small.txt"), "hello").unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let mut command = program::command();
+    command.arg("files").arg(&www).args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    let files = Running::start(&mut command);
+    let options = ["--http", "--admin", "127.0.0.1:0"];
+    let relay = Running::relay("127.0.0.1:0", &server.listen, &options);
+    let admins = [&server.admin, files.admin(), relay.admin()];
+    // The open connections and the object are values that are not 0.
+    let clients = [&server.listen, files.address(), relay.address()].map(|address| {
+        let mut client = Client::connect(address).unwrap();
+        client.request("GET", "/small.txt", b"").unwrap();
+        client
+    });
+    for (admin, title) in admins.iter().zip(["haul serve", "haul files", "haul relay"]) {
+        let mut browser = open_late(admin, title);
+        browser.picture(&format!("{}.png", title.replace(' ', "-")));
+        browser.evaluate("location.hash = 'metrics'");
+        let rows = "document.querySelectorAll('#view-metrics tbody tr').length";
+        browser.wait_for(&format!("{rows} > 10"));
+        browser.evaluate(
+            "(() => { const filter = document.querySelector('#view-metrics input');
+              filter.value = 'process_open_fds'; filter.dispatchEvent(new Event('input')); })()",
+        );
+        browser.wait_for(&format!("{rows} === 1"));
+        let errors = browser.take_errors();
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+    drop(clients);
+    relay.stop();
+    files.stop();
+    server.stop();
+}
+
+#[test]
+fn console_is_used_with_the_keyboard_on_small_and_dark_screens() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let mut client = server.client();
+    assert_eq!(client.request("PUT", "/bucket", b"").unwrap().status, 200);
+    let put = |client: &mut Client, key: &str| {
+        client.request("PUT", &format!("/bucket/{key}"), &[7; 5000]).unwrap();
+    };
+    put(&mut client, "first");
+    let mut browser = Browser::open(&format!("http://{}/", server.admin), 1200, 900);
+    browser.wait_for("document.querySelector('.plot')");
+
+    // The first element skips the navigation, and the next ones are the views.
+    browser.press("Tab");
+    let focused = "document.activeElement.textContent";
+    assert_eq!(browser.evaluate(focused), "Skip to the content");
+    browser.press("Tab");
+    browser.press("Tab");
+    assert_eq!(browser.evaluate(focused), "Requests");
+    let outline = browser.evaluate("getComputedStyle(document.activeElement).outlineStyle");
+    assert_eq!(outline, "solid", "the focus is visible");
+    browser.press("Enter");
+    browser.wait_for("document.querySelector('#view-requests:not([hidden]) caption')");
+    assert_eq!(browser.evaluate("document.getElementById('view-overview').hidden"), true);
+    let current = browser.evaluate("document.querySelector('nav [aria-current]').textContent");
+    assert_eq!(current, "Requests");
+    let headers = browser.evaluate(
+        "[...document.querySelectorAll('#view-requests thead th')].every((th) => th.scope === 'col')
+         && document.querySelector('#view-requests tbody th[scope=row]') !== null",
+    );
+    assert_eq!(headers, true);
+
+    // The arrows move the cursor of a chart from one sample to the one before.
+    browser.evaluate("location.hash = 'overview'");
+    browser.evaluate("document.querySelector('input[value=live]').click()");
+    put(&mut client, "second");
+    browser.wait_for("document.querySelector('.plot').getAttribute('aria-valuemax') >= 2");
+    browser.evaluate("document.querySelector('.plot').focus()");
+    let value = "document.querySelector('.plot').getAttribute('aria-valuetext')";
+    let now = browser.evaluate("document.querySelector('.plot').getAttribute('aria-valuenow')");
+    browser.press("ArrowLeft");
+    let at = browser.evaluate("document.querySelector('.plot').getAttribute('aria-valuenow')");
+    let number = |value: &serde_json::Value| value.as_str().unwrap().parse::<u32>().unwrap();
+    assert!(number(&at) < number(&now) + 1 && number(&at) + 2 >= number(&now), "{now} {at}");
+    assert!(browser.evaluate(value).as_str().unwrap().contains("put "), "the values are readable");
+
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        browser.resize(360, 740);
+        for view in ["overview", "requests", "storage", "metrics"] {
+            browser.evaluate(&format!("location.hash = '{view}'"));
+            browser.wait_for(&format!(
+                "document.querySelector('#view-{view}:not([hidden]) .card')?.innerText"
+            ));
+            let overflow =
+                "((page) => page.scrollWidth - page.clientWidth)(document.documentElement)";
+            assert_eq!(browser.evaluate(overflow), 0, "{view} is as wide as the screen");
+            browser.picture(&format!("{view}-{scheme}.png"));
+        }
+    }
+    let dark = browser.evaluate("getComputedStyle(document.body).backgroundColor");
+    browser.prefer("light");
+    let light = browser.evaluate("getComputedStyle(document.body).backgroundColor");
+    assert_ne!(dark, light);
+    let errors = browser.take_errors();
+    assert!(errors.is_empty(), "{errors:#?}");
+    server.stop();
+}
