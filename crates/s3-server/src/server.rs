@@ -164,6 +164,7 @@ impl Server {
             connections: Arc::clone(&connections),
             peer_rate: rate.clone(),
             hot: Arc::clone(&hot),
+            slow: limits.slow_request_time,
             history: Arc::new(History::new(&overview(&store, &metrics, &connections))),
         });
         let sampler = sampler(&page)?;

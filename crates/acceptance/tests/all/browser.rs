@@ -159,8 +159,14 @@ impl Browser {
                 Some("Runtime.exceptionThrown") => {
                     self.errors.push(message["params"]["exceptionDetails"].to_string());
                 }
-                Some("Log.entryAdded") if message["params"]["entry"]["level"] == "error" => {
-                    self.errors.push(message["params"]["entry"].to_string());
+                Some("Log.entryAdded") => {
+                    let entry = &message["params"]["entry"];
+                    // Chromium requests an icon for responses without HTML.
+                    let is_icon =
+                        entry["url"].as_str().is_some_and(|url| url.ends_with("/favicon.ico"));
+                    if entry["level"] == "error" && !is_icon {
+                        self.errors.push(entry.to_string());
+                    }
                 }
                 _ => {}
             }

@@ -22,8 +22,6 @@ fn open_late(admin: &str, title: &str) -> Browser {
     })()";
     browser.wait_for("location.pathname === '/health'");
     browser.evaluate(recorded);
-    // Chromium requests an icon for a page without HTML.
-    browser.take_errors();
     browser.navigate(&format!("http://{admin}/"));
     // A chart draws an area from two rows on. The page has requested the current values only once,
     // so these rows are of the time before.
@@ -129,7 +127,7 @@ fn console_is_used_with_the_keyboard_on_small_and_dark_screens() {
     for scheme in ["light", "dark"] {
         browser.prefer(scheme);
         browser.resize(360, 740);
-        for view in ["overview", "requests", "storage", "metrics"] {
+        for view in ["overview", "requests", "objects", "storage", "metrics"] {
             browser.evaluate(&format!("location.hash = '{view}'"));
             browser.wait_for(&format!(
                 "document.querySelector('#view-{view}:not([hidden]) .card')?.innerText"
@@ -146,5 +144,87 @@ fn console_is_used_with_the_keyboard_on_small_and_dark_screens() {
     assert_ne!(dark, light);
     let errors = browser.take_errors();
     assert!(errors.is_empty(), "{errors:#?}");
+    server.stop();
+}
+
+/// Puts two files into the view, as if the user had dropped them there.
+const DROP: &str = "(() => {
+    const files = new DataTransfer();
+    files.items.add(new File(['hello'], 'ä b.txt', { type: 'text/plain' }));
+    files.items.add(new File([new Uint8Array(300000)], 'zeros.bin'));
+    const target = document.querySelector('#view-objects .drop');
+    target.dispatchEvent(new DragEvent('drop', { bubbles: true, dataTransfer: files }));
+})()";
+
+#[test]
+fn console_uploads_lists_links_and_deletes_objects() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let mut client = server.client();
+    let mut put = |path: &str, body: &[u8]| {
+        assert_eq!(client.request("PUT", path, body).unwrap().status, 200);
+    };
+    put("/photos", b"");
+    (0..250).for_each(|number| put(&format!("/photos/2026/{number:03}.raw"), b"raw"));
+    put("/photos/page.html", b"<script>parent.evil = document.evil = 1</script>");
+    let mut browser = Browser::open(&format!("http://{}/#objects", server.admin), 1200, 900);
+    let rows = "[...document.querySelectorAll('#view-objects tbody tr')]";
+    let row = |text: &str| format!("{rows}.find((row) => row.innerText.includes('{text}'))");
+
+    let bucket = browser.wait_for(&format!("{}?.innerText", row("photos")));
+    assert!(bucket.as_str().unwrap().contains("251"), "the number of objects: {bucket}");
+    browser.evaluate(&format!("{}.querySelector('a').click()", row("photos")));
+    browser.wait_for(&row("page.html"));
+    browser.picture("objects.png");
+
+    // A prefix has pages.
+    browser.evaluate(&format!("{}.querySelector('a').click()", row("2026/")));
+    browser.wait_for(&format!("{rows}.length === 200"));
+    browser.evaluate("[...document.querySelectorAll('button')].pop().click()");
+    browser.wait_for(&format!("{rows}.length === 250"));
+    browser.wait_for(&row("249.raw"));
+
+    browser.evaluate(DROP);
+    let uploaded = "document.querySelectorAll('#view-objects progress[value=\"1\"]').length === 2";
+    browser.wait_for(uploaded);
+    let get = |path: &str| {
+        let response = server.client().request("GET", path, b"").unwrap();
+        (response.status, response.body)
+    };
+    assert_eq!(get("/photos/2026/%C3%A4%20b.txt"), (200, b"hello".to_vec()));
+    assert_eq!(get("/photos/2026/zeros.bin").1.len(), 300_000);
+    browser.evaluate("history.back()");
+    browser.wait_for(&row("page.html"));
+
+    // A link to the object works without the console.
+    browser.evaluate(&format!(
+        "(() => {{ const select = {}.querySelector('select'); select.value = '3600';
+          select.dispatchEvent(new Event('change')); }})()",
+        row("page.html")
+    ));
+    let link = "document.querySelector('#view-objects .message input')?.value";
+    let link = browser.wait_for(link).as_str().unwrap().to_owned();
+    assert_eq!(link, format!("{}/photos/page.html", server.url()));
+
+    // The first press only asks.
+    let delete = format!("{}.querySelector('button.danger')", row("page.html"));
+    browser.evaluate(&format!("{delete}.click()"));
+    assert_eq!(browser.evaluate(&format!("{delete}.textContent")), "Really?");
+    assert_eq!(get("/photos/page.html").0, 200);
+    browser.evaluate(&format!("{delete}.click()"));
+    browser.wait_for(&format!("!{}", row("page.html")));
+    assert_eq!(get("/photos/page.html").0, 404);
+    let errors = browser.take_errors();
+    assert!(errors.is_empty(), "{errors:#?}");
+
+    // The request for the deleted object is among the refused ones.
+    browser.evaluate("location.hash = 'requests'");
+    browser.wait_for(
+        "document.querySelector('#view-requests').innerText.includes('get /photos/page.html')",
+    );
+    browser.picture("requests.png");
     server.stop();
 }

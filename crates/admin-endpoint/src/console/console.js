@@ -18,12 +18,14 @@ const TILE_MS = 60e3;
 const id = (name) => document.getElementById(name);
 const views = [];
 
-// Adds a view. `refresh` is called when the view is shown, and then each `period_ms`, if any.
-export function add_view(name, title, { element, refresh = () => {}, period_ms = null }) {
+// Adds a view. `refresh` is called when the view is shown, and then each `period_ms`, if any. A key
+// that may not read the values of the server sees only views that are for all keys.
+export function add_view(name, title, view) {
+  const { element, refresh = () => {}, period_ms = null, is_for_all_keys = false } = view;
   const section = h("section", { id: "view-" + name, hidden: true, "aria-labelledby": "tab-" + name },
     element);
   const link = h("a", { id: "tab-" + name, href: "#" + name }, title);
-  views.push({ name, title, section, link, refresh, period_ms });
+  views.push({ name, title, section, link, refresh, period_ms, is_for_all_keys });
 }
 
 // Fetches a path of this server. A failure is an error with the text of the server.
@@ -175,7 +177,7 @@ async function check_health() {
   try {
     const response = await fetch("/ready", { signal: AbortSignal.timeout(5000) });
     const [ready, alive] = [(await response.text()).trim(), (await text_of("/health")).trim()];
-    head(await (await get("/history.json?span=now")).json());
+    if (reads_values) head(await (await get("/history.json?span=now")).json());
     const text = response.ok ? alive : ready;
     health(text === "ok" ? "healthy" : text, text === "ok");
   } catch (error) {
@@ -210,8 +212,13 @@ function route() {
   refresh(view);
 }
 
-function start() {
+let reads_values = true;
+
+async function start() {
   add_view("metrics", "Metrics", metrics_view(text_of));
+  const response = await fetch("/history.json?span=now").catch(() => null);
+  reads_values = response?.status !== 403;
+  if (!reads_values) views.splice(0, Infinity, ...views.filter((view) => view.is_for_all_keys));
   id("views").firstChild.append(...views.map((view) => h("li", {}, view.link)));
   id("main").append(...views.map((view) => view.section));
   addEventListener("hashchange", route);
