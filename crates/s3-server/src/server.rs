@@ -165,6 +165,7 @@ impl Server {
             peer_rate: rate.clone(),
             hot: Arc::clone(&hot),
             slow: limits.slow_request_time,
+            map_lock: tokio::sync::Mutex::default(),
             history: Arc::new(History::new(&overview(&store, &metrics, &connections))),
         });
         let sampler = sampler(&page)?;

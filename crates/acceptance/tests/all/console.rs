@@ -127,7 +127,7 @@ fn console_is_used_with_the_keyboard_on_small_and_dark_screens() {
     for scheme in ["light", "dark"] {
         browser.prefer(scheme);
         browser.resize(360, 740);
-        for view in ["overview", "requests", "objects", "storage", "metrics"] {
+        for view in ["overview", "requests", "objects", "keys", "storage", "metrics"] {
             browser.evaluate(&format!("location.hash = '{view}'"));
             browser.wait_for(&format!(
                 "document.querySelector('#view-{view}:not([hidden]) .card')?.innerText"
@@ -183,7 +183,7 @@ fn console_uploads_lists_links_and_deletes_objects() {
     // A prefix has pages.
     browser.evaluate(&format!("{}.querySelector('a').click()", row("2026/")));
     browser.wait_for(&format!("{rows}.length === 200"));
-    browser.evaluate("[...document.querySelectorAll('button')].pop().click()");
+    browser.evaluate("[...document.querySelectorAll('#view-objects button')].pop().click()");
     browser.wait_for(&format!("{rows}.length === 250"));
     browser.wait_for(&row("249.raw"));
 
@@ -226,5 +226,12 @@ fn console_uploads_lists_links_and_deletes_objects() {
         "document.querySelector('#view-requests').innerText.includes('get /photos/page.html')",
     );
     browser.picture("requests.png");
+
+    browser.evaluate("location.hash = 'storage'");
+    browser.evaluate("document.querySelector('#view-storage button').click()");
+    browser.wait_for("document.querySelectorAll('#view-storage .cells i').length === 64");
+    browser.picture("storage.png");
+    let errors = browser.take_errors();
+    assert!(errors.is_empty(), "{errors:#?}");
     server.stop();
 }

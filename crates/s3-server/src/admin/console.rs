@@ -46,12 +46,18 @@ pub(super) fn overview(store: &Stats, metrics: &Metrics, connections_open: u64) 
 
 /// Returns the page of the console.
 pub(super) fn page() -> String {
-    console_page(&["/serve/requests.js", "/serve/objects.js", "/serve/storage.js"])
+    console_page(&[
+        "/serve/requests.js",
+        "/serve/objects.js",
+        "/serve/keys.js",
+        "/serve/storage.js",
+    ])
 }
 
 /// Returns the type and the text of a file that the page loads.
 pub(super) fn file(path: &str) -> Option<(&'static str, &'static str)> {
     let script = match path {
+        "/serve/keys.js" => include_str!("console/keys.js"),
         "/serve/objects.js" => include_str!("console/objects.js"),
         "/serve/requests.js" => include_str!("console/requests.js"),
         "/serve/storage.js" => include_str!("console/storage.js"),

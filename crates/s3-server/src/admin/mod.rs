@@ -2,18 +2,20 @@
 //! health checks, and the S3 requests of the console.
 
 mod console;
+mod keys;
 mod login;
 pub(crate) mod operation;
 mod presign;
 mod prometheus;
 mod statistics;
+mod volume_map;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use haul_admin_endpoint::{CONSOLE_POLICY, History, Overview, Span};
-use haul_file_store::{Stats, Store, Versioning};
+use haul_file_store::Stats;
 use haul_http_engine::{Connections, PeerRate, RequestBody};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue,
@@ -22,6 +24,8 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
 use crate::access::authorize::Principal;
 use crate::access::caller::Caller;
@@ -34,6 +38,9 @@ use crate::metrics::Metrics;
 use crate::served::ServedStore;
 
 const JSON: &str = "application/json";
+
+/// The path of the map of volumes.
+const VOLUMES: &str = "/volumes.json";
 
 /// The handler of requests to the admin address.
 pub(crate) struct Admin {
@@ -49,6 +56,8 @@ pub(crate) struct Admin {
     pub(crate) hot: Arc<HotObjects>,
     /// The time from which on a request is slow; `None`: never.
     pub(crate) slow: Option<Duration>,
+    /// Locked while the map of volumes is read.
+    pub(crate) map_lock: Mutex<()>,
     /// The values of the last 24 hours.
     pub(crate) history: Arc<History>,
 }
@@ -58,6 +67,8 @@ pub(crate) enum Answer {
     Page(Response<Bytes>),
     /// An S3 request with its [`Caller`], whose response must be [confined](operation::confine).
     S3(Request<RequestBody>),
+    /// The response of [`Admin::volumes`].
+    Volumes,
 }
 
 /// Returns the values of the console at this time.
@@ -72,7 +83,14 @@ pub(crate) fn overview(
 impl Admin {
     /// Returns the response to a request, or the S3 request in it.
     pub(crate) fn answer(&self, request: Request<RequestBody>) -> Answer {
-        if !operation::is_operation(request.uri().path()) {
+        let path = request.uri().path();
+        if path == VOLUMES && request.method() == Method::GET {
+            return match self.volumes_refusal(&request) {
+                Some(refused) => Answer::Page(refuse(refused)),
+                None => Answer::Volumes,
+            };
+        }
+        if !operation::is_operation(path) {
             return Answer::Page(self.page(&request));
         }
         match self.caller(&request) {
@@ -85,6 +103,50 @@ impl Admin {
             },
             Err(refused) => Answer::Page(refuse(refused)),
         }
+    }
+
+    /// Returns the reason to refuse the map of volumes, which reads the disk.
+    fn volumes_refusal(
+        &self,
+        request: &Request<RequestBody>,
+    ) -> Option<(StatusCode, &'static str)> {
+        let (path, headers) = (request.uri().path(), request.headers());
+        let foreign = operation::foreign(request.method(), headers);
+        let foreign = foreign.map(|reason| (StatusCode::FORBIDDEN, reason));
+        foreign.or_else(|| login::refusal(self.page_keys(), path, headers))
+    }
+
+    /// Returns the live and dead parts of the volumes. One request at a time reads them.
+    pub(crate) async fn volumes(&self) -> Response<Bytes> {
+        let Ok(_reads) = self.map_lock.try_lock() else {
+            let text = "The map is being read for another page: try again later\n";
+            return plain(StatusCode::SERVICE_UNAVAILABLE, text);
+        };
+        let store = self.store.get();
+        let read = spawn_blocking(move || store.volume_maps().map(|maps| volume_map::json(&maps)));
+        let reason = match read.await {
+            Ok(Ok(json)) => return json_page(&json),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let text = format!("The volumes cannot be read: {reason}\n");
+        respond(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text)
+    }
+
+    /// Returns the keys that pages require: none on a loopback address.
+    fn page_keys(&self) -> Option<&AllKeys> {
+        (!self.addresses.admin.ip().is_loopback()).then_some(&self.keys)
+    }
+
+    /// Returns the keys of the server, for the administrator only.
+    fn keys_page(
+        &self,
+        request: &Request<RequestBody>,
+    ) -> Result<Response<Bytes>, (StatusCode, &'static str)> {
+        if !self.caller(request)?.is_administrator() {
+            return Err((StatusCode::FORBIDDEN, "Only the administrator may list the keys\n"));
+        }
+        Ok(json_page(&keys::json(&self.keys)))
     }
 
     /// Returns the client of a request that the console sends with the rights of its user.
@@ -103,8 +165,7 @@ impl Admin {
             return response;
         }
         let is_check = matches!(path, "/health" | "/ready");
-        let keys = (!self.addresses.admin.ip().is_loopback()).then_some(&self.keys);
-        if let Some(refused) = login::refusal(keys, path, request.headers())
+        if let Some(refused) = login::refusal(self.page_keys(), path, request.headers())
             && !is_check
         {
             return refuse(refused);
@@ -115,6 +176,7 @@ impl Admin {
             "/requests.json" => self.recent_requests(),
             "/stats.json" => json_page(&self.stats_json()),
             "/buckets.json" => self.buckets(),
+            "/keys.json" => self.keys_page(request).unwrap_or_else(refuse),
             "/presign" => self.presign(request).unwrap_or_else(refuse),
             "/metrics" => self.metrics_page(),
             "/health" | "/ready" => self.check(path == "/health"),
@@ -123,7 +185,7 @@ impl Admin {
                 None => plain(
                     StatusCode::NOT_FOUND,
                     "The paths are /, /history.json, /requests.json, /stats.json, /buckets.json, \
-                     /metrics, /health and /ready\n",
+                     /keys.json, /volumes.json, /metrics, /health and /ready\n",
                 ),
             },
         }
@@ -173,7 +235,7 @@ impl Admin {
 
     /// Returns the buckets with their sizes.
     fn buckets(&self) -> Response<Bytes> {
-        match buckets_json(&self.store.load()) {
+        match statistics::buckets_json(&self.store.load()) {
             Ok(buckets) => json_page(&buckets),
             Err(error) => {
                 let text = format!("The buckets are not known: {error}\n");
@@ -286,24 +348,6 @@ fn health(stats: &Stats, key_failure: Option<&String>) -> String {
              \"haul store accept-damage\")\n"
         ),
     }
-}
-
-fn buckets_json(store: &Store) -> haul_file_store::Result<Value> {
-    let buckets = store.buckets()?.into_iter().map(|bucket| {
-        let versioning = match store.versioning(&bucket.name) {
-            Ok(Versioning::Off) => Some("off"),
-            Ok(Versioning::Enabled) => Some("enabled"),
-            Ok(Versioning::Suspended) => Some("suspended"),
-            Err(_damaged) => None,
-        };
-        json!({
-            "name": bucket.name,
-            "objects": bucket.objects,
-            "bytes": bucket.bytes,
-            "versioning": versioning,
-        })
-    });
-    Ok(buckets.collect())
 }
 
 fn json_page(value: &Value) -> Response<Bytes> {

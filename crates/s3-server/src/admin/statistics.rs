@@ -1,8 +1,8 @@
-//! The parts of `/stats.json`.
+//! The parts of `/stats.json`, and the sizes of buckets.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
+use haul_file_store::{LifecycleStats, ReplicationStatus, Stats, Store, Versioning};
 use serde_json::{Value, json};
 
 use crate::metrics::RequestCounts;
@@ -71,4 +71,23 @@ fn lifecycle_json(stats: &LifecycleStats) -> Value {
         "last_sweep_unix_s": stats.last_sweep.map(|ended| since(ended).as_secs_f64()),
         "last_sweep_s": stats.last_sweep_us as f64 / 1e6,
     })
+}
+
+/// Returns the buckets with their sizes.
+pub(super) fn buckets_json(store: &Store) -> haul_file_store::Result<Value> {
+    let buckets = store.buckets()?.into_iter().map(|bucket| {
+        let versioning = match store.versioning(&bucket.name) {
+            Ok(Versioning::Off) => Some("off"),
+            Ok(Versioning::Enabled) => Some("enabled"),
+            Ok(Versioning::Suspended) => Some("suspended"),
+            Err(_damaged) => None,
+        };
+        json!({
+            "name": bucket.name,
+            "objects": bucket.objects,
+            "bytes": bucket.bytes,
+            "versioning": versioning,
+        })
+    });
+    Ok(buckets.collect())
 }

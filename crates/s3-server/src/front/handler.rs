@@ -68,6 +68,10 @@ impl Handler for Requests {
             Answer::Page(response) => {
                 Box::pin(async { Ok::<Response<Counted>, BoxError>(response.map(Counted::page)) })
             }
+            Answer::Volumes => {
+                let page = Arc::clone(&self.page);
+                Box::pin(async move { Ok(page.volumes().await.map(Counted::page)) })
+            }
             Answer::S3(mut request) => {
                 request.extensions_mut().insert(origin.of_peer.clone());
                 let is_encrypted = self.page.addresses.admin_has_tls();

@@ -214,3 +214,32 @@ fn console_refuses_changes_by_pages_of_other_origins() {
     assert_eq!(preflight.header("access-control-allow-origin"), None);
     assert!(preflight.status >= 400, "{}", preflight.status);
 }
+
+#[test]
+fn map_of_volumes_shows_live_and_dead_bytes() {
+    let server = Running::new();
+    (0..40).for_each(|at| drop(server.s3.put(&format!("/bucket/{at}"), &[7; 10_000])));
+    (0..20).for_each(|at| drop(server.s3.delete(&format!("/bucket/{at}"))));
+    let map = server.admin.get("/volumes.json");
+    assert_eq!(map.status, 200, "{}", map.text());
+    let map: Value = serde_json::from_slice(&map.body).unwrap();
+    let stats: Value = serde_json::from_slice(&server.admin.get("/stats.json").body).unwrap();
+    let sum = |name: &str| -> u64 {
+        map.as_array().unwrap().iter().map(|volume| volume[name].as_u64().unwrap()).sum()
+    };
+    assert_eq!(stats["store"]["live_volume_bytes"], sum("live_bytes"));
+    assert!(sum("dead_bytes") >= 200_000, "{map}");
+    let cells = map[0]["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 64);
+    for cell in [8.into(), 1.into(), Value::Null] {
+        assert!(cells.contains(&cell), "live, mostly dead and empty parts: {cells:?}");
+    }
+    let cross = [("sec-fetch-site", "cross-site")];
+    assert_eq!(server.admin.send("GET", "/volumes.json", &cross, b"").status, 403);
+}
+
+#[test]
+fn server_without_keys_lists_none() {
+    let server = Running::new();
+    assert_eq!(server.admin.get("/keys.json").text(), "[]");
+}

@@ -97,9 +97,47 @@ async function refresh() {
   damage.replaceChildren(table("Damage and scrub, since start", columns, damage_of(sample)));
 }
 
+// --- The map of volumes ----------------------------------------------------------------------
+
+const MAP_COLUMNS = [{ name: "volume" }, { name: "map" }, { name: "live", number: true },
+  { name: "dead", number: true }, { name: "size", number: true }];
+
+// Returns the cells of a volume: dead ones in one color, live ones in another, mixed ones between.
+function cells_of(volume) {
+  const text = `${bytes(volume.live_bytes)} live, ${bytes(volume.dead_bytes)} dead`;
+  const row = h("div", { className: "cells", role: "img", "aria-label": text });
+  for (const live of volume.cells) {
+    const cell = row.appendChild(h("i"));
+    if (live === null) continue;
+    cell.style.background = `color-mix(in srgb, var(--c1) ${12.5 * live}%, var(--c3))`;
+  }
+  return row;
+}
+
+async function read_map() {
+  read.disabled = true;
+  read.textContent = "Reading…";
+  try {
+    const volumes = await (await get("/volumes.json", { signal: AbortSignal.timeout(120000) })).json();
+    const rows = volumes.map((volume) => [volume.number, cells_of(volume), bytes(volume.live_bytes),
+      bytes(volume.dead_bytes), bytes(volume.bytes)]);
+    map.replaceChildren(table("Volumes, in the order of the log", MAP_COLUMNS, rows));
+    read.textContent = "Read again";
+  } catch (error) {
+    map.replaceChildren(h("p", { className: "bad", role: "alert" }, error.message));
+    read.textContent = "Try again";
+  }
+  read.disabled = false;
+}
+
+const map = h("div", {}, h("p", { className: "soft" },
+  "Reads the index of each volume, and the volume that is being written as a whole."));
+const read = h("button", { onclick: read_map }, "Read the map of volumes");
+
 const element = h("div", { className: "stack" },
   where,
   h("div", { className: "card" }, h("h3", {}, "Use of the disk"), bar, legend),
-  h("div", { className: "figures" }, facts, damage));
+  h("div", { className: "figures" }, facts, damage),
+  h("div", { className: "card stack" }, read, map));
 
 add_view("storage", "Storage", { element, refresh, period_ms: 5000 });
