@@ -10,7 +10,7 @@ use haul_reactor::{
 };
 
 use crate::StatusSource;
-use crate::response::{Encoding, Response};
+use crate::response::{Encoding, Pages, Response};
 
 /// The time limit for receiving the header section of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ const LINGER_BYTES: usize = 64 << 10;
 
 /// The state shared by all connections.
 pub(crate) struct AdminService<S> {
-    source: S,
+    pages: Pages<S>,
     limit: AdmissionLimit,
     connections_max: usize,
     head_limits: HeadLimits,
@@ -113,8 +113,8 @@ impl<S: StatusSource> Service for AdminService<S> {
 
 impl<S: StatusSource> AdminService<S> {
     /// Creates the service of a reactor whose `limit` admits `connections_max` connections.
-    pub(crate) fn new(source: S, limit: AdmissionLimit, connections_max: usize) -> Self {
-        Self { source, limit, connections_max, head_limits: HeadLimits::default() }
+    pub(crate) fn new(pages: Pages<S>, limit: AdmissionLimit, connections_max: usize) -> Self {
+        Self { pages, limit, connections_max, head_limits: HeadLimits::default() }
     }
 
     fn deadline(&self, now: Instant, timeout: Duration) -> Instant {
@@ -131,7 +131,7 @@ impl<S: StatusSource> AdminService<S> {
                 // connection must close.
                 let closes = !request.keep_alive || request.framing != Framing::Length(0);
                 let encoding = Encoding { is_head: request.method == "HEAD", closes };
-                (Response::to(&request, &self.source), encoding, request.head_bytes)
+                (Response::to(&request, &self.pages), encoding, request.head_bytes)
             }
             Err(error) => {
                 let encoding = Encoding { is_head: false, closes: true };

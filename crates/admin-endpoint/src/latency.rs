@@ -49,6 +49,21 @@ impl LatencyStats {
         self.sum_us = self.sum_us.wrapping_add(histogram.sum_us.load(Relaxed));
     }
 
+    /// Adds the counts of buckets like those of [`LatencyHistogram`]: bucket `i` counts durations of
+    /// less than 2^i µs that no earlier bucket counts. More buckets than a histogram has are added
+    /// to its last one. `sum_us` is the sum of all durations.
+    pub fn add_counts(&mut self, counts: &[u64], sum_us: u64) {
+        for (at, count) in counts.iter().enumerate() {
+            self.counts[at.min(BUCKETS - 1)] += count;
+        }
+        self.sum_us = self.sum_us.wrapping_add(sum_us);
+    }
+
+    /// Returns the number of durations in each bucket.
+    pub(crate) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
     /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -99,5 +114,15 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
         assert_eq!(text.matches("_bucket").count(), 24);
+    }
+
+    #[test]
+    fn counts_of_more_buckets_are_added_to_the_last() {
+        let mut stats = LatencyStats::default();
+        let mut counts = [0; 32];
+        (counts[3], counts[27], counts[31]) = (1, 2, 4);
+        stats.add_counts(&counts, 9);
+        assert_eq!((stats.counts[3], stats.counts[BUCKETS - 1], stats.count()), (1, 6, 7));
+        assert_eq!(stats.sum_us, 9);
     }
 }

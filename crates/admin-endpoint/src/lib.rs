@@ -1,10 +1,16 @@
-//! Serves `/metrics`, `/health` and `/ready` of a server on another address than the one for its clients.
+//! Serves `/metrics`, `/health`, `/ready` and a console of a server on another address than the one for its clients.
 //!
 //! # What it is
 //! One thread serves the metrics and health of a server ([`StatusSource`]) to Prometheus, load
 //! balancers and operators over HTTP/1.1. The thread responds even while the server's own threads
 //! are busy. The address is separate, so that operators can make it unreachable for the clients of
 //! the server. The endpoint is read-only.
+//!
+//! A server that returns an [`Overview`] also gets a console at `/`: a page for browsers with charts
+//! of its values and heat maps of its latencies, over the last two minutes, hour, or 24 hours. The
+//! endpoint records these values ([`History`]), so that the page shows the time before it was
+//! opened. Servers with an HTTP server of their own can serve the same page from [`console_page`],
+//! [`console_file`], [`History`] and [`Sampler`].
 //!
 //! # Example
 //! ```
@@ -44,11 +50,12 @@
 //!   is one second while more than half of [`CONNECTIONS_MAX`] are connected; clients over the
 //!   limit wait in the kernel's accept queue.
 //! - Memory is bounded: at most [`CONNECTIONS_MAX`] clients, each with a header section of about 16
-//!   KiB and one response.
+//!   KiB and one response, and 1,800 rows of history.
 //!
 //! # Cost
 //! The endpoint uses one thread, one epoll descriptor, and one descriptor per client. Without
-//! clients the thread sleeps.
+//! clients the thread sleeps. With a console, a second thread wakes every ten seconds. A row of the
+//! history has 8 bytes for each series, and 4 bytes for each bucket of latencies that is in use.
 //!
 //! # What it is not
 //! It has no configurable routes, no TLS and no authentication: every client that can reach the
@@ -62,18 +69,27 @@
 
 mod admin;
 mod client;
+mod console;
 mod exposition;
+mod history;
 mod latency;
+mod overview;
 mod process;
 mod response;
+mod sampler;
 
 pub use admin::{Admin, CONNECTIONS_MAX};
+pub use console::{CONSOLE_POLICY, console_file, console_page};
 pub use exposition::{Exposition, Family, MetricType, Value};
 pub use haul_reactor::Address;
+pub use history::{History, Span};
 pub use latency::{LatencyHistogram, LatencyStats};
+pub use overview::{Overview, Series, Unit};
+pub use sampler::Sampler;
 
-/// The source of metrics and health, called by the thread of [`Admin`] for each request.
-pub trait StatusSource: Send + 'static {
+/// The source of metrics and health, called by the thread of [`Admin`] for each request, and by a
+/// second thread that records the history of its [`overview`](StatusSource::overview).
+pub trait StatusSource: Send + Sync + 'static {
     /// Returns the body of `/metrics`.
     fn metrics(&self) -> String;
 
@@ -84,6 +100,11 @@ pub trait StatusSource: Send + 'static {
     /// Returns the reason why the server must be restarted, for `/health` and `/ready`; by default
     /// there is none.
     fn failure_reason(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the values that the console at `/` draws; by default there is no console.
+    fn overview(&self) -> Option<Overview> {
         None
     }
 

@@ -1,15 +1,55 @@
 //! Creates the responses to requests. Performs no I/O.
 
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
 use haul_http1::{Date, HeadWriter, HttpError, Request, reason_phrase};
 
 use crate::StatusSource;
+use crate::console::{CONSOLE_POLICY, console_file, console_page};
+use crate::history::{History, Span};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
 const ALLOWED: &str = "GET, HEAD";
 const NOT_FOUND: &str = "404 Not Found: only /metrics, /health and /ready\n";
+const NOT_FOUND_IN_CONSOLE: &str =
+    "404 Not Found: only /, /history.json, /metrics, /health and /ready\n";
+const BAD_SPAN: &str = "400 Bad Request: the query is span=now, span=hour or span=day\n";
 
 const MISDIRECTED: &str = "421 Misdirected Request: use localhost, an IP address, or a host name configured for the server\n";
+
+/// The content of the endpoint.
+pub(crate) struct Pages<S> {
+    pub(crate) source: Arc<S>,
+    /// The history of the console; `None` if there is no console.
+    pub(crate) history: Option<Arc<History>>,
+    /// The time from which the history counts.
+    pub(crate) start: Instant,
+}
+
+impl<S: StatusSource> Pages<S> {
+    /// Returns the response to a request of a path of the console, if there is a console.
+    fn console(&self, path: &str, query: Option<&str>) -> Option<Response> {
+        let history = self.history.as_ref()?;
+        if path == "/" {
+            return Some(Response { content_type: HTML, ..Response::new(200, console_page(&[])) });
+        }
+        if path == "/history.json" {
+            let Some(span) = Span::of_query(query) else {
+                return Some(Response::new(400, BAD_SPAN));
+            };
+            let current = self.source.overview()?;
+            let (uptime, now) = (self.start.elapsed(), SystemTime::now());
+            let body = history.json(span, uptime, now, &current);
+            return Some(Response { content_type: JSON, ..Response::new(200, body) });
+        }
+        let (content_type, text) = console_file(path)?;
+        Some(Response { content_type, ..Response::new(200, text) })
+    }
+}
 
 /// A response with a text body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,19 +74,26 @@ impl Response {
     }
 
     /// Returns the response to a valid request.
-    pub(crate) fn to(request: &Request<'_>, source: &impl StatusSource) -> Self {
+    pub(crate) fn to(request: &Request<'_>, pages: &Pages<impl StatusSource>) -> Self {
+        let source = &*pages.source;
         if !source.is_allowed_host(request.host) {
             return Self::new(421, MISDIRECTED);
         }
         if !matches!(request.method, "GET" | "HEAD") {
             return Self::new(405, format!("405 {}: only {ALLOWED}\n", reason_phrase(405)));
         }
-        let path = request.target.path().split('?').next().unwrap_or_default();
+        let (path, query) = match request.target.path().split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (request.target.path(), None),
+        };
         match path {
             "/metrics" => Self { content_type: METRICS, ..Self::new(200, source.metrics()) },
             "/health" => Self::to_check(source.failure_reason()),
             "/ready" => Self::to_check(source.failure_reason().or_else(|| source.unready_reason())),
-            _ => Self::new(404, NOT_FOUND),
+            _ => pages.console(path, query).unwrap_or_else(|| {
+                let has_console = pages.history.is_some();
+                Self::new(404, if has_console { NOT_FOUND_IN_CONSOLE } else { NOT_FOUND })
+            }),
         }
     }
 
@@ -73,6 +120,9 @@ impl Response {
         }
         head.field("Content-Type", self.content_type.as_bytes());
         head.field("X-Content-Type-Options", b"nosniff");
+        if self.content_type == HTML {
+            head.field("Content-Security-Policy", CONSOLE_POLICY.as_bytes());
+        }
         head.number("Content-Length", self.body.len() as u64);
         head.field("Cache-Control", b"no-store");
         let connection: &[u8] = if encoding.closes { b"close" } else { b"keep-alive" };
@@ -116,7 +166,8 @@ mod tests {
         let head = format!("{line}\r\nHost: {host}\r\n\r\n");
         let request = parse_request(head.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
         let failure = reason.filter(|reason| *reason == "failed");
-        let response = Response::to(&request, &Fixed(reason, failure));
+        let (source, start) = (Arc::new(Fixed(reason, failure)), Instant::now());
+        let response = Response::to(&request, &Pages { source, history: None, start });
         (response.status, response.body)
     }
 

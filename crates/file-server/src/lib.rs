@@ -86,6 +86,7 @@ mod file;
 mod listing;
 mod lookup;
 mod metrics;
+mod overview;
 mod request;
 mod response;
 mod send;

@@ -106,6 +106,18 @@ impl Addresses {
         url(self.listen, self.has_tls)
     }
 
+    /// Returns the host and the port of S3 for a client that reached the admin address as `host`.
+    pub(crate) fn listen_host(&self, host: &str) -> String {
+        if !self.listen.ip().is_unspecified() {
+            return self.listen.to_string();
+        }
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        format!("{name}:{}", self.listen.port())
+    }
+
     /// Returns the URL of the admin page.
     #[must_use]
     pub fn admin_url(&self) -> String {
@@ -269,6 +281,17 @@ mod tests {
         assert_eq!(urls("0.0.0.0:2", true), ["https://0.0.0.0:1", "https://0.0.0.0:2"]);
         assert_eq!(urls("[::1]:2", true), ["https://0.0.0.0:1", "http://[::1]:2"]);
         assert_eq!(urls("0.0.0.0:2", false), ["http://0.0.0.0:1", "http://0.0.0.0:2"]);
+    }
+
+    #[test]
+    fn links_use_the_host_name_that_reached_the_admin_address() {
+        let host = |listen: &str, host: &str| {
+            let (listen, admin) = (listen.parse().unwrap(), "0.0.0.0:2".parse().unwrap());
+            Addresses { listen, admin, has_tls: false }.listen_host(host)
+        };
+        assert_eq!(host("10.0.0.1:9000", "example.org:2"), "10.0.0.1:9000");
+        assert_eq!(host("0.0.0.0:9000", "example.org:2"), "example.org:9000");
+        assert_eq!(host("[::]:9000", "[::1]"), "[::1]:9000");
     }
 
     #[test]

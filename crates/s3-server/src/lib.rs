@@ -75,6 +75,7 @@ mod operations;
 mod output;
 mod pattern;
 mod policy;
+mod recent;
 mod served;
 mod server;
 mod service;

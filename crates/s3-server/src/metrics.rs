@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
+use crate::recent::RecentRequests;
+
 /// The number of buckets of a latency histogram. Bucket i counts latencies below 2^i µs; the last
 /// bucket also counts all longer ones.
 pub(crate) const LATENCY_BUCKETS: usize = 32;
@@ -79,6 +81,8 @@ pub(crate) struct Metrics {
     slow: AtomicU64,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
+    /// The recent requests with errors, and the recent slow ones.
+    pub(crate) recent: RecentRequests,
 }
 
 /// The counters of one kind of request.
@@ -109,6 +113,7 @@ impl Metrics {
             slow: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
+            recent: RecentRequests::default(),
         }
     }
 
@@ -145,6 +150,11 @@ impl Metrics {
     /// Counts sent bytes of responses.
     pub(crate) fn sent(&self, bytes: u64) {
         self.sent_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Returns the time of the start.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
     }
 
     pub(crate) fn uptime(&self) -> Duration {

@@ -4,7 +4,8 @@ use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use crate::acl::operations as acl;
 use crate::buckets::{bucket, documents, encryption, object_lock, policy, stubs, versioning};
-use crate::objects::{copy, get_attributes, list, lock, read, tagging, version_list, write};
+use crate::objects::listing::{objects as list, versions as version_list};
+use crate::objects::{copy, delete, get_attributes, lock, read, tagging, write};
 use crate::output::Output;
 use crate::service::Haul;
 use crate::uploads::{self, complete, multipart, parts};
@@ -32,8 +33,8 @@ operations! {
     head_object: HeadObjectInput => HeadObjectOutput = read::head_object;
     get_object_attributes: GetObjectAttributesInput => GetObjectAttributesOutput
         = get_attributes::get_object_attributes;
-    delete_object: DeleteObjectInput => DeleteObjectOutput = write::delete_object;
-    delete_objects: DeleteObjectsInput => DeleteObjectsOutput = write::delete_objects;
+    delete_object: DeleteObjectInput => DeleteObjectOutput = delete::delete_object;
+    delete_objects: DeleteObjectsInput => DeleteObjectsOutput = delete::delete_objects;
     copy_object: CopyObjectInput => CopyObjectOutput = copy::copy_object;
 
     get_object_tagging: GetObjectTaggingInput => GetObjectTaggingOutput

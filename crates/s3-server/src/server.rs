@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use haul_admin_endpoint::{History, Sampler};
 use haul_file_store::Store;
 use haul_http_engine::{ConnectionLimits, Connections, Engine, Handler, ListenerOptions, PeerRate};
 use haul_http1::HeadLimits;
@@ -16,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::access::key_ring::{ActiveKey, AllKeys};
 use crate::access::service::{AccessControl, Authentication};
-use crate::admin::Admin;
+use crate::admin::{Admin, overview};
 use crate::body::memory::{BodyMemory, PeerMemory};
 use crate::bound::Bound;
 use crate::config::{Addresses, Config, Inherited, Limits, Logs};
@@ -115,6 +116,7 @@ pub struct Server {
     addresses: Addresses,
     limits: Limits,
     counts: Counts,
+    sampler: Sampler,
 }
 
 impl Server {
@@ -165,7 +167,11 @@ impl Server {
             connections: Arc::clone(&connections),
             peer_rate: rate.clone(),
             hot: Arc::clone(&hot),
+            slow: limits.slow_request_time,
+            map_lock: tokio::sync::Mutex::default(),
+            history: Arc::new(History::new(&overview(&store, &metrics, &connections))),
         });
+        let sampler = sampler(&page)?;
         let counts = Counts::new(&metrics);
         let front = front(store, (keys, encryption), &limits, metrics, hot);
         let front = Arc::new(Front {
@@ -196,7 +202,7 @@ impl Server {
             Reactor::new(engine, listeners, all).map_err(|source| Error::Start { source })
         };
         let reactors = listeners.into_iter().map(reactor).collect::<Result<Vec<_>>>()?;
-        Ok(Self { reactors, addresses, limits, counts })
+        Ok(Self { reactors, addresses, limits, counts, sampler })
     }
 
     /// Returns the counts of requests, which remain readable after the server has ended.
@@ -230,6 +236,8 @@ impl Server {
             _failed = ended.recv() => return threads.join(),
         }
         threads.handles.iter().for_each(reactor::Handle::drain);
+        // The history is no longer readable: the admin address is closed.
+        drop(self.sampler);
         let all_ended = async { while ended.recv().await.is_some() {} };
         if tokio::time::timeout(self.limits.drain_time_max, all_ended).await.is_err() {
             let connections: u64 = threads.handles.iter().map(open).sum();
@@ -237,6 +245,14 @@ impl Server {
         }
         threads.join()
     }
+}
+
+/// Starts the thread that records the history of the console.
+fn sampler(page: &Arc<Admin>) -> Result<Sampler> {
+    let (history, started) = (Arc::clone(&page.history), page.metrics.started());
+    let page = Arc::clone(page);
+    let read = move || page.overview();
+    Sampler::start(history, started, read).map_err(|source| Error::Start { source })
 }
 
 /// Returns the number of open connections of one reactor thread.

@@ -1,7 +1,9 @@
-//! Formats the statistics of a relay in the text format of Prometheus. Performs no I/O.
+//! Formats the statistics of a relay in the text format of Prometheus, and selects those that the
+//! console draws. Performs no I/O.
 
-use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::{Counter, Gauge, Histogram};
+use haul_admin_endpoint::Unit::{Bytes, Count};
+use haul_admin_endpoint::{Exposition, Overview, Series};
 
 use crate::http::HttpStats;
 use crate::stats::{EndReason, Stats};
@@ -100,6 +102,57 @@ fn http(page: &mut Exposition, http: &HttpStats) {
     page.counter("haul_relay_http_tunnels_total", help, http.tunnels);
 }
 
+/// The series of HTTP are the last ones, and are left out without HTTP.
+const SERIES: &[Series] = &[
+    Series::counter("Bytes relayed", "to targets", Bytes),
+    Series::counter("Bytes relayed", "to clients", Bytes),
+    Series::counter("New connections", "accepted", Count),
+    Series::counter("New connections", "refused", Count),
+    Series::gauge("Connections", "open", Count),
+    Series::gauge("Targets", "up", Count),
+    Series::gauge("Targets", "down", Count),
+    Series::counter("Failed connections", "reset", Count),
+    Series::counter("Failed connections", "no target", Count),
+    Series::counter("Failed connections", "timed out", Count),
+    Series::counter("Responses", "2xx", Count),
+    Series::counter("Responses", "3xx", Count),
+    Series::counter("Responses", "4xx", Count),
+    Series::counter("Responses", "5xx", Count),
+    Series::counter("Responses", "of the relay", Count),
+];
+
+/// The number of the series of HTTP.
+const HTTP_SERIES: usize = 5;
+
+impl Stats {
+    /// Returns the values that the console draws.
+    pub(crate) fn to_overview(&self, has_http: bool) -> Overview {
+        let up = self.targets.iter().filter(|target| target.is_up).count() as u64;
+        let timed_out = self.ended(EndReason::Idle) + self.ended(EndReason::HalfClosed);
+        let mut values = vec![
+            self.up.bytes_copied + self.up.bytes_spliced,
+            self.down.bytes_copied + self.down.bytes_spliced,
+            self.accepted,
+            self.refused,
+            self.active,
+            up,
+            self.targets.len() as u64 - up,
+            self.ended(EndReason::Reset),
+            self.ended(EndReason::NoTarget),
+            timed_out,
+        ];
+        let mut latencies = Vec::new();
+        let mut series = &SERIES[..SERIES.len() - HTTP_SERIES];
+        if has_http {
+            series = SERIES;
+            values.extend(&self.http.responses[1..]);
+            values.push(self.http.error_responses.iter().map(|(_, count)| count).sum());
+            latencies.push(("Latency", self.http.latency.clone()));
+        }
+        Overview { title: "haul relay".to_owned(), series, values, latencies }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +195,20 @@ mod tests {
             assert_eq!(text.matches(line).count(), 1, "{line}");
         }
         assert!(text.ends_with('\n'));
+    }
+
+    #[test]
+    fn series_of_http_are_left_out_without_http() {
+        let mut stats = Stats { refused: 3, ..Stats::default() };
+        stats.up.bytes_copied = 5;
+        stats.up.bytes_spliced = 6;
+        stats.http.responses = [0, 1, 2, 3, 4];
+        stats.http.error_responses = vec![(502, 7), (504, 8)];
+        let overview = stats.to_overview(false);
+        assert_eq!(overview.values, [11, 0, 0, 3, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((overview.series.len(), overview.latencies.len()), (10, 0));
+        let overview = stats.to_overview(true);
+        assert_eq!(overview.values[10..], [1, 2, 3, 4, 15]);
+        assert_eq!((overview.series.len(), overview.latencies.len()), (15, 1));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_admin_endpoint::{Admin, StatusSource};
+use haul_admin_endpoint::{Admin, Overview, StatusSource};
 use haul_http_engine::ThreadLog;
 use haul_pipe::PipePool;
 use haul_reactor::{Address, AdmissionLimit, Handle as ThreadHandle, Listener, RateLimit, Reactor};
@@ -61,6 +61,7 @@ struct Monitor {
     threads: Vec<(Arc<Counters>, PipePool)>,
     limit: AdmissionLimit,
     targets: Arc<Targets>,
+    has_http: bool,
     is_draining: AtomicBool,
 }
 
@@ -105,6 +106,7 @@ impl Server {
         let addresses = listen.iter().map(|listener| listener.address().clone()).collect();
         let targets = Targets::new(config.targets, config.balance, config.checks);
         targets.resolve().map_err(|(name, source)| Error::Resolve { name, source })?;
+        let has_http = config.http.is_some();
         let peer_rate = config.http.as_ref().and_then(|http| http.peer_rate);
         let shared = Arc::new(Shared {
             targets: Arc::clone(&targets),
@@ -138,6 +140,7 @@ impl Server {
             threads,
             limit,
             targets,
+            has_http,
             is_draining: AtomicBool::new(false),
         });
         let (events, receiver) = channel();
@@ -300,6 +303,10 @@ impl StatusSource for AdminPages {
         }
         let is_any_up = self.0.targets.is_any_up(Instant::now());
         (!is_any_up).then_some("No target is up")
+    }
+
+    fn overview(&self) -> Option<Overview> {
+        Some(self.0.stats().to_overview(self.0.has_http))
     }
 }
 

@@ -3,7 +3,9 @@
 #![cfg(test)]
 
 mod boto3;
+mod browser;
 mod chromium;
+mod console;
 mod damage;
 mod files;
 mod full_disk;

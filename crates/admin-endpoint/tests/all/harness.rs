@@ -6,14 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use haul_admin_endpoint::{Address, Admin, StatusSource};
+use haul_admin_endpoint::Unit::Count;
+use haul_admin_endpoint::{Address, Admin, LatencyStats, Overview, Series, StatusSource};
 
 /// A status source that counts calls and returns metrics of a given length.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fixed {
     pub(crate) calls: Arc<AtomicUsize>,
     pub(crate) metrics_bytes: usize,
+    pub(crate) has_console: bool,
 }
+
+const SERIES: &[Series] = &[Series::counter("Calls", "calls", Count)];
 
 impl StatusSource for Fixed {
     fn metrics(&self) -> String {
@@ -23,6 +27,13 @@ impl StatusSource for Fixed {
 
     fn unready_reason(&self) -> Option<&'static str> {
         None
+    }
+
+    fn overview(&self) -> Option<Overview> {
+        let values = vec![self.calls.load(Relaxed) as u64];
+        let latencies = vec![("Latency", LatencyStats::default())];
+        let overview = Overview { title: "fixed".to_owned(), series: SERIES, values, latencies };
+        self.has_console.then_some(overview)
     }
 }
 

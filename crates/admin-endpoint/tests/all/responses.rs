@@ -60,6 +60,37 @@ fn invalid_request_or_body_closes_the_connection() {
     }
 }
 
+fn get(address: std::net::SocketAddr, path: &str) -> String {
+    let mut client = connect(address);
+    send(&mut client, &format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+    read_to_end(&mut client)
+}
+
+#[test]
+fn source_with_an_overview_has_a_console() {
+    let source = Fixed { has_console: true, ..Fixed::default() };
+    let (_admin, address) = start(source.clone());
+    let page = get(address, "/");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    assert!(page.contains("\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; "));
+    for (path, content_type) in [
+        ("/console.css", "text/css"),
+        ("/console.js", "text/javascript"),
+        ("/metrics", "text/plain"),
+    ] {
+        let file = get(address, path);
+        assert!(file.contains(&format!("\r\nContent-Type: {content_type};")), "{path}: {file}");
+    }
+    let history = get(address, "/history.json?span=now");
+    assert!(history.contains("\r\nContent-Type: application/json\r\n"), "{history}");
+    assert!(history.contains("\"totals\":[1],\"latency_totals\":[[]],\"rows\":[]}"), "{history}");
+    assert!(get(address, "/history.json?span=week").starts_with("HTTP/1.1 400 "));
+    let (_admin, address) = start(Fixed::default());
+    for path in ["/", "/console.js", "/history.json"] {
+        assert!(get(address, path).starts_with("HTTP/1.1 404 "), "{path}");
+    }
+}
+
 #[test]
 fn unix_socket_is_served_and_stale_one_replaced() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! The pages of the admin address: metrics and health.
+//! The pages of the admin address: metrics, health and the console.
 
 use std::io;
 use std::sync::Arc;
 
-use haul_admin_endpoint::{Admin, StatusSource};
+use haul_admin_endpoint::{Admin, Overview, StatusSource};
 use haul_reactor::Address;
 
 use super::handle::Handle;
@@ -34,6 +34,10 @@ impl StatusSource for ServerStatus {
     fn failure_reason(&self) -> Option<&'static str> {
         let reason = "The served directory was removed: restart the server";
         (!self.0.has_root()).then_some(reason)
+    }
+
+    fn overview(&self) -> Option<Overview> {
+        Some(self.0.stats().to_overview())
     }
 
     fn is_allowed_host(&self, host: Option<&str>) -> bool {

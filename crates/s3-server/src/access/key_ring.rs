@@ -69,6 +69,11 @@ impl Keys {
         let by_access_key = enabled.map(|key| (Arc::clone(&key.access_key), Arc::new(key)));
         Self { by_access_key: by_access_key.collect(), users, anonymous: anonymous.into() }
     }
+
+    /// Returns the keys in any order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ActiveKey> {
+        self.by_access_key.values().map(|key| &**key)
+    }
 }
 
 /// A key pair that is not disabled.
@@ -117,6 +122,11 @@ impl ActiveKey {
             expires_s: None,
             last: ArcSwapOption::empty(),
         }
+    }
+
+    /// Returns the time from which on the key is refused, in seconds since 1970.
+    pub(crate) fn expires_s(&self) -> Option<i64> {
+        self.expires_s
     }
 
     /// Compares a secret key in constant time.

@@ -1,14 +1,23 @@
 //! The keys that the admin address accepts. Pure, except for the current time.
 
+use std::sync::Arc;
+
 use base64_simd::STANDARD as BASE64;
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue};
 
-use crate::access::key_ring::AllKeys;
+use crate::access::authorize::Principal;
+use crate::access::key_ring::{ActiveKey, AllKeys};
+use crate::admin::console;
 use crate::front::anonymous::is_this_machine;
 
 /// The page that keys with the right to metrics may read.
 const METRICS: &str = "/metrics";
+
+const NO_LOGIN: (StatusCode, &str) =
+    (StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n");
+const FOREIGN_HOST: (StatusCode, &str) =
+    (StatusCode::FORBIDDEN, "Use localhost or an IP address as the host\n");
 
 /// Returns the status and the text of a refusal; `None` if the request is allowed. On a loopback
 /// address there are no `keys`, and the host must be a name of this machine, as for S3 requests.
@@ -20,35 +29,56 @@ pub(super) fn refusal(
     let header = |name| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
     let Some(keys) = keys else {
         let is_allowed = str::from_utf8(header(HOST)).is_ok_and(is_this_machine);
-        let text = "Use localhost or an IP address as the host\n";
-        return (!is_allowed).then_some((StatusCode::FORBIDDEN, text));
+        return (!is_allowed).then_some(FOREIGN_HOST);
     };
-    let given = header(AUTHORIZATION).strip_prefix(b"Basic ").unwrap_or_default();
-    let pair = BASE64.decode_to_vec(given).unwrap_or_default();
-    let (access_key, secret) = match pair.iter().position(|byte| *byte == b':') {
-        Some(colon) => (&pair[..colon], &pair[colon + 1..]),
-        None => (&pair[..], &[][..]),
-    };
-    let key = str::from_utf8(access_key).ok().and_then(|access_key| keys.find(access_key));
-    let Some(key) = key.filter(|key| key.has_secret(secret)) else {
-        return Some((StatusCode::UNAUTHORIZED, "Log in with the keys of the server\n"));
+    let Some(key) = find(keys, headers) else {
+        return Some(NO_LOGIN);
     };
     let is_administrator = key.user.is_none();
-    let is_allowed = is_administrator || key.reads_metrics && path == METRICS;
+    let is_allowed =
+        is_administrator || key.reads_metrics && path == METRICS || is_for_all_keys(path);
     let text = "This key has no right to this page: use the key pair of --credentials, or for \
                 /metrics a key with the right metrics\n";
     (!is_allowed).then_some((StatusCode::FORBIDDEN, text))
 }
 
+/// Returns the client that logs in with a request for the console; on a server without keys, any
+/// client of this machine.
+pub(super) fn login(
+    keys: &AllKeys,
+    headers: &HeaderMap,
+) -> Result<Principal, (StatusCode, &'static str)> {
+    if keys.is_empty() {
+        let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+        let is_allowed = str::from_utf8(host).is_ok_and(is_this_machine);
+        return if is_allowed { Ok(Principal::Open) } else { Err(FOREIGN_HOST) };
+    }
+    find(keys, headers).map(Principal::Key).ok_or(NO_LOGIN)
+}
+
+/// Returns the key of HTTP Basic authentication.
+fn find(keys: &AllKeys, headers: &HeaderMap) -> Option<Arc<ActiveKey>> {
+    let given = headers.get(AUTHORIZATION)?.as_bytes().strip_prefix(b"Basic ")?;
+    let pair = BASE64.decode_to_vec(given).ok()?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    let (access_key, secret) = (&pair[..colon], &pair[colon + 1..]);
+    keys.find(str::from_utf8(access_key).ok()?).filter(|key| key.has_secret(secret))
+}
+
+/// Returns `true` for the files of the console, which have no content of the server, and for
+/// presigned links, which have the rights of the key.
+fn is_for_all_keys(path: &str) -> bool {
+    matches!(path, "/" | "/presign") || console::file(path).is_some()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::SystemTime;
 
     use super::*;
     use crate::access::credentials::Credentials;
     use crate::access::key::KeyList;
-    use crate::access::key_ring::{ActiveKey, KeyRing};
+    use crate::access::key_ring::KeyRing;
 
     fn status(keys: Option<&AllKeys>, path: &str, name: &str, value: &str) -> u16 {
         let name = name.parse::<hyper::header::HeaderName>().unwrap();
@@ -75,8 +105,8 @@ mod tests {
         };
         let wrong = [401; 3];
         assert_eq!(statuses(&basic("key", "se:cret")), [200; 3]);
-        assert_eq!(statuses(&basic(&metrics.access_key, &metrics.secret_key)), [403, 403, 200]);
-        assert_eq!(statuses(&basic(&user.access_key, &user.secret_key)), [403; 3]);
+        assert_eq!(statuses(&basic(&metrics.access_key, &metrics.secret_key)), [200, 403, 200]);
+        assert_eq!(statuses(&basic(&user.access_key, &user.secret_key)), [200, 403, 403]);
         assert_eq!(statuses(&basic(&metrics.access_key, &user.secret_key)), wrong);
         for value in [
             &basic("key", "se:creT"),

@@ -1,34 +1,46 @@
-//! The admin address: a page with live statistics, the statistics as JSON and as Prometheus
-//! metrics, and health checks. All of it is read-only.
+//! The admin address: the console, the statistics and their history as JSON, Prometheus metrics,
+//! health checks, and the S3 requests of the console.
 
+mod console;
+mod keys;
 mod login;
+pub(crate) mod operation;
+mod presign;
 mod prometheus;
+mod statistics;
+mod volume_map;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
+use haul_admin_endpoint::{CONSOLE_POLICY, History, Overview, Span};
+use haul_file_store::Stats;
 use haul_http_engine::{Connections, PeerRate, RequestBody};
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
+use crate::access::authorize::Principal;
+use crate::access::caller::Caller;
 use crate::access::key_ring::AllKeys;
+use crate::admin::presign::Link;
 use crate::body::memory::PeerMemory;
 use crate::config::Addresses;
 use crate::front::hot::HotObjects;
-use crate::metrics::{Metrics, RequestCounts};
+use crate::metrics::Metrics;
 use crate::served::ServedStore;
 
-const PAGE: &str = include_str!("page.html");
+const JSON: &str = "application/json";
 
-/// The content security policy of the page, which loads nothing else.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                      connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'";
+/// The path of the map of volumes.
+const VOLUMES: &str = "/volumes.json";
 
 /// The handler of requests to the admin address.
 pub(crate) struct Admin {
@@ -42,11 +54,110 @@ pub(crate) struct Admin {
     /// The rate of S3 requests of each client.
     pub(crate) peer_rate: Option<Arc<PeerRate>>,
     pub(crate) hot: Arc<HotObjects>,
+    /// The time from which on a request is slow; `None`: never.
+    pub(crate) slow: Option<Duration>,
+    /// Locked while the map of volumes is read.
+    pub(crate) map_lock: Mutex<()>,
+    /// The values of the last 24 hours.
+    pub(crate) history: Arc<History>,
+}
+
+/// The answer to a request to the admin address.
+pub(crate) enum Answer {
+    Page(Response<Bytes>),
+    /// An S3 request with its [`Caller`], whose response must be [confined](operation::confine).
+    S3(Request<RequestBody>),
+    /// The response of [`Admin::volumes`].
+    Volumes,
+}
+
+/// Returns the values of the console at this time.
+pub(crate) fn overview(
+    store: &ServedStore,
+    metrics: &Metrics,
+    connections: &Connections<PeerMemory>,
+) -> Overview {
+    console::overview(&store.load().stats(), metrics, connections.stats().open)
 }
 
 impl Admin {
-    /// Returns the response to a request.
-    pub(crate) fn answer(&self, request: &Request<RequestBody>) -> Response<Bytes> {
+    /// Returns the response to a request, or the S3 request in it.
+    pub(crate) fn answer(&self, request: Request<RequestBody>) -> Answer {
+        let path = request.uri().path();
+        if path == VOLUMES && request.method() == Method::GET {
+            return match self.volumes_refusal(&request) {
+                Some(refused) => Answer::Page(refuse(refused)),
+                None => Answer::Volumes,
+            };
+        }
+        if !operation::is_operation(path) {
+            return Answer::Page(self.page(&request));
+        }
+        match self.caller(&request) {
+            Ok(caller) => match operation::to_s3(request) {
+                Some(mut request) => {
+                    request.extensions_mut().insert(caller);
+                    Answer::S3(request)
+                }
+                None => Answer::Page(plain(StatusCode::BAD_REQUEST, "The path is not valid\n")),
+            },
+            Err(refused) => Answer::Page(refuse(refused)),
+        }
+    }
+
+    /// Returns the reason to refuse the map of volumes, which reads the disk.
+    fn volumes_refusal(
+        &self,
+        request: &Request<RequestBody>,
+    ) -> Option<(StatusCode, &'static str)> {
+        let (path, headers) = (request.uri().path(), request.headers());
+        let foreign = operation::foreign(request.method(), headers);
+        let foreign = foreign.map(|reason| (StatusCode::FORBIDDEN, reason));
+        foreign.or_else(|| login::refusal(self.page_keys(), path, headers))
+    }
+
+    /// Returns the live and dead parts of the volumes. One request at a time reads them.
+    pub(crate) async fn volumes(&self) -> Response<Bytes> {
+        let Ok(_reads) = self.map_lock.try_lock() else {
+            let text = "The map is being read for another page: try again later\n";
+            return plain(StatusCode::SERVICE_UNAVAILABLE, text);
+        };
+        let store = self.store.get();
+        let read = spawn_blocking(move || store.volume_maps().map(|maps| volume_map::json(&maps)));
+        let reason = match read.await {
+            Ok(Ok(json)) => return json_page(&json),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let text = format!("The volumes cannot be read: {reason}\n");
+        respond(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", text)
+    }
+
+    /// Returns the keys that pages require: none on a loopback address.
+    fn page_keys(&self) -> Option<&AllKeys> {
+        (!self.addresses.admin.ip().is_loopback()).then_some(&self.keys)
+    }
+
+    /// Returns the keys of the server, for the administrator only.
+    fn keys_page(
+        &self,
+        request: &Request<RequestBody>,
+    ) -> Result<Response<Bytes>, (StatusCode, &'static str)> {
+        if !self.caller(request)?.is_administrator() {
+            return Err((StatusCode::FORBIDDEN, "Only the administrator may list the keys\n"));
+        }
+        Ok(json_page(&keys::json(&self.keys)))
+    }
+
+    /// Returns the client of a request that the console sends with the rights of its user.
+    fn caller(&self, request: &Request<RequestBody>) -> Result<Caller, (StatusCode, &'static str)> {
+        if let Some(reason) = operation::foreign(request.method(), request.headers()) {
+            return Err((StatusCode::FORBIDDEN, reason));
+        }
+        login::login(&self.keys, request.headers()).map(Caller::new)
+    }
+
+    fn page(&self, request: &Request<RequestBody>) -> Response<Bytes> {
         let path = request.uri().path();
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD\n");
@@ -54,60 +165,122 @@ impl Admin {
             return response;
         }
         let is_check = matches!(path, "/health" | "/ready");
-        let keys = (!self.addresses.admin.ip().is_loopback()).then_some(&self.keys);
-        if let Some((status, text)) = login::refusal(keys, path, request.headers())
+        if let Some(refused) = login::refusal(self.page_keys(), path, request.headers())
             && !is_check
         {
-            let mut response = plain(status, text);
-            if status == StatusCode::UNAUTHORIZED {
-                let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
-                response.headers_mut().insert(WWW_AUTHENTICATE, basic);
-            }
-            return response;
+            return refuse(refused);
         }
         match path {
             "/" => page(),
-            "/stats.json" => {
-                let text = self.stats_json().to_string();
-                respond(StatusCode::OK, "application/json", text)
-            }
-            "/metrics" => {
-                let text = prometheus::text(
-                    &self.store.load().stats(),
-                    &self.metrics,
-                    (&self.connections.stats(), self.refused_requests()),
-                    &self.hot.stats(),
-                    self.free(),
-                    self.store.load().replication_status().as_ref(),
-                    self.keys.ring.as_ref().map(|_| self.key_failure().is_some()),
-                );
-                respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
-            }
-            "/health" | "/ready" if self.store.load().stats().latched => plain(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "A sync failed: writes are refused until the server is restarted\n",
-            ),
-            "/health" | "/ready" if self.stopped_copy().is_some() => {
-                let reason = self.stopped_copy().unwrap_or_default();
-                let text = format!("The copy of the store has ended: {reason}; writes fail\n");
-                respond(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text)
-            }
-            "/health" | "/ready" if self.has_no_lease() => plain(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "The lease of the copy ran out: writes are refused until it is renewed\n",
-            ),
-            "/health" => respond(
-                StatusCode::OK,
-                "text/plain; charset=utf-8",
-                health(&self.store.load().stats(), self.key_failure().as_deref()),
-            ),
-            // A draining server does not listen on this address.
-            "/ready" => plain(StatusCode::OK, "ok\n"),
-            _ => plain(
-                StatusCode::NOT_FOUND,
-                "The paths are /, /stats.json, /metrics, /health and /ready\n",
-            ),
+            "/history.json" => self.history(request.uri().query()),
+            "/requests.json" => self.recent_requests(),
+            "/stats.json" => json_page(&self.stats_json()),
+            "/buckets.json" => self.buckets(),
+            "/keys.json" => self.keys_page(request).unwrap_or_else(refuse),
+            "/presign" => self.presign(request).unwrap_or_else(refuse),
+            "/metrics" => self.metrics_page(),
+            "/health" | "/ready" => self.check(path == "/health"),
+            _ => match console::file(path) {
+                Some((content_type, text)) => respond(StatusCode::OK, content_type, text),
+                None => plain(
+                    StatusCode::NOT_FOUND,
+                    "The paths are /, /history.json, /requests.json, /stats.json, /buckets.json, \
+                     /keys.json, /volumes.json, /metrics, /health and /ready\n",
+                ),
+            },
         }
+    }
+
+    fn metrics_page(&self) -> Response<Bytes> {
+        let text = prometheus::text(
+            &self.store.load().stats(),
+            &self.metrics,
+            (&self.connections.stats(), self.refused_requests()),
+            &self.hot.stats(),
+            self.free(),
+            self.store.load().replication_status().as_ref(),
+            self.keys.ring.as_ref().map(|_| self.key_failure().is_some()),
+        );
+        respond(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
+    }
+
+    /// Returns the response to a health check.
+    fn check(&self, is_health: bool) -> Response<Bytes> {
+        const TEXT: &str = "text/plain; charset=utf-8";
+        let stats = self.store.load().stats();
+        if stats.latched {
+            let text = "A sync failed: writes are refused until the server is restarted\n";
+            return plain(StatusCode::SERVICE_UNAVAILABLE, text);
+        }
+        if let Some(reason) = self.stopped_copy() {
+            let text = format!("The copy of the store has ended: {reason}; writes fail\n");
+            return respond(StatusCode::SERVICE_UNAVAILABLE, TEXT, text);
+        }
+        if self.has_no_lease() {
+            let text = "The lease of the copy ran out: writes are refused until it is renewed\n";
+            return plain(StatusCode::SERVICE_UNAVAILABLE, text);
+        }
+        if is_health {
+            return respond(StatusCode::OK, TEXT, health(&stats, self.key_failure().as_deref()));
+        }
+        // A draining server does not listen on this address.
+        plain(StatusCode::OK, "ok\n")
+    }
+
+    fn recent_requests(&self) -> Response<Bytes> {
+        let mut requests = self.metrics.recent.json();
+        requests["slow_request_ms"] = self.slow.map(|slow| slow.as_secs_f64() * 1e3).into();
+        json_page(&requests)
+    }
+
+    /// Returns the buckets with their sizes.
+    fn buckets(&self) -> Response<Bytes> {
+        match statistics::buckets_json(&self.store.load()) {
+            Ok(buckets) => json_page(&buckets),
+            Err(error) => {
+                let text = format!("The buckets are not known: {error}\n");
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                respond(status, "text/plain; charset=utf-8", text)
+            }
+        }
+    }
+
+    /// Returns a link to an object with the rights of the key that logged in.
+    fn presign(
+        &self,
+        request: &Request<RequestBody>,
+    ) -> Result<Response<Bytes>, (StatusCode, &'static str)> {
+        let Some(link) = Link::of_query(request.uri().query()) else {
+            let text = "The query has bucket, key, and seconds from 1 to 604800\n";
+            return Err((StatusCode::BAD_REQUEST, text));
+        };
+        let caller = self.caller(request)?;
+        let key = match &caller.principal {
+            Principal::Key(key) => Some(&**key),
+            _ => None,
+        };
+        let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+        let host = self.addresses.listen_host(host.unwrap_or_default());
+        let scheme = if self.addresses.has_tls { "https" } else { "http" };
+        let url = link.url((scheme, &host), key, OffsetDateTime::now_utc());
+        let text = (StatusCode::INTERNAL_SERVER_ERROR, "The link could not be signed\n");
+        let url = url.ok_or(text)?;
+        Ok(respond(StatusCode::OK, "text/plain; charset=utf-8", url))
+    }
+
+    /// Returns the values that the console draws now.
+    pub(crate) fn overview(&self) -> Overview {
+        overview(&self.store, &self.metrics, &self.connections)
+    }
+
+    fn history(&self, query: Option<&str>) -> Response<Bytes> {
+        let Some(span) = Span::of_query(query) else {
+            let text = "The query is span=now, span=hour or span=day\n";
+            return plain(StatusCode::BAD_REQUEST, text);
+        };
+        let (uptime, now, current) = (self.metrics.uptime(), SystemTime::now(), self.overview());
+        let text = self.history.json(span, uptime, now, &current);
+        respond(StatusCode::OK, JSON, text)
     }
 
     /// Returns the reason why the key file could not be read, if the last attempt failed.
@@ -146,84 +319,14 @@ impl Admin {
             "in_flight": self.metrics.in_flight(),
             "received_bytes": self.metrics.received_bytes(),
             "sent_bytes": self.metrics.sent_bytes(),
-            "requests": self.metrics.requests().map(|seen| request_json(&seen)).collect::<Vec<_>>(),
-            "store": store_json(&self.store.load().stats()),
-            "replication": self.store.load().replication_status().map(|status| replication_json(&status)),
+            "requests": self.metrics.requests().map(|seen| statistics::request_json(&seen)).collect::<Vec<_>>(),
+            "store": statistics::store_json(&self.store.load().stats()),
+            "replication": self.store.load().replication_status().map(|status| statistics::replication_json(&status)),
             "lifecycle_error": self.store.load().last_lifecycle_error(),
             "file_system_bytes": file_system_bytes,
             "free_bytes": free_bytes,
         })
     }
-}
-
-fn request_json(seen: &RequestCounts) -> Value {
-    json!({
-        "kind": seen.kind.name(),
-        "by_status": seen.by_status,
-        "latency_us": seen.latency,
-    })
-}
-
-fn store_json(stats: &Stats) -> Value {
-    json!({
-        "buckets": stats.buckets,
-        "objects": stats.objects,
-        "versions": stats.versions,
-        "version_bytes": stats.version_bytes,
-        "object_bytes": stats.object_bytes,
-        "uploads": stats.uploads,
-        "volumes": stats.volumes,
-        "volume_bytes": stats.volume_bytes,
-        "live_volume_bytes": stats.live_volume_bytes,
-        "dead_volume_bytes": stats.dead_volume_bytes,
-        "free_bytes": stats.free_bytes,
-        "index_run_bytes": stats.index_run_bytes,
-        "index_recent_bytes": stats.index_recent_bytes,
-        "big_files": stats.big_files,
-        "big_file_bytes": stats.big_file_bytes,
-        "pinned_bytes": stats.pinned_bytes,
-        "log_records": stats.log_records,
-        "log_batches": stats.log_batches,
-        "log_syncs": stats.log_syncs,
-        "log_written_bytes": stats.log_written_bytes,
-        "sync_us": stats.sync_us,
-        "latched": stats.latched,
-        "damaged_places": stats.damaged_places,
-        "hidden_places": stats.hidden_places,
-        "scrubbed_bytes": stats.scrubbed_bytes,
-        "scrubs": stats.scrubs,
-        "lifecycle": lifecycle_json(&stats.lifecycle),
-    })
-}
-
-fn replication_json(status: &ReplicationStatus) -> Value {
-    json!({
-        "copied": status.copied.to_string(),
-        "behind_s": status.behind.map_or(0.0, |behind| behind.as_secs_f64()),
-        "requests": status.requests,
-        "sent_bytes": status.sent_bytes,
-        "last_error": status.last_error,
-        "stopped": status.stopped,
-        "lease_s": status.lease.map(|left| left.as_secs_f64()),
-    })
-}
-
-fn lifecycle_json(stats: &LifecycleStats) -> Value {
-    let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    json!({
-        "sweeping": stats.sweeping,
-        "sweeps": stats.sweeps,
-        "errors": stats.errors,
-        "scanned_keys": stats.scanned_keys,
-        "expired_objects": stats.expired_objects,
-        "expired_versions": stats.expired_versions,
-        "expired_bytes": stats.expired_bytes,
-        "aborted_uploads": stats.aborted_uploads,
-        "skipped": stats.skipped,
-        "locked": stats.locked,
-        "last_sweep_unix_s": stats.last_sweep.map(|ended| since(ended).as_secs_f64()),
-        "last_sweep_s": stats.last_sweep_us as f64 / 1e6,
-    })
 }
 
 /// Returns the body of `/health` for a server that accepts writes. The status is 200 even if data
@@ -247,9 +350,22 @@ fn health(stats: &Stats, key_failure: Option<&String>) -> String {
     }
 }
 
+fn json_page(value: &Value) -> Response<Bytes> {
+    respond(StatusCode::OK, JSON, value.to_string())
+}
+
+fn refuse((status, text): (StatusCode, &'static str)) -> Response<Bytes> {
+    let mut response = plain(status, text);
+    if status == StatusCode::UNAUTHORIZED {
+        let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
+        response.headers_mut().insert(WWW_AUTHENTICATE, basic);
+    }
+    response
+}
+
 fn page() -> Response<Bytes> {
-    let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", PAGE);
-    let policy = HeaderValue::from_static(POLICY);
+    let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", console::page());
+    let policy = HeaderValue::from_static(CONSOLE_POLICY);
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     response
 }

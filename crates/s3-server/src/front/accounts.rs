@@ -1,8 +1,8 @@
-//! The accounts of a request: counts it, ends its line in the audit log, and logs it if it was
-//! slow.
+//! The accounts of a request: counts it, ends its line in the audit log, logs it if it was slow, and
+//! records it for the console if it was slow or had an error.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use haul_http_engine::{Arrival, RequestIdentity};
 use hyper::{Response, StatusCode};
@@ -12,7 +12,9 @@ use crate::audit::{AuditRecord, Changes};
 use crate::body::send::BodySlot;
 use crate::front::answer::finish;
 use crate::front::response::{Counted, InFlight, Source};
+use crate::front::text::between;
 use crate::metrics::{Kind, Metrics};
+use crate::recent::RecentRequest;
 
 /// The accounts of a request that is being answered.
 pub(super) struct Accounts {
@@ -56,22 +58,24 @@ impl Accounts {
         }
         let now = Instant::now();
         self.in_flight.0.answered(self.kind, response.status(), now - self.started);
-        self.log_if_slow(response.status(), arrival, now);
+        let received = arrival.ended();
+        let [receiving, answering] = times(self.started, received.unwrap_or(now), now);
+        let is_slow = received.is_some() && self.slow.is_some_and(|slow| answering >= slow);
+        if is_slow {
+            self.log_slow(response.status(), receiving, answering);
+        }
+        if is_slow || is_error(response.status()) {
+            self.record(&response, now - self.started, (answering, is_slow));
+        }
         response.extensions_mut().insert(self.identity);
         let object = slot.and_then(BodySlot::take).filter(|_| response.status().is_success());
         let body = |body| object.map_or(Source::Service(body), Source::Object);
         Ok(response.map(|of_service| Counted::new(body(of_service), self.in_flight)))
     }
 
-    /// Logs the request if the server took long for it. The time in which the client sent the body
-    /// is not the server's.
-    fn log_if_slow(&self, status: StatusCode, arrival: &Arrival, now: Instant) {
-        let Some(slow) = self.slow else { return };
-        let Some(received) = arrival.ended() else { return };
-        let [receiving, answering] = times(self.started, received, now);
-        if answering < slow {
-            return;
-        }
+    /// Logs a request for which the server took long. The time in which the client sent the body is
+    /// not the server's.
+    fn log_slow(&self, status: StatusCode, receiving: Duration, answering: Duration) {
         self.in_flight.0.slow();
         tracing::warn!(
             id = str::from_utf8(&self.identity.id).unwrap_or_default(),
@@ -84,6 +88,34 @@ impl Accounts {
             "a slow request"
         );
     }
+
+    /// Records the request for the console.
+    fn record(
+        &mut self,
+        response: &Response<Body>,
+        duration: Duration,
+        (answering, is_slow): (Duration, bool),
+    ) {
+        let xml = response.body().bytes().filter(|_| is_error(response.status()));
+        let xml = xml.unwrap_or_default();
+        let code = between(str::from_utf8(&xml).unwrap_or_default(), "<Code>", "</Code>");
+        let request = RecentRequest {
+            ended: SystemTime::now(),
+            id: self.identity.id,
+            access_key: self.identity.user.clone(),
+            kind: self.kind.name(),
+            path: std::mem::take(&mut self.path),
+            status: response.status().as_u16(),
+            code: code.into(),
+            duration,
+            answering,
+        };
+        self.in_flight.0.recent.add(request, is_slow);
+    }
+}
+
+fn is_error(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
 }
 
 /// Returns the times for receiving the body of a request and for answering it. The body may have

@@ -11,7 +11,7 @@ pub(super) fn push_collapsed(out: &mut String, value: &str) {
 }
 
 /// Appends a path in the encoding of signatures.
-pub(super) fn push_encoded(out: &mut String, path: &str) {
+pub(crate) fn push_encoded(out: &mut String, path: &str) {
     for byte in path.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'~' | b'.' | b'/' => {
@@ -25,7 +25,7 @@ pub(super) fn push_encoded(out: &mut String, path: &str) {
     }
 }
 
-pub(super) fn hex(byte: u8) -> [u8; 2] {
+pub(crate) fn hex(byte: u8) -> [u8; 2] {
     [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)])
 }
 

@@ -7,7 +7,9 @@ use haul_http_engine::{
 };
 use hyper::{Request, Response};
 
-use crate::admin::Admin;
+use crate::access::facts::Connection;
+use crate::admin::operation::confine;
+use crate::admin::{Admin, Answer};
 use crate::body::memory::PeerMemory;
 use crate::front::Front;
 use crate::front::response::Counted;
@@ -56,12 +58,30 @@ impl Handler for Requests {
         mut request: Request<RequestBody>,
         origin: &Origin<'_, PeerMemory>,
     ) -> ResponseFuture<Counted> {
+        let (front, peer) = (Arc::clone(&self.front), origin.peer);
         if origin.listener == S3 {
             request.extensions_mut().insert(origin.of_peer.clone());
-            let (front, peer) = (Arc::clone(&self.front), origin.peer);
-            return Box::pin(async move { front.answer(request, peer).await });
+            let connection = Connection { peer, is_encrypted: front.is_encrypted };
+            return Box::pin(async move { front.answer(request, connection).await });
         }
-        let response = self.page.answer(&request);
-        Box::pin(async { Ok::<Response<Counted>, BoxError>(response.map(Counted::page)) })
+        match self.page.answer(request) {
+            Answer::Page(response) => {
+                Box::pin(async { Ok::<Response<Counted>, BoxError>(response.map(Counted::page)) })
+            }
+            Answer::Volumes => {
+                let page = Arc::clone(&self.page);
+                Box::pin(async move { Ok(page.volumes().await.map(Counted::page)) })
+            }
+            Answer::S3(mut request) => {
+                request.extensions_mut().insert(origin.of_peer.clone());
+                let is_encrypted = self.page.addresses.admin_has_tls();
+                let connection = Connection { peer, is_encrypted };
+                Box::pin(async move {
+                    let mut response = front.answer(request, connection).await?;
+                    confine(response.headers_mut());
+                    Ok(response)
+                })
+            }
+        }
     }
 }

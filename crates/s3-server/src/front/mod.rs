@@ -5,7 +5,7 @@
 mod accounts;
 pub(crate) mod anonymous;
 pub(crate) mod answer;
-mod canonical;
+pub(crate) mod canonical;
 mod cors;
 pub(crate) mod forms;
 pub(crate) mod handler;
@@ -19,7 +19,6 @@ mod signature;
 mod signature_v2;
 pub(crate) mod text;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -73,18 +72,24 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Responds to one request of a client at `peer`. An error closes the connection.
+    /// Responds to one request of a client. If the request has a [`Caller`], its signature is not
+    /// verified. An error closes the connection.
     pub(crate) async fn answer(
         &self,
         mut request: Request<RequestBody>,
-        peer: Option<IpAddr>,
+        connection: Connection,
     ) -> Result<Response<Counted>, StdError> {
         let started = Instant::now();
         let method = request.method().clone();
         let kind = Kind::of(&method, request.uri().path(), request.uri().query());
-        let (id, user) = (self.ids.next(), self.claimed_key(&request));
+        let id = self.ids.next();
+        let user = match request.extensions().get::<Caller>() {
+            Some(caller) => caller.access_key(),
+            None => self.claimed_key(&request),
+        };
         let identity = RequestIdentity { id, user };
-        let audited = self.audit.as_ref().and_then(|log| log.begin(&request, &identity, peer));
+        let audited =
+            self.audit.as_ref().and_then(|log| log.begin(&request, &identity, connection.peer));
         let path = request.uri().path();
         let accounts =
             Accounts::begin((&self.metrics, self.slow), (kind, path), started, identity, audited);
@@ -95,7 +100,6 @@ impl Front {
         let slot = BodySlot::default();
         request.extensions_mut().insert(slot.clone());
         request.extensions_mut().insert(Arc::clone(&self.hot));
-        let connection = Connection { peer, is_encrypted: self.is_encrypted };
         request.extensions_mut().insert(connection);
         let id = str::from_utf8(&id).unwrap_or_default();
         let mut response =
@@ -169,6 +173,9 @@ impl Front {
     /// Returns the request for the S3 service.
     fn admit(&self, mut request: Request<RequestBody>) -> S3Result<Request<Body>> {
         check_length(&request, self.xml_bytes_max)?;
+        if request.extensions().get::<Caller>().is_some() {
+            return anonymous::unsigned(request);
+        }
         if self.keys.is_empty() {
             request.extensions_mut().insert(Caller::new(Principal::Open));
             return anonymous::unsigned(request);

@@ -12,7 +12,7 @@ use crate::body::part_checksums::PartChecksums;
 use crate::encryption::content::Content;
 use crate::encryption::request::key_of_read;
 use crate::errors::check_key;
-use crate::objects::listing::page_limit;
+use crate::objects::listing::page::page_limit;
 use crate::objects::read::{checksum, etag, length, standard};
 use crate::objects::versions;
 use crate::service::Haul;

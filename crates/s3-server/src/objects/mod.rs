@@ -3,15 +3,14 @@
 pub(crate) mod attributes;
 pub(crate) mod conditions;
 pub(crate) mod copy;
+pub(crate) mod delete;
 pub(crate) mod get_attributes;
 pub(crate) mod headers;
-pub(crate) mod list;
 pub(crate) mod listing;
 pub(crate) mod lock;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod tagging;
 pub(crate) mod update;
-pub(crate) mod version_list;
 pub(crate) mod versions;
 pub(crate) mod write;

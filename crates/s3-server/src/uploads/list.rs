@@ -10,7 +10,7 @@ use s3s::{S3Request, S3Result};
 use crate::access::caller::owner_named;
 use crate::acl::rules::{ListRules, rules_of};
 use crate::errors::from_store;
-use crate::objects::listing::{NameEncoding, page_limit};
+use crate::objects::listing::page::{NameEncoding, page_limit};
 use crate::service::Haul;
 
 pub(crate) async fn list_multipart_uploads(

@@ -25,7 +25,7 @@ use crate::encryption::request::{customer_key, described};
 use crate::errors::{from_store, refuse};
 use crate::objects::conditions::source_conditions;
 use crate::objects::copy;
-use crate::objects::listing::page_limit;
+use crate::objects::listing::page::page_limit;
 use crate::objects::range::{Selected, select};
 use crate::objects::read::{etag, length};
 use crate::objects::versions;

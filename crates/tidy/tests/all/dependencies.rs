@@ -70,7 +70,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
         "haul-s3-server",
         Level(4),
         "arc-swap async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper md-5 \
-         mime_guess parking_lot quick_cache ring rustix s3s serde_json socket2 thiserror time \
+         memchr mime_guess parking_lot quick_cache ring rustix s3s serde_json socket2 thiserror time \
          tokio tracing | tempfile",
     ),
     (
@@ -108,7 +108,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ),
     ("haul-disk-sim", Support, "clap fuser libc parking_lot rustix serde_json tempfile tokio"),
     ("haul-testing", Support, "rcgen rustix rustls tempfile"),
-    ("haul-acceptance", Tests, "| tempfile"),
+    ("haul-acceptance", Tests, "| serde_json tempfile"),
     ("haul-fuzz", Tests, "libfuzzer-sys object_store ring tempfile tokio toml"),
     ("haul-tidy", Tests, "| prettyplease serde_json syn"),
 ];

@@ -209,14 +209,61 @@ fn metrics_key_reads_the_metrics_only() {
     };
     let root = administrator();
     assert_eq!(statuses(&root.access_key, &root.secret_key), [200; 4]);
-    assert_eq!(statuses(&metrics.access_key, &metrics.secret_key), [403, 403, 200, 200]);
-    assert_eq!(statuses(&user.access_key, &user.secret_key), [403, 403, 403, 200]);
+    assert_eq!(statuses(&metrics.access_key, &metrics.secret_key), [200, 403, 200, 200]);
+    assert_eq!(statuses(&user.access_key, &user.secret_key), [200, 403, 403, 200]);
     assert_eq!(statuses(&metrics.access_key, "wrong"), [401, 401, 401, 200]);
     assert_eq!(admin.get("/metrics").status, 401);
     let reply = keyed.send(&metrics, "GET", "/bucket/key", b"");
     assert_refused(&reply, 403, "AccessDenied");
     keyed.change(|list| list.key_mut(&metrics.access_key).unwrap().reads_metrics = false);
     assert_eq!(status("/metrics", &metrics.access_key, &metrics.secret_key), 403);
+}
+
+#[test]
+fn console_has_the_rights_of_the_key_that_logged_in() {
+    let mut keyed = Keyed::new();
+    let reader = keyed.key("alice", &[("read", "bucket"), ("list", "bucket")]);
+    let writer = keyed.key("bob", &[("write", "bucket")]);
+    let admin = keyed.server.admin;
+    let send = |login: Option<(&str, &str)>, method: &str, path: &str| {
+        let pair = login.map(|(access_key, secret_key)| {
+            format!("Basic {}", BASE64.encode_to_string(format!("{access_key}:{secret_key}")))
+        });
+        let mut headers = vec![("x-haul-console", "1")];
+        headers.extend(pair.as_deref().map(|pair| ("authorization", pair)));
+        admin.send(method, path, &headers, b"x")
+    };
+    let statuses = |login: Option<(&str, &str)>| {
+        [
+            ("GET", "/s3/bucket/key"),
+            ("GET", "/s3/bucket?list-type=2"),
+            ("PUT", "/s3/bucket/new"),
+            ("DELETE", "/s3/bucket/new"),
+            ("GET", "/presign?bucket=bucket&key=key&seconds=60"),
+            ("GET", "/buckets.json"),
+            ("GET", "/requests.json"),
+            ("GET", "/keys.json"),
+            ("GET", "/volumes.json"),
+        ]
+        .map(|(method, path)| send(login, method, path).status)
+    };
+    let root = administrator();
+    assert_eq!(
+        statuses(Some((&root.access_key, &root.secret_key))),
+        [200, 200, 200, 204, 200, 200, 200, 200, 200]
+    );
+    let of_reader = Some((&*reader.access_key, &*reader.secret_key));
+    assert_eq!(statuses(of_reader), [200, 200, 403, 403, 200, 403, 403, 403, 403]);
+    let of_writer = Some((&*writer.access_key, &*writer.secret_key));
+    assert_eq!(statuses(of_writer), [403, 403, 200, 403, 200, 403, 403, 403, 403]);
+    assert_eq!(statuses(Some((&reader.access_key, &writer.secret_key))), [401; 9]);
+    assert_eq!(statuses(None), [401; 9]);
+    let link = |login| send(login, "GET", "/presign?bucket=bucket&key=key&seconds=60").text();
+    let follow = |url: &str| keyed.server.s3.get(&url[url.find("/bucket").unwrap()..]);
+    assert_eq!(follow(&link(of_reader)).status, 200);
+    assert_eq!(follow(&link(of_writer)).status, 403, "a link has the rights of its key");
+    let changed = link(of_reader).replace("/bucket/key?", "/bucket/new?");
+    assert_refused(&follow(&changed), 403, "SignatureDoesNotMatch");
 }
 
 #[test]

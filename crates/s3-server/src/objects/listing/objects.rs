@@ -11,7 +11,7 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 use crate::access::caller::owner_of;
 use crate::encryption::content::listed_bytes;
 use crate::errors::{from_store, refuse};
-use crate::objects::listing::{NameEncoding, page_limit};
+use crate::objects::listing::page::{NameEncoding, page_limit};
 use crate::objects::read::{etag, length};
 use crate::service::Haul;
 

@@ -1,0 +1,119 @@
+//! The S3 requests of the console, which the server executes with the rights of the key that logged
+//! in. Performs no I/O.
+
+use haul_http_engine::RequestBody;
+use hyper::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HOST, HeaderMap,
+    HeaderName, HeaderValue, ORIGIN, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::http::uri::{PathAndQuery, Uri};
+use hyper::{Method, Request};
+
+/// The paths of S3 requests begin with it.
+const PREFIX: &str = "/s3";
+
+/// A header that the console adds to its requests. The page of another origin needs a permission to
+/// send it, which the server never gives.
+const CONSOLE: HeaderName = HeaderName::from_static("x-haul-console");
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Headers of responses with content that clients have stored: a page must not run in the origin
+/// of the console, nor be embedded elsewhere.
+const CONFINED: [(HeaderName, &str); 5] = [
+    (CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"),
+    (CONTENT_DISPOSITION, "attachment"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (CACHE_CONTROL, "private, no-store"),
+];
+
+/// Returns `true` for the paths of S3 requests.
+pub(super) fn is_operation(path: &str) -> bool {
+    path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Returns the reason to refuse a request that the page of another origin may have sent.
+pub(super) fn foreign(method: &Method, headers: &HeaderMap) -> Option<&'static str> {
+    let header = |name: HeaderName| headers.get(name).map(HeaderValue::as_bytes);
+    let is_of_page = match header(FETCH_SITE) {
+        None => true,
+        Some(site) => matches!(site, b"same-origin" | b"none"),
+    };
+    let is_of_origin = header(ORIGIN).is_none_or(|origin| {
+        let host = [b"http://".as_slice(), b"https://"]
+            .iter()
+            .find_map(|scheme| origin.strip_prefix(*scheme));
+        host.is_some() && host == header(HOST)
+    });
+    if !is_of_page || !is_of_origin {
+        return Some("The console accepts no requests of other web pages\n");
+    }
+    let only_reads = matches!(*method, Method::GET | Method::HEAD);
+    let is_of_console = only_reads || headers.contains_key(CONSOLE);
+    (!is_of_console).then_some("Requests that change something need the header x-haul-console\n")
+}
+
+/// Returns the S3 request in a request of the console.
+pub(super) fn to_s3(mut request: Request<RequestBody>) -> Option<Request<RequestBody>> {
+    let target = request.uri().path_and_query()?.as_str().strip_prefix(PREFIX)?;
+    let target = target.parse::<PathAndQuery>().ok()?;
+    *request.uri_mut() = Uri::from(target);
+    for name in [AUTHORIZATION, ORIGIN, CONSOLE] {
+        request.headers_mut().remove(name);
+    }
+    Some(request)
+}
+
+/// Confines the content of a response to an S3 request.
+pub(crate) fn confine(headers: &mut HeaderMap) {
+    for (name, value) in CONFINED {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let field = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        fields.iter().map(field).collect()
+    }
+
+    #[test]
+    fn requests_of_other_pages_are_refused() {
+        let host = ("host", "127.0.0.1:9001");
+        let console = ("x-haul-console", "1");
+        let own = ("origin", "http://127.0.0.1:9001");
+        for (method, fields, is_refused) in [
+            (Method::GET, vec![host], false),
+            (Method::GET, vec![host, ("sec-fetch-site", "none")], false),
+            (Method::GET, vec![host, ("sec-fetch-site", "same-origin")], false),
+            (Method::GET, vec![host, ("sec-fetch-site", "cross-site")], true),
+            (Method::GET, vec![host, ("sec-fetch-site", "same-site")], true),
+            (Method::GET, vec![host, ("origin", "http://evil.example")], true),
+            (Method::PUT, vec![host, own], true),
+            (Method::PUT, vec![host, own, console], false),
+            (Method::PUT, vec![host, ("origin", "https://127.0.0.1:9001"), console], false),
+            (Method::PUT, vec![host, console], false),
+            (Method::DELETE, vec![host, console, ("origin", "null")], true),
+            (Method::DELETE, vec![host, console, ("origin", "http://127.0.0.1:9000")], true),
+            (Method::POST, vec![host, console, ("sec-fetch-site", "cross-site")], true),
+            (Method::PUT, vec![own, console], true),
+        ] {
+            let refused = foreign(&method, &headers(&fields)).is_some();
+            assert_eq!(refused, is_refused, "{method} {fields:?}");
+        }
+    }
+
+    #[test]
+    fn only_paths_below_the_prefix_are_operations() {
+        for (path, is_one) in [("/s3/", true), ("/s3/b/k", true), ("/s3", false), ("/s3x/", false)]
+        {
+            assert_eq!(is_operation(path), is_one, "{path}");
+        }
+    }
+}
