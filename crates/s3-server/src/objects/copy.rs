@@ -96,21 +96,25 @@ pub(crate) async fn copy_object(
     if let Some(changes) = Changes::of(&extensions) {
         changes.stored(stored.bytes, stored.etag);
     }
-    let mut result = CopyObjectResult {
-        e_tag: Some(etag(stored.etag)),
-        last_modified: Some(Timestamp::from(stored.modified)),
-        ..CopyObjectResult::default()
-    };
-    show_checksum!(result, checksum);
-    let copy_object_result = Some(result);
     let output = CopyObjectOutput {
-        copy_object_result,
+        copy_object_result: Some(result(&stored, checksum)),
         copy_source_version_id: copied.source,
         expiration,
         version_id: copied.copy,
         ..CopyObjectOutput::default()
     };
     Ok(described(output, master.as_ref()))
+}
+
+/// Returns the document of a response about a stored copy.
+fn result(stored: &ObjectInfo, checksum: Option<Checksum>) -> CopyObjectResult {
+    let mut result = CopyObjectResult {
+        e_tag: Some(etag(stored.etag)),
+        last_modified: Some(Timestamp::from(stored.modified)),
+        ..CopyObjectResult::default()
+    };
+    show_checksum!(result, checksum);
+    result
 }
 
 /// Stores a copy of an object with this key; `None` stores it unencrypted. Shares or copies the

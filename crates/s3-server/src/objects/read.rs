@@ -27,6 +27,18 @@ use crate::objects::{lock, tagging, versions};
 use crate::output::Output;
 use crate::service::Haul;
 
+/// Takes the conditions out of the input of a read.
+macro_rules! conditions {
+    ($input:expr) => {
+        Conditions {
+            if_match: $input.if_match,
+            if_none_match: $input.if_none_match,
+            if_modified_since: $input.if_modified_since,
+            if_unmodified_since: $input.if_unmodified_since,
+        }
+    };
+}
+
 pub(crate) async fn get_object(
     haul: &Haul,
     request: S3Request<GetObjectInput>,
@@ -35,12 +47,7 @@ pub(crate) async fn get_object(
     check_key(&input.key)?;
     let customer = key_of_read(&headers)?;
     let version = versions::parse(input.version_id.as_deref())?;
-    let conditions = Conditions {
-        if_match: input.if_match,
-        if_none_match: input.if_none_match,
-        if_modified_since: input.if_modified_since,
-        if_unmodified_since: input.if_unmodified_since,
-    };
+    let conditions = conditions!(input);
     let (bucket, key) = (input.bucket, input.key);
     // The content may not be needed, or not all of it.
     let reads_little = conditions.any() || is_short_range(input.range.as_ref());
@@ -148,12 +155,7 @@ pub(crate) async fn head_object(
     check_key(&input.key)?;
     let customer = key_of_read(&headers)?;
     let version = versions::parse(input.version_id.as_deref())?;
-    let conditions = Conditions {
-        if_match: input.if_match,
-        if_none_match: input.if_none_match,
-        if_modified_since: input.if_modified_since,
-        if_unmodified_since: input.if_unmodified_since,
-    };
+    let conditions = conditions!(input);
     let (bucket, key) = (input.bucket, input.key);
     let cached = match version {
         None => {
