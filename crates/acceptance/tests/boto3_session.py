@@ -664,8 +664,8 @@ def check_invalid_lifecycle_rules_are_refused():
         put_rules(rule(Filter={"Tag": {"Key": "k", "Value": "v"}}))
     with raises("NotImplemented", 501):
         put_rules(rule(Transitions=transition))
-    with raises("NotImplemented", 501):
-        put_rules(rule(NoncurrentVersionExpiration={"NoncurrentDays": 1}))
+    with raises("InvalidArgument", 400):
+        put_rules(rule(NoncurrentVersionExpiration={"NoncurrentDays": 0}))
     with raises("NoSuchBucket", 404):
         put_rules(rule(), bucket="absent-bucket")
 

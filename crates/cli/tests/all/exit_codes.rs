@@ -60,6 +60,7 @@ const MISSING: &[(&str, &[&str])] = &[
     ("wal tail", &["none"]),
     ("wal copy", &["none", "to"]),
     ("wal cut", &["none", "3:4096"]),
+    ("keys add-encryption-key", &["none/keys"]),
     ("cache status", &["none"]),
     ("cache warm", &["none"]),
     ("cache evict", &["none"]),
@@ -98,10 +99,10 @@ fn commands(place: &TestDir) -> BTreeSet<String> {
         ["haul", "haul-keys", "haul-store", "haul-store-lifecycle", "haul-wal", "haul-cache"];
     let words = |name: String| -> String {
         let name = name.strip_prefix("haul-").unwrap();
-        // Only these two names of commands have a hyphen.
-        let hyphens = ["import-tar", "export-tar", "accept-damage"];
-        match hyphens.iter().find(|hyphen| name.ends_with(*hyphen)) {
-            Some(hyphen) => format!("store {hyphen}"),
+        // Only these names of commands have a hyphen.
+        let hyphens = ["import-tar", "export-tar", "accept-damage", "add-encryption-key"];
+        match hyphens.iter().find_map(|hyphen| Some((name.strip_suffix(hyphen)?, hyphen))) {
+            Some((group, hyphen)) => format!("{}{hyphen}", group.replace('-', " ")),
             None => name.replace('-', " "),
         }
     };

@@ -34,7 +34,7 @@ fn versions_are_listed_and_read_by_their_ids() {
     assert_eq!(get(ids[2]).code(0).text(), "first");
     get(ids[0]).code(1).stderr_contains(&["is a delete marker"]);
     get("0000000000000007").code(1).stderr_contains(&["does not exist"]);
-    get("x").code(3).stderr_contains(&["16 hexadecimal digits"]);
+    get("x").code(2).stderr_contains(&["16 hexadecimal digits"]);
     place.run(&["store", "rb", "b-1"]).code(1).stderr_contains(&["is not empty"]);
     let state: Value = serde_json::from_str(&versioning(&["suspend", "--json"])).unwrap();
     let expected = json!({ "bucket": "b-1", "versioning": "suspended", "object_lock": false });
