@@ -13,13 +13,16 @@
 //!
 //! # fn main() -> haul_file_store::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
-//! # let small = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..Options::default()
-//! }; let (store, _recovered) = Store::open(dir.path(), small)?; store.create_bucket("photos")?;
-//! let attributes = Attributes::from_iter([("content-type", "text/plain")]); store.put("photos",
-//! "a/greeting", b"hello", &attributes, &Precondition::None)?; // The object now survives a power
-//! cut. let object = store.get("photos", "a/greeting")?; assert_eq!(&object.read(0, 100)?[..],
-//! b"hello"); assert_eq!(&store.get_range("photos", "a/greeting", 1, 3)?[..], b"ell"); for (index,
-//! object) in store.get_many("photos", &["a/greeting", "absent"]) {
+//! # let small = Options { volume_bytes: 4 << 20, big_object_bytes: 1 << 20, ..Options::default() };
+//! let (store, _recovered) = Store::open(dir.path(), small)?;
+//! store.create_bucket("photos")?;
+//! let attributes = Attributes::from_iter([("content-type", "text/plain")]);
+//! store.put("photos", "a/greeting", b"hello", &attributes, &Precondition::None)?;
+//! // The object now survives a power cut.
+//! let object = store.get("photos", "a/greeting")?;
+//! assert_eq!(&object.read(0, 100)?[..], b"hello");
+//! assert_eq!(&store.get_range("photos", "a/greeting", 1, 3)?[..], b"ell");
+//! for (index, object) in store.get_many("photos", &["a/greeting", "absent"]) {
 //!     assert_eq!(object.is_ok(), index == 0);
 //! }
 //! store.close()?;

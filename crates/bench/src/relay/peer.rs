@@ -271,7 +271,8 @@ mod tests {
         }
         drop(backend);
         client.begin();
-        assert_eq!(client.receive(&mut buffer, &mut 0).unwrap(), Progress::Closed);
+        let closed = until_done(|| client.receive(&mut buffer, &mut 0)).unwrap_err();
+        assert_eq!(closed.to_string(), "closed");
 
         for (number, expected) in [(8, "connection 7 got bytes of connection 8"), (7, "wrong")] {
             let (mut client, mut backend) = pair(exchange, 7);

@@ -1,6 +1,5 @@
 //! The client of a request, and the checks of its rights.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use haul_file_store::{Error, Store};
@@ -20,7 +19,6 @@ use crate::errors::{from_store, refuse};
 use crate::objects::tagging;
 use crate::objects::versions::find;
 use crate::policy::action::action_of;
-use crate::policy::condition::{Facts, Key};
 use crate::policy::evaluate::{Access, Verdict};
 
 /// The operations that no policy denies to the owner of the bucket, as in S3.
@@ -81,9 +79,36 @@ impl Caller {
         self.basis
     }
 
-    /// Returns the version ID that the query of the request has.
-    pub(crate) fn version(&self) -> Option<Cow<'_, str>> {
-        self.facts.as_ref()?.value(&Key::Query("versionId")).filter(|version| !version.is_empty())
+    /// Returns the ID of the version that the client uses.
+    pub(crate) fn version(&self) -> Option<&str> {
+        self.facts.as_ref()?.version.as_deref()
+    }
+
+    /// Returns this client as the user of another version; `None` for the current object.
+    pub(crate) fn with_version(&self, version: Option<&str>) -> Self {
+        let version = version.filter(|version| !version.is_empty());
+        match &self.facts {
+            Some(facts) if facts.version.as_deref() != version => {
+                let version = version.map(str::to_owned);
+                self.clone().with_facts(RequestFacts { version, ..RequestFacts::clone(facts) })
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// Returns `true` if the request gives an object tags.
+    pub(crate) fn gives_tags(&self) -> bool {
+        self.facts.as_ref().is_some_and(|facts| !facts.request_tags.is_empty())
+    }
+
+    /// Returns this client as one that gives an object these tags.
+    pub(crate) fn with_request_tags(&self, request_tags: Vec<(String, String)>) -> Self {
+        match &self.facts {
+            Some(facts) => {
+                self.clone().with_facts(RequestFacts { request_tags, ..RequestFacts::clone(facts) })
+            }
+            None => self.clone(),
+        }
     }
 
     /// Returns this client with the tags of an object or version, if the policy of the bucket
@@ -253,6 +278,20 @@ impl Caller {
         }
     }
 
+    /// Fails with `AccessDenied` unless a right of the client or the policy of the bucket allows an
+    /// operation, which is a part of the one that is executed.
+    pub(crate) fn check_without_lists(
+        &self,
+        store: &Store,
+        (operation, action): (&str, Action),
+        (bucket, key): (&str, &str),
+    ) -> S3Result<()> {
+        match self.decide_without_lists(store, operation, action, (bucket, key))? {
+            Some(Decision::Allowed(_)) => Ok(()),
+            _ => Err(self.refusal(operation, action.needs(), bucket, key)),
+        }
+    }
+
     /// Returns the error for an operation that the client may not execute.
     pub(crate) fn refusal(
         &self,
@@ -281,8 +320,18 @@ impl Caller {
     /// list it. Damage that hides the owner of the bucket hides the name, too, and is no error.
     pub(crate) fn hides_missing(&self, store: &Store, bucket: &str, name: &str) -> bool {
         let list = Action::Use(Right::List);
-        let decision = self.decide(store, "ListObjects", list, (bucket, name));
+        let decision = self.listing(name).decide(store, "ListObjects", list, (bucket, name));
         !decision.is_ok_and(|decision| matches!(decision, Decision::Allowed(_)))
+    }
+
+    /// Returns this client as if it listed the names with this prefix, for conditions of policies.
+    fn listing(&self, prefix: &str) -> Self {
+        let Some(facts) = self.facts.as_ref().filter(|_| !prefix.is_empty()) else {
+            return self.clone();
+        };
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let query = query.append_pair("prefix", prefix).finish();
+        self.clone().with_facts(RequestFacts { query, ..RequestFacts::clone(facts) })
     }
 
     /// Returns this client as the owner of buckets.

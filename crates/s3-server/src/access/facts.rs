@@ -14,6 +14,9 @@ use crate::policy::condition::{Facts, Key};
 /// The header with the tags of a new object, in the format of a query.
 const TAGGING: &str = "x-amz-tagging";
 
+/// The operations that give an object the tags in the header.
+const WITH_TAGS: [&str; 3] = ["PutObject", "CopyObject", "CreateMultipartUpload"];
+
 /// The connection of a request. An extension of each request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Connection {
@@ -31,8 +34,21 @@ pub(crate) struct RequestFacts {
     pub(crate) query: String,
     /// The user of the key that signed the request.
     pub(crate) user: Option<Arc<str>>,
+    /// The version ID of the object that the client uses.
+    pub(crate) version: Option<String>,
+    /// The tags that the request gives an object.
+    pub(crate) request_tags: Vec<(String, String)>,
     /// The tags of the object, if a policy needs them.
     pub(crate) existing_tags: BTreeMap<String, String>,
+}
+
+/// Returns the tags in the headers of an operation. A copy has those of its source, unless it
+/// replaces them.
+pub(crate) fn request_tags(operation: &str, headers: &HeaderMap) -> Vec<(String, String)> {
+    let replaces = headers.get("x-amz-tagging-directive").is_some_and(|value| value == "REPLACE");
+    let is_used = WITH_TAGS.contains(&operation) && (operation != "CopyObject" || replaces);
+    let header = headers.get(TAGGING).filter(|_| is_used);
+    header.map(|tags| parse(tags.as_bytes()).into_owned().collect()).unwrap_or_default()
 }
 
 impl Facts for RequestFacts {
@@ -51,15 +67,15 @@ impl Facts for RequestFacts {
             }
             Key::User => self.user.as_deref().map(Cow::Borrowed),
             Key::Header(name) => self.headers.get(name)?.to_str().ok().map(Cow::Borrowed),
+            Key::Query("versionId") => self.version.as_deref().map(Cow::Borrowed),
             Key::Query(name) => {
                 let mut pairs = parse(self.query.as_bytes());
                 pairs.find(|(found, _)| found == name).map(|(_, value)| value.into_owned().into())
             }
             Key::ExistingTag(name) => self.existing_tags.get(name).map(|value| value.into()),
             Key::RequestTag(name) => {
-                let header = self.headers.get(TAGGING)?.as_bytes();
-                let mut tags = parse(header);
-                tags.find(|(found, _)| found == name).map(|(_, value)| value.into_owned().into())
+                let tag = self.request_tags.iter().find(|(found, _)| found == name);
+                tag.map(|(_, value)| value.into())
             }
         }
     }
@@ -79,10 +95,15 @@ mod tests {
                 is_encrypted: false,
             }),
             headers: headers.into_iter().collect(),
-            query: "list-type=2&prefix=a%2Fb".to_owned(),
+            query: "list-type=2&prefix=a%2Fb&versionId=ignored".to_owned(),
+            version: Some("7".to_owned()),
+            request_tags: Vec::new(),
             user: Some("ann".into()),
             existing_tags: BTreeMap::from([("a".to_owned(), "old".to_owned())]),
         };
+        assert!(request_tags("PutObjectTagging", &facts.headers).is_empty());
+        assert!(request_tags("CopyObject", &facts.headers).is_empty());
+        facts.request_tags = request_tags("PutObject", &facts.headers);
         let of = |facts: &RequestFacts, key: &Key| facts.value(key).map(Cow::into_owned);
         for (key, value) in [
             (Key::SourceIp, Some("192.0.2.1")),
@@ -92,6 +113,7 @@ mod tests {
             (Key::Header("x-amz-acl".to_owned()), None),
             (Key::Query("prefix"), Some("a/b")),
             (Key::Query("delimiter"), None),
+            (Key::Query("versionId"), Some("7")),
             (Key::RequestTag("a".to_owned()), Some("1 ")),
             (Key::RequestTag("c".to_owned()), None),
             (Key::ExistingTag("a".to_owned()), Some("old")),

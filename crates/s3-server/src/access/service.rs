@@ -1,16 +1,16 @@
 //! The keys and the rights for the S3 service.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use haul_file_store::Error;
 use hyper::http::Extensions;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::dto::{
     CopyObjectInput, CopySource, ListMultipartUploadsInput, ListObjectVersionsInput,
-    ListObjectsInput, ListObjectsV2Input, UploadPartCopyInput,
+    ListObjectsInput, ListObjectsV2Input, PutObjectTaggingInput, UploadPartCopyInput,
 };
 use s3s::path::S3Path;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
@@ -20,11 +20,12 @@ use crate::access::action::{Action, action};
 use crate::access::authorize::Principal;
 use crate::access::bucket_policy::{has_policy, has_setting};
 use crate::access::caller::{Basis, Caller, Decision};
-use crate::access::facts::RequestFacts;
+use crate::access::facts::{RequestFacts, request_tags};
 use crate::access::key_ring::AllKeys;
 use crate::access::rights::Right;
 use crate::buckets::settings::ACL;
-use crate::errors::refuse;
+use crate::errors::{from_store, refuse};
+use crate::policy::action::has_version;
 use crate::served::ServedStore;
 use crate::service::joined;
 
@@ -55,6 +56,16 @@ pub(crate) fn unknown_key() -> S3Error {
     refuse(S3ErrorCode::InvalidAccessKeyId, message)
 }
 
+/// The operation whose tags are in its body.
+const TAGGING: &str = "PutObjectTagging";
+
+/// Returns the version ID in the query of an operation, if the operation uses one.
+fn version_of(operation: &str, query: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes()).filter(|_| has_version(operation));
+    let version = pairs.find(|(name, _)| name == "versionId").map(|(_, value)| value.into_owned());
+    version.filter(|version| !version.is_empty())
+}
+
 /// The keys of a server as the authentication of the S3 service.
 pub(crate) struct Authentication(pub(crate) AllKeys);
 
@@ -75,15 +86,19 @@ pub(crate) struct AccessControl {
 impl AccessControl {
     /// Returns the client of a request: the one that was verified before, or the one of the
     /// signature that the service verified.
-    fn caller(&self, context: &mut S3AccessContext<'_>) -> S3Result<Caller> {
+    fn caller(&self, context: &mut S3AccessContext<'_>, operation: &str) -> S3Result<Caller> {
         let caller = match context.extensions_mut().get::<Caller>() {
             Some(caller) => caller.clone(),
             None => self.signer(context)?,
         };
+        let headers = context.headers().clone();
+        let query = context.uri().query().unwrap_or_default().to_owned();
         let facts = RequestFacts {
             connection: context.extensions_mut().get().copied(),
-            headers: context.headers().clone(),
-            query: context.uri().query().unwrap_or_default().to_owned(),
+            version: version_of(operation, &query),
+            request_tags: request_tags(operation, &headers),
+            headers,
+            query,
             user: caller.user().cloned(),
             existing_tags: BTreeMap::new(),
         };
@@ -112,6 +127,15 @@ impl AccessControl {
         let names = (bucket, prefix.unwrap_or_default());
         let list = Action::Use(Right::List);
         Caller::of(extensions).check(&self.store.load(), operation, list, names)
+    }
+
+    /// Fails if the bucket does not exist. As in S3, every client learns that.
+    fn check_bucket(&self, bucket: &str) -> S3Result<()> {
+        match self.store.load().bucket(bucket) {
+            Err(error @ Error::NoSuchBucket { .. }) => Err(from_store(error)),
+            // The operation reports other errors.
+            _ => Ok(()),
+        }
     }
 
     /// Returns the client with the tags of an object, if the policy of the bucket compares them.
@@ -164,8 +188,10 @@ impl AccessControl {
     async fn check_source(&self, extensions: &mut Extensions, source: &CopySource) -> S3Result<()> {
         // The operation refuses the other kinds of sources.
         let CopySource::Bucket { bucket, key, version_id } = source else { return Ok(()) };
+        self.check_bucket(bucket)?;
         let version = version_id.as_deref();
-        let caller = self.with_tags(Caller::of(extensions), bucket, (key, version)).await?;
+        let caller = Caller::of(extensions).with_version(version);
+        let caller = self.with_tags(caller, bucket, (key, version)).await?;
         // The policy of the source allows copies as it allows reads.
         let operation = if version.is_some() { "GetObjectVersion" } else { "GetObject" };
         let read = (operation, Action::Use(Right::Read));
@@ -181,15 +207,18 @@ impl AccessControl {
 #[async_trait::async_trait]
 impl S3Access for AccessControl {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
-        let mut caller = self.caller(context)?;
         let operation = context.s3_op().name().to_owned();
+        let mut caller = self.caller(context, &operation)?;
         let (bucket, name) = match context.s3_path() {
             S3Path::Root => ("", ""),
             S3Path::Bucket { bucket } => (&**bucket, ""),
             S3Path::Object { bucket, key } => (&**bucket, &**key),
         };
+        if !bucket.is_empty() && operation != "CreateBucket" {
+            self.check_bucket(bucket)?;
+        }
         if !name.is_empty() {
-            let version = caller.version().map(Cow::into_owned);
+            let version = caller.version().map(str::to_owned);
             caller = self.with_tags(caller, bucket, (name, version.as_deref())).await?;
         }
         // A policy or a list may allow the deletion of some of the keys.
@@ -198,14 +227,22 @@ impl S3Access for AccessControl {
             has_policy(&store, bucket) || has_setting(&store, bucket, ACL)
         };
         match action(&operation) {
-            // Checked once the prefix is known.
+            // Checked once the prefix, or the tags, are known.
             Some(Action::Use(Right::List)) => {}
+            Some(_) if operation == TAGGING => {}
             Some(Action::UseBucket) if checks_keys => {}
             Some(action) => {
-                let version = caller.version().map(Cow::into_owned);
+                let version = caller.version().map(str::to_owned);
                 let of = (bucket, name);
-                let basis = self.authorize(&caller, (&operation, action), of, version.as_deref());
-                let basis = basis.await?;
+                let version = version.as_deref();
+                let basis = self.authorize(&caller, (&operation, action), of, version).await?;
+                // As in S3, these are several operations for policies and lists.
+                if operation == "GetObjectAttributes" {
+                    self.authorize(&caller, ("GetObject", action), of, version).await?;
+                }
+                if caller.gives_tags() {
+                    caller.check_without_lists(&self.store.load(), (TAGGING, action), of)?;
+                }
                 caller = caller.with_basis(basis);
             }
             None if caller.is_administrator() => {}
@@ -248,6 +285,21 @@ impl S3Access for AccessControl {
         let input = &request.input;
         let prefix = input.prefix.as_deref();
         self.check_list(&request.extensions, "ListMultipartUploads", &input.bucket, prefix)
+    }
+
+    async fn put_object_tagging(
+        &self,
+        request: &mut S3Request<PutObjectTaggingInput>,
+    ) -> S3Result<()> {
+        let input = &request.input;
+        let tags = input.tagging.tag_set.iter().map(|tag| (tag.key.clone(), tag.value.clone()));
+        let tags = tags.map(|(key, value)| (key.unwrap_or_default(), value.unwrap_or_default()));
+        let caller = Caller::of(&request.extensions).with_request_tags(tags.collect());
+        let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
+        let tagging = (TAGGING, Action::Use(Right::Write));
+        let basis = self.authorize(&caller, tagging, of, version).await?;
+        request.extensions.insert(caller.with_basis(basis));
+        Ok(())
     }
 
     async fn copy_object(&self, request: &mut S3Request<CopyObjectInput>) -> S3Result<()> {

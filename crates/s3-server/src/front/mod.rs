@@ -194,11 +194,10 @@ impl Front {
     }
 }
 
-/// Returns `true` if the response reveals that an object or a bucket is missing.
+/// Returns `true` if the response reveals that an object is missing.
 fn is_missing(method: &Method, response: &Response<Body>) -> bool {
     let reveals = |xml: &[u8]| {
-        let code = between(str::from_utf8(xml).unwrap_or_default(), "<Code>", "</Code>");
-        matches!(code, "NoSuchKey" | "NoSuchBucket")
+        between(str::from_utf8(xml).unwrap_or_default(), "<Code>", "</Code>") == "NoSuchKey"
     };
     response.status() == StatusCode::NOT_FOUND
         && (method == Method::HEAD || response.body().bytes().is_some_and(|xml| reveals(&xml)))
@@ -206,8 +205,8 @@ fn is_missing(method: &Method, response: &Response<Body>) -> bool {
 
 /// Returns the error in place of one that reveals that a name is missing.
 fn access_denied() -> S3Error {
-    let message = "Access denied: the object or the bucket is missing, which only clients with \
-                   the right list may learn, or the right is missing";
+    let message = "Access denied: the object is missing, which only clients with the right list may \
+                   learn, or the right is missing";
     refuse(S3ErrorCode::AccessDenied, message)
 }
 

@@ -88,6 +88,9 @@ fn time(date: Timestamp) -> SystemTime {
     OffsetDateTime::from(date).into()
 }
 
+/// The ETag in place of one that no object can have. No object is known to have it either.
+const NO_ETAG: Etag = Etag { md5: [0; 16], parts: u16::MAX };
+
 /// Returns the precondition in the `If-Match` and `If-None-Match` headers of a write.
 pub(crate) fn precondition(
     if_match: Option<&ETagCondition>,
@@ -97,10 +100,9 @@ pub(crate) fn precondition(
         (None, None) => Ok(Precondition::None),
         (None, Some(ETagCondition::Any)) => Ok(Precondition::Absent),
         (Some(ETagCondition::Any), None) => Ok(Precondition::Present),
-        (Some(ETagCondition::ETag(etag)), None) => match etag.value().parse() {
-            Ok(etag) => Ok(Precondition::Matches(etag)),
-            Err(_) => Err(refuse(S3ErrorCode::PreconditionFailed, "No object has this ETag")),
-        },
+        (Some(ETagCondition::ETag(etag)), None) => {
+            Ok(Precondition::Matches(etag.value().parse().unwrap_or(NO_ETAG)))
+        }
         // Every object differs from an ETag that no object can have.
         (None, Some(ETagCondition::ETag(etag))) => {
             Ok(etag.value().parse().map_or(Precondition::None, Precondition::Differs))
@@ -283,6 +285,6 @@ mod tests {
         assert_eq!(of(&one, &any).unwrap_err().code().as_str(), "NotImplemented");
         let strange = etag("\"strange\"");
         assert_eq!(of(&None, &strange).unwrap(), Precondition::None);
-        assert_eq!(of(&strange, &None).unwrap_err().code().as_str(), "PreconditionFailed");
+        assert_eq!(of(&strange, &None).unwrap(), Precondition::Matches(NO_ETAG));
     }
 }

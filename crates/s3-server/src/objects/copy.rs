@@ -9,6 +9,9 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::access::action::Action;
+use crate::access::caller::Caller;
+use crate::access::rights::Right;
 use crate::access::service::SourceReader;
 use crate::acl::new_object::NewObjectList;
 use crate::audit::Changes;
@@ -29,7 +32,8 @@ use crate::objects::conditions::{Conditions, source_conditions};
 use crate::objects::headers::stored_headers;
 use crate::objects::lock::lock_headers;
 use crate::objects::read::etag;
-use crate::objects::{tagging, versions};
+use crate::objects::tagging::{self, Tags};
+use crate::objects::versions;
 use crate::output::Output;
 use crate::service::Haul;
 
@@ -52,14 +56,14 @@ pub(crate) async fn copy_object(
         "x-amz-tagging-directive",
     )?;
     let mut headers = stored_headers!(input);
-    let lock = lock_headers!(input).into_lock(&haul.store(), &input.bucket)?;
+    let caller = Caller::of(&extensions);
+    let names = (&*input.bucket, &*input.key);
+    let lock = lock_headers!(input).into_lock(&haul.store(), &caller, names)?;
     let tags = tagging::parse(&headers.tagging.take().unwrap_or_default())?;
     let given = headers.into_attributes()?;
     let to = (input.bucket, input.key);
-    let is_itself = from.version.is_none() && (&from.bucket, &from.key) == (&to.0, &to.1);
-    if is_itself && !replace && !replace_tags && matches!(wanted, Wanted::Default) {
-        let message = "A copy of an object to itself must change its metadata, tags or encryption";
-        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    if !(replace || replace_tags) && matches!(wanted, Wanted::Default) {
+        check_differs(&from, (&to.0, &to.1))?;
     }
     let master = haul.master_for(&to.0, wanted)?;
     let (keys, new_master) = (haul.encryption(), master.clone());
@@ -75,8 +79,11 @@ pub(crate) async fn copy_object(
             let content = Content::open(keys.as_deref(), source, object, source_key.as_ref())?;
             let object = &content.object;
             let mut changed = if replace { given } else { object.attributes.clone() };
-            let kept_tags = tagging::from_attributes(&object.attributes);
-            tagging::set(&mut changed, if replace_tags { &tags } else { &kept_tags });
+            let tags = match replace_tags {
+                true => tags,
+                false => tags_of_source(reader.as_ref(), store, source, &object.attributes)?,
+            };
+            tagging::set(&mut changed, &tags);
             attributes::copy_checksum(&object.attributes, &mut changed);
             list.set(&mut changed)?;
             // The copy does not have the lock of its source.
@@ -87,7 +94,7 @@ pub(crate) async fn copy_object(
             let expiration = expiration(store, to.0, &stored);
             let copied = CopiedIds {
                 source: versions::shown(store, source.0, object.info.version_id),
-                copy: versions::shown(store, to.0, stored.version_id),
+                copy: versions::shown_of_new(stored.version_id),
             };
             let stored = ObjectInfo { bytes: content.bytes(), ..stored };
             Ok((copied, stored, expiration, Checksum::from_attributes(&changed)))
@@ -204,6 +211,30 @@ pub(crate) fn confirm(
         Some(SourceReader(reader)) => reader.confirm_read(store, source, attributes),
         None => Ok(()),
     }
+}
+
+/// Fails if an object would be copied to itself, without a change.
+fn check_differs(from: &Source, to: (&str, &str)) -> S3Result<()> {
+    if from.version.is_some() || (&*from.bucket, &*from.key) != to {
+        return Ok(());
+    }
+    let message = "A copy of an object to itself must change its metadata, tags or encryption";
+    Err(refuse(S3ErrorCode::InvalidRequest, message))
+}
+
+/// Returns the tags of the source for the copy, if the client may read them.
+fn tags_of_source(
+    reader: Option<&SourceReader>,
+    store: &Store,
+    source: (&str, &str),
+    attributes: &Attributes,
+) -> S3Result<Tags> {
+    let tags = tagging::from_attributes(attributes);
+    if let Some(SourceReader(reader)) = reader.filter(|_| !tags.is_empty()) {
+        let read = ("GetObjectTagging", Action::Use(Right::Read));
+        reader.check_without_lists(store, read, source)?;
+    }
+    Ok(tags)
 }
 
 /// Fails with 412 if a condition on the source does not hold, for every kind of condition.

@@ -111,6 +111,7 @@ fn delete_listed(
         .map(|object| {
             let version = object.version_id.as_deref().filter(|version| !version.is_empty());
             let operation = if version.is_some() { "DeleteObjectVersion" } else { "DeleteObjects" };
+            let caller = caller.with_version(version);
             let version =
                 caller.with_tags(store, bucket, (&object.key, version)).and_then(|caller| {
                     caller.check(store, operation, delete, (bucket, &object.key))?;

@@ -46,8 +46,14 @@ impl LockHeaders {
     /// Returns the lock of an object that is stored in a bucket.
     ///
     /// # Errors
-    /// If the headers are invalid, or if the bucket has no object lock.
-    pub(crate) fn into_lock(self, store: &Store, bucket: &str) -> S3Result<ObjectLock> {
+    /// If the headers are invalid, if the bucket has no object lock, or if the client may not lock
+    /// objects: neither the policy nor the list of a bucket that allow to store objects suffice.
+    pub(crate) fn into_lock(
+        self,
+        store: &Store,
+        caller: &Caller,
+        (bucket, key): (&str, &str),
+    ) -> S3Result<ObjectLock> {
         let invalid = |message: &str| Err(refuse(S3ErrorCode::InvalidArgument, message));
         let retention = match (self.mode, self.until) {
             (None, None) => None,
@@ -71,6 +77,14 @@ impl LockHeaders {
         let lock = ObjectLock { retention, legal_hold };
         if lock != ObjectLock::default() {
             check_enabled(store, bucket)?;
+        }
+        let operations = [
+            lock.retention.map(|_retention| "PutObjectRetention"),
+            lock.legal_hold.map(|_is_on| "PutObjectLegalHold"),
+        ];
+        for operation in operations.into_iter().flatten() {
+            let write = Action::Use(Right::Write);
+            caller.check_without_lists(store, (operation, write), (bucket, key))?;
         }
         Ok(lock)
     }

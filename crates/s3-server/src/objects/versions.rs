@@ -22,6 +22,12 @@ pub(crate) fn shown(store: &Store, bucket: &str, version: VersionId) -> Option<S
     (version != VersionId::Null || has_versions(store, bucket)).then(|| version.to_string())
 }
 
+/// Returns the version ID of a stored object as the response has it: none if the object is not
+/// retained when it is replaced.
+pub(crate) fn shown_of_new(version: VersionId) -> Option<String> {
+    (version != VersionId::Null).then(|| version.to_string())
+}
+
 /// Returns `true` if versioning is enabled or suspended in a bucket.
 pub(crate) fn has_versions(store: &Store, bucket: &str) -> bool {
     store.versioning(bucket).is_ok_and(|versioning| versioning != Versioning::Off)

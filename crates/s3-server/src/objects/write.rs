@@ -6,6 +6,7 @@ use hyper::body::Body;
 use s3s::dto::{ChecksumType, PutObjectInput, PutObjectOutput};
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 
+use crate::access::caller::Caller;
 use crate::acl::new_object::NewObjectList;
 use crate::audit::Changes;
 use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
@@ -35,7 +36,9 @@ pub(crate) async fn put_object(
     }
     let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
     let mut attributes = stored_headers!(input).into_attributes()?;
-    let lock = lock_headers!(input).into_lock(&haul.store(), &input.bucket)?;
+    let caller = Caller::of(&request.extensions);
+    let names = (&*input.bucket, &*input.key);
+    let lock = lock_headers!(input).into_lock(&haul.store(), &caller, names)?;
     lock.set_in(&mut attributes);
     let body = input.body.take();
     let wanted = Wanted::of(&request.headers)?;
@@ -109,7 +112,7 @@ impl Put {
         let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read its rules from the disk; then they are in memory.
         let expiration = expiration(&haul.store(), &bucket, &info);
-        let version_id = versions::shown(&haul.store(), &bucket, info.version_id);
+        let version_id = versions::shown_of_new(info.version_id);
         Ok(Stored { info, expiration, checksum, version_id })
     }
 
@@ -135,7 +138,7 @@ impl Put {
             let refused = |error| unmet(store, &bucket, &key, &precondition, error);
             let info = stored.map_err(refused)?;
             let expiration = expiration(store, &bucket, &info);
-            let version_id = versions::shown(store, &bucket, info.version_id);
+            let version_id = versions::shown_of_new(info.version_id);
             let info = ObjectInfo { bytes, ..info };
             Ok(Stored { info, expiration, checksum, version_id })
         })

@@ -14,6 +14,15 @@ const OF_VERSIONS: [&str; 9] = [
     "PutObjectTagging",
 ];
 
+/// The other operations that have a version ID in their query, whose action it does not change.
+const WITH_VERSIONS: [&str; 4] =
+    ["GetObjectLegalHold", "GetObjectRetention", "PutObjectLegalHold", "PutObjectRetention"];
+
+/// Returns `true` if an operation uses the version ID in its query.
+pub(crate) fn has_version(operation: &str) -> bool {
+    OF_VERSIONS.contains(&operation) || WITH_VERSIONS.contains(&operation)
+}
+
 /// Returns the action of an operation of S3. Operations that one action covers are, for example,
 /// the parts of an upload. Operations on versions have actions of their own.
 pub(crate) fn action_of(operation: &str, has_version: bool) -> String {

@@ -47,7 +47,7 @@ pub(crate) async fn complete_multipart_upload(
         .blocking(move |store| {
             let completed = complete(store, &input, keys.as_deref(), customer.as_ref())?;
             let expiration = expiration(store, &input.bucket, &completed.stored);
-            let version_id = versions::shown(store, &input.bucket, completed.stored.version_id);
+            let version_id = versions::shown_of_new(completed.stored.version_id);
             Ok((completed, expiration, version_id))
         })
         .await?;

@@ -6,6 +6,7 @@ use s3s::dto::{
 };
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::access::caller::Caller;
 use crate::acl::new_object::NewObjectList;
 use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE,
@@ -31,7 +32,9 @@ pub(crate) async fn create_multipart_upload(
     let mut attributes = stored_headers!(input).into_attributes()?;
     let names = (&*input.bucket, &*input.key);
     NewObjectList::of(haul, (&headers, &extensions), names).await?.set(&mut attributes)?;
-    let lock = lock_headers!(input).into_lock(&haul.store(), &input.bucket)?;
+    let caller = Caller::of(&extensions);
+    let names = (&*input.bucket, &*input.key);
+    let lock = lock_headers!(input).into_lock(&haul.store(), &caller, names)?;
     lock.set_in(&mut attributes);
     let checksum = checksum_kind(
         input.checksum_algorithm.as_ref().map(ChecksumAlgorithm::as_str),

@@ -350,9 +350,12 @@ fn expire(versions: &mut Vec<LockedVersion>, now_ms: u64) {
     });
 }
 
-/// Returns all versions of the bucket.
+/// Returns all versions of the bucket; none if it was deleted, which its attack may have done.
 fn lines(store: &Store) -> BTreeMap<String, Vec<Line>> {
     let mut lines: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+    if store.buckets().unwrap().is_empty() {
+        return lines;
+    }
     for version in list_all(store, 1000) {
         let line = match version.is_delete_marker {
             true => (None, ObjectLock::default()),

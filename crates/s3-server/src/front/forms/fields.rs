@@ -10,6 +10,9 @@ const FILE: &str = "file";
 /// Stands for the name of the file in the key.
 const FILE_NAME: &str = "${filename}";
 
+/// The maximum number of fields before the file.
+const FIELDS_MAX: usize = 100;
+
 /// The maximum length of the head of a field.
 const HEAD_BYTES_MAX: usize = 4096;
 
@@ -28,6 +31,20 @@ pub(super) enum Parsed {
     Incomplete,
 }
 
+/// A parser of the beginning of a body. It continues where it stopped, so that a body in many small
+/// pieces costs no more than one in a single piece.
+#[derive(Debug)]
+pub(super) struct Parser {
+    delimiter: String,
+    /// CR LF and the delimiter.
+    end: memmem::Finder<'static>,
+    fields: Fields,
+    /// The offset after the fields that are complete.
+    at: usize,
+    /// The offset up to which the end of the present field was looked for.
+    searched: usize,
+}
+
 impl Fields {
     /// Returns the value of a field with this name in lower case.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
@@ -43,6 +60,9 @@ impl Fields {
         let name = name.to_ascii_lowercase();
         if self.get(&name).is_some() {
             return Err(format!("the field {name} is repeated"));
+        }
+        if self.fields.len() == FIELDS_MAX {
+            return Err(format!("it has more than {FIELDS_MAX} fields"));
         }
         self.fields.push((name, value.to_owned()));
         Ok(())
@@ -87,49 +107,81 @@ pub(super) fn delimiter(headers: &HeaderMap) -> Option<String> {
     (1..=70).contains(&boundary.len()).then(|| format!("--{boundary}"))
 }
 
-/// Parses the beginning of a body up to the content of the file.
-///
-/// # Errors
-/// The reason why no more bytes can complete the fields.
-pub(super) fn parse(body: &[u8], delimiter: &str) -> Result<Parsed, String> {
-    let next = format!("\r\n{delimiter}");
-    let next = memmem::Finder::new(&next);
-    let mut fields = Fields::default();
-    // A body may begin with an empty line.
-    let mut at = if body.starts_with(b"\r\n") { 2 } else { 0 };
-    loop {
-        let rest = &body[at..];
-        let begins = [delimiter.as_bytes(), b"\r\n"].concat();
-        if !rest.starts_with(&begins) {
-            return match begins.starts_with(rest) {
-                true => Ok(Parsed::Incomplete),
-                false if rest.starts_with(delimiter.as_bytes()) && rest.ends_with(b"--\r\n") => {
-                    Err("it has no field with the name file".to_owned())
-                }
-                false => Err("a delimiter is expected".to_owned()),
-            };
-        }
-        let rest = &rest[begins.len()..];
-        let Some(head_bytes) = memmem::find(rest, b"\r\n\r\n") else {
-            let is_long = rest.len() > HEAD_BYTES_MAX;
-            let too_long = || "the head of a field is too long".to_owned();
-            return if is_long { Err(too_long()) } else { Ok(Parsed::Incomplete) };
-        };
-        let head = str::from_utf8(&rest[..head_bytes]);
-        let (name, file_name) = head.ok().and_then(disposition).ok_or_else(|| {
-            "a field has no Content-Disposition with a name, or it is not UTF-8".to_owned()
-        })?;
-        let content = at + begins.len() + head_bytes + 4;
-        if name.eq_ignore_ascii_case(FILE) {
-            fields.name_file(file_name);
-            return Ok(Parsed::Complete(fields, content));
-        }
-        let Some(bytes) = next.find(&body[content..]) else { return Ok(Parsed::Incomplete) };
-        let value = str::from_utf8(&body[content..content + bytes]);
-        let value = value.map_err(|error| format!("the field {name} is not UTF-8: {error}"))?;
-        fields.add(name, value)?;
-        at = content + bytes + 2;
+impl Parser {
+    pub(super) fn new(delimiter: String) -> Self {
+        let end = memmem::Finder::new(&format!("\r\n{delimiter}")).into_owned();
+        Self { delimiter, end, fields: Fields::default(), at: 0, searched: 0 }
     }
+
+    pub(super) fn delimiter(&self) -> &str {
+        &self.delimiter
+    }
+
+    /// Parses the beginning of a body, which begins with the bytes of the earlier calls, up to the
+    /// content of the file.
+    ///
+    /// # Errors
+    /// The reason why no more bytes can complete the fields.
+    pub(super) fn parse(&mut self, body: &[u8]) -> Result<Parsed, String> {
+        // A body may begin with an empty line.
+        if self.at == 0 {
+            match body {
+                [] | [b'\r'] => return Ok(Parsed::Incomplete),
+                [b'\r', b'\n', ..] => self.at = 2,
+                _ => {}
+            }
+        }
+        let begins = [self.delimiter.as_bytes(), b"\r\n"].concat();
+        loop {
+            let rest = &body[self.at..];
+            if !rest.starts_with(&begins) {
+                return self.without_field(rest, &begins);
+            }
+            let head_at = self.at + begins.len();
+            let Some(head_bytes) = end_of_head(&body[head_at..]) else {
+                let is_long = body.len() - head_at > HEAD_BYTES_MAX;
+                let too_long = || "the head of a field is too long".to_owned();
+                return if is_long { Err(too_long()) } else { Ok(Parsed::Incomplete) };
+            };
+            let head = str::from_utf8(&body[head_at..head_at + head_bytes]);
+            let (name, file_name) = head.ok().and_then(disposition).ok_or_else(|| {
+                "a field has no Content-Disposition with a name, or it is not UTF-8".to_owned()
+            })?;
+            let content = head_at + head_bytes + 4;
+            if name.eq_ignore_ascii_case(FILE) {
+                let mut fields = std::mem::take(&mut self.fields);
+                fields.name_file(file_name);
+                return Ok(Parsed::Complete(fields, content));
+            }
+            let from = self.searched.max(content);
+            let Some(found) = self.end.find(&body[from..]) else {
+                self.searched = content.max(body.len().saturating_sub(self.end.needle().len() - 1));
+                return Ok(Parsed::Incomplete);
+            };
+            let end = from + found;
+            let value = str::from_utf8(&body[content..end]);
+            let value = value.map_err(|error| format!("the field {name} is not UTF-8: {error}"))?;
+            self.fields.add(name, value)?;
+            self.at = end + 2;
+        }
+    }
+
+    /// Returns the outcome if no field begins with these bytes.
+    fn without_field(&self, rest: &[u8], begins: &[u8]) -> Result<Parsed, String> {
+        match begins.starts_with(rest) {
+            true => Ok(Parsed::Incomplete),
+            false if rest.starts_with(self.delimiter.as_bytes()) && rest.ends_with(b"--\r\n") => {
+                Err("it has no field with the name file".to_owned())
+            }
+            false => Err("a delimiter is expected".to_owned()),
+        }
+    }
+}
+
+/// Returns the length of the head at the beginning of these bytes, if it is complete.
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    const END: &[u8] = b"\r\n\r\n";
+    memmem::find(&bytes[..bytes.len().min(HEAD_BYTES_MAX + END.len())], END)
 }
 
 /// Returns the names of the field and of the file in the head of a field.
@@ -167,31 +219,46 @@ mod tests {
         Content-Type: text/plain\r\n\r\n\r\n\
         --x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"C:\\d\\f.txt\"\r\n\r\n";
 
+    fn parse(body: &[u8]) -> Result<Parsed, String> {
+        Parser::new("--x".to_owned()).parse(body)
+    }
+
     #[test]
     fn fields_before_the_file_are_parsed_at_any_length() {
         let expected = Fields::from([("key", "a/f.txt"), ("acl", "")]);
         for end in 0..BODY.len() {
-            assert_eq!(parse(&BODY.as_bytes()[..end], "--x"), Ok(Parsed::Incomplete), "{end}");
+            assert_eq!(parse(&BODY.as_bytes()[..end]), Ok(Parsed::Incomplete), "{end}");
         }
         for prefix in ["", "\r\n"] {
             let body = format!("{prefix}{BODY}content\r\n--x--\r\n");
-            let parsed = Parsed::Complete(expected.clone(), prefix.len() + BODY.len());
-            assert_eq!(parse(body.as_bytes(), "--x"), Ok(parsed));
+            let parsed = Ok(Parsed::Complete(expected.clone(), prefix.len() + BODY.len()));
+            assert_eq!(parse(body.as_bytes()), parsed);
+            for step in 1..20 {
+                let mut parser = Parser::new("--x".to_owned());
+                let ends = (0..prefix.len() + BODY.len()).step_by(step);
+                for end in ends {
+                    let part = parser.parse(&body.as_bytes()[..end]);
+                    assert_eq!(part, Ok(Parsed::Incomplete), "{step} {end}");
+                }
+                assert_eq!(parser.parse(body.as_bytes()), parsed, "{step}");
+            }
         }
     }
 
     #[test]
     fn malformed_forms_are_refused() {
         let field = "--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nk\r\n";
+        let many: String = (0..=FIELDS_MAX).map(|n| field.replace("key", &n.to_string())).collect();
         for (body, expected) in [
             ("--y\r\n".to_owned(), "delimiter"),
             (format!("{field}--x--\r\n"), "no field with the name file"),
             (format!("{field}{field}{field}"), "the field key is repeated"),
+            (format!("{many}--x"), "more than 100 fields"),
             (field.replace("name", "nome"), "no Content-Disposition"),
             (field.replace("form-data", "attachment"), "no Content-Disposition"),
             (format!("--x\r\n{}", "a".repeat(HEAD_BYTES_MAX + 1)), "too long"),
         ] {
-            assert!(parse(body.as_bytes(), "--x").unwrap_err().contains(expected), "{body}");
+            assert!(parse(body.as_bytes()).unwrap_err().contains(expected), "{body}");
         }
     }
 

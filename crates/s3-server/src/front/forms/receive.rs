@@ -9,7 +9,7 @@ use hyper::header::HeaderMap;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::errors::refuse;
-use crate::front::forms::fields::{Fields, Parsed, delimiter, parse};
+use crate::front::forms::fields::{Fields, Parsed, Parser, delimiter};
 use crate::front::forms::file::FileBody;
 
 /// The maximum length of the fields before the file. S3 allows 20 KB.
@@ -31,20 +31,17 @@ impl Form {
     ) -> S3Result<Self> {
         let delimiter =
             delimiter(headers).ok_or_else(|| malformed("its content type has no boundary"))?;
+        let mut parser = Parser::new(delimiter);
         let mut received = BytesMut::new();
         loop {
-            match parse(&received, &delimiter).map_err(|reason| malformed(&reason))? {
+            match parser.parse(&received).map_err(|reason| malformed(&reason))? {
+                Parsed::Complete(_, begin) if begin > FIELDS_BYTES_MAX => return Err(too_long()),
                 Parsed::Complete(fields, begin) => {
                     let pending = received.split_off(begin).freeze();
-                    return Ok(Self { fields, file: FileBody::new(body, &delimiter, pending) });
+                    let file = FileBody::new(body, parser.delimiter(), pending);
+                    return Ok(Self { fields, file });
                 }
-                Parsed::Incomplete if received.len() > FIELDS_BYTES_MAX => {
-                    let message = format!(
-                        "The fields of a form before the file have at most {FIELDS_BYTES_MAX} bytes"
-                    );
-                    let code = S3ErrorCode::MaxPostPreDataLengthExceededError;
-                    return Err(refuse(code, message));
-                }
+                Parsed::Incomplete if received.len() > FIELDS_BYTES_MAX => return Err(too_long()),
                 Parsed::Incomplete => {}
             }
             let Ok(frame) = tokio::time::timeout(stall_time_max, body.frame()).await else {
@@ -56,6 +53,12 @@ impl Form {
             received.extend_from_slice(&chunk);
         }
     }
+}
+
+fn too_long() -> S3Error {
+    let message =
+        format!("The fields of a form before the file have at most {FIELDS_BYTES_MAX} bytes");
+    refuse(S3ErrorCode::MaxPostPreDataLengthExceededError, message)
 }
 
 fn malformed(reason: &str) -> S3Error {

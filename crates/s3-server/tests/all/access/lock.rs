@@ -87,3 +87,56 @@ fn writers_place_legal_holds_and_only_admins_lift_them() {
         assert_eq!(is_allowed(&reply, "PUT"), expected);
     }
 }
+
+/// The holder of a presigned URL cannot add the header that bypasses a lock, or that sets one.
+#[test]
+fn headers_of_locks_must_be_signed() {
+    let (keyed, ann) = keyed();
+    let target = put(&keyed, &ann);
+    let (path, query) = target.split_once('?').unwrap();
+    let url = keyed.signer(&ann).presign("DELETE", path, 0, 60);
+    // A version ID that is not signed is no part of the URL.
+    assert_eq!(keyed.server.s3.send("DELETE", &format!("{url}&{query}"), &[], b"").status, 403);
+    let lock = [
+        ("x-amz-object-lock-mode", "COMPLIANCE"),
+        ("x-amz-object-lock-retain-until-date", "2099-01-01T00:00:00Z"),
+    ];
+    let url = keyed.signer(&ann).presign("PUT", "/locked/other", 0, 60);
+    for headers in [&[BYPASS][..], &lock, &[("x-amz-tagging", "a=b")]] {
+        let reply = keyed.server.s3.send("PUT", &url, headers, b"x");
+        assert_refused(&reply, 403, "AccessDenied");
+    }
+    assert_eq!(keyed.server.s3.send("PUT", &url, &[], b"x").status, 200);
+}
+
+/// A policy or a list that allows to store objects does not allow to lock or tag them.
+#[test]
+fn stored_objects_are_locked_and_tagged_by_those_who_may() {
+    let (mut keyed, ann) = keyed();
+    let ben = keyed.key("ben", &[]);
+    let lock = [
+        ("x-amz-object-lock-mode", "COMPLIANCE"),
+        ("x-amz-object-lock-retain-until-date", "2099-01-01T00:00:00Z"),
+    ];
+    let headers =
+        [&lock[..], &[("x-amz-object-lock-legal-hold", "ON")], &[("x-amz-tagging", "a=b")]];
+    let allow = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"ben"},
+        "Action":"s3:PutObject","Resource":"arn:aws:s3:::locked/*"}]}"#;
+    assert_eq!(keyed.send(&ann, "PUT", "/locked?policy=", allow.as_bytes()).status, 204);
+    for headers in headers {
+        let reply = keyed.send_with(&ben, "PUT", "/locked/key", headers);
+        assert_refused(&reply, 403, "AccessDenied");
+    }
+    assert_eq!(keyed.send(&ben, "PUT", "/locked/key", b"").status, 200);
+    assert_eq!(keyed.send(&ann, "DELETE", "/locked?policy=", b"").status, 204);
+    let list = [("x-amz-grant-write", "id=ben")];
+    assert_eq!(keyed.send_with(&ann, "PUT", "/locked?acl=", &list).status, 200);
+    for headers in headers {
+        let reply = keyed.send_with(&ben, "PUT", "/locked/key", headers);
+        assert_refused(&reply, 403, "AccessDenied");
+    }
+    assert_eq!(keyed.send(&ben, "PUT", "/locked/key", b"").status, 200);
+    for headers in headers {
+        assert_eq!(keyed.send_with(&ann, "PUT", "/locked/key", headers).status, 200);
+    }
+}

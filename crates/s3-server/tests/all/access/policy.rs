@@ -225,3 +225,64 @@ fn public_access_block_refuses_and_restricts_public_policies() {
     assert_eq!(keyed.send(&user, "GET", "/bucket/key", b"").status, 200);
     assert_refused(&anonymous(&keyed, "GET", "/bucket/key"), 403, "AccessDenied");
 }
+
+/// A version ID in the query of a copy or of DeleteObjects is not that of the object that is used.
+#[test]
+fn versions_in_the_query_of_other_operations_change_no_decision() {
+    let mut keyed = Keyed::new();
+    let ann = keyed.key("ann", &[("read", "bucket"), ("write", "other")]);
+    set(&keyed, &statement("Deny", "\"*\"", "GetObject", "/*", ""));
+    for target in ["/other/copy", "/other/copy?versionId=null"] {
+        assert_refused(&keyed.copy(&ann, "/bucket/key", target), 403, "AccessDenied");
+    }
+    let (ben, user) = (keyed.key("ben", &[]), r#"{"AWS":"ben"}"#);
+    let of_version = r#""StringEquals":{"s3:versionid":"0000000000000007"}"#;
+    set(&keyed, &statement("Allow", user, "DeleteObjectVersion", "/*", of_version));
+    let listed = "<Delete><Object><Key>key</Key><VersionId>null</VersionId></Object></Delete>";
+    for query in ["delete=", "delete=&versionId=0000000000000007"] {
+        let reply = keyed.send(&ben, "POST", &format!("/bucket?{query}"), listed.as_bytes());
+        assert_eq!(reply.xml("Code").as_deref(), Some("AccessDenied"), "{}", reply.text());
+    }
+}
+
+#[test]
+fn conditions_see_the_tags_that_are_stored() {
+    let mut keyed = Keyed::new();
+    let ann = keyed.key("ann", &[("read", "other")]);
+    let (user, of_tag) = (r#"{"AWS":"ann"}"#, r#""StringEquals":{"s3:RequestObjectTag/a":"1"}"#);
+    let allow = |action| statement("Allow", user, action, "/*", of_tag);
+    set(&keyed, &[allow("PutObject"), allow("PutObjectTagging")].join(","));
+    let tags = |value| {
+        format!("<Tagging><TagSet><Tag><Key>a</Key><Value>{value}</Value></Tag></TagSet></Tagging>")
+    };
+    let header = [("x-amz-tagging", "a=1")];
+    let tag = |value, headers: &[(&str, &str)]| {
+        let body = tags(value).into_bytes();
+        let signer = keyed.signer(&ann);
+        let hash = crate::signing::hash(&body);
+        signer.send_with("PUT", "/bucket/key?tagging=", &hash, headers, |_| body).status
+    };
+    assert_eq!([tag(1, &[]), tag(2, &[]), tag(2, &header)], [200, 403, 403]);
+    assert_eq!(keyed.send_with(&ann, "PUT", "/bucket/new", &header).status, 200);
+    assert_eq!(keyed.send_with(&ann, "PUT", "/bucket/new", &[]).status, 403);
+    // A copy has the tags of its source, unless it replaces them.
+    for (directive, expected) in [("COPY", 403), ("REPLACE", 200)] {
+        let directive = ("x-amz-tagging-directive", directive);
+        let headers = [header[0], directive, ("x-amz-copy-source", "/other/key")];
+        let status = keyed.send_with(&ann, "PUT", "/bucket/copy", &headers).status;
+        assert_eq!(status, expected, "{directive:?}");
+    }
+}
+
+#[test]
+fn attributes_need_the_right_to_the_object() {
+    let mut keyed = Keyed::new();
+    let ann = keyed.key("ann", &[("read", "bucket")]);
+    let send = |keyed: &Keyed| {
+        let headers = [("x-amz-object-attributes", "ETag")];
+        keyed.send_with(&ann, "GET", "/bucket/key?attributes=", &headers).status
+    };
+    assert_eq!(send(&keyed), 200);
+    set(&keyed, &statement("Deny", "\"*\"", "GetObject", "/*", ""));
+    assert_eq!(send(&keyed), 403);
+}

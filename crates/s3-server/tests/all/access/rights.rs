@@ -166,28 +166,36 @@ fn missing_names_are_hidden_without_the_right_to_list() {
     let mut keyed = Keyed::new();
     let reader = keyed.key("reader", &[("read,write", "*")]);
     let lister = keyed.key("lister", &[("read,write,list", "*")]);
+    for method in ["GET", "HEAD"] {
+        let answers = [&reader, &lister];
+        let statuses = answers.map(|key| keyed.send(key, method, "/bucket/missing", b"").status);
+        assert_eq!(statuses, [403, 404], "{method}");
+    }
+    let statuses = [&reader, &lister].map(|key| keyed.copy(key, "/other/none", "/bucket/a").status);
+    assert_eq!(statuses, [403, 404]);
+}
+
+#[test]
+fn missing_buckets_are_reported_to_all_clients() {
+    let mut keyed = Keyed::new();
+    let none = keyed.key("none", &[]);
     for (method, target) in [
-        ("GET", "/bucket/missing"),
-        ("HEAD", "/bucket/missing"),
+        ("GET", "/missing"),
         ("GET", "/missing/key"),
         ("HEAD", "/missing/key"),
         ("HEAD", "/missing"),
         ("GET", "/missing?location="),
         ("PUT", "/missing/key"),
         ("POST", "/missing/key?uploads="),
+        ("DELETE", "/missing"),
     ] {
-        let statuses = [&reader, &lister].map(|key| keyed.send(key, method, target, b"").status);
-        assert_eq!(statuses, [403, 404], "{method} {target}");
+        let status = keyed.send(&none, method, target, b"").status;
+        assert_eq!(status, 404, "{method} {target}");
+        assert_eq!(keyed.server.s3.send(method, target, &[], b"").status, 404, "{method} {target}");
     }
-    let statuses = [&reader, &lister].map(|key| keyed.copy(key, "/other/none", "/bucket/a").status);
-    assert_eq!(statuses, [403, 404]);
-    // Without any right, a bucket that exists and one that does not are the same.
-    let none = keyed.key("none", &[]);
-    let answers = ["/bucket/key", "/missing/key"].map(|target| {
-        let reply = keyed.send(&none, "GET", target, b"");
-        (reply.error(), reply.xml("Message").unwrap().replace(&target[1..], ""))
-    });
-    assert_eq!(answers[0], answers[1]);
+    let writer = keyed.key("writer", &[("write", "bucket")]);
+    assert_refused(&keyed.copy(&writer, "/missing/key", "/bucket/a"), 404, "NoSuchBucket");
+    assert_refused(&keyed.send(&none, "GET", "/bucket/key", b""), 403, "AccessDenied");
 }
 
 #[test]
