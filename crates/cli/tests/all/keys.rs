@@ -266,6 +266,7 @@ fn each_test_that_the_page_names_exists() {
         "crates/s3-server/tests/all/access/keys.rs",
         "crates/s3-server/tests/all/access/list_owners.rs",
         "crates/s3-server/tests/all/access/lists.rs",
+        "crates/s3-server/tests/all/access/lock.rs",
         "crates/s3-server/tests/all/access/policy.rs",
         "crates/s3-server/tests/all/access/rights.rs",
         "crates/s3-server/tests/all/forms.rs",
