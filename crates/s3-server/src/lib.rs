@@ -48,9 +48,9 @@
 //! ahead. No thread waits for a slow client.
 //!
 //! # What it is not
-//! It has no encryption, and requests for it are refused. Lifecycle rules expire objects and
-//! versions and abort uploads, but not by tags, and there are no storage classes to move objects to.
-//! It has no HTTP/2.
+//! It has no key management service: objects are encrypted with keys of clients, or of a file.
+//! Lifecycle rules expire objects and versions and abort uploads, but not by tags, and there are no
+//! storage classes to move objects to. It has no HTTP/2.
 //!
 //! # Sources
 //! The Amazon S3 API reference; RFC 9110 for conditions and ranges. Signatures, routing and XML are
