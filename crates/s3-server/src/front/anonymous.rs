@@ -72,6 +72,13 @@ pub(crate) fn is_this_machine(host: &str) -> bool {
         || lower.ends_with(".localhost")
 }
 
+/// Returns `true` if a request has a signature, or a part of one.
+pub(crate) fn is_signed(headers: &HeaderMap, query: Option<&str>) -> bool {
+    let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    headers.contains_key(AUTHORIZATION)
+        || pairs.any(|(name, _)| SIGNATURE_QUERY.iter().any(|one| name.eq_ignore_ascii_case(one)))
+}
+
 /// Removes the signature of a request, and from its body the framing that contains the signatures
 /// of chunks.
 pub(crate) fn unsigned(request: Request<RequestBody>) -> S3Result<Request<Body>> {

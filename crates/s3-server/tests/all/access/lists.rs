@@ -210,3 +210,25 @@ fn requests_that_need_no_list_read_none() {
     }
     assert_eq!(users.anonymous("GET", "/mine/listed").text(), "listed");
 }
+
+/// Clients of AWS send such bodies over TLS, also without a signature.
+#[test]
+fn unsigned_chunks_with_a_trailer_are_decoded_without_a_signature() {
+    let users = Users::new();
+    let list = [("x-amz-acl", "public-read-write")];
+    assert_eq!(users.with(&users.ann, "/mine?acl=", &list, b"").status, 200);
+    let put = |checksum: &str| {
+        let body = format!("5\r\nhello\r\n0\r\nx-amz-checksum-crc32:{checksum}\r\n\r\n");
+        let headers = [
+            ("content-encoding", "aws-chunked"),
+            ("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"),
+            ("x-amz-decoded-content-length", "5"),
+            ("x-amz-trailer", "x-amz-checksum-crc32"),
+        ];
+        let client = users.keyed.server.s3;
+        client.send("PUT", "/mine/chunks", &headers, body.as_bytes()).status
+    };
+    assert_eq!(put("NhCmhw=="), 400, "a wrong checksum");
+    assert_eq!(put("NhCmhg=="), 200);
+    assert_eq!(users.send(&users.ann, "GET", "/mine/chunks", b"").text(), "hello");
+}
