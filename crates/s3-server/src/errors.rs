@@ -90,7 +90,8 @@ pub(crate) fn check_key(key: &str) -> S3Result<()> {
     Ok(())
 }
 
-fn custom(code: &'static str, status: StatusCode, message: String) -> S3Error {
+/// Returns an error with a code that is not among those of S3 itself.
+pub(crate) fn custom(code: &'static str, status: StatusCode, message: String) -> S3Error {
     let mut error = refuse(S3ErrorCode::Custom(code.into()), message);
     error.set_status_code(status);
     error

@@ -35,7 +35,9 @@ pub(crate) fn run(args: &KeysArgs) -> Result {
         KeysCommand::Enable(args) => set_disabled(files, &args.key, false),
         KeysCommand::Remove(args) => remove(files, &args.key),
         KeysCommand::Rotate(args) => rotate(files, args),
-        KeysCommand::AddEncryptionKey { file } => add_encryption_key(file, files.json),
+        KeysCommand::AddEncryptionKey { file, name } => {
+            add_encryption_key(file, name.as_deref(), files.json)
+        }
     }
 }
 
@@ -63,13 +65,18 @@ fn init(files: &KeyFileArgs) -> Result {
     Ok(())
 }
 
-fn add_encryption_key(file: &Path, is_json: bool) -> Result {
-    let (key, is_new) = encryption_keys::add(file)?;
-    let (id, name) = (key.id(), file.display().to_string());
+fn add_encryption_key(file: &Path, name: Option<&str>, is_json: bool) -> Result {
+    let (key, is_new) = encryption_keys::add(file, name)?;
+    let (id, file) = (key.id(), file.display().to_string());
     if is_json {
-        return print_line(json!({ "encryption_key": id, "file": name, "file_created": is_new }));
+        let mut object = json!({ "encryption_key": id, "file": file, "file_created": is_new });
+        if let Some(name) = name {
+            object["name"] = name.into();
+        }
+        return print_line(object);
     }
-    print_line(format!("added the encryption key {id} to {name}"))?;
+    let name = name.map(|name| format!(" {name}")).unwrap_or_default();
+    print_line(format!("added the encryption key{name} with the ID {id} to {file}"))?;
     print_message("keep a copy of the file: without their key, objects cannot be read");
     if !is_new {
         print_message("restart the server to use the new key");

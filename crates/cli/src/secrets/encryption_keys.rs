@@ -6,13 +6,13 @@ use std::path::Path;
 use haul_disk::sync_parent;
 use haul_s3_server::{EncryptionKey, EncryptionKeys};
 
-use crate::report::{OrFail, Result};
+use crate::report::{Exit, OrFail, Result};
 use crate::secrets::file;
 use crate::secrets::key_file::{lock, replace, write_new};
 
 /// The first line of a new file.
-const TITLE: &str = "# Encryption keys of haul serve. The last one encrypts new objects. Keep a \
-                     copy: without its key, an object cannot be read.\n";
+const TITLE: &str = "# Encryption keys of haul serve. The last one without a name encrypts new \
+                     objects. Keep a copy: without its key, an object cannot be read.\n";
 
 /// Reads the keys.
 pub(crate) fn load(path: &Path) -> Result<EncryptionKeys> {
@@ -23,9 +23,15 @@ pub(crate) fn load(path: &Path) -> Result<EncryptionKeys> {
 
 /// Adds a new key at the end of the file, which is created if it does not exist. Returns the key,
 /// and `true` if the file was created. A crash leaves the earlier or the new file.
-pub(crate) fn add(path: &Path) -> Result<(EncryptionKey, bool)> {
+pub(crate) fn add(path: &Path, name: Option<&str>) -> Result<(EncryptionKey, bool)> {
     let cannot = || format!("cannot add a key to {}", path.display());
     let key = EncryptionKey::generate().or_not_start(cannot)?;
+    let key = match name {
+        Some(name) => {
+            key.with_name(name).or_fail(cannot).map_err(|failure| failure.exit(Exit::Usage))?
+        }
+        None => key,
+    };
     if !path.exists() {
         write_new(path, &format!("{TITLE}{}", key.to_text())).or_not_start(cannot)?;
         sync_parent(path).or_not_start(cannot)?;
@@ -59,12 +65,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("keys");
         assert!(load(&path).is_err());
-        let (first, is_new) = add(&path).unwrap();
+        let (first, is_new) = add(&path, None).unwrap();
         assert!(is_new);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        let (second, is_new) = add(&path).unwrap();
+        let (second, is_new) = add(&path, Some("tax")).unwrap();
         assert!(!is_new);
         assert_eq!(ids(&path), [first.id(), second.id()]);
+        assert_eq!(load(&path).unwrap().keys().last().unwrap().name(), Some("tax"));
+        assert!(add(&path, Some("a b")).is_err());
     }
 
     #[test]
@@ -73,7 +81,7 @@ mod tests {
         let path = dir.path().join("keys");
         fs::write(&path, "notes\n").unwrap();
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let refused = add(&path).unwrap_err().text().unwrap();
+        let refused = add(&path, None).unwrap_err().text().unwrap();
         assert!(refused.contains("line 1 is not a key"), "{refused}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "notes\n");
     }

@@ -21,6 +21,7 @@ const VERSION: &str = "1";
 
 const CUSTOMER: &str = "customer";
 const OPERATOR: &str = "operator:";
+const NAMED: &str = "named:";
 
 /// The content whose length is not known yet.
 const UPLOAD: &str = "upload";
@@ -87,6 +88,7 @@ impl Envelope {
         let recipient = match &self.recipient {
             Recipient::Customer => CUSTOMER.to_owned(),
             Recipient::Operator(id) => format!("{OPERATOR}{id}"),
+            Recipient::Named(id) => format!("{NAMED}{id}"),
         };
         let sealed = BASE64.encode_to_string(self.sealed);
         format!("{VERSION} {recipient} {sealed} {}", self.structure.to_text())
@@ -100,7 +102,10 @@ impl Envelope {
         }
         let recipient = match word()? {
             CUSTOMER => Recipient::Customer,
-            text => Recipient::Operator(text.strip_prefix(OPERATOR)?.to_owned()),
+            text => match text.strip_prefix(NAMED) {
+                Some(id) => Recipient::Named(id.to_owned()),
+                None => Recipient::Operator(text.strip_prefix(OPERATOR)?.to_owned()),
+            },
         };
         let sealed = BASE64.decode_to_vec(word()?).ok()?.try_into().ok()?;
         let structure = Structure::parse(word()?)?;
@@ -180,7 +185,7 @@ mod tests {
 
     fn master() -> Master {
         let text = crate::EncryptionKey::generate().unwrap().to_text();
-        Master::Operator(EncryptionKeys::parse(&text).unwrap().newest().unwrap())
+        Master::Operator(EncryptionKeys::parse(&text).unwrap().newest(None).unwrap())
     }
 
     #[test]
@@ -205,6 +210,20 @@ mod tests {
         for structure in [Structure::OnePiece, Structure::Upload, Structure::Parts(vec![1, 2])] {
             let changed = Envelope { structure, ..read.clone() };
             assert_eq!(changed.open(&master, NAMES, 100), None, "{changed:?}");
+        }
+    }
+
+    #[test]
+    fn recipients_are_read_as_they_were_written() {
+        let key = DataKey::generate().unwrap();
+        let sealed = Envelope::seal(&master(), &key, NAMES, Structure::OnePiece, 1).unwrap();
+        for recipient in [
+            Recipient::Customer,
+            Recipient::Operator("b4f2fdb675b0e2c1".to_owned()),
+            Recipient::Named("b4f2fdb675b0e2c1".to_owned()),
+        ] {
+            let envelope = Envelope { recipient, ..sealed.clone() };
+            assert_eq!(Envelope::parse(&envelope.to_text()), Some(envelope));
         }
     }
 

@@ -1,13 +1,14 @@
-//! The key that seals the data keys of objects: that of a customer, or of the operator.
+//! The key that seals the data keys of objects: that of a customer, or one of the operator.
 
 use std::sync::Arc;
 
+use hyper::StatusCode;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::encryption::customer::CustomerKey;
 use crate::encryption::data_key::KEY_BYTES;
 use crate::encryption::operator::{EncryptionKey, EncryptionKeys};
-use crate::errors::refuse;
+use crate::errors::{custom, refuse};
 
 /// The owner of the key that seals a data key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(crate) enum Recipient {
     Customer,
     /// The operator, with the ID of the key.
     Operator(String),
+    /// The operator, with the ID of a key that the request named.
+    Named(String),
 }
 
 /// The key that seals data keys.
@@ -22,16 +25,30 @@ pub(crate) enum Recipient {
 pub(crate) enum Master {
     Customer(CustomerKey),
     Operator(Arc<EncryptionKey>),
+    /// A key of the operator that the request named.
+    Named(Arc<EncryptionKey>),
 }
 
 impl Master {
     /// Returns the key with which the operator encrypts new objects.
     pub(crate) fn of_operator(keys: Option<&EncryptionKeys>) -> S3Result<Self> {
-        let newest = keys.and_then(EncryptionKeys::newest);
+        let newest = keys.and_then(|keys| keys.newest(None));
         newest.map(Self::Operator).ok_or_else(|| {
-            let message = "This server has no encryption keys of its own: its operator must set \
-                           --encryption-key";
+            let message = "This server has no encryption key of its own: its operator must set \
+                           --encryption-key, with a key without a name";
             refuse(S3ErrorCode::NotImplemented, message)
+        })
+    }
+
+    /// Returns the newest key with this name.
+    pub(crate) fn named(keys: Option<&EncryptionKeys>, name: &str) -> S3Result<Self> {
+        let newest = keys.and_then(|keys| keys.newest(Some(name)));
+        newest.map(Self::Named).ok_or_else(|| {
+            let message = format!(
+                "This server has no encryption key {name:?}: its operator must add it to the file \
+                 of --encryption-key"
+            );
+            custom("KMS.NotFoundException", StatusCode::BAD_REQUEST, message)
         })
     }
 
@@ -48,33 +65,34 @@ impl Master {
                                needs the key in its headers";
                 Err(refuse(S3ErrorCode::InvalidRequest, message))
             }
-            (Recipient::Operator(_), Some(_)) => Err(not_applicable()),
-            (Recipient::Operator(id), None) => {
-                let found = keys.and_then(|keys| keys.find(id));
-                found.map(Self::Operator).ok_or_else(|| unknown_key(id))
-            }
+            (Recipient::Operator(_) | Recipient::Named(_), Some(_)) => Err(not_applicable()),
+            (Recipient::Operator(id), None) => find(keys, id).map(Self::Operator),
+            (Recipient::Named(id), None) => find(keys, id).map(Self::Named),
         }
     }
 
     pub(super) fn bytes(&self) -> &[u8; KEY_BYTES] {
         match self {
             Self::Customer(key) => &key.bytes,
-            Self::Operator(key) => &key.bytes,
+            Self::Operator(key) | Self::Named(key) => &key.bytes,
         }
     }
 
-    /// Returns `true` if both keys are of customers, or both of the operator.
+    /// Returns `true` if the `ETag` of an object must not be the MD5 of its content, as in S3.
+    pub(super) fn hides_md5(&self) -> bool {
+        !matches!(self, Self::Operator(_))
+    }
+
+    /// Returns `true` if objects with both keys are encrypted in the same way.
     pub(crate) fn is_of_same_kind(&self, other: &Self) -> bool {
-        matches!(
-            (self, other),
-            (Self::Customer(_), Self::Customer(_)) | (Self::Operator(_), Self::Operator(_))
-        )
+        std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
     pub(super) fn recipient(&self) -> Recipient {
         match self {
             Self::Customer(_) => Recipient::Customer,
             Self::Operator(key) => Recipient::Operator(key.id().to_owned()),
+            Self::Named(key) => Recipient::Named(key.id().to_owned()),
         }
     }
 
@@ -86,7 +104,7 @@ impl Master {
                                encrypted";
                 refuse(S3ErrorCode::InvalidRequest, message)
             }
-            Self::Operator(_) => {
+            Self::Operator(_) | Self::Named(_) => {
                 let message = "The data key of the object is damaged, or that of another object";
                 refuse(S3ErrorCode::InternalError, message)
             }
@@ -100,10 +118,13 @@ pub(crate) fn not_applicable() -> S3Error {
     refuse(S3ErrorCode::InvalidRequest, message)
 }
 
-fn unknown_key(id: &str) -> S3Error {
-    let message = format!(
-        "The object is encrypted with the key {id} of the operator, which the file of \
-         --encryption-key does not have"
-    );
-    refuse(S3ErrorCode::InternalError, message)
+/// Returns the key of the operator with this ID.
+fn find(keys: Option<&EncryptionKeys>, id: &str) -> S3Result<Arc<EncryptionKey>> {
+    keys.and_then(|keys| keys.find(id)).ok_or_else(|| {
+        let message = format!(
+            "The object is encrypted with the key {id} of the operator, which the file of \
+             --encryption-key does not have"
+        );
+        refuse(S3ErrorCode::InternalError, message)
+    })
 }

@@ -44,10 +44,7 @@ impl NewContent {
 
     /// Starts to encrypt a body, which is this part of an object; 0 for an object in one piece.
     pub(crate) fn start(&self, part: u16) -> S3Result<Encryption> {
-        let hash_key = match &self.master {
-            Master::Customer(_) => Some(self.key.clone()),
-            Master::Operator(_) => None,
-        };
+        let hash_key = self.master.hides_md5().then(|| self.key.clone());
         let sealer = Sealer::new(&self.key, part).map_err(failed)?;
         Ok(Encryption { sealer, md5: Md5::new(), hash_key })
     }
@@ -75,8 +72,8 @@ pub(crate) struct Encryption {
 pub(crate) struct Hashes {
     /// The MD5 of the content.
     pub(crate) md5: [u8; 16],
-    /// The hash for the `ETag`: with a key of the operator the MD5 of the content, as S3 and its
-    /// clients expect, and with a key of the customer another one.
+    /// The hash for the `ETag`: with the operator's own key the MD5 of the content, as S3 and its
+    /// clients expect, and with another key another one.
     pub(crate) etag: [u8; 16],
 }
 

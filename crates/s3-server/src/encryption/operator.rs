@@ -1,4 +1,5 @@
-//! The keys of the operator, with which the server encrypts objects itself (SSE-S3).
+//! The keys of the operator: those with which the server encrypts objects itself (SSE-S3), and those
+//! that requests name (SSE-KMS).
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,11 +18,15 @@ const KEY_ID: &[u8] = b"haul-encryption-1 key id";
 /// The length of the ID of a key, in bytes.
 const ID_BYTES: usize = 8;
 
+/// The maximum length of the name of a key.
+const NAME_BYTES_MAX: usize = 128;
+
 /// A key with which the server encrypts objects.
 #[derive(Clone)]
 pub struct EncryptionKey {
     pub(super) bytes: [u8; KEY_BYTES],
     id: String,
+    name: Option<String>,
 }
 
 impl EncryptionKey {
@@ -34,11 +39,26 @@ impl EncryptionKey {
         Self::of(bytes)
     }
 
+    /// Gives the key a name, by which requests choose it.
+    ///
+    /// # Errors
+    /// [`Error::EncryptionKeys`] if the name is empty, longer than 128 bytes, or has other characters
+    /// than letters, digits, `.`, `_` and `-`.
+    pub fn with_name(self, name: &str) -> Result<Self> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_allowed) {
+            let why =
+                format!("{name:?} is not a name of 1 to 128 letters, digits, '.', '_' and '-'");
+            return Err(Error::EncryptionKeys { why });
+        }
+        Ok(Self { name: Some(name.to_owned()), ..self })
+    }
+
     fn of(bytes: [u8; KEY_BYTES]) -> Result<Self> {
         let hash = derive(&bytes, &[], &[KEY_ID]);
         let hash = hash.map_err(|_unspecified| invalid("the ID of a key cannot be computed"))?;
         let id = hash[..ID_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { bytes, id })
+        Ok(Self { bytes, id, name: None })
     }
 
     /// Returns the ID, 16 hexadecimal digits. It follows from the key.
@@ -47,21 +67,42 @@ impl EncryptionKey {
         &self.id
     }
 
+    /// Returns the name, if the key has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     /// Returns the key as a line of text.
     #[must_use]
     pub fn to_text(&self) -> String {
-        format!("{TEXT_PREFIX} {}\n", BASE64.encode_to_string(self.bytes))
+        let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        format!("{TEXT_PREFIX} {}{name}\n", BASE64.encode_to_string(self.bytes))
+    }
+
+    /// Parses a line as [`Self::to_text`] returns it.
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.strip_prefix(TEXT_PREFIX)?.split_whitespace();
+        let bytes = BASE64.decode_to_vec(words.next()?).ok()?.try_into().ok()?;
+        let key = Self::of(bytes).ok()?;
+        let key = match words.next() {
+            None => key,
+            Some(name) => key.with_name(name).ok()?,
+        };
+        words.next().is_none().then_some(key)
     }
 }
 
 impl fmt::Debug for EncryptionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EncryptionKey").field("id", &self.id).finish_non_exhaustive()
+        let mut shown = f.debug_struct("EncryptionKey");
+        shown.field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// The keys with which the server encrypts objects. The last one encrypts new objects; the others
-/// decrypt earlier ones.
+/// The keys with which the server encrypts objects. Of those without a name, the last one encrypts
+/// new objects, and of those with the same name, the last one encrypts the new objects of requests
+/// with this name. The others decrypt earlier objects.
 #[derive(Debug, Clone)]
 pub struct EncryptionKeys(Vec<Arc<EncryptionKey>>);
 
@@ -75,11 +116,9 @@ impl EncryptionKeys {
         let lines = text.lines().map(str::trim).enumerate();
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let key = |(number, line): (usize, &str)| {
-            let encoded = line.strip_prefix(TEXT_PREFIX).map(str::trim).unwrap_or_default();
-            let bytes = BASE64.decode_to_vec(encoded).ok().and_then(|bytes| bytes.try_into().ok());
             let number = number + 1;
             let malformed = || Error::EncryptionKeys { why: format!("line {number} is not a key") };
-            EncryptionKey::of(bytes.ok_or_else(malformed)?).map(Arc::new)
+            EncryptionKey::parse(line).map(Arc::new).ok_or_else(malformed)
         };
         let keys: Vec<_> = lines.map(key).collect::<Result<_>>()?;
         if keys.is_empty() {
@@ -88,14 +127,14 @@ impl EncryptionKeys {
         Ok(Self(keys))
     }
 
-    /// Returns the keys; the last one encrypts new objects.
+    /// Returns the keys, in the order of their lines.
     pub fn keys(&self) -> impl Iterator<Item = &EncryptionKey> {
         self.0.iter().map(|key| &**key)
     }
 
-    /// Returns the key for new objects.
-    pub(super) fn newest(&self) -> Option<Arc<EncryptionKey>> {
-        self.0.last().cloned()
+    /// Returns the key for new objects: with this name, or the one without a name.
+    pub(super) fn newest(&self, name: Option<&str>) -> Option<Arc<EncryptionKey>> {
+        self.0.iter().rfind(|key| key.name.as_deref() == name).cloned()
     }
 
     /// Returns the key with this ID.
@@ -118,12 +157,28 @@ mod tests {
         let (first, second) = (generate(), generate());
         let text = format!("# keys\n\n{}  {}", first.to_text(), second.to_text());
         let keys = EncryptionKeys::parse(&text).unwrap();
-        assert_eq!(keys.newest().unwrap().bytes, second.bytes);
+        assert_eq!(keys.newest(None).unwrap().bytes, second.bytes);
         assert_eq!(keys.find(first.id()).unwrap().bytes, first.bytes);
         assert!(keys.find("0123456789abcdef").is_none());
         let ids: Vec<_> = keys.keys().map(EncryptionKey::id).collect();
         assert_eq!(ids, [first.id(), second.id()]);
         assert!(!format!("{keys:?}").contains(first.to_text().split(' ').nth(1).unwrap().trim()));
+    }
+
+    #[test]
+    fn newest_key_of_a_name_is_found() {
+        let key = |name: &str| EncryptionKey::generate().unwrap().with_name(name).unwrap();
+        let (first, other, second) = (key("tax-2026"), key("other"), key("tax-2026"));
+        let text = format!("{}{}{}", first.to_text(), other.to_text(), second.to_text());
+        let keys = EncryptionKeys::parse(&text).unwrap();
+        let newest = |name: Option<&str>| keys.newest(name).map(|key| key.bytes);
+        assert_eq!(newest(Some("tax-2026")), Some(second.bytes));
+        assert_eq!(newest(Some("other")), Some(other.bytes));
+        assert_eq!((newest(Some("tax")), newest(None)), (None, None));
+        assert_eq!(keys.find(first.id()).unwrap().name(), Some("tax-2026"));
+        for name in ["", "a b", "a/b", "ü", &"x".repeat(129)] {
+            assert!(EncryptionKey::generate().unwrap().with_name(name).is_err(), "{name}");
+        }
     }
 
     #[test]
@@ -136,7 +191,10 @@ mod tests {
     #[test]
     fn text_that_is_no_key_is_refused() {
         let text = EncryptionKey::generate().unwrap().to_text();
-        for text in ["", "# none", "haul-encryption-key-1", &text[..40], &text[1..], "x\n"] {
+        let line = text.trim();
+        let (bad_name, words) = (format!("{line} a/b"), format!("{line} a b"));
+        let others = ["", "# none", "haul-encryption-key-1", "x\n", &bad_name, &words];
+        for text in others.into_iter().chain([&text[..40], &text[1..]]) {
             assert!(EncryptionKeys::parse(text).is_err(), "{text}");
         }
         let second = EncryptionKeys::parse(&format!("{text}\nx")).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! The headers of requests for encryption, and those of the responses.
 
 use hyper::header::HeaderMap;
-use s3s::{S3ErrorCode, S3Result};
+use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::encryption::customer::{AES256, ALGORITHM, CustomerKey, KEY_MD5, PREFIX};
 use crate::encryption::master::Master;
@@ -11,12 +11,17 @@ use crate::output::Output;
 /// The header of the encryption with a key of the operator.
 pub(crate) const ENCRYPTION: &str = "x-amz-server-side-encryption";
 
-/// The beginning of the names of headers of the key management service, which does not exist.
-const KMS: [&str; 3] = [
-    "x-amz-server-side-encryption-aws-kms-",
-    "x-amz-server-side-encryption-context",
-    "x-amz-server-side-encryption-bucket-key-enabled",
-];
+/// The value of [`ENCRYPTION`] for a key of the operator that the request names.
+pub(crate) const KMS: &str = "aws:kms";
+
+/// The header with the name of this key.
+pub(crate) const KEY_NAME: &str = "x-amz-server-side-encryption-aws-kms-key-id";
+
+const CONTEXT: &str = "x-amz-server-side-encryption-context";
+
+/// The headers that only requests with [`KMS`] may have. The last one lets AWS call its key service
+/// less often, and has no effect here.
+const OF_KMS: [&str; 3] = [KEY_NAME, CONTEXT, "x-amz-server-side-encryption-bucket-key-enabled"];
 
 /// The encryption that a request to store an object wants.
 #[derive(Debug)]
@@ -25,6 +30,8 @@ pub(crate) enum Wanted {
     Default,
     Customer(CustomerKey),
     Operator,
+    /// A key of the operator, by its name.
+    Named(String),
 }
 
 impl Wanted {
@@ -36,32 +43,51 @@ impl Wanted {
             let message = "An object has a key of the customer, or one of the server";
             return Err(refuse(S3ErrorCode::InvalidArgument, message));
         }
-        check_kms(headers, algorithm)?;
+        if !algorithm.is_some_and(|name| name.starts_with(KMS))
+            && let Some(name) = OF_KMS.into_iter().find(|name| headers.contains_key(*name))
+        {
+            let message = format!("{name} needs {ENCRYPTION}: {KMS}");
+            return Err(refuse(S3ErrorCode::InvalidArgument, message));
+        }
         match (algorithm, customer) {
             (None, None) => Ok(Self::Default),
             (None, Some(key)) => Ok(Self::Customer(key)),
             (Some(AES256), _) => Ok(Self::Operator),
-            (Some(_), _) => {
-                let message = format!("{ENCRYPTION} must be {AES256}");
-                Err(refuse(S3ErrorCode::InvalidArgument, message))
-            }
+            (Some(KMS), _) => Self::named(headers),
+            (Some(other), _) => Err(unsupported(other)),
         }
+    }
+
+    fn named(headers: &HeaderMap) -> S3Result<Self> {
+        if headers.contains_key(CONTEXT) {
+            let message = format!("{CONTEXT} is not supported");
+            return Err(refuse(S3ErrorCode::NotImplemented, message));
+        }
+        let id = headers.get(KEY_NAME).map(|value| value.to_str().unwrap_or_default());
+        let id = id.filter(|id| !id.is_empty()).ok_or_else(|| {
+            let message = format!(
+                "{KMS} needs {KEY_NAME}: there is no default key, except the one of {AES256}"
+            );
+            refuse(S3ErrorCode::InvalidArgument, message)
+        })?;
+        Ok(Self::Named(key_name(id).to_owned()))
     }
 }
 
-/// Refuses keys of a key management service.
-fn check_kms(headers: &HeaderMap, algorithm: Option<&str>) -> S3Result<()> {
-    if algorithm.is_some_and(|name| name.starts_with("aws:kms")) {
-        let message = "There is no key management service: use AES256, or a key of the customer";
-        return Err(refuse(S3ErrorCode::NotImplemented, message));
+/// Returns the name of a key in its ID: a name, an alias or an ARN.
+pub(crate) fn key_name(id: &str) -> &str {
+    let of_arn = id.strip_prefix("arn:").and_then(|arn| arn.rsplit(':').next());
+    let id = of_arn.unwrap_or(id);
+    id.strip_prefix("key/").or_else(|| id.strip_prefix("alias/")).unwrap_or(id)
+}
+
+/// Returns the error for an encryption that does not exist.
+pub(crate) fn unsupported(algorithm: &str) -> S3Error {
+    if algorithm.starts_with(KMS) {
+        let message = format!("{algorithm} is not supported: use {KMS} or {AES256}");
+        return refuse(S3ErrorCode::NotImplemented, message);
     }
-    let is_kms = |name: &str| KMS.iter().any(|prefix| name.starts_with(prefix));
-    if let Some(name) = headers.keys().find(|name| is_kms(name.as_str())) {
-        let message =
-            format!("{name} is only for the key management service, which does not exist");
-        return Err(refuse(S3ErrorCode::InvalidArgument, message));
-    }
-    Ok(())
+    refuse(S3ErrorCode::InvalidArgument, format!("{ENCRYPTION} must be {AES256} or {KMS}"))
 }
 
 /// Reads the key in a request for an object, part or upload that exists.
@@ -84,6 +110,10 @@ pub(crate) fn described<T>(output: impl Into<Output<T>>, master: Option<&Master>
     match master {
         None => {}
         Some(Master::Operator(_)) => output.add(ENCRYPTION, AES256),
+        Some(Master::Named(key)) => {
+            output.add(ENCRYPTION, KMS);
+            output.add(KEY_NAME, key.name().unwrap_or(key.id()));
+        }
         Some(Master::Customer(key)) => {
             output.add(&format!("{PREFIX}{ALGORITHM}"), AES256);
             output.add(&format!("{PREFIX}{KEY_MD5}"), &key.md5);
@@ -117,14 +147,21 @@ mod tests {
         assert!(matches!(wanted(&customer), Ok(Wanted::Customer(_))));
         let both = [&customer[..], &[(ENCRYPTION, "AES256")]].concat();
         let with_kms = [&customer[..], &[(ENCRYPTION, "aws:kms")]].concat();
-        let kms_key = ("x-amz-server-side-encryption-aws-kms-key-id", "x");
+        let kms = (ENCRYPTION, "aws:kms");
+        let kms_key = (KEY_NAME, "x");
+        for id in ["x", "alias/x", "arn:aws:kms:us-east-1:1:key/x", "arn:aws:kms::1:alias/x"] {
+            let named = wanted(&[kms, (KEY_NAME, id)]);
+            assert!(matches!(&named, Ok(Wanted::Named(name)) if name == "x"), "{named:?}");
+        }
         for (fields, code) in [
             (&both[..], "InvalidArgument"),
             (&with_kms[..], "InvalidArgument"),
             (&[(ENCRYPTION, "AES192")], "InvalidArgument"),
-            (&[(ENCRYPTION, "aws:kms")], "NotImplemented"),
-            (&[(ENCRYPTION, "aws:kms:dsse"), kms_key], "NotImplemented"),
+            (&[kms], "InvalidArgument"),
+            (&[kms, kms_key, (CONTEXT, "e30=")], "NotImplemented"),
+            (&[(ENCRYPTION, "aws:kms:dsse")], "NotImplemented"),
             (&[kms_key], "InvalidArgument"),
+            (&[(ENCRYPTION, "AES256"), kms_key], "InvalidArgument"),
         ] {
             assert_eq!(wanted(fields).unwrap_err().code().as_str(), code, "{fields:?}");
         }

@@ -70,4 +70,5 @@ Examples:
 pub(super) const ADD_ENCRYPTION_KEY: &str = "\
 Examples:
   haul keys add-encryption-key ./haul-encryption-keys
+  haul keys add-encryption-key ./haul-encryption-keys --name taxes
   haul keys add-encryption-key /etc/haul/credentials/serve/encryption-keys";

@@ -94,6 +94,10 @@ pub(crate) enum KeysCommand {
     /// objects that were encrypted with them are read with them.
     #[command(after_long_help = examples::ADD_ENCRYPTION_KEY)]
     AddEncryptionKey {
+        /// Name, by which requests with the encryption aws:kms choose the key; without it, the key
+        /// is for the encryption AES256
+        #[arg(long)]
+        name: Option<String>,
         /// File with encryption keys
         file: PathBuf,
     },

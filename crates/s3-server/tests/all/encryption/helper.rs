@@ -30,6 +30,10 @@ pub(super) const SOURCE_A: [Header<'_>; 3] = [
 ];
 pub(super) const SSE_S3: Header<'_> = ("x-amz-server-side-encryption", "AES256");
 
+pub(super) const KEY_NAME: &str = "x-amz-server-side-encryption-aws-kms-key-id";
+pub(super) const TAX: [Header<'_>; 2] =
+    [("x-amz-server-side-encryption", "aws:kms"), (KEY_NAME, "tax")];
+
 pub(super) const DEFAULT: &str = "<ServerSideEncryptionConfiguration><Rule>\
     <ApplyServerSideEncryptionByDefault><SSEAlgorithm>AES256</SSEAlgorithm>\
     </ApplyServerSideEncryptionByDefault></Rule></ServerSideEncryptionConfiguration>";
@@ -38,9 +42,16 @@ pub(super) fn key_text() -> String {
     EncryptionKey::generate().unwrap().to_text()
 }
 
-/// Returns a server with encryption keys, and a bucket named `bucket`.
+/// Returns a key with a name.
+pub(super) fn named_key_text(name: &str) -> String {
+    EncryptionKey::generate().unwrap().with_name(name).unwrap().to_text()
+}
+
+/// Returns a server with encryption keys, one of which has the name `tax`, and a bucket named
+/// `bucket`.
 pub(super) fn server() -> Running {
-    let server = Running::with_encryption(tempfile::tempdir().unwrap(), Some(&key_text()));
+    let keys = key_text() + &named_key_text("tax");
+    let server = Running::with_encryption(tempfile::tempdir().unwrap(), Some(&keys));
     assert_eq!(server.s3.put("/bucket", b"").status, 200);
     server
 }

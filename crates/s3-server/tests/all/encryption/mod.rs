@@ -2,5 +2,6 @@
 
 mod changes;
 mod helper;
+mod named;
 mod objects;
 mod uploads;

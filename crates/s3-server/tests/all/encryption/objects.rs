@@ -44,9 +44,6 @@ fn put_with_an_incomplete_key_stores_nothing() {
         let refused = server.s3.send("PUT", "/bucket/key", headers, b"x");
         assert_refused(&refused, 400, "InvalidArgument");
     }
-    let kms = [("x-amz-server-side-encryption", "aws:kms")];
-    let refused = server.s3.send("PUT", "/bucket/key", &kms, b"x");
-    assert_refused(&refused, 501, "NotImplemented");
     assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
 }
 
