@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::lock_model::{LockAct, LockModel, START_MS, attack, create, options};
 use super::model::list_all;
-use crate::{BUCKET, get, new_store, put, reopen, small, try_put};
+use crate::{BIG, BUCKET, get, new_store, put, reopen, small, try_put};
 
 const GOVERNANCE: RetentionMode = RetentionMode::Governance;
 const COMPLIANCE: RetentionMode = RetentionMode::Compliance;
@@ -132,7 +132,7 @@ fn default_retention_applies_to_new_objects_without_one() {
     assert!(store.start_put(BUCKET, "key", b"", &none, &any).unwrap().is_none());
     for stored in [
         put(&store, "key", b"next"),
-        put(&store, "key", &crate::random_bytes(1, crate::BIG)),
+        put(&store, "key", &crate::random_bytes(1, BIG)),
         store.put_many(BUCKET, &[object]).pop().unwrap().unwrap(),
         store.complete_upload(BUCKET, "key", &upload, &[part], &none, &any).unwrap(),
         store.copy((BUCKET, "key"), (BUCKET, "key"), None, &any).unwrap(),
@@ -231,6 +231,7 @@ fn random_acts_on_locked_versions_agree_with_the_model() {
 struct Workload {
     models: Vec<LockModel>,
     acts: Vec<LockAct>,
+    volumes_compacted: u64,
 }
 
 /// The number of acknowledged acts.
@@ -239,28 +240,49 @@ struct Acknowledged(usize);
 /// A recovery checked the content.
 struct Recovered;
 
-fn workload(disk: &MemoryDisk, seed: u64, acts: usize) -> Workload {
+fn workload(disk: &MemoryDisk, seed: u64, acts: usize, compacts: bool) -> Workload {
     let (mut random, time) = (Random(seed), Arc::new(AtomicU64::new(START_MS)));
     let open = || Store::open_on(Arc::new(disk.clone()), options(&time)).unwrap().0;
     let mut store = open();
     create(&store);
     disk.note(Acknowledged(0));
     let mut model = LockModel::new();
-    let mut workload = Workload { models: Vec::new(), acts: Vec::new() };
+    let mut workload = Workload { models: Vec::new(), acts: Vec::new(), volumes_compacted: 0 };
     for number in 1..=acts {
         workload.models.push(model.clone());
-        let act = model.plan(&mut random, false);
+        let act = match compacts && number == acts / 2 {
+            true => {
+                fill_volume(&store);
+                LockAct::Compact
+            }
+            false => model.plan(&mut random, false),
+        };
         let stored = model.execute(&act, &store, &time);
         model.apply(&act, stored);
         workload.acts.push(act);
         disk.note(Acknowledged(number));
         if random.below(30) == 0 {
+            workload.volumes_compacted += store.stats().volumes_compacted;
             store.close().unwrap();
             store = open();
         }
     }
     workload.models.push(model);
+    workload.volumes_compacted += store.stats().volumes_compacted;
     workload
+}
+
+/// Fills the rest of the volume with objects of another bucket, and deletes them.
+fn fill_volume(store: &Store) {
+    let (bytes, none) = (vec![0; BIG - 1], Attributes::new());
+    let keys: Vec<_> = (0..(5 << 20) / BIG).map(|number| number.to_string()).collect();
+    store.create_bucket("filler").unwrap();
+    let precondition = &Precondition::None;
+    let object = |key| NewObject { key, bytes: &bytes, attributes: &none, precondition };
+    let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+    let objects: Vec<_> = keys.iter().copied().map(object).collect();
+    store.put_many("filler", &objects).into_iter().for_each(|stored| drop(stored.unwrap()));
+    store.delete_many("filler", &keys).into_iter().for_each(|deleted| assert!(deleted.unwrap()));
 }
 
 fn recover(workload: &Workload, crash: &Crash) {
@@ -294,8 +316,23 @@ fn recover(workload: &Workload, crash: &Crash) {
 fn crash_loses_no_lock_and_no_locked_version() {
     let crashes = Crashes { draws: 2, again_one_in: 16, ..Crashes::default() };
     crash_until(4_000, &crashes, |crashes| {
-        crash_everywhere(crashes, |disk| workload(disk, crashes.seed, 40), recover)
+        crash_everywhere(crashes, |disk| workload(disk, crashes.seed, 40, false), recover)
     });
+}
+
+#[test]
+fn crash_during_compaction_loses_no_lock_and_no_locked_version() {
+    let crashes = Crashes { draws: 1, all_up_to: 4, again_one_in: 32, ..Crashes::default() };
+    let mut compacted = 0;
+    crash_until(2_000, &crashes, |crashes| {
+        let run = |disk: &MemoryDisk| {
+            let workload = workload(disk, crashes.seed, 30, true);
+            compacted += workload.volumes_compacted;
+            workload
+        };
+        crash_everywhere(crashes, run, recover)
+    });
+    assert!(compacted > 0, "no volume was compacted");
 }
 
 /// Returns a store with the versions "older" and "newer" of two keys, of which those of `key` have

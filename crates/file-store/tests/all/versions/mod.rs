@@ -3,6 +3,7 @@
 mod attributes;
 mod behaviour;
 mod crash;
+mod crash_settings;
 mod damage;
 mod expire;
 mod full;
