@@ -160,7 +160,10 @@ fn states_of_the_acts_are_those_of_their_names() {
     let states = run(&MemoryDisk::default());
     let [later, created] = states.last().unwrap();
     let (later, created) = (later.as_ref().unwrap(), created.as_ref().unwrap());
-    assert_eq!((later.versioning, later.has_lock, later.default), (Versioning::Enabled, true, None));
+    assert_eq!(
+        (later.versioning, later.has_lock, later.default),
+        (Versioning::Enabled, true, None)
+    );
     assert_eq!(later.modes, [Some(RetentionMode::Governance), None, None, None]);
     assert_eq!(created.modes, [Some(RetentionMode::Compliance)]);
     assert_eq!(created.default.map(|it| it.mode), Some(RetentionMode::Compliance));

@@ -7,6 +7,7 @@ mod crash_settings;
 mod damage;
 mod expire;
 mod full;
+mod lock_crash;
 mod lock_model;
 mod locks;
 pub(crate) mod model;

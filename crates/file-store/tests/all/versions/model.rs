@@ -37,12 +37,29 @@ pub(super) struct Model {
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     Set(Versioning),
-    Put { key: String, bytes: Arc<[u8]>, attributes: Attributes, with: PutCall },
-    Copy { from: String, to: String },
-    Delete { key: String },
-    DeleteVersion { key: String, id: VersionId },
+    Put {
+        key: String,
+        bytes: Arc<[u8]>,
+        attributes: Attributes,
+        with: PutCall,
+    },
+    Copy {
+        from: String,
+        to: String,
+    },
+    Delete {
+        key: String,
+    },
+    DeleteVersion {
+        key: String,
+        id: VersionId,
+    },
     /// Changes the attributes of a version.
-    Change { key: String, id: VersionId, attributes: Attributes },
+    Change {
+        key: String,
+        id: VersionId,
+        attributes: Attributes,
+    },
     Compact,
 }
 
@@ -85,7 +102,11 @@ impl Model {
                 Some(versions) => {
                     let id = versions[below(random, versions.len() as u64)].id.unwrap();
                     let tag = random.below(100).to_string();
-                    Act::Change { key: chosen, id, attributes: Attributes::from_iter([("tag", tag)]) }
+                    Act::Change {
+                        key: chosen,
+                        id,
+                        attributes: Attributes::from_iter([("tag", tag)]),
+                    }
                 }
                 None => Act::Compact,
             },
