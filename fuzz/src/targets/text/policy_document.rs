@@ -39,6 +39,14 @@ pub(crate) fn run(data: &[u8]) {
     let reversed = parse(&statements.iter().rev().cloned().collect::<Vec<_>>());
     let single: Vec<_> = statements.iter().map(|one| parse(std::slice::from_ref(one))).collect();
     let patterns = resources(&statements);
+    let allow = |pattern: &String| {
+        let statement = json!({
+            "Effect": "Allow", "Principal": "*", "Action": "s3:*",
+            "Resource": format!("{ARN}{pattern}"),
+        });
+        (pattern.clone(), parse(&[statement]))
+    };
+    let allowed: Vec<_> = patterns.iter().take(PATTERNS_MAX).map(allow).collect();
     for (resource, values) in requests(&patterns) {
         for (user, action) in [(None, "s3:GetObject"), (Some("ann"), "s3:PutObject")] {
             let request = PolicyRequest { user, action, resource: &resource, values };
@@ -49,14 +57,10 @@ pub(crate) fn run(data: &[u8]) {
             assert_eq!(reversed.decide(&request), decision, "{request:?}");
             assert!(denied.iter().all(|policy| policy.decide(&request) == Some(false)));
         }
-        for pattern in patterns.iter().take(PATTERNS_MAX) {
-            let allow = json!({
-                "Effect": "Allow", "Principal": "*", "Action": "s3:*",
-                "Resource": format!("{ARN}{pattern}"),
-            });
+        for (pattern, allow) in &allowed {
             let action = "s3:GetObject";
             let request = PolicyRequest { user: None, action, resource: &resource, values };
-            let is_allowed = parse(&[allow]).decide(&request) == Some(true);
+            let is_allowed = allow.decide(&request) == Some(true);
             assert_eq!(is_allowed, matches(pattern, &resource), "{pattern} {resource}");
         }
     }

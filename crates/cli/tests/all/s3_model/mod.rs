@@ -19,7 +19,7 @@ use self::model::{Bucket, Content, Lock, Mode, NULL, Retention, Versioning};
 use self::upload::Upload;
 use crate::helper::{Serving, TestDir};
 
-/// The keys. Some are the beginning of others, or are escaped in URLs and XML.
+/// The keys. Some are the beginning of another one, or are escaped in URLs and XML.
 const KEYS: [&str; 6] = ["a", "a b", "a/", "dir/1", "dir/2", "z&<ä>"];
 
 /// The number of requests between two kills.
