@@ -118,7 +118,7 @@ fn locks(state: &State) -> [Option<(bool, Option<DefaultRetention>, usize)>; 2] 
     state.each_ref().map(|bucket| bucket.as_ref().map(of_bucket))
 }
 
-fn recover(states: &Vec<State>, crash: &Crash) {
+fn recover(states: &[State], crash: &Crash) {
     let acknowledged = crash.notes().last().map_or(0, |Acknowledged(acts)| *acts);
     let store = open_on(&crash.disk);
     let found = state(&store);
@@ -151,7 +151,7 @@ fn check_protected(store: &Store, bucket: &str, modes: &[Option<RetentionMode>])
 #[test]
 fn crash_loses_no_state_of_versioning_and_object_lock() {
     let crashes = Crashes { draws: 4, again_one_in: 8, ..Crashes::default() };
-    let states = crash_everywhere(&crashes, run, recover);
+    let states = crash_everywhere(&crashes, run, |states, crash| recover(states, crash));
     assert!(states > 200, "{states}");
 }
 
