@@ -63,6 +63,9 @@ struct State {
 #[derive(Debug, Clone, Default)]
 struct Shared(Arc<Mutex<State>>);
 
+/// The code of a thread.
+type Act = Box<dyn Fn(&Store, &Shared) + Send>;
+
 impl Shared {
     fn now(&self) -> State {
         *self.0.lock().unwrap()
@@ -255,7 +258,7 @@ fn versions_and_locks_survive_compaction_sweeps_and_power_cuts() {
         let id_of = |bytes| first.iter().find(|it| length(it) == bytes).unwrap().info.version_id;
         let oldest = [id_of(OLDEST), id_of(OLDER)];
         let shared = Shared::default();
-        let thread = |steps: u32, body: Box<dyn Fn(&Store, &Shared) + Send>| -> Body {
+        let thread = |steps: u32, body: Act| -> Body {
             let (store, shared) = (Arc::clone(&store), shared.clone());
             Box::new(move || {
                 pause(steps);
