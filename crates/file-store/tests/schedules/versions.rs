@@ -229,13 +229,11 @@ fn check(store: &Store, from: State, to: State) {
     }
 }
 
-/// Reads the current object and the list while threads change them.
+/// Reads the current object while threads change it. Lists are checked only once all threads have
+/// ended: beside a deletion, a list may have the delete marker after the object that it replaces.
 fn read(store: &Store, shared: &Shared) {
     for _ in 0..3 {
         pause(100);
-        let from = shared.now();
-        let listed = list(store);
-        check_list(&listed, from, shared.now());
         let from = shared.now();
         let found = match store.get(LOCKED, KEY) {
             Ok(object) => object.read(0, LONG).unwrap().len(),
