@@ -43,11 +43,15 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("option_values", targets::text::option_values::run),
     ("page_file", targets::files::page_file::run),
     ("patch_records", targets::files::patch_records::run),
+    ("policy_document", targets::text::policy_document::run),
     ("proxy_header", targets::http::proxy_header::run),
     ("relay_request", targets::servers::relay_request::run),
     ("s3_chunked", targets::servers::s3_chunked::run),
+    ("s3_document", targets::servers::s3_document::run),
+    ("s3_form", targets::servers::s3_form::run),
     ("s3_request", targets::servers::s3_request::run),
     ("s3_signature", targets::servers::s3_signature::run),
+    ("s3_signed_request", targets::servers::s3_signed_request::run),
     ("tar_import", targets::files::tar_import::run),
 ];
 

@@ -84,6 +84,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// A bucket policy is malformed or not supported: correct it.
+    #[error("{why}")]
+    Policy {
+        /// The reason.
+        why: String,
+    },
     /// The rules of a lifecycle are invalid, or not supported: correct them.
     #[error("{message}")]
     Lifecycle {

@@ -98,6 +98,7 @@ pub use error::{Error, Result};
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{HostAddress, Listener, Rate, TcpOptions, wake_once};
 pub use metrics::Counts;
+pub use policy::document::{PolicyDocument, PolicyRequest};
 pub use served::ServedStore;
 pub use server::{Listening, Server};
 pub use standby::StandbyState;

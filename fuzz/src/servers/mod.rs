@@ -3,6 +3,7 @@
 pub(crate) mod files;
 pub(crate) mod relay;
 pub(crate) mod s3;
+pub(crate) mod signed_request;
 pub(crate) mod signing;
 
 use std::io::{ErrorKind, Read, Write};

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use haul_disk_sim::MemoryDisk;
-use haul_s3_server::{Config, Credentials, Listening, Server};
+use haul_file_store::{Attributes, Precondition};
+use haul_s3_server::{Config, Credentials, EncryptionKeys, Listening, Server};
 use tokio::sync::oneshot;
 
 use super::{ANY, Reply, RequestParts};
@@ -17,6 +18,9 @@ const INPUTS_MAX: u32 = 300;
 
 /// The access key of servers with credentials.
 pub(crate) const ACCESS_KEY: &str = "AKIAFUZZ";
+
+/// The key for encrypted objects.
+const ENCRYPTION_KEY: &str = "haul-encryption-key-1 6b+WOZ1T3cqZMxgThRcXAQBrS5mXKdDUphvpxptl9/4=";
 
 /// A secret key that no input has.
 pub(crate) const SECRET_KEY: &str = "JBQq7fJ0hYfLz2vM0cW4pT8sXk1nR6dG";
@@ -47,10 +51,20 @@ impl Running {
         let store = open(&MemoryDisk::default()).unwrap();
         store.create_bucket(BUCKET).unwrap();
         put(&store, "key", b"content").unwrap();
+        let none = Attributes::new();
+        store.create_locked_bucket("locked", &none).unwrap();
+        store.put("locked", "key", b"content", &none, &Precondition::None).unwrap();
         let keys =
             || Credentials { access_key: ACCESS_KEY.to_owned(), secret_key: SECRET_KEY.to_owned() };
         let credentials = has_credentials.then(keys);
-        let config = Config { listen: ANY, admin: ANY, credentials, ..Config::default() };
+        let encryption = EncryptionKeys::parse(ENCRYPTION_KEY).unwrap();
+        let config = Config {
+            listen: ANY,
+            admin: ANY,
+            credentials,
+            encryption: Some(Arc::new(encryption)),
+            ..Config::default()
+        };
         let (stop, stopped) = oneshot::channel();
         let (ready, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -41,7 +41,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn sha256(bytes: &[u8]) -> String {
+pub(super) fn sha256(bytes: &[u8]) -> String {
     hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
@@ -50,7 +50,7 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
 }
 
 /// Encodes all bytes of a text but letters, digits, `-._~`, and `/` if it is `kept`.
-fn encoded(text: &str, kept: char) -> String {
+pub(super) fn encoded(text: &str, kept: char) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         let character = char::from(byte);
@@ -64,21 +64,25 @@ fn encoded(text: &str, kept: char) -> String {
 }
 
 /// Returns the day and the time of now, such as `20261126` and `20261126T181500Z`.
-fn now() -> (String, String) {
+pub(crate) fn now() -> (String, String) {
     let Utc { year, month, day, hour, minute, second, .. } = Utc::of(SystemTime::now());
     let day = format!("{year:04}{month:02}{day:02}");
     let time = format!("{day}T{hour:02}{minute:02}{second:02}Z");
     (day, time)
 }
 
-fn signature(day: &str, time: &str, canonical: &str) -> String {
+pub(super) fn signature(day: &str, time: &str, canonical: &str) -> String {
     let scope = format!("{day}/us-east-1/s3/aws4_request");
     let hash = sha256(canonical.as_bytes());
-    let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{hash}");
+    signature_of(day, &format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{hash}"))
+}
+
+/// Returns the signature of a text, which is the policy of a form or describes a request.
+pub(crate) fn signature_of(day: &str, text: &str) -> String {
     let key = [day, "us-east-1", "s3", "aws4_request"]
         .into_iter()
         .fold(format!("AWS4{SECRET_KEY}").into_bytes(), |key, part| hmac(&key, part));
-    hex(&hmac(&key, &text))
+    hex(&hmac(&key, text))
 }
 
 impl Unsigned<'_> {

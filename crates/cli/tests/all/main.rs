@@ -32,6 +32,7 @@ mod probe;
 mod progress;
 mod relay;
 mod replication;
+mod s3_model;
 mod serving;
 mod soak;
 mod sum;

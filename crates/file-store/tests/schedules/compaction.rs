@@ -24,18 +24,24 @@ const CHANGES: Changes = [&[], &[Change::Put, Change::Put], &[Change::Delete]];
 /// Returns a disk with two volumes. The first one has the objects of the history, and dead bytes.
 fn prepared() -> TinyDisk {
     static DISK: OnceLock<TinyDisk> = OnceLock::new();
+    DISK.get_or_init(|| prepare_volumes(fill)).after_power_cut()
+}
+
+/// Returns the disk that `fill` has filled, with its first volume, which the background threads of
+/// the store may have compacted.
+pub(crate) fn prepare_volumes(fill: fn(&Store)) -> TinyDisk {
     let has_first = |disk: &TinyDisk| disk.list("volumes").unwrap().contains(&segment_name(1));
-    // The background threads of the store may have compacted the first volume.
-    let disk = DISK.get_or_init(|| {
-        let mut attempts = std::iter::repeat_with(|| prepare(fill));
-        attempts.find(has_first).expect("the attempts do not end")
-    });
-    disk.after_power_cut()
+    let mut attempts = std::iter::repeat_with(|| prepare(fill));
+    attempts.find(has_first).expect("the attempts do not end")
+}
+
+fn fill(store: &Store) {
+    store_first(store);
+    fill_volumes(store);
 }
 
 /// Fills the first volume, and most of the second one, with objects that are deleted at the end.
-fn fill(store: &Store) {
-    store_first(store);
+pub(crate) fn fill_volumes(store: &Store) {
     let at = || store.log().synced();
     let first = at().segment();
     let bytes = store.log().segments()[0].bytes;

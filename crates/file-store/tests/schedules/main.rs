@@ -16,6 +16,7 @@ mod disk;
 #[path = "../../../append-log/tests/schedules/explore.rs"]
 mod explore;
 mod history;
+mod versions;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -33,21 +34,26 @@ const BUCKET: &str = "bucket";
 /// The length of the longest objects, in bytes. A volume has space for 69 of them.
 const LONG: usize = 60 << 10;
 
-/// Returns the options of a store with short volumes and without threads that wait for hours.
-fn options() -> Options {
+/// Returns the options of a store with short volumes and without threads that wait for hours. Its
+/// clock stands still at this time, in milliseconds.
+fn options(time_ms: u64) -> Options {
     Options {
         volume_bytes: 4 << 20,
         big_object_bytes: 64 << 10,
         idle_watermark_ms: 0,
         lifecycle_check_every: Duration::ZERO,
         index_memory_bytes: 1 << 20,
-        time: TimeSource::Manual(Arc::new(AtomicU64::new(1))),
+        time: TimeSource::Manual(Arc::new(AtomicU64::new(time_ms))),
         ..Options::default()
     }
 }
 
 fn open(disk: &TinyDisk) -> Store {
-    Store::open_on(Arc::new(disk.clone()), options()).unwrap().0
+    open_at(disk, 1)
+}
+
+fn open_at(disk: &TinyDisk, time_ms: u64) -> Store {
+    Store::open_on(Arc::new(disk.clone()), options(time_ms)).unwrap().0
 }
 
 fn put(store: &Store, key: &str, bytes: &[u8]) {

@@ -73,7 +73,7 @@ pub(crate) async fn copy_object(
     let (copied, stored, expiration, checksum) = haul
         .blocking(move |store| {
             let source = (from.bucket.as_str(), from.key.as_str());
-            let object = versions::get(store, source.0, source.1, from.version)?;
+            let object = versions::get_source(store, source.0, source.1, from.version)?;
             confirm(reader.as_ref(), store, source, &object.attributes)?;
             check_conditions(&conditions, &object.info)?;
             let content = Content::open(keys.as_deref(), source, object, source_key.as_ref())?;

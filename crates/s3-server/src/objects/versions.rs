@@ -47,6 +47,21 @@ pub(crate) fn get(
     found.map_err(|error| refused(store, bucket, key, error))
 }
 
+/// Returns the source of a copy, with its content. It cannot be a delete marker.
+pub(crate) fn get_source(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    version: Option<VersionId>,
+) -> S3Result<Object> {
+    get(store, bucket, key, version).map_err(|error| match error.code() {
+        S3ErrorCode::MethodNotAllowed => {
+            refuse(S3ErrorCode::InvalidRequest, "The source of a copy cannot be a delete marker")
+        }
+        _ => error,
+    })
+}
+
 /// Returns an object, or a version of it, without its content.
 pub(crate) fn head(
     store: &Store,

@@ -91,7 +91,7 @@ pub(crate) async fn upload_part_copy(
             let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
             let (names, attributes) = ((&*bucket, &*key), &upload.attributes);
             let new = NewContent::of_upload(keys.as_deref(), names, attributes, customer.as_ref())?;
-            let object = versions::get(store, &from.bucket, &from.key, from.version)?;
+            let object = versions::get_source(store, &from.bucket, &from.key, from.version)?;
             let source = (from.bucket.as_str(), from.key.as_str());
             copy::confirm(reader.as_ref(), store, source, &object.attributes)?;
             copy::check_conditions(&conditions, &object.info)?;

@@ -154,6 +154,14 @@ impl Running {
         server
     }
 
+    /// Starts a server with these encryption keys, on a disk in memory.
+    pub(crate) fn encrypted_in_memory(disk: &MemoryDisk, keys: &str) -> Self {
+        let options = Options { volume_bytes: 4 << 20, big_object_bytes: 64 << 10, ..small() };
+        let store = Store::open_on(Arc::new(disk.clone()), options).unwrap().0;
+        let encryption = Some(Arc::new(EncryptionKeys::parse(keys).unwrap()));
+        Self::serve(store, Setup { encryption, ..Setup::default() })
+    }
+
     fn serve(store: Store, setup: Setup) -> Self {
         let Setup { transport, credentials, keys, encryption, admin, .. } = setup;
         let Setup { limits, blocking_threads_max, logs, .. } = setup;

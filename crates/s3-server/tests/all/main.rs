@@ -30,6 +30,7 @@ mod object_lock;
 mod objects;
 mod pinned;
 mod plain_puts;
+mod releases;
 mod reply;
 mod shutdown;
 mod signing;

@@ -213,6 +213,24 @@ fn version_is_copied() {
 }
 
 #[test]
+fn delete_marker_is_not_copied() {
+    let server = versioned();
+    put(&server, "key", b"hello");
+    let marker = version(&server.s3.delete("/bucket/key"));
+    let upload = server.s3.post("/bucket/parts?uploads", "").xml("UploadId").unwrap();
+    let part = format!("/bucket/parts?partNumber=1&uploadId={upload}");
+    for target in ["/bucket/copy", &part] {
+        for (source, status, code) in [
+            (format!("/bucket/key?versionId={marker}"), 400, "InvalidRequest"),
+            ("/bucket/key".to_owned(), 404, "NoSuchKey"),
+        ] {
+            let copied = server.s3.send("PUT", target, &[("x-amz-copy-source", &source)], b"");
+            assert_refused(&copied, status, code);
+        }
+    }
+}
+
+#[test]
 fn tags_of_a_version_change_without_another_version() {
     let server = versioned();
     let first = put(&server, "key", b"first");

@@ -19,6 +19,7 @@ mod merge_markers;
 mod packages;
 mod pages;
 mod product;
+mod promises;
 mod public;
 mod purity;
 mod quiet;

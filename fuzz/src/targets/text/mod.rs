@@ -7,3 +7,4 @@ pub(crate) mod duplicates_report;
 pub(crate) mod encryption_attribute;
 pub(crate) mod lifecycle_document;
 pub(crate) mod option_values;
+pub(crate) mod policy_document;

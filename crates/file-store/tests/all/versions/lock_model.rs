@@ -353,7 +353,7 @@ fn expire(versions: &mut Vec<LockedVersion>, now_ms: u64) {
 /// Returns all versions of the bucket; none if it was deleted, which its attack may have done.
 fn lines(store: &Store) -> BTreeMap<String, Vec<Line>> {
     let mut lines: BTreeMap<String, Vec<Line>> = BTreeMap::new();
-    if store.buckets().unwrap().is_empty() {
+    if store.buckets().unwrap().iter().all(|bucket| bucket.name != BUCKET) {
         return lines;
     }
     for version in list_all(store, 1000) {

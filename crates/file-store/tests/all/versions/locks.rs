@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
 use haul_disk::Disk;
-use haul_disk_sim::{Crash, Crashes, MemoryDisk, Survival, crash_everywhere, crash_until};
+use haul_disk_sim::{MemoryDisk, Survival};
 use haul_file_store::{
     Attributes, DefaultRetention, Deletion, Error, Expiry, Lifecycle, LifecycleRule, NewObject,
     NoncurrentExpiry, ObjectLock, Precondition, Result, Retention, RetentionMode, RetentionPeriod,
@@ -14,9 +14,9 @@ use haul_file_store::{
 use haul_testing::{PrintOnPanic, Random, disk_dir, replay_command, seed};
 use tempfile::TempDir;
 
-use super::lock_model::{LockAct, LockModel, START_MS, attack, create, options};
+use super::lock_model::{LockModel, START_MS, attack, create, options};
 use super::model::list_all;
-use crate::{BUCKET, get, new_store, put, reopen, small, try_put};
+use crate::{BIG, BUCKET, get, new_store, put, reopen, small, try_put};
 
 const GOVERNANCE: RetentionMode = RetentionMode::Governance;
 const COMPLIANCE: RetentionMode = RetentionMode::Compliance;
@@ -132,7 +132,7 @@ fn default_retention_applies_to_new_objects_without_one() {
     assert!(store.start_put(BUCKET, "key", b"", &none, &any).unwrap().is_none());
     for stored in [
         put(&store, "key", b"next"),
-        put(&store, "key", &crate::random_bytes(1, crate::BIG)),
+        put(&store, "key", &crate::random_bytes(1, BIG)),
         store.put_many(BUCKET, &[object]).pop().unwrap().unwrap(),
         store.complete_upload(BUCKET, "key", &upload, &[part], &none, &any).unwrap(),
         store.copy((BUCKET, "key"), (BUCKET, "key"), None, &any).unwrap(),
@@ -225,77 +225,6 @@ fn random_acts_on_locked_versions_agree_with_the_model() {
         run(seed + n, 500, false);
     });
     assert!(run(seed + 4, 600, true) > 0, "no volume was compacted");
-}
-
-/// The acts of a workload, and the expected states of the store before each act and after the last.
-struct Workload {
-    models: Vec<LockModel>,
-    acts: Vec<LockAct>,
-}
-
-/// The number of acknowledged acts.
-struct Acknowledged(usize);
-
-/// A recovery checked the content.
-struct Recovered;
-
-fn workload(disk: &MemoryDisk, seed: u64, acts: usize) -> Workload {
-    let (mut random, time) = (Random(seed), Arc::new(AtomicU64::new(START_MS)));
-    let open = || Store::open_on(Arc::new(disk.clone()), options(&time)).unwrap().0;
-    let mut store = open();
-    create(&store);
-    disk.note(Acknowledged(0));
-    let mut model = LockModel::new();
-    let mut workload = Workload { models: Vec::new(), acts: Vec::new() };
-    for number in 1..=acts {
-        workload.models.push(model.clone());
-        let act = model.plan(&mut random, false);
-        let stored = model.execute(&act, &store, &time);
-        model.apply(&act, stored);
-        workload.acts.push(act);
-        disk.note(Acknowledged(number));
-        if random.below(30) == 0 {
-            store.close().unwrap();
-            store = open();
-        }
-    }
-    workload.models.push(model);
-    workload
-}
-
-fn recover(workload: &Workload, crash: &Crash) {
-    let acknowledged = crash.notes().last().map(|Acknowledged(number)| *number);
-    let before = &workload.models[acknowledged.unwrap_or(0)];
-    let time = Arc::new(AtomicU64::new(before.now_ms));
-    let store = Store::open_on(Arc::new(crash.disk.clone()), options(&time)).unwrap().0;
-    let Some(acknowledged) = acknowledged else {
-        // The bucket is created with its lock, or not at all.
-        let exists = !store.buckets().unwrap().is_empty();
-        assert!(!exists || store.has_object_lock(BUCKET).unwrap());
-        return;
-    };
-    let act = workload.acts.get(acknowledged);
-    let after = workload.models.get(acknowledged + 1).unwrap_or(before);
-    if crash.notes::<Recovered>().next().is_some() {
-        // The first recovery has changed the store.
-        assert!(before.is_protected_in(after, &store), "after {acknowledged}, in {act:?}");
-        return;
-    }
-    let is_sweep = matches!(act, Some(LockAct::Expire));
-    let is_state = before.is_state_of(&store)
-        || after.is_state_of(&store)
-        || (is_sweep && before.is_between(after, &store));
-    assert!(is_state, "after {acknowledged}, in {act:?}: {:?}", list_all(&store, 1000));
-    crash.disk.note(Recovered);
-    attack(&store, before.now_ms);
-}
-
-#[test]
-fn crash_loses_no_lock_and_no_locked_version() {
-    let crashes = Crashes { draws: 2, again_one_in: 16, ..Crashes::default() };
-    crash_until(4_000, &crashes, |crashes| {
-        crash_everywhere(crashes, |disk| workload(disk, crashes.seed, 40), recover)
-    });
 }
 
 /// Returns a store with the versions "older" and "newer" of two keys, of which those of `key` have

@@ -37,10 +37,29 @@ pub(super) struct Model {
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     Set(Versioning),
-    Put { key: String, bytes: Arc<[u8]>, attributes: Attributes, with: PutCall },
-    Copy { from: String, to: String },
-    Delete { key: String },
-    DeleteVersion { key: String, id: VersionId },
+    Put {
+        key: String,
+        bytes: Arc<[u8]>,
+        attributes: Attributes,
+        with: PutCall,
+    },
+    Copy {
+        from: String,
+        to: String,
+    },
+    Delete {
+        key: String,
+    },
+    DeleteVersion {
+        key: String,
+        id: VersionId,
+    },
+    /// Changes the attributes of a version.
+    Change {
+        key: String,
+        id: VersionId,
+        attributes: Attributes,
+    },
     Compact,
 }
 
@@ -79,6 +98,18 @@ impl Model {
                     None => Act::DeleteVersion { key: chosen, id: VersionId::Id(7) },
                 }
             }
+            39 => match self.keys.get(&chosen) {
+                Some(versions) => {
+                    let id = versions[below(random, versions.len() as u64)].id.unwrap();
+                    let tag = random.below(100).to_string();
+                    Act::Change {
+                        key: chosen,
+                        id,
+                        attributes: Attributes::from_iter([("tag", tag)]),
+                    }
+                }
+                None => Act::Compact,
+            },
             18..21 => match self.current(&chosen) {
                 Some(_) => Act::Copy { from: chosen, to: key(random) },
                 None => Act::Compact,
@@ -150,6 +181,16 @@ impl Model {
                 let is_marker = found.is_some_and(|version| version.content.is_none());
                 assert_eq!(deleted.is_delete_marker, is_marker, "{act:?}");
             }
+            Act::Change { key, id, attributes } => {
+                let change = |present: &mut Attributes| {
+                    *present = attributes.clone();
+                    Ok(())
+                };
+                match store.update_attributes(BUCKET, key, Some(*id), &change) {
+                    Err(Error::IsDeleteMarker { .. }) => {}
+                    changed => assert_eq!(changed?.version_id, *id),
+                }
+            }
             Act::Compact => drop(store.compact()?),
         }
         Ok(None)
@@ -173,6 +214,13 @@ impl Model {
                     versions.retain(|version| version.id != Some(id));
                 }
                 self.keys.retain(|_, versions| !versions.is_empty());
+            }
+            Act::Change { key, id, attributes } => {
+                let versions = self.keys.get_mut(&key).unwrap();
+                let version = versions.iter_mut().find(|version| version.id == Some(id)).unwrap();
+                if let Some(content) = &mut version.content {
+                    content.1 = attributes;
+                }
             }
             Act::Compact => {}
         }
