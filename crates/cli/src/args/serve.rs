@@ -107,6 +107,13 @@ pub(crate) struct ServeArgs {
     /// A server that replaces another one waits until the other one has finished its requests.
     /// [default: 60s with inherited sockets (LISTEN_FDS), otherwise 0s]
     #[arg(long, value_name = "TIME", help_heading = "Server")]
+    /// Length of a day of lifecycle rules, for tests
+    ///
+    /// With another length than 24 hours, ages of rules change in proportion and do not end at
+    /// midnight, and buckets are swept once in this time.
+    #[arg(long, value_name = "TIME", help_heading = "Server", hide = true)]
+    #[arg(default_value = "24h", value_parser = parse_time)]
+    pub(crate) lifecycle_day: Duration,
     #[arg(value_parser = parse_time)]
     pub(crate) takeover_time: Option<Duration>,
     #[command(flatten)]

@@ -16,7 +16,6 @@ use crate::access::rights::Right;
 use crate::acl::list::Permission;
 use crate::buckets::settings::OWNER;
 use crate::errors::{from_store, refuse};
-use crate::objects::tagging;
 use crate::objects::versions::find;
 use crate::policy::action::action_of;
 use crate::policy::evaluate::{Access, Verdict};
@@ -129,7 +128,7 @@ impl Caller {
             return Ok(self.clone());
         };
         let found = find(store, bucket, (key, version))?;
-        let existing_tags = found.map(|object| tagging::from_attributes(&object.attributes));
+        let existing_tags = found.map(|object| object.attributes.tags());
         let existing_tags = existing_tags.unwrap_or_default();
         Ok(self.clone().with_facts(RequestFacts { existing_tags, ..RequestFacts::clone(facts) }))
     }

@@ -88,8 +88,8 @@ impl Front {
             _ => Inline::Bytes(Bytes::new(), ()),
         };
         let id = self.ids.next();
-        let expiration = expiration(&store, bucket, &object.info).unwrap_or_default();
-        let tags = object.tags.to_string();
+        let expiration = expiration(&store, bucket, &object.info, &object.tags).unwrap_or_default();
+        let tags = object.tag_count.to_string();
         let length = (selected.bytes.end - selected.bytes.start).to_string();
         let content_range = selected.content_range.as_deref().unwrap_or_default();
         let optional = [

@@ -23,7 +23,7 @@ use crate::front::hot::HotObjects;
 use crate::objects::attributes::{self, shown};
 use crate::objects::conditions::Conditions;
 use crate::objects::range::{Selected, select};
-use crate::objects::{lock, tagging, versions};
+use crate::objects::{lock, versions};
 use crate::output::Output;
 use crate::service::Haul;
 
@@ -143,7 +143,7 @@ fn get_and_cache(
 
 /// Adds the value of `x-amz-expiration` to an object.
 fn with_expiration(store: &Store, bucket: &str, object: Object) -> (Object, Option<String>) {
-    let expiration = expiration(store, bucket, &object.info);
+    let expiration = expiration(store, bucket, &object.info, &object.attributes);
     (object, expiration)
 }
 
@@ -268,7 +268,7 @@ fn described(
     if part_number.is_some() && info.etag.part_count() > 0 {
         output.parts_count = Some(i32::from(info.etag.part_count()));
     }
-    let tags = tagging::from_attributes(attributes).len();
+    let tags = attributes.tags().len();
     if tags > 0 {
         output.tag_count = i32::try_from(tags).ok();
     }

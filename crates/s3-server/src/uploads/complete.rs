@@ -46,7 +46,8 @@ pub(crate) async fn complete_multipart_upload(
     let (completed, expiration, version_id) = haul
         .blocking(move |store| {
             let completed = complete(store, &input, keys.as_deref(), customer.as_ref())?;
-            let expiration = expiration(store, &input.bucket, &completed.stored);
+            let expiration =
+                expiration(store, &input.bucket, &completed.stored, &completed.attributes);
             let version_id = versions::shown_of_new(completed.stored.version_id);
             Ok((completed, expiration, version_id))
         })
