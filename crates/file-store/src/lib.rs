@@ -153,6 +153,7 @@ pub use recovery::recover::RecoveryReport;
 pub use replication::checkpoint::{CheckpointFile, CheckpointFiles};
 pub use replication::interface::{Replication, ReplicationStatus};
 pub use replication::source::Layout;
+pub use settings::cache::BucketSettings;
 pub use snapshot::SnapshotInfo;
 pub use stats::Stats;
 pub use store::Store;

@@ -10,7 +10,7 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
 use crate::access::bucket_policy::{BucketPolicy, has_policy, policy_of};
-use crate::access::facts::RequestFacts;
+use crate::access::facts::{RequestFacts, RequestedLock};
 use crate::access::key::{ADMINISTRATOR, ANONYMOUS};
 use crate::access::rights::Right;
 use crate::acl::list::Permission;
@@ -123,7 +123,7 @@ impl Caller {
         }
         let uses_tags = |found: &BucketPolicy| found.policy.uses_existing_tags();
         let (true, Some(facts)) =
-            (policy_of(store, bucket)?.as_ref().is_some_and(uses_tags), &self.facts)
+            (policy_of(store, bucket)?.as_deref().is_some_and(uses_tags), &self.facts)
         else {
             return Ok(self.clone());
         };
@@ -228,9 +228,8 @@ impl Caller {
         if self.is_administrator() || !is_of_bucket {
             return Ok(by_right.or(Some(Decision::Denied)));
         }
-        let Some(BucketPolicy { policy, is_restricted }) = policy_of(store, bucket)? else {
-            return Ok(by_right);
-        };
+        let Some(found) = policy_of(store, bucket)? else { return Ok(by_right) };
+        let BucketPolicy { policy, is_restricted } = &*found;
         // An owner can replace a policy that denies everything.
         if OF_OWNERS.contains(&operation) && self.owns(store, bucket)? {
             return Ok(Some(Decision::Allowed(Basis::Right)));
