@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_file_store::Error;
+use hyper::header::HeaderMap;
 use hyper::http::Extensions;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
@@ -20,7 +21,8 @@ use crate::access::action::{Action, action};
 use crate::access::authorize::Principal;
 use crate::access::bucket_policy::{has_policy, has_setting};
 use crate::access::caller::{Basis, Caller, Decision};
-use crate::access::facts::{RequestFacts, request_tags};
+use crate::access::expected_owner;
+use crate::access::facts::{RequestFacts, RequestedLock, request_tags};
 use crate::access::key_ring::AllKeys;
 use crate::access::rights::Right;
 use crate::buckets::settings::ACL;
@@ -185,7 +187,12 @@ impl AccessControl {
     }
 
     /// Checks the right to read the source of a copy.
-    async fn check_source(&self, extensions: &mut Extensions, source: &CopySource) -> S3Result<()> {
+    async fn check_source(
+        &self,
+        extensions: &mut Extensions,
+        headers: &HeaderMap,
+        source: &CopySource,
+    ) -> S3Result<()> {
         // The operation refuses the other kinds of sources.
         let CopySource::Bucket { bucket, key, version_id } = source else { return Ok(()) };
         self.check_bucket(bucket)?;
@@ -207,6 +214,7 @@ impl AccessControl {
 #[async_trait::async_trait]
 impl S3Access for AccessControl {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
+        expected_owner::check(&self.store.load(), headers, expected_owner::OF_SOURCE, bucket)?;
         let operation = context.s3_op().name().to_owned();
         let mut caller = self.caller(context, &operation)?;
         let (bucket, name) = match context.s3_path() {
@@ -234,6 +242,8 @@ impl S3Access for AccessControl {
             Some(action) => {
                 let version = caller.version().map(str::to_owned);
                 let of = (bucket, name);
+            let (store, headers) = (self.store.load(), context.headers());
+            expected_owner::check(&store, headers, expected_owner::OF_BUCKET, bucket)?;
                 let version = version.as_deref();
                 let basis = self.authorize(&caller, (&operation, action), of, version).await?;
                 // As in S3, these are several operations for policies and lists.
@@ -303,10 +313,12 @@ impl S3Access for AccessControl {
     }
 
     async fn copy_object(&self, request: &mut S3Request<CopyObjectInput>) -> S3Result<()> {
-        self.check_source(&mut request.extensions, &request.input.copy_source).await
+        let S3Request { input, headers, extensions, .. } = request;
+        self.check_source(extensions, headers, &input.copy_source).await
     }
 
     async fn upload_part_copy(&self, request: &mut S3Request<UploadPartCopyInput>) -> S3Result<()> {
-        self.check_source(&mut request.extensions, &request.input.copy_source).await
+        let S3Request { input, headers, extensions, .. } = request;
+        self.check_source(extensions, headers, &input.copy_source).await
     }
 }
