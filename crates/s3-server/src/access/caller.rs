@@ -110,6 +110,16 @@ impl Caller {
         }
     }
 
+    /// Returns this client as one that gives an object this lock.
+    pub(crate) fn with_requested_lock(&self, lock: RequestedLock) -> Self {
+        match &self.facts {
+            Some(facts) => {
+                self.clone().with_facts(RequestFacts { lock, ..RequestFacts::clone(facts) })
+            }
+            None => self.clone(),
+        }
+    }
+
     /// Returns this client with the tags of an object or version, if the policy of the bucket
     /// compares them. May read from the disk.
     pub(crate) fn with_tags(

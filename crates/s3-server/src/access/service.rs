@@ -11,7 +11,8 @@ use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::dto::{
     CopyObjectInput, CopySource, ListMultipartUploadsInput, ListObjectVersionsInput,
-    ListObjectsInput, ListObjectsV2Input, PutObjectTaggingInput, UploadPartCopyInput,
+    ListObjectsInput, ListObjectsV2Input, PutObjectLegalHoldInput, PutObjectRetentionInput,
+    PutObjectTaggingInput, UploadPartCopyInput,
 };
 use s3s::path::S3Path;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
@@ -61,6 +62,9 @@ pub(crate) fn unknown_key() -> S3Error {
 /// The operation whose tags are in its body.
 const TAGGING: &str = "PutObjectTagging";
 
+/// The operations that are checked once their bodies are parsed, because policies compare these.
+const WITH_BODIES: [&str; 3] = [TAGGING, "PutObjectRetention", "PutObjectLegalHold"];
+
 /// Returns the version ID in the query of an operation, if the operation uses one.
 fn version_of(operation: &str, query: &str) -> Option<String> {
     let mut pairs = form_urlencoded::parse(query.as_bytes()).filter(|_| has_version(operation));
@@ -99,6 +103,7 @@ impl AccessControl {
             connection: context.extensions_mut().get().copied(),
             version: version_of(operation, &query),
             request_tags: request_tags(operation, &headers),
+            lock: RequestedLock::of_headers(&headers),
             headers,
             query,
             user: caller.user().cloned(),
@@ -186,6 +191,19 @@ impl AccessControl {
         Err(caller.refusal(operation, action.needs(), bucket, name))
     }
 
+    /// Checks the right to an operation that changes an object and whose body is known.
+    async fn authorize_write(
+        &self,
+        caller: Caller,
+        operation: &str,
+        of: (&str, &str),
+        version: Option<&str>,
+    ) -> S3Result<Caller> {
+        let write = (operation, Action::Use(Right::Write));
+        let basis = self.authorize(&caller, write, of, version).await?;
+        Ok(caller.with_basis(basis))
+    }
+
     /// Checks the right to read the source of a copy.
     async fn check_source(
         &self,
@@ -196,6 +214,7 @@ impl AccessControl {
         // The operation refuses the other kinds of sources.
         let CopySource::Bucket { bucket, key, version_id } = source else { return Ok(()) };
         self.check_bucket(bucket)?;
+        expected_owner::check(&self.store.load(), headers, expected_owner::OF_SOURCE, bucket)?;
         let version = version_id.as_deref();
         let caller = Caller::of(extensions).with_version(version);
         let caller = self.with_tags(caller, bucket, (key, version)).await?;
@@ -214,7 +233,6 @@ impl AccessControl {
 #[async_trait::async_trait]
 impl S3Access for AccessControl {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
-        expected_owner::check(&self.store.load(), headers, expected_owner::OF_SOURCE, bucket)?;
         let operation = context.s3_op().name().to_owned();
         let mut caller = self.caller(context, &operation)?;
         let (bucket, name) = match context.s3_path() {
@@ -224,6 +242,8 @@ impl S3Access for AccessControl {
         };
         if !bucket.is_empty() && operation != "CreateBucket" {
             self.check_bucket(bucket)?;
+            let (store, headers) = (self.store.load(), context.headers());
+            expected_owner::check(&store, headers, expected_owner::OF_BUCKET, bucket)?;
         }
         if !name.is_empty() {
             let version = caller.version().map(str::to_owned);
@@ -235,15 +255,13 @@ impl S3Access for AccessControl {
             has_policy(&store, bucket) || has_setting(&store, bucket, ACL)
         };
         match action(&operation) {
-            // Checked once the prefix, or the tags, are known.
+            // Checked once the prefix, or the body, is known.
             Some(Action::Use(Right::List)) => {}
-            Some(_) if operation == TAGGING => {}
+            Some(_) if WITH_BODIES.contains(&&*operation) => {}
             Some(Action::UseBucket) if checks_keys => {}
             Some(action) => {
                 let version = caller.version().map(str::to_owned);
                 let of = (bucket, name);
-            let (store, headers) = (self.store.load(), context.headers());
-            expected_owner::check(&store, headers, expected_owner::OF_BUCKET, bucket)?;
                 let version = version.as_deref();
                 let basis = self.authorize(&caller, (&operation, action), of, version).await?;
                 // As in S3, these are several operations for policies and lists.
@@ -306,9 +324,34 @@ impl S3Access for AccessControl {
         let tags = tags.map(|(key, value)| (key.unwrap_or_default(), value.unwrap_or_default()));
         let caller = Caller::of(&request.extensions).with_request_tags(tags.collect());
         let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
-        let tagging = (TAGGING, Action::Use(Right::Write));
-        let basis = self.authorize(&caller, tagging, of, version).await?;
-        request.extensions.insert(caller.with_basis(basis));
+        let caller = self.authorize_write(caller, TAGGING, of, version).await?;
+        request.extensions.insert(caller);
+        Ok(())
+    }
+
+    async fn put_object_retention(
+        &self,
+        request: &mut S3Request<PutObjectRetentionInput>,
+    ) -> S3Result<()> {
+        let input = &request.input;
+        let lock = RequestedLock::of_retention(input.retention.as_ref());
+        let caller = Caller::of(&request.extensions).with_requested_lock(lock);
+        let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
+        let caller = self.authorize_write(caller, "PutObjectRetention", of, version).await?;
+        request.extensions.insert(caller);
+        Ok(())
+    }
+
+    async fn put_object_legal_hold(
+        &self,
+        request: &mut S3Request<PutObjectLegalHoldInput>,
+    ) -> S3Result<()> {
+        let input = &request.input;
+        let lock = RequestedLock::of_legal_hold(input.legal_hold.as_ref());
+        let caller = Caller::of(&request.extensions).with_requested_lock(lock);
+        let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
+        let caller = self.authorize_write(caller, "PutObjectLegalHold", of, version).await?;
+        request.extensions.insert(caller);
         Ok(())
     }
 
