@@ -219,7 +219,7 @@ impl Caller {
     ) -> S3Result<Decision> {
         match self.decide_without_lists(store, operation, action, (bucket, name))? {
             Some(decision) => Ok(decision),
-            None => self.decide_by_lists(store, operation, bucket),
+            None => self.decide_by_lists(store, operation, (bucket, name)),
         }
     }
 

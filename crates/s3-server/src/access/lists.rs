@@ -19,7 +19,7 @@ impl Caller {
         &self,
         store: &Store,
         operation: &str,
-        bucket: &str,
+        (bucket, name): (&str, &str),
     ) -> S3Result<Decision> {
         let Some(needed) = needed(operation, self.version().is_some()) else {
             return Ok(Decision::Denied);
@@ -36,6 +36,10 @@ impl Caller {
                 Ok(if is_allowed { Decision::Allowed(Basis::List) } else { Decision::Denied })
             }
             Needed::OfObject(permission) if has_list || settings.get(OBJECT_LISTS).is_some() => {
+                Ok(Decision::ByObjectList(permission))
+            }
+            // A client that may list the bucket learns if the object is missing.
+            Needed::OfObject(permission) if !self.hides_missing(store, bucket, name) => {
                 Ok(Decision::ByObjectList(permission))
             }
             Needed::OfBucket(_) | Needed::OfObject(_) => Ok(Decision::Denied),
