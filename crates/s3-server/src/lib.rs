@@ -69,6 +69,7 @@ mod encryption;
 mod error;
 mod errors;
 mod front;
+mod hosts;
 mod metrics;
 mod objects;
 mod operations;

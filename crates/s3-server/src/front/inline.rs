@@ -59,6 +59,7 @@ impl Front {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let path = decode(path)?;
         let caller = self.requester(request, &path, query)?;
+        let path = self.domains.path_of(request.fields.first("host"), path);
         let path = path.strip_prefix('/')?;
         let (bucket, key) = names(path)?;
         let store = self.store.load();
