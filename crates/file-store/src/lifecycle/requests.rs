@@ -27,7 +27,8 @@ impl Store {
     }
 
     /// Returns the time at which an object with these attributes expires and the ID of the rule, if
-    /// there is one. Costs as much as [`Store::lifecycle`].
+    /// there is one. A day has 24 hours, also with another [`crate::Options::lifecycle_day`]. Costs as much
+    /// as [`Store::lifecycle`].
     ///
     /// # Errors
     /// Like [`Store::lifecycle`].
@@ -38,7 +39,7 @@ impl Store {
         attributes: &Attributes,
     ) -> Result<Option<(SystemTime, String)>> {
         let rules = self.inner.rules(bucket)?;
-        let expiration = rules.lifecycle.expiration(info, attributes);
+        let expiration = rules.stored.expiration(info, attributes);
         Ok(expiration.map(|(at, rule)| (at, rule.id.clone())))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_file_store::{Attributes, Error, Store};
+use haul_file_store::{Attributes, BucketSettings, Error, Store};
 use s3s::dto::PublicAccessBlockConfiguration;
 use s3s::{S3ErrorCode, S3Result};
 
@@ -41,11 +41,7 @@ pub(crate) fn policy_of(store: &Store, bucket: &str) -> S3Result<Option<Arc<Buck
         Err(Error::NoSuchBucket { .. }) => return Ok(None),
         settings => settings.map_err(from_store)?,
     };
-    if settings.get(POLICY).is_none() {
-        return Ok(None);
-    }
-    let parsed: Arc<Parsed> = settings.derived(|settings| parsed(settings, bucket));
-    Parsed::clone(&parsed).map_err(|reason| {
+    cached(&settings, bucket).map_err(|reason| {
         let message = format!("The policy of the bucket {bucket} cannot be applied: {reason}");
         refuse(S3ErrorCode::InternalError, message)
     })
@@ -53,6 +49,14 @@ pub(crate) fn policy_of(store: &Store, bucket: &str) -> S3Result<Option<Arc<Buck
 
 /// The policy that is cached with the settings of a bucket, or the reason why it cannot be applied.
 type Parsed = Result<Option<Arc<BucketPolicy>>, String>;
+
+/// Returns the policy in the settings of a bucket, which is parsed at the first call.
+fn cached(settings: &BucketSettings, bucket: &str) -> Parsed {
+    if settings.get(POLICY).is_none() {
+        return Ok(None);
+    }
+    Parsed::clone(&settings.derived(|settings| parsed(settings, bucket)))
+}
 
 fn parsed(settings: &Attributes, bucket: &str) -> Parsed {
     let Some(text) = settings.get(POLICY) else { return Ok(None) };

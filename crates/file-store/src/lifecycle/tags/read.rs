@@ -50,7 +50,7 @@ impl Inner {
             report.tag_reads += 1;
             if let Ok(attributes) = self.read_attributes(*at) {
                 let mut tags = attributes.tags();
-                tags.retain(|key, value| required.contains(&(&*key, &*value)));
+                tags.retain(|key, value| required.contains(&(key, &*value)));
                 known.0.insert(at.lsn, tags);
             }
         }

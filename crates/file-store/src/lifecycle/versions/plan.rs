@@ -9,7 +9,7 @@ use crate::lifecycle::tags::set::ObjectTags;
 #[derive(Debug)]
 pub(super) struct Expired<'a> {
     pub(super) row: VersionRow,
-    /// The rule that expires it whatever its tags are. `None`: its tags decide.
+    /// The rule that expires it with any tags. `None`: its tags decide.
     pub(super) rule: Option<&'a LifecycleRule>,
     /// The time since which it is not current, and the number of newer versions without the newest.
     noncurrent: (u64, u64),

@@ -8,6 +8,7 @@ use haul_file_store::{
 };
 use s3s::dto::{
     self, ExpirationStatus, LifecycleExpiration, LifecycleRuleFilter, NoncurrentVersionExpiration,
+    Timestamp,
 };
 use s3s::{S3ErrorCode, S3Result};
 use time::{OffsetDateTime, Time};
@@ -108,6 +109,10 @@ fn check_supported(rule: &dto::LifecycleRule) -> S3Result<()> {
     if rule.transitions.is_none() && rule.noncurrent_version_transitions.is_none() {
         return Ok(());
     }
+    // Of a rule that S3 refuses, too, the client gets the error of S3.
+    let transitions = rule.transitions.iter().flatten();
+    let mut dates = transitions.filter_map(|transition| transition.date.as_ref());
+    dates.try_for_each(|date| midnight(date).map(drop))?;
     let message = "Transitions are not implemented: there is only one storage class";
     Err(refuse(S3ErrorCode::NotImplemented, message))
 }
@@ -203,15 +208,21 @@ fn expiry(expiration: &LifecycleExpiration) -> S3Result<Option<Expiry>> {
             Ok(Some(Expiry::After(positive_days(*days, "'Days' for Expiration action")?)))
         }
         (None, Some(date)) => {
-            let date = OffsetDateTime::from(date.clone());
-            if date.to_utc().time() != Time::MIDNIGHT {
-                let message = "'Date' must be at midnight GMT";
-                return Err(refuse(S3ErrorCode::InvalidArgument, message));
-            }
+            let date = midnight(date)?;
             Ok(Some(Expiry::At(SystemTime::from(date).max(SystemTime::UNIX_EPOCH))))
         }
         _ => malformed("An Expiration must have either Days or a Date"),
     }
+}
+
+/// Returns a date, which must be at midnight UTC.
+fn midnight(date: &Timestamp) -> S3Result<OffsetDateTime> {
+    let date = OffsetDateTime::from(date.clone());
+    if date.to_utc().time() != Time::MIDNIGHT {
+        let message = "'Date' must be at midnight GMT";
+        return Err(refuse(S3ErrorCode::InvalidArgument, message));
+    }
+    Ok(date)
 }
 
 fn noncurrent(expiration: NoncurrentVersionExpiration) -> S3Result<NoncurrentExpiry> {

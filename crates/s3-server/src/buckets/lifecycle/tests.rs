@@ -186,6 +186,13 @@ fn invalid_rules_have_the_error_codes_of_s3() {
             ),
             "NotImplemented",
         ),
+        (
+            format!(
+                "{ALL}<Transition><Date>2026-01-01T00:00:01Z</Date><StorageClass>GLACIER\
+                 </StorageClass></Transition>"
+            ),
+            "InvalidArgument",
+        ),
     ] {
         assert_eq!(one(&body), Err(code.to_owned()), "{body}");
     }
