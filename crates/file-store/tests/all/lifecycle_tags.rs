@@ -1,5 +1,6 @@
 //! Rules that are limited to objects with some tags.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
@@ -225,4 +226,84 @@ fn day_of_another_length_applies_to_sweeps_and_leaves_the_stored_rules() {
     assert_eq!(sweep(&store).1.expired_objects, 0);
     time.fetch_add(1, Ordering::Relaxed);
     assert_eq!(sweep(&store).1.expired_objects, 1);
+}
+
+/// The tags of all objects by their keys. The content of an object is its key.
+type Model = BTreeMap<String, Tags>;
+
+/// Random objects, tags and rules: each sweep deletes exactly the objects that a rule selects by
+/// key, size and tags, also after the store was compacted and reopened.
+#[test]
+fn random_rules_expire_what_a_model_expires() {
+    let mut random = Random::from_environment();
+    let (dir, mut store) = new_store();
+    let mut model = Model::new();
+    for round in 0..20 {
+        for _ in 0..40 {
+            let key = format!("{}{}", random.pick(&["a/", "b/", ""]), random.below(30));
+            let key = format!("{key}{}", "x".repeat(random.index(4)));
+            let tags = random_tags(&mut random);
+            match model.get_mut(&key).filter(|_| random.below(2) == 0) {
+                Some(present) => {
+                    let change = |attributes: &mut Attributes| {
+                        attributes.set_tags(&tags);
+                        Ok(())
+                    };
+                    store.update_attributes(BUCKET, &key, None, &change).unwrap();
+                    *present = tags;
+                }
+                None => {
+                    let pairs: Vec<_> = tags.iter().map(|(k, v)| (&**k, &**v)).collect();
+                    put_tagged(&store, &key, &pairs);
+                    model.insert(key, tags);
+                }
+            }
+        }
+        let rules: Vec<LifecycleRule> =
+            (0..random.below(4)).map(|_| random_rule(&mut random)).collect();
+        set(&store, &rules);
+        if random.below(3) == 0 {
+            store.compact().unwrap();
+        }
+        if random.below(4) == 0 {
+            store.close().unwrap();
+            store = reopen(dir.path()).0;
+        }
+        let before = model.len();
+        model.retain(|key, tags| !rules.iter().any(|rule| selects(rule, key, tags)));
+        let (found, report) = sweep(&store);
+        assert_eq!(found.len(), before - model.len(), "round {round}");
+        assert!(report.tag_reads <= before as u64, "{report:?}");
+        assert!(keys(&store).iter().eq(model.keys()), "round {round}: {rules:?}");
+    }
+}
+
+fn random_tags(random: &mut Random) -> Tags {
+    let count = random.below(3);
+    let pair = |_| (random.pick(&["k", "l"]).to_string(), random.pick(&["1", "2"]).to_string());
+    (0..count).map(pair).collect()
+}
+
+fn random_rule(random: &mut Random) -> LifecycleRule {
+    let prefix = (*random.pick(&["", "a/", "b/", "a/1"])).to_owned();
+    let expire = match random.below(4) {
+        0 => Expiry::After(Duration::from_secs(3600)),
+        _ => Expiry::At(UNIX_EPOCH),
+    };
+    LifecycleRule {
+        enabled: random.below(5) > 0,
+        prefix,
+        bytes_greater_than: (random.below(3) == 0).then(|| random.below(8)),
+        tags: random_tags(random),
+        expire: Some(expire),
+        ..LifecycleRule::default()
+    }
+}
+
+fn selects(rule: &LifecycleRule, key: &str, tags: &Tags) -> bool {
+    rule.enabled
+        && matches!(rule.expire, Some(Expiry::At(_)))
+        && key.starts_with(&rule.prefix)
+        && rule.bytes_greater_than.is_none_or(|limit| key.len() as u64 > limit)
+        && rule.tags.iter().all(|pair| tags.iter().any(|present| present == pair))
 }
