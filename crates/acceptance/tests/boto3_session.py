@@ -2,13 +2,15 @@
 
 usage: boto3_session.py URL [ACCESS_KEY SECRET_KEY]
 
-Without keys requests are unsigned. Each function named check_... runs in order.
+Without keys requests are unsigned. If the host of the URL is localhost, the client sends requests
+to the hosts of buckets, such as session.localhost. Each function named check_... runs in order.
 """
 
 import base64
 import hashlib
 import hmac
 import io
+import socket
 import sys
 import time
 import urllib.error
@@ -24,6 +26,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 URL, KEYS = sys.argv[1], sys.argv[2:]
+# Addresses have no host names of buckets.
+STYLE = "virtual" if "//localhost:" in URL else "path"
 BUCKET = "session"
 MIB = 1 << 20
 MIDNIGHT = datetime(2017, 9, 27, tzinfo=timezone.utc)
@@ -33,7 +37,7 @@ def client(keys=KEYS):
     access, secret = keys or (None, None)
     config = Config(
         signature_version="s3v4" if keys else UNSIGNED,
-        s3={"addressing_style": "path"},
+        s3={"addressing_style": STYLE},
         retries={"total_max_attempts": 1},
     )
     return boto3.client(
@@ -46,6 +50,13 @@ def client(keys=KEYS):
     )
 
 
+def resolve(host, *rest, of_system=socket.getaddrinfo, **more):
+    """Resolves all names below localhost, as RFC 6761 requires."""
+    name = host.decode() if isinstance(host, bytes) else host
+    return of_system("127.0.0.1" if name.endswith("localhost") else host, *rest, **more)
+
+
+socket.getaddrinfo = resolve
 s3 = client()
 
 
@@ -634,6 +645,8 @@ def check_lifecycle_rules_are_stored():
         },
         rule("d", Filter={"And": sizes}),
         rule("e", Filter={"ObjectSizeGreaterThan": 1}),
+        rule("f", Filter={"Tag": {"Key": "k", "Value": "v"}}),
+        rule("g", Filter={"And": {"Prefix": "y/", "Tags": [{"Key": "k", "Value": "v"}]}}),
     ]
     put_rules(*rules)
     assert stored() == rules, stored()
@@ -660,8 +673,8 @@ def check_invalid_lifecycle_rules_are_refused():
         put_rules(rule(Expiration={"Date": MIDNIGHT + timedelta(hours=1)}))
     with raises("InvalidRequest", 400):
         put_rules(*(rule(str(number)) for number in range(1001)))
-    with raises("NotImplemented", 501):
-        put_rules(rule(Filter={"Tag": {"Key": "k", "Value": "v"}}))
+    with raises("MalformedXML", 400):
+        put_rules(rule(Filter={"Prefix": "a", "Tag": {"Key": "k", "Value": "v"}}))
     with raises("NotImplemented", 501):
         put_rules(rule(Transitions=transition))
     with raises("InvalidArgument", 400):
@@ -682,14 +695,24 @@ def check_objects_expire():
     assert head("expiring/a")["Expiration"] == expected
     assert get("expiring/a")["Expiration"] == expected
     assert "Expiration" not in put("staying")
-    put_rules(rule("date", "expiring/", Expiration={"Date": MIDNIGHT}))
+    put("by-tags/a", Tagging="class=temp")
+    put("by-tags/b", Tagging="class=kept")
+    tagged = {"Prefix": "by-tags/", "Tags": [{"Key": "class", "Value": "temp"}]}
+    past = {"Date": MIDNIGHT}
+    put_rules(
+        rule("tags", Filter={"And": tagged}, Expiration=past),
+        rule("date", "expiring/", Expiration=past),
+    )
+    assert get("by-tags/b").get("Expiration") is None
     deadline = time.monotonic() + 60
     while "Contents" in s3.list_objects_v2(Bucket=BUCKET, Prefix="expiring/"):
         assert time.monotonic() < deadline, "the object did not expire"
         time.sleep(0.1)
-    with raises("NoSuchKey", 404):
-        get("expiring/a")
+    for key in ["expiring/a", "by-tags/a"]:
+        with raises("NoSuchKey", 404):
+            get(key)
     head("staying")
+    head("by-tags/b")
     s3.delete_bucket_lifecycle(Bucket=BUCKET)
 
 

@@ -57,6 +57,8 @@ pub(crate) struct ServerOptions {
     pub(crate) scrub_rate: u64,
     /// The interval of checks for expired objects and stale uploads; zero for none.
     pub(crate) lifecycle_check: Duration,
+    /// The length of a day of lifecycle rules, if it is not 24 hours.
+    pub(crate) lifecycle_day: Option<Duration>,
     /// The memory for big objects that are requested often.
     pub(crate) pinned_memory: u64,
     /// Receives the changes by lifecycle rules.
@@ -86,6 +88,7 @@ fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
         volume_bytes: args.volume,
         scrub_bytes_per_second: server.scrub_rate,
         lifecycle_check_every: server.lifecycle_check,
+        lifecycle_day: server.lifecycle_day.unwrap_or(Options::default().lifecycle_day),
         pinned_bytes_max: server.pinned_memory,
         lifecycle_observer: server.lifecycle_observer,
         replication: server.replication,

@@ -136,6 +136,7 @@ pub use lifecycle::rules::{
     Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule, NoncurrentExpiry,
 };
 pub use lifecycle::stats::LifecycleStats;
+pub use lifecycle::tags::set::Tags;
 pub use names::REMOTE_MARKER;
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
@@ -152,6 +153,7 @@ pub use recovery::recover::RecoveryReport;
 pub use replication::checkpoint::{CheckpointFile, CheckpointFiles};
 pub use replication::interface::{Replication, ReplicationStatus};
 pub use replication::source::Layout;
+pub use settings::cache::BucketSettings;
 pub use snapshot::SnapshotInfo;
 pub use stats::Stats;
 pub use store::Store;

@@ -39,6 +39,10 @@ pub struct Options {
     /// thread; 1 h. The first check follows at most one minute after opening. Each bucket is swept
     /// at most once a day in UTC, and after a change of its rules.
     pub lifecycle_check_every: Duration,
+    /// Behaviour: the length of a day of lifecycle rules; 24 h. For tests: with another length, all
+    /// ages of rules change in proportion and are not rounded, and each bucket is swept at most once
+    /// in this time.
+    pub lifecycle_day: Duration,
     /// Behaviour: receives the changes that lifecycle rules make; none.
     pub lifecycle_observer: LifecycleObserver,
     /// Performance: the interval in which the headers of durable needles are written to the index
@@ -89,6 +93,7 @@ impl Default for Options {
             idle_watermark_ms: 100,
             scrub_bytes_per_second: 0,
             lifecycle_check_every: Duration::from_hours(1),
+            lifecycle_day: Duration::from_hours(24),
             lifecycle_observer: LifecycleObserver::default(),
             index_write_every: Duration::from_secs(1),
             index_memory_bytes: 64 << 20,
@@ -137,6 +142,9 @@ impl Options {
             return complain(
                 "volume_bytes must be between 4 MiB and 2 GiB, and at least 4 times big_object_bytes",
             );
+        }
+        if self.lifecycle_day.as_millis() == 0 {
+            return complain("lifecycle_day must be at least a millisecond");
         }
         Ok(())
     }

@@ -90,6 +90,7 @@ impl Store {
         let segments = opened.log.segments();
         let current = segments.last().map_or(0, |segment| segment.number);
         let checkpoint_due = CheckpointDue::new(&options);
+        let lifecycle_day = options.lifecycle_day;
         let inner = Arc::new(Inner {
             dir: disk.root().to_path_buf(),
             admission: Arc::new(Admission::new(options.volume_bytes)),
@@ -107,7 +108,7 @@ impl Store {
             keys: KeyLocks::new(),
             gate: Arc::default(),
             counters: Counters::default(),
-            lifecycle: LifecycleState::default(),
+            lifecycle: LifecycleState::new(lifecycle_day),
             settings: SettingsCache::default(),
             upkeep: Mutex::new(Upkeep {
                 damaged: opened.damaged_volumes,

@@ -14,6 +14,7 @@ use crate::audit::AuditLog;
 use crate::bound::tcp_options;
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
+use crate::hosts::domains::invalid;
 
 /// The configuration of a server.
 #[derive(Debug, Clone)]
@@ -35,6 +36,9 @@ pub struct Config {
     pub tls: Option<Acceptor>,
     /// `true` if public addresses may use plain HTTP, because a proxy or the network encrypts.
     pub is_plain_http_allowed: bool,
+    /// Domains with a host name for each bucket: requests to `BUCKET.DOMAIN` use this bucket. All
+    /// other requests have the bucket in their path.
+    pub domains: Vec<String>,
     /// `true` if only reads are allowed. Other requests are refused with `AccessDenied`.
     pub is_read_only: bool,
     /// Limits on connections, times and bytes.
@@ -51,6 +55,7 @@ impl Default for Config {
             encryption: None,
             tls: None,
             is_plain_http_allowed: false,
+            domains: Vec::new(),
             is_read_only: false,
             limits: Limits::default(),
         }
@@ -60,6 +65,11 @@ impl Default for Config {
 impl Config {
     /// Returns an error if a setting is invalid or unsafe.
     pub(crate) fn check(&self) -> Result<()> {
+        for domain in &self.domains {
+            if let Some(why) = invalid(domain) {
+                return Err(Error::Domain { domain: domain.clone(), why });
+            }
+        }
         if let Some(credentials) = &self.credentials {
             credentials.check()?;
         }

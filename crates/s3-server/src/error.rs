@@ -28,6 +28,14 @@ pub enum Error {
         /// The configured address.
         address: SocketAddr,
     },
+    /// An invalid domain: give the name of a domain.
+    #[error("invalid domain {domain}: {why}")]
+    Domain {
+        /// The configured name.
+        domain: String,
+        /// The rule that it violates.
+        why: &'static str,
+    },
     /// Invalid credentials: set a valid access key and secret key.
     #[error("invalid credentials: {why}")]
     Credentials {

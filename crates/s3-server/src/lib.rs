@@ -49,7 +49,7 @@
 //!
 //! # What it is not
 //! It has no key management service: objects are encrypted with keys of clients, or of a file.
-//! Lifecycle rules expire objects and versions and abort uploads, but not by tags, and there are no
+//! Lifecycle rules expire objects and versions and abort uploads. There are no
 //! storage classes to move objects to. It has no HTTP/2.
 //!
 //! # Sources
@@ -69,6 +69,7 @@ mod encryption;
 mod error;
 mod errors;
 mod front;
+mod hosts;
 mod metrics;
 mod objects;
 mod operations;

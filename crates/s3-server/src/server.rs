@@ -27,6 +27,7 @@ use crate::front::Front;
 use crate::front::answer::RequestIds;
 use crate::front::handler::Requests;
 use crate::front::hot::HotObjects;
+use crate::hosts::domains::Domains;
 use crate::metrics::{Counts, Metrics};
 use crate::served::ServedStore;
 use crate::service::Haul;
@@ -39,6 +40,7 @@ pub struct Listening {
     pub(crate) admin: Bound,
     keys: AllKeys,
     encryption: Option<Arc<EncryptionKeys>>,
+    domains: Domains,
     pub(crate) tls: Option<Acceptor>,
     pub(crate) limits: Limits,
     is_read_only: bool,
@@ -68,11 +70,13 @@ impl Listening {
         config.check()?;
         let listen = listen.map_or_else(|| Bound::new(config.listen), Ok)?;
         let admin = admin.map_or_else(|| Bound::new(config.admin), Ok)?;
-        let Config { credentials, keys, encryption, tls, limits, is_read_only, .. } = config;
+        let Config { credentials, keys, encryption, tls, limits, is_read_only, domains, .. } =
+            config;
+        let domains = Domains::new(&domains);
         let administrator = credentials.map(|pair| Arc::new(ActiveKey::administrator(pair)));
         let keys = AllKeys { administrator, ring: keys };
         let logs = Logs::default();
-        Ok(Self { listen, admin, keys, encryption, tls, limits, is_read_only, logs })
+        Ok(Self { listen, admin, keys, encryption, domains, tls, limits, is_read_only, logs })
     }
 
     /// Sets the logs.
@@ -143,7 +147,7 @@ impl Server {
     /// Like [`Self::new`].
     pub fn serving(listening: Listening, store: Arc<ServedStore>) -> Result<Self> {
         let addresses = listening.addresses();
-        let Listening { listen, admin, keys, encryption, tls, limits, is_read_only, logs } =
+        let Listening { listen, admin, keys, encryption, domains, tls, limits, is_read_only, logs } =
             listening;
         let admin_tls = tls.clone().filter(|_| addresses.admin_has_tls());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
@@ -173,7 +177,7 @@ impl Server {
         });
         let sampler = sampler(&page)?;
         let counts = Counts::new(&metrics);
-        let front = front(store, (keys, encryption), &limits, metrics, hot);
+        let front = front(store, (keys, encryption, domains), &limits, metrics, hot);
         let front = Arc::new(Front {
             audit: logs.audit,
             is_read_only,
@@ -263,7 +267,7 @@ fn open(handle: &reactor::Handle) -> u64 {
 
 fn front(
     store: Arc<ServedStore>,
-    (keys, encryption): (AllKeys, Option<Arc<EncryptionKeys>>),
+    (keys, encryption, domains): (AllKeys, Option<Arc<EncryptionKeys>>, Domains),
     limits: &Limits,
     metrics: Arc<Metrics>,
     hot: Arc<HotObjects>,
@@ -286,6 +290,9 @@ fn front(
     // Without an authentication, the service would not call the access control.
     s3.set_auth(Authentication(keys.clone()));
     s3.set_access(AccessControl { keys: keys.clone(), store: Arc::clone(&store) });
+    if !domains.is_empty() {
+        s3.set_host(domains.clone());
+    }
     let (xml_bytes_max, ids) = (limits.xml_bytes_max, RequestIds::new());
     let s3 = s3.build();
     Front {
@@ -295,6 +302,7 @@ fn front(
         memory,
         hot,
         keys,
+        domains,
         audit: None,
         is_read_only: false,
         is_encrypted: false,

@@ -24,11 +24,16 @@ pub(crate) fn has_boto3() -> bool {
 }
 
 fn session(start: impl Fn(&Path) -> Server, keys: &[&str]) {
-    session_with(start, keys, None);
+    session_with(start, Server::url, keys, None);
 }
 
 /// Runs a session of a client that trusts the certificate authority in `ca`.
-fn session_with(start: impl Fn(&Path) -> Server, keys: &[&str], ca: Option<&Path>) {
+fn session_with(
+    start: impl Fn(&Path) -> Server,
+    url: impl Fn(&Server) -> String,
+    keys: &[&str],
+    ca: Option<&Path>,
+) {
     if !has_boto3() {
         return skip("python3 has no boto3; set HAUL_PYTHON to an interpreter that has it");
     }
@@ -41,7 +46,7 @@ fn session_with(start: impl Fn(&Path) -> Server, keys: &[&str], ca: Option<&Path
     for name in ["AWS_CA_BUNDLE", "SSL_CERT_FILE"] {
         script.envs(ca.map(|ca| (name, ca)));
     }
-    let output = script.arg(SCRIPT).arg(server.url()).args(keys).output().unwrap();
+    let output = script.arg(SCRIPT).arg(url(&server)).args(keys).output().unwrap();
     println!("{}", String::from_utf8_lossy(&output.stdout));
     program::assert_success(&output);
     server.stop();
@@ -61,7 +66,16 @@ fn boto3_session_passes_over_tls() {
     let certificates = Certificates::new();
     let options = [OPTIONS, &certificates.options()].concat();
     let start = |data: &Path| Server::start_with_keys(data, &options);
-    session_with(start, &[KEYS.0, KEYS.1], Some(&certificates.authority()));
+    session_with(start, Server::url, &[KEYS.0, KEYS.1], Some(&certificates.authority()));
+}
+
+#[test]
+fn boto3_session_passes_with_hosts_of_buckets() {
+    let options = [OPTIONS, &["--domain", "localhost"]].concat();
+    let url = |server: &Server| server.url().replace("127.0.0.1", "localhost");
+    let start = |data: &Path| Server::start_with_keys(data, &options);
+    session_with(start, url, &[KEYS.0, KEYS.1], None);
+    session_with(|data| Server::start_with(data, &options), url, &[], None);
 }
 
 #[test]

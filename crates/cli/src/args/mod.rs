@@ -252,6 +252,7 @@ mod tests {
         assert_eq!(args.open.big_object, store.big_object_bytes);
         assert_eq!(args.open.volume, store.volume_bytes);
         assert_eq!(args.lifecycle_check, store.lifecycle_check_every);
+        assert_eq!(args.lifecycle_day, store.lifecycle_day);
         for (ours, library) in [(&args.listen, server.listen), (&args.admin, server.admin)] {
             assert_eq!(ours.to_string(), library.to_string());
         }

@@ -26,6 +26,13 @@ pub(crate) struct ServeArgs {
     /// Listen on this address for the admin page, metrics and health checks
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9001", help_heading = "Server")]
     pub(crate) admin: HostAddress,
+    /// Accept requests to BUCKET.DOMAIN as requests to this bucket; can be repeated
+    ///
+    /// Clients name this the virtual-hosted style. In requests to other hosts, the path begins with
+    /// the bucket. The names BUCKET.DOMAIN must resolve to the address of the server, and with TLS
+    /// its certificate must be valid for *.DOMAIN, too.
+    #[arg(long = "domain", value_name = "DOMAIN", help_heading = "Server")]
+    pub(crate) domains: Vec<String>,
     /// Read the access key and secret key from FILE
     ///
     /// Two lines: the access key, then the secret key; or lines of the form access_key = ... and
@@ -100,6 +107,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIME", help_heading = "Server")]
     #[arg(default_value = "1h", value_parser = parse_time)]
     pub(crate) lifecycle_check: Duration,
+    /// Length of a day of lifecycle rules, for tests
+    ///
+    /// With another length than 24 hours, ages of rules change in proportion and do not end at
+    /// midnight, and buckets are swept once in this time.
+    #[arg(long, value_name = "TIME", help_heading = "Server", hide = true)]
+    #[arg(default_value = "24h", value_parser = parse_time)]
+    pub(crate) lifecycle_day: Duration,
     #[command(flatten)]
     pub(crate) clients: ClientArgs,
     /// Time to wait for another process to release the store, the logs and the addresses

@@ -210,7 +210,8 @@ mod tests {
             for option in definition.get_arguments() {
                 let name = words::name(option);
                 let is_listed = text.contains(&format!("\n#{name} = "));
-                let is_excluded = ["config", "print-config"].contains(&name);
+                let is_excluded =
+                    ["config", "print-config"].contains(&name) || option.is_hide_set();
                 assert_eq!(is_listed, !is_excluded, "{server}: {name}");
             }
             assert!(text.lines().all(|line| line.len() <= 100), "{text}");

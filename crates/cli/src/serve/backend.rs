@@ -45,6 +45,7 @@ impl Backend {
         let options = ServerOptions {
             scrub_rate: args.scrub_rate,
             lifecycle_check: args.lifecycle_check,
+            lifecycle_day: Some(args.lifecycle_day),
             pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
             lifecycle_observer: observer,
             replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),

@@ -60,6 +60,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         tls: certificates.as_ref().map(acceptor).transpose()?,
         is_plain_http_allowed: args.plain_http,
         is_read_only: args.replication.read_only,
+        domains: args.domains.clone(),
         limits: args.limits(),
     };
     let notice = descriptors::raise_limit().and_then(|limit| fit(&mut config.limits, limit));

@@ -2,11 +2,16 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use haul_append_log::Position;
+
 use crate::error::Result;
+use crate::index::entry::Entry;
 use crate::inner::Inner;
-use crate::lifecycle::page::{Candidate, Search};
+use crate::lifecycle::page::Search;
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::rules::{Lifecycle, LifecycleRule};
+use crate::lifecycle::tags::read::{KnownTags, sort};
+use crate::lifecycle::tags::set::ObjectTags;
 use crate::lifecycle::uploads::StaleUpload;
 use crate::lifecycle::versions::list::VersionScan;
 use crate::object::{ObjectInfo, Versioning};
@@ -61,14 +66,16 @@ impl Inner {
             loop {
                 let page = self.expired_page(&search, after.as_deref())?;
                 report.scanned_keys += page.scanned_keys;
-                for candidate in &page.candidates {
-                    if self.is_in_doubt(bucket, candidate) {
-                        report.skipped += 1;
-                        continue;
-                    }
+                let places = page.places_of_tags();
+                let known = self.tags_at(lifecycle, places, &mut report);
+                for candidate in search.matching(page.candidates, &known) {
+                    let locked = self.keys.lock(bucket, &candidate.key);
+                    let entry = self.expired_entry(&search, &candidate, &known, &mut report)?;
+                    drop(locked);
+                    let Some(entry) = entry else { continue };
                     report.expired_objects += 1;
-                    report.expired_bytes += candidate.entry.bytes;
-                    if !visit(object(lifecycle, candidate)) {
+                    report.expired_bytes += entry.bytes;
+                    if !visit(object(lifecycle, &candidate.key, &entry, &known)) {
                         return Ok(report);
                     }
                 }
@@ -102,9 +109,12 @@ impl Inner {
             let search = Search { prefix, ..*search };
             let mut scan = VersionScan::default();
             while !scan.is_complete() {
-                for key in self.keys_with_expired_versions(&search, &mut scan)? {
+                let keys = self.keys_with_expired_versions(&search, &mut scan)?;
+                let places = self.places_of_version_tags(&search, &keys)?;
+                let known = self.tags_at(lifecycle, places, report);
+                for key in keys {
                     let locked = self.keys.lock(bucket, &key);
-                    let expired = self.expired_versions(&search, &key, report)?;
+                    let expired = self.expired_versions(&search, &key, &known, report)?;
                     drop(locked);
                     for (row, rule) in expired {
                         report.expired_versions += 1;
@@ -122,16 +132,28 @@ impl Inner {
         Ok(())
     }
 
-    fn is_in_doubt(&self, bucket: &str, candidate: &Candidate) -> bool {
-        let newest = Some(candidate.entry.at.lsn);
-        self.index.read().doubt(bucket, &candidate.key, newest).is_some()
+    fn tags_at(
+        &self,
+        lifecycle: &Lifecycle,
+        mut places: Vec<Position>,
+        report: &mut SweepReport,
+    ) -> KnownTags {
+        let mut known = KnownTags::default();
+        sort(&mut places);
+        self.read_tags(lifecycle, &places, &mut known, report);
+        known
     }
 }
 
-fn object(lifecycle: &Lifecycle, candidate: &Candidate) -> ExpiredEntry {
-    let info = candidate.entry.info(&candidate.key);
-    let rule = id(lifecycle.expiration(&info));
-    ExpiredEntry::Object { info, rule }
+fn object(lifecycle: &Lifecycle, key: &str, entry: &Entry, known: &KnownTags) -> ExpiredEntry {
+    let stored_ms = entry.version.millis();
+    // Tags that were not needed are not known.
+    let tags = match known.at(entry.at) {
+        ObjectTags::Unknown => ObjectTags::none(),
+        known => known,
+    };
+    let rule = id(lifecycle.expires_ms(key, entry.bytes, stored_ms, tags));
+    ExpiredEntry::Object { info: entry.info(key), rule }
 }
 
 fn upload(lifecycle: &Lifecycle, stale: StaleUpload) -> ExpiredEntry {

@@ -12,6 +12,8 @@ use crate::lifecycle::page::{Candidate, Search};
 use crate::lifecycle::report::LifecycleAction::{CreateMarker, ExpireObject};
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
+use crate::lifecycle::tags::read::KnownTags;
+use crate::lifecycle::tags::set::ObjectTags;
 use crate::object::{Attributes, Versioning};
 
 /// The maximum number of deletions that share a sync. A writer in the same batch is hardly delayed.
@@ -28,8 +30,8 @@ impl Inner {
     /// Deletes the candidates, sorted by key, that are still expired.
     ///
     /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
-    /// 2. Locks the keys in order. An object that was replaced since it was listed is evaluated
-    ///    again; an object in doubt is skipped.
+    /// 2. Locks the keys in order. An object that was replaced since it was listed, or whose tags
+    ///    were, is evaluated again; an object in doubt is skipped.
     /// 3. Appends the tombstones. After a crash the log has a prefix of them; the next sweep
     ///    deletes the other objects.
     /// 4. Once the tombstones are durable, reports them to the observer and applies them to the
@@ -41,6 +43,7 @@ impl Inner {
         search: &Search<'_>,
         rules: &Rules,
         batch: &[Candidate],
+        known: &KnownTags,
         report: &mut SweepReport,
     ) -> Result<Option<()>> {
         let _writer = self.enter(search.bucket)?;
@@ -52,7 +55,7 @@ impl Inner {
         let mut appended = Vec::with_capacity(batch.len());
         let mut outcome = Ok(Some(()));
         for candidate in batch {
-            match self.append_expired(search, candidate, report) {
+            match self.append_expired(search, candidate, known, report) {
                 Ok(tombstone) => appended.extend(tombstone),
                 Err(error) => {
                     outcome = Err(error);
@@ -83,14 +86,12 @@ impl Inner {
         &self,
         search: &Search<'_>,
         candidate: &Candidate,
+        known: &KnownTags,
         report: &mut SweepReport,
     ) -> Result<Option<Appended>> {
-        let Candidate { key, entry } = candidate;
-        let Some(entry) = self.current_entry(search, key, entry)? else { return Ok(None) };
-        if self.index.read().doubt(search.bucket, key, Some(entry.at.lsn)).is_some() {
-            report.skipped += 1;
-            return Ok(None);
-        }
+        let key = &candidate.key;
+        let entry = self.expired_entry(search, candidate, known, report)?;
+        let Some(entry) = entry else { return Ok(None) };
         let versioning = self.versioning(search.bucket)?;
         if versioning != Versioning::Off {
             self.delete_current(search.bucket, &Deletion::of(key), versioning)?;
@@ -108,18 +109,38 @@ impl Inner {
     }
 
     /// Returns the current entry of a locked key if its object is expired. Needs no read if the
-    /// object has not moved since it was listed.
-    fn current_entry(
+    /// object has not moved since it was listed and since its tags were read. Skips and counts an
+    /// object in doubt, and one whose tags cannot be read.
+    pub(super) fn expired_entry(
         &self,
         search: &Search<'_>,
-        key: &str,
-        listed: &Entry,
+        candidate: &Candidate,
+        known: &KnownTags,
+        report: &mut SweepReport,
     ) -> Result<Option<Entry>> {
-        if self.index.read().is_object_at(search.bucket, key, listed.at) {
-            return Ok(Some(listed.clone()));
+        let Candidate { key, entry: listed, .. } = candidate;
+        let (bucket, key) = (search.bucket, key.as_str());
+        let is_unchanged = self.index.read().is_object_at(bucket, key, listed.at);
+        let (entry, needs_tags) = if is_unchanged {
+            (listed.clone(), candidate.needs_tags)
+        } else {
+            let Some(entry) = self.find(bucket, key)? else { return Ok(None) };
+            let needs_tags = !search.has_expired(key, &entry, ObjectTags::none());
+            (entry, needs_tags)
+        };
+        if needs_tags && !search.has_expired(key, &entry, known.at(entry.at)) {
+            return Ok(None);
         }
-        let found = self.find(search.bucket, key)?;
-        Ok(found.filter(|entry| search.has_expired(key, entry)))
+        if self.index.read().doubt(bucket, key, Some(entry.at.lsn)).is_some() {
+            report.skipped += 1;
+            return Ok(None);
+        }
+        if needs_tags {
+            let tags = self.tags_of((bucket, key), entry.at, known, report)?;
+            let tags = tags.filter(|tags| search.has_expired(key, &entry, ObjectTags::Known(tags)));
+            return Ok(tags.map(|_| entry));
+        }
+        Ok(Some(entry))
     }
 }
 
@@ -168,7 +189,8 @@ mod tests {
         let page = search.page(&mut keys.merged(4096), None, PAGE_KEYS).unwrap();
         meanwhile();
         let mut report = SweepReport::default();
-        let outcome = inner.delete_expired(&search, &rules, &page.candidates, &mut report).unwrap();
+        let (found, none) = (&page.candidates, KnownTags::default());
+        let outcome = inner.delete_expired(&search, &rules, found, &none, &mut report).unwrap();
         (outcome, report)
     }
 

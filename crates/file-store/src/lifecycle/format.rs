@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::lifecycle::rules::{
     Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry, duration_millis, millis,
 };
+use crate::lifecycle::tags::set::{decode as decode_tags, encode as encode_tags};
 use crate::object::Attributes;
 
 /// The prefix of the names of all attributes of rules.
@@ -36,6 +37,9 @@ pub(super) fn encode(lifecycle: &Lifecycle) -> Attributes {
             if !text.is_empty() {
                 set(field, text.clone());
             }
+        }
+        if !rule.tags.is_empty() {
+            set("tags", encode_tags(&rule.tags));
         }
         let noncurrent = rule.expire_noncurrent;
         let newer_versions = noncurrent.map(|expiry| u64::from(expiry.newer_versions));
@@ -86,6 +90,7 @@ fn set_field(rule: &mut LifecycleRule, field: &str, value: &str) -> Option<()> {
         "note" => value.clone_into(&mut rule.note),
         "bytes-greater-than" => rule.bytes_greater_than = Some(number()?),
         "bytes-less-than" => rule.bytes_less_than = Some(number()?),
+        "tags" if !value.is_empty() => rule.tags = decode_tags(value),
         "expire-after-ms" => rule.expire = Some(Expiry::After(duration()?)),
         "expire-at-ms" => rule.expire = Some(Expiry::At(UNIX_EPOCH.checked_add(duration()?)?)),
         // The attributes are sorted, so the age comes before the number.
@@ -121,6 +126,7 @@ mod tests {
             prefix: "a.b\n/\u{e4}".to_owned(),
             bytes_greater_than: Some(0),
             bytes_less_than: Some(u64::MAX),
+            tags: [("a b", "\u{e4}&="), ("c", "")].map(|(k, v)| (k.into(), v.into())).into(),
             expire: Some(Expiry::After(millis(86_400_000))),
             expire_noncurrent: Some(NoncurrentExpiry { after: millis(9), newer_versions: 3 }),
             expire_markers: true,
@@ -161,6 +167,7 @@ mod tests {
     fn unknown_fields_and_values_are_errors() {
         for (name, value) in [
             ("lifecycle.0000.tag", "x"),
+            ("lifecycle.0000.tags", ""),
             ("lifecycle.0000.status", "paused"),
             ("lifecycle.0000.expire-after-ms", "-1"),
             ("lifecycle.0000.expire-after-ms", ""),

@@ -1,10 +1,14 @@
 //! The search for expired objects, page by page. Pure.
 
+use haul_append_log::Position;
+
 use crate::error::Result;
 use crate::index::entry::{Entry, full_key, split_key};
 use crate::index::keys::not_an_entry;
 use crate::index::runs::source::Source;
 use crate::lifecycle::rules::Lifecycle;
+use crate::lifecycle::tags::read::KnownTags;
+use crate::lifecycle::tags::set::ObjectTags;
 
 /// The maximum number of keys of a page: listing them takes a few milliseconds.
 pub(super) const PAGE_KEYS: u64 = 10_000;
@@ -12,11 +16,13 @@ pub(super) const PAGE_KEYS: u64 = 10_000;
 /// The memory of expired objects at which a page ends.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// An object that was expired when its key was listed.
+/// An object that was expired, or may have been, when its key was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) key: String,
     pub(super) entry: Entry,
+    /// Only rules with tags expire it: its tags, which are not in the index, decide.
+    pub(super) needs_tags: bool,
 }
 
 /// The expired objects of one page of keys.
@@ -26,6 +32,14 @@ pub(super) struct Page {
     pub(super) scanned_keys: u64,
     /// The key after which the next page starts; `None` if this is the last page.
     pub(super) next_after: Option<String>,
+}
+
+impl Page {
+    /// Returns the places of the objects whose tags decide.
+    pub(super) fn places_of_tags(&self) -> Vec<Position> {
+        let candidates = self.candidates.iter().filter(|candidate| candidate.needs_tags);
+        candidates.map(|candidate| candidate.entry.at).collect()
+    }
 }
 
 /// The keys to search, and the rules by which they expire.
@@ -38,10 +52,23 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns `true` if an object has expired.
-    pub(super) fn has_expired(&self, key: &str, entry: &Entry) -> bool {
-        let expires = self.lifecycle.expires_ms(key, entry.bytes, entry.version.millis());
+    /// Returns `true` if an object with these tags has expired.
+    pub(super) fn has_expired(&self, key: &str, entry: &Entry, tags: ObjectTags<'_>) -> bool {
+        let stored_ms = entry.version.millis();
+        let expires = self.lifecycle.expires_ms(key, entry.bytes, stored_ms, tags);
         expires.is_some_and(|(at, _)| at <= self.now_ms)
+    }
+
+    /// Removes the candidates whose tags are known and match no rule.
+    pub(super) fn matching(
+        &self,
+        mut candidates: Vec<Candidate>,
+        known: &KnownTags,
+    ) -> Vec<Candidate> {
+        candidates.retain(|Candidate { key, entry, needs_tags }| {
+            !needs_tags || self.has_expired(key, entry, known.at(entry.at))
+        });
+        candidates
     }
 
     /// Lists at most `keys_max` keys after `after`, and returns the expired objects.
@@ -72,9 +99,10 @@ impl Search<'_> {
             if is_last {
                 page.next_after = Some(key.to_owned());
             }
-            if self.has_expired(key, &entry) {
+            if self.has_expired(key, &entry, ObjectTags::Unknown) {
+                let needs_tags = !self.has_expired(key, &entry, ObjectTags::none());
                 bytes += size_of::<Candidate>() + key.len() + size_of_val(&*entry.files);
-                page.candidates.push(Candidate { key: key.to_owned(), entry });
+                page.candidates.push(Candidate { key: key.to_owned(), entry, needs_tags });
             }
             if is_last {
                 break;
@@ -89,7 +117,7 @@ impl Search<'_> {
 mod tests {
     use std::time::Duration;
 
-    use haul_append_log::{Lsn, Position};
+    use haul_append_log::Lsn;
 
     use super::*;
     use crate::clock::Version;

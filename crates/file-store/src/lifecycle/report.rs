@@ -10,6 +10,8 @@ use crate::object::VersionId;
 pub struct SweepReport {
     /// Listed keys: only those with a prefix of a rule that expires objects.
     pub scanned_keys: u64,
+    /// Objects and versions whose tags were read, because only rules with tags may expire them.
+    pub tag_reads: u64,
     /// Deleted objects.
     pub expired_objects: u64,
     /// Removed versions that were not current, and removed delete markers.
@@ -19,7 +21,7 @@ pub struct SweepReport {
     /// Aborted uploads.
     pub aborted_uploads: u64,
     /// Objects, versions and uploads that were kept because their newest state may be in a damaged
-    /// place.
+    /// place, or because their tags cannot be read.
     pub skipped: u64,
     /// Expired versions that were kept because a lock protects them.
     pub locked: u64,
@@ -34,6 +36,7 @@ impl SweepReport {
     /// Adds the counts of one step.
     pub(super) fn add(&mut self, step: &Self) {
         self.scanned_keys += step.scanned_keys;
+        self.tag_reads += step.tag_reads;
         self.expired_objects += step.expired_objects;
         self.expired_versions += step.expired_versions;
         self.expired_bytes += step.expired_bytes;

@@ -8,7 +8,7 @@ use crate::lifecycle::format::encode;
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::rules::Lifecycle;
 use crate::lifecycle::sweep::Pace;
-use crate::object::ObjectInfo;
+use crate::object::{Attributes, ObjectInfo};
 use crate::store::Store;
 
 /// The maximum length of all rules of a bucket in its needle, which compaction moves as one.
@@ -23,11 +23,12 @@ impl Store {
     /// [`Error::Invalid`] if a later version of the store wrote rules that this version does not
     /// know.
     pub fn lifecycle(&self, bucket: &str) -> Result<Lifecycle> {
-        Ok(self.inner.rules(bucket)?.lifecycle.clone())
+        Ok(self.inner.rules(bucket)?.stored.clone())
     }
 
-    /// Returns the time at which an object expires and the ID of the rule, if there is one. Costs
-    /// as much as [`Store::lifecycle`].
+    /// Returns the time at which an object with these attributes expires and the ID of the rule, if
+    /// there is one. A day has 24 hours, also with another [`crate::Options::lifecycle_day`]. Costs as much
+    /// as [`Store::lifecycle`].
     ///
     /// # Errors
     /// Like [`Store::lifecycle`].
@@ -35,9 +36,10 @@ impl Store {
         &self,
         bucket: &str,
         info: &ObjectInfo,
+        attributes: &Attributes,
     ) -> Result<Option<(SystemTime, String)>> {
         let rules = self.inner.rules(bucket)?;
-        let expiration = rules.lifecycle.expiration(info);
+        let expiration = rules.stored.expiration(info, attributes);
         Ok(expiration.map(|(at, rule)| (at, rule.id.clone())))
     }
 

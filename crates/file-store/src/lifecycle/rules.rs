@@ -3,7 +3,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
-use crate::object::ObjectInfo;
+use crate::lifecycle::tags::set::{ObjectTags, Tags};
+use crate::object::{Attributes, ObjectInfo};
+
+/// A day, in milliseconds.
+pub(super) const DAY_MS: u64 = 24 * 3_600_000;
 
 /// The maximum number of rules of a bucket (as in S3).
 pub const LIFECYCLE_RULES_MAX: usize = 1000;
@@ -28,6 +32,9 @@ pub struct LifecycleRule {
     pub bytes_greater_than: Option<u64>,
     /// The rule applies only to objects of fewer bytes than this.
     pub bytes_less_than: Option<u64>,
+    /// The rule applies only to objects with all of these tags. Uploads and delete markers have
+    /// none.
+    pub tags: Tags,
     /// The time at which objects expire. `None`: the rule expires no object.
     pub expire: Option<Expiry>,
     /// The expiration of versions that are not current. `None`: the rule expires no version.
@@ -66,8 +73,15 @@ impl Lifecycle {
     /// Returns the earliest time at which a rule expires an object, and that rule. Expired objects
     /// are served until a sweep deletes them.
     #[must_use]
-    pub fn expiration(&self, info: &ObjectInfo) -> Option<(SystemTime, &LifecycleRule)> {
-        let (at, rule) = self.expires_ms(&info.key, info.bytes, millis(info.modified))?;
+    pub fn expiration(
+        &self,
+        info: &ObjectInfo,
+        attributes: &Attributes,
+    ) -> Option<(SystemTime, &LifecycleRule)> {
+        let tags = if self.has_tags() { attributes.tags() } else { Tags::new() };
+        let stored_ms = millis(info.modified);
+        let (at, rule) =
+            self.expires_ms(&info.key, info.bytes, stored_ms, ObjectTags::Known(&tags))?;
         Some((UNIX_EPOCH + Duration::from_millis(at), rule))
     }
 
@@ -77,8 +91,9 @@ impl Lifecycle {
         key: &str,
         bytes: u64,
         modified_ms: u64,
+        tags: ObjectTags<'_>,
     ) -> Option<(u64, &LifecycleRule)> {
-        let rules = self.rules.iter().filter(|rule| rule.applies_to(key) && rule.allows(bytes));
+        let rules = self.rules.iter().filter(|rule| rule.selects(key, bytes, tags));
         let expires = |rule: &'_ LifecycleRule| rule.expires_ms(modified_ms);
         rules.filter_map(|rule| Some((expires(rule)?, rule))).min_by_key(|(at, _)| *at)
     }
@@ -102,6 +117,7 @@ impl Lifecycle {
         key: &str,
         bytes: u64,
         (since_ms, newer): (u64, u64),
+        tags: ObjectTags<'_>,
         now_ms: u64,
     ) -> Option<&LifecycleRule> {
         let expires = |rule: &&LifecycleRule| {
@@ -110,7 +126,7 @@ impl Lifecycle {
                     && rule.after(since_ms, expiry.after) <= now_ms
             })
         };
-        let mut rules = self.rules.iter().filter(|rule| rule.applies_to(key) && rule.allows(bytes));
+        let mut rules = self.rules.iter().filter(|rule| rule.selects(key, bytes, tags));
         rules.find(expires)
     }
 
@@ -121,7 +137,8 @@ impl Lifecycle {
         stored_ms: u64,
         now_ms: u64,
     ) -> Option<&LifecycleRule> {
-        let mut rules = self.rules.iter().filter(|rule| rule.applies_to(key) && rule.allows(0));
+        let none = ObjectTags::none();
+        let mut rules = self.rules.iter().filter(|rule| rule.selects(key, 0, none));
         rules.find(|rule| {
             let expires_ms = rule.expires_ms(stored_ms);
             rule.expire_markers || expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
@@ -152,9 +169,40 @@ impl Lifecycle {
         prefixes
     }
 
+    /// Returns `true` if an enabled rule is limited to objects with some tags.
+    pub(crate) fn has_tags(&self) -> bool {
+        self.rules.iter().any(|rule| rule.enabled && !rule.tags.is_empty())
+    }
+
     /// Returns `true` if an enabled rule aborts uploads.
     pub(crate) fn aborts_uploads(&self) -> bool {
         self.rules.iter().any(|rule| rule.enabled && rule.abort_uploads_after.is_some())
+    }
+
+    /// Returns the rules that apply if a day has another length than 24 hours: all ages change in
+    /// proportion, and are not rounded.
+    pub(super) fn with_days_of(&self, day: Duration) -> Self {
+        let day_ms = duration_millis(day);
+        if day_ms == DAY_MS {
+            return self.clone();
+        }
+        let scaled = |age: Duration| {
+            let ms = u128::from(duration_millis(age)) * u128::from(day_ms) / u128::from(DAY_MS);
+            Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX))
+        };
+        let rule = |rule: &LifecycleRule| LifecycleRule {
+            expire: rule.expire.map(|expiry| match expiry {
+                Expiry::After(age) => Expiry::After(scaled(age)),
+                Expiry::At(time) => Expiry::At(time),
+            }),
+            expire_noncurrent: rule
+                .expire_noncurrent
+                .map(|expiry| NoncurrentExpiry { after: scaled(expiry.after), ..expiry }),
+            abort_uploads_after: rule.abort_uploads_after.map(scaled),
+            round_up_to: Duration::ZERO,
+            ..rule.clone()
+        };
+        Self { rules: self.rules.iter().map(rule).collect() }
     }
 
     /// Returns an error if the rules contradict each other or themselves.
@@ -185,6 +233,9 @@ impl LifecycleRule {
         let expires = self.expire.is_some() || noncurrent_age.is_some() || self.expire_markers;
         if !expires && self.abort_uploads_after.is_none() {
             return invalid("neither expires objects or versions nor aborts uploads");
+        }
+        if !self.tags.is_empty() && (self.expire_markers || self.abort_uploads_after.is_some()) {
+            return invalid("is limited to tags, which delete markers and uploads do not have");
         }
         let is_zero = |age: &Duration| age.as_millis() == 0;
         let expire_age = match self.expire {
@@ -218,6 +269,11 @@ impl LifecycleRule {
             Some(Expiry::After(_)) => true,
             None => false,
         }
+    }
+
+    /// Returns `true` if the rule is enabled and applies to an object.
+    fn selects(&self, key: &str, bytes: u64, tags: ObjectTags<'_>) -> bool {
+        self.applies_to(key) && self.allows(bytes) && tags.may_include(&self.tags)
     }
 
     fn applies_to(&self, key: &str) -> bool {
@@ -256,7 +312,7 @@ mod tests {
     use super::*;
 
     const HOUR_MS: u64 = 3_600_000;
-    const DAY_MS: u64 = 24 * HOUR_MS;
+    const NONE: ObjectTags<'_> = ObjectTags::Unknown;
 
     fn rule(id: &str, prefix: &str, expire: Expiry) -> LifecycleRule {
         let (id, prefix) = (id.to_owned(), prefix.to_owned());
@@ -279,12 +335,12 @@ mod tests {
     fn earliest_applicable_rule_decides() {
         let disabled = LifecycleRule { enabled: false, ..rule("off", "", days(1)) };
         let all = lifecycle(&[disabled, rule("a", "logs/", days(9)), rule("b", "logs/x", days(3))]);
-        let expires = |key: &str| all.expires_ms(key, 1, 0).map(|(at, rule)| (at, &*rule.id));
+        let expires = |key: &str| all.expires_ms(key, 1, 0, NONE).map(|(at, rule)| (at, &*rule.id));
         assert_eq!(expires("logs/a"), Some((9 * DAY_MS, "a")));
         assert_eq!(expires("logs/xy"), Some((3 * DAY_MS, "b")));
         assert_eq!(expires("log"), None);
         let dated = lifecycle(&[rule("a", "", days(9)), rule("date", "", at(7))]);
-        assert_eq!(dated.expires_ms("k", 1, DAY_MS).unwrap().0, 7);
+        assert_eq!(dated.expires_ms("k", 1, DAY_MS, NONE).unwrap().0, 7);
     }
 
     #[test]
@@ -294,10 +350,14 @@ mod tests {
         for (modified, expires) in
             [(0, DAY_MS), (1, 2 * DAY_MS), (DAY_MS - 1, 2 * DAY_MS), (DAY_MS, 2 * DAY_MS)]
         {
-            assert_eq!(rounded.expires_ms("k", 1, modified).unwrap().0, expires, "{modified}");
+            assert_eq!(
+                rounded.expires_ms("k", 1, modified, NONE).unwrap().0,
+                expires,
+                "{modified}"
+            );
         }
         let dated = lifecycle(&[LifecycleRule { round_up_to, ..rule("a", "", at(HOUR_MS)) }]);
-        assert_eq!(dated.expires_ms("k", 1, 0).unwrap().0, HOUR_MS);
+        assert_eq!(dated.expires_ms("k", 1, 0, NONE).unwrap().0, HOUR_MS);
         let uploads = LifecycleRule {
             expire: None,
             abort_uploads_after: Some(Duration::from_millis(2 * DAY_MS)),
@@ -307,12 +367,52 @@ mod tests {
     }
 
     #[test]
+    fn days_of_another_length_change_ages_and_are_not_rounded() {
+        let round_up_to = Duration::from_millis(DAY_MS);
+        let noncurrent = NoncurrentExpiry { after: round_up_to * 3, newer_versions: 1 };
+        let aged = LifecycleRule {
+            round_up_to,
+            expire_noncurrent: Some(noncurrent),
+            abort_uploads_after: Some(round_up_to),
+            ..rule("a", "", days(2))
+        };
+        let rules = lifecycle(&[aged, rule("date", "", at(HOUR_MS))]);
+        assert_eq!(rules.with_days_of(Duration::from_millis(DAY_MS)), rules);
+        let short = rules.with_days_of(Duration::from_secs(10)).rules;
+        let seconds = Duration::from_secs;
+        assert_eq!(short[0].expire, Some(Expiry::After(seconds(20))));
+        assert_eq!(short[0].expire_noncurrent.unwrap().after, seconds(30));
+        assert_eq!(short[0].abort_uploads_after, Some(seconds(10)));
+        assert_eq!(short[0].after(1, seconds(20)), 20_001);
+        assert_eq!(short[1].expire, rules.rules[1].expire);
+    }
+
+    #[test]
+    fn rule_with_tags_applies_only_to_objects_that_have_them() {
+        let tags: Tags = [("a", "1"), ("b", "2")].map(|(k, v)| (k.into(), v.into())).into();
+        let both = LifecycleRule { tags: tags.clone(), ..rule("both", "", days(1)) };
+        let all = lifecycle(&[both.clone(), rule("later", "", days(9))]);
+        let expires = |tags: &Tags| all.expires_ms("k", 1, 0, ObjectTags::Known(tags)).unwrap().1;
+        assert_eq!(expires(&tags).id, "both");
+        let first = tags.iter().take(1).map(|(k, v)| (k.clone(), v.clone())).collect();
+        assert_eq!((&*expires(&first).id, &*expires(&Tags::new()).id), ("later", "later"));
+        let unknown = all.expires_ms("k", 1, 0, ObjectTags::Unknown);
+        assert_eq!(unknown.unwrap().1.id, "both", "it may have the tags");
+        assert!(all.has_tags() && !lifecycle(&all.rules[1..]).has_tags());
+        let markers = LifecycleRule { expire_markers: true, ..both.clone() };
+        let uploads = LifecycleRule { abort_uploads_after: Some(Duration::MAX), ..both };
+        for rule in [markers, uploads] {
+            assert!(lifecycle(&[rule]).check().unwrap_err().to_string().contains("tags"));
+        }
+    }
+
+    #[test]
     fn size_limits_are_exclusive() {
         let (bytes_greater_than, bytes_less_than) = (Some(10), Some(20));
         let sized = LifecycleRule { bytes_greater_than, bytes_less_than, ..rule("a", "", days(1)) };
         let sized = lifecycle(&[sized]);
         for (bytes, applies) in [(10, false), (11, true), (19, true), (20, false)] {
-            assert_eq!(sized.expires_ms("k", bytes, 0).is_some(), applies, "{bytes}");
+            assert_eq!(sized.expires_ms("k", bytes, 0, NONE).is_some(), applies, "{bytes}");
         }
     }
 
@@ -367,6 +467,7 @@ mod tests {
             modified: SystemTime::now(),
             etag: crate::Etag { md5: [0; 16], parts: 0 },
         };
-        assert!(lifecycle(&[far]).expiration(&info).unwrap().0 > info.modified);
+        let none = Attributes::new();
+        assert!(lifecycle(&[far]).expiration(&info, &none).unwrap().0 > info.modified);
     }
 }

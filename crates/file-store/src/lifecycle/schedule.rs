@@ -1,12 +1,15 @@
 //! The schedule of sweeps. Pure.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
-const DAY_MS: u64 = 24 * 3_600_000;
+use crate::lifecycle::rules::duration_millis;
 
 /// The buckets swept since the store was opened.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Schedule {
+    /// The length of a day.
+    day_ms: u64,
     swept: HashMap<String, Swept>,
 }
 
@@ -20,17 +23,22 @@ struct Swept {
 }
 
 impl Schedule {
+    /// Creates a schedule for days of this length.
+    pub(super) fn new(day: Duration) -> Self {
+        Self { day_ms: duration_millis(day).max(1), swept: HashMap::new() }
+    }
+
     /// Returns `true` if a bucket has not been swept since the store was opened, since its rules
     /// changed, or on this day in UTC.
     pub(super) fn is_due(&self, bucket: &str, revision: u64, now_ms: u64) -> bool {
         self.swept
             .get(bucket)
-            .is_none_or(|swept| swept.revision != revision || swept.day != now_ms / DAY_MS)
+            .is_none_or(|swept| swept.revision != revision || swept.day != now_ms / self.day_ms)
     }
 
     /// Records a complete sweep that started at `now_ms`.
     pub(super) fn swept(&mut self, bucket: &str, revision: u64, now_ms: u64) {
-        self.swept.insert(bucket.to_owned(), Swept { day: now_ms / DAY_MS, revision });
+        self.swept.insert(bucket.to_owned(), Swept { day: now_ms / self.day_ms, revision });
     }
 
     /// Removes buckets that no longer exist.
@@ -42,10 +50,11 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lifecycle::rules::DAY_MS;
 
     #[test]
     fn bucket_is_swept_once_a_day_and_after_a_change_of_rules() {
-        let mut schedule = Schedule::default();
+        let mut schedule = Schedule::new(Duration::from_millis(DAY_MS));
         let noon = 100 * DAY_MS + DAY_MS / 2;
         assert!(schedule.is_due("b", 1, noon));
         schedule.swept("b", 1, noon);

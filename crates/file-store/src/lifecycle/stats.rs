@@ -16,6 +16,8 @@ pub struct LifecycleStats {
     pub sweeps: u64,
     /// Listed keys.
     pub scanned_keys: u64,
+    /// Objects and versions whose tags were read, because only rules with tags may expire them.
+    pub tag_reads: u64,
     /// Objects deleted because they expired.
     pub expired_objects: u64,
     /// Versions that were not current, and delete markers, removed because they expired.
@@ -25,7 +27,7 @@ pub struct LifecycleStats {
     /// Aborted stale uploads.
     pub aborted_uploads: u64,
     /// Objects, versions and uploads that were kept because their newest state may be in a damaged
-    /// place.
+    /// place, or because their tags cannot be read.
     pub skipped: u64,
     /// Expired versions that were kept because a lock protects them. A version that stays locked is
     /// counted by each sweep.
@@ -43,6 +45,7 @@ pub struct LifecycleStats {
 pub(crate) struct LifecycleCounters {
     sweeping: AtomicBool,
     scanned_keys: AtomicU64,
+    tag_reads: AtomicU64,
     expired_objects: AtomicU64,
     expired_versions: AtomicU64,
     locked: AtomicU64,
@@ -66,6 +69,7 @@ impl LifecycleCounters {
     pub(super) fn add(&self, step: &SweepReport) {
         let add = |counter: &AtomicU64, count| counter.fetch_add(count, Ordering::Relaxed);
         add(&self.scanned_keys, step.scanned_keys);
+        add(&self.tag_reads, step.tag_reads);
         add(&self.expired_objects, step.expired_objects);
         add(&self.expired_versions, step.expired_versions);
         add(&self.locked, step.locked);
@@ -107,6 +111,7 @@ impl LifecycleCounters {
             sweeping: self.sweeping.load(Ordering::Relaxed),
             sweeps: outcome.sweeps,
             scanned_keys: read(&self.scanned_keys),
+            tag_reads: read(&self.tag_reads),
             expired_objects: read(&self.expired_objects),
             expired_versions: read(&self.expired_versions),
             locked: read(&self.locked),

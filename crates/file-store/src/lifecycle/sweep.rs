@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use haul_append_log::Position;
 use haul_sync::mpsc;
 
 use crate::error::{Error, Result};
@@ -9,7 +10,9 @@ use crate::inner::Inner;
 use crate::lifecycle::expire::BATCH;
 use crate::lifecycle::page::{PAGE_KEYS, Page, Search};
 use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::rules::Lifecycle;
 use crate::lifecycle::state::Rules;
+use crate::lifecycle::tags::read::{KnownTags, TAG_READS, sort};
 use crate::lifecycle::versions::list::VersionScan;
 use crate::object::Versioning;
 
@@ -88,8 +91,11 @@ impl Inner {
                     step.scanned_keys += page.scanned_keys;
                     Ok(Some(page))
                 })?;
-                for batch in page.candidates.chunks(BATCH) {
-                    steps.step(|step| self.delete_expired(&search, rules, batch, step))?;
+                let places = page.places_of_tags();
+                let known = steps.read_tags(search.lifecycle, places)?;
+                let candidates = search.matching(page.candidates, &known);
+                for batch in candidates.chunks(BATCH) {
+                    steps.step(|step| self.delete_expired(&search, rules, batch, &known, step))?;
                 }
                 after = page.next_after;
                 if after.is_none() {
@@ -122,7 +128,12 @@ impl Inner {
                 let keys = steps
                     .step(|_| self.keys_with_expired_versions(&search, &mut scan).map(Some))?;
                 for batch in keys.chunks(BATCH) {
-                    steps.step(|step| self.delete_expired_versions(&search, rules, batch, step))?;
+                    let places =
+                        steps.step(|_| self.places_of_version_tags(&search, batch).map(Some))?;
+                    let known = steps.read_tags(search.lifecycle, places)?;
+                    steps.step(|step| {
+                        self.delete_expired_versions(&search, rules, batch, &known, step)
+                    })?;
                 }
             }
         }
@@ -145,6 +156,23 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
+    /// Reads tags in the order of the log, a few at a time.
+    fn read_tags(
+        &mut self,
+        lifecycle: &Lifecycle,
+        mut places: Vec<Position>,
+    ) -> std::result::Result<KnownTags, Interrupted> {
+        let (mut known, inner) = (KnownTags::default(), self.inner);
+        sort(&mut places);
+        for places in places.chunks(TAG_READS) {
+            self.step(|step| {
+                inner.read_tags(lifecycle, places, &mut known, step);
+                Ok(Some(()))
+            })?;
+        }
+        Ok(known)
+    }
+
     /// Executes one step, which adds its counts to the report that it receives, and pauses. A step
     /// returns `None` if the rules were replaced.
     fn step<T>(

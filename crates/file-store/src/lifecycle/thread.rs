@@ -57,7 +57,7 @@ impl Drop for LifecycleThread {
 
 /// Checks all buckets periodically until the store is closed.
 fn run(inner: &Inner, every: Duration, stopped: &mpsc::Receiver<()>) {
-    let mut schedule = Schedule::default();
+    let mut schedule = Schedule::new(inner.options.lifecycle_day);
     let mut wait = every.min(FIRST_CHECK);
     while sleep(stopped, wait) {
         let buckets: Vec<String> =

@@ -1,16 +1,45 @@
 //! The settings of buckets that were used before.
 
+use std::any::Any;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use haul_sync::RwLock;
 
 use crate::object::Attributes;
 
+/// The settings of a bucket, as they were when they were read.
+#[derive(Debug, Default)]
+pub struct BucketSettings {
+    attributes: Attributes,
+    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+impl BucketSettings {
+    /// Returns a value that the program derives from these settings, such as a parsed document. The
+    /// first call computes it; later calls, also for other copies of the same settings, return it.
+    /// A change of the settings discards it.
+    ///
+    /// A program derives values of one type; those of other types are computed by each call.
+    pub fn derived<T: Any + Send + Sync>(&self, derive: impl Fn(&Attributes) -> T) -> Arc<T> {
+        let value = self.derived.get_or_init(|| Arc::new(derive(&self.attributes)));
+        Arc::clone(value).downcast().unwrap_or_else(|_other| Arc::new(derive(&self.attributes)))
+    }
+}
+
+impl Deref for BucketSettings {
+    type Target = Attributes;
+
+    fn deref(&self) -> &Attributes {
+        &self.attributes
+    }
+}
+
 /// The cached settings of buckets. Changed only under the lock of the bucket (that of its empty
 /// key).
 #[derive(Debug, Default)]
-pub(crate) struct SettingsCache(RwLock<HashMap<String, Arc<Attributes>>>);
+pub(crate) struct SettingsCache(RwLock<HashMap<String, Arc<BucketSettings>>>);
 
 impl SettingsCache {
     /// Removes the settings of a bucket that is created or deleted.
@@ -19,14 +48,41 @@ impl SettingsCache {
     }
 
     /// Returns the settings of a bucket, if they are cached.
-    pub(super) fn get(&self, bucket: &str) -> Option<Arc<Attributes>> {
+    pub(super) fn get(&self, bucket: &str) -> Option<Arc<BucketSettings>> {
         self.0.read().get(bucket).cloned()
     }
 
     /// Replaces the settings of a bucket.
-    pub(super) fn insert(&self, bucket: &str, settings: Attributes) -> Arc<Attributes> {
-        let settings = Arc::new(settings);
+    pub(super) fn insert(&self, bucket: &str, attributes: Attributes) -> Arc<BucketSettings> {
+        let settings = Arc::new(BucketSettings { attributes, derived: OnceLock::new() });
         self.0.write().insert(bucket.to_owned(), Arc::clone(&settings));
         settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn value_is_derived_once_for_each_state_of_the_settings() {
+        let cache = SettingsCache::default();
+        let derivations = Cell::new(0);
+        let length = |settings: &BucketSettings| {
+            *settings.derived(|attributes| {
+                derivations.set(derivations.get() + 1);
+                attributes.bytes()
+            })
+        };
+        let first = cache.insert("b", Attributes::from_iter([("a", "12")]));
+        for settings in [&first, &cache.get("b").unwrap(), &first] {
+            assert_eq!((length(settings), derivations.get()), (3, 1));
+        }
+        let second = cache.insert("b", Attributes::from_iter([("a", "1234")]));
+        assert_eq!((length(&second), length(&first), derivations.get()), (5, 3, 2));
+        assert_eq!(*second.derived(|_| "another type"), "another type");
+        assert_eq!((length(&second), derivations.get()), (5, 2));
     }
 }

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::inner::Inner;
 use crate::lifecycle::format::is_rule;
 use crate::object::Attributes;
+use crate::settings::cache::BucketSettings;
 use crate::settings::check::check_setting;
 use crate::store::Store;
 
@@ -16,7 +17,7 @@ impl Store {
     /// # Errors
     /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the settings are, or may be, in
     /// a damaged place.
-    pub fn bucket_settings(&self, bucket: &str) -> Result<Arc<Attributes>> {
+    pub fn bucket_settings(&self, bucket: &str) -> Result<Arc<BucketSettings>> {
         self.inner.settings(bucket)
     }
 
@@ -47,7 +48,7 @@ impl Store {
 }
 
 impl Inner {
-    pub(crate) fn settings(&self, bucket: &str) -> Result<Arc<Attributes>> {
+    pub(crate) fn settings(&self, bucket: &str) -> Result<Arc<BucketSettings>> {
         if let Some(settings) = self.settings.get(bucket) {
             return Ok(settings);
         }

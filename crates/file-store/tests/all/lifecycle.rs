@@ -119,10 +119,10 @@ fn object_reports_its_expiration_and_is_served_until_the_sweep() {
     let time = Time::at_day(100);
     let (_dir, store) = time.store(time.options());
     let info = put(&store, "key", b"bytes");
-    assert_eq!(store.expiration(BUCKET, &info).unwrap(), None);
+    assert_eq!(store.expiration(BUCKET, &info, &Attributes::new()).unwrap(), None);
     set(&store, &[LifecycleRule { round_up_to: days(1), ..expire_after("", 2) }]);
     let expected = (UNIX_EPOCH + days(102), String::new());
-    assert_eq!(store.expiration(BUCKET, &info).unwrap(), Some(expected));
+    assert_eq!(store.expiration(BUCKET, &info, &Attributes::new()).unwrap(), Some(expected));
     time.advance(9 * DAY_MS);
     assert_eq!(get(&store, "key"), b"bytes");
     store.expire_now(BUCKET).unwrap();

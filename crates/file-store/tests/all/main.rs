@@ -22,6 +22,7 @@ mod hidden_keys;
 mod in_use;
 mod kill;
 mod lifecycle;
+mod lifecycle_tags;
 mod listing;
 mod model;
 mod objects;

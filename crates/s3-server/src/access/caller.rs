@@ -10,13 +10,12 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
 use crate::access::bucket_policy::{BucketPolicy, has_policy, policy_of};
-use crate::access::facts::RequestFacts;
+use crate::access::facts::{RequestFacts, RequestedLock};
 use crate::access::key::{ADMINISTRATOR, ANONYMOUS};
 use crate::access::rights::Right;
 use crate::acl::list::Permission;
 use crate::buckets::settings::OWNER;
 use crate::errors::{from_store, refuse};
-use crate::objects::tagging;
 use crate::objects::versions::find;
 use crate::policy::action::action_of;
 use crate::policy::evaluate::{Access, Verdict};
@@ -111,6 +110,16 @@ impl Caller {
         }
     }
 
+    /// Returns this client as one that gives an object this lock.
+    pub(crate) fn with_requested_lock(&self, lock: RequestedLock) -> Self {
+        match &self.facts {
+            Some(facts) => {
+                self.clone().with_facts(RequestFacts { lock, ..RequestFacts::clone(facts) })
+            }
+            None => self.clone(),
+        }
+    }
+
     /// Returns this client with the tags of an object or version, if the policy of the bucket
     /// compares them. May read from the disk.
     pub(crate) fn with_tags(
@@ -124,12 +133,12 @@ impl Caller {
         }
         let uses_tags = |found: &BucketPolicy| found.policy.uses_existing_tags();
         let (true, Some(facts)) =
-            (policy_of(store, bucket)?.as_ref().is_some_and(uses_tags), &self.facts)
+            (policy_of(store, bucket)?.as_deref().is_some_and(uses_tags), &self.facts)
         else {
             return Ok(self.clone());
         };
         let found = find(store, bucket, (key, version))?;
-        let existing_tags = found.map(|object| tagging::from_attributes(&object.attributes));
+        let existing_tags = found.map(|object| object.attributes.tags());
         let existing_tags = existing_tags.unwrap_or_default();
         Ok(self.clone().with_facts(RequestFacts { existing_tags, ..RequestFacts::clone(facts) }))
     }
@@ -210,7 +219,7 @@ impl Caller {
     ) -> S3Result<Decision> {
         match self.decide_without_lists(store, operation, action, (bucket, name))? {
             Some(decision) => Ok(decision),
-            None => self.decide_by_lists(store, operation, bucket),
+            None => self.decide_by_lists(store, operation, (bucket, name)),
         }
     }
 
@@ -229,9 +238,8 @@ impl Caller {
         if self.is_administrator() || !is_of_bucket {
             return Ok(by_right.or(Some(Decision::Denied)));
         }
-        let Some(BucketPolicy { policy, is_restricted }) = policy_of(store, bucket)? else {
-            return Ok(by_right);
-        };
+        let Some(found) = policy_of(store, bucket)? else { return Ok(by_right) };
+        let BucketPolicy { policy, is_restricted } = &*found;
         // An owner can replace a policy that denies everything.
         if OF_OWNERS.contains(&operation) && self.owns(store, bucket)? {
             return Ok(Some(Decision::Allowed(Basis::Right)));

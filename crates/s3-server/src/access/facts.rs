@@ -8,8 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use form_urlencoded::parse;
 use hyper::header::HeaderMap;
+use s3s::dto::{ObjectLockLegalHold, ObjectLockRetention, Timestamp, TimestampFormat};
+use time::OffsetDateTime;
 
-use crate::policy::condition::{Facts, Key};
+use crate::policy::condition::{Facts, Key, LockPart};
 
 /// The header with the tags of a new object, in the format of a query.
 const TAGGING: &str = "x-amz-tagging";
@@ -38,8 +40,70 @@ pub(crate) struct RequestFacts {
     pub(crate) version: Option<String>,
     /// The tags that the request gives an object.
     pub(crate) request_tags: Vec<(String, String)>,
+    /// The lock that the request gives an object.
+    pub(crate) lock: RequestedLock,
     /// The tags of the object, if a policy needs them.
     pub(crate) existing_tags: BTreeMap<String, String>,
+}
+
+/// The lock that a request gives an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RequestedLock {
+    mode: Option<String>,
+    /// The end of the retention, in seconds since 1970.
+    until_s: Option<i64>,
+    legal_hold: Option<String>,
+}
+
+impl RequestedLock {
+    /// Returns the lock in the headers of a request that stores an object.
+    pub(crate) fn of_headers(headers: &HeaderMap) -> Self {
+        let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+        let until = text("x-amz-object-lock-retain-until-date");
+        let until = until.and_then(|at| Timestamp::parse(TimestampFormat::DateTime, &at).ok());
+        Self {
+            mode: text("x-amz-object-lock-mode"),
+            until_s: until.map(seconds),
+            legal_hold: text("x-amz-object-lock-legal-hold"),
+        }
+    }
+
+    /// Returns the lock of a request that replaces the retention of an object.
+    pub(crate) fn of_retention(retention: Option<&ObjectLockRetention>) -> Self {
+        let mode = retention.and_then(|retention| retention.mode.as_ref());
+        let until = retention.and_then(|retention| retention.retain_until_date.clone());
+        let mode = mode.map(|mode| mode.as_str().to_owned());
+        Self { mode, until_s: until.map(seconds), legal_hold: None }
+    }
+
+    /// Returns the lock of a request that replaces the legal hold of an object.
+    pub(crate) fn of_legal_hold(hold: Option<&ObjectLockLegalHold>) -> Self {
+        let status = hold.and_then(|hold| hold.status.as_ref());
+        let legal_hold = status.map(|status| status.as_str().to_owned());
+        Self { legal_hold, ..Self::default() }
+    }
+
+    fn part(&self, part: LockPart, now_s: u64) -> Option<Cow<'_, str>> {
+        match part {
+            LockPart::Mode => self.mode.as_deref().map(Cow::Borrowed),
+            LockPart::RetainUntil => self.until_s.map(|until| until.to_string().into()),
+            LockPart::RemainingDays => {
+                let left = self.until_s?.saturating_sub_unsigned(now_s).max(0).unsigned_abs();
+                Some(left.div_ceil(DAY_SECONDS).to_string().into())
+            }
+            LockPart::LegalHold => self.legal_hold.as_deref().map(Cow::Borrowed),
+        }
+    }
+}
+
+const DAY_SECONDS: u64 = 24 * 3600;
+
+fn seconds(time: Timestamp) -> i64 {
+    OffsetDateTime::from(time).unix_timestamp()
+}
+
+fn now_s() -> Option<u64> {
+    Some(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
 /// Returns the tags in the headers of an operation. A copy has those of its source, unless it
@@ -61,10 +125,8 @@ impl Facts for RequestFacts {
             Key::SecureTransport => {
                 Some(self.connection.is_some_and(|one| one.is_encrypted).to_string().into())
             }
-            Key::Time => {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-                Some(since.as_secs().to_string().into())
-            }
+            Key::Time => Some(now_s()?.to_string().into()),
+            Key::Lock(part) => self.lock.part(*part, now_s()?),
             Key::User => self.user.as_deref().map(Cow::Borrowed),
             Key::Header(name) => self.headers.get(name)?.to_str().ok().map(Cow::Borrowed),
             Key::Query("versionId") => self.version.as_deref().map(Cow::Borrowed),
@@ -86,6 +148,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lock_is_that_of_the_headers_or_of_the_body() {
+        let headers = [
+            ("x-amz-object-lock-mode", "GOVERNANCE"),
+            ("x-amz-object-lock-retain-until-date", "1970-01-11T00:00:01Z"),
+            ("x-amz-object-lock-legal-hold", "ON"),
+        ];
+        let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let given = RequestedLock::of_headers(&headers.into_iter().collect());
+        let parts =
+            [LockPart::Mode, LockPart::RetainUntil, LockPart::RemainingDays, LockPart::LegalHold];
+        let of = |lock: &RequestedLock, now_s| {
+            parts.map(|part| lock.part(part, now_s).map(Cow::into_owned).unwrap_or_default())
+        };
+        assert_eq!(of(&given, 0), ["GOVERNANCE", "864001", "11", "ON"]);
+        assert_eq!(of(&given, 1), ["GOVERNANCE", "864001", "10", "ON"]);
+        assert_eq!(of(&given, 900_000)[2], "0");
+        assert_eq!(of(&RequestedLock::default(), 0), [""; 4]);
+        let retention = ObjectLockRetention {
+            mode: Some("COMPLIANCE".to_owned().into()),
+            retain_until_date: Timestamp::parse(TimestampFormat::EpochSeconds, "60").ok(),
+        };
+        let given = RequestedLock::of_retention(Some(&retention));
+        assert_eq!(of(&given, 0), ["COMPLIANCE", "60", "1", ""]);
+        let hold = ObjectLockLegalHold { status: Some("OFF".to_owned().into()) };
+        assert_eq!(of(&RequestedLock::of_legal_hold(Some(&hold)), 0), ["", "", "", "OFF"]);
+    }
+
+    #[test]
     fn properties_are_those_of_the_request() {
         let headers = [("referer", "http://x/"), (TAGGING, "a=1%20&b=2")];
         let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
@@ -98,6 +188,7 @@ mod tests {
             query: "list-type=2&prefix=a%2Fb&versionId=ignored".to_owned(),
             version: Some("7".to_owned()),
             request_tags: Vec::new(),
+            lock: RequestedLock::default(),
             user: Some("ann".into()),
             existing_tags: BTreeMap::from([("a".to_owned(), "old".to_owned())]),
         };

@@ -19,7 +19,7 @@ impl Caller {
         &self,
         store: &Store,
         operation: &str,
-        bucket: &str,
+        (bucket, name): (&str, &str),
     ) -> S3Result<Decision> {
         let Some(needed) = needed(operation, self.version().is_some()) else {
             return Ok(Decision::Denied);
@@ -38,6 +38,10 @@ impl Caller {
             Needed::OfObject(permission) if has_list || settings.get(OBJECT_LISTS).is_some() => {
                 Ok(Decision::ByObjectList(permission))
             }
+            // A client that may list the bucket learns if the object is missing.
+            Needed::OfObject(Permission::Read) if !self.hides_missing(store, bucket, name) => {
+                Ok(Decision::ByObjectList(Permission::Read))
+            }
             Needed::OfBucket(_) | Needed::OfObject(_) => Ok(Decision::Denied),
         }
     }
@@ -53,7 +57,14 @@ impl Caller {
     ) -> S3Result<bool> {
         match find(store, bucket, (key, version))? {
             Some(object) => self.attributes_allow(store, bucket, &object.attributes, permission),
-            None => Ok(!self.hides_missing(store, bucket, key)),
+            None if self.hides_missing(store, bucket, key) => Ok(false),
+            // The operation reports that it is missing. Another client may store it until then:
+            // the operation confirms a read, and only a read.
+            None if permission == Permission::Read => Ok(true),
+            None => {
+                let (bucket, key) = (bucket.to_owned(), key.to_owned());
+                Err(from_store(Error::NoSuchKey { bucket, key }))
+            }
         }
     }
 

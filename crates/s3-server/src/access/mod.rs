@@ -10,6 +10,7 @@ pub(crate) mod authorize;
 pub(crate) mod bucket_policy;
 pub(crate) mod caller;
 pub(crate) mod credentials;
+mod expected_owner;
 pub(crate) mod facts;
 mod format;
 pub(crate) mod key;

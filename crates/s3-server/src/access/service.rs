@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_file_store::Error;
+use hyper::header::HeaderMap;
 use hyper::http::Extensions;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::dto::{
     CopyObjectInput, CopySource, ListMultipartUploadsInput, ListObjectVersionsInput,
-    ListObjectsInput, ListObjectsV2Input, PutObjectTaggingInput, UploadPartCopyInput,
+    ListObjectsInput, ListObjectsV2Input, PutObjectLegalHoldInput, PutObjectRetentionInput,
+    PutObjectTaggingInput, UploadPartCopyInput,
 };
 use s3s::path::S3Path;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
@@ -20,7 +22,8 @@ use crate::access::action::{Action, action};
 use crate::access::authorize::Principal;
 use crate::access::bucket_policy::{has_policy, has_setting};
 use crate::access::caller::{Basis, Caller, Decision};
-use crate::access::facts::{RequestFacts, request_tags};
+use crate::access::expected_owner;
+use crate::access::facts::{RequestFacts, RequestedLock, request_tags};
 use crate::access::key_ring::AllKeys;
 use crate::access::rights::Right;
 use crate::buckets::settings::ACL;
@@ -58,6 +61,9 @@ pub(crate) fn unknown_key() -> S3Error {
 
 /// The operation whose tags are in its body.
 const TAGGING: &str = "PutObjectTagging";
+
+/// The operations that are checked once their bodies are parsed, because policies compare these.
+const WITH_BODIES: [&str; 3] = [TAGGING, "PutObjectRetention", "PutObjectLegalHold"];
 
 /// Returns the version ID in the query of an operation, if the operation uses one.
 fn version_of(operation: &str, query: &str) -> Option<String> {
@@ -97,6 +103,7 @@ impl AccessControl {
             connection: context.extensions_mut().get().copied(),
             version: version_of(operation, &query),
             request_tags: request_tags(operation, &headers),
+            lock: RequestedLock::of_headers(&headers),
             headers,
             query,
             user: caller.user().cloned(),
@@ -184,11 +191,30 @@ impl AccessControl {
         Err(caller.refusal(operation, action.needs(), bucket, name))
     }
 
+    /// Checks the right to an operation that changes an object and whose body is known.
+    async fn authorize_write(
+        &self,
+        caller: Caller,
+        operation: &str,
+        of: (&str, &str),
+        version: Option<&str>,
+    ) -> S3Result<Caller> {
+        let write = (operation, Action::Use(Right::Write));
+        let basis = self.authorize(&caller, write, of, version).await?;
+        Ok(caller.with_basis(basis))
+    }
+
     /// Checks the right to read the source of a copy.
-    async fn check_source(&self, extensions: &mut Extensions, source: &CopySource) -> S3Result<()> {
+    async fn check_source(
+        &self,
+        extensions: &mut Extensions,
+        headers: &HeaderMap,
+        source: &CopySource,
+    ) -> S3Result<()> {
         // The operation refuses the other kinds of sources.
         let CopySource::Bucket { bucket, key, version_id } = source else { return Ok(()) };
         self.check_bucket(bucket)?;
+        expected_owner::check(&self.store.load(), headers, expected_owner::OF_SOURCE, bucket)?;
         let version = version_id.as_deref();
         let caller = Caller::of(extensions).with_version(version);
         let caller = self.with_tags(caller, bucket, (key, version)).await?;
@@ -216,6 +242,8 @@ impl S3Access for AccessControl {
         };
         if !bucket.is_empty() && operation != "CreateBucket" {
             self.check_bucket(bucket)?;
+            let (store, headers) = (self.store.load(), context.headers());
+            expected_owner::check(&store, headers, expected_owner::OF_BUCKET, bucket)?;
         }
         if !name.is_empty() {
             let version = caller.version().map(str::to_owned);
@@ -227,9 +255,9 @@ impl S3Access for AccessControl {
             has_policy(&store, bucket) || has_setting(&store, bucket, ACL)
         };
         match action(&operation) {
-            // Checked once the prefix, or the tags, are known.
+            // Checked once the prefix, or the body, is known.
             Some(Action::Use(Right::List)) => {}
-            Some(_) if operation == TAGGING => {}
+            Some(_) if WITH_BODIES.contains(&&*operation) => {}
             Some(Action::UseBucket) if checks_keys => {}
             Some(action) => {
                 let version = caller.version().map(str::to_owned);
@@ -296,17 +324,44 @@ impl S3Access for AccessControl {
         let tags = tags.map(|(key, value)| (key.unwrap_or_default(), value.unwrap_or_default()));
         let caller = Caller::of(&request.extensions).with_request_tags(tags.collect());
         let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
-        let tagging = (TAGGING, Action::Use(Right::Write));
-        let basis = self.authorize(&caller, tagging, of, version).await?;
-        request.extensions.insert(caller.with_basis(basis));
+        let caller = self.authorize_write(caller, TAGGING, of, version).await?;
+        request.extensions.insert(caller);
+        Ok(())
+    }
+
+    async fn put_object_retention(
+        &self,
+        request: &mut S3Request<PutObjectRetentionInput>,
+    ) -> S3Result<()> {
+        let input = &request.input;
+        let lock = RequestedLock::of_retention(input.retention.as_ref());
+        let caller = Caller::of(&request.extensions).with_requested_lock(lock);
+        let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
+        let caller = self.authorize_write(caller, "PutObjectRetention", of, version).await?;
+        request.extensions.insert(caller);
+        Ok(())
+    }
+
+    async fn put_object_legal_hold(
+        &self,
+        request: &mut S3Request<PutObjectLegalHoldInput>,
+    ) -> S3Result<()> {
+        let input = &request.input;
+        let lock = RequestedLock::of_legal_hold(input.legal_hold.as_ref());
+        let caller = Caller::of(&request.extensions).with_requested_lock(lock);
+        let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
+        let caller = self.authorize_write(caller, "PutObjectLegalHold", of, version).await?;
+        request.extensions.insert(caller);
         Ok(())
     }
 
     async fn copy_object(&self, request: &mut S3Request<CopyObjectInput>) -> S3Result<()> {
-        self.check_source(&mut request.extensions, &request.input.copy_source).await
+        let S3Request { input, headers, extensions, .. } = request;
+        self.check_source(extensions, headers, &input.copy_source).await
     }
 
     async fn upload_part_copy(&self, request: &mut S3Request<UploadPartCopyInput>) -> S3Result<()> {
-        self.check_source(&mut request.extensions, &request.input.copy_source).await
+        let S3Request { input, headers, extensions, .. } = request;
+        self.check_source(extensions, headers, &input.copy_source).await
     }
 }

@@ -107,6 +107,11 @@ impl ListRules {
         self.ownership != Ownership::BucketOwnerEnforced
     }
 
+    /// Returns `true` if the list of the bucket gives a permission to a group.
+    pub(crate) fn is_public(&self) -> bool {
+        !self.ignores_public && self.list().is_public()
+    }
+
     /// Returns the list of the bucket, as responses have it.
     pub(crate) fn list(&self) -> Acl {
         if self.are_in_effect() { self.list.clone() } else { Acl::private(&self.owner) }

@@ -176,6 +176,8 @@ fn lifecycle(out: &mut Exposition, stats: &LifecycleStats) {
     out.counter("haul_lifecycle_errors_total", help, stats.errors);
     let help = "Keys listed by sweeps.";
     out.counter("haul_lifecycle_scanned_keys_total", help, stats.scanned_keys);
+    let help = "Objects whose tags were read, because only rules with tags may expire them.";
+    out.counter("haul_lifecycle_tag_reads_total", help, stats.tag_reads);
     let help = "Objects deleted because they expired.";
     out.counter("haul_lifecycle_expired_objects_total", help, stats.expired_objects);
     let help = "Noncurrent versions and delete markers removed because they expired.";

@@ -66,6 +66,7 @@ fn lifecycle_json(stats: &LifecycleStats) -> Value {
         "sweeps": stats.sweeps,
         "errors": stats.errors,
         "scanned_keys": stats.scanned_keys,
+        "tag_reads": stats.tag_reads,
         "expired_objects": stats.expired_objects,
         "expired_versions": stats.expired_versions,
         "expired_bytes": stats.expired_bytes,

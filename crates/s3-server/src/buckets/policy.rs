@@ -3,6 +3,7 @@
 use s3s::dto::{self, PolicyStatus, PublicAccessBlockConfiguration};
 use s3s::{S3ErrorCode, S3Request, S3Result};
 
+use crate::acl::rules::ListRules;
 use crate::buckets::documents::absent;
 use crate::buckets::settings::{POLICY, PUBLIC_ACCESS_BLOCK, load, set};
 use crate::errors::{from_store, refuse};
@@ -59,7 +60,8 @@ pub(crate) async fn get_bucket_policy_status(
         .blocking(move |store| {
             let settings = store.bucket_settings(&bucket).map_err(from_store)?;
             let policy = settings.get(POLICY).map(|text| Policy::parse(text, &bucket));
-            Ok(policy.is_some_and(|policy| policy.is_ok_and(|policy| policy.is_public())))
+            let is_public = policy.is_some_and(|policy| policy.is_ok_and(|one| one.is_public()));
+            Ok(is_public || ListRules::of(&settings, &bucket)?.is_public())
         })
         .await?;
     let policy_status = Some(PolicyStatus { is_public: Some(is_public) });

@@ -15,6 +15,7 @@ use s3s::{Body, S3ErrorCode, S3Result};
 use crate::body::aws_chunked::DecodedBody;
 use crate::body::digests::{Trailer, Unverified};
 use crate::errors::refuse;
+use crate::hosts::rewrite::use_path;
 
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 const DECODED_LENGTH: HeaderName = HeaderName::from_static("x-amz-decoded-content-length");
@@ -83,6 +84,7 @@ pub(crate) fn is_signed(headers: &HeaderMap, query: Option<&str>) -> bool {
 /// of chunks.
 pub(crate) fn unsigned(request: Request<RequestBody>) -> S3Result<Request<Body>> {
     let (mut parts, body) = request.into_parts();
+    use_path(&mut parts);
     parts.uri = without_signature(&parts.uri)?;
     let headers = &mut parts.headers;
     for name in [AUTHORIZATION.as_str(), "x-amz-date", "x-amz-security-token"] {

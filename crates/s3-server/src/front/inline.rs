@@ -59,6 +59,7 @@ impl Front {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let path = decode(path)?;
         let caller = self.requester(request, &path, query)?;
+        let path = self.domains.path_of(request.fields.first("host"), path);
         let path = path.strip_prefix('/')?;
         let (bucket, key) = names(path)?;
         let store = self.store.load();
@@ -88,8 +89,8 @@ impl Front {
             _ => Inline::Bytes(Bytes::new(), ()),
         };
         let id = self.ids.next();
-        let expiration = expiration(&store, bucket, &object.info).unwrap_or_default();
-        let tags = object.tags.to_string();
+        let expiration = expiration(&store, bucket, &object.info, &object.tags).unwrap_or_default();
+        let tags = object.tag_count.to_string();
         let length = (selected.bytes.end - selected.bytes.start).to_string();
         let content_range = selected.content_range.as_deref().unwrap_or_default();
         let optional = [

@@ -47,6 +47,8 @@ use crate::front::forms::upload;
 use crate::front::hot::HotObjects;
 use crate::front::response::Counted;
 use crate::front::text::between;
+use crate::hosts::domains::Domains;
+use crate::hosts::rewrite;
 use crate::metrics::{Kind, Metrics};
 use crate::served::ServedStore;
 use crate::service::Haul;
@@ -59,6 +61,7 @@ pub(crate) struct Front {
     pub(crate) memory: Arc<BodyMemory>,
     pub(crate) hot: Arc<HotObjects>,
     pub(crate) keys: AllKeys,
+    pub(crate) domains: Domains,
     pub(crate) audit: Option<AuditLog>,
     /// `true` if only GET and HEAD are allowed.
     pub(crate) is_read_only: bool,
@@ -80,6 +83,7 @@ impl Front {
         connection: Connection,
     ) -> Result<Response<Counted>, StdError> {
         let started = Instant::now();
+        rewrite::rewrite(&self.domains, &mut request)?;
         let method = request.method().clone();
         let kind = Kind::of(&method, request.uri().path(), request.uri().query());
         let id = self.ids.next();
@@ -196,6 +200,8 @@ impl Front {
         check_signed_headers(request.headers(), request.uri().query())?;
         check_region(request.headers(), request.uri().query())?;
         check_dates(request.headers(), request.uri().query())?;
+        // The service verifies the signature, which is that of the target of the client.
+        rewrite::restore(&mut request);
         Ok(request.map(Body::http_body))
     }
 }

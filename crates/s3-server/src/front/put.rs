@@ -82,6 +82,7 @@ impl Front {
         }
         let path = decode(raw)?;
         let caller = self.requester(request, &path, query)?;
+        let path = self.domains.path_of(request.fields.first("host"), path);
         let (bucket, key) = names(path.strip_prefix('/')?)?;
         let store = self.store.load();
         // The service has the error for a client without the right.

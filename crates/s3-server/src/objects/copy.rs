@@ -1,7 +1,7 @@
 //! Copies of objects. The store shares or copies the bytes; they pass through the server only if
 //! the copy has another encryption.
 
-use haul_file_store::{Attributes, ObjectInfo, Precondition, Store, VersionId};
+use haul_file_store::{Attributes, ObjectInfo, Precondition, Store, Tags, VersionId};
 use haul_http1::Verdict;
 use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
@@ -32,7 +32,7 @@ use crate::objects::conditions::{Conditions, source_conditions};
 use crate::objects::headers::stored_headers;
 use crate::objects::lock::lock_headers;
 use crate::objects::read::etag;
-use crate::objects::tagging::{self, Tags};
+use crate::objects::tagging;
 use crate::objects::versions;
 use crate::output::Output;
 use crate::service::Haul;
@@ -83,7 +83,7 @@ pub(crate) async fn copy_object(
                 true => tags,
                 false => tags_of_source(reader.as_ref(), store, source, &object.attributes)?,
             };
-            tagging::set(&mut changed, &tags);
+            changed.set_tags(&tags);
             attributes::copy_checksum(&object.attributes, &mut changed);
             list.set(&mut changed)?;
             // The copy does not have the lock of its source.
@@ -91,7 +91,7 @@ pub(crate) async fn copy_object(
             attributes::fit(&mut changed);
             let to = (to.0.as_str(), to.1.as_str());
             let stored = store_copy(store, &content, to, &mut changed, new_master)?;
-            let expiration = expiration(store, to.0, &stored);
+            let expiration = expiration(store, to.0, &stored, &changed);
             let copied = CopiedIds {
                 source: versions::shown(store, source.0, object.info.version_id),
                 copy: versions::shown_of_new(stored.version_id),
@@ -229,7 +229,7 @@ fn tags_of_source(
     source: (&str, &str),
     attributes: &Attributes,
 ) -> S3Result<Tags> {
-    let tags = tagging::from_attributes(attributes);
+    let tags = attributes.tags();
     if let Some(SourceReader(reader)) = reader.filter(|_| !tags.is_empty()) {
         let read = ("GetObjectTagging", Action::Use(Right::Read));
         reader.check_without_lists(store, read, source)?;

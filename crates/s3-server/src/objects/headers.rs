@@ -65,7 +65,7 @@ impl StoredHeaders {
             attributes.set(format!("{METADATA_PREFIX}{name}"), value);
         }
         if let Some(tags) = self.tagging {
-            tagging::set(&mut attributes, &tagging::parse(&tags)?);
+            attributes.set_tags(&tagging::parse(&tags)?);
         }
         check(&mut attributes)?;
         Ok(attributes)

@@ -53,13 +53,18 @@ fn byte_range(range: Range) -> ByteRange {
     }
 }
 
+/// Fails if there is no part `number`, counted from 1, of an object with this number of parts.
+pub(crate) fn check_part(number: i32, parts: usize) -> S3Result<usize> {
+    let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    index.filter(|&index| index < parts).ok_or_else(|| {
+        let message = format!("There is no part {number}: the object has {parts}");
+        refuse(S3ErrorCode::InvalidPart, message)
+    })
+}
+
 /// Returns the byte range of part `number`, counted from 1.
 fn part(number: i32, part_bytes: &[u64]) -> S3Result<Bytes<u64>> {
-    let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-    let Some(index) = index.filter(|&index| index < part_bytes.len()) else {
-        let message = format!("There is no part {number}: the object has {}", part_bytes.len());
-        return Err(refuse(S3ErrorCode::InvalidPart, message));
-    };
+    let index = check_part(number, part_bytes.len())?;
     let start = part_bytes[..index].iter().sum();
     Ok(start..start + part_bytes[index])
 }

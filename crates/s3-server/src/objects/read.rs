@@ -22,8 +22,8 @@ use crate::errors::{check_key, refuse};
 use crate::front::hot::HotObjects;
 use crate::objects::attributes::{self, shown};
 use crate::objects::conditions::Conditions;
-use crate::objects::range::{Selected, select};
-use crate::objects::{lock, tagging, versions};
+use crate::objects::range::{Selected, check_part, select};
+use crate::objects::{lock, versions};
 use crate::output::Output;
 use crate::service::Haul;
 
@@ -79,6 +79,7 @@ pub(crate) async fn get_object(
         }
     };
     caller.confirm_read(&haul.store(), (&of.0, &of.1), &object.attributes)?;
+    check_part_of(&object.info, input.part_number)?;
     let content = haul.content((&of.0, &of.1), object, customer.as_ref())?;
     let object = &content.object;
     let with_ranges = evaluate(&conditions, &object.info, &headers)?;
@@ -143,7 +144,7 @@ fn get_and_cache(
 
 /// Adds the value of `x-amz-expiration` to an object.
 fn with_expiration(store: &Store, bucket: &str, object: Object) -> (Object, Option<String>) {
-    let expiration = expiration(store, bucket, &object.info);
+    let expiration = expiration(store, bucket, &object.info, &object.attributes);
     (object, expiration)
 }
 
@@ -177,6 +178,7 @@ pub(crate) async fn head_object(
         }
     };
     caller.confirm_read(&haul.store(), (&of.0, &of.1), &object.attributes)?;
+    check_part_of(&object.info, input.part_number)?;
     let content = haul.content((&of.0, &of.1), object, customer.as_ref())?;
     let object = &content.object;
     let with_ranges = evaluate(&conditions, &object.info, &headers)?;
@@ -218,6 +220,15 @@ pub(crate) async fn head_object(
         response.add("x-amz-tagging-count", &count);
     }
     Ok(request::described(response, content.master()))
+}
+
+/// Fails if an object in parts has no part of this number, also without the key of an encrypted
+/// object, as in S3: its ETag has the number of its parts.
+fn check_part_of(info: &ObjectInfo, number: Option<i32>) -> S3Result<()> {
+    match (number, usize::from(info.etag.part_count())) {
+        (None, _) | (Some(_), 0) => Ok(()),
+        (Some(number), parts) => check_part(number, parts).map(drop),
+    }
 }
 
 /// Returns the value of a header that the query sets, or an error if no header can have it.
@@ -268,7 +279,7 @@ fn described(
     if part_number.is_some() && info.etag.part_count() > 0 {
         output.parts_count = Some(i32::from(info.etag.part_count()));
     }
-    let tags = tagging::from_attributes(attributes).len();
+    let tags = attributes.tags().len();
     if tags > 0 {
         output.tag_count = i32::try_from(tags).ok();
     }

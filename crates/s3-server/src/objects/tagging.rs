@@ -1,9 +1,6 @@
-//! The tags of an object. They are stored in one attribute, in the format of the header
-//! `x-amz-tagging`.
+//! The tags of an object.
 
-use std::collections::BTreeMap;
-
-use haul_file_store::{Attributes, Store, VersionId};
+use haul_file_store::{Attributes, Store, Tags, VersionId};
 use s3s::dto::{
     DeleteObjectTaggingInput, DeleteObjectTaggingOutput, GetObjectTaggingInput,
     GetObjectTaggingOutput, PutObjectTaggingInput, PutObjectTaggingOutput, Tag,
@@ -15,13 +12,10 @@ use crate::objects::update::update;
 use crate::objects::versions;
 use crate::service::Haul;
 
-const ATTRIBUTE: &str = "x-amz-tagging";
+/// The maximum number of tags of an object.
 const TAGS_MAX: usize = 10;
 const KEY_CHARS_MAX: usize = 128;
 const VALUE_CHARS_MAX: usize = 256;
-
-/// Tags, sorted by key.
-pub(crate) type Tags = BTreeMap<String, String>;
 
 pub(crate) async fn get_object_tagging(
     haul: &Haul,
@@ -33,7 +27,7 @@ pub(crate) async fn get_object_tagging(
         .blocking(move |store| {
             let object = versions::head(store, &bucket, &key, version)?;
             let version_id = versions::shown(store, &bucket, object.info.version_id);
-            Ok((from_attributes(&object.attributes), version_id))
+            Ok((object.attributes.tags(), version_id))
         })
         .await?;
     let tag_set =
@@ -75,7 +69,7 @@ fn replace(
     tags: &Tags,
 ) -> S3Result<Option<String>> {
     let replaced = update(store, bucket, key, version, |attributes| {
-        set(attributes, tags);
+        attributes.set_tags(tags);
         Ok(())
     })?;
     Ok(versions::shown(store, bucket, replaced.version_id))
@@ -86,20 +80,16 @@ pub(crate) fn parse(header: &str) -> S3Result<Tags> {
     checked(form_urlencoded::parse(header.as_bytes()).into_owned(), TAGS_MAX)
 }
 
-/// Returns the tags in the attributes.
-pub(crate) fn from_attributes(attributes: &Attributes) -> Tags {
-    let header = attributes.get(ATTRIBUTE).unwrap_or_default();
-    form_urlencoded::parse(header.as_bytes()).into_owned().collect()
+/// Returns the tags of a rule if an object can have all of them.
+pub(crate) fn of_rule(pairs: impl Iterator<Item = (String, String)>) -> S3Result<Tags> {
+    checked(pairs, TAGS_MAX)
 }
 
-/// Replaces the tags in the attributes.
-pub(crate) fn set(attributes: &mut Attributes, tags: &Tags) {
-    if tags.is_empty() {
-        attributes.remove(ATTRIBUTE);
-    } else {
-        let mut header = form_urlencoded::Serializer::new(String::new());
-        attributes.set(ATTRIBUTE, header.extend_pairs(tags).finish());
-    }
+/// Returns attributes that contain nothing but the tags of these.
+pub(crate) fn alone(attributes: &Attributes) -> Attributes {
+    let mut tags = Attributes::new();
+    tags.set_tags(&attributes.tags());
+    tags
 }
 
 /// Returns the tags if there are at most `count_max` of them and all are valid.
@@ -133,12 +123,12 @@ mod tests {
     #[test]
     fn tags_round_trip_through_the_attribute() {
         let tags = parse("b=2&a=1%20x%26&c").unwrap();
-        let mut attributes = Attributes::new();
-        set(&mut attributes, &tags);
-        assert_eq!(from_attributes(&attributes), tags);
         assert_eq!(tags["a"], "1 x&");
-        set(&mut attributes, &Tags::new());
-        assert_eq!(attributes, Attributes::new());
+        let mut attributes = Attributes::new();
+        attributes.set_tags(&tags);
+        attributes.set("content-type", "text/plain");
+        assert_eq!(alone(&attributes).tags(), tags);
+        assert_eq!(alone(&attributes).iter().count(), 1);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::objects::conditions::precondition;
 use crate::objects::headers::stored_headers;
 use crate::objects::lock::lock_headers;
 use crate::objects::read::etag;
+use crate::objects::tagging;
 use crate::objects::versions;
 use crate::output::Output;
 use crate::service::Haul;
@@ -107,11 +108,12 @@ impl Put {
     {
         let collected = receiver.collect(haul).await?;
         let Self { bucket, key, attributes, precondition, master: _ } = self;
+        let tags = tagging::alone(&attributes);
         let put = SmallPut { bucket, key, attributes, precondition, collected };
         let bucket = put.bucket.clone();
         let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read its rules from the disk; then they are in memory.
-        let expiration = expiration(&haul.store(), &bucket, &info);
+        let expiration = expiration(&haul.store(), &bucket, &info, &tags);
         let version_id = versions::shown_of_new(info.version_id);
         Ok(Stored { info, expiration, checksum, version_id })
     }
@@ -137,7 +139,7 @@ impl Put {
             let stored = store.put_written(&bucket, &key, written, &attributes, &precondition);
             let refused = |error| unmet(store, &bucket, &key, &precondition, error);
             let info = stored.map_err(refused)?;
-            let expiration = expiration(store, &bucket, &info);
+            let expiration = expiration(store, &bucket, &info, &attributes);
             let version_id = versions::shown_of_new(info.version_id);
             let info = ObjectInfo { bytes, ..info };
             Ok(Stored { info, expiration, checksum, version_id })

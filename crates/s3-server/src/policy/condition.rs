@@ -19,10 +19,25 @@ pub(crate) enum Key {
     Header(String),
     /// A parameter of the query.
     Query(&'static str),
+    /// A part of the lock that the request gives an object.
+    Lock(LockPart),
     /// The value of this tag of the object.
     ExistingTag(String),
     /// The value of this tag in the request.
     RequestTag(String),
+}
+
+/// A part of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LockPart {
+    /// `GOVERNANCE` or `COMPLIANCE`.
+    Mode,
+    /// The end of the retention, in seconds since 1970.
+    RetainUntil,
+    /// The days until the end of the retention, rounded up.
+    RemainingDays,
+    /// `ON` or `OFF`.
+    LegalHold,
 }
 
 /// The properties of a request.
@@ -75,6 +90,12 @@ impl Key {
             "aws:username" => Self::User,
             "aws:referer" => Self::Header("referer".to_owned()),
             "aws:useragent" => Self::Header("user-agent".to_owned()),
+            "s3:if-match" => Self::Header("if-match".to_owned()),
+            "s3:if-none-match" => Self::Header("if-none-match".to_owned()),
+            "s3:object-lock-mode" => Self::Lock(LockPart::Mode),
+            "s3:object-lock-retain-until-date" => Self::Lock(LockPart::RetainUntil),
+            "s3:object-lock-remaining-retention-days" => Self::Lock(LockPart::RemainingDays),
+            "s3:object-lock-legal-hold" => Self::Lock(LockPart::LegalHold),
             "s3:prefix" => Self::Query("prefix"),
             "s3:delimiter" => Self::Query("delimiter"),
             "s3:max-keys" => Self::Query("max-keys"),

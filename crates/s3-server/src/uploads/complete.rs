@@ -1,7 +1,6 @@
 //! Completion of a multipart upload: its parts become one object.
 
 use haul_file_store::{Attributes, Error, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Store};
-use hyper::header::{HOST, HeaderMap};
 use s3s::crypto::{Checksum as _, Md5};
 use s3s::dto::{
     ChecksumType, CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CompletedPart,
@@ -22,6 +21,7 @@ use crate::encryption::new_content::NewContent;
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::{customer_key, described};
 use crate::errors::{from_store, refuse};
+use crate::hosts::rewrite::base_host;
 use crate::objects::attributes::fit;
 use crate::objects::conditions::precondition;
 use crate::objects::read::etag;
@@ -41,12 +41,13 @@ pub(crate) async fn complete_multipart_upload(
     let S3Request { input, headers, extensions, .. } = request;
     let customer = customer_key(&headers)?;
     let keys = haul.encryption();
-    let location = location(&headers, &input.bucket, &input.key);
+    let location = location(base_host(&extensions, &headers), &input.bucket, &input.key);
     let (bucket, key) = (input.bucket.clone(), input.key.clone());
     let (completed, expiration, version_id) = haul
         .blocking(move |store| {
             let completed = complete(store, &input, keys.as_deref(), customer.as_ref())?;
-            let expiration = expiration(store, &input.bucket, &completed.stored);
+            let expiration =
+                expiration(store, &input.bucket, &completed.stored, &completed.attributes);
             let version_id = versions::shown_of_new(completed.stored.version_id);
             Ok((completed, expiration, version_id))
         })
@@ -259,8 +260,8 @@ fn multipart_etag(parts: &[ListedPart]) -> Option<Etag> {
     Some(Etag { md5: md5.finalize(), parts: u16::try_from(parts.len()).ok()? })
 }
 
-fn location(headers: &HeaderMap, bucket: &str, key: &str) -> String {
-    match headers.get(HOST).and_then(|host| host.to_str().ok()) {
+fn location(host: Option<&str>, bucket: &str, key: &str) -> String {
+    match host {
         Some(host) => format!("http://{host}/{bucket}/{key}"),
         None => format!("/{bucket}/{key}"),
     }

@@ -42,6 +42,7 @@ struct Setup {
     keys: Option<Arc<KeyRing>>,
     encryption: Option<Arc<EncryptionKeys>>,
     admin: &'static str,
+    domains: Vec<String>,
     limits: Limits,
     blocking_threads_max: usize,
     logs: Logs,
@@ -55,6 +56,7 @@ impl Default for Setup {
             keys: None,
             encryption: None,
             admin: "127.0.0.1:0",
+            domains: Vec::new(),
             limits: Limits::default(),
             blocking_threads_max: BLOCKING_THREADS_MAX,
             logs: Logs::default(),
@@ -94,6 +96,14 @@ impl Running {
         let mut server = Self::serve(store, Setup { credentials, limits, ..Setup::default() });
         server.dir = Some(dir);
         server
+    }
+
+    /// Starts a server with these domains, with a bucket named `bucket`.
+    pub(crate) fn with_domains(domains: &[&str], credentials: Option<Credentials>) -> Self {
+        let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
+        let domains = domains.iter().map(|domain| (*domain).to_owned()).collect();
+        store.create_bucket("bucket").unwrap();
+        Self::serve(store, Setup { domains, credentials, ..Setup::default() })
     }
 
     /// Starts a server with these encryption keys, on a store in this directory.
@@ -164,7 +174,7 @@ impl Running {
 
     fn serve(store: Store, setup: Setup) -> Self {
         let Setup { transport, credentials, keys, encryption, admin, .. } = setup;
-        let Setup { limits, blocking_threads_max, logs, .. } = setup;
+        let Setup { limits, blocking_threads_max, logs, domains, .. } = setup;
         let store = Arc::new(store);
         let [listen, admin]: [SocketAddr; 2] =
             ["127.0.0.1:0", admin].map(|address| address.parse().unwrap());
@@ -172,7 +182,7 @@ impl Running {
         let inherited = Inherited { listen: inherited(transport), admin: None };
         let tls = (transport == Transport::Tls).then(acceptor);
         let config = Config { listen, admin, credentials, keys, tls, ..Config::default() };
-        let config = Config { is_plain_http_allowed, encryption, limits, ..config };
+        let config = Config { is_plain_http_allowed, encryption, limits, domains, ..config };
         let (stop, stopped) = oneshot::channel();
         let (ready, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -73,9 +73,9 @@ fn refused_configuration_leaves_the_previous_one() {
         (RULES.replace("<Days>2</Days>", "<Days>x</Days>"), 400, "MalformedXML"),
         (RULES.replace("<Expiration><Days>2</Days></Expiration>", ""), 400, "InvalidRequest"),
         (
-            RULES.replace("<Prefix>logs/</Prefix>", "<Tag><Key>a</Key><Value>b</Value></Tag>"),
-            501,
-            "NotImplemented",
+            RULES.replace("<Filter></Filter>", "<Filter><Tag><Key>a</Key></Tag></Filter>"),
+            400,
+            "InvalidRequest",
         ),
         (String::new(), 400, "MalformedXML"),
     ] {
@@ -101,6 +101,37 @@ fn responses_state_when_an_object_expires() {
     let other = server.s3.put("/bucket/other", b"bytes");
     assert_eq!((other.status, other.header("x-amz-expiration")), (200, None));
     assert_eq!(server.s3.get("/bucket/other").header("x-amz-expiration"), None);
+}
+
+#[test]
+fn rule_with_tags_applies_to_objects_that_have_them_now() {
+    let (server, time) = server();
+    let tag = "<Tag><Key>class</Key><Value>temp x</Value></Tag>";
+    let filter = format!("<And><Prefix>logs/</Prefix>{tag}</And>");
+    let rules = RULES.replace("<Prefix>logs/</Prefix>", &filter);
+    assert_refused(&put_rules(&server, &rules), 200, "");
+    let tagged = [("x-amz-tagging", "class=temp%20x&team=a")];
+    let put = |key: &str| server.s3.send("PUT", &format!("/bucket/logs/{key}"), &tagged, b"bytes");
+    let expires = |reply: &Reply| reply.header("x-amz-expiration").is_some();
+    assert!(expires(&put("a")));
+    assert!(!expires(&server.s3.put("/bucket/logs/b", b"bytes")));
+    let get = |key: &str| {
+        // The first GET caches the object, and the second one uses it.
+        server.s3.get(&format!("/bucket/logs/{key}"));
+        expires(&server.s3.get(&format!("/bucket/logs/{key}")))
+    };
+    assert!(get("a") && !get("b"));
+    put("c");
+    let other = format!("<Tagging><TagSet>{}</TagSet></Tagging>", tag.replace("temp x", "kept"));
+    assert!(get("c"));
+    assert_refused(&server.s3.put("/bucket/logs/c?tagging", other.as_bytes()), 200, "");
+    assert!(!get("c") && !expires(&server.s3.head("/bucket/logs/c")));
+    time.store(NOON_MS + 9 * DAY_MS, Ordering::Relaxed);
+    eventually("a sweep", || server.s3.get("/bucket/logs/a").status == 404);
+    assert_eq!(server.s3.get("/bucket/logs/c").status, 200);
+    let metrics = || server.admin.get("/metrics").text();
+    // A sweep reads the tags of all three objects once.
+    eventually("the counter", || metrics().contains("haul_lifecycle_tag_reads_total 3"));
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod forms;
 mod framing;
 mod hostile;
 mod hostile_heads;
+mod hosts;
 mod inline;
 mod integrity;
 mod lifecycle;

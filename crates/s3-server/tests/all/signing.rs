@@ -21,8 +21,8 @@ impl Signer<'_> {
         self.send_with(method, target, hash, &[], |_| body.to_vec())
     }
 
-    /// Sends a request with more headers, which are signed if they are headers of AWS, and a body
-    /// that may depend on the signature.
+    /// Sends a request with more headers, which are signed if they are headers of AWS or `host`, and
+    /// a body that may depend on the signature.
     pub(crate) fn send_with(
         &self,
         method: &str,
@@ -45,14 +45,14 @@ impl Signer<'_> {
     ) -> Vec<u8> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let date = timestamp(0);
-        let host = self.client.0.address.to_string();
-        let mut headers = vec![
-            ("host", host.as_str()),
-            ("x-amz-content-sha256", hash),
-            ("x-amz-date", date.as_str()),
-        ];
+        let address = self.client.0.address.to_string();
+        let (hosts, more): (Vec<_>, Vec<_>) =
+            more.iter().copied().partition(|(name, _)| *name == "host");
+        let host = hosts.first().map_or(address.as_str(), |(_, host)| host);
+        let mut headers =
+            vec![("host", host), ("x-amz-content-sha256", hash), ("x-amz-date", date.as_str())];
         let (of_aws, more): (Vec<_>, Vec<_>) =
-            more.iter().copied().partition(|(name, _)| name.starts_with("x-amz-"));
+            more.into_iter().partition(|(name, _)| name.starts_with("x-amz-"));
         headers.extend(of_aws);
         headers.sort_unstable();
         let lines: String = headers.iter().map(|(n, v)| format!("{n}:{v}\n")).collect();
@@ -72,13 +72,24 @@ impl Signer<'_> {
 
     /// Returns a presigned URL path, signed `age_s` seconds ago and valid for `expires_s`.
     pub(crate) fn presign(&self, method: &str, path: &str, age_s: u64, expires_s: u64) -> String {
+        let host = self.client.0.address.to_string();
+        self.presign_for(&host, method, path, (age_s, expires_s))
+    }
+
+    /// Returns a presigned URL path for a host.
+    pub(crate) fn presign_for(
+        &self,
+        host: &str,
+        method: &str,
+        path: &str,
+        (age_s, expires_s): (u64, u64),
+    ) -> String {
         let date = timestamp(age_s);
         let credential = format!("{}/{}", self.access_key, scope(&date)).replace('/', "%2F");
         let query = format!(
             "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={credential}&X-Amz-Date={date}\
              &X-Amz-Expires={expires_s}&X-Amz-SignedHeaders=host"
         );
-        let host = self.client.0.address;
         let canonical = format!("{method}\n{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD");
         format!("{path}?{query}&X-Amz-Signature={}", self.sign(&date, &canonical))
     }

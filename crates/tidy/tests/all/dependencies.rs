@@ -55,7 +55,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     (
         "haul-file-store",
         Level(3),
-        "bytes md-5 parking_lot rustix siphasher thiserror zstd | proptest tempfile",
+        "bytes form_urlencoded md-5 parking_lot rustix siphasher thiserror zstd | proptest tempfile",
     ),
     ("haul-tuning", Level(3), ""),
     ("haul-checksums", Level(3), "parking_lot | tempfile"),

@@ -119,6 +119,7 @@ fn summary(bucket: &str, report: &SweepReport, args: &LifecycleRunArgs) -> Strin
             "bucket": bucket,
             "dry_run": args.dry_run,
             "scanned_keys": report.scanned_keys,
+            "tag_reads": report.tag_reads,
             "expired_objects": report.expired_objects,
             "expired_versions": report.expired_versions,
             "expired_bytes": report.expired_bytes,

@@ -61,6 +61,9 @@ fn line(rule: &LifecycleRule) -> String {
     if let Some(limit) = rule.bytes_less_than {
         scope.push_str(&format!(", smaller than {}", Bytes(limit)));
     }
+    for (key, value) in &rule.tags {
+        scope.push_str(&format!(", tagged {}={}", Name(key), Name(value)));
+    }
     let disabled = if rule.enabled { "" } else { " (disabled)" };
     format!("{}{disabled}: {}; {scope}", Name(&rule.id), actions.join(", "))
 }
@@ -112,10 +115,11 @@ mod tests {
             expire: Some(Expiry::At(UNIX_EPOCH)),
             bytes_greater_than: Some(1 << 20),
             bytes_less_than: Some(1 << 30),
+            tags: [("class".to_owned(), "temp".to_owned())].into(),
             ..LifecycleRule::default()
         };
         let expected = "b (disabled): expire objects on 1970-01-01T00:00:00.000Z; all keys, larger \
-                        than 1 MiB, smaller than 1 GiB";
+                        than 1 MiB, smaller than 1 GiB, tagged class=temp";
         assert_eq!(line(&rule), expected);
     }
 }

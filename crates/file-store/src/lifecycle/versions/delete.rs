@@ -1,6 +1,6 @@
 //! Removal of expired versions in batches that share a sync.
 
-use haul_append_log::{Room, Ticket};
+use haul_append_log::{Position, Room, Ticket};
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -10,7 +10,10 @@ use crate::inner::Inner;
 use crate::lifecycle::page::Search;
 use crate::lifecycle::report::LifecycleAction::ExpireVersion;
 use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::rules::LifecycleRule;
 use crate::lifecycle::state::Rules;
+use crate::lifecycle::tags::read::KnownTags;
+use crate::lifecycle::tags::set::ObjectTags;
 use crate::lifecycle::versions::plan::{Expired, expired};
 use crate::object::{Attributes, VersionId};
 
@@ -42,6 +45,7 @@ impl Inner {
         search: &Search<'_>,
         rules: &Rules,
         keys: &[String],
+        known: &KnownTags,
         report: &mut SweepReport,
     ) -> Result<Option<()>> {
         let _writer = self.enter(search.bucket)?;
@@ -51,7 +55,7 @@ impl Inner {
         let _locked: Vec<_> = keys.iter().map(|key| self.keys.lock(search.bucket, key)).collect();
         let (mut appended, mut outcome) = (Vec::new(), Ok(Some(())));
         for key in keys {
-            if let Err(error) = self.append_ends(search, key, &mut appended, report) {
+            if let Err(error) = self.append_ends(search, key, known, &mut appended, report) {
                 outcome = Err(error);
                 break;
             }
@@ -79,10 +83,12 @@ impl Inner {
         &self,
         search: &Search<'_>,
         key: &'a str,
+        known: &KnownTags,
         appended: &mut Vec<Appended<'a>>,
         report: &mut SweepReport,
     ) -> Result<()> {
-        let mut rows = self.expired_versions(search, key, report)?.into_iter().map(|(row, _)| row);
+        let expired = self.expired_versions(search, key, known, report)?;
+        let mut rows = expired.into_iter().map(|(row, _)| row);
         let none = Attributes::new();
         loop {
             let batch: Vec<VersionRow> = rows.by_ref().take(RECORD_VERSIONS).collect();
@@ -105,7 +111,60 @@ impl Inner {
         &self,
         search: &Search<'a>,
         key: &str,
+        known: &KnownTags,
         report: &mut SweepReport,
+    ) -> Result<Vec<(VersionRow, &'a LifecycleRule)>> {
+        let Search { bucket, lifecycle, now_ms, .. } = *search;
+        let mut removable = Vec::new();
+        for found in self.versions_that_may_expire(search, key)? {
+            let tags = match found.rule {
+                Some(_) => None,
+                None => {
+                    let at = found.row.entry.at;
+                    let Some(tags) = self.tags_of((bucket, key), at, known, report)? else {
+                        continue;
+                    };
+                    Some(tags)
+                }
+            };
+            let tags = tags.as_ref().map_or(ObjectTags::none(), ObjectTags::Known);
+            let Some(rule) = found.rule_for(lifecycle, key, tags, now_ms) else { continue };
+            match self.check_unlocked(bucket, key, &found.row.entry, false) {
+                Ok(()) => removable.push((found.row, rule)),
+                Err(Error::Locked { .. }) => report.locked += 1,
+                // It may be locked.
+                Err(Error::Damaged { .. }) => report.skipped += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removable)
+    }
+
+    /// Returns the places of the versions of these keys whose tags decide if they have expired.
+    pub(in crate::lifecycle) fn places_of_version_tags(
+        &self,
+        search: &Search<'_>,
+        keys: &[String],
+    ) -> Result<Vec<Position>> {
+        let mut places = Vec::new();
+        if !search.lifecycle.has_tags() {
+            return Ok(places);
+        }
+        for key in keys {
+            let _locked = self.keys.lock(search.bucket, key);
+            let found = self.versions_that_may_expire(search, key)?;
+            let by_tags = found.iter().filter(|found| found.rule.is_none());
+            places.extend(by_tags.map(|found| found.row.entry.at));
+        }
+        Ok(places)
+    }
+
+    /// Returns the versions of a locked key that have expired, or that expire if their tags match,
+    /// from oldest to newest.
+    fn versions_that_may_expire<'a>(
+        &self,
+        search: &Search<'a>,
+        key: &str,
     ) -> Result<Vec<Expired<'a>>> {
         let Search { bucket, lifecycle, now_ms, .. } = *search;
         let current = self.find_certain(bucket, key)?;
@@ -114,16 +173,6 @@ impl Inner {
             rows.push(row);
             true
         })?;
-        let mut removable = Vec::new();
-        for found in expired(lifecycle, key, current.as_ref(), rows, now_ms) {
-            match self.check_unlocked(bucket, key, &found.0.entry, false) {
-                Ok(()) => removable.push(found),
-                Err(Error::Locked { .. }) => report.locked += 1,
-                // It may be locked.
-                Err(Error::Damaged { .. }) => report.skipped += 1,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(removable)
+        Ok(expired(lifecycle, key, current.as_ref(), rows, now_ms))
     }
 }

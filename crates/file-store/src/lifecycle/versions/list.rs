@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::inner::Inner;
 use crate::lifecycle::page::{PAGE_KEYS, Search};
 use crate::lifecycle::rules::millis;
+use crate::lifecycle::tags::set::ObjectTags;
 use crate::object::{ListVersionsRequest, VersionId, VersionInfo, VersionListEntry};
 
 /// The position and the state of a search.
@@ -51,7 +52,9 @@ impl VersionScan {
         let state = self.key.as_mut()?;
         let noncurrent = (state.stored_ms, state.versions - 1);
         let lifecycle = search.lifecycle;
-        let rule = lifecycle.expires_noncurrent(&info.key, info.bytes, noncurrent, search.now_ms);
+        let tags = if *is_delete_marker { ObjectTags::none() } else { ObjectTags::Unknown };
+        let (bytes, now_ms) = (info.bytes, search.now_ms);
+        let rule = lifecycle.expires_noncurrent(&info.key, bytes, noncurrent, tags, now_ms);
         state.stored_ms = stored_ms;
         state.versions += 1;
         let is_new = rule.is_some() && !state.is_found;

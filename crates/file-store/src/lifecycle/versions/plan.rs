@@ -3,11 +3,34 @@
 use crate::index::entry::Entry;
 use crate::index::version_list::VersionRow;
 use crate::lifecycle::rules::{Lifecycle, LifecycleRule};
+use crate::lifecycle::tags::set::ObjectTags;
 
-/// An expired version, and the rule that expires it.
-pub(super) type Expired<'a> = (VersionRow, &'a LifecycleRule);
+/// A version that has expired, or may have.
+#[derive(Debug)]
+pub(super) struct Expired<'a> {
+    pub(super) row: VersionRow,
+    /// The rule that expires it with any tags. `None`: its tags decide.
+    pub(super) rule: Option<&'a LifecycleRule>,
+    /// The time since which it is not current, and the number of newer versions without the newest.
+    noncurrent: (u64, u64),
+}
 
-/// Returns the expired versions of a key, from oldest to newest: a version is not current since the
+impl<'a> Expired<'a> {
+    /// Returns the rule that expires the version if it has these tags.
+    pub(super) fn rule_for(
+        &self,
+        lifecycle: &'a Lifecycle,
+        key: &str,
+        tags: ObjectTags<'_>,
+        now_ms: u64,
+    ) -> Option<&'a LifecycleRule> {
+        let bytes = self.row.entry.bytes;
+        let by_tags = || lifecycle.expires_noncurrent(key, bytes, self.noncurrent, tags, now_ms);
+        self.rule.or_else(by_tags)
+    }
+}
+
+/// Returns the versions of a key that have expired, or that expire if their tags match, from oldest to newest: a version is not current since the
 /// next newer one was stored, so the removal of a newer one before it would change its age.
 ///
 /// `rows` are the versions in the internal bucket, from newest to oldest. A copy of the current
@@ -33,14 +56,19 @@ pub(super) fn expired<'a>(
     {
         let rule = lifecycle.expires_marker(key, newest_ms, now_ms);
         let rule = rule.filter(|_| newest.entry.is_delete_marker());
-        return rule.map(|rule| (newest, rule)).into_iter().collect();
+        let expired = rule.map(|_| Expired { row: newest, rule, noncurrent: (newest_ms, 0) });
+        return expired.into_iter().collect();
     }
     let (mut since_ms, mut newer) = (newest_ms, 0);
     let mut expired = Vec::new();
     for row in rows {
         let (bytes, stored_ms) = (row.entry.bytes, row.entry.version.millis());
-        if let Some(rule) = lifecycle.expires_noncurrent(key, bytes, (since_ms, newer), now_ms) {
-            expired.push((row, rule));
+        let noncurrent = (since_ms, newer);
+        let rule = |tags| lifecycle.expires_noncurrent(key, bytes, noncurrent, tags, now_ms);
+        let certain = rule(ObjectTags::none());
+        let may_expire = !row.entry.is_delete_marker() && rule(ObjectTags::Unknown).is_some();
+        if certain.is_some() || may_expire {
+            expired.push(Expired { row, rule: certain, noncurrent });
         }
         (since_ms, newer) = (stored_ms, newer + 1);
     }
@@ -91,7 +119,7 @@ mod tests {
         let current = current.map(|day| entry(day * DAY_MS, false));
         let rows = rows.iter().map(|day| row(day.unsigned_abs() * DAY_MS, *day < 0)).collect();
         let expired = expired(&lifecycle, "key", current.as_ref(), rows, now * DAY_MS);
-        expired.iter().map(|(row, _)| row.entry.version.millis() / DAY_MS).collect()
+        expired.iter().map(|found| found.row.entry.version.millis() / DAY_MS).collect()
     }
 
     #[test]

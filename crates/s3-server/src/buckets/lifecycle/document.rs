@@ -56,12 +56,14 @@ fn rule_to_json(rule: &dto::LifecycleRule) -> Value {
                 ("Prefix", and.prefix.clone().map(Value::from)),
                 ("ObjectSizeGreaterThan", and.object_size_greater_than.map(Value::from)),
                 ("ObjectSizeLessThan", and.object_size_less_than.map(Value::from)),
+                ("Tags", and.tags.as_ref().map(|tags| tags.iter().map(tag_to_json).collect())),
             ])
         });
         conditions(&[
             ("Prefix", filter.prefix.clone().map(Value::from)),
             ("ObjectSizeGreaterThan", filter.object_size_greater_than.map(Value::from)),
             ("ObjectSizeLessThan", filter.object_size_less_than.map(Value::from)),
+            ("Tag", filter.tag.as_ref().map(tag_to_json)),
             ("And", and),
         ])
     });
@@ -90,6 +92,10 @@ fn rule_to_json(rule: &dto::LifecycleRule) -> Value {
         ("NoncurrentVersionExpiration", noncurrent),
         ("AbortIncompleteMultipartUpload", abort),
     ])
+}
+
+fn tag_to_json(tag: &dto::Tag) -> Value {
+    json!({ "Key": tag.key, "Value": tag.value })
 }
 
 /// Returns a JSON object with those members that have a value.

@@ -1,7 +1,7 @@
 //! The requests that read and change lifecycle rules, and the header `x-amz-expiration`.
 
 use form_urlencoded::byte_serialize;
-use haul_file_store::{Lifecycle, ObjectInfo, Store};
+use haul_file_store::{Attributes, Lifecycle, ObjectInfo, Store};
 use s3s::dto::{BucketLifecycleConfiguration, LifecycleRule, Timestamp, TimestampFormat};
 use s3s::{S3ErrorCode, S3Result};
 
@@ -38,12 +38,17 @@ pub(crate) fn delete(store: &Store, bucket: &str) -> S3Result<()> {
     store.set_lifecycle(bucket, &Lifecycle::default()).map_err(from_store)
 }
 
-/// Returns the value of `x-amz-expiration` if a rule of the bucket expires the object. The first
-/// call for a bucket may read its rules from the disk.
+/// Returns the value of `x-amz-expiration` if a rule of the bucket expires an object with these
+/// attributes. The first call for a bucket may read its rules from the disk.
 ///
 /// Returns `None` if the rules cannot be read: sweeps do not apply them either.
-pub(crate) fn expiration(store: &Store, bucket: &str, info: &ObjectInfo) -> Option<String> {
-    let (at, rule) = store.expiration(bucket, info).ok()??;
+pub(crate) fn expiration(
+    store: &Store,
+    bucket: &str,
+    info: &ObjectInfo,
+    attributes: &Attributes,
+) -> Option<String> {
+    let (at, rule) = store.expiration(bucket, info, attributes).ok()??;
     let mut date = Vec::new();
     Timestamp::from(at).format(TimestampFormat::HttpDate, &mut date).ok()?;
     let date = String::from_utf8(date).ok()?;

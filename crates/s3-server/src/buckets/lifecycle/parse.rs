@@ -3,15 +3,19 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime};
 
-use haul_file_store::{Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule, NoncurrentExpiry};
+use haul_file_store::{
+    Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule, NoncurrentExpiry, Tags,
+};
 use s3s::dto::{
     self, ExpirationStatus, LifecycleExpiration, LifecycleRuleFilter, NoncurrentVersionExpiration,
+    Timestamp,
 };
 use s3s::{S3ErrorCode, S3Result};
 use time::{OffsetDateTime, Time};
 
 use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
 use crate::errors::refuse;
+use crate::objects::tagging;
 
 const ID_CHARS_MAX: usize = 255;
 const PREFIX_BYTES_MAX: usize = 1024;
@@ -79,12 +83,18 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
         let message = "AbortIncompleteMultipartUpload cannot be specified with object sizes";
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
+    if !filter.tags.is_empty() && (abort_uploads_after.is_some() || expire_markers) {
+        let message = "AbortIncompleteMultipartUpload and ExpiredObjectDeleteMarker cannot be \
+                       specified with tags";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
     Ok(LifecycleRule {
         id,
         enabled,
         prefix: filter.prefix,
         bytes_greater_than: filter.greater_than,
         bytes_less_than: filter.less_than,
+        tags: filter.tags,
         expire,
         expire_noncurrent,
         expire_markers,
@@ -94,19 +104,16 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
     })
 }
 
-/// Refuses rules for features that are not implemented: storage classes, tags.
+/// Refuses rules for storage classes, which are not implemented.
 fn check_supported(rule: &dto::LifecycleRule) -> S3Result<()> {
-    let filter = rule.filter.as_ref();
-    let and = filter.and_then(|filter| filter.and.as_ref());
-    let has_tags = filter.is_some_and(|filter| filter.tag.is_some())
-        || and.is_some_and(|and| and.tags.as_ref().is_some_and(|tags| !tags.is_empty()));
-    let message = if rule.transitions.is_some() || rule.noncurrent_version_transitions.is_some() {
-        "Transitions are not implemented: there is only one storage class"
-    } else if has_tags {
-        "Lifecycle rules by tags are not implemented: use a prefix"
-    } else {
+    if rule.transitions.is_none() && rule.noncurrent_version_transitions.is_none() {
         return Ok(());
-    };
+    }
+    // Of a rule that S3 refuses, too, the client gets the error of S3.
+    let transitions = rule.transitions.iter().flatten();
+    let mut dates = transitions.filter_map(|transition| transition.date.as_ref());
+    dates.try_for_each(|date| midnight(date).map(drop))?;
+    let message = "Transitions are not implemented: there is only one storage class";
     Err(refuse(S3ErrorCode::NotImplemented, message))
 }
 
@@ -116,16 +123,24 @@ struct Conditions {
     prefix: String,
     greater_than: Option<u64>,
     less_than: Option<u64>,
+    tags: Tags,
     /// The form of the filter, which `render` restores.
     note: &'static str,
 }
 
 fn conditions(filter: LifecycleRuleFilter) -> S3Result<Conditions> {
     let LifecycleRuleFilter {
-        and, object_size_greater_than, object_size_less_than, prefix, ..
+        and,
+        object_size_greater_than,
+        object_size_less_than,
+        prefix,
+        tag,
+        ..
     } = filter;
     let sizes = [object_size_greater_than, object_size_less_than];
-    let given = usize::from(prefix.is_some()) + sizes.iter().flatten().count();
+    let given =
+        [prefix.is_some(), tag.is_some()].into_iter().chain(sizes.map(|size| size.is_some()));
+    let given = given.filter(|is_given| *is_given).count();
     if given + usize::from(and.is_some()) > 1 {
         return malformed("A Filter can have only one condition; use And to combine several");
     }
@@ -134,6 +149,7 @@ fn conditions(filter: LifecycleRuleFilter) -> S3Result<Conditions> {
             prefix: and.prefix.unwrap_or_default(),
             greater_than: and.object_size_greater_than.map(size).transpose()?,
             less_than: and.object_size_less_than.map(size).transpose()?,
+            tags: tags(and.tags.unwrap_or_default())?,
             note: AND,
         });
     }
@@ -143,7 +159,13 @@ fn conditions(filter: LifecycleRuleFilter) -> S3Result<Conditions> {
         prefix: prefix.unwrap_or_default(),
         greater_than: greater_than?,
         less_than: less_than?,
+        tags: tags(tag)?,
     })
+}
+
+fn tags(tags: impl IntoIterator<Item = dto::Tag>) -> S3Result<Tags> {
+    let pair = |tag: dto::Tag| (tag.key.unwrap_or_default(), tag.value.unwrap_or_default());
+    tagging::of_rule(tags.into_iter().map(pair))
 }
 
 impl Conditions {
@@ -186,15 +208,21 @@ fn expiry(expiration: &LifecycleExpiration) -> S3Result<Option<Expiry>> {
             Ok(Some(Expiry::After(positive_days(*days, "'Days' for Expiration action")?)))
         }
         (None, Some(date)) => {
-            let date = OffsetDateTime::from(date.clone());
-            if date.to_utc().time() != Time::MIDNIGHT {
-                let message = "'Date' must be at midnight GMT";
-                return Err(refuse(S3ErrorCode::InvalidArgument, message));
-            }
+            let date = midnight(date)?;
             Ok(Some(Expiry::At(SystemTime::from(date).max(SystemTime::UNIX_EPOCH))))
         }
         _ => malformed("An Expiration must have either Days or a Date"),
     }
+}
+
+/// Returns a date, which must be at midnight UTC.
+fn midnight(date: &Timestamp) -> S3Result<OffsetDateTime> {
+    let date = OffsetDateTime::from(date.clone());
+    if date.to_utc().time() != Time::MIDNIGHT {
+        let message = "'Date' must be at midnight GMT";
+        return Err(refuse(S3ErrorCode::InvalidArgument, message));
+    }
+    Ok(date)
 }
 
 fn noncurrent(expiration: NoncurrentVersionExpiration) -> S3Result<NoncurrentExpiry> {

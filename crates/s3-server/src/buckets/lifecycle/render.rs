@@ -41,15 +41,20 @@ fn filter(rule: &LifecycleRule) -> LifecycleRuleFilter {
     let greater_than = rule.bytes_greater_than.map(length);
     let less_than = rule.bytes_less_than.map(length);
     let prefix = Some(&rule.prefix).filter(|prefix| !prefix.is_empty());
+    let mut tags = rule
+        .tags
+        .iter()
+        .map(|(key, value)| dto::Tag { key: Some(key.clone()), value: Some(value.clone()) });
     let conditions = [greater_than.is_some(), less_than.is_some(), prefix.is_some()];
     // Rules that were not set over S3 have no note.
-    let is_and = rule.note == AND || conditions.into_iter().filter(|given| *given).count() > 1;
+    let given = conditions.into_iter().filter(|given| *given).count() + rule.tags.len();
+    let is_and = rule.note == AND || given > 1;
     if is_and {
         let and = LifecycleRuleAndOperator {
             object_size_greater_than: greater_than,
             object_size_less_than: less_than,
             prefix: prefix.cloned(),
-            tags: None,
+            tags: Some(tags.collect()).filter(|tags: &Vec<_>| !tags.is_empty()),
         };
         return LifecycleRuleFilter { and: Some(and), ..LifecycleRuleFilter::default() };
     }
@@ -59,7 +64,7 @@ fn filter(rule: &LifecycleRule) -> LifecycleRuleFilter {
         object_size_greater_than: greater_than,
         object_size_less_than: less_than,
         prefix: has_prefix.then(|| rule.prefix.clone()),
-        tag: None,
+        tag: tags.next(),
     }
 }
 

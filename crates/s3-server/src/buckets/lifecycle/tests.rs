@@ -39,6 +39,7 @@ const NONCURRENT: &str = "<NoncurrentVersionExpiration><NewerNoncurrentVersions>
                           </NoncurrentVersionExpiration>";
 const MARKERS: &str = "<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>\
                        </Expiration>";
+const TAG: &str = "<Filter><Tag><Key>k</Key><Value>v</Value></Tag></Filter>";
 const ALL: &str = "<Filter></Filter>";
 
 #[test]
@@ -57,6 +58,14 @@ fn forms_of_a_filter_survive_a_round_trip() {
             (Some(5), Some(9)),
         ),
         ("<Filter><And><Prefix>a</Prefix></And></Filter>", "a", (None, None)),
+        ("<Filter><Tag><Key>k &amp;</Key><Value>v</Value></Tag></Filter>", "", (None, None)),
+        (
+            "<Filter><And><ObjectSizeGreaterThan>5</ObjectSizeGreaterThan><Prefix>a</Prefix>\
+             <Tag><Key>k</Key><Value></Value></Tag><Tag><Key>l</Key><Value>=</Value></Tag></And>\
+             </Filter>",
+            "a",
+            (Some(5), None),
+        ),
     ] {
         let rule = one(&format!("{form}{EXPIRE}")).unwrap();
         assert_eq!(rule.prefix, prefix, "{form}");
@@ -160,15 +169,29 @@ fn invalid_rules_have_the_error_codes_of_s3() {
             "InvalidRequest",
         ),
         (format!("<Prefix>{long}</Prefix>{EXPIRE}"), "InvalidRequest"),
+        (format!("{TAG}{ABORT}"), "InvalidRequest"),
+        (format!("{TAG}{MARKERS}"), "InvalidRequest"),
+        (format!("{}{EXPIRE}", TAG.replace("<Tag>", "<Prefix>a</Prefix><Tag>")), "MalformedXML"),
+        (format!("{}{EXPIRE}", TAG.replace('k', "")), "InvalidTag"),
         (
-            format!("<Filter><Tag><Key>k</Key><Value>v</Value></Tag></Filter>{EXPIRE}"),
-            "NotImplemented",
+            format!(
+                "<Filter><And><Tag><Key>k</Key><Value>v</Value></Tag><Tag><Key>k</Key><Value>w\
+                 </Value></Tag></And></Filter>{EXPIRE}"
+            ),
+            "InvalidTag",
         ),
         (
             format!(
                 "{ALL}<Transition><Days>1</Days><StorageClass>GLACIER</StorageClass></Transition>"
             ),
             "NotImplemented",
+        ),
+        (
+            format!(
+                "{ALL}<Transition><Date>2026-01-01T00:00:01Z</Date><StorageClass>GLACIER\
+                 </StorageClass></Transition>"
+            ),
+            "InvalidArgument",
         ),
     ] {
         assert_eq!(one(&body), Err(code.to_owned()), "{body}");

@@ -25,6 +25,7 @@ use crate::front::forms::policy::FormPolicy;
 use crate::front::forms::receive::Form;
 use crate::front::forms::signature::signer;
 use crate::front::text::decode;
+use crate::hosts::rewrite::use_path;
 use crate::service::Haul;
 
 /// Fields whose values become the headers of the same name. So do all fields with the prefixes.
@@ -74,6 +75,7 @@ async fn put_of(
     request: Request<RequestBody>,
 ) -> S3Result<(Request<Body>, Failure, Answer)> {
     let (mut parts, body) = request.into_parts();
+    use_path(&mut parts);
     let form = Form::receive(&parts.headers, body, haul.limits().stall_time_max).await?;
     let path = decode(parts.uri.path()).unwrap_or_default();
     let bucket = path.trim_matches('/').to_owned();

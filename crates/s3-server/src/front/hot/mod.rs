@@ -53,7 +53,9 @@ struct ByBytes;
 
 impl Weighter<Box<str>, Arc<HotObject>> for ByBytes {
     fn weight(&self, path: &Box<str>, object: &Arc<HotObject>) -> u64 {
-        (path.len() + object.head.len()) as u64 + object.content.memory_bytes() + OVERHEAD_BYTES
+        (path.len() + object.head.len() + object.tags.bytes()) as u64
+            + object.content.memory_bytes()
+            + OVERHEAD_BYTES
     }
 }
 

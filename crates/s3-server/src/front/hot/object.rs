@@ -31,8 +31,9 @@ pub(crate) struct HotObject {
     pub(crate) head: PreparedHead,
     pub(crate) content: HotContent,
     pub(crate) info: ObjectInfo,
-    /// The number of tags.
-    pub(crate) tags: usize,
+    /// The attribute with the tags.
+    pub(crate) tags: Attributes,
+    pub(crate) tag_count: usize,
     pub(crate) checksum: Option<HotChecksum>,
 }
 
@@ -70,7 +71,8 @@ impl HotObject {
             place,
             head: PreparedHead::new(|head| describe(object, head)).ok()?,
             content: HotContent::Memory(content),
-            tags: tagging::from_attributes(&object.attributes).len(),
+            tags: tagging::alone(&object.attributes),
+            tag_count: object.attributes.tags().len(),
             checksum: HotChecksum::of(&object.attributes),
             info: object.info.clone(),
         })

@@ -140,3 +140,49 @@ fn stored_objects_are_locked_and_tagged_by_those_who_may() {
         assert_eq!(keyed.send_with(&ann, "PUT", "/locked/key", headers).status, 200);
     }
 }
+
+#[test]
+fn policies_compare_the_lock_in_headers_and_bodies() {
+    let (mut keyed, ann) = keyed();
+    let ben = keyed.key("ben", &[("read,write", "locked")]);
+    let deny = |action: &str, operator: &str, key: &str, value: &str| {
+        format!(
+            r#"{{"Effect":"Deny","Principal":{{"AWS":["ben"]}},"Action":"s3:{action}",
+            "Resource":"arn:aws:s3:::locked/*","Condition":{{"{operator}":{{"{key}":"{value}"}}}}}}"#
+        )
+    };
+    let days = "s3:object-lock-remaining-retention-days";
+    let until = "s3:object-lock-retain-until-date";
+    let statements = [
+        deny("*", "StringEquals", "s3:object-lock-mode", "COMPLIANCE"),
+        deny("PutObjectRetention", "NumericGreaterThan", days, "10000"),
+        deny("PutObject", "DateGreaterThan", until, "2050-01-01T00:00:00Z"),
+        deny("PutObjectLegalHold", "StringEquals", "s3:object-lock-legal-hold", "ON"),
+    ];
+    let policy = format!(r#"{{"Version":"2012-10-17","Statement":[{}]}}"#, statements.join(","));
+    let set = keyed.send(&ann, "PUT", "/locked?policy=", policy.as_bytes());
+    assert_refused(&set, 204, "");
+    let put = |mode: &str, year: u16| {
+        let until = format!("{year}-01-01T00:00:00Z");
+        let headers =
+            [("x-amz-object-lock-mode", mode), ("x-amz-object-lock-retain-until-date", &*until)];
+        keyed.send_with(&ben, "PUT", "/locked/key", &headers)
+    };
+    assert_refused(&put("COMPLIANCE", 2040), 403, "AccessDenied");
+    assert_refused(&put("GOVERNANCE", 2060), 403, "AccessDenied");
+    assert_refused(&put("GOVERNANCE", 2040), 200, "");
+    let retain = |mode: &str, year: u16| {
+        let xml = format!(
+            "<Retention><Mode>{mode}</Mode><RetainUntilDate>{year}-01-01T00:00:00Z\
+             </RetainUntilDate></Retention>"
+        );
+        keyed.send(&ben, "PUT", "/locked/key?retention=", xml.as_bytes())
+    };
+    assert_refused(&retain("COMPLIANCE", 2041), 403, "AccessDenied");
+    assert_refused(&retain("GOVERNANCE", 2090), 403, "AccessDenied");
+    assert_refused(&retain("GOVERNANCE", 2041), 200, "");
+    let hold = b"<LegalHold><Status>ON</Status></LegalHold>";
+    let held = keyed.send(&ben, "PUT", "/locked/key?legal-hold=", hold);
+    assert_refused(&held, 403, "AccessDenied");
+    assert_refused(&keyed.send(&ann, "PUT", "/locked/key?legal-hold=", hold), 200, "");
+}

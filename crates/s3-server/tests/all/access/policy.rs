@@ -286,3 +286,50 @@ fn attributes_need_the_right_to_the_object() {
     set(&keyed, &statement("Deny", "\"*\"", "GetObject", "/*", ""));
     assert_eq!(send(&keyed), 403);
 }
+
+#[test]
+fn client_that_may_list_a_prefix_learns_which_objects_are_missing_there() {
+    let mut keyed = Keyed::new();
+    let ann = keyed.key("ann", &[]);
+    let condition = r#""StringLike":{"s3:prefix":"public/*"}"#;
+    set(&keyed, &statement("Allow", r#"{"AWS":"ann"}"#, "ListBucket", "", condition));
+    assert_eq!(keyed.root("PUT", "/bucket/public/key", b"hello").status, 200);
+    for method in ["HEAD", "GET"] {
+        let status = |target: &str| keyed.send(&ann, method, target, b"").status;
+        assert_eq!(status("/bucket/public/missing"), 404, "{method}");
+        assert_eq!(status("/bucket/public/key"), 403, "{method}");
+        assert_eq!(status("/bucket/private/missing"), 403, "{method}");
+        assert_eq!(anonymous(&keyed, method, "/bucket/public/missing").status, 403, "{method}");
+    }
+    let deny = statement("Deny", "\"*\"", "GetObject", "/public/*", "");
+    let allow = statement("Allow", r#"{"AWS":"ann"}"#, "ListBucket", "", condition);
+    set(&keyed, &[allow, deny].join(","));
+    assert_eq!(keyed.send(&ann, "GET", "/bucket/public/missing", b"").status, 403);
+}
+
+#[test]
+fn status_counts_public_lists_as_public() {
+    let keyed = Keyed::new();
+    let is_public = || keyed.root("GET", "/bucket?policyStatus=", b"").xml("IsPublic").unwrap();
+    assert_eq!(is_public(), "false");
+    let administrator = super::administrator();
+    let signer = crate::signing::Signer {
+        client: keyed.server.s3,
+        access_key: &administrator.access_key,
+        secret_key: &administrator.secret_key,
+    };
+    let empty = crate::signing::hash(b"");
+    for (list, expected) in
+        [("public-read", "true"), ("private", "false"), ("authenticated-read", "true")]
+    {
+        let set =
+            signer.send_with("PUT", "/bucket?acl=", &empty, &[("x-amz-acl", list)], |_| Vec::new());
+        assert_refused(&set, 200, "");
+        assert_eq!(is_public(), expected, "{list}");
+    }
+    let ignore = "<PublicAccessBlockConfiguration><IgnorePublicAcls>true</IgnorePublicAcls>\
+                  </PublicAccessBlockConfiguration>";
+    let set = keyed.root("PUT", "/bucket?publicAccessBlock=", ignore.as_bytes());
+    assert_refused(&set, 200, "");
+    assert_eq!(is_public(), "false");
+}
