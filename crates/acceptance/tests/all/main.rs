@@ -6,6 +6,7 @@ mod boto3;
 mod browser;
 mod chromium;
 mod console;
+mod console_keys;
 mod console_versions;
 mod damage;
 mod files;
