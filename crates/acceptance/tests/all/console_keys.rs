@@ -168,3 +168,29 @@ fn console_says_why_keys_cannot_be_changed() {
     assert!(keys(&["list"], &options).contains(&access_key));
     server.stop();
 }
+
+#[test]
+fn console_shows_recent_requests_after_a_login() {
+    if !is_installed("chromium") {
+        return skip("chromium is not installed");
+    }
+    let (dir, options) = key_file();
+    let created = keys(&["create", "alice"], &options);
+    let borrowed: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = Server::start_with_keys(&dir.path().join("data"), &borrowed);
+    assert_eq!(server.client().request("GET", "/private/object", b"").unwrap().status, 404);
+    let (access_key, secret_key) = pair(&created);
+    let mut browser = open(&server, (&access_key, &secret_key));
+    browser.evaluate("location.hash = 'requests'");
+    let login = "[...document.querySelectorAll('#view-requests button')][0]";
+    browser.wait_for(&format!("{login}?.textContent === 'Log in'"));
+    let text = "document.querySelector('#view-requests').innerText";
+    browser.wait_for(&format!("{text}.includes('Requests by kind')"));
+    browser.picture("requests-login.png");
+    let before = browser.evaluate(text);
+    assert!(!before.as_str().unwrap().contains("/private/object"), "{before}");
+    browser.log_in(KEYS.0, KEYS.1);
+    browser.evaluate(&format!("{login}.click()"));
+    browser.wait_for(&format!("{text}.includes('get /private/object')"));
+    server.stop();
+}

@@ -66,10 +66,10 @@ fn find(keys: &AllKeys, headers: &HeaderMap) -> Option<Arc<ActiveKey>> {
 }
 
 /// Returns `true` for the files of the console, which have no content of the server, for
-/// presigned links, which have the rights of the key, and for the keys, which have a rule of their
-/// own.
+/// presigned links, which have the rights of the key, and for the keys and the recent requests, which
+/// have a rule of their own.
 fn is_for_all_keys(path: &str) -> bool {
-    matches!(path, "/" | "/presign" | "/keys.json")
+    matches!(path, "/" | "/presign" | "/keys.json" | "/requests.json")
         || console::file(path).is_some()
 }
 

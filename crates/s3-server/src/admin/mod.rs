@@ -186,7 +186,7 @@ impl Admin {
         match path {
             "/" => page(),
             "/history.json" => self.history(request.uri().query()),
-            "/requests.json" => self.recent_requests(),
+            "/requests.json" => self.recent_requests(request).unwrap_or_else(refuse),
             "/stats.json" => json_page(&self.stats_json()),
             "/buckets.json" => self.buckets(),
             "/keys.json" => match self.caller(request) {
@@ -243,10 +243,16 @@ impl Admin {
         plain(StatusCode::OK, "ok\n")
     }
 
-    fn recent_requests(&self) -> Response<Bytes> {
+    /// Returns the recent requests, for the clients that may change keys: the paths are names of
+    /// objects.
+    fn recent_requests(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Refusal> {
+        let caller = self.caller(request)?;
+        if !key_change::may_change(&caller.principal, self.keys.administrator.is_some()) {
+            return Err((StatusCode::FORBIDDEN, "Only the administrator may read requests\n"));
+        }
         let mut requests = self.metrics.recent.json();
         requests["slow_request_ms"] = self.slow.map(|slow| slow.as_secs_f64() * 1e3).into();
-        json_page(&requests)
+        Ok(json_page(&requests))
     }
 
     /// Returns the buckets with their sizes.

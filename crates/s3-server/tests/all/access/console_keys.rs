@@ -217,3 +217,26 @@ fn key_in_use_and_read_only_files_are_not_changed() {
     assert_eq!((refused.status, &*refused.text()), (409, "It is a copy.\n"));
     assert_eq!(fixed.list(ROOT)["keys"].as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn recent_requests_need_the_login_of_the_administrator() {
+    let mut list = KeyList::default();
+    let key = key_of(&mut list, "alice", "admin", "*");
+    let console = Console::new(Some(administrator()), list.clone(), None);
+    let without = Console::new(None, list, None);
+    let get_from = |console: &Console, login: Option<(&str, &str)>| {
+        let basic = login.map(|(access, secret)| {
+            format!("Basic {}", BASE64.encode_to_string(format!("{access}:{secret}")))
+        });
+        let headers: Vec<_> = basic.iter().map(|basic| ("authorization", &**basic)).collect();
+        console.server.admin.send("GET", "/requests.json", &headers, b"").status
+    };
+    let own = Some((&*key.access_key, &*key.secret_key));
+    assert_eq!(get_from(&without, None), 401);
+    assert_eq!(get_from(&without, own), 200, "without an administrator");
+    let get = |login| get_from(&console, login);
+    assert_eq!(get(None), 401, "on a loopback address, too");
+    assert_eq!(get(own), 403);
+    assert_eq!(get(Some(ROOT)), 200);
+    assert_eq!(console.server.admin.get("/stats.json").status, 200);
+}
