@@ -9,6 +9,7 @@ use haul_reactor::{Listener, Rate, TcpOptions};
 use haul_tls::Acceptor;
 
 use crate::access::credentials::Credentials;
+use crate::access::key_file::KeyFile;
 use crate::access::key_ring::KeyRing;
 use crate::audit::AuditLog;
 use crate::bound::tcp_options;
@@ -28,6 +29,8 @@ pub struct Config {
     pub credentials: Option<Credentials>,
     /// The keys of a key file, with their rights.
     pub keys: Option<Arc<KeyRing>>,
+    /// The key file, which the console changes. `None`: the keys change elsewhere only.
+    pub key_file: Option<Arc<dyn KeyFile>>,
     /// The keys with which the server encrypts objects itself (SSE-S3). Without them, requests for
     /// this are refused.
     pub encryption: Option<Arc<EncryptionKeys>>,
@@ -52,6 +55,7 @@ impl Default for Config {
             admin: (Ipv4Addr::LOCALHOST, 9001).into(),
             credentials: None,
             keys: None,
+            key_file: None,
             encryption: None,
             tls: None,
             is_plain_http_allowed: false,

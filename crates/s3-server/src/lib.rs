@@ -85,6 +85,7 @@ mod uploads;
 
 pub use access::credentials::Credentials;
 pub use access::key::{Key, KeyList};
+pub use access::key_file::KeyFile;
 pub use access::key_ring::KeyRing;
 pub use access::rights::{Grant, Right, Rights, Scope};
 pub use access::seal::SealingKey;

@@ -15,6 +15,7 @@ use s3s::service::S3ServiceBuilder;
 use tokio::runtime;
 use tokio::sync::mpsc;
 
+use crate::access::key_file::KeyFile;
 use crate::access::key_ring::{ActiveKey, AllKeys};
 use crate::access::service::{AccessControl, Authentication};
 use crate::admin::{Admin, overview};
@@ -39,6 +40,7 @@ pub struct Listening {
     pub(crate) listen: Bound,
     pub(crate) admin: Bound,
     keys: AllKeys,
+    key_file: Option<Arc<dyn KeyFile>>,
     encryption: Option<Arc<EncryptionKeys>>,
     domains: Domains,
     pub(crate) tls: Option<Acceptor>,
@@ -70,13 +72,24 @@ impl Listening {
         config.check()?;
         let listen = listen.map_or_else(|| Bound::new(config.listen), Ok)?;
         let admin = admin.map_or_else(|| Bound::new(config.admin), Ok)?;
-        let Config { credentials, keys, encryption, tls, limits, is_read_only, domains, .. } =
-            config;
+        let Config { credentials, keys, key_file, encryption, domains, .. } = config;
+        let Config { tls, limits, is_read_only, .. } = config;
         let domains = Domains::new(&domains);
         let administrator = credentials.map(|pair| Arc::new(ActiveKey::administrator(pair)));
         let keys = AllKeys { administrator, ring: keys };
         let logs = Logs::default();
-        Ok(Self { listen, admin, keys, encryption, domains, tls, limits, is_read_only, logs })
+        Ok(Self {
+            listen,
+            admin,
+            keys,
+            key_file,
+            encryption,
+            domains,
+            tls,
+            limits,
+            is_read_only,
+            logs,
+        })
     }
 
     /// Sets the logs.
@@ -147,8 +160,8 @@ impl Server {
     /// Like [`Self::new`].
     pub fn serving(listening: Listening, store: Arc<ServedStore>) -> Result<Self> {
         let addresses = listening.addresses();
-        let Listening { listen, admin, keys, encryption, domains, tls, limits, is_read_only, logs } =
-            listening;
+        let Listening { listen, admin, keys, key_file, encryption, domains, tls, .. } = listening;
+        let Listening { limits, is_read_only, logs, .. } = listening;
         let admin_tls = tls.clone().filter(|_| addresses.admin_has_tls());
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let listeners = listen.listen(threads, limits.stall_time_max)?;
@@ -167,6 +180,7 @@ impl Server {
             store: Arc::clone(&store),
             metrics: Arc::clone(&metrics),
             keys: keys.clone(),
+            key_file,
             addresses,
             connections: Arc::clone(&connections),
             peer_rate: rate.clone(),

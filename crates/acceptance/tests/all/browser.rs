@@ -59,6 +59,15 @@ impl Browser {
         self.call("Page.navigate", json!({ "url": url }));
     }
 
+    /// Sends this login with each request, as after a prompt of the browser.
+    pub(crate) fn log_in(&mut self, access_key: &str, secret_key: &str) {
+        self.call("Network.enable", json!({}));
+        let pair = format!("`${{{}}}:${{{}}}`", json!(access_key), json!(secret_key));
+        let basic = self.evaluate(&format!("'Basic ' + btoa({pair})"));
+        let headers = json!({ "headers": { "Authorization": basic } });
+        self.call("Network.setExtraHTTPHeaders", headers);
+    }
+
     /// Changes the size of the page.
     pub(crate) fn resize(&mut self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
@@ -116,6 +125,11 @@ impl Browser {
             }
             self.call("Input.dispatchKeyEvent", event);
         }
+    }
+
+    /// Types text into the focused element.
+    pub(crate) fn type_text(&mut self, text: &str) {
+        self.call("Input.insertText", json!({ "text": text }));
     }
 
     /// Returns the errors of the page since the last call.

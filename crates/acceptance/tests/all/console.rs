@@ -130,7 +130,7 @@ fn console_is_used_with_the_keyboard_on_small_and_dark_screens() {
         for view in ["overview", "requests", "objects", "keys", "storage", "metrics"] {
             browser.evaluate(&format!("location.hash = '{view}'"));
             browser.wait_for(&format!(
-                "document.querySelector('#view-{view}:not([hidden]) .card')?.innerText"
+                "document.querySelector('#view-{view}:not([hidden]) .card:not([hidden])')?.innerText"
             ));
             let overflow =
                 "((page) => page.scrollWidth - page.clientWidth)(document.documentElement)";

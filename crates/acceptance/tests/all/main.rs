@@ -6,6 +6,8 @@ mod boto3;
 mod browser;
 mod chromium;
 mod console;
+mod console_keys;
+mod console_versions;
 mod damage;
 mod files;
 mod full_disk;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use haul_disk::sync_parent;
 use haul_s3_server::{KeyList, SealingKey};
+use rustix::fs::Access;
 
 use crate::report::{Exit, Failure, OrFail, Result};
 use crate::secrets::file;
@@ -64,14 +65,22 @@ pub(crate) fn update<T>(
     sealing_key: &Path,
     change: impl FnOnce(&mut KeyList) -> Result<T>,
 ) -> Result<T> {
+    update_sealed(path, &read_sealing_key(sealing_key)?, change)
+}
+
+/// Like [`update`], with a sealing key that was read before.
+pub(super) fn update_sealed<T>(
+    path: &Path,
+    seal: &SealingKey,
+    change: impl FnOnce(&mut KeyList) -> Result<T>,
+) -> Result<T> {
     let cannot = || format!("cannot change the keys in {}", path.display());
-    let seal = read_sealing_key(sealing_key)?;
     // If `path` is a symbolic link, its target is replaced instead of the link.
     let path = fs::canonicalize(path).or_not_start(cannot)?;
     let locked = lock(&path).or_not_start(cannot)?;
-    let mut list = read(&path, &seal)?;
+    let mut list = read(&path, seal)?;
     let changed = change(&mut list)?;
-    let text = list.encode(&seal).or_not_start(cannot)?;
+    let text = list.encode(seal).or_not_start(cannot)?;
     replace(&path, &locked, &text).or_not_start(cannot)?;
     Ok(changed)
 }
@@ -87,6 +96,29 @@ pub(super) fn lock(path: &Path) -> io::Result<File> {
             return Ok(file);
         }
     }
+}
+
+/// Returns the reason why this process cannot replace a file; `None` if it can.
+pub(super) fn read_only_reason(path: &Path, credentials: Option<&Path>) -> Option<String> {
+    let because = |why: String| Some(format!("{why}: change it with \"haul keys\"."));
+    let name = path.display();
+    if credentials.is_some_and(|dir| path.starts_with(dir)) {
+        return because(format!("{name} is a copy that systemd made for the service"));
+    }
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(error) => return because(format!("{name} cannot be opened ({error})")),
+    };
+    let dir = target.parent().unwrap_or(Path::new("/"));
+    if let Err(error) = rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK) {
+        return because(format!("The server cannot write to {} ({error})", dir.display()));
+    }
+    let owner = fs::metadata(&target).map(|file| file.uid());
+    let user = rustix::process::geteuid();
+    if owner.is_ok_and(|owner| owner != user.as_raw()) && !user.is_root() {
+        return because(format!("{name} belongs to another user than the server"));
+    }
+    None
 }
 
 /// Replaces a file, whose lock the caller holds.
@@ -183,6 +215,15 @@ mod tests {
         add(&keys, &sealing, "bob").unwrap();
         assert_eq!(users(&keys, &sealing), ["alice", "bob"]);
         assert!(!dir.path().join("keys.new").exists());
+    }
+
+    #[test]
+    fn file_that_the_server_cannot_replace_is_read_only() {
+        let (dir, keys, _sealing) = files();
+        assert_eq!(read_only_reason(&keys, None), None);
+        let reason = |path: &Path, dir| read_only_reason(path, dir).unwrap();
+        assert!(reason(&keys, Some(dir.path())).contains("a copy that systemd made"));
+        assert!(reason(&dir.path().join("gone"), None).contains("cannot be opened"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The keys of a running server, which are read again when their file changes.
 
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,14 +8,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use haul_s3_server::{KeyRing, SealingKey};
+use haul_s3_server::{KeyFile, KeyList, KeyRing, SealingKey};
 use parking_lot::Mutex;
 
-use crate::report::{OrFail, Result, try_print_message};
+use crate::report::{Failure, OrFail, Result, try_print_message};
 use crate::secrets::key_file;
 
 /// The time between two checks of the file: a change takes effect within a second.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The variable with the directory in which systemd passes credentials.
+const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 
 /// The keys of a running server, and their file.
 #[derive(Clone)]
@@ -56,6 +60,11 @@ impl LiveKeys {
         Arc::clone(&self.0.ring)
     }
 
+    /// Returns the file for changes by the server.
+    pub(crate) fn file(&self) -> Arc<dyn KeyFile> {
+        Arc::new(self.clone())
+    }
+
     /// Reads the file again, and prints the result; never blocks on stderr. If the file cannot be
     /// used, the present keys remain in force.
     pub(crate) fn reload(&self) {
@@ -90,5 +99,39 @@ impl LiveKeys {
         };
         let started = thread::Builder::new().name("keys".to_owned()).spawn(watch);
         started.map(drop).or_fail(|| "cannot start a thread for the key file".to_owned())
+    }
+}
+
+impl KeyFile for LiveKeys {
+    fn read_only_reason(&self) -> Option<String> {
+        let credentials = std::env::var_os(CREDENTIALS_DIRECTORY).map(PathBuf::from);
+        key_file::read_only_reason(&self.0.path, credentials.as_deref())
+    }
+
+    fn update(
+        &self,
+        change: &mut dyn FnMut(&mut KeyList) -> bool,
+    ) -> std::result::Result<(), String> {
+        let Inner { path, seal, ring, seen } = &*self.0;
+        // A reload waits, so that it cannot replace the new keys by earlier ones. `seen` remains:
+        // if another process changes the file at the same time, the next check reads it again.
+        let _no_reload = seen.lock();
+        let mut is_refused = false;
+        let updated = key_file::update_sealed(path, seal, |list| {
+            is_refused = !change(list);
+            if is_refused { Err(Failure::reported()) } else { Ok(list.clone()) }
+        });
+        match updated {
+            Ok(list) => ring.replace(list),
+            Err(_) if is_refused => {}
+            Err(failure) => return Err(failure.text().unwrap_or_default()),
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for LiveKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveKeys").field("path", &self.0.path).finish_non_exhaustive()
     }
 }

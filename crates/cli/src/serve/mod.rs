@@ -56,6 +56,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         admin: listen::resolve_tcp(&args.admin)?,
         credentials: credentials::load(args.credentials.as_deref())?,
         keys: keys.as_ref().map(LiveKeys::ring),
+        key_file: keys.as_ref().map(LiveKeys::file),
         encryption: encryption.map(Arc::new),
         tls: certificates.as_ref().map(acceptor).transpose()?,
         is_plain_http_allowed: args.plain_http,

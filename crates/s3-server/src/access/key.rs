@@ -65,6 +65,18 @@ impl Key {
         Ok(())
     }
 
+    /// Replaces the rights to exactly this scope; without rights, the grant is removed.
+    pub(crate) fn set(&mut self, scope: Scope, rights: Rights) -> Result<()> {
+        check(&scope, rights)?;
+        self.grants.retain(|grant| grant.scope != scope || !rights.is_empty());
+        match self.grants.iter_mut().find(|grant| grant.scope == scope) {
+            Some(grant) => grant.rights = rights,
+            None if rights.is_empty() => {}
+            None => self.grants.push(Grant { scope, rights }),
+        }
+        Ok(())
+    }
+
     /// Removes rights from all grants within a scope. Returns `false` if there were none.
     pub fn forbid(&mut self, scope: &Scope, rights: Rights) -> bool {
         rights::remove(&mut self.grants, scope, rights)

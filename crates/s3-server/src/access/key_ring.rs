@@ -57,26 +57,32 @@ pub(crate) struct Keys {
     by_access_key: HashMap<Arc<str>, Arc<ActiveKey>>,
     /// The users, also those whose keys are all disabled.
     users: HashSet<String>,
+    /// The keys that are disabled, which are only listed.
+    pub(crate) disabled: Box<[ActiveKey]>,
     pub(crate) anonymous: Box<[Grant]>,
 }
 
 impl Keys {
-    /// Returns the keys of a list that are not disabled.
+    /// Returns the keys of a list; those that are disabled are not found.
     pub(crate) fn of(list: KeyList) -> Self {
         let KeyList { keys, anonymous } = list;
         let users = keys.iter().map(|key| key.user.clone()).collect();
-        let enabled = keys.into_iter().filter(|key| !key.is_disabled).map(ActiveKey::of);
+        let (disabled, enabled): (Vec<_>, Vec<_>) =
+            keys.into_iter().partition(|key| key.is_disabled);
+        let disabled = disabled.into_iter().map(ActiveKey::of).collect();
+        let enabled = enabled.into_iter().map(ActiveKey::of);
         let by_access_key = enabled.map(|key| (Arc::clone(&key.access_key), Arc::new(key)));
-        Self { by_access_key: by_access_key.collect(), users, anonymous: anonymous.into() }
+        let by_access_key = by_access_key.collect();
+        Self { by_access_key, users, disabled, anonymous: anonymous.into() }
     }
 
-    /// Returns the keys in any order.
+    /// Returns the keys that are not disabled, in any order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ActiveKey> {
         self.by_access_key.values().map(|key| &**key)
     }
 }
 
-/// A key pair that is not disabled.
+/// A key pair of a running server.
 pub(crate) struct ActiveKey {
     pub(crate) access_key: Arc<str>,
     pub(crate) secret_key: String,

@@ -159,7 +159,7 @@ pub struct Grant {
 
 impl Grant {
     /// Returns `true` if the grant allows the right to all keys that begin with `key`.
-    pub(super) fn allows(&self, right: Right, bucket: &str, key: &str) -> bool {
+    pub(crate) fn allows(&self, right: Right, bucket: &str, key: &str) -> bool {
         self.rights.allow(right) && self.scope.contains(bucket, key)
     }
 }

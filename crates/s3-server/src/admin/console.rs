@@ -60,7 +60,9 @@ pub(super) fn file(path: &str) -> Option<(&'static str, &'static str)> {
         "/serve/keys.js" => include_str!("console/keys.js"),
         "/serve/objects.js" => include_str!("console/objects.js"),
         "/serve/requests.js" => include_str!("console/requests.js"),
+        "/serve/s3.js" => include_str!("console/s3.js"),
         "/serve/storage.js" => include_str!("console/storage.js"),
+        "/serve/versions.js" => include_str!("console/versions.js"),
         _ => return console_file(path),
     };
     Some(("text/javascript; charset=utf-8", script))

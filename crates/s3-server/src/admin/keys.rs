@@ -1,23 +1,177 @@
-//! The keys and their rights for the console, without secret keys. Pure.
+//! The keys of the server in the console: their list, without secret keys, and their changes.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use haul_http_engine::{RequestBody, RequestIdentity};
+use http_body_util::{BodyExt, Limited};
+use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
+use crate::access::authorize::Principal;
+use crate::access::key::{Key, KeyList};
+use crate::access::key_file::KeyFile;
 use crate::access::key_ring::{ActiveKey, AllKeys};
 use crate::access::rights::Grant;
+use crate::admin::key_change::{self, KeyChange, Login};
+use crate::admin::page::{Refusal, json_page, plain, respond};
+use crate::audit::{AuditLog, KeyRecord};
 
-/// Returns the keys that are not disabled, sorted by user, and the rights of requests without a
-/// signature.
-pub(super) fn json(keys: &AllKeys) -> Value {
+/// The maximum length of the body of a change.
+const BODY_BYTES_MAX: usize = 64 << 10;
+
+const FORBIDDEN: &str = "Only the administrator, or on a server without one a key with the right \
+                         admin to all buckets, may list and change keys\n";
+
+/// The audit log, and the client that it names.
+pub(crate) struct KeyLog {
+    pub(crate) audit: Option<AuditLog>,
+    pub(crate) identity: RequestIdentity,
+    pub(crate) client: Option<IpAddr>,
+}
+
+/// The keys of a server and their file, as the console shows and changes them.
+pub(super) struct KeyPage {
+    pub(super) keys: AllKeys,
+    pub(super) file: Option<Arc<dyn KeyFile>>,
+}
+
+impl KeyPage {
+    /// Returns the keys, for a client that may change them.
+    pub(super) fn page(&self, principal: &Principal) -> Result<Response<Bytes>, Refusal> {
+        if !key_change::may_change(principal, self.keys.administrator.is_some()) {
+            return Err((StatusCode::FORBIDDEN, FORBIDDEN));
+        }
+        let login = match principal {
+            Principal::Key(key) => Some(&*key.access_key),
+            _ => None,
+        };
+        Ok(json_page(&json!({
+            "login": login,
+            "read_only_reason": self.read_only_reason(),
+            "keys": json(&self.keys),
+        })))
+    }
+
+    /// Returns the reason why the keys cannot be changed.
+    fn read_only_reason(&self) -> Option<String> {
+        match &self.file {
+            _ if self.keys.is_empty() => Some(
+                "The server has no keys: every client of this machine has all rights. \
+                 \"haul keys init\" creates a key file for --keys."
+                    .to_owned(),
+            ),
+            None => Some(
+                "The server has no key file, only the key pair of the administrator. \
+                 \"haul keys init\" creates one for --keys."
+                    .to_owned(),
+            ),
+            Some(file) => file.read_only_reason(),
+        }
+    }
+
+    /// Executes the change in a body, and returns its result.
+    pub(super) async fn change(
+        self,
+        body: RequestBody,
+        principal: Principal,
+        log: KeyLog,
+    ) -> Response<Bytes> {
+        let Ok(body) = Limited::new(body, BODY_BYTES_MAX).collect().await else {
+            return plain(StatusCode::BAD_REQUEST, "The body is too long, or was cut\n");
+        };
+        let change = match KeyChange::of_json(&body.to_bytes()) {
+            Ok(change) => change,
+            Err(reason) => return text(StatusCode::BAD_REQUEST, format!("{reason}\n")),
+        };
+        // The thread continues if the client disconnects, so that the change is logged.
+        let execute = move || {
+            let outcome = self.execute(&change, &principal);
+            log.append(&change, &outcome);
+            outcome
+        };
+        match spawn_blocking(execute).await {
+            Ok(Ok(Some(new))) => {
+                let Key { access_key, secret_key, .. } = new;
+                json_page(&json!({ "access_key": access_key, "secret_key": secret_key }))
+            }
+            Ok(Ok(None)) => json_page(&json!({})),
+            Ok(Err((status, reason))) => text(status, reason),
+            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        }
+    }
+
+    fn execute(
+        &self,
+        change: &KeyChange,
+        principal: &Principal,
+    ) -> Result<Option<Key>, key_change::Refusal> {
+        if !key_change::may_change(principal, self.keys.administrator.is_some()) {
+            return Err((StatusCode::FORBIDDEN, FORBIDDEN.to_owned()));
+        }
+        let file = match (&self.file, self.read_only_reason()) {
+            (Some(file), None) => file,
+            (_, reason) => {
+                let reason = format!("{}\n", reason.unwrap_or_default());
+                return Err((StatusCode::CONFLICT, reason));
+            }
+        };
+        let mut outcome = Ok(None);
+        let mut apply = |list: &mut KeyList| {
+            outcome = change.apply(list, Login::of(principal), SystemTime::now());
+            outcome.is_ok()
+        };
+        let failed = |reason| (StatusCode::INTERNAL_SERVER_ERROR, format!("{reason}\n"));
+        file.update(&mut apply).map_err(failed)?;
+        outcome
+    }
+}
+
+impl KeyLog {
+    fn append(&self, change: &KeyChange, outcome: &Result<Option<Key>, key_change::Refusal>) {
+        let Some(audit) = &self.audit else { return };
+        let new = outcome.as_ref().ok().and_then(Option::as_ref);
+        let (status, error) = match outcome {
+            Ok(_) => (StatusCode::OK, None),
+            Err((status, reason)) => (*status, Some(reason.trim_end())),
+        };
+        audit.key_changed(&KeyRecord {
+            operation: change.operation(),
+            identity: &self.identity,
+            client: self.client,
+            access_key: new.map(|key| &*key.access_key).or_else(|| change.access_key()),
+            status: status.as_u16(),
+            error,
+            rights: change.rights().as_deref(),
+        });
+    }
+}
+
+fn text(status: StatusCode, text: String) -> Response<Bytes> {
+    respond(status, "text/plain; charset=utf-8", text)
+}
+
+/// Returns the keys, sorted by user, and the rights of requests without a signature.
+fn json(keys: &AllKeys) -> Value {
     let of_file = keys.of_file();
-    let mut listed: Vec<&ActiveKey> = of_file.iter().flat_map(|keys| keys.iter()).collect();
-    listed.sort_by_key(|key| (key.user.clone(), key.access_key.clone()));
-    let administrator = keys.administrator.iter().map(|key| &**key);
-    let mut all: Vec<Value> = administrator.chain(listed).map(key_json).collect();
+    let mut listed: Vec<(&ActiveKey, bool)> = Vec::new();
+    if let Some(keys) = &of_file {
+        listed.extend(keys.iter().map(|key| (key, false)));
+        listed.extend(keys.disabled.iter().map(|key| (key, true)));
+    }
+    listed.sort_by_key(|(key, _)| (key.user.clone(), key.access_key.clone()));
+    let administrator = keys.administrator.iter().map(|key| (&**key, false));
+    let all = administrator.chain(listed).map(|(key, is_disabled)| key_json(key, is_disabled));
+    let mut all: Vec<Value> = all.collect();
     if let Some(keys) = of_file.as_ref().filter(|keys| !keys.anonymous.is_empty()) {
         all.push(json!({
             "access_key": null,
             "user": null,
             "is_administrator": false,
+            "is_disabled": false,
             "creates_buckets": false,
             "reads_metrics": false,
             "expires_unix_s": null,
@@ -27,11 +181,12 @@ pub(super) fn json(keys: &AllKeys) -> Value {
     all.into()
 }
 
-fn key_json(key: &ActiveKey) -> Value {
+fn key_json(key: &ActiveKey, is_disabled: bool) -> Value {
     json!({
         "access_key": &*key.access_key,
         "user": key.user.as_deref(),
         "is_administrator": key.user.is_none(),
+        "is_disabled": is_disabled,
         "creates_buckets": key.creates_buckets,
         "reads_metrics": key.reads_metrics,
         "expires_unix_s": key.expires_s(),
@@ -46,8 +201,7 @@ fn grants_json(grants: &[Grant]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
     use crate::access::credentials::Credentials;
@@ -67,7 +221,7 @@ mod tests {
         let administrator = Some(Arc::new(ActiveKey::administrator(credentials)));
         let keys = AllKeys { administrator, ring: Some(Arc::new(KeyRing::new(list))) };
         let json = json(&keys);
-        assert_eq!(json.as_array().unwrap().len(), 2, "{json}");
+        assert_eq!(json.as_array().unwrap().len(), 3, "{json}");
         assert_eq!(
             (&json[0]["access_key"], &json[0]["is_administrator"]),
             (&"root".into(), &true.into())
@@ -78,6 +232,7 @@ mod tests {
         );
         let grants = serde_json::json!([{ "scope": "photos/2026/", "rights": "read,list" }]);
         assert_eq!(json[1]["grants"], grants);
+        assert_eq!((&json[2]["user"], &json[2]["is_disabled"]), (&"carol".into(), &true.into()));
         let text = json.to_string();
         assert!(!text.contains(&key.secret_key) && !text.contains("root/key"), "{text}");
         assert_eq!(super::json(&AllKeys::default()), serde_json::json!([]));

@@ -65,10 +65,12 @@ fn find(keys: &AllKeys, headers: &HeaderMap) -> Option<Arc<ActiveKey>> {
     keys.find(str::from_utf8(access_key).ok()?).filter(|key| key.has_secret(secret))
 }
 
-/// Returns `true` for the files of the console, which have no content of the server, and for
-/// presigned links, which have the rights of the key.
+/// Returns `true` for the files of the console, which have no content of the server, for
+/// presigned links, which have the rights of the key, and for the keys and the recent requests, which
+/// have a rule of their own.
 fn is_for_all_keys(path: &str) -> bool {
-    matches!(path, "/" | "/presign") || console::file(path).is_some()
+    matches!(path, "/" | "/presign" | "/keys.json" | "/requests.json")
+        || console::file(path).is_some()
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 //! health checks, and the S3 requests of the console.
 
 mod console;
-mod keys;
+mod key_change;
+pub(crate) mod keys;
 mod login;
 pub(crate) mod operation;
+mod page;
 mod presign;
 mod prometheus;
 mod statistics;
@@ -14,13 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use haul_admin_endpoint::{CONSOLE_POLICY, History, Overview, Span};
+use haul_admin_endpoint::{History, Overview, Span};
 use haul_file_store::Stats;
 use haul_http_engine::{Connections, PeerRate, RequestBody};
-use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
-};
+use hyper::header::{ALLOW, HOST, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -29,7 +28,10 @@ use tokio::task::spawn_blocking;
 
 use crate::access::authorize::Principal;
 use crate::access::caller::Caller;
+use crate::access::key_file::KeyFile;
 use crate::access::key_ring::AllKeys;
+use crate::admin::keys::{KeyLog, KeyPage};
+use crate::admin::page::{JSON, Refusal, json_page, page, plain, refuse, respond};
 use crate::admin::presign::Link;
 use crate::body::memory::PeerMemory;
 use crate::config::Addresses;
@@ -37,7 +39,8 @@ use crate::front::hot::HotObjects;
 use crate::metrics::Metrics;
 use crate::served::ServedStore;
 
-const JSON: &str = "application/json";
+/// The path to which changes of keys are posted.
+const KEYS: &str = "/keys";
 
 /// The path of the map of volumes.
 const VOLUMES: &str = "/volumes.json";
@@ -48,6 +51,8 @@ pub(crate) struct Admin {
     pub(crate) metrics: Arc<Metrics>,
     /// The keys for HTTP Basic authentication, which public addresses require.
     pub(crate) keys: AllKeys,
+    /// The key file, which the console changes.
+    pub(crate) key_file: Option<Arc<dyn KeyFile>>,
     pub(crate) addresses: Addresses,
     /// The connections of S3 and plain HTTP.
     pub(crate) connections: Arc<Connections<PeerMemory>>,
@@ -69,6 +74,8 @@ pub(crate) enum Answer {
     S3(Request<RequestBody>),
     /// The response of [`Admin::volumes`].
     Volumes,
+    /// The response of [`Admin::change_keys`].
+    Keys(Request<RequestBody>, Caller),
 }
 
 /// Returns the values of the console at this time.
@@ -90,6 +97,12 @@ impl Admin {
                 None => Answer::Volumes,
             };
         }
+        if path == KEYS && request.method() == Method::POST {
+            return match self.caller(&request) {
+                Ok(caller) => Answer::Keys(request, caller),
+                Err(refused) => Answer::Page(refuse(refused)),
+            };
+        }
         if !operation::is_operation(path) {
             return Answer::Page(self.page(&request));
         }
@@ -106,10 +119,7 @@ impl Admin {
     }
 
     /// Returns the reason to refuse the map of volumes, which reads the disk.
-    fn volumes_refusal(
-        &self,
-        request: &Request<RequestBody>,
-    ) -> Option<(StatusCode, &'static str)> {
+    fn volumes_refusal(&self, request: &Request<RequestBody>) -> Option<Refusal> {
         let (path, headers) = (request.uri().path(), request.headers());
         let foreign = operation::foreign(request.method(), headers);
         let foreign = foreign.map(|reason| (StatusCode::FORBIDDEN, reason));
@@ -138,19 +148,22 @@ impl Admin {
         (!self.addresses.admin.ip().is_loopback()).then_some(&self.keys)
     }
 
-    /// Returns the keys of the server, for the administrator only.
-    fn keys_page(
+    fn key_page(&self) -> KeyPage {
+        KeyPage { keys: self.keys.clone(), file: self.key_file.clone() }
+    }
+
+    /// Changes the key file as a request demands.
+    pub(crate) async fn change_keys(
         &self,
-        request: &Request<RequestBody>,
-    ) -> Result<Response<Bytes>, (StatusCode, &'static str)> {
-        if !self.caller(request)?.is_administrator() {
-            return Err((StatusCode::FORBIDDEN, "Only the administrator may list the keys\n"));
-        }
-        Ok(json_page(&keys::json(&self.keys)))
+        request: Request<RequestBody>,
+        caller: Caller,
+        log: KeyLog,
+    ) -> Response<Bytes> {
+        self.key_page().change(request.into_body(), caller.principal, log).await
     }
 
     /// Returns the client of a request that the console sends with the rights of its user.
-    fn caller(&self, request: &Request<RequestBody>) -> Result<Caller, (StatusCode, &'static str)> {
+    fn caller(&self, request: &Request<RequestBody>) -> Result<Caller, Refusal> {
         if let Some(reason) = operation::foreign(request.method(), request.headers()) {
             return Err((StatusCode::FORBIDDEN, reason));
         }
@@ -173,10 +186,13 @@ impl Admin {
         match path {
             "/" => page(),
             "/history.json" => self.history(request.uri().query()),
-            "/requests.json" => self.recent_requests(),
+            "/requests.json" => self.recent_requests(request).unwrap_or_else(refuse),
             "/stats.json" => json_page(&self.stats_json()),
             "/buckets.json" => self.buckets(),
-            "/keys.json" => self.keys_page(request).unwrap_or_else(refuse),
+            "/keys.json" => match self.caller(request) {
+                Ok(caller) => self.key_page().page(&caller.principal).unwrap_or_else(refuse),
+                Err(refused) => refuse(refused),
+            },
             "/presign" => self.presign(request).unwrap_or_else(refuse),
             "/metrics" => self.metrics_page(),
             "/health" | "/ready" => self.check(path == "/health"),
@@ -227,10 +243,16 @@ impl Admin {
         plain(StatusCode::OK, "ok\n")
     }
 
-    fn recent_requests(&self) -> Response<Bytes> {
+    /// Returns the recent requests, for the clients that may change keys: the paths are names of
+    /// objects.
+    fn recent_requests(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Refusal> {
+        let caller = self.caller(request)?;
+        if !key_change::may_change(&caller.principal, self.keys.administrator.is_some()) {
+            return Err((StatusCode::FORBIDDEN, "Only the administrator may read requests\n"));
+        }
         let mut requests = self.metrics.recent.json();
         requests["slow_request_ms"] = self.slow.map(|slow| slow.as_secs_f64() * 1e3).into();
-        json_page(&requests)
+        Ok(json_page(&requests))
     }
 
     /// Returns the buckets with their sizes.
@@ -246,10 +268,7 @@ impl Admin {
     }
 
     /// Returns a link to an object with the rights of the key that logged in.
-    fn presign(
-        &self,
-        request: &Request<RequestBody>,
-    ) -> Result<Response<Bytes>, (StatusCode, &'static str)> {
+    fn presign(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Refusal> {
         let Some(link) = Link::of_query(request.uri().query()) else {
             let text = "The query has bucket, key, and seconds from 1 to 604800\n";
             return Err((StatusCode::BAD_REQUEST, text));
@@ -348,44 +367,6 @@ fn health(stats: &Stats, key_failure: Option<&String>) -> String {
              \"haul store accept-damage\")\n"
         ),
     }
-}
-
-fn json_page(value: &Value) -> Response<Bytes> {
-    respond(StatusCode::OK, JSON, value.to_string())
-}
-
-fn refuse((status, text): (StatusCode, &'static str)) -> Response<Bytes> {
-    let mut response = plain(status, text);
-    if status == StatusCode::UNAUTHORIZED {
-        let basic = HeaderValue::from_static("Basic realm=\"haul\", charset=\"UTF-8\"");
-        response.headers_mut().insert(WWW_AUTHENTICATE, basic);
-    }
-    response
-}
-
-fn page() -> Response<Bytes> {
-    let mut response = respond(StatusCode::OK, "text/html; charset=utf-8", console::page());
-    let policy = HeaderValue::from_static(CONSOLE_POLICY);
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-    response
-}
-
-fn plain(status: StatusCode, text: &'static str) -> Response<Bytes> {
-    respond(status, "text/plain; charset=utf-8", text)
-}
-
-fn respond(
-    status: StatusCode,
-    content_type: &'static str,
-    text: impl Into<Bytes>,
-) -> Response<Bytes> {
-    let mut response = Response::new(text.into());
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The audit log: a line for each change and for each failed attempt.
 
 mod change;
+mod keys;
 mod lifecycle;
 mod operation;
 
@@ -18,6 +19,7 @@ use crate::front::text::{between, decode};
 
 pub(crate) use change::Changes;
 use change::{Change, FormNames};
+pub(crate) use keys::KeyRecord;
 use operation::{PUT_OBJECT, operation};
 
 /// An audit log. Each line is a JSON object with the fields `time`, `request_id`, `client`,

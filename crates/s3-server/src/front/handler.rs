@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use haul_http_engine::{
-    BoxError, Handler, Inline, Origin, RequestBody, ResponseFuture, ResponseHead,
+    BoxError, Handler, Inline, Origin, RequestBody, RequestIdentity, ResponseFuture, ResponseHead,
 };
 use hyper::{Request, Response};
 
 use crate::access::facts::Connection;
+use crate::admin::keys::KeyLog;
 use crate::admin::operation::confine;
 use crate::admin::{Admin, Answer};
 use crate::body::memory::PeerMemory;
@@ -71,6 +72,14 @@ impl Handler for Requests {
             Answer::Volumes => {
                 let page = Arc::clone(&self.page);
                 Box::pin(async move { Ok(page.volumes().await.map(Counted::page)) })
+            }
+            Answer::Keys(request, caller) => {
+                let page = Arc::clone(&self.page);
+                let identity = RequestIdentity { id: front.ids.next(), user: caller.access_key() };
+                let log = KeyLog { audit: front.audit.clone(), identity, client: peer };
+                Box::pin(async move {
+                    Ok(page.change_keys(request, caller, log).await.map(Counted::page))
+                })
             }
             Answer::S3(mut request) => {
                 request.extensions_mut().insert(origin.of_peer.clone());

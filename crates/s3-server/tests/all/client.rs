@@ -10,8 +10,8 @@ use std::time::Duration;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
 use haul_s3_server::{
-    Config, Credentials, EncryptionKeys, Inherited, KeyRing, Limits, Listener, Listening, Logs,
-    Server, TcpOptions,
+    Config, Credentials, EncryptionKeys, Inherited, KeyFile, KeyRing, Limits, Listener, Listening,
+    Logs, Server, TcpOptions,
 };
 use haul_testing::{ClientStream, Endpoint, Transport, server_certificate};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
@@ -40,6 +40,7 @@ struct Setup {
     transport: Transport,
     credentials: Option<Credentials>,
     keys: Option<Arc<KeyRing>>,
+    key_file: Option<Arc<dyn KeyFile>>,
     encryption: Option<Arc<EncryptionKeys>>,
     admin: &'static str,
     domains: Vec<String>,
@@ -54,6 +55,7 @@ impl Default for Setup {
             transport: Transport::Plain,
             credentials: None,
             keys: None,
+            key_file: None,
             encryption: None,
             admin: "127.0.0.1:0",
             domains: Vec::new(),
@@ -138,6 +140,18 @@ impl Running {
         server
     }
 
+    /// Starts a server with the keys of a key file, which the console can change.
+    pub(crate) fn with_key_file(
+        credentials: Option<Credentials>,
+        keys: &Arc<KeyRing>,
+        key_file: Option<Arc<dyn KeyFile>>,
+        logs: Logs,
+    ) -> Self {
+        let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
+        let keys = Some(Arc::clone(keys));
+        Self::serve(store, Setup { credentials, keys, key_file, logs, ..Setup::default() })
+    }
+
     /// Starts a server on a store with these options, with a bucket named `bucket`.
     pub(crate) fn with_options(options: Options) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -174,7 +188,7 @@ impl Running {
 
     fn serve(store: Store, setup: Setup) -> Self {
         let Setup { transport, credentials, keys, encryption, admin, .. } = setup;
-        let Setup { limits, blocking_threads_max, logs, domains, .. } = setup;
+        let Setup { key_file, limits, blocking_threads_max, logs, domains, .. } = setup;
         let store = Arc::new(store);
         let [listen, admin]: [SocketAddr; 2] =
             ["127.0.0.1:0", admin].map(|address| address.parse().unwrap());
@@ -183,6 +197,7 @@ impl Running {
         let tls = (transport == Transport::Tls).then(acceptor);
         let config = Config { listen, admin, credentials, keys, tls, ..Config::default() };
         let config = Config { is_plain_http_allowed, encryption, limits, domains, ..config };
+        let config = Config { key_file, ..config };
         let (stop, stopped) = oneshot::channel();
         let (ready, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -14,6 +14,7 @@ const EXCEPTIONS: &[Exception] = &[
     ("bench", "prepares test files and writes everything back between measurements"),
     ("bench-compare", "writes everything back between measurements of other logs"),
     ("bulk-read", "lists trees of any names below directory descriptors, which `Disk` does not"),
+    ("cli", "checks that a server can write to the directory of its key file"),
     ("disk-sim", "backs the simulated block device by a file, and mounts it"),
     ("duplicates", "links, renames and removes files below directory descriptors, under leases"),
     ("file-server", "opens files below its root for sendfile, and compares their status"),

@@ -1,39 +1,13 @@
 // The view of buckets and their objects: listings, uploads, downloads, deletions and presigned
-// links. It sends S3 requests to `/s3/` of the admin address, which the server executes with the
-// rights of the key that logged in.
+// links.
 
 import { add_view, get } from "/console.js";
 import { bytes, clock, count, h, table } from "/console/elements.js";
+import { child, decode, failure_of, OWN, path_of, s3, sure, xml_of } from "/serve/s3.js";
+import { load_versions } from "/serve/versions.js";
 
 const PAGE = 200;
 const LINK_TIMES = [[3600, "1 hour"], [86400, "1 day"], [604800, "7 days"]];
-
-// A web page of another origin cannot send this header without a permission that is never given.
-const OWN = { "X-Haul-Console": "1" };
-
-// `encodeURIComponent` of the whole key also encodes its slashes, so that `..` in it stays.
-const path_of = (bucket, key) =>
-  "/s3/" + bucket + (key === undefined ? "" : "/" + encodeURIComponent(key));
-
-async function failure_of(response) {
-  const text = await response.text();
-  const xml = new DOMParser().parseFromString(text, "application/xml");
-  const part = (name) => xml.querySelector("Error > " + name)?.textContent;
-  return new Error(part("Message") ? `${part("Code")}: ${part("Message")}` : text.trim() || response.statusText);
-}
-
-async function s3(path, options = {}) {
-  const response = await fetch(path, { ...options, headers: { ...OWN, ...options.headers } });
-  if (!response.ok) throw await failure_of(response);
-  return response;
-}
-
-async function xml_of(path) {
-  return new DOMParser().parseFromString(await (await s3(path)).text(), "application/xml");
-}
-
-const decode = (text) => decodeURIComponent(text.replaceAll("+", " "));
-const child = (element, name) => element.querySelector(":scope > " + name)?.textContent ?? "";
 
 // The state is in the hash: `#objects`, or `#objects/BUCKET/PREFIX`.
 function place() {
@@ -71,7 +45,7 @@ const BUCKET_COLUMNS = [{ name: "bucket", className: "break" }, { name: "objects
 
 async function show_buckets() {
   title.replaceChildren(h("b", {}, "Buckets"));
-  uploader.hidden = true;
+  uploader.hidden = choice.hidden = true;
   const xml = await xml_of("/s3/");
   // Only the administrator may read the sizes.
   const sizes = await get("/buckets.json").then((response) => response.json(), () => []);
@@ -120,31 +94,23 @@ function actions(bucket, key) {
     if (seconds) attempt(() => link(bucket, key, seconds));
   } }, h("option", { value: "" }, "Link…"),
     LINK_TIMES.map(([seconds, name]) => h("option", { value: seconds }, name)));
-  // The second press deletes; the first one only asks.
-  const remove = h("button", { className: "small danger", "aria-label": "Delete " + key,
-    onblur: () => { remove.textContent = "Delete"; remove.dataset.sure = ""; },
-    onclick: () => {
-      if (!remove.dataset.sure) {
-        remove.dataset.sure = "1";
-        remove.textContent = "Really?";
-        remove.setAttribute("aria-label", "Really delete " + key);
-        return;
-      }
-      attempt(async () => {
-        await s3(path_of(bucket, key), { method: "DELETE" });
-        await refresh();
-        say(`Deleted ${key}.`);
-      });
-    } }, "Delete");
+  const remove = sure("Delete", key, () => attempt(async () => {
+    await s3(path_of(bucket, key), { method: "DELETE" });
+    await refresh();
+    say(`Deleted ${key}.`);
+  }));
   return h("span", { className: "actions" }, times, " ", remove);
 }
 
+const name_below = (prefix, key) => key.slice(prefix.length) || "(empty)";
+
+const prefix_link = (bucket, prefix, key) =>
+  h("a", { href: hash_of(bucket, key) }, name_below(prefix, key));
+
 function object_rows(bucket, prefix, xml) {
-  const name = (key) => key.slice(prefix.length) || "(empty)";
-  const prefixes = [...xml.querySelectorAll("CommonPrefixes > Prefix")].map((one) => {
-    const key = decode(one.textContent);
-    return [h("a", { href: hash_of(bucket, key) }, name(key)), "", "", ""];
-  });
+  const name = (key) => name_below(prefix, key);
+  const prefixes = [...xml.querySelectorAll("CommonPrefixes > Prefix")].map((one) =>
+    [prefix_link(bucket, prefix, decode(one.textContent)), "", "", ""]);
   const objects = [...xml.querySelectorAll("Contents")].map((one) => {
     const key = decode(child(one, "Key"));
     const download = h("a", { href: path_of(bucket, key), download: key.split("/").pop() }, name(key));
@@ -156,7 +122,10 @@ function object_rows(bucket, prefix, xml) {
 
 async function show_objects(bucket, prefix) {
   crumbs(bucket, prefix);
-  uploader.hidden = false;
+  uploader.hidden = choice.hidden = false;
+  if (with_versions.checked) {
+    return load_versions({ bucket, prefix, content, prefix_link, attempt, say });
+  }
   let rows = [];
   const load = async (token) => {
     const query = new URLSearchParams({ "list-type": 2, delimiter: "/", prefix, "max-keys": PAGE,
@@ -181,7 +150,7 @@ function send(bucket, key, file) {
   return new Promise((done) => {
     const request = new XMLHttpRequest();
     request.open("PUT", path_of(bucket, key));
-    request.setRequestHeader("X-Haul-Console", "1");
+    for (const [name, value] of Object.entries(OWN)) request.setRequestHeader(name, value);
     if (file.type) request.setRequestHeader("Content-Type", file.type);
     request.upload.onprogress = (event) => {
       bar.value = event.total ? event.loaded / event.total : 1;
@@ -217,6 +186,10 @@ const chosen = h("input", { type: "file", multiple: true, id: "upload-files", on
 const uploader = h("div", { className: "card drop", hidden: true },
   h("label", { htmlFor: "upload-files" }, "Upload files, or drop them here: "), chosen, uploads);
 
+const with_versions = h("input", { type: "checkbox", onchange: () => attempt(refresh) });
+const choice = h("p", { hidden: true },
+  h("label", {}, with_versions, " Show versions and deleted objects"));
+
 function dragging(event) {
   if (uploader.hidden || !event.dataTransfer?.types.includes("Files")) return false;
   event.preventDefault();
@@ -229,7 +202,7 @@ const element = h("div", { className: "stack",
   ondrop: (event) => {
     uploader.classList.remove("over");
     if (dragging(event)) attempt(() => upload([...event.dataTransfer.files]));
-  } }, title, message, uploader, content);
+  } }, title, message, uploader, choice, content);
 
 async function refresh() {
   const { bucket, prefix } = place();

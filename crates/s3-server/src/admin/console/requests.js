@@ -68,8 +68,24 @@ function recent_table(caption, requests) {
   return table(caption, RECENT_COLUMNS, rows);
 }
 
+let is_refused = false;
+
+// The recent requests need a login. The browser asks for it once: the view repeats a refused request
+// only after the user has pressed a button.
 async function refresh_recent() {
-  const found = await (await get("/requests.json")).json();
+  if (is_refused) return;
+  const response = await fetch("/requests.json", { headers: { "X-Haul-Console": "1" } });
+  if (response.status === 401 || response.status === 403) {
+    is_refused = true;
+    const text = (await response.text()).trim();
+    const again = () => { is_refused = false; refresh_recent(); };
+    recent.replaceChildren(h("div", { className: "card" },
+      h("p", {}, "Recent failed, slow and refused requests: " + text),
+      h("button", { onclick: again }, "Log in")));
+    return;
+  }
+  if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
+  const found = await response.json();
   const slow = found.slow_request_ms === null ? "Slow requests (not recorded: --slow-request 0)"
     : `Slow requests: the server needed at least ${time(found.slow_request_ms * 1e3)}`;
   recent.replaceChildren(...[

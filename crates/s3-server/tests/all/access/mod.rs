@@ -1,5 +1,6 @@
 //! Two users and more, with different rights, through HTTP. `docs/access.md` names these tests.
 
+mod console_keys;
 mod expected_owner;
 mod keys;
 mod list_owners;

@@ -1,0 +1,45 @@
+//! The audit lines of changes of keys in the console.
+
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+use haul_http_engine::{JsonLine, RequestIdentity};
+use haul_line_log::Utc;
+
+use super::AuditLog;
+
+/// A change of a key, or a failed attempt.
+pub(crate) struct KeyRecord<'a> {
+    pub(crate) operation: &'static str,
+    pub(crate) identity: &'a RequestIdentity,
+    pub(crate) client: Option<IpAddr>,
+    /// The access key that changed; `None` if none was created.
+    pub(crate) access_key: Option<&'a str>,
+    pub(crate) status: u16,
+    pub(crate) error: Option<&'a str>,
+    /// The rights that the key was given.
+    pub(crate) rights: Option<&'a str>,
+}
+
+impl AuditLog {
+    /// Appends a line for a change of a key. `key` is the access key that changed.
+    pub(crate) fn key_changed(&self, record: &KeyRecord<'_>) {
+        let time = format!("{:.3}", Utc::of(SystemTime::now()));
+        let client = record.client.map(|client| client.to_string());
+        let mut line = JsonLine::new("time", time.as_bytes())
+            .string("request_id", Some(&record.identity.id))
+            .string("client", client.as_deref().map(str::as_bytes))
+            .string("access_key", record.identity.user.as_deref().map(str::as_bytes))
+            .string("operation", Some(record.operation.as_bytes()))
+            .string("bucket", None)
+            .string("key", record.access_key.map(str::as_bytes))
+            .number("status", Some(u64::from(record.status)))
+            .string("error", record.error.map(str::as_bytes))
+            .number("bytes", None)
+            .string("etag", None);
+        if let Some(rights) = record.rights {
+            line = line.string("rights", Some(rights.as_bytes()));
+        }
+        self.lines.append(&line.end());
+    }
+}
