@@ -15,6 +15,7 @@ mod kill;
 mod large_tree;
 mod machine;
 mod monitoring;
+mod object_store;
 mod package;
 mod pages;
 mod program;
