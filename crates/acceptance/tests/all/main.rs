@@ -17,6 +17,7 @@ mod kill;
 mod large_tree;
 mod machine;
 mod monitoring;
+mod object_store;
 mod package;
 mod pages;
 mod program;

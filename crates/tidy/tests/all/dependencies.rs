@@ -108,7 +108,11 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ),
     ("haul-disk-sim", Support, "clap fuser libc parking_lot rustix serde_json tempfile tokio"),
     ("haul-testing", Support, "rcgen rustix rustls tempfile"),
-    ("haul-acceptance", Tests, "| serde_json tempfile"),
+    (
+        "haul-acceptance",
+        Tests,
+        "| futures-util object_store reqwest rustls serde_json tempfile tokio",
+    ),
     ("haul-fuzz", Tests, "libfuzzer-sys object_store ring serde_json tempfile tokio toml"),
     ("haul-tidy", Tests, "| prettyplease serde_json syn"),
 ];
