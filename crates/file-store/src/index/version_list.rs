@@ -75,9 +75,9 @@ pub(crate) fn list_versions<S: Source>(
     }
     let after = request.after.unwrap_or("");
     let mut sources = Sources { bucket, versions: versions_bucket(bucket), current, older };
-    sources.seek(request)?;
+    let includes_newest = sources.seek(request)?;
     // The key whose newest version was listed.
-    let mut listed = request.after_version.map(|_| after.to_owned());
+    let mut listed = request.after_version.filter(|_| !includes_newest).map(|_| after.to_owned());
     let mut newest: Option<Entry> = None;
     loop {
         let (current, older) = (sources.current_key()?, sources.older_key()?);
@@ -133,30 +133,65 @@ pub(crate) fn list_versions<S: Source>(
 }
 
 impl<S: Source> Sources<'_, S> {
-    /// Seeks the first version that the request describes.
-    fn seek(&mut self, request: &ListVersionsRequest<'_>) -> Result<()> {
+    /// Seeks the first version that the request describes. Returns `true` if this is the newest
+    /// version of the key in `after`: all versions up to that in `after_version` were deleted since
+    /// the previous page.
+    fn seek(&mut self, request: &ListVersionsRequest<'_>) -> Result<bool> {
         let after = request.after.unwrap_or("");
         if after < request.prefix {
             self.current.seek(&full_key(self.bucket, request.prefix))?;
-            return self.older.seek(&full_key(&self.versions, &escape(request.prefix)));
+            self.older.seek(&full_key(&self.versions, &escape(request.prefix)))?;
+            return Ok(false);
+        }
+        if let Some(version) = request.after_version {
+            return self.seek_behind_version(after, version);
         }
         let mut from = full_key(self.bucket, after);
         from.push(0);
         self.current.seek(&from)?;
-        let from = match request.after_version {
-            // The versions of a key follow its encoded form and a zero byte.
-            None => {
-                let mut from = full_key(&self.versions, &escape(after));
-                from.push(1);
-                from
-            }
-            Some(version) => self.behind_version(after, version)?,
-        };
-        self.older.seek(&from)
+        // The versions of a key follow its encoded form and a zero byte.
+        let mut from = full_key(&self.versions, &escape(after));
+        from.push(1);
+        self.older.seek(&from)?;
+        Ok(false)
     }
 
-    /// Returns the place of the versions of a key that are older than the given one.
-    fn behind_version(&mut self, key: &str, version: VersionId) -> Result<Vec<u8>> {
+    /// Seeks the versions of a key that are older than the given one. Returns `true` if the newest
+    /// version is one of them.
+    fn seek_behind_version(&mut self, key: &str, version: VersionId) -> Result<bool> {
+        let name = self.name_of(key, version)?;
+        let all = full_key(&self.versions, &key_versions(key));
+        self.older.seek(&all)?;
+        self.current.seek(&full_key(self.bucket, key))?;
+        let has_current = self.current_key()?.as_deref() == Some(key);
+        let includes_newest = if has_current {
+            let current = self.current_entry()?;
+            match name {
+                Some(name) if current.is_versioned => current.version < name.version,
+                // The version of an object without an ID is rounded to milliseconds.
+                Some(name) => current.version.millis() < name.version.millis(),
+                None => current.is_versioned,
+            }
+        } else {
+            let newest = self.older_key()?.filter(|(newest, _)| newest == key);
+            let is_behind =
+                |name: VersionName| newest.is_some_and(|it| it.1.version < name.version);
+            name.is_none_or(is_behind)
+        };
+        if has_current && !includes_newest {
+            self.current.advance()?;
+        }
+        if let Some(name) = name {
+            let mut from = full_key(&self.versions, &name.of_key(key));
+            from.push(0);
+            self.older.seek(&from)?;
+        }
+        Ok(includes_newest)
+    }
+
+    /// Returns the name that a version has or had in the internal bucket. The name of the version
+    /// `null` is unknown while it is not there.
+    fn name_of(&mut self, key: &str, version: VersionId) -> Result<Option<VersionName>> {
         let mut name = None;
         match version {
             VersionId::Id(id) => {
@@ -167,10 +202,7 @@ impl<S: Source> Sources<'_, S> {
                 name.is_none()
             })?,
         }
-        let Some(name) = name else { return Ok(full_key(&self.versions, &key_versions(key))) };
-        let mut from = full_key(&self.versions, &name.of_key(key));
-        from.push(0);
-        Ok(from)
+        Ok(name)
     }
 
     fn seek_behind_prefix(&mut self, prefix: &str) -> Result<()> {

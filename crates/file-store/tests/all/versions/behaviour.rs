@@ -337,6 +337,41 @@ fn pages_of_versions_equal_those_of_a_plain_list() {
 }
 
 #[test]
+fn listing_continues_after_the_versions_of_a_page_were_deleted() {
+    for limit in 1..8 {
+        let (_dir, store) = versioned();
+        for key in ["a", "b", "c"] {
+            put(&store, key, b"first");
+            put(&store, key, b"second");
+            delete(&store, key, None);
+            put(&store, key, b"third");
+        }
+        let (mut marker, mut deleted) = (None, 0);
+        loop {
+            let (after, after_version): (Option<String>, _) = marker.take().unzip();
+            let after = after.as_deref();
+            let request = ListVersionsRequest { after, after_version, limit, ..Default::default() };
+            let page = store.list_versions(BUCKET, &request).unwrap();
+            let stored = list_all(&store, 1000);
+            for entry in page.entries {
+                let VersionListEntry::Version(version) = entry else {
+                    panic!("{entry:?} without a delimiter");
+                };
+                assert!(stored.contains(&version), "{version:?} is not in {stored:?}");
+                let info = version.info;
+                delete(&store, &info.key, Some(info.version_id));
+                deleted += 1;
+                marker = Some((info.key, info.version_id));
+            }
+            if !page.more {
+                break;
+            }
+        }
+        assert_eq!((deleted, list_all(&store, 100).len()), (12, 0), "pages of {limit}");
+    }
+}
+
+#[test]
 fn version_is_restored_by_a_copy() {
     let (_dir, store) = versioned();
     let first = put(&store, "key", b"first");
