@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::{History, Sampler};
 use haul_file_store::Store;
@@ -20,6 +21,8 @@ use crate::access::service::{AccessControl, Authentication};
 use crate::admin::{Admin, overview};
 use crate::body::memory::{BodyMemory, PeerMemory};
 use crate::bound::Bound;
+use crate::bucket_logs::delivery::Delivery;
+use crate::bucket_logs::queue::LogQueue;
 use crate::config::{Addresses, Config, Inherited, Limits, Logs};
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
@@ -108,7 +111,7 @@ const TOO_FAST: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>S
 const LINGER_BYTES_MAX: usize = 64 << 20;
 
 /// The maximum time for receiving them.
-const LINGER_TIME: std::time::Duration = std::time::Duration::from_secs(10);
+const LINGER_TIME: Duration = Duration::from_secs(10);
 
 /// A server that listens on its addresses. It accepts connections once it [runs](Self::run).
 pub struct Server {
@@ -117,6 +120,7 @@ pub struct Server {
     limits: Limits,
     counts: Counts,
     sampler: Sampler,
+    delivery: Option<Delivery>,
 }
 
 impl Server {
@@ -178,8 +182,10 @@ impl Server {
             audit: logs.audit,
             is_read_only,
             is_encrypted: tls.is_some(),
+            logs: (!is_read_only).then(|| LogQueue::of_server(&limits, &front.metrics)),
             ..front
         });
+        let delivery = front.logs.as_ref().map(|queue| Delivery::new(&front.haul, queue));
         let reactor = |listener: Listener| {
             let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
             let s3 = ListenerOptions {
@@ -202,7 +208,7 @@ impl Server {
             Reactor::new(engine, listeners, all).map_err(|source| Error::Start { source })
         };
         let reactors = listeners.into_iter().map(reactor).collect::<Result<Vec<_>>>()?;
-        Ok(Self { reactors, addresses, limits, counts, sampler })
+        Ok(Self { reactors, addresses, limits, counts, sampler, delivery })
     }
 
     /// Returns the counts of requests, which remain readable after the server has ended.
@@ -226,6 +232,7 @@ impl Server {
     /// connection.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let (sender, mut ended) = mpsc::unbounded_channel();
+        let delivery = self.delivery.map(Delivery::start);
         let mut threads = Threads::default();
         for reactor in self.reactors {
             threads.start(reactor, sender.clone())?;
@@ -235,15 +242,20 @@ impl Server {
             () = shutdown => {}
             _failed = ended.recv() => return threads.join(),
         }
+        let deadline = Instant::now() + self.limits.drain_time_max;
         threads.handles.iter().for_each(reactor::Handle::drain);
         // The history is no longer readable: the admin address is closed.
         drop(self.sampler);
         let all_ended = async { while ended.recv().await.is_some() {} };
-        if tokio::time::timeout(self.limits.drain_time_max, all_ended).await.is_err() {
+        if tokio::time::timeout_at(deadline.into(), all_ended).await.is_err() {
             let connections: u64 = threads.handles.iter().map(open).sum();
             tracing::warn!(connections, "aborted requests in flight: the drain time has passed");
         }
-        threads.join()
+        let outcome = threads.join();
+        if let Some(delivery) = delivery {
+            delivery.finish(deadline).await;
+        }
+        outcome
     }
 }
 
@@ -296,6 +308,7 @@ fn front(
         hot,
         keys,
         audit: None,
+        logs: None,
         is_read_only: false,
         is_encrypted: false,
         metrics,

@@ -66,6 +66,8 @@ impl Facts for RequestFacts {
                 Some(since.as_secs().to_string().into())
             }
             Key::User => self.user.as_deref().map(Cow::Borrowed),
+            // Users act for themselves.
+            Key::SourceArn | Key::SourceAccount => None,
             Key::Header(name) => self.headers.get(name)?.to_str().ok().map(Cow::Borrowed),
             Key::Query("versionId") => self.version.as_deref().map(Cow::Borrowed),
             Key::Query(name) => {

@@ -18,3 +18,4 @@ mod lists;
 pub(crate) mod rights;
 pub(crate) mod seal;
 pub(crate) mod service;
+pub(crate) mod verified;

@@ -23,6 +23,7 @@ use crate::access::caller::{Basis, Caller, Decision};
 use crate::access::facts::{RequestFacts, request_tags};
 use crate::access::key_ring::AllKeys;
 use crate::access::rights::Right;
+use crate::access::verified::VerifiedClient;
 use crate::buckets::settings::ACL;
 use crate::errors::{from_store, refuse};
 use crate::policy::action::has_version;
@@ -126,7 +127,9 @@ impl AccessControl {
     ) -> S3Result<()> {
         let names = (bucket, prefix.unwrap_or_default());
         let list = Action::Use(Right::List);
-        Caller::of(extensions).check(&self.store.load(), operation, list, names)
+        let basis = Caller::of(extensions).check(&self.store.load(), operation, list, names)?;
+        VerifiedClient::note_basis(extensions, basis);
+        Ok(())
     }
 
     /// Fails if the bucket does not exist. As in S3, every client learns that.
@@ -209,6 +212,7 @@ impl S3Access for AccessControl {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
         let operation = context.s3_op().name().to_owned();
         let mut caller = self.caller(context, &operation)?;
+        VerifiedClient::note(context.extensions_mut(), &caller);
         let (bucket, name) = match context.s3_path() {
             S3Path::Root => ("", ""),
             S3Path::Bucket { bucket } => (&**bucket, ""),
@@ -253,6 +257,7 @@ impl S3Access for AccessControl {
         if hides {
             HidesMissing::set(extensions);
         }
+        VerifiedClient::note_basis(extensions, caller.basis());
         extensions.insert(caller);
         Ok(())
     }
@@ -298,6 +303,7 @@ impl S3Access for AccessControl {
         let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
         let tagging = (TAGGING, Action::Use(Right::Write));
         let basis = self.authorize(&caller, tagging, of, version).await?;
+        VerifiedClient::note_basis(&request.extensions, basis);
         request.extensions.insert(caller.with_basis(basis));
         Ok(())
     }
