@@ -187,7 +187,7 @@ fn refused_policies_name_the_reason() {
         ),
         (json!({ "Statement": allowed_but }).to_string(), "NotPrincipal is allowed"),
         (statement("Effect", json!("allow")), "Effect"),
-        (statement("Principal", json!({ "Service": "x" })), "kind Service"),
+        (statement("Principal", json!({ "Federated": "x" })), "kind Federated"),
         (statement("Principal", json!("arn:aws:sts::x")), "not supported"),
         (statement("Principal", json!("arn:aws:iam::1:user/*")), "malformed"),
         (statement("Action", json!("ec2:Run")), "begins with \"s3:\""),

@@ -100,6 +100,8 @@ fn configuration_applies_from_the_next_request_on() {
     let document = document("logs", "log/2/", "");
     assert_refused(&s3.put("/bucket?logging", document.as_bytes()), 200, "");
     assert_eq!(s3.put("/bucket/key", b"").status, 200);
+    // The path of no bucket.
+    assert!(s3.get("//bucket/key").status >= 400);
     let found: Vec<_> = wait_for(s3, 2).iter().map(|line| fields(line)[6..8].join(" ")).collect();
     assert_eq!(found, ["REST.PUT.LOGGING_STATUS -", "REST.PUT.OBJECT key"]);
 }

@@ -59,6 +59,9 @@ fn records_have_the_user_and_the_kind_of_its_signature() {
     assert_eq!(s3.get("/bucket/key").status, 403);
     let forged = Signer { client: s3, access_key: &ann.access_key, secret_key: "wrong" };
     assert_eq!(forged.send("GET", "/bucket/key", &hash(b""), b"").status, 403);
+    // Refused before the signature is verified.
+    let expired = forged.presign("GET", "/bucket/key", 120, 60);
+    assert_eq!(s3.get(&expired).status, 403);
     keyed.root("GET", "/bucket/key", b"");
     let found = records(keyed, &[0, 4, 9, 10, 19, 21]);
     let expected = [
@@ -66,6 +69,7 @@ fn records_have_the_user_and_the_kind_of_its_signature() {
         "haul ann 200 - SigV4 QueryString",
         "haul - 403 AccessDenied - -",
         "haul - 403 SignatureDoesNotMatch SigV4 AuthHeader",
+        "haul - 403 AccessDenied SigV4 QueryString",
         "haul haul 200 - SigV4 AuthHeader",
     ];
     assert_eq!(found, expected);
