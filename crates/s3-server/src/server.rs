@@ -21,8 +21,7 @@ use crate::access::service::{AccessControl, Authentication};
 use crate::admin::{Admin, overview};
 use crate::body::memory::{BodyMemory, PeerMemory};
 use crate::bound::Bound;
-use crate::bucket_logs::delivery::Delivery;
-use crate::bucket_logs::queue::LogQueue;
+use crate::bucket_logs::{delivery::Delivery, queue::LogQueue};
 use crate::config::{Addresses, Config, Inherited, Limits, Logs};
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
@@ -120,7 +119,7 @@ pub struct Server {
     limits: Limits,
     counts: Counts,
     sampler: Sampler,
-    delivery: Option<Delivery>,
+    front: Arc<Front>,
 }
 
 impl Server {
@@ -182,10 +181,8 @@ impl Server {
             audit: logs.audit,
             is_read_only,
             is_encrypted: tls.is_some(),
-            logs: (!is_read_only).then(|| LogQueue::of_server(&limits, &front.metrics)),
             ..front
         });
-        let delivery = front.logs.as_ref().map(|queue| Delivery::new(&front.haul, queue));
         let reactor = |listener: Listener| {
             let requests = Requests { front: Arc::clone(&front), page: Arc::clone(&page) };
             let s3 = ListenerOptions {
@@ -208,7 +205,7 @@ impl Server {
             Reactor::new(engine, listeners, all).map_err(|source| Error::Start { source })
         };
         let reactors = listeners.into_iter().map(reactor).collect::<Result<Vec<_>>>()?;
-        Ok(Self { reactors, addresses, limits, counts, sampler, delivery })
+        Ok(Self { reactors, addresses, limits, counts, sampler, front })
     }
 
     /// Returns the counts of requests, which remain readable after the server has ended.
@@ -232,7 +229,7 @@ impl Server {
     /// connection.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let (sender, mut ended) = mpsc::unbounded_channel();
-        let delivery = self.delivery.map(Delivery::start);
+        let delivery = Delivery::start(&self.front.haul, &self.front.logs);
         let mut threads = Threads::default();
         for reactor in self.reactors {
             threads.start(reactor, sender.clone())?;
@@ -252,9 +249,7 @@ impl Server {
             tracing::warn!(connections, "aborted requests in flight: the drain time has passed");
         }
         let outcome = threads.join();
-        if let Some(delivery) = delivery {
-            delivery.finish(deadline).await;
-        }
+        delivery.finish(deadline).await;
         outcome
     }
 }
@@ -308,7 +303,7 @@ fn front(
         hot,
         keys,
         audit: None,
-        logs: None,
+        logs: LogQueue::of_server(limits, &metrics),
         is_read_only: false,
         is_encrypted: false,
         metrics,

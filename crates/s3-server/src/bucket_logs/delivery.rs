@@ -70,14 +70,12 @@ enum Outcome {
 }
 
 impl Delivery {
-    pub(crate) fn new(haul: &Haul, queue: &Arc<LogQueue>) -> Self {
-        Self { haul: haul.clone(), queue: Arc::clone(queue), ids: RequestIds::new() }
-    }
-
     /// Starts to deliver batches. Must be called in a Tokio runtime with time.
-    pub(crate) fn start(self) -> RunningDelivery {
+    pub(crate) fn start(haul: &Haul, queue: &Arc<LogQueue>) -> RunningDelivery {
+        let (haul, queue) = (haul.clone(), Arc::clone(queue));
         let (stop, stopped) = oneshot::channel();
-        RunningDelivery { stop, task: tokio::spawn(self.run(stopped)) }
+        let delivery = Self { haul, queue, ids: RequestIds::new() };
+        RunningDelivery { stop, task: tokio::spawn(delivery.run(stopped)) }
     }
 
     /// Delivers batches as they become due, until `stop` completes, and then all others until the

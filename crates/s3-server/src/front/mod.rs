@@ -62,8 +62,8 @@ pub(crate) struct Front {
     pub(crate) hot: Arc<HotObjects>,
     pub(crate) keys: AllKeys,
     pub(crate) audit: Option<AuditLog>,
-    /// The access logs of buckets; `None` if only reads are allowed.
-    pub(crate) logs: Option<Arc<LogQueue>>,
+    /// The access logs of buckets, which have no records if only reads are allowed.
+    pub(crate) logs: Arc<LogQueue>,
     /// `true` if only GET and HEAD are allowed.
     pub(crate) is_read_only: bool,
     /// `true` if the server terminates TLS.
@@ -126,7 +126,10 @@ impl Front {
         connection: &Connection,
         started: Instant,
     ) -> Option<LoggedRequest> {
-        let of_server = (self.logs.as_ref()?, &*self.store.load());
+        if self.is_read_only {
+            return None;
+        }
+        let of_server = (&self.logs, &*self.store.load());
         LoggedRequest::begin(of_server, request, identity, connection, started)
     }
 
