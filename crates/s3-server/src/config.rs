@@ -204,6 +204,13 @@ pub struct Limits {
     /// The memory for the cache of hot objects of up to 4 MiB, which serves GET and HEAD; 0
     /// disables the cache. 64 MiB.
     pub cache_bytes_max: u64,
+    /// The time after which the records of an access log of a bucket are delivered. 5 min.
+    pub log_delivery_time: Duration,
+    /// The size of the records of an access log of a bucket at which they are delivered. 1 MiB.
+    pub log_object_bytes: usize,
+    /// The memory for records of access logs of buckets that are not delivered yet. Further records
+    /// are dropped. 64 MiB.
+    pub log_memory_bytes_max: usize,
     /// The descriptors for hot objects of more than 256 KiB, which are sent without a copy. More of
     /// them are copied. Not used with TLS. 4,096.
     pub cache_files_max: usize,
@@ -227,6 +234,9 @@ impl Default for Limits {
             body_memory_bytes_max: 256 << 20,
             peer_body_memory_bytes_max: 128 << 20,
             cache_bytes_max: 64 << 20,
+            log_delivery_time: Duration::from_secs(300),
+            log_object_bytes: 1 << 20,
+            log_memory_bytes_max: 64 << 20,
             cache_files_max: 4096,
         }
     }

@@ -38,6 +38,8 @@
 //! - Secrets and the signatures of requests are compared in constant time.
 //! - With an [`AuditLog`], each change has a line that was appended before its response is sent,
 //!   and each refused attempt has one, too.
+//! - The memory for records of access logs of buckets is limited; a crash loses those that are not
+//!   delivered yet, and each other loss is counted.
 //! - Every limit has a name and a default: [`Limits`].
 //!
 //! # Cost
@@ -63,6 +65,7 @@ mod audit;
 mod auth;
 mod body;
 mod bound;
+mod bucket_logs;
 mod buckets;
 mod config;
 mod encryption;

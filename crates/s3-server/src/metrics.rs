@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
+use crate::bucket_logs::counts::LogCounts;
 use crate::recent::RecentRequests;
 
 /// The number of buckets of a latency histogram. Bucket i counts latencies below 2^i µs; the last
@@ -81,6 +82,8 @@ pub(crate) struct Metrics {
     slow: AtomicU64,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
+    /// The access logs of buckets.
+    pub(crate) logs: LogCounts,
     /// The recent requests with errors, and the recent slow ones.
     pub(crate) recent: RecentRequests,
 }
@@ -113,6 +116,7 @@ impl Metrics {
             slow: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
+            logs: LogCounts::default(),
             recent: RecentRequests::default(),
         }
     }

@@ -3,7 +3,9 @@
 use s3s::{S3, S3Request, S3Response, S3Result, dto};
 
 use crate::acl::operations as acl;
-use crate::buckets::{bucket, documents, encryption, object_lock, policy, stubs, versioning};
+use crate::buckets::{
+    bucket, documents, encryption, logging, object_lock, policy, stubs, versioning,
+};
 use crate::objects::listing::{objects as list, versions as version_list};
 use crate::objects::{copy, delete, get_attributes, lock, read, tagging, write};
 use crate::output::Output;
@@ -109,7 +111,9 @@ operations! {
     get_bucket_request_payment: GetBucketRequestPaymentInput => GetBucketRequestPaymentOutput
         = stubs::get_bucket_request_payment;
     get_bucket_logging: GetBucketLoggingInput => GetBucketLoggingOutput
-        = stubs::get_bucket_logging;
+        = logging::get_bucket_logging;
+    put_bucket_logging: PutBucketLoggingInput => PutBucketLoggingOutput
+        = logging::put_bucket_logging;
     get_bucket_notification_configuration: GetBucketNotificationConfigurationInput
         => GetBucketNotificationConfigurationOutput
         = stubs::get_bucket_notification_configuration;

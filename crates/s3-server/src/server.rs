@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::{History, Sampler};
 use haul_file_store::Store;
@@ -21,6 +22,7 @@ use crate::access::service::{AccessControl, Authentication};
 use crate::admin::{Admin, overview};
 use crate::body::memory::{BodyMemory, PeerMemory};
 use crate::bound::Bound;
+use crate::bucket_logs::{delivery::Delivery, queue::LogQueue};
 use crate::config::{Addresses, Config, Inherited, Limits, Logs};
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
@@ -125,7 +127,7 @@ const TOO_FAST: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>S
 const LINGER_BYTES_MAX: usize = 64 << 20;
 
 /// The maximum time for receiving them.
-const LINGER_TIME: std::time::Duration = std::time::Duration::from_secs(10);
+const LINGER_TIME: Duration = Duration::from_secs(10);
 
 /// A server that listens on its addresses. It accepts connections once it [runs](Self::run).
 pub struct Server {
@@ -134,6 +136,7 @@ pub struct Server {
     limits: Limits,
     counts: Counts,
     sampler: Sampler,
+    front: Arc<Front>,
 }
 
 impl Server {
@@ -220,7 +223,7 @@ impl Server {
             Reactor::new(engine, listeners, all).map_err(|source| Error::Start { source })
         };
         let reactors = listeners.into_iter().map(reactor).collect::<Result<Vec<_>>>()?;
-        Ok(Self { reactors, addresses, limits, counts, sampler })
+        Ok(Self { reactors, addresses, limits, counts, sampler, front })
     }
 
     /// Returns the counts of requests, which remain readable after the server has ended.
@@ -244,6 +247,7 @@ impl Server {
     /// connection.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let (sender, mut ended) = mpsc::unbounded_channel();
+        let delivery = Delivery::start(&self.front.haul, &self.front.logs);
         let mut threads = Threads::default();
         for reactor in self.reactors {
             threads.start(reactor, sender.clone())?;
@@ -253,15 +257,18 @@ impl Server {
             () = shutdown => {}
             _failed = ended.recv() => return threads.join(),
         }
+        let deadline = Instant::now() + self.limits.drain_time_max;
         threads.handles.iter().for_each(reactor::Handle::drain);
         // The history is no longer readable: the admin address is closed.
         drop(self.sampler);
         let all_ended = async { while ended.recv().await.is_some() {} };
-        if tokio::time::timeout(self.limits.drain_time_max, all_ended).await.is_err() {
+        if tokio::time::timeout_at(deadline.into(), all_ended).await.is_err() {
             let connections: u64 = threads.handles.iter().map(open).sum();
             tracing::warn!(connections, "aborted requests in flight: the drain time has passed");
         }
-        threads.join()
+        let outcome = threads.join();
+        delivery.finish(deadline).await;
+        outcome
     }
 }
 
@@ -318,6 +325,7 @@ fn front(
         keys,
         domains,
         audit: None,
+        logs: LogQueue::of_server(limits, &metrics),
         is_read_only: false,
         is_encrypted: false,
         metrics,

@@ -132,6 +132,14 @@ pub(crate) struct ServeArgs {
     /// is durable, and before the response is sent. Closed files are not removed.
     #[arg(long, value_name = "DIR", help_heading = "Logs")]
     pub(crate) audit_log: Option<PathBuf>,
+    /// Time after which records are delivered to the target bucket of a bucket with logging
+    ///
+    /// A bucket has an access log of its own if a client sets one with PutBucketLogging. Its records
+    /// are stored as objects once the first of them has this age or all have 1 MiB, and when the
+    /// server stops. A crash loses those that are not delivered yet.
+    #[arg(long, value_name = "TIME", help_heading = "Logs")]
+    #[arg(default_value = "5m", value_parser = parse_time)]
+    access_log_delivery: Duration,
     /// Print a warning for each request that takes the server this long; 0s disables it
     ///
     /// The time is that from the last byte of the request to the head of the response. The warning
@@ -207,6 +215,7 @@ impl ServeArgs {
             idle_time_max: clients.idle_time,
             drain_time_max: self.drain_time,
             slow_request_time: Some(self.slow_request).filter(|time| !time.is_zero()),
+            log_delivery_time: self.access_log_delivery,
             cache_bytes_max: self.cache,
             ..Limits::default()
         }

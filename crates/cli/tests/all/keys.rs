@@ -270,6 +270,8 @@ fn each_test_that_the_page_names_exists() {
         "crates/s3-server/tests/all/access/policy.rs",
         "crates/s3-server/tests/all/access/rights.rs",
         "crates/s3-server/tests/all/admin.rs",
+        "crates/s3-server/tests/all/bucket_logs/configuration.rs",
+        "crates/s3-server/tests/all/bucket_logs/requesters.rs",
         "crates/s3-server/tests/all/forms.rs",
         "crates/s3-server/tests/all/auth.rs",
         "crates/s3-server/src/config.rs",

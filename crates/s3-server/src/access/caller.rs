@@ -9,16 +9,16 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
-use crate::access::bucket_policy::{BucketPolicy, has_policy, policy_of};
+use crate::access::bucket_policy::{BucketPolicy, policy_of};
 use crate::access::facts::{RequestFacts, RequestedLock};
 use crate::access::key::{ADMINISTRATOR, ANONYMOUS};
 use crate::access::rights::Right;
 use crate::acl::list::Permission;
-use crate::buckets::settings::OWNER;
+use crate::buckets::settings::{LOGGING, OWNER, POLICY};
 use crate::errors::{from_store, refuse};
 use crate::objects::versions::find;
 use crate::policy::action::action_of;
-use crate::policy::evaluate::{Access, Verdict};
+use crate::policy::evaluate::{Access, Client, Verdict};
 
 /// The operations that no policy denies to the owner of the bucket, as in S3.
 const OF_OWNERS: [&str; 3] = ["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"];
@@ -192,17 +192,17 @@ impl Caller {
         }
     }
 
-    /// Returns `true` if the client has the right to an action on an object, and if there is no
-    /// policy that could decide otherwise.
-    pub(crate) fn may_without_policy(
-        &self,
-        store: &Store,
-        right: Right,
-        bucket: &str,
-        key: &str,
-    ) -> bool {
-        (self.is_administrator() || !has_policy(store, bucket))
-            && self.has_right(store, Action::Use(right), bucket, key).unwrap_or(false)
+    /// Returns `true` if the client has the right to an action on an object, if there is no policy
+    /// that could decide otherwise, and if the bucket has no access log.
+    pub(crate) fn may_plainly(&self, store: &Store, right: Right, bucket: &str, key: &str) -> bool {
+        let is_plain = match store.bucket_settings(bucket) {
+            Ok(settings) => {
+                settings.get(LOGGING).is_none()
+                    && (self.is_administrator() || settings.get(POLICY).is_none())
+            }
+            Err(error) => matches!(error, Error::NoSuchBucket { .. }),
+        };
+        is_plain && self.has_right(store, Action::Use(right), bucket, key).unwrap_or(false)
     }
 
     /// Decides about an operation: by the rights of the client, then by the policy of the bucket,
@@ -248,7 +248,7 @@ impl Caller {
         let is_object = !name.is_empty() && action != Action::Use(Right::List);
         let resource = if is_object { format!("{bucket}/{name}") } else { bucket.to_owned() };
         let access = Access {
-            user: self.user_name(),
+            client: Client::User(self.user_name()),
             action: &action_of(operation, self.version().is_some()),
             resource: &resource,
         };
@@ -271,17 +271,17 @@ impl Caller {
         }
     }
 
-    /// Fails with `AccessDenied` if the client may not execute the operation, which the list of an
-    /// object cannot allow.
+    /// Returns the reason why the client may execute the operation, which the list of an object
+    /// cannot allow. Fails with `AccessDenied` if it may not.
     pub(crate) fn check(
         &self,
         store: &Store,
         operation: &str,
         action: Action,
         (bucket, name): (&str, &str),
-    ) -> S3Result<()> {
+    ) -> S3Result<Basis> {
         match self.decide(store, operation, action, (bucket, name))? {
-            Decision::Allowed(_) => Ok(()),
+            Decision::Allowed(basis) => Ok(basis),
             _ => Err(self.refusal(operation, action.needs(), bucket, name)),
         }
     }

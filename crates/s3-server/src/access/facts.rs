@@ -128,6 +128,8 @@ impl Facts for RequestFacts {
             Key::Time => Some(now_s()?.to_string().into()),
             Key::Lock(part) => self.lock.part(*part, now_s()?),
             Key::User => self.user.as_deref().map(Cow::Borrowed),
+            // Users act for themselves.
+            Key::SourceArn | Key::SourceAccount => None,
             Key::Header(name) => self.headers.get(name)?.to_str().ok().map(Cow::Borrowed),
             Key::Query("versionId") => self.version.as_deref().map(Cow::Borrowed),
             Key::Query(name) => {

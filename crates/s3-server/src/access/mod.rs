@@ -21,3 +21,4 @@ mod lists;
 pub(crate) mod rights;
 pub(crate) mod seal;
 pub(crate) mod service;
+pub(crate) mod verified;

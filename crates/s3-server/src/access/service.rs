@@ -26,6 +26,7 @@ use crate::access::expected_owner;
 use crate::access::facts::{RequestFacts, RequestedLock, request_tags};
 use crate::access::key_ring::AllKeys;
 use crate::access::rights::Right;
+use crate::access::verified::VerifiedClient;
 use crate::buckets::settings::ACL;
 use crate::errors::{from_store, refuse};
 use crate::policy::action::has_version;
@@ -133,7 +134,9 @@ impl AccessControl {
     ) -> S3Result<()> {
         let names = (bucket, prefix.unwrap_or_default());
         let list = Action::Use(Right::List);
-        Caller::of(extensions).check(&self.store.load(), operation, list, names)
+        let basis = Caller::of(extensions).check(&self.store.load(), operation, list, names)?;
+        VerifiedClient::note_basis(extensions, basis);
+        Ok(())
     }
 
     /// Fails if the bucket does not exist. As in S3, every client learns that.
@@ -194,14 +197,16 @@ impl AccessControl {
     /// Checks the right to an operation that changes an object and whose body is known.
     async fn authorize_write(
         &self,
+        extensions: &mut Extensions,
         caller: Caller,
         operation: &str,
-        of: (&str, &str),
-        version: Option<&str>,
-    ) -> S3Result<Caller> {
+        (of, version): ((&str, &str), Option<&str>),
+    ) -> S3Result<()> {
         let write = (operation, Action::Use(Right::Write));
         let basis = self.authorize(&caller, write, of, version).await?;
-        Ok(caller.with_basis(basis))
+        VerifiedClient::note_basis(extensions, basis);
+        extensions.insert(caller.with_basis(basis));
+        Ok(())
     }
 
     /// Checks the right to read the source of a copy.
@@ -235,6 +240,7 @@ impl S3Access for AccessControl {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
         let operation = context.s3_op().name().to_owned();
         let mut caller = self.caller(context, &operation)?;
+        VerifiedClient::note(context.extensions_mut(), &caller);
         let (bucket, name) = match context.s3_path() {
             S3Path::Root => ("", ""),
             S3Path::Bucket { bucket } => (&**bucket, ""),
@@ -281,6 +287,7 @@ impl S3Access for AccessControl {
         if hides {
             HidesMissing::set(extensions);
         }
+        VerifiedClient::note_basis(extensions, caller.basis());
         extensions.insert(caller);
         Ok(())
     }
@@ -324,9 +331,7 @@ impl S3Access for AccessControl {
         let tags = tags.map(|(key, value)| (key.unwrap_or_default(), value.unwrap_or_default()));
         let caller = Caller::of(&request.extensions).with_request_tags(tags.collect());
         let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
-        let caller = self.authorize_write(caller, TAGGING, of, version).await?;
-        request.extensions.insert(caller);
-        Ok(())
+        self.authorize_write(&mut request.extensions, caller, TAGGING, (of, version)).await
     }
 
     async fn put_object_retention(
@@ -337,9 +342,8 @@ impl S3Access for AccessControl {
         let lock = RequestedLock::of_retention(input.retention.as_ref());
         let caller = Caller::of(&request.extensions).with_requested_lock(lock);
         let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
-        let caller = self.authorize_write(caller, "PutObjectRetention", of, version).await?;
-        request.extensions.insert(caller);
-        Ok(())
+        let operation = "PutObjectRetention";
+        self.authorize_write(&mut request.extensions, caller, operation, (of, version)).await
     }
 
     async fn put_object_legal_hold(
@@ -350,9 +354,8 @@ impl S3Access for AccessControl {
         let lock = RequestedLock::of_legal_hold(input.legal_hold.as_ref());
         let caller = Caller::of(&request.extensions).with_requested_lock(lock);
         let (of, version) = ((&*input.bucket, &*input.key), input.version_id.as_deref());
-        let caller = self.authorize_write(caller, "PutObjectLegalHold", of, version).await?;
-        request.extensions.insert(caller);
-        Ok(())
+        let operation = "PutObjectLegalHold";
+        self.authorize_write(&mut request.extensions, caller, operation, (of, version)).await
     }
 
     async fn copy_object(&self, request: &mut S3Request<CopyObjectInput>) -> S3Result<()> {

@@ -7,6 +7,7 @@ use haul_admin_endpoint::MetricType::{Counter, Histogram};
 use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
 use haul_http_engine::ConnectionStats;
 
+use crate::bucket_logs::counts::LogCounts;
 use crate::front::hot::HotStats;
 use crate::metrics::Metrics;
 
@@ -34,6 +35,7 @@ pub(super) fn text(
     out.gauge("haul_cache_files", "Hot objects that are sent without a copy.", cache.files);
     let help = "GET and HEAD requests served from hot objects.";
     out.counter("haul_cache_hits_total", help, cache.hits);
+    bucket_logs(&mut out, &metrics.logs);
     store(&mut out, stats);
     if let Some((bytes, free_bytes)) = file_system {
         out.gauge("haul_file_system_bytes", "Size of the file system of the store.", bytes);
@@ -90,6 +92,22 @@ fn requests(out: &mut Exposition, metrics: &Metrics) {
         let (sum_s, labels) = (seen.latency_us_sum as f64 / 1e6, [("kind", seen.kind.name())]);
         family.histogram(&labels, latency.buckets, sum_s, latency.count);
     }
+}
+
+fn bucket_logs(out: &mut Exposition, counts: &LogCounts) {
+    let help = "Records of access logs of buckets that were delivered.";
+    out.counter("haul_bucket_log_records_total", help, counts.delivered.get());
+    let help = "Records of access logs of buckets that were lost, by reason.";
+    out.family("haul_bucket_log_lost_records_total", Counter, help)
+        .sample(&[("reason", "memory")], counts.without_memory.get())
+        .sample(&[("reason", "refused")], counts.refused.get())
+        .sample(&[("reason", "failed")], counts.failed.get());
+    let help = "Objects with records of access logs that were stored.";
+    out.counter("haul_bucket_log_objects_total", help, counts.objects.get());
+    let help = "Failed attempts to store an object with records, most of which are repeated.";
+    out.counter("haul_bucket_log_errors_total", help, counts.errors.get());
+    let help = "Memory of records of access logs that are not delivered yet.";
+    out.gauge("haul_bucket_log_pending_bytes", help, counts.pending_bytes.get());
 }
 
 fn connections_of_s3(out: &mut Exposition, stats: &ConnectionStats) {

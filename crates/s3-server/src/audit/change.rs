@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use haul_file_store::Etag;
+use hyper::StatusCode;
 use hyper::http::Extensions;
 use parking_lot::Mutex;
+use s3s::S3Error;
 
 /// One change of a request.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Change {
     /// The key that changed; `None`: the key of the request.
     pub(super) key: Option<String>,
@@ -15,9 +17,20 @@ pub(super) struct Change {
     pub(super) etag: Option<String>,
     /// The error code for this key.
     pub(super) error: Option<String>,
+    /// Of a deletion: the version ID in the request, and the status for this key.
+    deleted: Option<(Option<String>, u16)>,
 }
 
-/// The changes of one request. An extension of the request if the server has an audit log.
+/// A key of a multi-object delete, for the access log of its bucket.
+pub(crate) struct DeletedKey {
+    pub(crate) key: String,
+    pub(crate) version: Option<String>,
+    pub(crate) status: u16,
+    pub(crate) error: Option<String>,
+}
+
+/// The changes of one request. An extension of the request if the server has an audit log, or its
+/// bucket an access log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes(Arc<Mutex<State>>);
 
@@ -28,14 +41,14 @@ struct State {
 }
 
 /// The names in a form, which are not known when its record begins.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FormNames {
     pub(super) key: String,
     pub(super) access_key: Option<Arc<str>>,
 }
 
 impl Changes {
-    /// Returns the changes of a request, if it is audited.
+    /// Returns the changes of a request, if it is audited or logged.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
         extensions.get()
     }
@@ -51,15 +64,39 @@ impl Changes {
         self.0.lock().changes.push(Change { bytes, etag, ..Change::default() });
     }
 
-    /// Adds a key that was deleted, or that could not be deleted because of the error with this
-    /// code.
-    pub(crate) fn deleted(&self, key: &str, error: Option<&str>) {
-        let (key, error) = (Some(key.to_owned()), error.map(str::to_owned));
-        self.0.lock().changes.push(Change { key, error, ..Change::default() });
+    /// Adds a key that was deleted, or that could not be deleted because of an error.
+    pub(crate) fn deleted(&self, key: &str, version: Option<&str>, error: Option<&S3Error>) {
+        let status = error.map_or(Some(StatusCode::NO_CONTENT), |error| {
+            error.status_code().or_else(|| error.code().status_code())
+        });
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR).as_u16();
+        let (key, error) = (Some(key.to_owned()), error.map(|e| e.code().as_str().to_owned()));
+        let deleted = Some((version.map(str::to_owned), status));
+        self.0.lock().changes.push(Change { key, error, deleted, ..Change::default() });
     }
 
-    pub(super) fn take(&self) -> (Option<FormNames>, Vec<Change>) {
-        let State { form, changes } = std::mem::take(&mut *self.0.lock());
-        (form, changes)
+    /// Returns the keys of a multi-object delete.
+    pub(crate) fn deleted_keys(&self) -> Vec<DeletedKey> {
+        let of_key = |change: &Change| {
+            let (version, status) = change.deleted.clone()?;
+            let (key, error) = (change.key.clone()?, change.error.clone());
+            Some(DeletedKey { key, version, status, error })
+        };
+        self.0.lock().changes.iter().filter_map(of_key).collect()
+    }
+
+    /// Returns the length of the object or part that was stored.
+    pub(crate) fn stored_bytes(&self) -> Option<u64> {
+        self.0.lock().changes.first()?.bytes
+    }
+
+    /// Returns the key of an upload by form.
+    pub(crate) fn form_key(&self) -> Option<String> {
+        self.0.lock().form.as_ref().map(|names| names.key.clone())
+    }
+
+    pub(super) fn all(&self) -> (Option<FormNames>, Vec<Change>) {
+        let state = self.0.lock();
+        (state.form.clone(), state.changes.clone())
     }
 }

@@ -17,8 +17,8 @@ use s3s::Body;
 
 use crate::front::text::{between, decode};
 
-pub(crate) use change::Changes;
 use change::{Change, FormNames};
+pub(crate) use change::{Changes, DeletedKey};
 pub(crate) use keys::KeyRecord;
 use operation::{PUT_OBJECT, operation};
 
@@ -143,7 +143,7 @@ impl AuditRecord {
 impl Drop for AuditRecord {
     fn drop(&mut self) {
         let time = format!("{:.3}", Utc::of(SystemTime::now()));
-        let (form, changes) = self.changes.take();
+        let (form, changes) = self.changes.all();
         if let Some(FormNames { key, access_key }) = form {
             (self.key, self.identity.user) = (Some(key), access_key);
         }

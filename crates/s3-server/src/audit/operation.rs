@@ -6,12 +6,11 @@ use hyper::{Method, Request};
 use crate::front::forms::fields::is_form;
 
 /// Subresources of buckets and objects that this server cannot change.
-const UNSUPPORTED: [&str; 12] = [
+const UNSUPPORTED: [&str; 11] = [
     "accelerate",
     "analytics",
     "intelligent-tiering",
     "inventory",
-    "logging",
     "metrics",
     "notification",
     "replication",
@@ -22,11 +21,12 @@ const UNSUPPORTED: [&str; 12] = [
 ];
 
 /// Subresources of buckets, and the operations that replace and remove them.
-const OF_BUCKETS: [(&str, &str, &str); 10] = [
+const OF_BUCKETS: [(&str, &str, &str); 11] = [
     ("acl", "PutBucketAcl", OTHER),
     ("cors", "PutBucketCors", "DeleteBucketCors"),
     ("encryption", "PutBucketEncryption", "DeleteBucketEncryption"),
     ("lifecycle", "PutBucketLifecycleConfiguration", "DeleteBucketLifecycle"),
+    ("logging", "PutBucketLogging", OTHER),
     ("object-lock", "PutObjectLockConfiguration", OTHER),
     ("ownershipControls", "PutBucketOwnershipControls", "DeleteBucketOwnershipControls"),
     ("policy", "PutBucketPolicy", "DeleteBucketPolicy"),
@@ -101,6 +101,8 @@ mod tests {
             ("PUT b", Some("CreateBucket")),
             ("PUT b lifecycle=", Some("PutBucketLifecycleConfiguration")),
             ("PUT b versioning", Some("PutBucketVersioning")),
+            ("PUT b logging", Some("PutBucketLogging")),
+            ("DELETE b logging", Some(OTHER)),
             ("PUT b policy", Some("PutBucketPolicy")),
             ("PUT b encryption=", Some("PutBucketEncryption")),
             ("DELETE b encryption", Some("DeleteBucketEncryption")),

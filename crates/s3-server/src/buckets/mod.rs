@@ -6,6 +6,7 @@ pub(crate) mod cors;
 pub(crate) mod documents;
 pub(crate) mod encryption;
 pub(crate) mod lifecycle;
+pub(crate) mod logging;
 pub(crate) mod object_lock;
 pub(crate) mod policy;
 pub(crate) mod settings;

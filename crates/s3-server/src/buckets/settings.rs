@@ -10,6 +10,8 @@ use crate::errors::{from_store, refuse};
 /// The access list of the bucket, in the format of `acl::stored`; without it, the list is private.
 pub(crate) const ACL: &str = "acl";
 pub(crate) const CORS: &str = "cors";
+/// The delivery of access logs, as a `BucketLoggingStatus`.
+pub(crate) const LOGGING: &str = "logging";
 /// Set before the first object gets an access list or an owner: without it, a refused request need
 /// not look for the list of an object.
 pub(crate) const OBJECT_LISTS: &str = "object-acls";

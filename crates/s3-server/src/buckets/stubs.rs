@@ -22,7 +22,6 @@ macro_rules! empty_outputs {
 }
 
 empty_outputs! {
-    get_bucket_logging: GetBucketLoggingInput => GetBucketLoggingOutput;
     get_bucket_notification_configuration: GetBucketNotificationConfigurationInput
         => GetBucketNotificationConfigurationOutput;
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use haul_http_engine::{Arrival, RequestIdentity};
+use hyper::http::Extensions;
 use hyper::{Response, StatusCode};
 use s3s::{Body, StdError};
 
 use crate::audit::{AuditRecord, Changes};
 use crate::body::send::BodySlot;
+use crate::bucket_logs::logged::LoggedRequest;
 use crate::front::answer::finish;
 use crate::front::response::{Counted, InFlight, Source};
 use crate::front::text::between;
@@ -23,6 +25,7 @@ pub(super) struct Accounts {
     started: Instant,
     identity: RequestIdentity,
     audited: Option<AuditRecord>,
+    logged: Option<LoggedRequest>,
     slow: Option<Duration>,
     in_flight: InFlight,
 }
@@ -36,7 +39,13 @@ impl Accounts {
         audited: Option<AuditRecord>,
     ) -> Self {
         let (path, in_flight) = (path.into(), InFlight::begin(metrics));
-        Self { kind, path, started, identity, audited, slow, in_flight }
+        Self { kind, path, started, identity, audited, logged: None, slow, in_flight }
+    }
+
+    /// Records the request in the access log of its bucket.
+    pub(super) fn log(&mut self, mut logged: LoggedRequest, extensions: &mut Extensions) {
+        logged.prepare(self.changes(), extensions);
+        self.logged = Some(logged);
     }
 
     /// Returns the place where an audited operation adds its changes.
@@ -64,13 +73,17 @@ impl Accounts {
         if is_slow {
             self.log_slow(response.status(), receiving, answering);
         }
+        if let Some(logged) = &mut self.logged {
+            logged.answered(&response, answering);
+        }
         if is_slow || is_error(response.status()) {
             self.record(&response, now - self.started, (answering, is_slow));
         }
         response.extensions_mut().insert(self.identity);
         let object = slot.and_then(BodySlot::take).filter(|_| response.status().is_success());
         let body = |body| object.map_or(Source::Service(body), Source::Object);
-        Ok(response.map(|of_service| Counted::new(body(of_service), self.in_flight)))
+        let logged = self.logged;
+        Ok(response.map(|of_service| Counted::new(body(of_service), self.in_flight, logged)))
     }
 
     /// Logs a request for which the server took long. The time in which the client sent the body is

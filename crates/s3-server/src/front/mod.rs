@@ -39,6 +39,8 @@ use crate::audit::AuditLog;
 use crate::auth::{check_dates, check_region, check_signature_kind, check_signed_headers};
 use crate::body::memory::BodyMemory;
 use crate::body::send::BodySlot;
+use crate::bucket_logs::logged::LoggedRequest;
+use crate::bucket_logs::queue::LogQueue;
 use crate::errors::refuse;
 use crate::front::accounts::Accounts;
 use crate::front::answer::{RequestIds, error_of_xml_body};
@@ -63,6 +65,8 @@ pub(crate) struct Front {
     pub(crate) keys: AllKeys,
     pub(crate) domains: Domains,
     pub(crate) audit: Option<AuditLog>,
+    /// The access logs of buckets, which have no records if only reads are allowed.
+    pub(crate) logs: Arc<LogQueue>,
     /// `true` if only GET and HEAD are allowed.
     pub(crate) is_read_only: bool,
     /// `true` if the server terminates TLS.
@@ -94,11 +98,15 @@ impl Front {
         let identity = RequestIdentity { id, user };
         let audited =
             self.audit.as_ref().and_then(|log| log.begin(&request, &identity, connection.peer));
+        let logged = self.logged(&request, &identity, &connection, started);
         let path = request.uri().path();
-        let accounts =
+        let mut accounts =
             Accounts::begin((&self.metrics, self.slow), (kind, path), started, identity, audited);
         if let Some(changes) = accounts.changes() {
             request.extensions_mut().insert(changes);
+        }
+        if let Some(logged) = logged {
+            accounts.log(logged, request.extensions_mut());
         }
         let arrival = request.body().arrival();
         let slot = BodySlot::default();
@@ -112,6 +120,21 @@ impl Front {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
         accounts.end(response, &arrival, Some(&slot))
+    }
+
+    /// Starts the record of a request in the access log of its bucket, if it has one.
+    fn logged(
+        &self,
+        request: &Request<RequestBody>,
+        identity: &RequestIdentity,
+        connection: &Connection,
+        started: Instant,
+    ) -> Option<LoggedRequest> {
+        if self.is_read_only {
+            return None;
+        }
+        let of_server = (&self.logs, &*self.store.load());
+        LoggedRequest::begin(of_server, request, identity, connection, started)
     }
 
     /// Responds to a preflight request, refuses a request, or passes it to the S3 service.

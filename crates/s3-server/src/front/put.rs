@@ -85,8 +85,9 @@ impl Front {
         let path = self.domains.path_of(request.fields.first("host"), path);
         let (bucket, key) = names(path.strip_prefix('/')?)?;
         let store = self.store.load();
-        // The service has the error for a client without the right.
-        caller.may_without_policy(&store, Right::Write, bucket, key).then_some(())?;
+        // The service has the error for a client without the right, and records requests to buckets
+        // with an access log.
+        caller.may_plainly(&store, Right::Write, bucket, key).then_some(())?;
         let put = PlainPut::parse(request, (bucket, key), !self.keys.is_empty())?;
         if put.has_list && has_setting(&store, bucket, OWNERSHIP) {
             return None;

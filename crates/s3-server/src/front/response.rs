@@ -10,6 +10,7 @@ use hyper::body::Body as _;
 use s3s::{Body, StdError};
 
 use crate::body::send::ObjectBody;
+use crate::bucket_logs::logged::LoggedRequest;
 use crate::metrics::Metrics;
 
 /// The body of a response, whose bytes are counted as they are sent.
@@ -17,6 +18,8 @@ pub(crate) struct Counted {
     body: Source,
     /// `None` for the admin page, which is not counted.
     in_flight: Option<InFlight>,
+    /// The record in the access log of the bucket, which ends with the response.
+    logged: Option<LoggedRequest>,
 }
 
 pub(super) enum Source {
@@ -25,18 +28,18 @@ pub(super) enum Source {
 }
 
 impl Counted {
-    pub(super) fn new(body: Source, in_flight: InFlight) -> Self {
-        Self { body, in_flight: Some(in_flight) }
+    pub(super) fn new(body: Source, in_flight: InFlight, logged: Option<LoggedRequest>) -> Self {
+        Self { body, in_flight: Some(in_flight), logged }
     }
 
     /// Returns the body of a response with an object, which ends a request when it is dropped.
     pub(super) fn object(body: ObjectBody, metrics: &Arc<Metrics>) -> Self {
-        Self { body: Source::Object(body), in_flight: Some(InFlight::begin(metrics)) }
+        Self::new(Source::Object(body), InFlight::begin(metrics), None)
     }
 
     /// Returns the body of a response of the admin page.
     pub(crate) fn page(text: Bytes) -> Self {
-        Self { body: Source::Service(Body::from(text)), in_flight: None }
+        Self { body: Source::Service(Body::from(text)), in_flight: None, logged: None }
     }
 }
 
@@ -57,6 +60,9 @@ impl ResponseBody for Counted {
     fn on_sent(&mut self, bytes: u64) {
         if let Some(in_flight) = &self.in_flight {
             in_flight.0.sent(bytes);
+        }
+        if let Some(logged) = &mut self.logged {
+            logged.sent(bytes);
         }
         if let Source::Object(body) = &mut self.body {
             body.on_sent(bytes);

@@ -72,8 +72,8 @@ pub(crate) async fn delete_objects(
     let mut errors = Vec::new();
     for (object, outcome) in outcomes {
         if let Some(changes) = &changes {
-            let error = outcome.as_ref().err();
-            changes.deleted(&object.key, error.map(|error| error.code().as_str()));
+            let version = object.version_id.as_deref();
+            changes.deleted(&object.key, version, outcome.as_ref().err());
         }
         let ObjectIdentifier { key, version_id, .. } = object;
         match outcome {

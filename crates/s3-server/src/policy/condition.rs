@@ -15,6 +15,10 @@ pub(crate) enum Key {
     Time,
     /// The user of the key that signed the request.
     User,
+    /// The bucket for which a service acts, as an ARN.
+    SourceArn,
+    /// The owner of this bucket.
+    SourceAccount,
     /// A header, by its lowercase name.
     Header(String),
     /// A parameter of the query.
@@ -88,6 +92,8 @@ impl Key {
             "aws:securetransport" => Self::SecureTransport,
             "aws:currenttime" | "aws:epochtime" => Self::Time,
             "aws:username" => Self::User,
+            "aws:sourcearn" => Self::SourceArn,
+            "aws:sourceaccount" => Self::SourceAccount,
             "aws:referer" => Self::Header("referer".to_owned()),
             "aws:useragent" => Self::Header("user-agent".to_owned()),
             "s3:if-match" => Self::Header("if-match".to_owned()),
@@ -110,7 +116,7 @@ impl Key {
 /// Parses the name of an operator: the comparison, `true` if it is negated, and `true` if a request
 /// without a value meets the condition. `None` if the operator is unknown.
 pub(super) fn operator(name: &str) -> Option<(Comparison, bool, bool)> {
-    use Comparison::{Absent, Flag, Network, Number, Pattern, Text, TextIgnoringCase, Time};
+    use Comparison::{Absent, Arn, Flag, Network, Number, Pattern, Text, TextIgnoringCase, Time};
     use Order::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
 
     let bare = name.strip_suffix("IfExists").unwrap_or(name);
@@ -121,6 +127,8 @@ pub(super) fn operator(name: &str) -> Option<(Comparison, bool, bool)> {
         "StringNotEqualsIgnoreCase" => (TextIgnoringCase, true),
         "StringLike" => (Pattern, false),
         "StringNotLike" => (Pattern, true),
+        "ArnEquals" | "ArnLike" => (Arn, false),
+        "ArnNotEquals" | "ArnNotLike" => (Arn, true),
         "NumericEquals" => (Number(Equal), false),
         "NumericNotEquals" => (Number(Equal), true),
         "NumericLessThan" => (Number(Less), false),

@@ -2,17 +2,25 @@
 
 use crate::pattern;
 use crate::policy::condition::{Facts, Key};
-use crate::policy::statement::{Effect, Patterns, Policy, Principals, Statement};
+use crate::policy::statement::{Effect, Names, Patterns, Policy, Principals, Statement};
 
 /// A request, as policies see it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access<'a> {
-    /// The user whose key signed the request; `None`: it is not signed.
-    pub(crate) user: Option<&'a str>,
+    pub(crate) client: Client<'a>,
     /// The action, such as `s3:GetObject`.
     pub(crate) action: &'a str,
     /// A bucket, or a bucket, a slash and a key.
     pub(crate) resource: &'a str,
+}
+
+/// The client of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Client<'a> {
+    /// The user whose key signed the request; `None`: it is not signed.
+    User(Option<&'a str>),
+    /// A part of the server, which acts for the owner of another bucket.
+    Service(&'a str),
 }
 
 /// The decision of a policy.
@@ -47,18 +55,29 @@ impl Policy {
 
 impl Statement {
     fn applies(&self, access: &Access<'_>, facts: &dyn Facts) -> bool {
-        let is_among = |users: &[String]| {
-            access.user.is_some_and(|user| users.iter().any(|listed| listed == user))
-        };
-        let is_meant = match &self.principals {
-            Principals::Everyone => true,
-            Principals::Users(users) => is_among(users),
-            Principals::EveryoneBut(users) => !is_among(users),
+        let is_meant = match (&self.principals, access.client) {
+            (Principals::Everyone { .. }, Client::User(_)) => true,
+            // As in AWS, a service must be allowed by its name, but is denied with everyone.
+            (Principals::Everyone { services }, Client::Service(name)) => {
+                self.effect == Effect::Deny || services.iter().any(|listed| listed == name)
+            }
+            (Principals::Listed(names), client) => names.contain(client),
+            (Principals::EveryoneBut(names), client) => !names.contain(client),
         };
         is_meant
             && self.actions.match_action(access.action)
             && self.resources.match_resource(access.resource)
             && self.conditions.iter().all(|condition| condition.holds(facts))
+    }
+}
+
+impl Names {
+    fn contain(&self, client: Client<'_>) -> bool {
+        let (names, name) = match client {
+            Client::User(user) => (&self.users, user),
+            Client::Service(name) => (&self.services, Some(name)),
+        };
+        name.is_some_and(|name| names.iter().any(|listed| listed == name))
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) enum Comparison {
     Text,
     TextIgnoringCase,
     Pattern,
+    /// Each of the parts that colons separate is a pattern.
+    Arn,
     Number(Order),
     Time(Order),
     Flag,
@@ -37,6 +39,7 @@ pub(super) enum Operand {
     Text(String),
     TextIgnoringCase(String),
     Pattern(String),
+    Arn(String),
     Number(Order, i64),
     /// In seconds since 1970.
     Time(Order, i64),
@@ -53,6 +56,7 @@ impl Operand {
             Comparison::Text => Self::Text(text.to_owned()),
             Comparison::TextIgnoringCase => Self::TextIgnoringCase(text.to_lowercase()),
             Comparison::Pattern => Self::Pattern(text.to_owned()),
+            Comparison::Arn => Self::Arn(text.to_owned()),
             Comparison::Number(order) => Self::Number(order, text.parse().ok()?),
             Comparison::Time(order) => Self::Time(order, seconds(text)?),
             Comparison::Flag => Self::Flag(flag(text)?),
@@ -71,6 +75,7 @@ impl Operand {
             Self::Text(text) => text == value,
             Self::TextIgnoringCase(text) => *text == value.to_lowercase(),
             Self::Pattern(pattern) => pattern::matches(pattern, value),
+            Self::Arn(pattern) => matches_arn(pattern, value),
             Self::Number(order, right) => {
                 value.parse().is_ok_and(|left: i64| order.holds(left, *right))
             }
@@ -96,6 +101,14 @@ impl Order {
             Self::GreaterOrEqual => left >= right,
         }
     }
+}
+
+/// Compares an ARN part by part: a `*` does not match a colon between two parts.
+fn matches_arn(pattern: &str, arn: &str) -> bool {
+    const PARTS: usize = 6;
+    let [patterns, parts] = [pattern, arn].map(|text| text.splitn(PARTS, ':').collect::<Vec<_>>());
+    let mut pairs = patterns.iter().zip(&parts);
+    patterns.len() == parts.len() && pairs.all(|(pattern, part)| pattern::matches(pattern, part))
 }
 
 /// Parses a time, or a number of seconds since 1970.
@@ -148,6 +161,9 @@ mod tests {
             (C::Text, "a", "a", "A"),
             (C::TextIgnoringCase, "aB", "Ab", "b"),
             (C::Pattern, "a*", "ab", "b"),
+            (C::Arn, "arn:aws:s3:::a*", "arn:aws:s3:::ab", "arn:aws:s3:::b"),
+            (C::Arn, "arn:*:s3:*:*:a", "arn:aws:s3:::a", "arn:aws:s3:::b"),
+            (C::Arn, "arn:aws:s3:::*", "arn:aws:s3:::a:b", "arn:aws:s3:x"),
             (C::Number(Order::LessOrEqual), "10", "10", "11"),
             (C::Number(Order::Less), "10", "9", "x"),
             (C::Number(Order::Greater), "-1", "0", "-1"),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::pattern;
 use crate::policy::condition::{self, Condition, Key};
 use crate::policy::operand::{Comparison, Operand};
-use crate::policy::statement::{Effect, Patterns, Policy, Principals, Statement};
+use crate::policy::statement::{Effect, Names, Patterns, Policy, Principals, Statement};
 
 /// The maximum length of a policy, as in S3.
 pub(crate) const POLICY_BYTES_MAX: usize = 20 * 1024;
@@ -77,24 +77,28 @@ fn statement(value: &Value, bucket: &str) -> Parsed<Statement> {
 fn principals(fields: &Object, effect: Effect) -> Parsed<Principals> {
     match (fields.get("Principal"), fields.get("NotPrincipal")) {
         (Some(value), None) => {
-            let users = users(value)?;
+            let Names { users, services } = names(value)?;
             let is_everyone = users.iter().any(|user| user == "*");
-            Ok(if is_everyone { Principals::Everyone } else { Principals::Users(users) })
+            Ok(match is_everyone {
+                true => Principals::Everyone { services },
+                false => Principals::Listed(Names { users, services }),
+            })
         }
         (None, Some(_)) if effect == Effect::Allow => {
             Err("NotPrincipal is allowed with the effect Deny only".to_owned())
         }
-        (None, Some(value)) => Ok(Principals::EveryoneBut(users(value)?)),
+        (None, Some(value)) => Ok(Principals::EveryoneBut(names(value)?)),
         _ => Err("exactly one of Principal and NotPrincipal is needed".to_owned()),
     }
 }
 
-/// Returns the users that a principal names, or `*` for everyone.
-fn users(value: &Value) -> Parsed<Vec<String>> {
+/// Returns the users that a principal names, or `*` for everyone, and the services.
+fn names(value: &Value) -> Parsed<Names> {
     let Value::Object(kinds) = value else {
-        return strings(value, "Principal")?.into_iter().map(user).collect();
+        let users = strings(value, "Principal")?.into_iter().map(user).collect::<Parsed<_>>()?;
+        return Ok(Names { users, services: Vec::new() });
     };
-    let mut users = Vec::new();
+    let (mut users, mut services) = (Vec::new(), Vec::new());
     for (kind, names) in kinds {
         match kind.as_str() {
             "AWS" => {
@@ -105,10 +109,23 @@ fn users(value: &Value) -> Parsed<Vec<String>> {
             "CanonicalUser" => {
                 users.extend(strings(names, "Principal")?.into_iter().map(str::to_owned));
             }
+            "Service" => {
+                for name in strings(names, "Principal")? {
+                    services.push(service(name)?);
+                }
+            }
             _ => return Err(format!("principals of the kind {kind} are not supported")),
         }
     }
-    Ok(users)
+    Ok(Names { users, services })
+}
+
+/// Checks the name of a service. Services that this server does not have send no requests.
+fn service(name: &str) -> Parsed<String> {
+    if name.is_empty() || name.contains(['*', '?']) {
+        return Err(format!("the service \"{name}\" is not supported"));
+    }
+    Ok(name.to_owned())
 }
 
 /// Returns the user of a principal: `*`, the name of a user, `arn:aws:iam::ACCOUNT:user/NAME`, or

@@ -13,7 +13,7 @@ impl Policy {
     pub(crate) fn is_public(&self) -> bool {
         self.statements.iter().any(|statement| {
             statement.effect == Effect::Allow
-                && !matches!(statement.principals, Principals::Users(_))
+                && !matches!(statement.principals, Principals::Listed(_))
                 && !statement.conditions.iter().any(restricts)
         })
     }

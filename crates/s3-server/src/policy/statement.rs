@@ -29,11 +29,21 @@ pub(super) enum Effect {
 /// The clients to which a statement applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Principals {
-    /// All clients, also those that do not sign their requests.
-    Everyone,
-    Users(Vec<String>),
-    /// All clients but these users.
-    EveryoneBut(Vec<String>),
+    /// All clients, also those that do not sign their requests, and these services.
+    Everyone {
+        services: Vec<String>,
+    },
+    Listed(Names),
+    /// All clients but these.
+    EveryoneBut(Names),
+}
+
+/// The names of clients.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Names {
+    pub(super) users: Vec<String>,
+    /// Services, such as the delivery of access logs.
+    pub(super) services: Vec<String>,
 }
 
 /// Patterns, of which one must match, or none.

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::policy::condition::{Facts, Key};
-use crate::policy::evaluate::{Access, Verdict};
+use crate::policy::evaluate::{Access, Client, Verdict};
 use crate::policy::statement::Policy;
 
 /// The properties of a request, by their names in policies.
@@ -22,7 +22,7 @@ fn policy(statements: Value) -> Policy {
 }
 
 fn decide(policy: &Policy, user: Option<&str>, action: &str, resource: &str) -> Verdict {
-    policy.evaluate(&Access { user, action, resource }, &Given(&[]))
+    policy.evaluate(&Access { client: Client::User(user), action, resource }, &Given(&[]))
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn with_condition(operator: &str, key: &str, values: Value, given: Option<&str>)
         "Resource": "arn:aws:s3:::b/*", "Condition": condition
     }));
     let given: Vec<_> = given.map(|value| (key, value)).into_iter().collect();
-    let access = Access { user: None, action: "s3:GetObject", resource: "b/x" };
+    let access = Access { client: Client::User(None), action: "s3:GetObject", resource: "b/x" };
     one.evaluate(&access, &Given(&given)) == Verdict::Allowed
 }
 
@@ -112,7 +112,7 @@ fn all_conditions_of_a_statement_must_hold() {
             "StringEquals": { "s3:prefix": "a", "s3:delimiter": "/" }, "Bool": {
             "aws:SecureTransport": "true" } }
     }));
-    let access = Access { user: None, action: "s3:X", resource: "b/x" };
+    let access = Access { client: Client::User(None), action: "s3:X", resource: "b/x" };
     let all = [("s3:prefix", "a"), ("s3:delimiter", "/"), ("aws:SecureTransport", "true")];
     assert_eq!(one.evaluate(&access, &Given(&all)), Verdict::Allowed);
     for missing in 0..all.len() {
@@ -187,7 +187,7 @@ fn refused_policies_name_the_reason() {
         ),
         (json!({ "Statement": allowed_but }).to_string(), "NotPrincipal is allowed"),
         (statement("Effect", json!("allow")), "Effect"),
-        (statement("Principal", json!({ "Service": "x" })), "kind Service"),
+        (statement("Principal", json!({ "Federated": "x" })), "kind Federated"),
         (statement("Principal", json!("arn:aws:sts::x")), "not supported"),
         (statement("Principal", json!("arn:aws:iam::1:user/*")), "malformed"),
         (statement("Action", json!("ec2:Run")), "begins with \"s3:\""),
@@ -205,5 +205,36 @@ fn refused_policies_name_the_reason() {
     ] {
         let error = Policy::parse(&text, "b").unwrap_err();
         assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn service_is_allowed_by_its_name_only_and_denied_with_everyone() {
+    const NAME: &str = "logging.s3.amazonaws.com";
+    let decide = |statements: Value, name: &str| {
+        let client = Client::Service(name);
+        let access = Access { client, action: "s3:PutObject", resource: "b/log/x" };
+        policy(statements).evaluate(&access, &Given(&[]))
+    };
+    let statement = |effect: &str, principal: Value| {
+        json!({ "Effect": effect, "Principal": principal, "Action": "s3:PutObject",
+                "Resource": "arn:aws:s3:::b/log/*" })
+    };
+    let service = statement("Allow", json!({ "Service": [NAME] }));
+    assert_eq!(decide(service.clone(), NAME), Verdict::Allowed);
+    assert_eq!(decide(service.clone(), "other.amazonaws.com"), Verdict::Silent);
+    let both = statement("Allow", json!({ "AWS": "*", "Service": NAME }));
+    assert_eq!(decide(both, NAME), Verdict::Allowed);
+    for everyone in [json!("*"), json!({ "AWS": "*" })] {
+        assert_eq!(decide(statement("Allow", everyone.clone()), NAME), Verdict::Silent);
+        let denied = json!([service, statement("Deny", everyone)]);
+        assert_eq!(decide(denied, NAME), Verdict::Denied);
+    }
+    let user =
+        Access { client: Client::User(Some(NAME)), action: "s3:PutObject", resource: "b/log/x" };
+    assert_eq!(policy(service).evaluate(&user, &Given(&[])), Verdict::Silent);
+    for name in ["", "*", "*.amazonaws.com"] {
+        let text = json!({ "Statement": statement("Allow", json!({ "Service": name })) });
+        assert!(Policy::parse(&text.to_string(), "b").is_err(), "{name}");
     }
 }

@@ -186,6 +186,12 @@ impl Running {
         Self::serve(store, Setup { encryption, ..Setup::default() })
     }
 
+    /// Starts a server on a disk in memory with these limits, without buckets.
+    pub(crate) fn in_memory_with(disk: &MemoryDisk, limits: Limits) -> Self {
+        let store = Store::open_on(Arc::new(disk.clone()), small()).unwrap().0;
+        Self::serve(store, Setup { limits, ..Setup::default() })
+    }
+
     fn serve(store: Store, setup: Setup) -> Self {
         let Setup { transport, credentials, keys, encryption, admin, .. } = setup;
         let Setup { key_file, limits, blocking_threads_max, logs, domains, .. } = setup;

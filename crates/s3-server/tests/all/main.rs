@@ -10,6 +10,7 @@ mod access;
 mod admin;
 mod auth;
 mod bad_input;
+mod bucket_logs;
 mod client;
 mod conditions;
 mod cors;

@@ -20,8 +20,8 @@ use crate::client::{Reply, Running, assert_refused};
 use crate::signing::{Signer, hash};
 
 /// A server with an administrator and the keys of a list, which changes while it runs.
-struct Keyed {
-    server: Running,
+pub(crate) struct Keyed {
+    pub(crate) server: Running,
     ring: Arc<KeyRing>,
     list: KeyList,
 }
@@ -32,7 +32,7 @@ fn administrator() -> Credentials {
 
 impl Keyed {
     /// Starts a server with the buckets `bucket` and `other`, which belong to the administrator.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let keyed = Self::on(tempfile::tempdir().unwrap(), KeyList::default(), Logs::default());
         for bucket in ["/bucket", "/other"] {
             assert_eq!(keyed.root("PUT", bucket, b"").status, 200);
@@ -50,11 +50,16 @@ impl Keyed {
     }
 
     /// Adds a key of a user with these rights.
-    fn key(&mut self, user: &str, grants: &[(&str, &str)]) -> Key {
+    pub(crate) fn key(&mut self, user: &str, grants: &[(&str, &str)]) -> Key {
         self.key_with(user, grants, |_key| {})
     }
 
-    fn key_with(&mut self, user: &str, grants: &[(&str, &str)], set: impl Fn(&mut Key)) -> Key {
+    pub(crate) fn key_with(
+        &mut self,
+        user: &str,
+        grants: &[(&str, &str)],
+        set: impl Fn(&mut Key),
+    ) -> Key {
         let key = self.list.create(user, SystemTime::now()).unwrap();
         for (rights, scope) in grants {
             key.allow(scope.parse().unwrap(), rights.parse().unwrap()).unwrap();
@@ -71,19 +76,19 @@ impl Keyed {
         self.ring.replace(self.list.clone());
     }
 
-    fn root(&self, method: &str, target: &str, body: &[u8]) -> Reply {
+    pub(crate) fn root(&self, method: &str, target: &str, body: &[u8]) -> Reply {
         let Credentials { access_key, secret_key } = administrator();
         let (access_key, secret_key) = (access_key.as_str(), secret_key.as_str());
         let signer = Signer { client: self.server.s3, access_key, secret_key };
         signer.send(method, target, &hash(body), body)
     }
 
-    fn signer<'a>(&self, key: &'a Key) -> Signer<'a> {
+    pub(crate) fn signer<'a>(&self, key: &'a Key) -> Signer<'a> {
         let (access_key, secret_key) = (&*key.access_key, &*key.secret_key);
         Signer { client: self.server.s3, access_key, secret_key }
     }
 
-    fn send(&self, key: &Key, method: &str, target: &str, body: &[u8]) -> Reply {
+    pub(crate) fn send(&self, key: &Key, method: &str, target: &str, body: &[u8]) -> Reply {
         self.signer(key).send(method, target, &hash(body), body)
     }
 

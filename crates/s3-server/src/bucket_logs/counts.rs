@@ -1,0 +1,40 @@
+//! The counters of access logs of buckets.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The counters of access logs of buckets.
+#[derive(Debug, Default)]
+pub(crate) struct LogCounts {
+    /// Records in stored objects.
+    pub(crate) delivered: Count,
+    /// Records for which there was no memory.
+    pub(crate) without_memory: Count,
+    /// Records that the target bucket does not take, or that has been deleted.
+    pub(crate) refused: Count,
+    /// Records whose deliveries failed.
+    pub(crate) failed: Count,
+    /// Stored objects.
+    pub(crate) objects: Count,
+    /// Failed attempts to store an object.
+    pub(crate) errors: Count,
+    /// The memory of records that are not delivered yet.
+    pub(crate) pending_bytes: Count,
+}
+
+/// A number.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, number: u64) {
+        self.0.fetch_add(number, Relaxed);
+    }
+
+    pub(crate) fn set(&self, number: u64) {
+        self.0.store(number, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}

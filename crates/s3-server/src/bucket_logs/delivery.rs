@@ -1,0 +1,193 @@
+//! Stores the batches that are due as objects of their target buckets.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haul_file_store::{Attributes, Precondition};
+use s3s::{Body, S3ErrorCode, S3Result};
+use time::OffsetDateTime;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::body::digests::Claims;
+use crate::body::receive::Receiver;
+use crate::bucket_logs::batches::{Batch, Part};
+use crate::bucket_logs::names::key;
+use crate::bucket_logs::queue::LogQueue;
+use crate::bucket_logs::rights::may_deliver;
+use crate::encryption::request::Wanted;
+use crate::errors::from_store;
+use crate::front::answer::RequestIds;
+use crate::objects::write::Put;
+use crate::service::Haul;
+
+/// The number of attempts to store an object.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// The time between two attempts.
+const RETRY_TIME: Duration = Duration::from_secs(10);
+
+/// The time for the last deliveries, even if the drain time has passed.
+const FINISH_TIME_MIN: Duration = Duration::from_secs(1);
+
+const REFUSED: &str = "the policy of the target bucket does not allow their delivery";
+
+/// Delivers the records of a server.
+pub(crate) struct Delivery {
+    haul: Haul,
+    queue: Arc<LogQueue>,
+    ids: RequestIds,
+}
+
+/// A delivery that runs.
+pub(crate) struct RunningDelivery {
+    stop: oneshot::Sender<Instant>,
+    task: JoinHandle<()>,
+}
+
+impl RunningDelivery {
+    /// Delivers all records until the deadline, or for at least a second. All requests must have
+    /// ended.
+    pub(crate) async fn finish(self, deadline: Instant) {
+        let deadline = deadline.max(Instant::now() + FINISH_TIME_MIN);
+        // A task that has panicked does not receive the time.
+        self.stop.send(deadline).unwrap_or_default();
+        // An attempt that began before has no deadline of its own.
+        let ended = tokio::time::timeout_at((deadline + FINISH_TIME_MIN).into(), self.task);
+        if !matches!(ended.await, Ok(Ok(()))) {
+            tracing::error!("access log records are lost: their delivery did not end");
+        }
+    }
+}
+
+/// The outcome of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The batch is stored, or nothing of it may be stored.
+    Done,
+    Failed,
+}
+
+impl Delivery {
+    /// Starts to deliver batches. Must be called in a Tokio runtime with time.
+    pub(crate) fn start(haul: &Haul, queue: &Arc<LogQueue>) -> RunningDelivery {
+        let (haul, queue) = (haul.clone(), Arc::clone(queue));
+        let (stop, stopped) = oneshot::channel();
+        let delivery = Self { haul, queue, ids: RequestIds::new() };
+        RunningDelivery { stop, task: tokio::spawn(delivery.run(stopped)) }
+    }
+
+    /// Delivers batches as they become due, until `stop` completes, and then all others until the
+    /// time that it returns: those that fail then are lost.
+    async fn run(self, stop: oneshot::Receiver<Instant>) {
+        let mut stop = pin!(stop);
+        let deadline = loop {
+            tokio::select! {
+                () = self.queue.due() => {}
+                deadline = &mut stop => break deadline.unwrap_or_else(|_dropped| Instant::now()),
+            }
+            for mut batch in self.queue.take(false) {
+                match self.deliver(&mut batch).await {
+                    Outcome::Failed if batch.failures + 1 < ATTEMPTS_MAX => {
+                        self.queue.retry(batch, Instant::now() + RETRY_TIME);
+                    }
+                    outcome => self.end(&batch, outcome),
+                }
+            }
+        };
+        for mut batch in self.queue.take(true) {
+            let delivered =
+                tokio::time::timeout_at(deadline.into(), self.deliver(&mut batch)).await;
+            self.end(&batch, delivered.unwrap_or(Outcome::Failed));
+        }
+    }
+
+    fn end(&self, batch: &Batch, outcome: Outcome) {
+        if outcome == Outcome::Failed {
+            let (bucket, records) = (&*batch.target.bucket, batch.records());
+            tracing::error!(bucket, records, "access log records are lost: not delivered");
+            self.queue.metrics().logs.failed.add(records);
+        }
+        self.queue.end(batch);
+    }
+
+    /// Stores a batch, without the records of sources that the target bucket does not take.
+    async fn deliver(&self, batch: &mut Batch) -> Outcome {
+        let counts = &self.queue.metrics().logs;
+        let bucket = batch.target.bucket.clone();
+        match self.store(batch).await {
+            Ok(0) => Outcome::Done,
+            Ok(records) => {
+                counts.delivered.add(records);
+                counts.objects.add(1);
+                Outcome::Done
+            }
+            Err(error) if *error.code() == S3ErrorCode::NoSuchBucket => {
+                tracing::warn!(bucket, "access log records are dropped: no such bucket");
+                counts.refused.add(batch.records());
+                Outcome::Done
+            }
+            Err(error) => {
+                tracing::warn!(bucket, %error, "access log records were not delivered");
+                counts.errors.add(1);
+                Outcome::Failed
+            }
+        }
+    }
+
+    /// Returns the number of stored records.
+    async fn store(&self, batch: &mut Batch) -> S3Result<u64> {
+        let id = self.ids.next();
+        let unique = str::from_utf8(&id).unwrap_or_default();
+        let Some(first) = batch.parts.first() else { return Ok(0) };
+        let now = OffsetDateTime::now_utc();
+        let name = key(&batch.target, &first.source, batch.day, now, unique);
+        self.remove_refused(batch, &name)?;
+        let records = batch.records();
+        if records == 0 {
+            return Ok(0);
+        }
+        let lines: String = batch.parts.iter().map(|part| &*part.lines).collect();
+        let bucket = batch.target.bucket.clone();
+        let master = self.haul.master_for(&bucket, Wanted::Default)?;
+        let is_encrypted = master.is_some();
+        let mut attributes = Attributes::new();
+        attributes.set("content-type", "text/plain");
+        let put = Put { bucket, key: name, attributes, precondition: Precondition::Absent, master };
+        let declared = Some(lines.len() as u64);
+        let body = Body::from(lines);
+        let receiver = Receiver::new(&self.haul, body, Claims::default(), declared, None);
+        match receiver.is_small() && !is_encrypted {
+            true => put.small(&self.haul, receiver).await?,
+            false => put.big(&self.haul, receiver).await?,
+        };
+        Ok(records)
+    }
+
+    /// Removes the records of sources that the target bucket does not take.
+    fn remove_refused(&self, batch: &mut Batch, name: &str) -> S3Result<()> {
+        let store = self.haul.store();
+        // Fails if the bucket was deleted.
+        store.bucket(&batch.target.bucket).map_err(from_store)?;
+        let allowed = |part: &Part| may_deliver(&store, &batch.target, &part.source, name);
+        let allowed = batch.parts.iter().map(allowed).collect::<S3Result<Vec<_>>>()?;
+        let mut allowed = allowed.into_iter();
+        batch.parts.retain(|part| {
+            let is_allowed = allowed.next().unwrap_or(false);
+            if !is_allowed {
+                let (source, target) = (&*part.source.bucket, &*batch.target.bucket);
+                let records = part.records;
+                tracing::warn!(
+                    source,
+                    target,
+                    records,
+                    "access log records are dropped: {REFUSED}"
+                );
+                self.queue.metrics().logs.refused.add(part.records);
+            }
+            is_allowed
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! The records that threads add and the delivery takes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use time::Date;
+use tokio::sync::Notify;
+
+use crate::bucket_logs::batches::{Added, Batch, BatchLimits, Batches};
+use crate::bucket_logs::target::{LogTarget, Source};
+use crate::config::Limits;
+use crate::metrics::Metrics;
+
+/// The records that are not delivered yet, in bounded memory.
+#[derive(Debug)]
+pub(crate) struct LogQueue {
+    batches: Mutex<Batches>,
+    /// Wakes the delivery when the time of the next batch may have changed.
+    changed: Notify,
+    metrics: Arc<Metrics>,
+}
+
+impl LogQueue {
+    /// Creates the queue of a server with these limits.
+    pub(crate) fn of_server(limits: &Limits, metrics: &Arc<Metrics>) -> Arc<Self> {
+        let batches = Mutex::new(Batches::new(BatchLimits {
+            time_max: limits.log_delivery_time,
+            bytes_max: limits.log_object_bytes,
+            memory_bytes_max: limits.log_memory_bytes_max,
+        }));
+        Arc::new(Self { batches, changed: Notify::new(), metrics: Arc::clone(metrics) })
+    }
+
+    /// Adds a record of a request that arrived on this day, or counts it as dropped.
+    pub(super) fn add(&self, of: (&Source, &LogTarget), line: &str, day: Date) {
+        let added = self.change(|batches| batches.add(of, line, day, Instant::now()));
+        match added {
+            Added::Wakes => self.changed.notify_one(),
+            Added::Quiet => {}
+            Added::Dropped => self.metrics.logs.without_memory.add(1),
+        }
+    }
+
+    /// Removes the batches that are due; with `all`, all of them.
+    pub(super) fn take(&self, all: bool) -> Vec<Batch> {
+        self.batches.lock().take(Instant::now(), all)
+    }
+
+    /// Waits until a batch may be due.
+    pub(super) async fn due(&self) {
+        let due = self.batches.lock().next_due();
+        let changed = self.changed.notified();
+        match due {
+            None => changed.await,
+            Some(due) => {
+                // Ends at the time, or earlier if another batch is due.
+                drop(tokio::time::timeout_at(due.into(), changed).await);
+            }
+        }
+    }
+
+    pub(super) fn retry(&self, batch: Batch, due: Instant) {
+        self.batches.lock().retry(batch, due);
+    }
+
+    /// Frees the memory of a batch that was taken.
+    pub(super) fn end(&self, batch: &Batch) {
+        self.change(|batches| batches.end(batch));
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Batches) -> T) -> T {
+        let mut batches = self.batches.lock();
+        let changed = change(&mut batches);
+        self.metrics.logs.pending_bytes.set(batches.memory_bytes() as u64);
+        changed
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+}

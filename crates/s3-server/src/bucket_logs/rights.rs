@@ -1,0 +1,35 @@
+//! The right to deliver records to a bucket, which only the policy of that bucket gives.
+
+use haul_file_store::Store;
+use s3s::S3Result;
+
+use crate::access::bucket_policy::policy_of;
+use crate::bucket_logs::target::{LogTarget, Source};
+use crate::policy::evaluate::{Access, Client, Verdict};
+
+/// The name of the delivery in policies.
+const SERVICE: &str = "logging.s3.amazonaws.com";
+
+/// Returns `true` if the policy of the target bucket allows the delivery to store `key` for the
+/// source. The policy may allow the key, or the prefix of the target as if it was a key; it must
+/// deny neither.
+///
+/// # Errors
+/// If damage hides the policy, or if a later version of the server has set it.
+pub(crate) fn may_deliver(
+    store: &Store,
+    target: &LogTarget,
+    source: &Source,
+    key: &str,
+) -> S3Result<bool> {
+    let Some(found) = policy_of(store, &target.bucket)? else { return Ok(false) };
+    // A public access block restricts clients, but no services.
+    let verdict = |name: &str| {
+        let resource = format!("{}/{name}", target.bucket);
+        let client = Client::Service(SERVICE);
+        let access = Access { client, action: "s3:PutObject", resource: &resource };
+        found.policy.evaluate(&access, source)
+    };
+    let verdicts = [verdict(key), verdict(&target.prefix)];
+    Ok(verdicts.contains(&Verdict::Allowed) && !verdicts.contains(&Verdict::Denied))
+}
