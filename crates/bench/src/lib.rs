@@ -19,8 +19,9 @@
 //! - [`small_files`] stores small files durably, in a file store, in files and in databases; reads
 //!   them; and measures a store of many objects.
 //! - [`duplicates`] runs `haul dups` and other duplicate finders.
-//! - [`files`] measures HTTP file servers, [`serve`] measures `haul serve`, and [`relay`] measures
-//!   TCP relays: each server runs on one core, with its clients on another.
+//! - [`files`] measures HTTP file servers, [`serve`] and [`s3`] measure `haul serve`, alone and
+//!   beside other S3 servers, and [`relay`] measures TCP relays: each server runs on one core, with
+//!   its clients on another.
 //! - [`all`] runs the benchmarks of disks within minutes, and judges published claims;
 //!   [`compare`] compares the ratios of two reports.
 //! - [`seed`] repeats the experiments of the texts after which Haul was designed.
@@ -57,7 +58,7 @@
 //! - When a benchmark ends, its files, file systems and tracing instances are removed, its servers
 //!   are stopped, and changed kernel settings are restored. After a kill, the kernel and a child
 //!   process do the same, but the directories of [`mod@log`], [`small_files`], [`files`], [`serve`],
-//!   [`relay`] and [`duplicates`], and the directory of page files of [`random_write`], remain.
+//!   [`s3`], [`relay`] and [`duplicates`], and the directory of page files of [`random_write`], remain.
 //!
 //! # Cost
 //! Each measured latency costs two readings of the clock. Latencies are recorded with three
@@ -94,6 +95,7 @@ pub mod read_order;
 mod reads;
 pub mod relay;
 mod report;
+pub mod s3;
 pub mod seed;
 pub mod serve;
 mod setting;

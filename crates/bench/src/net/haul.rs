@@ -1,8 +1,13 @@
 //! Returns the commands that start the servers of `haul` with one serving thread.
 
+use std::fs::{self, Permissions};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use super::http::s3::{ACCESS_KEY, SECRET_KEY};
+use haul_measure::{Error, Result};
 
 /// Returns the command of a server of the files below `root`.
 pub(crate) fn files(program: &Path, root: &Path, address: SocketAddr) -> Command {
@@ -29,4 +34,14 @@ pub(crate) fn serve(
         command.arg("--credentials").arg(file);
     }
     command
+}
+
+/// Writes a file with the key pair of signed requests into `dir`; returns its path.
+pub(crate) fn credentials(dir: &Path) -> Result<PathBuf> {
+    let file = dir.join("credentials");
+    let written = fs::write(&file, format!("{ACCESS_KEY}\n{SECRET_KEY}\n"));
+    written
+        .and_then(|()| fs::set_permissions(&file, Permissions::from_mode(0o600)))
+        .map_err(Error::other(format!("write {}", file.display())))?;
+    Ok(file)
 }

@@ -10,7 +10,6 @@ mod objects;
 mod options;
 mod run;
 mod servers;
-mod signature;
 mod workload;
 
 use haul_disk::probe;

@@ -1,11 +1,9 @@
 //! Starts the compared servers: `haul serve` without and with signatures, `haul files`, and nginx.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::options::Options;
-use super::signature::{ACCESS_KEY, SECRET_KEY};
 use crate::net::comparison::Variant;
 use crate::net::cores::Cores;
 use crate::net::haul;
@@ -71,20 +69,10 @@ impl Servers {
         let command = if *variant == FILES {
             haul::files(program, &self.site(), placement.address)
         } else {
-            let credentials = (*variant == SIGNED).then(|| credentials(&dir)).transpose()?;
+            let credentials = (*variant == SIGNED).then(|| haul::credentials(&dir)).transpose()?;
             let data = self.store(variant);
             haul::serve(program, &data, placement.address, credentials.as_deref())
         };
         Server::start(variant.setting, command, false, placement)
     }
-}
-
-/// Writes the file of the key pair into `dir`; returns its path.
-fn credentials(dir: &Path) -> Result<PathBuf> {
-    let file = dir.join("credentials");
-    let written = fs::write(&file, format!("{ACCESS_KEY}\n{SECRET_KEY}\n"));
-    written
-        .and_then(|()| fs::set_permissions(&file, Permissions::from_mode(0o600)))
-        .map_err(Error::other(format!("write {}", file.display())))?;
-    Ok(file)
 }

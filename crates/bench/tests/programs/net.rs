@@ -1,4 +1,4 @@
-//! Runs `haul bench files`, `haul bench serve` and `haul bench relay` for a short time, and checks the rows of `haul`.
+//! Runs the benchmarks of servers for a short time, and checks the rows of `haul`.
 
 use serde_json::Value;
 
@@ -15,7 +15,8 @@ fn report(words: &[&str]) -> Option<Value> {
     let begin = [words[0], "--dir", "d", "--rounds", "1", "--json", "report"];
     let haul = haul_testing::program("haul");
     let program = ["--program", haul.to_str().unwrap()];
-    let time: &[_] = if words[0] == "serve" { &[] } else { &["--seconds", "30ms"] };
+    let time: &[_] =
+        if ["serve", "s3"].contains(&words[0]) { &[] } else { &["--seconds", "30ms"] };
     place.run(&[&begin[..], &program, time, &words[1..]].concat()).code(0);
     assert_eq!(std::fs::read_dir(place.path("d")).unwrap().count(), 0, "left behind");
     let report = std::fs::read(place.path("report")).unwrap();
@@ -99,6 +100,23 @@ fn haul_serve_is_measured_anonymous_and_signed() {
     let ratios = &report["ratios"];
     for key in ["get_4k_signed_cpu_vs_files", "put_4k_overwrite_cpu_vs_store"] {
         assert!(ratios[key]["value"].as_f64().unwrap() > 0.0, "{key}");
+    }
+}
+
+#[test]
+fn haul_serve_is_measured_beside_other_s3_servers() {
+    let counts = ["--puts", "50", "--gets", "100", "--list-keys", "2500", "--sizes", "4KiB"];
+    let Some(report) = report(&[&["s3", "--connections", "4"][..], &counts].concat()) else {
+        return;
+    };
+    for load in ["PUT 4k", "GET 4k", "LIST 2500 keys"] {
+        let rows: Vec<_> =
+            of(&report, load, "load").filter(|row| row["server"] == "haul").collect();
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        for row in rows {
+            assert_eq!(row["state"], "measured", "{row}");
+            assert!(row["per_s"].as_f64().unwrap() > 0.0, "{row}");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod client;
 mod connection;
 mod response;
+pub(crate) mod s3;
 pub(crate) mod site;
 pub(crate) mod tls;
 mod transport;

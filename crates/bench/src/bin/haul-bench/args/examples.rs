@@ -99,6 +99,12 @@ Examples:
   haul bench serve --dir /var/tmp --only get --sizes 4KiB,1MiB --rounds 11
   haul bench serve --dir /srv --only put --connections 64";
 
+pub(super) const S3: &str = "\
+Examples:
+  haul bench s3 --dir /var/tmp --json s3.json
+  haul bench s3 --dir /var/tmp --only put,get --sizes 4KiB,64KiB --rounds 11
+  haul bench s3 --dir /srv --only list --list-keys 1000000 --rivals seaweedfs";
+
 pub(super) const RELAY: &str = "\
 Examples:
   sudo haul bench relay --congestion cubic --compare ./haul-bench-compare --json relay.json

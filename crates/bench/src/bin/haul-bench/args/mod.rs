@@ -17,7 +17,7 @@ use haul_bench::small_files::{churn, reads, scale};
 use haul_bench::{
     all, duplicates, files, log, pacing, power_cuts, random_write, read_order, relay,
 };
-use haul_bench::{serve, small_files, write_modes};
+use haul_bench::{s3, serve, small_files, write_modes};
 
 pub(crate) use self::seed::SeedCommand;
 
@@ -180,6 +180,14 @@ pub(crate) enum BenchCommand {
     /// two minutes by default.
     #[command(after_long_help = examples::SERVE)]
     Serve(Measured<serve::Options>),
+    /// S3 servers: haul serve, SeaweedFS and versitygw, signed PUT and GET, and listings
+    ///
+    /// Each server runs on one core, with the load generator on another core, and has its files in
+    /// the same file system. haul serve has synced an object when it responds; by default, the
+    /// others have not. Responses are verified. Takes about ten minutes by default, most of them to
+    /// store the objects that are listed.
+    #[command(after_long_help = examples::S3)]
+    S3(Measured<s3::Options>),
     /// TCP relays, compared with haproxy, nginx, Go, socat and tokio
     ///
     /// Measures haul relay with each --move mode and the installed rivals, each on one core, with

@@ -84,6 +84,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
         }
         BenchCommand::Files(args) => net::files(args),
         BenchCommand::Serve(args) => net::serve(args),
+        BenchCommand::S3(args) => net::s3(args),
         BenchCommand::Relay(args) => net::relay(args),
         BenchCommand::All(args) => all::all(args),
         BenchCommand::Compare(args) => compare::compare(args),

@@ -1,8 +1,10 @@
-//! Runs `haul bench files`, `haul bench serve` and `haul bench relay`.
+//! Runs `haul bench files`, `haul bench serve`, `haul bench s3` and `haul bench relay`.
 
 use std::env;
 
-use haul_bench::{files as bench_files, relay as bench_relay, serve as bench_serve};
+use haul_bench::{
+    files as bench_files, relay as bench_relay, s3 as bench_s3, serve as bench_serve,
+};
 
 use super::measured::measured;
 use super::programs::{existing, haul_program, rivals_program};
@@ -30,6 +32,15 @@ pub(super) fn serve(args: &Measured<bench_serve::Options>) -> Result {
         ..args.options.clone()
     };
     measured("serve", &args.report, |watcher| bench_serve::run(&options, watcher))
+}
+
+pub(super) fn s3(args: &Measured<bench_s3::Options>) -> Result {
+    let options = bench_s3::Options {
+        program: Some(haul_program(args.options.program.as_deref())?),
+        path: env::var_os("PATH").unwrap_or_default(),
+        ..args.options.clone()
+    };
+    measured("s3", &args.report, |watcher| bench_s3::run(&options, watcher))
 }
 
 pub(super) fn relay(args: &Measured<bench_relay::Options>) -> Result {

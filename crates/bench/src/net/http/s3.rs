@@ -7,13 +7,13 @@ use ring::{digest, hmac};
 use time::UtcDateTime;
 use time::macros::format_description;
 
-pub(super) const ACCESS_KEY: &str = "haul-bench";
-pub(super) const SECRET_KEY: &str = "haul-bench-secret-key";
+pub(crate) const ACCESS_KEY: &str = "haul-bench";
+pub(crate) const SECRET_KEY: &str = "haul-bench-secret-key";
 const REGION: &str = "us-east-1";
 const SIGNED_HEADERS: &str = "host;x-amz-content-sha256;x-amz-date";
 
 /// The host and, for signed requests, the time and the key of all signatures.
-pub(super) struct Requests {
+pub(crate) struct Requests {
     host: String,
     signer: Option<Signer>,
 }
@@ -26,12 +26,12 @@ struct Signer {
 
 impl Requests {
     /// Returns anonymous requests to the server at `address`.
-    pub(super) fn anonymous(address: SocketAddr) -> Self {
+    pub(crate) fn anonymous(address: SocketAddr) -> Self {
         Self { host: address.to_string(), signer: None }
     }
 
     /// Returns requests with signatures of the time `now`, which the server accepts for 15 minutes.
-    pub(super) fn signed(address: SocketAddr, now: SystemTime) -> Self {
+    pub(crate) fn signed(address: SocketAddr, now: SystemTime) -> Self {
         let format = format_description!("[year][month][day]T[hour][minute][second]Z");
         // A year of four digits can always be formatted.
         let time = UtcDateTime::from(now).format(format).unwrap_or_default();
@@ -40,22 +40,42 @@ impl Requests {
     }
 
     /// Returns a GET request. The path has only bytes that need no encoding.
-    pub(super) fn get(&self, path: &str) -> Vec<u8> {
-        self.request("GET", path, None)
+    pub(crate) fn get(&self, path: &str) -> Vec<u8> {
+        self.request("GET", (path, ""), None, "HTTP/1.1")
     }
 
     /// Returns a PUT request with its body.
-    pub(super) fn put(&self, path: &str, body: &[u8]) -> Vec<u8> {
-        self.request("PUT", path, Some(body))
+    pub(crate) fn put(&self, path: &str, body: &[u8]) -> Vec<u8> {
+        self.request("PUT", (path, ""), Some(body), "HTTP/1.1")
     }
 
-    fn request(&self, method: &str, path: &str, body: Option<&[u8]>) -> Vec<u8> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.host);
+    /// Returns a GET request for a response of any length, after which the server closes the
+    /// connection: in HTTP/1.0, no body has chunks. The query is in the order of its encoded names,
+    /// each followed by `=`.
+    pub(crate) fn get_once(&self, path: &str, query: &str) -> Vec<u8> {
+        self.request("GET", (path, query), None, "HTTP/1.0")
+    }
+
+    /// Returns a PUT request after which the server closes the connection.
+    pub(crate) fn put_once(&self, path: &str, body: &[u8]) -> Vec<u8> {
+        self.request("PUT", (path, ""), Some(body), "HTTP/1.0")
+    }
+
+    fn request(
+        &self,
+        method: &str,
+        (path, query): (&str, &str),
+        body: Option<&[u8]>,
+        version: &str,
+    ) -> Vec<u8> {
+        let mark = if query.is_empty() { "" } else { "?" };
+        let host = &self.host;
+        let mut head = format!("{method} {path}{mark}{query} {version}\r\nHost: {host}\r\n");
         if let Some(body) = body {
             head += &format!("Content-Length: {}\r\n", body.len());
         }
         if let Some(signer) = &self.signer {
-            head += &signer.fields(method, path, &self.host, body.unwrap_or_default());
+            head += &signer.fields(method, (path, query), host, body.unwrap_or_default());
         }
         head += "\r\n";
         [head.as_bytes(), body.unwrap_or_default()].concat()
@@ -64,11 +84,11 @@ impl Requests {
 
 impl Signer {
     /// Returns the header fields of a signed request.
-    fn fields(&self, method: &str, path: &str, host: &str, body: &[u8]) -> String {
+    fn fields(&self, method: &str, (path, query): (&str, &str), host: &str, body: &[u8]) -> String {
         let (time, body_hash) = (&self.time, sha256(body));
         let canonical = format!(
-            "{method}\n{path}\n\nhost:{host}\nx-amz-content-sha256:{body_hash}\nx-amz-date:{time}\n\
-             \n{SIGNED_HEADERS}\n{body_hash}"
+            "{method}\n{path}\n{query}\nhost:{host}\nx-amz-content-sha256:{body_hash}\n\
+             x-amz-date:{time}\n\n{SIGNED_HEADERS}\n{body_hash}"
         );
         let scope = format!("{}/{REGION}/s3/aws4_request", time.get(..8).unwrap_or_default());
         let hash = sha256(canonical.as_bytes());
