@@ -249,7 +249,7 @@ fn read(store: &Store, shared: &Shared) {
 #[test]
 fn versions_and_locks_survive_compaction_sweeps_and_power_cuts() {
     prepared();
-    explore_part("versions and locks", 1, || {
+    explore_part("versions and locks", 10, || {
         let disk = prepared();
         let store = Arc::new(open_at(&disk, LATER_MS));
         let first = list(&store);

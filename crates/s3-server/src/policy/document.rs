@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::policy::condition::{Facts, Key};
-use crate::policy::evaluate::{Access, Verdict};
+use crate::policy::evaluate::{Access, Client, Verdict};
 use crate::policy::statement::Policy;
 
 /// A bucket policy, as a server enforces it.
@@ -38,7 +38,8 @@ impl PolicyDocument {
     #[must_use]
     pub fn decide(&self, request: &PolicyRequest<'_>) -> Option<bool> {
         let PolicyRequest { user, action, resource, values } = *request;
-        match self.0.evaluate(&Access { user, action, resource }, &Values(values)) {
+        let access = Access { client: Client::User(user), action, resource };
+        match self.0.evaluate(&access, &Values(values)) {
             Verdict::Denied => Some(false),
             Verdict::Allowed => Some(true),
             Verdict::Silent => None,
