@@ -8,14 +8,14 @@ use haul_http_engine::AccessLog;
 use haul_reactor::{Listener, Rate, TcpOptions};
 use haul_tls::Acceptor;
 
-use crate::access::credentials::Credentials;
-use crate::access::key_file::KeyFile;
-use crate::access::key_ring::KeyRing;
+use crate::access::keys::credentials::Credentials;
+use crate::access::keys::key_file::KeyFile;
+use crate::access::keys::key_ring::KeyRing;
 use crate::audit::AuditLog;
-use crate::bound::tcp_options;
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
 use crate::hosts::domains::invalid;
+use crate::server::bound::tcp_options;
 
 /// The configuration of a server.
 #[derive(Debug, Clone)]

@@ -64,7 +64,6 @@ mod admin;
 mod audit;
 mod auth;
 mod body;
-mod bound;
 mod bucket_logs;
 mod buckets;
 mod config;
@@ -86,12 +85,12 @@ mod service;
 mod standby;
 mod uploads;
 
-pub use access::credentials::Credentials;
-pub use access::key::{Key, KeyList};
-pub use access::key_file::KeyFile;
-pub use access::key_ring::KeyRing;
+pub use access::keys::credentials::Credentials;
+pub use access::keys::key::{Key, KeyList};
+pub use access::keys::key_file::KeyFile;
+pub use access::keys::key_ring::KeyRing;
+pub use access::keys::seal::SealingKey;
 pub use access::rights::{Grant, Right, Rights, Scope};
-pub use access::seal::SealingKey;
 pub use audit::AuditLog;
 pub use buckets::lifecycle::document::{
     lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml,
@@ -105,5 +104,5 @@ pub use haul_reactor::{HostAddress, Listener, Rate, TcpOptions, wake_once};
 pub use metrics::Counts;
 pub use policy::document::{PolicyDocument, PolicyRequest};
 pub use served::ServedStore;
-pub use server::{Listening, Server};
+pub use server::{Server, listening::Listening};
 pub use standby::StandbyState;

@@ -7,7 +7,7 @@ use haul_file_store::{Object, Store};
 use s3s::{S3ErrorCode, S3Result};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::access::key_ring::AllKeys;
+use crate::access::keys::key_ring::AllKeys;
 use crate::body::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::config::Limits;
 use crate::encryption::content::Content;

@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use crate::error::{Error, Result};
 use crate::front::handler::S3;
 use crate::front::response::Counted;
-use crate::server::{Listening, Threads, connection_limits};
+use crate::server::listening::Listening;
+use crate::server::{Threads, connection_limits};
 
 /// Returns the state of a standby, in one line.
 pub type StandbyState = Arc<dyn Fn() -> String + Send + Sync>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::access::action::Action;
-use crate::access::key_ring::{ActiveKey, Keys};
+use crate::access::keys::key_ring::{ActiveKey, Keys};
 use crate::access::rights::{Grant, Right};
 
 /// The origin of a request, after its signature was verified.
@@ -58,10 +58,10 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::access::credentials::Credentials;
-    use crate::access::key::KeyList;
-    use crate::access::key_ring::AllKeys;
-    use crate::access::key_ring::KeyRing;
+    use crate::access::keys::credentials::Credentials;
+    use crate::access::keys::key::KeyList;
+    use crate::access::keys::key_ring::AllKeys;
+    use crate::access::keys::key_ring::KeyRing;
     use Decision::{Allowed, Denied, IfOwner};
 
     const READ: Action = Action::Use(Right::Read);

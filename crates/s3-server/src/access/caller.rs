@@ -11,7 +11,7 @@ use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
 use crate::access::bucket_policy::{BucketPolicy, policy_of};
 use crate::access::facts::{RequestFacts, RequestedLock};
-use crate::access::key::{ADMINISTRATOR, ANONYMOUS};
+use crate::access::keys::key::{ADMINISTRATOR, ANONYMOUS};
 use crate::access::rights::Right;
 use crate::acl::list::Permission;
 use crate::buckets::settings::{LOGGING, OWNER, POLICY};

@@ -24,7 +24,7 @@ use crate::access::bucket_policy::{has_policy, has_setting};
 use crate::access::caller::{Basis, Caller, Decision};
 use crate::access::expected_owner;
 use crate::access::facts::{RequestFacts, RequestedLock, request_tags};
-use crate::access::key_ring::AllKeys;
+use crate::access::keys::key_ring::AllKeys;
 use crate::access::rights::Right;
 use crate::access::verified::VerifiedClient;
 use crate::buckets::settings::ACL;

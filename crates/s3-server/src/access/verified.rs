@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::access::authorize::Principal;
 use crate::access::caller::{Basis, Caller};
-use crate::access::key::ADMINISTRATOR;
+use crate::access::keys::key::ADMINISTRATOR;
 
 /// The client of a request whose signature was verified. An extension of a request that is logged.
 #[derive(Debug, Clone, Default)]

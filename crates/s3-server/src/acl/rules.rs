@@ -4,7 +4,7 @@ use haul_file_store::{Attributes, Store};
 use s3s::dto::{ObjectOwnership, OwnershipControls, PublicAccessBlockConfiguration};
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
-use crate::access::key::ADMINISTRATOR;
+use crate::access::keys::key::ADMINISTRATOR;
 use crate::acl::list::{Acl, Permission};
 use crate::acl::object_list::ObjectList;
 use crate::acl::requested::RequestedList;

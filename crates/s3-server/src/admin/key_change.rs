@@ -7,7 +7,7 @@ use hyper::StatusCode;
 use serde_json::Value;
 
 use crate::access::authorize::Principal;
-use crate::access::key::{Key, KeyList};
+use crate::access::keys::key::{Key, KeyList};
 use crate::access::rights::{Grant, Right, Rights, Scope};
 
 /// The longest time after which a new key expires: ten years.
@@ -260,7 +260,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::access::key_ring::{AllKeys, KeyRing};
+    use crate::access::keys::key_ring::{AllKeys, KeyRing};
 
     fn change(json: &Value) -> KeyChange {
         KeyChange::of_json(json.to_string().as_bytes()).unwrap()

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use crate::access::authorize::Principal;
-use crate::access::key::{Key, KeyList};
-use crate::access::key_file::KeyFile;
-use crate::access::key_ring::{ActiveKey, AllKeys};
+use crate::access::keys::key::{Key, KeyList};
+use crate::access::keys::key_file::KeyFile;
+use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::access::rights::Grant;
 use crate::admin::key_change::{self, KeyChange, Login};
 use crate::admin::page::{Refusal, json_page, plain, respond};
@@ -204,9 +204,9 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
-    use crate::access::credentials::Credentials;
-    use crate::access::key::KeyList;
-    use crate::access::key_ring::KeyRing;
+    use crate::access::keys::credentials::Credentials;
+    use crate::access::keys::key::KeyList;
+    use crate::access::keys::key_ring::KeyRing;
 
     #[test]
     fn keys_have_their_rights_and_no_secrets() {

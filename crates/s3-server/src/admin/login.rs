@@ -7,7 +7,7 @@ use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue};
 
 use crate::access::authorize::Principal;
-use crate::access::key_ring::{ActiveKey, AllKeys};
+use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::admin::console;
 use crate::front::anonymous::is_this_machine;
 
@@ -78,9 +78,9 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::access::credentials::Credentials;
-    use crate::access::key::KeyList;
-    use crate::access::key_ring::KeyRing;
+    use crate::access::keys::credentials::Credentials;
+    use crate::access::keys::key::KeyList;
+    use crate::access::keys::key_ring::KeyRing;
 
     fn status(keys: Option<&AllKeys>, path: &str, name: &str, value: &str) -> u16 {
         let name = name.parse::<hyper::header::HeaderName>().unwrap();

@@ -28,8 +28,8 @@ use tokio::task::spawn_blocking;
 
 use crate::access::authorize::Principal;
 use crate::access::caller::Caller;
-use crate::access::key_file::KeyFile;
-use crate::access::key_ring::AllKeys;
+use crate::access::keys::key_file::KeyFile;
+use crate::access::keys::key_ring::AllKeys;
 use crate::admin::keys::{KeyLog, KeyPage};
 use crate::admin::page::{JSON, Refusal, json_page, page, plain, refuse, respond};
 use crate::admin::presign::Link;

@@ -4,7 +4,7 @@ use form_urlencoded::parse;
 use ring::{digest, hmac};
 use time::OffsetDateTime;
 
-use crate::access::key_ring::ActiveKey;
+use crate::access::keys::key_ring::ActiveKey;
 use crate::auth::REGION;
 use crate::front::canonical::{hex, push_encoded};
 
@@ -72,7 +72,7 @@ fn in_hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::credentials::Credentials;
+    use crate::access::keys::credentials::Credentials;
 
     #[test]
     fn query_names_an_object_and_a_time() {

@@ -7,7 +7,7 @@ use s3s::dto::{BucketLoggingStatus, LoggingEnabled, PartitionDateSource};
 use s3s::{S3ErrorCode, S3Result};
 use time::OffsetDateTime;
 
-use crate::access::key::ADMINISTRATOR;
+use crate::access::keys::key::ADMINISTRATOR;
 use crate::buckets::settings::{LOGGING, OWNER, parse};
 use crate::errors::refuse;
 use crate::policy::condition::{Facts, Key};

@@ -13,7 +13,7 @@ use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::access::action::Action;
 use crate::access::caller::Caller;
-use crate::access::key::ADMINISTRATOR;
+use crate::access::keys::key::ADMINISTRATOR;
 use crate::acl::list::Acl;
 use crate::acl::requested::RequestedList;
 use crate::acl::rules::{Ownership, check_bucket_list};

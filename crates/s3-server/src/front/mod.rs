@@ -33,7 +33,7 @@ use tracing::Instrument;
 use crate::access::authorize::Principal;
 use crate::access::caller::Caller;
 use crate::access::facts::Connection;
-use crate::access::key_ring::AllKeys;
+use crate::access::keys::key_ring::AllKeys;
 use crate::access::service::HidesMissing;
 use crate::audit::AuditLog;
 use crate::auth::{check_dates, check_region, check_signature_kind, check_signed_headers};

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use haul_http1::Request;
 use ring::{digest, hmac};
 
-use crate::access::key_ring::{ActiveKey, AllKeys};
+use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::front::canonical::{from_hex, hex, push_collapsed, push_encoded, seconds_of};
 
 /// The most by which the clock of a client may differ, in seconds.
@@ -209,7 +209,7 @@ mod tests {
     use haul_http1::{HeadLimits, parse_request};
 
     use super::*;
-    use crate::access::credentials::Credentials;
+    use crate::access::keys::credentials::Credentials;
 
     const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
 

@@ -12,7 +12,7 @@ use hyper::{Method, Uri};
 use ring::hmac;
 use s3s::{S3ErrorCode, S3Result};
 
-use crate::access::key_ring::{ActiveKey, AllKeys};
+use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::access::service::unknown_key;
 use crate::errors::refuse;
 
@@ -200,7 +200,7 @@ fn string_to_sign(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::credentials::Credentials;
+    use crate::access::keys::credentials::Credentials;
 
     /// The expiry of the example "Query String Request Authentication Alternative" in the AWS
     /// documentation of Signature Version 2.

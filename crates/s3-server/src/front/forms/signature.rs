@@ -6,7 +6,7 @@ use base64_simd::STANDARD as BASE64;
 use ring::hmac;
 use s3s::{S3Error, S3ErrorCode, S3Result};
 
-use crate::access::key_ring::{ActiveKey, AllKeys};
+use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::access::service::unknown_key;
 use crate::errors::refuse;
 use crate::front::canonical::from_hex;

@@ -15,7 +15,7 @@ use time::OffsetDateTime;
 
 use crate::access::authorize::Principal;
 use crate::access::caller::Caller;
-use crate::access::key_ring::AllKeys;
+use crate::access::keys::key_ring::AllKeys;
 use crate::audit::Changes;
 use crate::errors::refuse;
 use crate::front::canonical::push_encoded;

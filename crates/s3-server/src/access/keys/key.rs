@@ -110,7 +110,7 @@ pub(super) fn check(scope: &Scope, rights: Rights) -> Result<()> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyList {
     pub(super) keys: Vec<Key>,
-    pub(super) anonymous: Vec<Grant>,
+    pub(in crate::access) anonymous: Vec<Grant>,
 }
 
 impl KeyList {

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
-use crate::access::key::{Key, KeyList, check, check_anonymous, check_user};
+use crate::access::keys::key::{Key, KeyList, check, check_anonymous, check_user};
+use crate::access::keys::seal::SealingKey;
 use crate::access::rights::{Grant, Rights, Scope};
-use crate::access::seal::SealingKey;
 use crate::error::{Error, Result};
 
 /// The name of the format.

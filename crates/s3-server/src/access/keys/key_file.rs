@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::access::key::KeyList;
+use crate::access::keys::key::KeyList;
 
 /// The key file of a running server. The caller that reads the file also writes it.
 pub trait KeyFile: fmt::Debug + Send + Sync {

@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use ring::hmac;
 
-use crate::access::credentials::Credentials;
-use crate::access::key::{ADMINISTRATOR, Key, KeyList};
+use crate::access::keys::credentials::Credentials;
+use crate::access::keys::key::{ADMINISTRATOR, Key, KeyList};
 use crate::access::rights::Grant;
 
 /// The keys of a key file in a running server. The caller that reads the file replaces them; no

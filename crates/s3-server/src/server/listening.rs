@@ -1,0 +1,91 @@
+//! Binds the addresses of a server, and validates its configuration.
+
+use std::sync::Arc;
+
+use haul_reactor::Listener;
+use haul_tls::Acceptor;
+
+use crate::access::keys::key_file::KeyFile;
+use crate::access::keys::key_ring::{ActiveKey, AllKeys};
+use crate::config::{Addresses, Config, Inherited, Limits, Logs};
+use crate::encryption::operator::EncryptionKeys;
+use crate::error::Result;
+use crate::hosts::domains::Domains;
+use crate::server::bound::Bound;
+
+/// Bound addresses and a validated configuration. Connections are refused until a [`Server`]
+/// listens, so a server whose configuration or addresses are unusable opens no store.
+#[derive(Debug)]
+pub struct Listening {
+    pub(crate) listen: Bound,
+    pub(crate) admin: Bound,
+    pub(super) keys: AllKeys,
+    pub(super) key_file: Option<Arc<dyn KeyFile>>,
+    pub(super) encryption: Option<Arc<EncryptionKeys>>,
+    pub(super) domains: Domains,
+    pub(crate) tls: Option<Acceptor>,
+    pub(crate) limits: Limits,
+    pub(super) is_read_only: bool,
+    pub(super) logs: Logs,
+}
+
+impl Listening {
+    /// Validates the configuration and binds both addresses. Must be called in a Tokio runtime with
+    /// I/O.
+    ///
+    /// # Errors
+    /// If the configuration is unsafe or invalid, or an address cannot be bound.
+    pub fn bind(config: Config) -> Result<Self> {
+        Self::with_inherited(config, Inherited::default())
+    }
+
+    /// Like [`Self::bind`], but uses the sockets in `inherited`, on which another process already
+    /// listens, instead of the corresponding addresses of the configuration.
+    ///
+    /// # Errors
+    /// Like [`Self::bind`], and if an inherited socket is not a TCP socket.
+    pub fn with_inherited(mut config: Config, inherited: Inherited) -> Result<Self> {
+        let bound = |listener: Option<Listener>| listener.map(Bound::inherited).transpose();
+        let (listen, admin) = (bound(inherited.listen)?, bound(inherited.admin)?);
+        config.listen = listen.as_ref().map_or(config.listen, |bound| bound.address);
+        config.admin = admin.as_ref().map_or(config.admin, |bound| bound.address);
+        config.check()?;
+        let listen = listen.map_or_else(|| Bound::new(config.listen), Ok)?;
+        let admin = admin.map_or_else(|| Bound::new(config.admin), Ok)?;
+        let Config { credentials, keys, key_file, encryption, domains, .. } = config;
+        let Config { tls, limits, is_read_only, .. } = config;
+        let domains = Domains::new(&domains);
+        let administrator = credentials.map(|pair| Arc::new(ActiveKey::administrator(pair)));
+        let keys = AllKeys { administrator, ring: keys };
+        let logs = Logs::default();
+        Ok(Self {
+            listen,
+            admin,
+            keys,
+            key_file,
+            encryption,
+            domains,
+            tls,
+            limits,
+            is_read_only,
+            logs,
+        })
+    }
+
+    /// Sets the logs.
+    #[must_use]
+    pub fn with_logs(mut self, logs: Logs) -> Self {
+        self.logs = logs;
+        self
+    }
+
+    /// Returns the bound addresses; a port 0 of the configuration is replaced by the assigned port.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses {
+        Addresses {
+            listen: self.listen.address,
+            admin: self.admin.address,
+            has_tls: self.tls.is_some(),
+        }
+    }
+}
