@@ -127,7 +127,15 @@ fn seaweedfs(program: &Path, data: &Path, at: Placement<'_>) -> Result<Command> 
 
 fn versitygw(program: &Path, data: &Path, at: Placement<'_>) -> Command {
     let mut command = Command::new(program);
-    command.args(["--access", ACCESS_KEY, "--secret", SECRET_KEY, "--quiet", "--keep-alive", "--port"]);
+    command.args([
+        "--access",
+        ACCESS_KEY,
+        "--secret",
+        SECRET_KEY,
+        "--quiet",
+        "--keep-alive",
+        "--port",
+    ]);
     command.arg(at.address.to_string()).arg("posix").arg(data);
     command
 }

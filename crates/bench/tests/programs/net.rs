@@ -15,8 +15,7 @@ fn report(words: &[&str]) -> Option<Value> {
     let begin = [words[0], "--dir", "d", "--rounds", "1", "--json", "report"];
     let haul = haul_testing::program("haul");
     let program = ["--program", haul.to_str().unwrap()];
-    let time: &[_] =
-        if ["serve", "s3"].contains(&words[0]) { &[] } else { &["--seconds", "30ms"] };
+    let time: &[_] = if ["serve", "s3"].contains(&words[0]) { &[] } else { &["--seconds", "30ms"] };
     place.run(&[&begin[..], &program, time, &words[1..]].concat()).code(0);
     assert_eq!(std::fs::read_dir(place.path("d")).unwrap().count(), 0, "left behind");
     let report = std::fs::read(place.path("report")).unwrap();
