@@ -13,8 +13,9 @@ use crate::error::Result;
 use crate::hosts::domains::Domains;
 use crate::server::bound::Bound;
 
-/// Bound addresses and a validated configuration. Connections are refused until a [`Server`]
-/// listens, so a server whose configuration or addresses are unusable opens no store.
+/// Bound addresses and a validated configuration. Connections are refused until a server,
+/// [`crate::Server`], listens, so a server whose configuration or addresses are unusable opens no
+/// store.
 #[derive(Debug)]
 pub struct Listening {
     pub(crate) listen: Bound,
