@@ -118,9 +118,10 @@ fn crash_loses_and_restores_no_version() {
 #[test]
 fn crash_during_compaction_loses_and_restores_no_version() {
     let crashes = Crashes { draws: 1, all_up_to: 4, again_one_in: 16, ..Crashes::default() };
-    let compacts = (0..4).any(|round| {
-        let seed = crashes.seed.wrapping_add(round << 32);
-        crash_in(8_000, &Crashes { seed, ..crashes.clone() }, 160, true) > 0
-    });
-    assert!(compacts, "no volume was compacted");
+    // The volumes of some workloads have too few dead bytes.
+    let compacts = |seed: &u64| run(&MemoryDisk::default(), *seed, 160, true).volumes_compacted > 0;
+    let mut seeds = (0..100).map(|round| crashes.seed.wrapping_add(round << 32));
+    let seed = seeds.find(compacts).expect("some workload compacts a volume");
+    let compacted = crash_in(8_000, &Crashes { seed, ..crashes }, 160, true);
+    assert!(compacted > 0, "no volume was compacted");
 }
