@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use super::options::Options;
-use super::options::Part;
+use super::options::{Options, Part};
 use super::servers::{HAUL, RIVALS};
 use crate::contest::Field;
 use crate::net::comparison::{Comparison, Series, Workload, short};
