@@ -57,6 +57,12 @@ pub enum Error {
     /// A sealing key is malformed: use the file that was created together with the key file.
     #[error("it is no sealing key of haul")]
     SealingKey,
+    /// A name cannot be that of an encryption key: use 1 to 128 letters, digits, `.`, `_` and `-`.
+    #[error("{name:?} is no name of a key: use 1 to 128 letters, digits, \".\", \"_\" and \"-\"")]
+    EncryptionKeyName {
+        /// The name.
+        name: String,
+    },
     /// A file with encryption keys cannot be used: use one that `haul keys` has created.
     #[error("it is no file with encryption keys of haul: {why}")]
     EncryptionKeys {

@@ -72,7 +72,8 @@ mod tests {
         assert!(!is_new);
         assert_eq!(ids(&path), [first.id(), second.id()]);
         assert_eq!(load(&path).unwrap().keys().last().unwrap().name(), Some("tax"));
-        assert!(add(&path, Some("a b")).is_err());
+        let refused = add(&path, Some("a b")).unwrap_err().text().unwrap();
+        assert!(refused.contains("\"a b\" is no name of a key: use"), "{refused}");
     }
 
     #[test]

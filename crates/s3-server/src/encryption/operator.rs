@@ -42,14 +42,12 @@ impl EncryptionKey {
     /// Gives the key a name, by which requests choose it.
     ///
     /// # Errors
-    /// [`Error::EncryptionKeys`] if the name is empty, longer than 128 bytes, or has other characters
+    /// [`Error::EncryptionKeyName`] if the name is empty, longer than 128 bytes, or has other characters
     /// than letters, digits, `.`, `_` and `-`.
     pub fn with_name(self, name: &str) -> Result<Self> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_allowed) {
-            let why =
-                format!("{name:?} is not a name of 1 to 128 letters, digits, '.', '_' and '-'");
-            return Err(Error::EncryptionKeys { why });
+            return Err(Error::EncryptionKeyName { name: name.to_owned() });
         }
         Ok(Self { name: Some(name.to_owned()), ..self })
     }
