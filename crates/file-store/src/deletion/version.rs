@@ -8,8 +8,8 @@ use crate::deletion::request::Deletion;
 use crate::error::Result;
 use crate::format::Kind;
 use crate::index::entry::{Entry, Replaced};
-use crate::index::version_list::VersionRow;
 use crate::index::version_names::{VersionName, versions_bucket};
+use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
 use crate::object::{Attributes, Deleted, VersionId, Versioning};
 

@@ -37,6 +37,8 @@ pub(crate) struct Memtable {
 pub(crate) struct Keys {
     active: Arc<Memtable>,
     active_bytes: usize,
+    /// The number of changes since the store was opened.
+    changes: u64,
     /// Changes that are being written to a run.
     frozen: Option<Arc<Memtable>>,
     /// From newest to oldest.
@@ -82,6 +84,12 @@ impl Keys {
         if old.is_none() {
             self.active_bytes += bytes;
         }
+        self.changes += 1;
+    }
+
+    /// Returns the number of changes since the store was opened.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Returns the entry of a key if it changed recently: `Some(None)` if it was deleted, `None` if

@@ -18,6 +18,7 @@ pub(crate) mod runs;
 pub(crate) mod upload;
 pub(crate) mod version_list;
 pub(crate) mod version_names;
+pub(crate) mod version_rows;
 pub(crate) mod volumes;
 
 use std::collections::{BTreeMap, HashMap};

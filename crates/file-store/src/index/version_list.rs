@@ -1,242 +1,135 @@
-//! The versions of a key, and pages of listings of versions, computed from the sorted keys.
+//! Pages of listings of versions, computed from the sorted keys.
+
+use haul_sync::RwLock;
 
 use crate::error::Result;
-use crate::index::entry::{Entry, full_key};
-use crate::index::keys::not_an_entry;
-use crate::index::list::{folded_end, successor, text};
+use crate::index::Index;
+use crate::index::entry::Entry;
+use crate::index::list::folded_end;
 use crate::index::runs::source::Source;
-use crate::index::version_names::{
-    VersionName, escape, key_versions, split_version, versions_bucket,
-};
-use crate::object::{
-    ListVersionsRequest, VersionId, VersionInfo, VersionListEntry, VersionListPage,
-};
+use crate::index::version_rows::{Position, Sources};
+use crate::object::{ListVersionsRequest, VersionInfo, VersionListEntry, VersionListPage};
 
-/// A version in the internal bucket.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct VersionRow {
-    pub(crate) name: VersionName,
-    pub(crate) entry: Entry,
+/// The number of times that a listing reads the versions of a key without the lock of the index.
+const UNLOCKED_READS: usize = 4;
+
+/// The next part of a listing: the versions of one key, or the keys with a common prefix.
+#[derive(Debug)]
+struct Group {
+    entries: Vec<VersionListEntry>,
+    /// The position behind the group.
+    next: Position,
 }
 
-impl VersionRow {
-    /// Returns `true` if the row is a copy of the current object of its key. A crash, or a full
-    /// disk, may leave a copy between the two steps of a replacement.
-    pub(crate) fn is_copy_of(&self, current: &Entry) -> bool {
-        self.name.id() == current.version_id()
-    }
-}
-
-/// Calls `take` with the versions of a key in the internal bucket, from newest to oldest, until it
-/// returns `false`.
-///
-/// # Errors
-/// Those of the source.
-pub(crate) fn scan_versions(
-    keys: &mut impl Source,
-    bucket: &str,
-    key: &str,
-    mut take: impl FnMut(VersionRow) -> bool,
-) -> Result<()> {
-    let start = full_key(&versions_bucket(bucket), &key_versions(key));
-    keys.seek(&start)?;
-    while let Some((name, value)) = keys.key().zip(keys.value()) {
-        let Some(rest) = name.strip_prefix(&*start) else { break };
-        let name = VersionName::parse(text(rest)?).ok_or_else(not_an_entry)?;
-        let entry = Entry::decode(value).ok_or_else(not_an_entry)?;
-        if !take(VersionRow { name, entry }) {
-            break;
-        }
-        keys.advance()?;
-    }
-    Ok(())
-}
-
-/// The two sources of a listing of versions.
-struct Sources<'a, S> {
-    bucket: &'a str,
-    /// The internal bucket.
-    versions: String,
-    current: &'a mut S,
-    older: &'a mut S,
+/// A listing of the versions of a bucket.
+struct Listing<'a, S> {
+    sources: Sources<'a, S>,
+    request: &'a ListVersionsRequest<'a>,
+    /// The position behind the last group.
+    position: Position,
+    /// The number of changes of the keys when the sources were positioned.
+    positioned_at: Option<u64>,
 }
 
 /// Returns the page of the versions of a bucket that `request` describes. `current` and `older` are
-/// two sources of the same keys.
+/// two sources of the keys of `index`, which other threads may change. The page has the versions of
+/// each key as they were at one moment.
 pub(crate) fn list_versions<S: Source>(
-    current: &mut S,
-    older: &mut S,
+    [current, older]: &mut [S; 2],
+    index: &RwLock<Index>,
     bucket: &str,
     request: &ListVersionsRequest<'_>,
 ) -> Result<VersionListPage> {
+    let sources = Sources::new(bucket, current, older);
+    let mut listing = Listing { sources, request, position: Position::Start, positioned_at: None };
     let mut page = VersionListPage::default();
     if request.limit == 0 {
         return Ok(page);
     }
-    let after = request.after.unwrap_or("");
-    let mut sources = Sources { bucket, versions: versions_bucket(bucket), current, older };
-    let includes_newest = sources.seek(request)?;
-    // The key whose newest version was listed.
-    let mut listed = request.after_version.filter(|_| !includes_newest).map(|_| after.to_owned());
-    let mut newest: Option<Entry> = None;
     loop {
-        let (current, older) = (sources.current_key()?, sources.older_key()?);
-        let is_current = match (&current, &older) {
-            (Some(current), Some((older, _))) => current <= older,
-            (current, _) => current.is_some(),
-        };
-        let Some(key) = (if is_current { current } else { older.as_ref().map(|o| o.0.clone()) })
-        else {
-            break;
-        };
-        let Some(rest) = key.strip_prefix(request.prefix) else { break };
-        let folded = folded_end(rest.as_bytes(), request.delimiter)
-            .map(|end| &key[..request.prefix.len() + end]);
-        if let Some(folded) = folded {
-            if folded > after {
-                if page.entries.len() == request.limit {
-                    page.more = true;
-                    break;
-                }
-                page.entries.push(VersionListEntry::Prefix(folded.to_owned()));
-            }
-            sources.seek_behind_prefix(folded)?;
-            continue;
+        let room = request.limit - page.entries.len();
+        let Some(mut entries) = listing.next(index, room)? else { return Ok(page) };
+        page.more = entries.len() > room;
+        entries.truncate(room);
+        page.entries.append(&mut entries);
+        if page.more {
+            return Ok(page);
         }
-        let is_latest = listed.as_ref() != Some(&key);
-        let (entry, name) = match (is_current, older) {
-            (false, Some((_, name))) => (sources.older_entry()?, Some(name)),
-            _ => (sources.current_entry()?, None),
-        };
-        let is_copy = name.is_some_and(|name| {
-            let row = VersionRow { name, entry: entry.clone() };
-            !is_latest && newest.as_ref().is_some_and(|newest| row.is_copy_of(newest))
-        });
-        if !is_copy {
-            if page.entries.len() == request.limit {
-                page.more = true;
-                break;
-            }
-            page.entries.push(VersionListEntry::Version(VersionInfo {
-                info: entry.info(&key),
-                is_latest,
-                is_delete_marker: name.is_some() && entry.is_delete_marker(),
-            }));
-        }
-        if is_latest {
-            newest = is_current.then_some(entry);
-        }
-        listed = Some(key);
-        sources.advance(is_current)?;
     }
-    Ok(page)
 }
 
-impl<S: Source> Sources<'_, S> {
-    /// Seeks the first version that the request describes. Returns `true` if this is the newest
-    /// version of the key in `after`: all versions up to that in `after_version` were deleted since
-    /// the previous page.
-    fn seek(&mut self, request: &ListVersionsRequest<'_>) -> Result<bool> {
-        let after = request.after.unwrap_or("");
-        if after < request.prefix {
-            self.current.seek(&full_key(self.bucket, request.prefix))?;
-            self.older.seek(&full_key(&self.versions, &escape(request.prefix)))?;
-            return Ok(false);
+impl<S: Source> Listing<'_, S> {
+    /// Reads the entries of the next group, at most `room + 1` of them.
+    ///
+    /// The versions of a key are in two places, which are not read at once, and a change may move
+    /// versions from one to the other. If the index changes meanwhile, they are read again, at last
+    /// with its lock: a key may have more versions than are read between two changes.
+    fn next(
+        &mut self,
+        index: &RwLock<Index>,
+        room: usize,
+    ) -> Result<Option<Vec<VersionListEntry>>> {
+        for _ in 0..UNLOCKED_READS {
+            let changes = index.read().keys.changes();
+            let group = self.read(changes, room)?;
+            if index.read().keys.changes() == changes {
+                return Ok(self.pass(group));
+            }
         }
-        if let Some(version) = request.after_version {
-            return self.seek_behind_version(after, version);
-        }
-        let mut from = full_key(self.bucket, after);
-        from.push(0);
-        self.current.seek(&from)?;
-        // The versions of a key follow its encoded form and a zero byte.
-        let mut from = full_key(&self.versions, &escape(after));
-        from.push(1);
-        self.older.seek(&from)?;
-        Ok(false)
+        let index = index.read();
+        let group = self.read(index.keys.changes(), room)?;
+        Ok(self.pass(group))
     }
 
-    /// Seeks the versions of a key that are older than the given one. Returns `true` if the newest
-    /// version is one of them.
-    fn seek_behind_version(&mut self, key: &str, version: VersionId) -> Result<bool> {
-        let name = self.name_of(key, version)?;
-        let all = full_key(&self.versions, &key_versions(key));
-        self.older.seek(&all)?;
-        self.current.seek(&full_key(self.bucket, key))?;
-        let has_current = self.current_key()?.as_deref() == Some(key);
-        let includes_newest = if has_current {
-            let current = self.current_entry()?;
-            match name {
-                Some(name) if current.is_versioned => current.version < name.version,
-                // The version of an object without an ID is rounded to milliseconds.
-                Some(name) => current.version.millis() < name.version.millis(),
-                None => current.is_versioned,
-            }
-        } else {
-            let newest = self.older_key()?.filter(|(newest, _)| newest == key);
-            let is_behind =
-                |name: VersionName| newest.is_some_and(|it| it.1.version < name.version);
-            name.is_none_or(is_behind)
+    fn pass(&mut self, group: Option<Group>) -> Option<Vec<VersionListEntry>> {
+        let group = group?;
+        self.position = group.next;
+        Some(group.entries)
+    }
+
+    /// Reads the next group as it is after so many changes of the keys.
+    fn read(&mut self, changes: u64, room: usize) -> Result<Option<Group>> {
+        let mut listed = None;
+        if self.positioned_at != Some(changes) {
+            listed = self.sources.seek(&self.position, self.request)?;
+            self.positioned_at = Some(changes);
+        }
+        let Some(key) = self.sources.next_key()? else { return Ok(None) };
+        let ListVersionsRequest { prefix, delimiter, .. } = *self.request;
+        let Some(rest) = key.strip_prefix(prefix) else { return Ok(None) };
+        let group = match folded_end(rest.as_bytes(), delimiter) {
+            Some(end) => self.fold(&key[..prefix.len() + end]),
+            None => self.versions_of(&key, listed != Some(&*key), room),
         };
-        if has_current && !includes_newest {
-            self.current.advance()?;
-        }
-        if let Some(name) = name {
-            let mut from = full_key(&self.versions, &name.of_key(key));
-            from.push(0);
-            self.older.seek(&from)?;
-        }
-        Ok(includes_newest)
+        group.map(Some)
     }
 
-    /// Returns the name that a version has or had in the internal bucket. The name of the version
-    /// `null` is unknown while it is not there.
-    fn name_of(&mut self, key: &str, version: VersionId) -> Result<Option<VersionName>> {
-        let mut name = None;
-        match version {
-            VersionId::Id(id) => {
-                name = Some(VersionName { version: crate::clock::Version(id), is_null: false });
+    fn fold(&mut self, prefix: &str) -> Result<Group> {
+        let next = Position::BehindPrefix(prefix.to_owned());
+        self.sources.seek(&next, self.request)?;
+        let is_listed = self.request.after.is_some_and(|after| prefix <= after);
+        let entry = (!is_listed).then(|| VersionListEntry::Prefix(prefix.to_owned()));
+        Ok(Group { entries: entry.into_iter().collect(), next })
+    }
+
+    /// Reads versions of the next key. The first one is the newest version if `has_latest` is
+    /// `true`.
+    fn versions_of(&mut self, key: &str, has_latest: bool, room: usize) -> Result<Group> {
+        let mut entries = Vec::new();
+        let mut push = |entry: &Entry, is_delete_marker| {
+            let is_latest = has_latest && entries.is_empty();
+            let info = entry.info(key);
+            let version = VersionInfo { info, is_latest, is_delete_marker };
+            entries.push(VersionListEntry::Version(version));
+            entries.len() <= room
+        };
+        let current = self.sources.take_current(key)?;
+        let mut has_room = current.as_ref().is_none_or(|current| push(current, false));
+        while has_room && let Some(row) = self.sources.take_older(key)? {
+            if !current.as_ref().is_some_and(|current| row.is_copy_of(current)) {
+                has_room = push(&row.entry, row.entry.is_delete_marker());
             }
-            VersionId::Null => scan_versions(self.older, self.bucket, key, |row| {
-                name = Some(row.name).filter(|name| name.is_null);
-                name.is_none()
-            })?,
         }
-        Ok(name)
-    }
-
-    fn seek_behind_prefix(&mut self, prefix: &str) -> Result<()> {
-        for (source, bucket, prefix) in [
-            (&mut *self.current, self.bucket, prefix),
-            (&mut *self.older, &*self.versions, &*escape(prefix)),
-        ] {
-            let next = successor(&full_key(bucket, prefix)).ok_or_else(not_an_entry)?;
-            source.seek(&next)?;
-        }
-        Ok(())
-    }
-
-    fn current_key(&self) -> Result<Option<String>> {
-        let start = full_key(self.bucket, "");
-        let key = self.current.key().and_then(|name| name.strip_prefix(&*start));
-        key.map(|key| Ok(text(key)?.to_owned())).transpose()
-    }
-
-    fn older_key(&self) -> Result<Option<(String, VersionName)>> {
-        let start = full_key(&self.versions, "");
-        let name = self.older.key().and_then(|name| name.strip_prefix(&*start));
-        name.map(|name| split_version(text(name)?).ok_or_else(not_an_entry)).transpose()
-    }
-
-    fn current_entry(&self) -> Result<Entry> {
-        self.current.value().and_then(Entry::decode).ok_or_else(not_an_entry)
-    }
-
-    fn older_entry(&self) -> Result<Entry> {
-        self.older.value().and_then(Entry::decode).ok_or_else(not_an_entry)
-    }
-
-    fn advance(&mut self, is_current: bool) -> Result<()> {
-        if is_current { self.current.advance() } else { self.older.advance() }
+        Ok(Group { entries, next: Position::BehindKey(key.to_owned()) })
     }
 }

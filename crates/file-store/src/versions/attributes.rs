@@ -3,8 +3,8 @@
 use crate::access::lookup::no_such_key;
 use crate::error::{Error, Result};
 use crate::index::entry::{Change, Entry, Replaced};
-use crate::index::version_list::VersionRow;
 use crate::index::version_names::{VersionName, versions_bucket};
+use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
 use crate::keys::check_attributes;
 use crate::object::{Attributes, ObjectInfo, VersionId, Versioning};

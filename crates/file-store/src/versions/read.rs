@@ -4,8 +4,9 @@ use crate::access::object::Object;
 use crate::clock::Version;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
-use crate::index::version_list::{VersionRow, list_versions};
+use crate::index::version_list::list_versions;
 use crate::index::version_names::{VersionName, versions_bucket};
+use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
 use crate::object::{ListVersionsRequest, VersionId, VersionInfo, VersionListPage, Versioning};
 use crate::store::Store;
@@ -93,9 +94,9 @@ impl Store {
         Ok(found.filter(|version| version.is_delete_marker))
     }
 
-    /// Returns one page of a listing of all versions and delete markers of a bucket. While another
-    /// thread changes a key, the page may lack a version of this key that is being retained or
-    /// becomes current.
+    /// Returns one page of a listing of all versions and delete markers of a bucket. The page has
+    /// the versions of each key as they were at one moment, also while other threads change it; the
+    /// moments of two keys may differ.
     ///
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide versions.
@@ -124,8 +125,7 @@ impl Inner {
         let keys = index.keys.snapshot();
         drop(index);
         let mut sources = [(); 2].map(|()| keys.merged(LIST_READAHEAD_BYTES));
-        let [current, older] = &mut sources;
-        let page = list_versions(current, older, bucket, request);
+        let page = list_versions(&mut sources, &self.index, bucket, request);
         page.map_err(|error| self.note_index_damage(error))
     }
 

@@ -5,8 +5,8 @@ use haul_append_log::{Room, Ticket};
 use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::index::entry::{Change, Entry, Replaced};
-use crate::index::version_list::{VersionRow, scan_versions};
 use crate::index::version_names::{VersionName, versions_bucket};
+use crate::index::version_rows::{VersionRow, scan_versions};
 use crate::inner::Inner;
 use crate::object::{Attributes, Versioning};
 

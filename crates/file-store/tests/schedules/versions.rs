@@ -229,8 +229,7 @@ fn check(store: &Store, from: State, to: State) {
     }
 }
 
-/// Reads the current object while threads change it. Lists are checked only once all threads have
-/// ended: beside a deletion, a list may have the delete marker after the object that it replaces.
+/// Reads the current object and lists the versions while threads change them.
 fn read(store: &Store, shared: &Shared) {
     for _ in 0..3 {
         pause(100);
@@ -243,6 +242,8 @@ fn read(store: &Store, shared: &Shared) {
         let to = shared.now();
         let mut states = from.writes.acknowledged..=to.writes.begun;
         assert!(states.any(|state| STATES[state][0] == found), "{found} from {from:?} to {to:?}");
+        let listed = list(store);
+        check_list(&listed, to, shared.now());
     }
 }
 

@@ -5,7 +5,7 @@ use haul_append_log::{Position, Room, Ticket};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::index::entry::Change;
-use crate::index::version_list::VersionRow;
+use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
 use crate::lifecycle::page::Search;
 use crate::lifecycle::report::LifecycleAction::ExpireVersion;

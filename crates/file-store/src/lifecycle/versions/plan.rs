@@ -1,7 +1,7 @@
 //! The expired versions of a key. Pure.
 
 use crate::index::entry::Entry;
-use crate::index::version_list::VersionRow;
+use crate::index::version_rows::VersionRow;
 use crate::lifecycle::rules::{Lifecycle, LifecycleRule};
 use crate::lifecycle::tags::set::ObjectTags;
 
