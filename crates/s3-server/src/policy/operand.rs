@@ -89,6 +89,14 @@ impl Operand {
             Self::Absent(absent) => !absent,
         }
     }
+
+    /// Returns the length of the pattern if it has a `?`, which makes its comparison slow.
+    pub(super) fn slow_pattern_bytes(&self) -> usize {
+        match self {
+            Self::Pattern(pattern) | Self::Arn(pattern) if pattern.contains('?') => pattern.len(),
+            _ => 0,
+        }
+    }
 }
 
 impl Order {

@@ -10,6 +10,10 @@ use crate::policy::statement::{Effect, Names, Patterns, Policy, Principals, Stat
 /// The maximum length of a policy, as in S3.
 pub(crate) const POLICY_BYTES_MAX: usize = 20 * 1024;
 
+/// The maximum total length of the patterns with `?` in the conditions of a policy. They are compared
+/// at each place of a value, which may be a header of many KiB.
+const SLOW_PATTERN_BYTES_MAX: usize = 1024;
+
 /// The beginning of the names of buckets and objects in policies.
 const ARN: &str = "arn:aws:s3:::";
 
@@ -40,7 +44,18 @@ impl Policy {
         let parsed = (1..).zip(statements).map(|(number, value)| {
             statement(value, bucket).map_err(|reason| format!("statement {number}: {reason}"))
         });
-        Ok(Self { statements: parsed.collect::<Parsed<_>>()? })
+        let policy = Self { statements: parsed.collect::<Parsed<_>>()? };
+        if policy.slow_pattern_bytes() > SLOW_PATTERN_BYTES_MAX {
+            return Err(format!(
+                "the values of conditions with \"?\" have more than {SLOW_PATTERN_BYTES_MAX} bytes"
+            ));
+        }
+        Ok(policy)
+    }
+
+    fn slow_pattern_bytes(&self) -> usize {
+        let conditions = self.statements.iter().flat_map(|statement| &statement.conditions);
+        conditions.flat_map(|condition| &condition.operands).map(Operand::slow_pattern_bytes).sum()
     }
 }
 

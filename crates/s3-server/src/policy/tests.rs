@@ -201,6 +201,10 @@ fn refused_policies_name_the_reason() {
         (statement("Condition", json!({ "Bool": { "aws:Mfa": "true" } })), "key aws:Mfa"),
         (statement("Condition", json!({ "Bool": { "aws:SecureTransport": "1" } })), "no value"),
         (statement("Condition", json!({ "StringLike": { "s3:prefix": [] } })), "no values"),
+        (
+            statement("Condition", json!({ "StringLike": { "aws:Referer": "?".repeat(1025) } })),
+            "more than 1024 bytes",
+        ),
         (statement("Sid", json!("x".repeat(20 * 1024))), "at most 20480 bytes"),
     ] {
         let error = Policy::parse(&text, "b").unwrap_err();
