@@ -25,9 +25,6 @@ use crate::service::Haul;
 /// The number of attempts to store an object.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The time between two attempts.
-const RETRY_TIME: Duration = Duration::from_secs(10);
-
 /// The time for the last deliveries, even if the drain time has passed.
 const FINISH_TIME_MIN: Duration = Duration::from_secs(1);
 
@@ -90,7 +87,7 @@ impl Delivery {
             for mut batch in self.queue.take(false) {
                 match self.deliver(&mut batch).await {
                     Outcome::Failed if batch.failures + 1 < ATTEMPTS_MAX => {
-                        self.queue.retry(batch, Instant::now() + RETRY_TIME);
+                        self.queue.retry(batch);
                     }
                     outcome => self.end(&batch, outcome),
                 }

@@ -1,7 +1,7 @@
 //! The records that threads add and the delivery takes.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use time::Date;
@@ -18,8 +18,13 @@ pub(crate) struct LogQueue {
     batches: Mutex<Batches>,
     /// Wakes the delivery when the time of the next batch may have changed.
     changed: Notify,
+    /// The time between two attempts to deliver a batch.
+    retry_time: Duration,
     metrics: Arc<Metrics>,
 }
+
+/// The maximum time between two attempts to deliver a batch.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(10);
 
 impl LogQueue {
     /// Creates the queue of a server with these limits.
@@ -29,7 +34,9 @@ impl LogQueue {
             bytes_max: limits.log_object_bytes,
             memory_bytes_max: limits.log_memory_bytes_max,
         }));
-        Arc::new(Self { batches, changed: Notify::new(), metrics: Arc::clone(metrics) })
+        let retry_time = limits.log_delivery_time.min(RETRY_TIME_MAX);
+        let (changed, metrics) = (Notify::new(), Arc::clone(metrics));
+        Arc::new(Self { batches, changed, retry_time, metrics })
     }
 
     /// Adds a record of a request that arrived on this day, or counts it as dropped.
@@ -60,8 +67,9 @@ impl LogQueue {
         }
     }
 
-    pub(super) fn retry(&self, batch: Batch, due: Instant) {
-        self.batches.lock().retry(batch, due);
+    /// Keeps a batch for another attempt.
+    pub(super) fn retry(&self, batch: Batch) {
+        self.batches.lock().retry(batch, Instant::now() + self.retry_time);
     }
 
     /// Frees the memory of a batch that was taken.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use haul_disk::Op;
 use haul_disk_sim::MemoryDisk;
 use haul_s3_server::Limits;
@@ -117,10 +119,10 @@ fn only_buckets_with_an_access_log_leave_the_hot_path() {
     assert!(hits() - before >= 4, "the bucket is back on the hot path");
 }
 
-#[test]
-fn failed_delivery_is_counted_and_its_records_wait_for_the_next_attempt() {
+/// Starts a server whose store refuses all changes after a failed sync.
+fn failing(delivery_time: Duration) -> Running {
     let disk = MemoryDisk::default();
-    let server = Running::in_memory_with(&disk, delivered_after(SOON));
+    let server = Running::in_memory_with(&disk, delivered_after(delivery_time));
     configure(&server);
     // The injected fault may fail a sync of a background thread instead, and no request.
     let fails = |number: u32| {
@@ -129,8 +131,24 @@ fn failed_delivery_is_counted_and_its_records_wait_for_the_next_attempt() {
     };
     assert!((0..100).any(fails));
     server.s3.get("/bucket/more");
+    server
+}
+
+#[test]
+fn failed_delivery_is_counted_and_its_records_wait_for_the_next_attempt() {
+    let server = failing(Duration::from_secs(1));
     eventually("a delivery fails", || metric(&server, "haul_bucket_log_errors_total") > 0);
     assert!(metric(&server, "haul_bucket_log_pending_bytes") > 0);
     let lost = ["memory", "refused", "failed"].map(|reason| lost(&server, reason));
     assert_eq!(lost, [0; 3]);
+}
+
+#[test]
+fn records_are_dropped_and_counted_after_three_failed_deliveries() {
+    let server = failing(SOON);
+    eventually("the last attempt fails", || {
+        lost(&server, "failed") > 0 && metric(&server, "haul_bucket_log_pending_bytes") == 0
+    });
+    assert!(metric(&server, "haul_bucket_log_errors_total") >= 3);
+    assert_eq!(["memory", "refused"].map(|reason| lost(&server, reason)), [0; 2]);
 }
