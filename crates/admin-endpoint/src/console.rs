@@ -5,6 +5,9 @@ pub const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-s
                                   connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
                                   form-action 'none'; frame-ancestors 'none'";
 
+/// The script that adds the view of recent requests.
+pub(crate) const RECENT_VIEW: &str = "/console/recent_view.js";
+
 /// Returns the page at `/`, which loads `scripts` after the script of the console. A script is a
 /// JavaScript module that adds views to the page.
 #[must_use]
@@ -25,6 +28,8 @@ pub fn console_file(path: &str) -> Option<(&'static str, &'static str)> {
         "/console/elements.js" => (SCRIPT, include_str!("console/elements.js")),
         "/console/heat_map.js" => (SCRIPT, include_str!("console/heat_map.js")),
         "/console/metrics.js" => (SCRIPT, include_str!("console/metrics.js")),
+        "/console/recent.js" => (SCRIPT, include_str!("console/recent.js")),
+        RECENT_VIEW => (SCRIPT, include_str!("console/recent_view.js")),
         _ => return None,
     })
 }
@@ -35,7 +40,7 @@ mod tests {
 
     #[test]
     fn page_loads_only_files_of_its_server() {
-        let page = console_page(&["/own.js"]);
+        let page = console_page(&["/own.js", RECENT_VIEW]);
         assert!(page.contains("<script type=\"module\" src=\"/own.js\"></script>"));
         let mut texts = vec![page];
         let mut at = 0;
@@ -56,6 +61,6 @@ mod tests {
             }
             at += 1;
         }
-        assert_eq!(texts.len(), 7, "the page, its style and five scripts");
+        assert_eq!(texts.len(), 9, "the page, its style and seven scripts");
     }
 }

@@ -75,6 +75,7 @@ mod history;
 mod latency;
 mod overview;
 mod process;
+mod recent;
 mod response;
 mod sampler;
 
@@ -85,6 +86,7 @@ pub use haul_reactor::Address;
 pub use history::{History, Span};
 pub use latency::{LatencyHistogram, LatencyStats};
 pub use overview::{Overview, Series, Unit};
+pub use recent::{RecentRequest, RecentRequests};
 pub use sampler::Sampler;
 
 /// The source of metrics and health, called by the thread of [`Admin`] for each request, and by a
@@ -105,6 +107,12 @@ pub trait StatusSource: Send + Sync + 'static {
 
     /// Returns the values that the console at `/` draws; by default there is no console.
     fn overview(&self) -> Option<Overview> {
+        None
+    }
+
+    /// Returns the recent requests that the console shows and `/requests.json` has; by default the
+    /// server records none.
+    fn recent_requests(&self) -> Option<&RecentRequests> {
         None
     }
 

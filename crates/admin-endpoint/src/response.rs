@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 use haul_http1::{Date, HeadWriter, HttpError, Request, reason_phrase};
 
 use crate::StatusSource;
-use crate::console::{CONSOLE_POLICY, console_file, console_page};
+use crate::console::{CONSOLE_POLICY, RECENT_VIEW, console_file, console_page};
 use crate::history::{History, Span};
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -35,7 +35,14 @@ impl<S: StatusSource> Pages<S> {
     fn console(&self, path: &str, query: Option<&str>) -> Option<Response> {
         let history = self.history.as_ref()?;
         if path == "/" {
-            return Some(Response { content_type: HTML, ..Response::new(200, console_page(&[])) });
+            let scripts: &[_] =
+                if self.source.recent_requests().is_some() { &[RECENT_VIEW] } else { &[] };
+            let page = console_page(scripts);
+            return Some(Response { content_type: HTML, ..Response::new(200, page) });
+        }
+        if path == "/requests.json" {
+            let body = self.source.recent_requests()?.json().to_string();
+            return Some(Response { content_type: JSON, ..Response::new(200, body) });
         }
         if path == "/history.json" {
             let Some(span) = Span::of_query(query) else {

@@ -39,6 +39,9 @@ pub struct Config {
     pub limits: Limits,
     /// The access log, one line a request. `None`.
     pub access_log: Option<AccessLog>,
+    /// The time from which on a request is slow, for the list of slow requests at the admin address;
+    /// `None` for no list. 1 s.
+    pub slow_request_time: Option<Duration>,
 }
 
 /// The files that are served, and fields of their responses.
@@ -191,6 +194,7 @@ impl Config {
             tiers: Tiers::default(),
             limits: Limits::default(),
             access_log: None,
+            slow_request_time: Some(Duration::from_secs(1)),
         }
     }
 

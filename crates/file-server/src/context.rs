@@ -1,8 +1,11 @@
 //! State that the threads of a server share, and the state of each thread.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
+
+use haul_admin_endpoint::{RecentRequest, RecentRequests};
 
 use crate::config::{Cold, Tiers};
 use crate::file::description::mixed;
@@ -33,6 +36,7 @@ pub(crate) struct Shared {
     /// The longest file of the cache; 0 if the cache is disabled.
     pub(crate) hot_bytes_max: u64,
     pub(crate) started: Instant,
+    pub(crate) recent: RecentRequests,
 }
 
 impl Shared {
@@ -68,6 +72,33 @@ impl ThreadContext {
             buffers: Buffers::new(cold, tiers.buffers_max),
             boundaries: AtomicU64::new(seed),
         }
+    }
+
+    /// Counts a request whose response begins, and records it if it was slow or has an error.
+    /// `request` returns its method, target and client.
+    pub(crate) fn begin_response<'r>(
+        &self,
+        (status, duration): (u16, Duration),
+        request: impl FnOnce() -> Option<(&'r str, &'r str, Option<IpAddr>)>,
+    ) {
+        self.counts.latency.record(duration);
+        let recent = &self.shared.recent;
+        if !recent.includes(status, duration) {
+            return;
+        }
+        let Some((method, target, client)) = request() else { return };
+        let path = target.split_once('?').map_or(target, |(path, _)| path);
+        let client = client.map(|client| client.to_string());
+        let request = RecentRequest {
+            ended: SystemTime::now(),
+            kind: method.into(),
+            path: path.into(),
+            status,
+            duration,
+            answering: None,
+            details: vec![("client", client.map(Into::into))],
+        };
+        recent.add(request, recent.is_slow(duration));
     }
 
     /// Returns a boundary between the parts of a body: 64 random bits, which no file contains.

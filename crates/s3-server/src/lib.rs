@@ -78,7 +78,6 @@ mod operations;
 mod output;
 mod pattern;
 mod policy;
-mod recent;
 mod served;
 mod server;
 mod service;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use haul_admin_endpoint::RecentRequests;
 use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::bucket_logs::counts::LogCounts;
-use crate::recent::RecentRequests;
 
 /// The number of buckets of a latency histogram. Bucket i counts latencies below 2^i µs; the last
 /// bucket also counts all longer ones.
@@ -108,7 +108,8 @@ pub(crate) struct RequestCounts {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    /// Creates the counters. A request for which the server takes `slow_from` is slow.
+    pub(crate) fn new(slow_from: Option<Duration>) -> Self {
         Self {
             started: Instant::now(),
             kinds: Default::default(),
@@ -117,7 +118,7 @@ impl Metrics {
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
             logs: LogCounts::default(),
-            recent: RecentRequests::default(),
+            recent: RecentRequests::new(slow_from),
         }
     }
 
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn counts_have_the_classes_of_status_that_occurred() {
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(Metrics::new(None));
         let counts = Counts::new(&metrics);
         assert_eq!(counts.json()["requests"], json!({}));
         for status in [StatusCode::OK, StatusCode::NO_CONTENT, StatusCode::NOT_FOUND] {
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn responses_are_counted_by_kind_and_status_class() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(None);
         metrics.answered(Kind::Put, StatusCode::OK, Duration::from_micros(5));
         metrics.answered(Kind::Put, StatusCode::NOT_FOUND, Duration::from_micros(6));
         let put = metrics.requests().find(|seen| seen.kind == Kind::Put).unwrap();

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_admin_endpoint::{Admin, Overview, StatusSource};
+use haul_admin_endpoint::{Admin, Overview, RecentRequests, StatusSource};
 use haul_http_engine::ThreadLog;
 use haul_pipe::PipePool;
 use haul_reactor::{Address, AdmissionLimit, Handle as ThreadHandle, Listener, RateLimit, Reactor};
@@ -61,7 +61,8 @@ struct Monitor {
     threads: Vec<(Arc<Counters>, PipePool)>,
     limit: AdmissionLimit,
     targets: Arc<Targets>,
-    has_http: bool,
+    /// `None` without HTTP.
+    recent: Option<Arc<RecentRequests>>,
     is_draining: AtomicBool,
 }
 
@@ -106,7 +107,8 @@ impl Server {
         let addresses = listen.iter().map(|listener| listener.address().clone()).collect();
         let targets = Targets::new(config.targets, config.balance, config.checks);
         targets.resolve().map_err(|(name, source)| Error::Resolve { name, source })?;
-        let has_http = config.http.is_some();
+        let recent = config.http.as_ref();
+        let recent = recent.map(|http| Arc::new(RecentRequests::new(http.slow_request_time)));
         let peer_rate = config.http.as_ref().and_then(|http| http.peer_rate);
         let shared = Arc::new(Shared {
             targets: Arc::clone(&targets),
@@ -115,6 +117,7 @@ impl Server {
             proxy_out: config.proxy_out,
             tls: config.tls,
             peer_rate: peer_rate.map(RateLimit::new),
+            recent: recent.clone(),
             http: config.http,
         });
         let (mut reactors, mut threads) = (Vec::new(), Vec::new());
@@ -140,7 +143,7 @@ impl Server {
             threads,
             limit,
             targets,
-            has_http,
+            recent,
             is_draining: AtomicBool::new(false),
         });
         let (events, receiver) = channel();
@@ -306,7 +309,11 @@ impl StatusSource for AdminPages {
     }
 
     fn overview(&self) -> Option<Overview> {
-        Some(self.0.stats().to_overview(self.0.has_http))
+        Some(self.0.stats().to_overview(self.0.recent.is_some()))
+    }
+
+    fn recent_requests(&self) -> Option<&RecentRequests> {
+        self.0.recent.as_deref()
     }
 }
 

@@ -129,7 +129,8 @@ impl Service for RelayService {
     }
 
     fn on_close(&mut self, connection: Session) {
-        let log = LogContext { log: &mut self.log, targets: &self.shared.targets };
+        let recent = self.shared.recent.as_deref();
+        let log = LogContext { log: &mut self.log, recent, targets: &self.shared.targets };
         self.thread.counters.ended(match connection {
             Session::Stream(session) => session.close(),
             Session::Http(session) => session.close(&mut self.idle_pool, log),

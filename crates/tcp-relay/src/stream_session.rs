@@ -7,6 +7,7 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::Instant;
 
+use haul_admin_endpoint::RecentRequests;
 use haul_reactor::{Connection, Context, Next, RateLimit, Socket, SocketKind, TcpOptions};
 use haul_tls::{Acceptor, Transport};
 
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     /// The limit of HTTP requests of each client.
     pub(crate) peer_rate: Option<RateLimit>,
     pub(crate) http: Option<HttpOptions>,
+    /// The recent HTTP requests with errors, and the slow ones; `None` without HTTP.
+    pub(crate) recent: Option<Arc<RecentRequests>>,
 }
 
 /// A client's connection and the connection to a target, between which bytes are relayed.

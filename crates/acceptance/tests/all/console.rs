@@ -52,6 +52,7 @@ fn console_shows_the_time_before_it_was_opened() {
     let clients = [&server.listen, files.address(), relay.address()].map(|address| {
         let mut client = Client::connect(address).unwrap();
         client.request("GET", "/small.txt", b"").unwrap();
+        client.request("GET", "/no%20such%20file", b"").unwrap();
         client
     });
     for (admin, title) in admins.iter().zip(["haul serve", "haul files", "haul relay"]) {
@@ -65,6 +66,11 @@ fn console_shows_the_time_before_it_was_opened() {
               filter.value = 'process_open_fds'; filter.dispatchEvent(new Event('input')); })()",
         );
         browser.wait_for(&format!("{rows} === 1"));
+        browser.evaluate("location.hash = 'requests'");
+        browser.wait_for(
+            "[...document.querySelectorAll('#view-requests td, #view-requests th')]
+             .some((cell) => cell.textContent.endsWith(' /no such file'))",
+        );
         let errors = browser.take_errors();
         assert!(errors.is_empty(), "{errors:#?}");
     }

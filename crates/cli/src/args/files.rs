@@ -67,6 +67,12 @@ pub(crate) struct FilesServerArgs {
     limits: LimitArgs,
     #[command(flatten)]
     pub(crate) log: AccessLogArgs,
+    /// Time from which on a request is listed as slow in the console (--admin); 0s disables the list
+    ///
+    /// The time is that from the head of the request to the head of the response.
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Logs")]
+    #[arg(hide_short_help = true, value_parser = parse_time)]
+    slow_request: Duration,
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -303,6 +309,7 @@ impl FilesServerArgs {
                 send_rate_min: limits.send_rate_min,
                 drain_time: self.drain_time,
             },
+            slow_request_time: Some(self.slow_request).filter(|time| !time.is_zero()),
             ..default
         }
     }
@@ -322,6 +329,7 @@ mod tests {
         assert_eq!((ours.dir, ours.listen, ours.admin), (library.dir, library.listen, None));
         assert_eq!((ours.content, ours.tiers), (library.content, library.tiers));
         assert_eq!((ours.limits, ours.threads), (library.limits, library.threads));
+        assert_eq!(ours.slow_request_time, library.slow_request_time);
         assert!(!ours.is_public);
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use haul_admin_endpoint::{Admin, Overview, StatusSource};
+use haul_admin_endpoint::{Admin, Overview, RecentRequests, StatusSource};
 use haul_reactor::Address;
 
 use super::handle::Handle;
@@ -38,6 +38,10 @@ impl StatusSource for ServerStatus {
 
     fn overview(&self) -> Option<Overview> {
         Some(self.0.stats().to_overview())
+    }
+
+    fn recent_requests(&self) -> Option<&RecentRequests> {
+        Some(self.0.recent())
     }
 
     fn is_allowed_host(&self, host: Option<&str>) -> bool {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use haul_admin_endpoint::RecentRequests;
 use haul_http_engine::{Connections, PeerRate};
 use haul_reactor as reactor;
 
@@ -66,6 +67,11 @@ impl Handle {
     /// Returns `true` once [`Self::drain`] or [`Self::stop`] was called.
     pub(crate) fn is_stopping(&self) -> bool {
         self.shutdown.is_requested()
+    }
+
+    /// Returns the recent requests with errors, and the slow ones.
+    pub(crate) fn recent(&self) -> &RecentRequests {
+        &self.shared.recent
     }
 
     /// Returns `true` if requests for this host are accepted.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_admin_endpoint::Admin;
+use haul_admin_endpoint::{Admin, RecentRequests};
 use haul_http_engine::{ConnectionLimits, Connections, Engine, ListenerOptions, PeerRate};
 use haul_http1::{CONNECTION_REFUSED, HeadLimits};
 use haul_reactor::{Address, AdmissionLimit, Listener, Rate, RateLimit, Reactor, TcpOptions};
@@ -260,6 +260,7 @@ fn shared(config: &Config) -> Result<Shared> {
         },
         disk: DiskThreads::start(tiers.disk_threads, tiers.disk_queue_max)?,
         hot_bytes_max: if tiers.cache_bytes == 0 { 0 } else { tiers.cache_object_bytes_max },
+        recent: RecentRequests::new(config.slow_request_time),
         started: Instant::now(),
     })
 }

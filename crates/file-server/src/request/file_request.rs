@@ -52,9 +52,14 @@ impl OwnedHead {
         Self(head.into())
     }
 
+    /// Parses the head; `None` if it is invalid, which it was not before.
+    pub(crate) fn parse(&self) -> Option<Request<'_>> {
+        parse_request(&self.0, &HeadLimits::default()).ok()?
+    }
+
     /// Calls `respond` with the request; `None` if it cannot be parsed, which it was before.
     pub(crate) fn with_request<T>(&self, respond: impl FnOnce(&FileRequest<'_>) -> T) -> Option<T> {
-        let request = parse_request(&self.0, &HeadLimits::default()).ok()??;
+        let request = self.parse()?;
         let mut buffer = Vec::new();
         FileRequest::parse(&request, &mut buffer).ok().map(|request| respond(&request))
     }

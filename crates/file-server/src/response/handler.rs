@@ -1,5 +1,6 @@
 //! Responds to the requests of a serving thread.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -82,6 +83,7 @@ impl FileHandler {
                     head: OwnedHead::new(origin.head),
                     last_counted: connection.last_counted(),
                     received: origin.received,
+                    client: origin.peer,
                 };
                 Inline::Future(Box::pin(deferred.respond(pending)))
             }
@@ -113,6 +115,7 @@ struct DeferredRequest {
     head: OwnedHead,
     last_counted: Arc<LastCounted>,
     received: Instant,
+    client: Option<IpAddr>,
 }
 
 impl DeferredRequest {
@@ -122,7 +125,10 @@ impl DeferredRequest {
             let result = pending.result.await.map_err(|_dropped| "the server stops")?;
             match self.resume(result) {
                 Ok(response) => {
-                    self.thread.counts.latency.record(self.received.elapsed());
+                    self.thread.begin_response((response.status, self.received.elapsed()), || {
+                        let request = self.head.parse()?;
+                        Some((request.method, request.target.path(), self.client))
+                    });
                     return Ok(response);
                 }
                 Err(next) => pending = next,
@@ -164,7 +170,9 @@ impl Handler for FileHandler {
         let inline = self.respond_to(request, origin, &mut path, connection, head);
         self.path = path;
         if !matches!(inline, Inline::Future(_)) {
-            self.thread.counts.latency.record(origin.received.elapsed());
+            self.thread.begin_response((head.status(), origin.received.elapsed()), || {
+                Some((request.method, request.target.path(), origin.peer))
+            });
         }
         inline
     }

@@ -1,7 +1,11 @@
 //! Responses to requests of each kind.
 
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
 use crate::client::{Client, get};
-use crate::helper::{ServedDir, noise};
+use crate::helper::{Running, ServedDir, noise};
 
 #[test]
 fn response_has_the_fields_of_the_file() {
@@ -63,7 +67,7 @@ fn other_methods_are_refused_with_the_allowed_ones() {
 fn loopback_server_refuses_other_hosts() {
     let place = ServedDir::new();
     place.write("a", "a");
-    let ask = |running: &crate::helper::Running, host: &str| {
+    let ask = |running: &Running, host: &str| {
         let mut client = Client::new(running.address);
         client.say(format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         client.answer("GET").status
@@ -251,6 +255,37 @@ fn admin_address_serves_metrics_and_health_only() {
     }
     assert_eq!(get(admin, "/a", "").status, 404);
     assert_eq!(Client::new(admin).ask("POST", "/metrics", "").status, 405);
+}
+
+#[test]
+fn admin_address_lists_errors_and_slow_requests() {
+    let place = ServedDir::new();
+    place.write("a", "hello");
+    let admin = Some("127.0.0.1:0".parse().unwrap());
+    let running = place.serve(|config| config.admin.clone_from(&admin));
+    let mut client = Client::new(running.address);
+    assert_eq!(client.get("/a", "").status, 200);
+    assert_eq!(client.get("/no%20file?query", "").status, 404);
+    assert_eq!(client.ask("PUT", "/a", "").status, 405);
+    let requests = |running: &Running| -> Value {
+        serde_json::from_str(get(running.admin.unwrap(), "/requests.json", "").text()).unwrap()
+    };
+    let listed = requests(&running);
+    let refused = listed["refused"].as_array().unwrap();
+    let line = |one: &Value| json!([one["kind"], one["path"], one["status"], one["client"]]);
+    let lines: Vec<_> = refused.iter().map(line).collect();
+    let client = "127.0.0.1";
+    let expected = [json!(["PUT", "/a", 405, client]), json!(["GET", "/no%20file", 404, client])];
+    assert_eq!((lines.as_slice(), &listed["slow_request_ms"]), (&expected[..], &json!(1000.0)));
+    assert_eq!((&listed["failed"], &listed["slow"]), (&json!([]), &json!([])));
+
+    let running = place.serve(|config| {
+        (config.admin, config.slow_request_time) = (admin, Some(Duration::ZERO));
+    });
+    // The first request waits for a disk thread, and the second one is answered from memory.
+    let mut client = Client::new(running.address);
+    assert_eq!([client.get("/a", "").status, client.get("/a", "").status], [200; 2]);
+    assert_eq!(requests(&running)["slow"].as_array().unwrap().len(), 2);
 }
 
 #[test]

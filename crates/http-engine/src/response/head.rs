@@ -44,6 +44,12 @@ impl<'a> ResponseHead<'a> {
         self.identity = Some(identity);
     }
 
+    /// Returns the status of the head; 0 before it was begun.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
     /// Starts the head with its status, the date and the state of the connection.
     pub fn begin(&mut self, status: u16) -> HeadWriter<'_> {
         self.status = status;

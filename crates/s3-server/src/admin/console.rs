@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn each_series_has_its_value() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(None);
         metrics.answered(Kind::Get, StatusCode::NOT_FOUND, Duration::ZERO);
         metrics.answered(Kind::Put, StatusCode::OK, Duration::ZERO);
         metrics.answered(Kind::Put, StatusCode::INTERNAL_SERVER_ERROR, Duration::ZERO);

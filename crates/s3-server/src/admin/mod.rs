@@ -13,7 +13,7 @@ mod statistics;
 mod volume_map;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use haul_admin_endpoint::{History, Overview, Span};
@@ -59,8 +59,6 @@ pub(crate) struct Admin {
     /// The rate of S3 requests of each client.
     pub(crate) peer_rate: Option<Arc<PeerRate>>,
     pub(crate) hot: Arc<HotObjects>,
-    /// The time from which on a request is slow; `None`: never.
-    pub(crate) slow: Option<Duration>,
     /// Locked while the map of volumes is read.
     pub(crate) map_lock: Mutex<()>,
     /// The values of the last 24 hours.
@@ -250,9 +248,7 @@ impl Admin {
         if !key_change::may_change(&caller.principal, self.keys.administrator.is_some()) {
             return Err((StatusCode::FORBIDDEN, "Only the administrator may read requests\n"));
         }
-        let mut requests = self.metrics.recent.json();
-        requests["slow_request_ms"] = self.slow.map(|slow| slow.as_secs_f64() * 1e3).into();
-        Ok(json_page(&requests))
+        Ok(json_page(&self.metrics.recent.json()))
     }
 
     /// Returns the buckets with their sizes.

@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn histogram_buckets_are_cumulative() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(None);
         for us in [3, 100, 100, 5_000, 90_000_000] {
             metrics.answered(Kind::Get, StatusCode::OK, Duration::from_micros(us));
         }
@@ -292,7 +292,7 @@ mod tests {
         let shown = |stats: &Stats| {
             text(
                 stats,
-                &Metrics::new(),
+                &Metrics::new(None),
                 (&ConnectionStats::default(), 6),
                 &HotStats::default(),
                 Some((10, 4)),
@@ -327,7 +327,7 @@ mod tests {
     fn each_metric_has_one_type() {
         let text = text(
             &Stats::default(),
-            &Metrics::new(),
+            &Metrics::new(None),
             (&ConnectionStats::default(), 6),
             &HotStats::default(),
             None,

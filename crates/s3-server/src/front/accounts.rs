@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use haul_admin_endpoint::RecentRequest;
 use haul_http_engine::{Arrival, RequestIdentity};
 use hyper::http::Extensions;
 use hyper::{Response, StatusCode};
@@ -16,7 +17,6 @@ use crate::front::answer::finish;
 use crate::front::response::{Counted, InFlight, Source};
 use crate::front::text::between;
 use crate::metrics::{Kind, Metrics};
-use crate::recent::RecentRequest;
 
 /// The accounts of a request that is being answered.
 pub(super) struct Accounts {
@@ -26,20 +26,19 @@ pub(super) struct Accounts {
     identity: RequestIdentity,
     audited: Option<AuditRecord>,
     logged: Option<LoggedRequest>,
-    slow: Option<Duration>,
     in_flight: InFlight,
 }
 
 impl Accounts {
     pub(super) fn begin(
-        (metrics, slow): (&Arc<Metrics>, Option<Duration>),
+        metrics: &Arc<Metrics>,
         (kind, path): (Kind, &str),
         started: Instant,
         identity: RequestIdentity,
         audited: Option<AuditRecord>,
     ) -> Self {
         let (path, in_flight) = (path.into(), InFlight::begin(metrics));
-        Self { kind, path, started, identity, audited, logged: None, slow, in_flight }
+        Self { kind, path, started, identity, audited, logged: None, in_flight }
     }
 
     /// Records the request in the access log of its bucket.
@@ -69,7 +68,7 @@ impl Accounts {
         self.in_flight.0.answered(self.kind, response.status(), now - self.started);
         let received = arrival.ended();
         let [receiving, answering] = times(self.started, received.unwrap_or(now), now);
-        let is_slow = received.is_some() && self.slow.is_some_and(|slow| answering >= slow);
+        let is_slow = received.is_some() && self.in_flight.0.recent.is_slow(answering);
         if is_slow {
             self.log_slow(response.status(), receiving, answering);
         }
@@ -112,16 +111,20 @@ impl Accounts {
         let xml = response.body().bytes().filter(|_| is_error(response.status()));
         let xml = xml.unwrap_or_default();
         let code = between(str::from_utf8(&xml).unwrap_or_default(), "<Code>", "</Code>");
+        let id = str::from_utf8(&self.identity.id).unwrap_or_default();
+        let details = vec![
+            ("code", Some(code.into())),
+            ("access_key", self.identity.user.as_deref().map(Into::into)),
+            ("id", Some(id.into())),
+        ];
         let request = RecentRequest {
             ended: SystemTime::now(),
-            id: self.identity.id,
-            access_key: self.identity.user.clone(),
-            kind: self.kind.name(),
+            kind: self.kind.name().into(),
             path: std::mem::take(&mut self.path),
             status: response.status().as_u16(),
-            code: code.into(),
             duration,
-            answering,
+            answering: Some(answering),
+            details,
         };
         self.in_flight.0.recent.add(request, is_slow);
     }

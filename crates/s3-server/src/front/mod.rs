@@ -20,7 +20,7 @@ mod signature_v2;
 pub(crate) mod text;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use haul_http_engine::{RequestBody, RequestIdentity};
 use hyper::body::Body as _;
@@ -72,8 +72,6 @@ pub(crate) struct Front {
     /// `true` if the server terminates TLS.
     pub(crate) is_encrypted: bool,
     pub(crate) metrics: Arc<Metrics>,
-    /// The time of the server from which on a request is logged as slow; `None`: never.
-    pub(crate) slow: Option<Duration>,
     pub(crate) xml_bytes_max: usize,
     pub(crate) ids: RequestIds,
 }
@@ -100,8 +98,7 @@ impl Front {
             self.audit.as_ref().and_then(|log| log.begin(&request, &identity, connection.peer));
         let logged = self.logged(&request, &identity, &connection, started);
         let path = request.uri().path();
-        let mut accounts =
-            Accounts::begin((&self.metrics, self.slow), (kind, path), started, identity, audited);
+        let mut accounts = Accounts::begin(&self.metrics, (kind, path), started, identity, audited);
         if let Some(changes) = accounts.changes() {
             request.extensions_mut().insert(changes);
         }

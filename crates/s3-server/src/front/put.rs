@@ -48,8 +48,7 @@ impl Front {
         let names = (&*put.bucket, &*put.key);
         let audited = self.audit.as_ref().map(|log| log.begin_put(names, &identity, origin.peer));
         let operation = (Kind::Put, path(request));
-        let accounts =
-            Accounts::begin((&self.metrics, self.slow), operation, started, identity, audited);
+        let accounts = Accounts::begin(&self.metrics, operation, started, identity, audited);
         let (front, peer) = (Arc::clone(self), origin.of_peer.clone());
         Ok(Box::pin(async move {
             let arrival = body.arrival();

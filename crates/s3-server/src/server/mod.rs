@@ -98,7 +98,7 @@ impl Server {
             let new_peer = move || PeerMemory::new(peer_bytes_max);
             Connections::new(limits.connections_max, limits.peer_connections_max, new_peer)
         });
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(Metrics::new(limits.slow_request_time));
         // TLS copies all bytes, and files would cost it another copy.
         let files_max = if tls.is_some() { 0 } else { limits.cache_files_max };
         let hot = Arc::new(HotObjects::new(limits.cache_bytes_max, files_max));
@@ -112,7 +112,6 @@ impl Server {
             connections: Arc::clone(&connections),
             peer_rate: rate.clone(),
             hot: Arc::clone(&hot),
-            slow: limits.slow_request_time,
             map_lock: tokio::sync::Mutex::default(),
             history: Arc::new(History::new(&overview(&store, &metrics, &connections))),
         });
@@ -253,7 +252,6 @@ fn front(
         is_read_only: false,
         is_encrypted: false,
         metrics,
-        slow: limits.slow_request_time,
         xml_bytes_max,
         ids,
     }

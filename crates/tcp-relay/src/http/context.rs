@@ -24,9 +24,10 @@ pub(crate) struct HttpContext<'a, 'r, M> {
 }
 
 impl<M> HttpContext<'_, '_, M> {
-    /// Returns the access log, and the names that its lines contain.
+    /// Returns the access log, the recent requests, and the names that both contain.
     pub(super) fn log_context(&mut self) -> LogContext<'_> {
-        LogContext { log: self.log, targets: &self.shared.targets }
+        let recent = self.shared.recent.as_deref();
+        LogContext { log: self.log, recent, targets: &self.shared.targets }
     }
 
     /// Takes a token of the client for a request; returns `false` if the client exceeds its rate.

@@ -235,7 +235,7 @@ fn forward_response_head<M>(
         down.begin(framing, options, &mut head)
             .map_err(|_why| ExchangeError::Respond(INVALID_RESPONSE))?;
         down.flow.prepend(head);
-        record.begin_response(status, body_at);
+        record.begin_response(status, body_at, cx.reactor.now());
         exchange.response = ResponseState::Forwarding;
     }
     Ok(ResponseHead::Forwarded)

@@ -43,6 +43,9 @@ pub struct HttpOptions {
     /// The time without progress of a request or response body after which the relay ends the
     /// exchange of this request and its response. Default: 1 min.
     pub body_time_max: Duration,
+    /// The time until the beginning of the response from which on a request is slow, for the list of
+    /// slow requests at the admin address; `None` for no list. Default: 1 s.
+    pub slow_request_time: Option<Duration>,
 }
 
 impl Default for HttpOptions {
@@ -61,6 +64,7 @@ impl Default for HttpOptions {
             body_time_max: Duration::from_mins(1),
             idle_connections_max: 32,
             idle_connection_time_max: Duration::from_secs(15),
+            slow_request_time: Some(Duration::from_secs(1)),
         }
     }
 }

@@ -206,7 +206,8 @@ impl HttpSession {
         match state {
             ExchangeState::Waiting(next) => Ok(Some(next)),
             ExchangeState::Upgraded(head) => {
-                self.peers.record.begin_response(101, head.len() as u64);
+                let now = cx.reactor.now();
+                self.peers.record.begin_response(101, head.len() as u64, now);
                 let tunnel = Tunnel::begin(head, &mut self.peers, cx);
                 self.enter(Stage::Tunnel(tunnel))
             }
@@ -245,7 +246,7 @@ impl HttpSession {
         let retry_after = (refused.status == 429).then(|| cx.retry_after());
         write_error(&mut out, refused, is_head, retry_after, &Date::of(SystemTime::now()));
         let body_at = down.flow.written_bytes() + head_bytes(&out) as u64;
-        record.begin_response(refused.status, body_at);
+        record.begin_response(refused.status, body_at, cx.reactor.now());
         down.flow.prepend(out);
         let reason = match refused.status == NO_TARGET.status {
             true => EndReason::NoTarget,

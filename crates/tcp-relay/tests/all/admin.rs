@@ -2,10 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
-use haul_tcp_relay::{CheckOptions, Config};
+use haul_tcp_relay::{CheckOptions, Config, HttpOptions};
+use haul_testing::eventually;
+use haul_testing::http::Peer;
 
-use crate::support::{Relay, any_address, config, listener};
+use crate::http::{http_with, ok, responding_target};
+use crate::support::{Relay, any_address, config, listener, refusing_address};
 
 fn get(relay: &Relay, path: &str) -> String {
     let mut client = TcpStream::connect(relay.admin()).unwrap();
@@ -56,6 +60,48 @@ fn metrics_count_traffic_and_readiness_follows_targets() {
     relay.until(|stats| stats.targets[0].failed == 1);
     assert!(get(&relay, "/ready").starts_with("HTTP/1.1 503 "));
     assert!(get(&relay, "/health").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn admin_address_lists_http_errors_and_slow_requests() {
+    let not_found = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    let (target, _) = responding_target(|request| match request.line.starts_with("GET /none?") {
+        true => not_found.to_vec(),
+        false => ok("hello"),
+    });
+    let name = target.to_string();
+    let with_admin = |config: &mut Config| config.admin = Some("127.0.0.1:0".parse().unwrap());
+    let relay = http_with([target.clone()], HttpOptions::default(), with_admin);
+    let mut client = Peer::new(relay.connect());
+    for (path, status) in [("/a", 200), ("/none?query", 404)] {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!(client.response().unwrap().status, status);
+    }
+    let line = "\"client\":\"127.0.0.1\",\"duration_ms\":";
+    eventually("the request is listed", || get(&relay, "/requests.json").contains(line));
+    let listed = get(&relay, "/requests.json");
+    let upstream = format!("\"upstream\":\"{name}\"");
+    let path = "\"path\":\"/none\",\"status\":404";
+    for part in ["\"failed\":[],", "\"slow\":[],", path, &upstream] {
+        assert!(listed.contains(part), "{part} is not in\n{listed}");
+    }
+    assert_eq!(listed.matches("\"path\"").count(), 1, "{listed}");
+    drop(relay);
+
+    let options = HttpOptions { slow_request_time: Some(Duration::ZERO), ..HttpOptions::default() };
+    let relay = http_with([refusing_address()], options, with_admin);
+    let mut client = Peer::new(relay.connect());
+    client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.response().unwrap().status, 503);
+    eventually("the request is listed as failed and slow", || {
+        get(&relay, "/requests.json").matches("\"path\":\"/a\",\"status\":503").count() == 2
+    });
+
+    // A relay that does not parse HTTP knows no requests.
+    let mut config = config([target]);
+    with_admin(&mut config);
+    let relay = Relay::start(config);
+    assert!(get(&relay, "/requests.json").starts_with("HTTP/1.1 404 "));
 }
 
 #[test]

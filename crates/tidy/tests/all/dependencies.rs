@@ -51,7 +51,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
         Level(3),
         "bytes http http-body parking_lot rustix time | http-body-util proptest serde_json tempfile",
     ),
-    ("haul-admin-endpoint", Level(3), "rustix | tempfile"),
+    ("haul-admin-endpoint", Level(3), "rustix serde_json | tempfile"),
     (
         "haul-file-store",
         Level(3),
@@ -59,7 +59,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
     ),
     ("haul-tuning", Level(3), ""),
     ("haul-checksums", Level(3), "parking_lot | tempfile"),
-    ("haul-page-cache", Level(3), "rustix | tempfile"),
+    ("haul-page-cache", Level(3), "rustix serde_json | tempfile"),
     ("haul-sorted-write", Level(3), "parking_lot thiserror | proptest rustix tempfile"),
     (
         "haul-duplicates",

@@ -8,7 +8,7 @@ use haul_tcp_relay::{HeadLimits, HttpOptions, Rate};
 
 use crate::args::files::with_burst;
 use crate::args::values::{parse_positive, parse_time_from};
-use crate::units::parse_bytes;
+use crate::units::{parse_bytes, parse_time};
 
 #[derive(Debug, Args)]
 pub(crate) struct HttpArgs {
@@ -71,6 +71,12 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "TIME", default_value = "1min", help_heading = "HTTP")]
     #[arg(hide_short_help = true, requires = "http", value_parser = parse_time_from("1ms"))]
     pub(crate) body_time: Duration,
+    /// Time from which on a request is listed as slow in the console (--admin); 0s disables the list
+    ///
+    /// The time is that from the head of the request to the head of the response.
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "HTTP")]
+    #[arg(hide_short_help = true, requires = "http", value_parser = parse_time)]
+    pub(crate) slow_request: Duration,
 }
 
 impl HttpArgs {
@@ -88,6 +94,7 @@ impl HttpArgs {
             keep_alive_time_max: self.keep_alive_time,
             response_time_max: self.response_time,
             body_time_max: self.body_time,
+            slow_request_time: Some(self.slow_request).filter(|time| !time.is_zero()),
             idle_connections_max: self.spare_connections,
             ..HttpOptions::default()
         })

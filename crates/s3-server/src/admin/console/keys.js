@@ -3,7 +3,7 @@
 
 import { add_view, get } from "/console.js";
 import { clock, h, table } from "/console/elements.js";
-import { OWN, sure } from "/serve/s3.js";
+import { OWN, outcomes, sure } from "/serve/s3.js";
 
 const COLUMNS = [{ name: "access key", className: "break" }, { name: "user", className: "break" },
   { name: "rights", className: "break" }, { name: "expires", className: "fixed" },
@@ -12,25 +12,10 @@ const RIGHTS = ["read", "write", "list", "delete", "admin"];
 const DAY_S = 86400;
 const LIFETIMES = [["", "never"], [DAY_S, "in 1 day"], [30 * DAY_S, "in 30 days"], [365 * DAY_S, "in 1 year"]];
 
-const message = h("p", { className: "message", role: "status" });
+const { message, say, attempt } = outcomes();
 const secret = h("div", { className: "card", hidden: true, role: "region", "aria-label": "New key" });
 const content = h("div", { className: "card" });
 const editor = h("div", { className: "card", hidden: true });
-
-function say(text, is_bad = false) {
-  message.textContent = text;
-  message.classList.toggle("bad", is_bad);
-}
-
-// Runs an action, and shows its failure.
-async function attempt(action) {
-  try {
-    say("");
-    await action();
-  } catch (error) {
-    say(error.message, true);
-  }
-}
 
 async function change(fields) {
   const options = { method: "POST", headers: { ...OWN, "Content-Type": "application/json" },

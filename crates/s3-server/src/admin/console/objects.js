@@ -3,7 +3,7 @@
 
 import { add_view, get } from "/console.js";
 import { bytes, clock, count, h, table } from "/console/elements.js";
-import { child, decode, failure_of, OWN, path_of, s3, sure, xml_of } from "/serve/s3.js";
+import { OWN, child, decode, failure_of, outcomes, path_of, s3, sure, xml_of } from "/serve/s3.js";
 import { load_versions } from "/serve/versions.js";
 
 const PAGE = 200;
@@ -19,24 +19,9 @@ const hash_of = (bucket, prefix) =>
   "#objects/" + bucket + (prefix ? "/" + encodeURIComponent(prefix) : "");
 
 const title = h("nav", { "aria-label": "Bucket and prefix", className: "crumbs" });
-const message = h("p", { className: "message", role: "status" });
+const { message, say, attempt } = outcomes();
 const content = h("div", { className: "card" });
 const uploads = h("ul", { className: "uploads", "aria-label": "Uploads" });
-
-function say(text, is_bad = false) {
-  message.textContent = text;
-  message.classList.toggle("bad", is_bad);
-}
-
-// Runs an action, and shows its failure.
-async function attempt(action) {
-  try {
-    say("");
-    await action();
-  } catch (error) {
-    say(error.message, true);
-  }
-}
 
 // --- Buckets ---------------------------------------------------------------------------------
 

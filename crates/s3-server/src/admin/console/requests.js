@@ -2,7 +2,8 @@
 // refused or were slow.
 
 import { add_view, get } from "/console.js";
-import { clock, count, h, percentile, sum, table, time } from "/console/elements.js";
+import { count, h, percentile, sum, table, time } from "/console/elements.js";
+import { recent_cards } from "/console/recent.js";
 
 const WINDOW_S = 60;
 
@@ -46,28 +47,6 @@ async function refresh() {
 
 // --- Recent errors and slow requests ---------------------------------------------------------
 
-const RECENT_COLUMNS = [
-  { name: "time", className: "fixed" }, { name: "request", className: "break" },
-  { name: "status", className: "fixed" }, { name: "took", number: true },
-  { name: "access key" }, { name: "request ID" },
-];
-
-function readable(path) {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
-}
-
-function recent_table(caption, requests) {
-  const rows = requests.map((one) => [
-    clock(one.unix_ms), `${one.kind} ${readable(one.path)}`, `${one.status} ${one.code}`,
-    time(one.duration_ms * 1e3), one.access_key, one.id,
-  ]);
-  return table(caption, RECENT_COLUMNS, rows);
-}
-
 let is_refused = false;
 
 // The recent requests need a login. The browser asks for it once: the view repeats a refused request
@@ -85,13 +64,7 @@ async function refresh_recent() {
     return;
   }
   if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
-  const found = await response.json();
-  const slow = found.slow_request_ms === null ? "Slow requests (not recorded: --slow-request 0)"
-    : `Slow requests: the server needed at least ${time(found.slow_request_ms * 1e3)}`;
-  recent.replaceChildren(...[
-    recent_table("Failed requests (5xx)", found.failed), recent_table(slow, found.slow),
-    recent_table("Refused requests (4xx)", found.refused),
-  ].map((one) => h("div", { className: "card" }, one)));
+  recent.replaceChildren(...recent_cards(await response.json()));
 }
 
 add_view("requests", "Requests",

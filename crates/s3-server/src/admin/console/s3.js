@@ -44,3 +44,22 @@ export function sure(text, name, action) {
   label();
   return button;
 }
+
+// Returns a line for the outcomes of actions, a function that writes it, and one that runs an action
+// and shows its failure.
+export function outcomes() {
+  const message = h("p", { className: "message", role: "status" });
+  const say = (text, is_bad = false) => {
+    message.textContent = text;
+    message.classList.toggle("bad", is_bad);
+  };
+  const attempt = async (action) => {
+    try {
+      say("");
+      await action();
+    } catch (error) {
+      say(error.message, true);
+    }
+  };
+  return { message, say, attempt };
+}
