@@ -11,6 +11,7 @@
 //! - [`http`]: one end of an HTTP/1.1 connection
 //! - [`tls`]: a certificate authority, and one end of a TLS connection
 //! - [`Transport`], [`Endpoint`], [`over!`]: the same tests over TCP, inherited sockets and TLS
+//! - [`raise_descriptor_limit`], [`memory_lock`]: limits of the process
 //! - [`docs`]: the examples in documentation; [`assert_well_formed`]: documents of HTML and SVG
 //! - [`fixtures`]: directories that released versions wrote
 //!
@@ -39,6 +40,7 @@ pub mod fixtures;
 #[cfg(feature = "net")]
 pub mod http;
 mod image;
+mod limits;
 mod markup;
 mod program;
 mod random;
@@ -53,6 +55,7 @@ mod wait;
 pub use child::{child_test, line_with};
 pub use dir::disk_dir;
 pub use image::{DetachedImage, LoopDevice, LoopImage, mount_detached};
+pub use limits::{memory_lock, raise_descriptor_limit};
 pub use markup::assert_well_formed;
 pub use program::{files_below, program, root};
 pub use random::{Random, noise, replay_command, seed, times};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use haul_file_server::{Acceptor, Address, Config, Handle, Listener, Server, Stats, TcpOptions};
 pub(crate) use haul_testing::noise;
-use haul_testing::{Endpoint, Transport, eventually, server_certificate};
+use haul_testing::{Endpoint, Transport, eventually, raise_descriptor_limit, server_certificate};
 use haul_tls::{Alpn, CertificateFiles, Identities};
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_uid;
@@ -135,6 +135,8 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn over(transport: Transport, config: Config) -> Self {
+        // Several tests at once have hundreds of connections.
+        assert!(raise_descriptor_limit(10_000), "this process may open too few files");
         let server = match transport {
             Transport::Inherited => inheriting(config),
             Transport::Plain | Transport::Tls => Server::bind(config).unwrap(),

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use haul_file_store::{Attributes, Error, Object, Options, PinnedFile, Precondition, Store};
 
+use haul_testing::memory_lock;
+
 use crate::{BUCKET, big_files, content, disk_dir, flip, put, put_part, random_bytes, small};
 
 const BYTES: usize = 3_000_001;
@@ -47,6 +49,7 @@ fn read(file: &PinnedFile, offset: u64, bytes: u64) -> Vec<u8> {
 
 #[test]
 fn hot_object_is_pinned_and_its_removal_frees_memory() {
+    let Some(_lock) = memory_lock(4 << 20) else { return };
     let dir = disk_dir();
     let store = open(dir.path(), 4 << 20);
     let bytes = random_bytes(1, BYTES);
@@ -83,6 +86,7 @@ fn put_parts(store: &Store, key: &str, bytes: &[u8], lengths: &[usize]) {
 
 #[test]
 fn object_in_parts_is_pinned_as_a_whole() {
+    let Some(_lock) = memory_lock(16 << 20) else { return };
     let dir = disk_dir();
     let store = open(dir.path(), 16 << 20);
     let bytes = random_bytes(2, 16 << 20);
@@ -97,6 +101,7 @@ fn object_in_parts_is_pinned_as_a_whole() {
 
 #[test]
 fn object_that_does_not_fit_as_a_whole_is_not_pinned() {
+    let Some(_lock) = memory_lock(16 << 20) else { return };
     let dir = disk_dir();
     let store = open(dir.path(), 13 << 20);
     let bytes = random_bytes(2, 16 << 20);
@@ -114,6 +119,7 @@ fn object_that_does_not_fit_as_a_whole_is_not_pinned() {
 
 #[test]
 fn damaged_file_prevents_that_the_other_files_of_its_object_are_pinned() {
+    let Some(_lock) = memory_lock(16 << 20) else { return };
     let dir = disk_dir();
     let store = open(dir.path(), 16 << 20);
     put_parts(&store, "key", &random_bytes(2, 15 << 20), &[5 << 20; 3]);
@@ -129,6 +135,7 @@ fn damaged_file_prevents_that_the_other_files_of_its_object_are_pinned() {
 
 #[test]
 fn damaged_object_is_not_pinned() {
+    let Some(_lock) = memory_lock(4 << 20) else { return };
     let dir = disk_dir();
     let store = open(dir.path(), 4 << 20);
     put(&store, "key", &random_bytes(3, BYTES));

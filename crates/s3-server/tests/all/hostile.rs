@@ -8,8 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_s3_server::{Limits, Rate};
-use haul_testing::{Endpoint, Transport, over};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use haul_testing::{Endpoint, Transport, over, raise_descriptor_limit};
 use socket2::{Domain, Socket, Type};
 
 use crate::client::{Reply, Running, assert_refused, noise};
@@ -28,15 +27,6 @@ const SOCKETS: usize = 10_000;
 /// [`RESPONSE_TIME_MAX`], because the machine may be busy.
 const GOAL: Duration = Duration::from_secs(1);
 const RESPONSE_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// Raises the limit on file descriptors to what both ends of the connections need. Returns `false`
-/// if that fails.
-fn raise_descriptor_limit() -> bool {
-    let wanted = 2 * SOCKETS as u64;
-    let maximum = getrlimit(Resource::Nofile).maximum.map(|most| most.max(wanted));
-    // Only root may raise the hard limit.
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok()
-}
 
 /// Allows one attack at a time: there are not enough ports for two.
 static ATTACK: Mutex<()> = Mutex::new(());
@@ -81,7 +71,7 @@ fn run_attack(
     first: &[u8],
     trickle: Option<u8>,
 ) {
-    if !raise_descriptor_limit() {
+    if !raise_descriptor_limit(2 * SOCKETS as u64) {
         haul_testing::skip("the limit of open files is too low");
         return;
     }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_file_store::Options;
-use haul_testing::eventually;
+use haul_testing::{eventually, memory_lock};
 
 use crate::client::{Reply, Running, noise, small};
 
@@ -32,6 +32,7 @@ fn wait_for_pinned(server: &Running, bytes: usize) {
 
 #[test]
 fn pinned_object_has_the_responses_of_one_on_disk() {
+    let Some(_lock) = memory_lock(8 << 20) else { return };
     let body = noise(BYTES);
     let pinned = server(&body);
     let on_disk = Running::with_options(small());
@@ -61,6 +62,7 @@ fn pinned_object_has_the_responses_of_one_on_disk() {
 
 #[test]
 fn pinned_object_can_be_read_to_its_end_after_it_is_overwritten() {
+    let Some(_lock) = memory_lock(8 << 20) else { return };
     let body = noise(BYTES);
     let server = server(&body);
     let mut slow = server.s3.connect();
