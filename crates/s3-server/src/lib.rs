@@ -82,6 +82,7 @@ mod served;
 mod server;
 mod service;
 mod standby;
+mod subresources;
 mod uploads;
 
 pub use access::keys::credentials::Credentials;

@@ -60,6 +60,11 @@ impl Claims {
         Ok(Self { md5, sha256, checksum: claim(text)?, ..Self::default() })
     }
 
+    /// Returns `true` if nothing is claimed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.md5.is_none() && self.sha256.is_none() && self.checksum.is_none()
+    }
+
     /// Sets the place of the trailer.
     pub(crate) fn with_trailer(self, trailer: Trailer) -> Self {
         Self { trailer: Some(trailer), ..self }

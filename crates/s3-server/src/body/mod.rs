@@ -2,6 +2,7 @@
 
 pub(crate) mod aws_chunked;
 pub(crate) mod checksum;
+pub(crate) mod claimed;
 pub(crate) mod copy;
 pub(crate) mod digests;
 pub(crate) mod memory;

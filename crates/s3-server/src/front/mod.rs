@@ -37,6 +37,7 @@ use crate::access::keys::key_ring::AllKeys;
 use crate::access::service::HidesMissing;
 use crate::audit::AuditLog;
 use crate::auth::{check_dates, check_region, check_signature_kind, check_signed_headers};
+use crate::body::claimed::{Mismatch, claimed};
 use crate::body::memory::BodyMemory;
 use crate::body::send::BodySlot;
 use crate::bucket_logs::logged::LoggedRequest;
@@ -54,6 +55,7 @@ use crate::hosts::rewrite;
 use crate::metrics::{Kind, Metrics};
 use crate::served::ServedStore;
 use crate::service::Haul;
+use crate::subresources::{Document, check_known, check_unsigned};
 
 /// The S3 service and what the short paths need.
 pub(crate) struct Front {
@@ -157,16 +159,24 @@ impl Front {
         let sha256 = request.headers().get("x-amz-content-sha256").cloned();
         let hides_missing = HidesMissing::default();
         request.extensions_mut().insert(hides_missing.clone());
+        let document = Document::of(&method, request.uri());
+        let mut mismatch = Mismatch::default();
         let outcome = match self.check(&request, allowed.is_some()) {
             Err(error) => Err(error),
             Ok(()) if upload::is_upload(&request) => {
                 upload::store(&self.haul, (&self.keys, &self.s3), request).await?
             }
-            Ok(()) => match self.admit(request) {
-                Ok(request) => Ok(self.s3.call(request).await.map_err(StdError::from)?),
-                Err(error) => Err(error),
-            },
+            Ok(()) => {
+                match self.admit(request).and_then(|request| claimed_document(document, request)) {
+                    Ok((request, of_body)) => {
+                        mismatch = of_body;
+                        Ok(self.s3.call(request).await.map_err(StdError::from)?)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
         };
+        let outcome = mismatch.take().map_or(outcome, Err);
         let mut response = outcome.or_else(S3Error::to_http_response)?;
         let reads_body = !matches!(method, Method::GET | Method::HEAD);
         if reads_body && let Some(error) = error_of_xml_body(&response, &arrival, sha256.as_ref()) {
@@ -188,6 +198,7 @@ impl Front {
             let message = "This server is read-only: send changes to the server of the store";
             return Err(refuse(S3ErrorCode::AccessDenied, message));
         }
+        check_known(request.method(), request.uri())?;
         if self.keys.is_empty() {
             anonymous::check_origin(request.uri(), request.headers(), is_allowed_page)?;
         }
@@ -206,6 +217,7 @@ impl Front {
         }
         if !anonymous::is_signed(request.headers(), request.uri().query()) {
             // The service does not decode chunks of requests without a signature.
+            check_unsigned(request.uri())?;
             let caller = Caller::new(Principal::Anonymous(self.keys.of_file()));
             request.extensions_mut().insert(caller);
             return anonymous::unsigned(request);
@@ -224,6 +236,16 @@ impl Front {
         rewrite::restore(&mut request);
         Ok(request.map(Body::http_body))
     }
+}
+
+/// Returns the request with a body that is compared with the checksums in the headers.
+fn claimed_document(
+    document: Document,
+    request: Request<Body>,
+) -> S3Result<(Request<Body>, Mismatch)> {
+    let (parts, body) = request.into_parts();
+    let (body, mismatch) = claimed(document, &parts.headers, body)?;
+    Ok((Request::from_parts(parts, body), mismatch))
 }
 
 /// Returns `true` if the response reveals that an object is missing.

@@ -155,3 +155,54 @@ fn second_checksum_is_refused() {
     let both = [CHECKSUMS[0], ("x-amz-trailer", "x-amz-checksum-crc32")];
     assert_refused(&server.s3.send("PUT", "/bucket/key", &both, HELLO), 400, "InvalidRequest");
 }
+
+#[test]
+fn checksums_of_documents_are_verified() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", b"bytes");
+    let tagging = "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
+    let delete = "<Delete><Object><Key>key</Key></Object></Delete>";
+    let policy = "{}";
+    for (method, target, body) in [
+        ("POST", "/bucket?delete=", delete),
+        ("PUT", "/bucket/key?tagging=", tagging),
+        ("PUT", "/bucket?tagging=", tagging),
+        ("PUT", "/bucket?policy=", policy),
+    ] {
+        let send = |name: &str, value: &str| {
+            server.s3.send(method, target, &[(name, value)], body.as_bytes())
+        };
+        let wrong = "AAAAAAAAAAAAAAAAAAAAAA==";
+        assert_refused(&send("content-md5", wrong), 400, "BadDigest");
+        assert_refused(&send("content-md5", "xx"), 400, "InvalidDigest");
+        assert_refused(&send("x-amz-checksum-crc32", "AAAAAA=="), 400, "BadDigest");
+    }
+    assert_eq!(server.s3.get("/bucket/key").text(), "bytes");
+    assert_refused(&server.s3.get("/bucket?tagging="), 404, "NoSuchTagSet");
+    let crc = crc32_base64(delete.as_bytes());
+    let headers = [("x-amz-checksum-crc32", &*crc)];
+    let deleted = server.s3.send("POST", "/bucket?delete=", &headers, delete.as_bytes());
+    assert_refused(&deleted, 200, "");
+    assert_refused(&server.s3.get("/bucket/key"), 404, "NoSuchKey");
+}
+
+#[test]
+fn operations_that_are_not_known_change_nothing() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", b"bytes");
+    server.s3.put("/empty", b"");
+    for (method, target) in [
+        ("PUT", "/bucket/other?renameObject="),
+        ("PUT", "/bucket/key?annotation=a"),
+        ("DELETE", "/bucket/key?annotation=a"),
+        ("DELETE", "/empty?metadataConfiguration="),
+        ("PUT", "/new?abac="),
+        ("POST", "/bucket/key?unknown="),
+    ] {
+        assert_refused(&server.s3.send(method, target, &[], b"<xml/>"), 501, "NotImplemented");
+    }
+    assert_eq!(server.s3.get("/bucket/key").text(), "bytes");
+    assert_refused(&server.s3.get("/bucket/other"), 404, "NoSuchKey");
+    assert_refused(&server.s3.get("/empty"), 200, "");
+    assert_refused(&server.s3.get("/new"), 404, "NoSuchBucket");
+}

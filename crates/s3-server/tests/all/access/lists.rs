@@ -232,3 +232,14 @@ fn unsigned_chunks_with_a_trailer_are_decoded_without_a_signature() {
     assert_eq!(put("NhCmhg=="), 200);
     assert_eq!(users.send(&users.ann, "GET", "/mine/chunks", b"").text(), "hello");
 }
+
+#[test]
+fn unsigned_requests_cannot_replace_headers_of_the_response() {
+    let users = Users::new();
+    users.set(&users.ann, "/mine/key", &[("x-amz-acl", "public-read")]);
+    assert_eq!(users.anonymous("GET", "/mine/key").status, 200);
+    let target = "/mine/key?response-content-type=text/html";
+    assert_refused(&users.anonymous("GET", target), 400, "InvalidRequest");
+    let signed = users.send(&users.ann, "GET", "/mine/key?response-content-type=text%2Fhtml", b"");
+    assert_eq!((signed.status, signed.header("content-type")), (200, Some("text/html")));
+}
