@@ -83,6 +83,7 @@ mod server;
 mod service;
 mod standby;
 mod subresources;
+mod times;
 mod uploads;
 
 pub use access::keys::credentials::Credentials;

@@ -1,5 +1,6 @@
 //! The client of a request, and the checks of its rights.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_file_store::{Error, Store};
@@ -128,19 +129,28 @@ impl Caller {
         bucket: &str,
         (key, version): (&str, Option<&str>),
     ) -> S3Result<Self> {
-        if self.is_administrator() {
-            return Ok(self.clone());
-        }
-        let uses_tags = |found: &BucketPolicy| found.policy.uses_existing_tags();
-        let (true, Some(facts)) =
-            (policy_of(store, bucket)?.as_deref().is_some_and(uses_tags), &self.facts)
-        else {
-            return Ok(self.clone());
+        let found = || find(store, bucket, (key, version));
+        let tags = || Ok(found()?.map(|object| object.attributes.tags()).unwrap_or_default());
+        Ok(self.with_compared_tags(store, bucket, tags)?.unwrap_or_else(|| self.clone()))
+    }
+
+    /// Returns this client with these tags of an object, if the policy of the bucket compares them.
+    pub(super) fn with_compared_tags(
+        &self,
+        store: &Store,
+        bucket: &str,
+        tags: impl FnOnce() -> S3Result<BTreeMap<String, String>>,
+    ) -> S3Result<Option<Self>> {
+        let Some(facts) = self.facts.as_ref().filter(|_| !self.is_administrator()) else {
+            return Ok(None);
         };
-        let found = find(store, bucket, (key, version))?;
-        let existing_tags = found.map(|object| object.attributes.tags());
-        let existing_tags = existing_tags.unwrap_or_default();
-        Ok(self.clone().with_facts(RequestFacts { existing_tags, ..RequestFacts::clone(facts) }))
+        let uses_tags = |found: &BucketPolicy| found.policy.uses_existing_tags();
+        if !policy_of(store, bucket)?.as_deref().is_some_and(uses_tags) {
+            return Ok(None);
+        }
+        let existing_tags = tags()?;
+        let facts = RequestFacts { existing_tags, ..RequestFacts::clone(facts) };
+        Ok(Some(self.clone().with_facts(facts)))
     }
 
     /// Returns the access key, for the logs.

@@ -106,6 +106,16 @@ fn now_s() -> Option<u64> {
     Some(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
+/// Returns the values of a header, separated by commas. Bytes that are not text do not hide the
+/// others from a policy that denies them.
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+    let mut values = headers.get_all(name).iter();
+    let first = String::from_utf8_lossy(values.next()?.as_bytes());
+    Some(values.fold(first, |all, value| {
+        format!("{all},{}", String::from_utf8_lossy(value.as_bytes())).into()
+    }))
+}
+
 /// Returns the tags in the headers of an operation. A copy has those of its source, unless it
 /// replaces them.
 pub(crate) fn request_tags(operation: &str, headers: &HeaderMap) -> Vec<(String, String)> {
@@ -130,7 +140,7 @@ impl Facts for RequestFacts {
             Key::User => self.user.as_deref().map(Cow::Borrowed),
             // Users act for themselves.
             Key::SourceArn | Key::SourceAccount => None,
-            Key::Header(name) => self.headers.get(name)?.to_str().ok().map(Cow::Borrowed),
+            Key::Header(name) => header(&self.headers, name),
             Key::Query("versionId") => self.version.as_deref().map(Cow::Borrowed),
             Key::Query(name) => {
                 let mut pairs = parse(self.query.as_bytes());

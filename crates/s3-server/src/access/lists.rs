@@ -68,20 +68,29 @@ impl Caller {
         }
     }
 
-    /// Fails if a list allowed to read an object, and the object that was opened since has another
-    /// list, which does not.
+    /// Decides again about a read that depended on the list or the tags of the object: another
+    /// client may have replaced it since by the object that was opened.
     pub(crate) fn confirm_read(
         &self,
         store: &Store,
         (bucket, key): (&str, &str),
         attributes: &Attributes,
     ) -> S3Result<()> {
-        if self.basis() != Basis::List
-            || self.attributes_allow(store, bucket, attributes, Permission::Read)?
-        {
-            return Ok(());
+        let by_list = || self.attributes_allow(store, bucket, attributes, Permission::Read);
+        let read = Action::Use(Right::Read);
+        let is_allowed = match self.with_compared_tags(store, bucket, || Ok(attributes.tags()))? {
+            Some(reader) => {
+                match reader.decide_without_lists(store, "GetObject", read, (bucket, key))? {
+                    Some(decision) => matches!(decision, Decision::Allowed(_)),
+                    None => by_list()?,
+                }
+            }
+            None => self.basis() != Basis::List || by_list()?,
+        };
+        match is_allowed {
+            true => Ok(()),
+            false => Err(self.refusal("GetObject", read.needs(), bucket, key)),
         }
-        Err(self.refusal("GetObject", Action::Use(Right::Read).needs(), bucket, key))
     }
 
     fn attributes_allow(

@@ -220,7 +220,8 @@ impl AccessControl {
         let CopySource::Bucket { bucket, key, version_id } = source else { return Ok(()) };
         self.check_bucket(bucket)?;
         expected_owner::check(&self.store.load(), headers, expected_owner::OF_SOURCE, bucket)?;
-        let version = version_id.as_deref();
+        // As in other requests, an empty ID is none.
+        let version = version_id.as_deref().filter(|id| !id.is_empty());
         let caller = Caller::of(extensions).with_version(version);
         let caller = self.with_tags(caller, bucket, (key, version)).await?;
         // The policy of the source allows copies as it allows reads.

@@ -7,6 +7,10 @@ use crate::pattern;
 /// The maximum number of rules of a bucket, as in S3.
 const RULES_MAX: usize = 100;
 
+/// The maximum number of headers of a preflight request. Each is compared with those of
+/// all rules.
+const REQUESTED_MAX: usize = 100;
+
 const METHODS: [&str; 5] = ["GET", "PUT", "HEAD", "POST", "DELETE"];
 
 /// Headers of a response that allow a web page to use it, with their values.
@@ -57,13 +61,17 @@ pub(crate) fn allow(
         .map(|name| name.trim().to_ascii_lowercase())
         .filter(|name| !name.is_empty())
         .collect();
+    if requested.len() > REQUESTED_MAX {
+        return None;
+    }
     let is_allowed = |rule: &&CORSRule| {
-        let headers = rule.allowed_headers.as_deref().unwrap_or_default();
+        let headers = rule.allowed_headers.iter().flatten();
+        let headers: Vec<_> = headers.map(|header| header.to_ascii_lowercase()).collect();
         rule.allowed_methods.iter().any(|allowed| allowed == method)
             && rule.allowed_origins.iter().any(|allowed| pattern::matches(allowed, origin))
-            && requested.iter().all(|name| {
-                headers.iter().any(|allowed| pattern::matches(&allowed.to_ascii_lowercase(), name))
-            })
+            && requested
+                .iter()
+                .all(|name| headers.iter().any(|allowed| pattern::matches(allowed, name)))
     };
     let rule = configuration.cors_rules.iter().find(is_allowed)?;
     let is_for_all = rule.allowed_origins.iter().any(|allowed| allowed == "*");

@@ -18,6 +18,7 @@ use crate::access::rights::Right;
 use crate::errors::{check_key, from_store, refuse};
 use crate::objects::versions;
 use crate::service::Haul;
+use crate::times::{timestamp, utc};
 
 const ON: &str = ObjectLockLegalHoldStatus::ON;
 const OFF: &str = ObjectLockLegalHoldStatus::OFF;
@@ -126,7 +127,7 @@ pub(crate) async fn get_object_retention(
     let Some(Retention { mode, until }) = lock.retention else { return Err(no_lock()) };
     let retention = Some(ObjectLockRetention {
         mode: Some(ObjectLockRetentionMode::from_static(mode_name(mode))),
-        retain_until_date: Some(Timestamp::from(until)),
+        retain_until_date: Some(timestamp(until)),
     });
     Ok(GetObjectRetentionOutput { retention })
 }
@@ -200,7 +201,7 @@ pub(crate) fn shown(attributes: &Attributes) -> ShownLock {
     let ObjectLock { retention, legal_hold } = ObjectLock::of(attributes).unwrap_or_default();
     ShownLock {
         mode: retention.map(|it| ObjectLockMode::from_static(mode_name(it.mode))),
-        until: retention.map(|it| Timestamp::from(it.until)),
+        until: retention.map(|it| timestamp(it.until)),
         legal_hold: legal_hold.map(hold_status),
     }
 }
@@ -245,7 +246,10 @@ fn retention_of(retention: ObjectLockRetention) -> S3Result<Option<Retention>> {
 }
 
 fn in_future(until: &Timestamp) -> S3Result<SystemTime> {
-    let until = OffsetDateTime::from(until.clone());
+    let Some(until) = utc(until) else {
+        let message = "The retain until date must be before the year 10000";
+        return Err(refuse(S3ErrorCode::InvalidArgument, message));
+    };
     if until <= OffsetDateTime::now_utc() {
         let message = "The retain until date must be in the future!";
         return Err(refuse(S3ErrorCode::InvalidArgument, message));

@@ -98,3 +98,19 @@ fn responses_to_allowed_pages_have_the_headers_of_the_rule() {
     let refused = server.s3.send("DELETE", "/bucket/key", &[PAGE], b"");
     assert_refused(&refused, 403, "AccessDenied");
 }
+
+#[test]
+fn preflight_with_very_many_headers_is_refused() {
+    let server = server();
+    let target = "/bucket/key";
+    let requested = |count: usize| {
+        let names = vec!["x-amz-date"; count].join(",");
+        let headers = [
+            PAGE,
+            ("access-control-request-method", "PUT"),
+            ("access-control-request-headers", &*names),
+        ];
+        preflight(&server, target, &headers).status
+    };
+    assert_eq!([100, 101].map(requested), [200, 403]);
+}

@@ -104,6 +104,21 @@ fn responses_state_when_an_object_expires() {
 }
 
 #[test]
+fn objects_may_expire_after_the_last_year() {
+    let (server, _time) = server();
+    let date = |date: &str| {
+        RULES.replace("<Expiration><Days>2</Days>", &format!("<Expiration><Date>{date}</Date>"))
+    };
+    let beyond = date("9999-12-31T23:59:59-23:59");
+    assert_refused(&put_rules(&server, &beyond), 400, "InvalidArgument");
+    assert_refused(&put_rules(&server, &date("9999-12-31T00:00:00Z")), 200, "");
+    assert_refused(&put_rules(&server, &RULES.replace("<Days>2<", "<Days>2147483647<")), 200, "");
+    assert_refused(&server.s3.put("/bucket/logs/a", b"bytes"), 200, "");
+    let expires = "expiry-date=\"Fri, 31 Dec 9999 23:59:59 GMT\", rule-id=\"old+logs\"";
+    assert_eq!(server.s3.get("/bucket/logs/a").header("x-amz-expiration"), Some(expires));
+}
+
+#[test]
 fn rule_with_tags_applies_to_objects_that_have_them_now() {
     let (server, time) = server();
     let tag = "<Tag><Key>class</Key><Value>temp x</Value></Tag>";

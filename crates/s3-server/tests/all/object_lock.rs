@@ -235,3 +235,19 @@ fn legal_hold_protects_a_version_until_it_is_lifted() {
     let target = format!("/locked/none?retention&versionId={marker}");
     assert_refused(&put_xml(&server, &target, &xml), 405, "MethodNotAllowed");
 }
+
+#[test]
+fn retention_beyond_the_last_year_is_refused() {
+    let server = locked();
+    put(&server, "/locked/key", &[]);
+    let beyond = "9999-12-31T23:59:59-01:00";
+    let xml = retention("GOVERNANCE", beyond);
+    assert_refused(&put_xml(&server, "/locked/key?retention", &xml), 400, "InvalidArgument");
+    let headers =
+        [("x-amz-object-lock-mode", "GOVERNANCE"), ("x-amz-object-lock-retain-until-date", beyond)];
+    let put = server.s3.send("PUT", "/locked/other", &headers, b"hello");
+    assert_refused(&put, 400, "InvalidArgument");
+    let last = retention("GOVERNANCE", "9999-12-31T23:59:59Z");
+    assert_refused(&put_xml(&server, "/locked/key?retention", &last), 200, "");
+    assert_eq!(server.s3.get("/locked/key").text(), "hello");
+}

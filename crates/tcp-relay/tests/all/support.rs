@@ -7,9 +7,11 @@ use std::thread::JoinHandle;
 use haul_tcp_relay::{
     Acceptor, Address, Config, Error, Handle, Listener, Server, Stats, TcpOptions,
 };
-use haul_testing::{Endpoint, Transport, eventually, server_certificate};
+use haul_testing::{Endpoint, Transport, eventually, raise_descriptor_limit, server_certificate};
 use haul_tls::{Alpn, CertificateFiles, Identities};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+
+use crate::targets::is_child;
 
 /// A running relay, which is stopped when this value is dropped.
 pub(crate) struct Relay {
@@ -66,6 +68,11 @@ impl Relay {
 
     /// Starts a relay whose clients connect over this transport.
     pub(crate) fn over(transport: Transport, mut config: Config) -> Self {
+        // Several tests at once have hundreds of connections.
+        assert!(
+            is_child() || raise_descriptor_limit(10_000),
+            "this process may open too few files"
+        );
         let server = match transport {
             Transport::Plain => Server::bind(config),
             Transport::Inherited => Server::with_listeners(config, vec![inherited()]),

@@ -122,17 +122,24 @@ fn target_is_ejected_after_failed_connections() {
     assert_eq!((down.failed, down.is_up, up.connected, up.is_up), (2, false, 20, true));
 }
 
+/// The variable in the environment of a child process.
+const CHILD: &str = "HAUL_TEST_CHILD";
+
 /// Runs the test of this name in a child process, because the test changes limits of its process;
 /// returns `true` in the child.
 pub(crate) fn is_child_process(name: &str) -> bool {
-    const CHILD: &str = "HAUL_TEST_CHILD";
-    if std::env::var_os(CHILD).is_some() {
+    if is_child() {
         return true;
     }
     let mut test = Command::new(std::env::current_exe().unwrap());
     let ran = test.args(["--exact", name, "--nocapture"]).env(CHILD, "1").status().unwrap();
     assert!(ran.success(), "{name}");
     false
+}
+
+/// Returns `true` in the process of such a test.
+pub(crate) fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
 }
 
 /// Lowers the limit of descriptors to 64, so that a test exhausts it quickly.

@@ -2,11 +2,12 @@
 
 use form_urlencoded::byte_serialize;
 use haul_file_store::{Attributes, Lifecycle, ObjectInfo, Store};
-use s3s::dto::{BucketLifecycleConfiguration, LifecycleRule, Timestamp, TimestampFormat};
+use s3s::dto::{BucketLifecycleConfiguration, LifecycleRule, TimestampFormat};
 use s3s::{S3ErrorCode, S3Result};
 
 use super::{parse, render};
 use crate::errors::{from_store, refuse};
+use crate::times::timestamp;
 
 /// Replaces the rules of a bucket.
 pub(crate) fn put(
@@ -50,7 +51,7 @@ pub(crate) fn expiration(
 ) -> Option<String> {
     let (at, rule) = store.expiration(bucket, info, attributes).ok()??;
     let mut date = Vec::new();
-    Timestamp::from(at).format(TimestampFormat::HttpDate, &mut date).ok()?;
+    timestamp(at).format(TimestampFormat::HttpDate, &mut date).ok()?;
     let date = String::from_utf8(date).ok()?;
     let rule: String = byte_serialize(rule.as_bytes()).collect();
     Some(format!("expiry-date=\"{date}\", rule-id=\"{rule}\""))

@@ -16,6 +16,7 @@ use time::{OffsetDateTime, Time};
 use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
 use crate::errors::refuse;
 use crate::objects::tagging;
+use crate::times::utc;
 
 const ID_CHARS_MAX: usize = 255;
 const PREFIX_BYTES_MAX: usize = 1024;
@@ -217,12 +218,9 @@ fn expiry(expiration: &LifecycleExpiration) -> S3Result<Option<Expiry>> {
 
 /// Returns a date, which must be at midnight UTC.
 fn midnight(date: &Timestamp) -> S3Result<OffsetDateTime> {
-    let date = OffsetDateTime::from(date.clone());
-    if date.to_utc().time() != Time::MIDNIGHT {
-        let message = "'Date' must be at midnight GMT";
-        return Err(refuse(S3ErrorCode::InvalidArgument, message));
-    }
-    Ok(date)
+    let is_midnight = |date: &OffsetDateTime| date.time() == Time::MIDNIGHT;
+    let message = "'Date' must be at midnight GMT";
+    utc(date).filter(is_midnight).ok_or_else(|| refuse(S3ErrorCode::InvalidArgument, message))
 }
 
 fn noncurrent(expiration: NoncurrentVersionExpiration) -> S3Result<NoncurrentExpiry> {

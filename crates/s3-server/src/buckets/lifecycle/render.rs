@@ -5,10 +5,11 @@ use std::time::Duration;
 use haul_file_store::{Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry};
 use s3s::dto::{
     self, AbortIncompleteMultipartUpload, ExpirationStatus, LifecycleExpiration,
-    LifecycleRuleAndOperator, LifecycleRuleFilter, NoncurrentVersionExpiration, Timestamp,
+    LifecycleRuleAndOperator, LifecycleRuleFilter, NoncurrentVersionExpiration,
 };
 
 use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
+use crate::times::timestamp;
 
 /// Converts a lifecycle of the store to S3's rules.
 pub(super) fn rules(lifecycle: &Lifecycle) -> Vec<dto::LifecycleRule> {
@@ -72,9 +73,7 @@ fn expiration(rule: &LifecycleRule) -> Option<LifecycleExpiration> {
     let none = LifecycleExpiration::default();
     match rule.expire {
         Some(Expiry::After(age)) => Some(LifecycleExpiration { days: Some(days(age)), ..none }),
-        Some(Expiry::At(time)) => {
-            Some(LifecycleExpiration { date: Some(Timestamp::from(time)), ..none })
-        }
+        Some(Expiry::At(time)) => Some(LifecycleExpiration { date: Some(timestamp(time)), ..none }),
         None => rule
             .expire_markers
             .then_some(LifecycleExpiration { expired_object_delete_marker: Some(true), ..none }),
