@@ -72,6 +72,7 @@ mod client;
 mod console;
 mod exposition;
 mod history;
+mod hosts;
 mod latency;
 mod overview;
 mod process;
@@ -84,6 +85,7 @@ pub use console::{CONSOLE_POLICY, console_file, console_page};
 pub use exposition::{Exposition, Family, MetricType, Value};
 pub use haul_reactor::Address;
 pub use history::{History, Span};
+pub use hosts::AllowedHosts;
 pub use latency::{LatencyHistogram, LatencyStats};
 pub use overview::{Overview, Series, Unit};
 pub use recent::{RecentRequest, RecentRequests};
@@ -118,7 +120,7 @@ pub trait StatusSource: Send + Sync + 'static {
 
     /// Returns `true` if requests with this `Host` (`host` or `host:port`) are served; by default
     /// all are. Restricting the hosts prevents DNS rebinding, in which a foreign web page resolves
-    /// its own host name to this machine.
+    /// its own host name to this machine: see [`AllowedHosts`].
     fn is_allowed_host(&self, host: Option<&str>) -> bool {
         let _any = host;
         true

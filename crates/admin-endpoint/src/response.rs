@@ -17,6 +17,8 @@ const ALLOWED: &str = "GET, HEAD";
 const NOT_FOUND: &str = "404 Not Found: only /metrics, /health and /ready\n";
 const NOT_FOUND_IN_CONSOLE: &str =
     "404 Not Found: only /, /history.json, /metrics, /health and /ready\n";
+const NOT_FOUND_WITH_REQUESTS: &str =
+    "404 Not Found: only /, /history.json, /requests.json, /metrics, /health and /ready\n";
 const BAD_SPAN: &str = "400 Bad Request: the query is span=now, span=hour or span=day\n";
 
 const MISDIRECTED: &str = "421 Misdirected Request: use localhost, an IP address, or a host name configured for the server\n";
@@ -55,6 +57,15 @@ impl<S: StatusSource> Pages<S> {
         }
         let (content_type, text) = console_file(path)?;
         Some(Response { content_type, ..Response::new(200, text) })
+    }
+
+    /// Returns the body for an unknown path, which names the known ones.
+    fn not_found(&self) -> &'static str {
+        match self.history {
+            None => NOT_FOUND,
+            Some(_) if self.source.recent_requests().is_some() => NOT_FOUND_WITH_REQUESTS,
+            Some(_) => NOT_FOUND_IN_CONSOLE,
+        }
     }
 }
 
@@ -97,10 +108,7 @@ impl Response {
             "/metrics" => Self { content_type: METRICS, ..Self::new(200, source.metrics()) },
             "/health" => Self::to_check(source.failure_reason()),
             "/ready" => Self::to_check(source.failure_reason().or_else(|| source.unready_reason())),
-            _ => pages.console(path, query).unwrap_or_else(|| {
-                let has_console = pages.history.is_some();
-                Self::new(404, if has_console { NOT_FOUND_IN_CONSOLE } else { NOT_FOUND })
-            }),
+            _ => pages.console(path, query).unwrap_or_else(|| Self::new(404, pages.not_found())),
         }
     }
 

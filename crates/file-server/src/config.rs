@@ -203,7 +203,7 @@ impl Config {
     pub(crate) fn check(&self) -> Result<()> {
         let listen = Some(&self.listen).filter(|_| self.tls.is_none());
         for address in [listen, self.admin.as_ref()].into_iter().flatten() {
-            if !self.is_public && !is_local(address) {
+            if !self.is_public && !address.is_local() {
                 return Err(Error::Public { address: address.to_string() });
             }
         }
@@ -233,14 +233,6 @@ impl Config {
             Some((_, reason)) => Err(Error::Invalid(reason)),
             None => Ok(()),
         }
-    }
-}
-
-/// Returns `true` if only this machine can reach the address.
-pub(crate) fn is_local(address: &Address) -> bool {
-    match address {
-        Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
-        Address::Unix(_) => true,
     }
 }
 

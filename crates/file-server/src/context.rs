@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use haul_admin_endpoint::{RecentRequest, RecentRequests};
+use haul_admin_endpoint::{AllowedHosts, RecentRequest, RecentRequests};
 
 use crate::config::{Cold, Tiers};
 use crate::file::description::mixed;
@@ -17,7 +17,6 @@ use crate::lookup::finder::Finder;
 use crate::lookup::outcome::{DiskResult, DiskWork};
 use crate::lookup::single_flight::SingleFlight;
 use crate::metrics::Counts;
-use crate::request::hosts::Hosts;
 use crate::send::buffers::Buffers;
 use crate::send::frequency::FrequencySketch;
 
@@ -25,7 +24,9 @@ use crate::send::frequency::FrequencySketch;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) finder: Arc<Finder>,
-    pub(crate) hosts: Hosts,
+    pub(crate) hosts: AllowedHosts,
+    /// The names accepted besides addresses and `localhost`.
+    pub(crate) host_names: Vec<String>,
     pub(crate) cache: Arc<FileCache>,
     pub(crate) listings: Arc<ListingCache>,
     pub(crate) single_flight: Arc<SingleFlight<DiskWork, DiskResult>>,

@@ -47,6 +47,16 @@ impl fmt::Display for Address {
 }
 
 impl Address {
+    /// Returns `true` if only this machine can reach the address: a loopback address, or a unix
+    /// socket.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            Self::Unix(_) => true,
+        }
+    }
+
     /// Converts the address to a `sockaddr`. Fails if a unix path exceeds the kernel's limit of 107
     /// bytes.
     pub(crate) fn to_sockaddr(&self) -> io::Result<(Domain, SockAddr)> {

@@ -152,7 +152,7 @@ impl Config {
     pub(crate) fn check(&self) -> Result<()> {
         let is_plain_http = self.http.is_some() && self.tls.is_none();
         let listen = self.listen.iter().filter(|_| is_plain_http);
-        let mut public = listen.chain(&self.admin).filter(|address| !is_local(address));
+        let mut public = listen.chain(&self.admin).filter(|address| !address.is_local());
         if let Some(address) = public.next().filter(|_| !self.is_plain_http_allowed) {
             return Err(Error::PlainHttp { address: address.to_string() });
         }
@@ -190,14 +190,6 @@ impl Config {
             Some((_, why)) => Err(Error::Invalid(why)),
             None => Ok(()),
         }
-    }
-}
-
-/// Returns `true` if only this machine can reach the address.
-fn is_local(address: &Address) -> bool {
-    match address {
-        Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
-        Address::Unix(_) => true,
     }
 }
 

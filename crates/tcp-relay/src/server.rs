@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_admin_endpoint::{Admin, Overview, RecentRequests, StatusSource};
+use haul_admin_endpoint::{Admin, AllowedHosts, Overview, RecentRequests, StatusSource};
 use haul_http_engine::ThreadLog;
 use haul_pipe::PipePool;
 use haul_reactor::{Address, AdmissionLimit, Handle as ThreadHandle, Listener, RateLimit, Reactor};
@@ -293,27 +293,34 @@ impl Monitor {
 }
 
 /// The pages of the admin address.
-struct AdminPages(Arc<Monitor>);
+struct AdminPages {
+    monitor: Arc<Monitor>,
+    hosts: AllowedHosts,
+}
 
 impl StatusSource for AdminPages {
     fn metrics(&self) -> String {
-        metrics::text(&self.0.stats())
+        metrics::text(&self.monitor.stats())
     }
 
     fn unready_reason(&self) -> Option<&'static str> {
-        if self.0.is_draining.load(Relaxed) {
+        if self.monitor.is_draining.load(Relaxed) {
             return Some("The relay is draining");
         }
-        let is_any_up = self.0.targets.is_any_up(Instant::now());
+        let is_any_up = self.monitor.targets.is_any_up(Instant::now());
         (!is_any_up).then_some("No target is up")
     }
 
     fn overview(&self) -> Option<Overview> {
-        Some(self.0.stats().to_overview(self.0.recent.is_some()))
+        Some(self.monitor.stats().to_overview(self.monitor.recent.is_some()))
     }
 
     fn recent_requests(&self) -> Option<&RecentRequests> {
-        self.0.recent.as_deref()
+        self.monitor.recent.as_deref()
+    }
+
+    fn is_allowed_host(&self, host: Option<&str>) -> bool {
+        self.hosts.allows(host)
     }
 }
 
@@ -337,7 +344,8 @@ impl Handle {
     /// # Errors
     /// The address is in use or invalid, or the kernel refuses a thread.
     pub fn bind_admin(&self, address: &Address) -> io::Result<Admin> {
-        Admin::bind(address, AdminPages(Arc::clone(&self.monitor)))
+        let hosts = AllowedHosts::at(address, Vec::new());
+        Admin::bind(address, AdminPages { monitor: Arc::clone(&self.monitor), hosts })
     }
 
     /// Returns the statistics so far.

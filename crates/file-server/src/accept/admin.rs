@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use haul_admin_endpoint::{Admin, Overview, RecentRequests, StatusSource};
+use haul_admin_endpoint::{Admin, AllowedHosts, Overview, RecentRequests, StatusSource};
 use haul_reactor::Address;
 
 use super::handle::Handle;
@@ -15,36 +15,40 @@ impl Handle {
     /// # Errors
     /// The address is in use or invalid, or the kernel refuses a thread.
     pub fn bind_admin(self: &Arc<Self>, address: &Address) -> io::Result<Admin> {
-        Admin::bind(address, ServerStatus(Arc::clone(self)))
+        let hosts = self.admin_hosts(address);
+        Admin::bind(address, ServerStatus { server: Arc::clone(self), hosts })
     }
 }
 
 /// The status of a server, for its admin address.
-pub(crate) struct ServerStatus(pub(crate) Arc<Handle>);
+struct ServerStatus {
+    server: Arc<Handle>,
+    hosts: AllowedHosts,
+}
 
 impl StatusSource for ServerStatus {
     fn metrics(&self) -> String {
-        self.0.stats().to_prometheus()
+        self.server.stats().to_prometheus()
     }
 
     fn unready_reason(&self) -> Option<&'static str> {
-        self.0.is_stopping().then_some("The server is draining")
+        self.server.is_stopping().then_some("The server is draining")
     }
 
     fn failure_reason(&self) -> Option<&'static str> {
         let reason = "The served directory was removed: restart the server";
-        (!self.0.has_root()).then_some(reason)
+        (!self.server.has_root()).then_some(reason)
     }
 
     fn overview(&self) -> Option<Overview> {
-        Some(self.0.stats().to_overview())
+        Some(self.server.stats().to_overview())
     }
 
     fn recent_requests(&self) -> Option<&RecentRequests> {
-        Some(self.0.recent())
+        Some(self.server.recent())
     }
 
     fn is_allowed_host(&self, host: Option<&str>) -> bool {
-        self.0.allows_host(host)
+        self.hosts.allows(host)
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_admin_endpoint::RecentRequests;
+use haul_admin_endpoint::{AllowedHosts, RecentRequests};
 use haul_http_engine::{Connections, PeerRate};
-use haul_reactor as reactor;
+use haul_reactor::{self as reactor, Address};
 
 use super::shutdown::Shutdown;
 use crate::context::Shared;
@@ -74,9 +74,9 @@ impl Handle {
         &self.shared.recent
     }
 
-    /// Returns `true` if requests for this host are accepted.
-    pub(crate) fn allows_host(&self, host: Option<&str>) -> bool {
-        self.shared.hosts.allows(host)
+    /// Returns the hosts whose requests are accepted at the admin address.
+    pub(crate) fn admin_hosts(&self, address: &Address) -> AllowedHosts {
+        AllowedHosts::at(address, self.shared.host_names.clone())
     }
 
     /// Removes expired entries of the caches.

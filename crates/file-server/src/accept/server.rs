@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_admin_endpoint::{Admin, RecentRequests};
+use haul_admin_endpoint::{Admin, AllowedHosts, RecentRequests};
 use haul_http_engine::{ConnectionLimits, Connections, Engine, ListenerOptions, PeerRate};
 use haul_http1::{CONNECTION_REFUSED, HeadLimits};
 use haul_reactor::{Address, AdmissionLimit, Listener, Rate, RateLimit, Reactor, TcpOptions};
 
 use super::handle::{Handle, ThreadHandle};
 use super::shutdown::RunningThread;
-use crate::config::{Config, Limits, is_local};
+use crate::config::{Config, Limits};
 use crate::context::{Shared, ThreadContext};
 use crate::error::{Error, Result};
 use crate::file::tier::TierRules;
@@ -24,7 +24,6 @@ use crate::lookup::finder::Finder;
 use crate::lookup::outcome::DiskResult;
 use crate::lookup::root::Root;
 use crate::lookup::single_flight::SingleFlight;
-use crate::request::hosts::Hosts;
 use crate::response::handler::{DISCARD_BYTES_MAX, FileHandler};
 use crate::send::frequency::FrequencySketch;
 
@@ -242,13 +241,11 @@ fn shared(config: &Config) -> Result<Shared> {
             with_listings: content.listings,
             cache_control: content.cache_control.clone(),
         }),
-        hosts: Hosts {
-            // A public server has names of its own.
-            is_checked: !config.is_public
-                && matches!(config.listen, Address::Tcp(_))
-                && is_local(&config.listen),
-            names: config.hosts.clone(),
+        hosts: match config.is_public {
+            true => AllowedHosts::all(),
+            false => AllowedHosts::at(&config.listen, config.hosts.clone()),
         },
+        host_names: config.hosts.clone(),
         cache: Arc::new(FileCache::new(tiers, valid_ms)),
         listings: Arc::new(ListingCache::new(valid_ms)),
         single_flight: SingleFlight::new(DiskResult::Failed(503)),

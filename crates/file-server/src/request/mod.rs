@@ -3,5 +3,4 @@
 pub(crate) mod coding;
 pub(crate) mod fields;
 pub(crate) mod file_request;
-pub(crate) mod hosts;
 pub(crate) mod path;

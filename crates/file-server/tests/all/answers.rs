@@ -310,10 +310,17 @@ fn draining_server_is_alive_and_not_ready() {
 #[test]
 fn admin_address_refuses_other_hosts() {
     let place = ServedDir::new();
-    let running = place.serve(|config| config.admin = Some("127.0.0.1:0".parse().unwrap()));
-    let mut admin = Client::new(running.admin.unwrap());
-    admin.say("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n");
-    assert_eq!(admin.answer("GET").status, 421);
+    for is_public in [false, true] {
+        let running = place.serve(|config| {
+            (config.is_public, config.hosts) = (is_public, vec!["files.example".to_owned()]);
+            config.admin = Some("127.0.0.1:0".parse().unwrap());
+        });
+        for (host, status) in [("evil.example", 421), ("files.example", 200), ("[::1]:1", 200)] {
+            let mut admin = Client::new(running.admin.unwrap());
+            admin.say(format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            assert_eq!(admin.answer("GET").status, status, "{host}");
+        }
+    }
 }
 
 #[test]

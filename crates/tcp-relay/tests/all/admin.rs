@@ -12,12 +12,13 @@ use crate::http::{http_with, ok, responding_target};
 use crate::support::{Relay, any_address, config, listener, refusing_address};
 
 fn get(relay: &Relay, path: &str) -> String {
+    get_from_host(relay, path, "localhost")
+}
+
+fn get_from_host(relay: &Relay, path: &str, host: &str) -> String {
     let mut client = TcpStream::connect(relay.admin()).unwrap();
-    client
-        .write_all(
-            format!("GET {path} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n").as_bytes(),
-        )
-        .unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    client.write_all(head.as_bytes()).unwrap();
     let mut response = String::new();
     client.read_to_string(&mut response).unwrap();
     response
@@ -86,6 +87,8 @@ fn admin_address_lists_http_errors_and_slow_requests() {
         assert!(listed.contains(part), "{part} is not in\n{listed}");
     }
     assert_eq!(listed.matches("\"path\"").count(), 1, "{listed}");
+    let missing = get(&relay, "/none");
+    assert!(missing.contains(" /history.json, /requests.json, /metrics, "), "{missing}");
     drop(relay);
 
     let options = HttpOptions { slow_request_time: Some(Duration::ZERO), ..HttpOptions::default() };
@@ -101,7 +104,31 @@ fn admin_address_lists_http_errors_and_slow_requests() {
     let mut config = config([target]);
     with_admin(&mut config);
     let relay = Relay::start(config);
-    assert!(get(&relay, "/requests.json").starts_with("HTTP/1.1 404 "));
+    let missing = get(&relay, "/requests.json");
+    assert!(missing.starts_with("HTTP/1.1 404 "), "{missing}");
+    let known = "only /, /history.json, /metrics, /health and /ready\n";
+    assert!(missing.ends_with(known), "{missing}");
+}
+
+#[test]
+fn loopback_admin_address_refuses_other_hosts() {
+    let with_admin = |address: &str| {
+        let mut config = Config { is_plain_http_allowed: true, ..config([any_address()]) };
+        config.admin = Some(address.parse().unwrap());
+        Relay::start(config)
+    };
+    let relay = with_admin("127.0.0.1:0");
+    for (host, status) in
+        [("evil.example", 421), ("localhost:1", 200), ("127.0.0.1:1", 200), ("[::1]", 200)]
+    {
+        for path in ["/metrics", "/"] {
+            let response = get_from_host(&relay, path, host);
+            assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {response}");
+        }
+    }
+    // A public address has names of its own.
+    let relay = with_admin("0.0.0.0:0");
+    assert!(get_from_host(&relay, "/metrics", "relay.example").starts_with("HTTP/1.1 200 "));
 }
 
 #[test]

@@ -6,19 +6,37 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The hosts whose requests are accepted.
+use haul_reactor::Address;
+
+/// The hosts whose requests a server accepts at an address: on a loopback address, `localhost`, IP
+/// addresses and given names; on any other address, all hosts.
 #[derive(Debug)]
-pub(crate) struct Hosts {
+pub struct AllowedHosts {
     /// `false`: all hosts are accepted.
-    pub(crate) is_checked: bool,
+    is_checked: bool,
     /// Names accepted besides addresses and `localhost`.
-    pub(crate) names: Vec<String>,
+    names: Vec<String>,
 }
 
-impl Hosts {
+impl AllowedHosts {
+    /// Returns the hosts accepted at `address`, which include `names`. Web pages cannot connect to
+    /// unix sockets, and a public address has names of its own: these accept all hosts.
+    #[must_use]
+    pub fn at(address: &Address, names: Vec<String>) -> Self {
+        let is_checked = matches!(address, Address::Tcp(_)) && address.is_local();
+        Self { is_checked, names }
+    }
+
+    /// Accepts all hosts.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { is_checked: false, names: Vec::new() }
+    }
+
     /// Returns `true` if requests for this `host` or `host:port` are accepted. Requests without a
     /// host are, because browsers always send one.
-    pub(crate) fn allows(&self, host: Option<&str>) -> bool {
+    #[must_use]
+    pub fn allows(&self, host: Option<&str>) -> bool {
         let Some(host) = host.filter(|_| self.is_checked) else { return true };
         if let Some(rest) = host.strip_prefix('[') {
             let address = rest.split(']').next().unwrap_or_default();
@@ -42,7 +60,8 @@ mod tests {
 
     #[test]
     fn hosts_that_others_could_have_registered_are_refused() {
-        let hosts = Hosts { is_checked: true, names: vec!["files.example".to_owned()] };
+        let names = vec!["files.example".to_owned()];
+        let hosts = AllowedHosts::at(&"127.0.0.1:80".parse().unwrap(), names);
         for host in [
             "127.0.0.1",
             "127.0.0.1:8080",
@@ -75,6 +94,23 @@ mod tests {
             assert!(!hosts.allows(Some(host)), "{host}");
         }
         assert!(hosts.allows(None));
-        assert!(Hosts { is_checked: false, ..hosts }.allows(Some("evil.example")));
+        assert!(AllowedHosts::all().allows(Some("evil.example")));
+    }
+
+    #[test]
+    fn only_loopback_addresses_restrict_hosts() {
+        for (address, is_allowed) in [
+            ("127.0.0.2:80", false),
+            ("[::1]:80", false),
+            ("[::ffff:127.0.0.1]:80", false),
+            ("0.0.0.0:80", true),
+            ("192.0.2.1:80", true),
+            ("[::]:80", true),
+            ("unix:/run/haul", true),
+        ] {
+            let hosts = AllowedHosts::at(&address.parse().unwrap(), Vec::new());
+            assert_eq!(hosts.allows(Some("evil.example")), is_allowed, "{address}");
+            assert!(hosts.allows(Some("localhost")), "{address}");
+        }
     }
 }
