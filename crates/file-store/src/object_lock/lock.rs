@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::error::{Error, Result};
 use crate::lifecycle::rules::millis;
 use crate::object::Attributes;
+use crate::object_lock::utc::format_utc;
 
 const MODE: &str = "object-lock.mode";
 const UNTIL: &str = "object-lock.until-ms";
@@ -146,9 +147,9 @@ impl ObjectLock {
         match mode {
             RetentionMode::Governance if bypass_governance => None,
             _ => Some(format!(
-                "its retention in {} mode ends {} ms after 1970",
+                "its retention in {} mode ends at {}",
                 mode.name(),
-                millis(until)
+                format_utc(millis(until))
             )),
         }
     }
@@ -247,6 +248,9 @@ mod tests {
             assert_eq!(released.protection(10, bypass), None);
         }
         assert_eq!(ObjectLock::default().protection(0, false), None);
+        let reason = lock(Governance, 1_795_862_986_301).protection(0, false);
+        let expected = "its retention in governance mode ends at 2026-11-28T10:49:46Z";
+        assert_eq!(reason.as_deref(), Some(expected));
     }
 
     #[test]

@@ -11,3 +11,4 @@ pub(crate) mod bucket;
 mod check;
 pub(crate) mod lock;
 mod operations;
+mod utc;
