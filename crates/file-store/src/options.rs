@@ -36,8 +36,9 @@ pub struct Options {
     /// briefly does not need it.
     pub scrub_bytes_per_second: u64,
     /// Behaviour: the interval at which a thread looks for buckets to sweep; zero disables the
-    /// thread; 1 h. The first check follows at most one minute after opening. Each bucket is swept
-    /// at most once a day in UTC, and after a change of its rules.
+    /// thread; 1 h. The first check follows at most one minute after opening, and the interval is
+    /// at most [`Self::lifecycle_day`]. Each bucket is swept at most once a day in UTC, and after a
+    /// change of its rules.
     pub lifecycle_check_every: Duration,
     /// Behaviour: the length of a day of lifecycle rules; 24 h. For tests: with another length, all
     /// ages of rules change in proportion and are not rounded, and each bucket is swept at most once

@@ -55,9 +55,11 @@ impl Drop for LifecycleThread {
     }
 }
 
-/// Checks all buckets periodically until the store is closed.
+/// Checks all buckets periodically until the store is closed, at least once a day.
 fn run(inner: &Inner, every: Duration, stopped: &mpsc::Receiver<()>) {
-    let mut schedule = Schedule::new(inner.options.lifecycle_day);
+    let day = inner.options.lifecycle_day;
+    let every = every.min(day);
+    let mut schedule = Schedule::new(day);
     let mut wait = every.min(FIRST_CHECK);
     while sleep(stopped, wait) {
         let buckets: Vec<String> =

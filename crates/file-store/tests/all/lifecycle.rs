@@ -253,6 +253,21 @@ fn background_sweep_runs_once_a_day_and_after_a_change_of_rules() {
     assert_eq!((stats.errors, stats.last_sweep.is_some()), (0, true));
 }
 
+/// The checks are an hour apart, and the first one is a minute after the store is opened.
+#[test]
+fn short_day_shortens_the_time_between_checks() {
+    let lifecycle_day = Duration::from_millis(50);
+    let options = Options { lifecycle_day, ..Options::default() };
+    assert_eq!(options.lifecycle_check_every, Duration::from_hours(1));
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = Store::open(dir.path(), options).unwrap();
+    store.create_bucket(BUCKET).unwrap();
+    set(&store, &[expire_after("", 1)]);
+    eventually("the first sweeps", || store.stats().lifecycle.sweeps >= 3);
+    put(&store, "a", b"1");
+    eventually("the object expires", || keys(&store).is_empty());
+}
+
 #[test]
 fn store_closes_during_a_sweep_and_continues_it_later() {
     let time = Time::at_day(100);
