@@ -109,10 +109,20 @@ document! {
     put_public_access_block: PutPublicAccessBlockInput => PutPublicAccessBlockOutput,
         public_access_block_configuration, |_, _| Ok(());
     get_public_access_block: GetPublicAccessBlockInput => GetPublicAccessBlockOutput, |document| {
-        let public_access_block_configuration = Some(document);
+        let public_access_block_configuration = Some(complete(&document));
         dto::GetPublicAccessBlockOutput { public_access_block_configuration }
     };
     delete_public_access_block: DeletePublicAccessBlockInput => DeletePublicAccessBlockOutput;
+}
+
+/// Returns a block with all members, as S3 does: a member that a client left out is `false`.
+fn complete(block: &PublicAccessBlockConfiguration) -> PublicAccessBlockConfiguration {
+    PublicAccessBlockConfiguration {
+        block_public_acls: Some(block.block_public_acls.unwrap_or_default()),
+        block_public_policy: Some(block.block_public_policy.unwrap_or_default()),
+        ignore_public_acls: Some(block.ignore_public_acls.unwrap_or_default()),
+        restrict_public_buckets: Some(block.restrict_public_buckets.unwrap_or_default()),
+    }
 }
 
 fn check_tags(document: &Tagging, _: &Attributes) -> S3Result<()> {

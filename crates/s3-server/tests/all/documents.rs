@@ -37,8 +37,9 @@ fn public_access_block_is_stored_returned_and_deleted() {
     assert_refused(&server.s3.put(target, block.as_bytes()), 200, "");
     let found = server.s3.get(target);
     assert_eq!(found.xml("BlockPublicPolicy").as_deref(), Some("true"));
-    assert_eq!(found.xml("BlockPublicAcls").as_deref(), Some("false"));
-    assert_eq!(found.xml("RestrictPublicBuckets"), None);
+    for member in ["BlockPublicAcls", "IgnorePublicAcls", "RestrictPublicBuckets"] {
+        assert_eq!(found.xml(member).as_deref(), Some("false"), "{member}");
+    }
     assert_refused(&server.s3.delete(target), 204, "");
     assert_refused(&server.s3.get(target), 404, code);
 }
