@@ -1,11 +1,12 @@
 //! `haul keys`: creates, changes and lists the keys of a server.
 
+mod remaining;
 mod show;
 
 use std::path::Path;
 use std::time::SystemTime;
 
-use haul_s3_server::{Key, KeyList};
+use haul_s3_server::{Grant, Key, KeyList, Rights, Scope};
 use serde_json::json;
 
 use crate::args::{
@@ -17,6 +18,7 @@ use crate::output::{Output, print_line};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::secrets::{encryption_keys, key_file};
 
+use remaining::remaining;
 use show::ANONYMOUS;
 
 /// The message after a change.
@@ -171,33 +173,91 @@ fn allow(files: &KeyFileArgs, args: &KeysRightsArgs) -> Result {
 }
 
 fn forbid(files: &KeyFileArgs, args: &KeysRightsArgs) -> Result {
-    let allowed = scoped(args)?;
-    let nothing = || Failure::new(format!("{} has no such rights", args.key));
-    let text = update(files, |list| match (&allowed, args.key.as_str()) {
-        (Allowed::Objects(scope, rights), ANONYMOUS) => {
-            let is_removed = list.forbid_anonymous(scope, *rights);
-            is_removed.then(|| show::anonymous_line(list.anonymous())).ok_or_else(nothing)
-        }
-        (Allowed::Server(_), ANONYMOUS) => Err(usage(no_server_rights())),
-        (Allowed::Objects(scope, rights), name) => {
+    match scoped(args)? {
+        Allowed::Objects(scope, rights) => forbid_objects(files, &args.key, (&scope, rights)),
+        Allowed::Server(rights) => forbid_server(files, &args.key, rights),
+    }
+}
+
+/// Removes rights to objects, and reports the grants that still give them.
+fn forbid_objects(files: &KeyFileArgs, name: &str, (scope, rights): (&Scope, Rights)) -> Result {
+    let mut unchanged: Option<Vec<Grant>> = None;
+    let updated = update(files, |list| {
+        let (is_removed, grants, held, text) = if name == ANONYMOUS {
+            let is_removed = list.forbid_anonymous(scope, rights);
+            let grants = list.anonymous();
+            (is_removed, grants, show::anonymous_rights(grants), show::anonymous_line(grants))
+        } else {
             let key = find(list, name)?;
-            if !key.forbid(scope, *rights) {
-                return Err(nothing().advise(format!("its rights: {}", show::rights(key))));
-            }
-            Ok(show::line(key, SystemTime::now()))
+            let is_removed = key.forbid(scope, rights);
+            (is_removed, &*key.grants, show::rights(key), show::line(key, SystemTime::now()))
+        };
+        let grants = remaining(grants, scope, rights);
+        if is_removed {
+            return Ok((grants, text));
         }
-        (Allowed::Server(rights), name) => {
-            let key = find(list, name)?;
-            let had = (key.creates_buckets, key.reads_metrics);
-            key.creates_buckets &= !rights.create_buckets;
-            key.reads_metrics &= !rights.metrics;
-            if had == (key.creates_buckets, key.reads_metrics) {
-                return Err(nothing());
-            }
-            Ok(show::line(key, SystemTime::now()))
+        let failure = nothing_to_remove(name, (scope, rights), &grants, &held);
+        unchanged = Some(grants);
+        Err(failure)
+    });
+    if let (true, Some(grants)) = (files.json, &unchanged) {
+        print_line(show::forbidden_json(name, false, grants))?;
+    }
+    let (grants, text) = updated?;
+    match files.json {
+        true => print_line(show::forbidden_json(name, true, &grants))?,
+        false => print_line(format!("forbidden: {text}"))?,
+    }
+    remaining::lines(&grants, rights).iter().for_each(|line| print_message(line));
+    print_message(EFFECT);
+    Ok(())
+}
+
+/// Returns the failure of a removal that would change nothing.
+fn nothing_to_remove(
+    name: &str,
+    (scope, rights): (&Scope, Rights),
+    remaining: &[Grant],
+    held: &str,
+) -> Failure {
+    if remaining.is_empty() {
+        return nothing_held(name, held);
+    }
+    let why = format!("{name} has no grant of {rights} within {scope}: nothing was changed");
+    let lines = remaining::lines(remaining, rights);
+    lines.into_iter().fold(Failure::new(why), Failure::advise)
+}
+
+/// Removes rights without a bucket.
+fn forbid_server(files: &KeyFileArgs, name: &str, rights: ServerRights) -> Result {
+    if name == ANONYMOUS {
+        return Err(usage(no_server_rights()));
+    }
+    let mut is_unchanged = false;
+    let updated = update(files, |list| {
+        let key = find(list, name)?;
+        let had = (key.creates_buckets, key.reads_metrics);
+        key.creates_buckets &= !rights.create_buckets;
+        key.reads_metrics &= !rights.metrics;
+        is_unchanged = had == (key.creates_buckets, key.reads_metrics);
+        match is_unchanged {
+            true => Err(nothing_held(name, &show::rights(key))),
+            false => Ok(show::line(key, SystemTime::now())),
         }
-    })?;
-    changed(files, &args.key, "forbidden", &text)
+    });
+    if files.json && (is_unchanged || updated.is_ok()) {
+        print_line(show::forbidden_json(name, !is_unchanged, &[]))?;
+    }
+    let text = updated?;
+    if !files.json {
+        print_line(format!("forbidden: {text}"))?;
+    }
+    print_message(EFFECT);
+    Ok(())
+}
+
+fn nothing_held(name: &str, held: &str) -> Failure {
+    Failure::new(format!("{name} has no such rights")).advise(format!("its rights: {held}"))
 }
 
 fn set_disabled(files: &KeyFileArgs, name: &str, is_disabled: bool) -> Result {
@@ -223,6 +283,7 @@ fn rotate(files: &KeyFileArgs, args: &KeysRotateArgs) -> Result {
     let end = after(now, args.overlap, "--overlap")?;
     let (new, end) = update(files, |list| {
         let earlier = find(list, &args.key)?;
+        check_accepted(earlier, now)?;
         // A key that expires sooner is not extended.
         let end = earlier.expires.map_or(end, |expires| expires.min(end));
         let Key { user, creates_buckets, reads_metrics, grants, expires, .. } = earlier.clone();
@@ -235,6 +296,24 @@ fn rotate(files: &KeyFileArgs, args: &KeysRotateArgs) -> Result {
     })?;
     print_message(&format!("{} is accepted until {}", args.key, rfc3339(end)));
     print_secret(files, &new)
+}
+
+/// Fails if a key is refused: a new key with its rights would be accepted.
+fn check_accepted(key: &Key, now: SystemTime) -> Result {
+    let Key { access_key, user, .. } = key;
+    let create = format!("\"haul keys create {user}\" creates a new key");
+    match key.expires {
+        Some(expires) if expires <= now => {
+            let text = format!("{access_key} expired at {}: nothing was changed", rfc3339(expires));
+            Err(Failure::new(text).advise(create))
+        }
+        _ if key.is_disabled => {
+            let failure = Failure::new(format!("{access_key} is disabled: nothing was changed"));
+            let enable = format!("\"haul keys enable {access_key}\" enables it");
+            Err(failure.advise(format!("{enable}, and {create}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Prints the result of a change.

@@ -40,11 +40,24 @@ pub(super) fn rights(key: &Key) -> String {
     all_rights(key).join("; ")
 }
 
-/// Returns the rights of requests without a signature in one line.
+/// Returns requests without a signature in one line: their name and rights.
 pub(super) fn anonymous_line(grants: &[Grant]) -> String {
+    format!("{ANONYMOUS}: {}", anonymous_rights(grants))
+}
+
+/// Returns the rights of requests without a signature in one line.
+pub(super) fn anonymous_rights(grants: &[Grant]) -> String {
     let rights: Vec<_> = grants.iter().map(grant_text).collect();
-    let rights = if rights.is_empty() { "no rights".to_owned() } else { rights.join("; ") };
-    format!("{ANONYMOUS}: {rights}")
+    if rights.is_empty() { "no rights".to_owned() } else { rights.join("; ") }
+}
+
+/// Returns the result of removing rights, with the grants that still give them.
+pub(super) fn forbidden_json(name: &str, is_changed: bool, remaining: &[Grant]) -> Value {
+    json!({
+        "access_key": name,
+        "change": is_changed.then_some("forbidden"),
+        "remaining": remaining.iter().map(grant_json).collect::<Vec<_>>(),
+    })
 }
 
 pub(super) fn json(key: &Key, now: SystemTime) -> Value {
@@ -86,7 +99,7 @@ fn all_rights(key: &Key) -> Vec<String> {
     rights
 }
 
-fn grant_text(grant: &Grant) -> String {
+pub(super) fn grant_text(grant: &Grant) -> String {
     format!("{} {}", grant.rights, grant.scope)
 }
 

@@ -109,6 +109,75 @@ fn expired_and_rotated_keys_are_shown() {
 }
 
 #[test]
+fn forbid_reports_broader_grants_that_remain() {
+    let place = place();
+    let access = create(&place, &["alice", "--allow", "read=photos", "--allow", "write=photos/a/"]);
+    let before = fs::read(place.path("haul-keys.json")).unwrap();
+    let grant = json!({ "bucket": "photos", "prefix": "", "rights": ["read"] });
+
+    let unchanged = keys(&place, &["forbid", &access, "read", "photos/a/", "--json"]).code(1);
+    let unchanged = unchanged.stderr_contains(&[
+        &format!("{access} has no grant of read within photos/a/: nothing was changed"),
+        "read remains through the grant read photos",
+    ]);
+    let expected = json!({ "access_key": access, "change": null, "remaining": [grant] });
+    assert_eq!(object(&unchanged), expected);
+    let none = keys(&place, &["forbid", &access, "delete", "photos", "--json"]).code(1);
+    let none = none.stderr_contains(&["has no such rights", "its rights: read photos; write"]);
+    assert_eq!(object(&none)["remaining"], json!([]));
+    assert_eq!(fs::read(place.path("haul-keys.json")).unwrap(), before);
+
+    let partly = keys(&place, &["forbid", &access, "read,write", "photos/a/", "--json"]).code(0);
+    let partly = partly.stderr_contains(&["haul: read remains through the grant read photos\n"]);
+    let expected = json!({ "access_key": access, "change": "forbidden", "remaining": [grant] });
+    assert_eq!(object(&partly), expected);
+    let removed = keys(&place, &["forbid", &access, "read", "photos", "--json"]).code(0);
+    assert_eq!(object(&removed)["remaining"], json!([]));
+
+    for (code, change) in [(0, json!("forbidden")), (1, json!(null))] {
+        if code == 0 {
+            keys(&place, &["allow", &access, "metrics"]).code(0);
+        }
+        let metrics = keys(&place, &["forbid", &access, "metrics", "--json"]).code(code);
+        let expected = json!({ "access_key": access, "change": change, "remaining": [] });
+        assert_eq!(object(&metrics), expected);
+    }
+
+    // The right admin includes the others; all buckets include each bucket.
+    keys(&place, &["allow", &access, "admin", "photos"]).code(0);
+    let admin = keys(&place, &["forbid", &access, "read,list", "photos/a/"]).code(1);
+    admin.stderr_contains(&["read,list remain through the grant admin photos"]);
+    keys(&place, &["allow", "anonymous", "read", "*"]).code(0);
+    let anonymous = keys(&place, &["forbid", "anonymous", "read", "photos"]).code(1);
+    anonymous.stderr_contains(&["read remains through the grant read *"]);
+}
+
+#[test]
+fn refused_keys_are_not_rotated() {
+    let place = place();
+    let disabled = create(&place, &["alice"]);
+    keys(&place, &["disable", &disabled]).code(0);
+    let expired = create(&place, &["bob", "--expires-in", "0s"]);
+    let both = create(&place, &["carol", "--expires-in", "0s"]);
+    keys(&place, &["disable", &both]).code(0);
+    let before = fs::read(place.path("haul-keys.json")).unwrap();
+    let enable = format!("\"haul keys enable {disabled}\" enables it");
+    for (access, state, advice) in [
+        (&disabled, "is disabled: nothing was changed", &*enable),
+        (&disabled, "is disabled", "\"haul keys create alice\" creates a new key"),
+        (&expired, "expired at 20", "\"haul keys create bob\" creates a new key"),
+        (&both, "expired at 20", "\"haul keys create carol\" creates a new key"),
+    ] {
+        let refused = keys(&place, &["rotate", access]).code(1);
+        assert_eq!(refused.text(), "", "no secret key is printed");
+        refused.stderr_contains(&[&format!("{access} {state}"), advice]);
+        assert_eq!(fs::read(place.path("haul-keys.json")).unwrap(), before, "{access}");
+    }
+    keys(&place, &["enable", &disabled]).code(0);
+    keys(&place, &["rotate", &disabled]).code(0);
+}
+
+#[test]
 fn mistakes_have_exit_codes_and_reasons() {
     let place = place();
     let access = create(&place, &["alice", "--allow", "read=photos/a/"]);

@@ -121,6 +121,14 @@ impl Scope {
         self.bucket == ALL_BUCKETS || self.bucket == bucket
     }
 
+    /// Returns `true` if a key of a bucket can be in both scopes.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let is_same_bucket = self.is_of(&other.bucket) || other.is_of(&self.bucket);
+        let (prefix, other) = (&self.prefix, &other.prefix);
+        is_same_bucket && (prefix.starts_with(other) || other.starts_with(prefix))
+    }
+
     /// Returns `true` if the scope has all keys that begin with `key`.
     pub(super) fn contains(&self, bucket: &str, key: &str) -> bool {
         self.is_of(bucket) && key.starts_with(&self.prefix)
@@ -211,6 +219,24 @@ mod tests {
         }
         for text in ["", "/", "a", "Bucket", "b*", "**"] {
             assert!(text.parse::<Scope>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn scopes_with_common_keys_overlap() {
+        for (one, other, is_overlap) in [
+            ("bucket", "bucket", true),
+            ("bucket", "bucket/a/", true),
+            ("bucket/a/b", "bucket/a/", true),
+            ("bucket/a/", "bucket/b/", false),
+            ("bucket", "other", false),
+            ("*", "bucket/a/", true),
+            ("*/a/", "bucket", true),
+            ("*/a/", "bucket/b/", false),
+        ] {
+            let [first, second] = [one, other].map(|text| text.parse::<Scope>().unwrap());
+            assert_eq!(first.overlaps(&second), is_overlap, "{one} {other}");
+            assert_eq!(second.overlaps(&first), is_overlap, "{other} {one}");
         }
     }
 

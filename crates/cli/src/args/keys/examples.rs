@@ -11,7 +11,7 @@ Examples:
 
 Exit codes:
   0  success
-  1  the key does not exist, or has none of the rights to remove
+  1  the key does not exist, has none of the rights to remove, or cannot be rotated
   2  invalid command line, or rights that do not exist
   3  a file cannot be read or written, or the sealing key does not fit; nothing was changed";
 

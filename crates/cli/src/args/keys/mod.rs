@@ -70,7 +70,9 @@ pub(crate) enum KeysCommand {
     /// Remove rights of a key
     ///
     /// Removes the rights from all grants to the bucket or to a prefix within PREFIX. Grants to
-    /// more than that remain, and are reported if they still have the rights.
+    /// more than that remain, and are reported if they still have the rights. If only such grants
+    /// have the rights, nothing is changed, and the exit code is 1. With --json, "remaining" lists
+    /// the grants that still have the rights, and "change" is null if nothing was changed.
     #[command(after_long_help = examples::FORBID)]
     Forbid(KeysRightsArgs),
     /// Refuse a key until it is enabled again
@@ -84,7 +86,8 @@ pub(crate) enum KeysCommand {
     Remove(KeyArgs),
     /// Replace a key by a new one with the same user and rights, and print the new one
     ///
-    /// The earlier key is accepted until --overlap has passed, so that clients can change.
+    /// The earlier key is accepted until --overlap has passed, so that clients can change. A key
+    /// that is disabled or expired is an error: enable it first, or create a new key.
     #[command(after_long_help = examples::ROTATE)]
     Rotate(KeysRotateArgs),
     /// Add a new key to the file for "haul serve --encryption-key", and print its ID
