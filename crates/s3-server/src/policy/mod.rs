@@ -1,12 +1,13 @@
 //! Bucket policies, in the subset of the policy language of AWS that `docs/access.md` describes.
-//! Pure: `parse` checks the text of a policy and refuses what this server would not enforce,
-//! `action` names the operations, `evaluate` decides about a request, and `public` finds policies
-//! that allow access to everyone. `document` decides without a server.
+//! Pure: `parse` checks the text of a policy and refuses what this server would not enforce, with
+//! `members`. `action` names the operations, `evaluate` decides about a request, and `public` finds
+//! policies that allow access to everyone. `document` decides without a server.
 
 pub(crate) mod action;
 pub(crate) mod condition;
 pub(crate) mod document;
 pub(crate) mod evaluate;
+mod members;
 mod operand;
 pub(crate) mod parse;
 mod public;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::pattern;
 use crate::policy::condition::{self, Condition, Key};
+use crate::policy::members::repeated_member;
 use crate::policy::operand::{Comparison, Operand};
 use crate::policy::statement::{Effect, Names, Patterns, Policy, Principals, Statement};
 
@@ -31,6 +32,9 @@ impl Policy {
         }
         let document: Value =
             serde_json::from_str(text).map_err(|error| format!("the text is not JSON: {error}"))?;
+        if let Some(name) = repeated_member(text) {
+            return Err(format!("the member {name} is given twice"));
+        }
         let fields = object(&document, "the policy", &["Version", "Id", "Statement"])?;
         match fields.get("Version").map(Value::as_str) {
             None | Some(Some("2012-10-17" | "2008-10-17")) => {}

@@ -212,6 +212,25 @@ fn refused_policies_name_the_reason() {
     }
 }
 
+/// The earlier member would be dropped, and with it a condition or the effect.
+#[test]
+fn members_that_are_given_twice_are_refused() {
+    const VALID: &str = r#"{"Statement": {"Effect": "Deny", "Principal": "*", "Action": "s3:*",
+        "Resource": "arn:aws:s3:::b/*", "Condition": {"StringEquals": {"s3:prefix": "a"}}}}"#;
+    assert!(Policy::parse(VALID, "b").is_ok());
+    let near = r#""Condition": {"Bool": {"aws:SecureTransport": "true"}}, "Condition""#;
+    for (part, twice, name) in [
+        (r#""Effect""#, r#""Effect": "Allow", "Effect""#, "Effect"),
+        (r#""Condition""#, near, "Condition"),
+        (r#""StringEquals""#, r#""StringEquals": {}, "StringEquals""#, "StringEquals"),
+        (r#""s3:prefix""#, r#""s3:prefix": "b", "s3:pre\u0066ix""#, "s3:prefix"),
+        (r#"{"Statement""#, r#"{"Statement": [], "Statement""#, "Statement"),
+    ] {
+        let error = Policy::parse(&VALID.replace(part, twice), "b").unwrap_err();
+        assert_eq!(error, format!("the member {name} is given twice"));
+    }
+}
+
 #[test]
 fn service_is_allowed_by_its_name_only_and_denied_with_everyone() {
     const NAME: &str = "logging.s3.amazonaws.com";
