@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use time::OffsetDateTime;
 use time::format_description::well_known::Iso8601;
+use time::{Date, OffsetDateTime};
 
 use crate::pattern;
 
@@ -119,10 +119,14 @@ fn matches_arn(pattern: &str, arn: &str) -> bool {
     patterns.len() == parts.len() && pairs.all(|(pattern, part)| pattern::matches(pattern, part))
 }
 
-/// Parses a time, or a number of seconds since 1970.
+/// Parses a time, a date, which begins at midnight in UTC, or a number of seconds since 1970.
 fn seconds(text: &str) -> Option<i64> {
-    let time = || Some(OffsetDateTime::parse(text, &Iso8601::DEFAULT).ok()?.unix_timestamp());
-    text.parse().ok().or_else(time)
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let time = OffsetDateTime::parse(text, &Iso8601::DEFAULT).ok();
+    let midnight = || Some(Date::parse(text, &Iso8601::DATE).ok()?.midnight().assume_utc());
+    time.or_else(midnight).map(OffsetDateTime::unix_timestamp)
 }
 
 fn flag(text: &str) -> Option<bool> {
@@ -178,6 +182,7 @@ mod tests {
             (C::Number(Order::Equal), "1", "1", ""),
             (C::Time(Order::GreaterOrEqual), "2026-11-26T00:00:00Z", "1795651200", "1795651199"),
             (C::Time(Order::Less), "1795651200", "2026-11-25T23:59:59Z", "2026-11-26T00:00:00Z"),
+            (C::Time(Order::Less), "2026-11-26", "1795651199", "2026-11-26T00:00:00Z"),
             (C::Flag, "TRUE", "true", "false"),
             (C::Network, "192.0.2.0/24", "192.0.2.255", "192.0.3.0"),
             (C::Network, "192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
@@ -204,6 +209,8 @@ mod tests {
         for (comparison, text) in [
             (Comparison::Number(Order::Equal), "1.5"),
             (Comparison::Time(Order::Equal), "yesterday"),
+            (Comparison::Time(Order::Equal), "2026-13-01"),
+            (Comparison::Time(Order::Equal), "2026-11-26T"),
             (Comparison::Flag, "yes"),
             (Comparison::Network, "192.0.2.0/33"),
             (Comparison::Network, "::/129"),

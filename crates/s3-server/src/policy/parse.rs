@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::pattern;
+use crate::policy::action_names::names_an_action;
 use crate::policy::condition::{self, Condition, Key};
 use crate::policy::members::repeated_member;
 use crate::policy::operand::{Comparison, Operand};
@@ -84,10 +85,7 @@ fn statement(value: &Value, bucket: &str) -> Parsed<Statement> {
     Ok(Statement {
         effect,
         principals: principals(fields, effect)?,
-        actions: patterns(fields, "Action", "NotAction", |text| {
-            let is_action = text == "*" || text.to_ascii_lowercase().starts_with("s3:");
-            is_action.then(|| text.to_owned()).ok_or("an action begins with \"s3:\"".to_owned())
-        })?,
+        actions: patterns(fields, "Action", "NotAction", action)?,
         resources: patterns(fields, "Resource", "NotResource", |text| resource(text, bucket))?,
         conditions: conditions(fields.get("Condition"))?,
     })
@@ -163,6 +161,17 @@ fn user(name: &str) -> Parsed<String> {
     };
     let is_name = |name: &&str| !name.is_empty() && !name.contains(['*', '?']);
     name.filter(is_name).map(str::to_owned).ok_or(format!("the principal \"{arn}\" is malformed"))
+}
+
+/// Parses a pattern for the names of actions.
+fn action(text: &str) -> Parsed<String> {
+    if text != "*" && !text.to_ascii_lowercase().starts_with("s3:") {
+        return Err("an action begins with \"s3:\"".to_owned());
+    }
+    if !names_an_action(text) {
+        return Err(format!("there is no action \"{text}\""));
+    }
+    Ok(text.to_owned())
 }
 
 /// Parses the name of a bucket or of objects in it.

@@ -112,7 +112,7 @@ fn all_conditions_of_a_statement_must_hold() {
             "StringEquals": { "s3:prefix": "a", "s3:delimiter": "/" }, "Bool": {
             "aws:SecureTransport": "true" } }
     }));
-    let access = Access { client: Client::User(None), action: "s3:X", resource: "b/x" };
+    let access = Access { client: Client::User(None), action: "s3:GetObject", resource: "b/x" };
     let all = [("s3:prefix", "a"), ("s3:delimiter", "/"), ("aws:SecureTransport", "true")];
     assert_eq!(one.evaluate(&access, &Given(&all)), Verdict::Allowed);
     for missing in 0..all.len() {
@@ -191,6 +191,8 @@ fn refused_policies_name_the_reason() {
         (statement("Principal", json!("arn:aws:sts::x")), "not supported"),
         (statement("Principal", json!("arn:aws:iam::1:user/*")), "malformed"),
         (statement("Action", json!("ec2:Run")), "begins with \"s3:\""),
+        (statement("Action", json!("s3:FooBar")), "no action \"s3:FooBar\""),
+        (statement("Action", json!(["s3:GetObject", "s3:Foo*"])), "no action \"s3:Foo*\""),
         (statement("Action", json!([])), "Action is empty"),
         (statement("NotAction", json!("s3:*")), "exactly one of Action and NotAction"),
         (statement("Resource", json!("b/*")), "begins with \"arn:aws:s3:::\""),
