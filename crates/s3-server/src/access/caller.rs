@@ -40,6 +40,8 @@ pub(crate) enum Basis {
 pub(crate) enum Decision {
     Allowed(Basis),
     Denied,
+    /// Denied by a statement of the policy, which prevails.
+    DeniedByPolicy,
     /// Allowed if the list of the object gives the permission.
     ByObjectList(Permission),
 }
@@ -263,7 +265,7 @@ impl Caller {
             resource: &resource,
         };
         Ok(match policy.evaluate(&access, &**facts) {
-            Verdict::Denied => Some(Decision::Denied),
+            Verdict::Denied => Some(Decision::DeniedByPolicy),
             Verdict::Allowed if !is_restricted && !has_right => {
                 Some(Decision::Allowed(Basis::Policy))
             }
@@ -292,7 +294,7 @@ impl Caller {
     ) -> S3Result<Basis> {
         match self.decide(store, operation, action, (bucket, name))? {
             Decision::Allowed(basis) => Ok(basis),
-            _ => Err(self.refusal(operation, action.needs(), bucket, name)),
+            other => Err(self.refused(Some(other), (operation, action), (bucket, name))),
         }
     }
 
@@ -306,11 +308,25 @@ impl Caller {
     ) -> S3Result<()> {
         match self.decide_without_lists(store, operation, action, (bucket, key))? {
             Some(Decision::Allowed(_)) => Ok(()),
-            _ => Err(self.refusal(operation, action.needs(), bucket, key)),
+            other => Err(self.refused(other, (operation, action), (bucket, key))),
         }
     }
 
-    /// Returns the error for an operation that the client may not execute.
+    /// Returns the error for an operation that a decision, or the lack of one, does not allow.
+    pub(crate) fn refused(
+        &self,
+        decision: Option<Decision>,
+        (operation, action): (&str, Action),
+        names: (&str, &str),
+    ) -> S3Error {
+        let why = match decision {
+            Some(Decision::DeniedByPolicy) => "the policy of the bucket denies it".to_owned(),
+            _ => format!("it needs {}", action.needs()),
+        };
+        self.refusal_because(&why, operation, names)
+    }
+
+    /// Returns the error for an operation for which the client lacks something.
     pub(crate) fn refusal(
         &self,
         operation: &str,
@@ -318,6 +334,10 @@ impl Caller {
         bucket: &str,
         name: &str,
     ) -> S3Error {
+        self.refusal_because(&format!("it needs {needs}"), operation, (bucket, name))
+    }
+
+    fn refusal_because(&self, why: &str, operation: &str, (bucket, name): (&str, &str)) -> S3Error {
         let resource = match (bucket, name) {
             ("", _) => "this server".to_owned(),
             (bucket, "") => bucket.to_owned(),
@@ -328,9 +348,8 @@ impl Caller {
             (_, Some(user)) => user,
             (_, None) => ADMINISTRATOR,
         };
-        let message = format!(
-            "User {who} is not authorized to perform {operation} on {resource}: it needs {needs}"
-        );
+        let message =
+            format!("User {who} is not authorized to perform {operation} on {resource}: {why}");
         refuse(S3ErrorCode::AccessDenied, message)
     }
 

@@ -176,7 +176,7 @@ impl AccessControl {
         let decision = caller.decide(&self.store.load(), operation, action, (bucket, name))?;
         let permission = match decision {
             Decision::Allowed(basis) => return Ok(basis),
-            Decision::Denied => None,
+            Decision::Denied | Decision::DeniedByPolicy => None,
             Decision::ByObjectList(permission) => Some(permission),
         };
         if let Some(permission) = permission {
@@ -191,7 +191,7 @@ impl AccessControl {
                 return Ok(Basis::List);
             }
         }
-        Err(caller.refusal(operation, action.needs(), bucket, name))
+        Err(caller.refused(Some(decision), (operation, action), (bucket, name)))
     }
 
     /// Checks the right to an operation that changes an object and whose body is known.

@@ -85,7 +85,7 @@ fn check_right(
     match caller.decide_without_lists(store, operation, action, (bucket, key))? {
         Some(Decision::Allowed(_)) => Ok(()),
         None if is_own => Ok(()),
-        _ => Err(caller.refusal(operation, action.needs(), bucket, key)),
+        other => Err(caller.refused(other, (operation, action), (bucket, key))),
     }
 }
 

@@ -117,6 +117,30 @@ fn policy_denies_what_a_key_allows_but_not_to_the_administrator() {
     assert_eq!(keyed.root("PUT", "/bucket/dir/key", b"new").status, 200);
 }
 
+/// The client has the right, so that the message must not say that it lacks it.
+#[test]
+fn refusal_names_the_policy_only_if_it_denies() {
+    let mut keyed = Keyed::new();
+    let ann = keyed.key("ann", &[("read,write", "bucket")]);
+    let deny = statement("Deny", r#""*""#, "GetObject", "/dir/*", "");
+    set(&keyed, &[deny, statement("Deny", r#""*""#, "PutObject", "/dir/*", "")].join(","));
+    let message = |reply: &Reply| {
+        assert_refused(reply, 403, "AccessDenied");
+        reply.xml("Message").unwrap()
+    };
+    let denied = ": the policy of the bucket denies it";
+    let got = message(&keyed.send(&ann, "GET", "/bucket/dir/key", b""));
+    assert!(got.ends_with(&format!("GetObject on bucket/dir/key{denied}")), "{got}");
+    let put = message(&keyed.send(&ann, "PUT", "/bucket/dir/key", b"x"));
+    assert!(put.ends_with(denied), "{put}");
+    let source = message(&keyed.copy(&ann, "/bucket/dir/key", "/bucket/copy"));
+    assert!(source.ends_with(denied), "{source}");
+    let lacks = message(&keyed.send(&ann, "DELETE", "/bucket/dir/key", b""));
+    assert!(lacks.ends_with(": it needs the right delete"), "{lacks}");
+    let lacks = message(&anonymous(&keyed, "GET", "/bucket/key"));
+    assert!(lacks.ends_with(": it needs the right read"), "{lacks}");
+}
+
 #[test]
 fn source_of_a_copy_must_be_readable_by_its_policy() {
     let mut keyed = Keyed::new();
