@@ -13,6 +13,14 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     rest.is_some_and(|rest| ends_with(rest, last))
 }
 
+/// Returns the length of the parts that are compared at each place of the text.
+pub(crate) fn slow_bytes(pattern: &str) -> usize {
+    let mut parts = pattern.split('*');
+    // The first and the last part have one place each.
+    let _ends = (parts.next(), parts.next_back());
+    parts.filter(|part| part.contains('?')).map(str::len).sum()
+}
+
 /// Returns the text behind a part at its beginning.
 fn strip<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     let mut rest = text.chars();
@@ -57,6 +65,15 @@ mod tests {
         ] {
             matching.iter().for_each(|text| assert!(matches(pattern, text), "{pattern} {text}"));
             other.iter().for_each(|text| assert!(!matches(pattern, text), "{pattern} {text}"));
+        }
+    }
+
+    #[test]
+    fn only_parts_between_stars_are_slow() {
+        for (pattern, bytes) in
+            [("a?", 0), ("a?*b?", 0), ("*", 0), ("*abc*", 0), ("a*b?c*d?*e", 5), ("*?**?*", 2)]
+        {
+            assert_eq!(slow_bytes(pattern), bytes, "{pattern}");
         }
     }
 

@@ -4,7 +4,7 @@
 
 use haul_file_store::{Attributes, Store};
 use haul_http1::{Framing, Request};
-use s3s::dto::{Timestamp, TimestampFormat};
+use s3s::dto::{StorageClass, Timestamp, TimestampFormat};
 
 use crate::body::digests::Claims;
 use crate::errors::check_key;
@@ -25,8 +25,8 @@ const LIST: &str = "x-amz-acl";
 /// The lists that change nothing for an object that belongs to the owner of its bucket.
 const PLAIN_LISTS: [&str; 2] = ["private", "bucket-owner-full-control"];
 
-/// Fields with the prefix `x-amz-` that a plain PUT may have, beside user metadata. The service
-/// ignores the storage class, too.
+/// Fields with the prefix `x-amz-` that a plain PUT may have, beside user metadata.
+/// The storage class is not stored.
 const AMZ_FIELDS: [&str; 16] = [
     LIST,
     "x-amz-checksum-crc32",
@@ -168,6 +168,7 @@ impl<'a> Fields<'a> {
             content_type: owned("content-type"),
             expires: self.text("expires").map(date).transpose().ok()?,
             metadata: (!metadata.is_empty()).then_some(metadata),
+            storage_class: owned("x-amz-storage-class").map(StorageClass::from),
             tagging: owned("x-amz-tagging"),
             website_redirect_location: owned("x-amz-website-redirect-location"),
         })

@@ -2,12 +2,28 @@
 //! header, in lower case, so that other programs can read a store.
 
 use haul_file_store::Attributes;
-use s3s::dto::{Metadata, Timestamp, TimestampFormat};
+use s3s::dto::{Metadata, StorageClass, Timestamp, TimestampFormat};
 use s3s::{S3ErrorCode, S3Result};
 
 use crate::errors::refuse;
 use crate::objects::attributes::{METADATA_PREFIX, check};
 use crate::objects::tagging;
+
+/// The storage classes of S3. All objects are stored as those of the class `STANDARD`.
+const CLASSES: [&str; 12] = [
+    "DEEP_ARCHIVE",
+    "EXPRESS_ONEZONE",
+    "FSX_OPENZFS",
+    "GLACIER",
+    "GLACIER_IR",
+    "INTELLIGENT_TIERING",
+    "ONEZONE_IA",
+    "OUTPOSTS",
+    "REDUCED_REDUNDANCY",
+    "SNOW",
+    "STANDARD",
+    "STANDARD_IA",
+];
 
 /// The headers of a write that are stored with the object.
 #[derive(Debug, Default)]
@@ -19,6 +35,8 @@ pub(crate) struct StoredHeaders {
     pub(crate) content_type: Option<String>,
     pub(crate) expires: Option<Timestamp>,
     pub(crate) metadata: Option<Metadata>,
+    /// Not stored: all objects have the same class.
+    pub(crate) storage_class: Option<StorageClass>,
     pub(crate) tagging: Option<String>,
     pub(crate) website_redirect_location: Option<String>,
 }
@@ -34,6 +52,7 @@ macro_rules! stored_headers {
             content_type: $input.content_type.take(),
             expires: $input.expires.take(),
             metadata: $input.metadata.take(),
+            storage_class: $input.storage_class.take(),
             tagging: $input.tagging.take(),
             website_redirect_location: $input.website_redirect_location.take(),
         }
@@ -44,6 +63,10 @@ pub(crate) use stored_headers;
 impl StoredHeaders {
     /// Returns the headers as attributes of the store.
     pub(crate) fn into_attributes(self) -> S3Result<Attributes> {
+        if let Some(class) = self.storage_class.filter(|it| !CLASSES.contains(&it.as_str())) {
+            let message = format!("There is no storage class \"{}\"", class.as_str());
+            return Err(refuse(S3ErrorCode::InvalidStorageClass, message));
+        }
         let mut attributes = Attributes::new();
         for (name, value) in [
             ("cache-control", self.cache_control),

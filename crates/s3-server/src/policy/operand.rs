@@ -90,10 +90,10 @@ impl Operand {
         }
     }
 
-    /// Returns the length of the pattern if it has a `?`, which makes its comparison slow.
+    /// Returns the length of the parts of a pattern that are slow to compare.
     pub(super) fn slow_pattern_bytes(&self) -> usize {
         match self {
-            Self::Pattern(pattern) | Self::Arn(pattern) if pattern.contains('?') => pattern.len(),
+            Self::Pattern(pattern) | Self::Arn(pattern) => pattern::slow_bytes(pattern),
             _ => 0,
         }
     }

@@ -12,9 +12,9 @@ use crate::policy::statement::{Effect, Names, Patterns, Policy, Principals, Stat
 /// The maximum length of a policy, as in S3.
 pub(crate) const POLICY_BYTES_MAX: usize = 20 * 1024;
 
-/// The maximum total length of the patterns with `?` in the conditions of a policy. They are compared
-/// at each place of a value, which may be a header of many KiB.
-const SLOW_PATTERN_BYTES_MAX: usize = 1024;
+/// The maximum total length of the parts of patterns that are compared at each place of a text: a
+/// request may name a thousand keys, and a header may have many KiB.
+const SLOW_PATTERN_BYTES_MAX: usize = 512;
 
 /// The beginning of the names of buckets and objects in policies.
 const ARN: &str = "arn:aws:s3:::";
@@ -52,15 +52,22 @@ impl Policy {
         let policy = Self { statements: parsed.collect::<Parsed<_>>()? };
         if policy.slow_pattern_bytes() > SLOW_PATTERN_BYTES_MAX {
             return Err(format!(
-                "the values of conditions with \"?\" have more than {SLOW_PATTERN_BYTES_MAX} bytes"
+                "the parts of patterns between two \"*\" that have a \"?\" have more than \
+                 {SLOW_PATTERN_BYTES_MAX} bytes"
             ));
         }
         Ok(policy)
     }
 
     fn slow_pattern_bytes(&self) -> usize {
-        let conditions = self.statements.iter().flat_map(|statement| &statement.conditions);
-        conditions.flat_map(|condition| &condition.operands).map(Operand::slow_pattern_bytes).sum()
+        let of_statement = |statement: &Statement| {
+            let conditions = statement.conditions.iter().flat_map(|condition| &condition.operands);
+            let of_conditions: usize = conditions.map(Operand::slow_pattern_bytes).sum();
+            let (Patterns::OneOf(resources) | Patterns::NoneOf(resources)) = &statement.resources;
+            let of_resources = resources.iter().map(|resource| pattern::slow_bytes(resource));
+            of_conditions + of_resources.sum::<usize>()
+        };
+        self.statements.iter().map(of_statement).sum()
     }
 }
 

@@ -204,8 +204,15 @@ fn refused_policies_name_the_reason() {
         (statement("Condition", json!({ "Bool": { "aws:SecureTransport": "1" } })), "no value"),
         (statement("Condition", json!({ "StringLike": { "s3:prefix": [] } })), "no values"),
         (
-            statement("Condition", json!({ "StringLike": { "aws:Referer": "?".repeat(1025) } })),
-            "more than 1024 bytes",
+            statement(
+                "Condition",
+                json!({ "StringLike": { "aws:Referer": format!("*{}*", "?".repeat(513)) } }),
+            ),
+            "more than 512 bytes",
+        ),
+        (
+            statement("Resource", json!(format!("arn:aws:s3:::b/*{}*", "a?".repeat(257)))),
+            "more than 512 bytes",
         ),
         (statement("Sid", json!("x".repeat(20 * 1024))), "at most 20480 bytes"),
     ] {

@@ -237,3 +237,21 @@ fn refusal_before_the_body_is_read_closes_the_connection(transport: Transport) {
     assert_eq!(answer("/bucket/key", "5", b"hello").header("connection"), None);
     assert_eq!(answer("/nowhere/key", "0", b"").header("connection"), None);
 }
+
+#[test]
+fn unknown_storage_class_is_refused() {
+    let server = Running::new();
+    let put = |target: &str, more: &[(&str, &str)], class: &str| {
+        let headers = [more, &[("x-amz-storage-class", class)]].concat();
+        let method = if target.contains("uploads") { "POST" } else { "PUT" };
+        server.s3.send(method, target, &headers, if more.is_empty() { b"hello" } else { b"" })
+    };
+    for (target, more) in [
+        ("/bucket/key", &[][..]),
+        ("/bucket/copy", &[("x-amz-copy-source", "/bucket/key")]),
+        ("/bucket/upload?uploads=", &[("x-amz-meta-a", "b")]),
+    ] {
+        assert_refused(&put(target, more, "STANDARD_IA"), 200, "");
+        assert_refused(&put(target, more, "FOO"), 400, "InvalidStorageClass");
+    }
+}
