@@ -14,6 +14,7 @@ use crate::access::bucket_policy::{BucketPolicy, policy_of};
 use crate::access::facts::{RequestFacts, RequestedLock};
 use crate::access::keys::key::{ADMINISTRATOR, ANONYMOUS};
 use crate::access::rights::Right;
+use crate::access::stored_facts::StoredFacts;
 use crate::acl::list::Permission;
 use crate::buckets::settings::{LOGGING, OWNER, POLICY};
 use crate::errors::{from_store, refuse};
@@ -264,7 +265,8 @@ impl Caller {
             action: &action_of(operation, self.version().is_some()),
             resource: &resource,
         };
-        Ok(match policy.evaluate(&access, &**facts) {
+        let facts = StoredFacts { facts, store, operation, bucket };
+        Ok(match policy.evaluate(&access, &facts) {
             Verdict::Denied => Some(Decision::DeniedByPolicy),
             Verdict::Allowed if !is_restricted && !has_right => {
                 Some(Decision::Allowed(Basis::Policy))

@@ -140,6 +140,8 @@ impl Facts for RequestFacts {
             Key::User => self.user.as_deref().map(Cow::Borrowed),
             // Users act for themselves.
             Key::SourceArn | Key::SourceAccount => None,
+            // The default of the bucket may decide about the encryption: see `stored_facts`.
+            Key::Encryption(_) => None,
             Key::Header(name) => header(&self.headers, name),
             Key::Query("versionId") => self.version.as_deref().map(Cow::Borrowed),
             Key::Query(name) => {

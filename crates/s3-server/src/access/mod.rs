@@ -15,4 +15,5 @@ pub(crate) mod keys;
 mod lists;
 pub(crate) mod rights;
 pub(crate) mod service;
+mod stored_facts;
 pub(crate) mod verified;

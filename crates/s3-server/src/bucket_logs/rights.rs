@@ -1,10 +1,14 @@
 //! The right to deliver records to a bucket, which only the policy of that bucket gives.
 
+use std::borrow::Cow;
+
 use haul_file_store::Store;
 use s3s::S3Result;
 
 use crate::access::bucket_policy::policy_of;
 use crate::bucket_logs::target::{LogTarget, Source};
+use crate::encryption::chosen::Chosen;
+use crate::policy::condition::{Facts, Key};
 use crate::policy::evaluate::{Access, Client, Verdict};
 
 /// The name of the delivery in policies.
@@ -28,8 +32,22 @@ pub(crate) fn may_deliver(
         let resource = format!("{}/{name}", target.bucket);
         let client = Client::Service(SERVICE);
         let access = Access { client, action: "s3:PutObject", resource: &resource };
-        found.policy.evaluate(&access, source)
+        found.policy.evaluate(&access, &Delivery { store, target, source })
     };
     let verdicts = [verdict(key), verdict(&target.prefix)];
     Ok(verdicts.contains(&Verdict::Allowed) && !verdicts.contains(&Verdict::Denied))
+}
+
+/// The properties of a delivery, whose object has the default encryption of the target.
+struct Delivery<'a> {
+    store: &'a Store,
+    target: &'a LogTarget,
+    source: &'a Source,
+}
+
+impl Facts for Delivery<'_> {
+    fn value(&self, key: &Key) -> Option<Cow<'_, str>> {
+        let Key::Encryption(part) = key else { return self.source.value(key) };
+        Chosen::of_bucket(self.store, &self.target.bucket).part(*part).map(Cow::Owned)
+    }
 }

@@ -69,6 +69,17 @@ pub(crate) fn master_of_default(
     }
 }
 
+/// Returns the algorithm of the default of a bucket, and the ID of its key, if it has one.
+pub(super) fn algorithm_and_key(
+    store: &Store,
+    bucket: &str,
+) -> S3Result<Option<(String, Option<String>)>> {
+    let settings = store.bucket_settings(bucket).map_err(from_store)?;
+    let Some(document) = parse(&settings, bucket, DEFAULT)? else { return Ok(None) };
+    let ServerSideEncryptionByDefault { kms_master_key_id, sse_algorithm } = default_of(&document)?;
+    Ok(Some((sse_algorithm.as_str().to_owned(), kms_master_key_id.clone())))
+}
+
 fn default_of(
     document: &ServerSideEncryptionConfiguration,
 ) -> S3Result<&ServerSideEncryptionByDefault> {

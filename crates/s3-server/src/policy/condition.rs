@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::encryption::request::{ENCRYPTION, KEY_NAME, key_name};
 use crate::policy::operand::{Comparison, Operand, Order};
 
 /// A property of a request that conditions compare.
@@ -25,6 +26,8 @@ pub(crate) enum Key {
     Query(&'static str),
     /// A part of the lock that the request gives an object.
     Lock(LockPart),
+    /// A part of the encryption of the object that the request stores.
+    Encryption(EncryptionPart),
     /// The value of this tag of the object.
     ExistingTag(String),
     /// The value of this tag in the request.
@@ -42,6 +45,15 @@ pub(crate) enum LockPart {
     RemainingDays,
     /// `ON` or `OFF`.
     LegalHold,
+}
+
+/// A part of an encryption with a key of the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EncryptionPart {
+    /// `AES256` or `aws:kms`.
+    Algorithm,
+    /// The name of the key.
+    KeyName,
 }
 
 /// The properties of a request.
@@ -106,10 +118,30 @@ impl Key {
             "s3:delimiter" => Self::Query("delimiter"),
             "s3:max-keys" => Self::Query("max-keys"),
             "s3:versionid" => Self::Query("versionId"),
-            _ => {
-                Self::Header(lower.strip_prefix("s3:").filter(|n| n.starts_with("x-amz-"))?.into())
-            }
+            _ => match lower.strip_prefix("s3:").filter(|name| name.starts_with("x-amz-"))? {
+                ENCRYPTION => Self::Encryption(EncryptionPart::Algorithm),
+                KEY_NAME => Self::Encryption(EncryptionPart::KeyName),
+                name => Self::Header(name.to_owned()),
+            },
         })
+    }
+
+    /// Returns a value of a policy in the form in which requests have it: keys of the operator by
+    /// their names.
+    pub(super) fn comparable(&self, comparison: Comparison, value: String) -> String {
+        match (self, comparison) {
+            (Self::Encryption(EncryptionPart::KeyName), Comparison::Text) => {
+                key_name(&value).to_owned()
+            }
+            (Self::Encryption(EncryptionPart::KeyName), Comparison::TextIgnoringCase) => {
+                key_name(&value.to_lowercase()).to_owned()
+            }
+            // Names have neither colons nor slashes: the part behind them is compared.
+            (Self::Encryption(EncryptionPart::KeyName), Comparison::Pattern | Comparison::Arn) => {
+                value.rsplit([':', '/']).next().unwrap_or_default().to_owned()
+            }
+            _ => value,
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::encryption::request::key_name;
 use crate::error::{Error, Result};
-use crate::policy::condition::{Facts, Key};
+use crate::policy::condition::{EncryptionPart, Facts, Key};
 use crate::policy::evaluate::{Access, Client, Verdict};
 use crate::policy::statement::Policy;
 
@@ -53,7 +54,8 @@ struct Values<'a>(&'a [(&'a str, &'a str)]);
 impl Facts for Values<'_> {
     fn value(&self, key: &Key) -> Option<Cow<'_, str>> {
         let found = self.0.iter().find(|(name, _)| Key::parse(name).as_ref() == Some(key));
-        found.map(|(_, value)| Cow::Borrowed(*value))
+        let is_key_name = *key == Key::Encryption(EncryptionPart::KeyName);
+        found.map(|(_, value)| if is_key_name { key_name(value) } else { value }.into())
     }
 }
 

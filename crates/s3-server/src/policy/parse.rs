@@ -224,14 +224,18 @@ fn conditions(value: Option<&Value>) -> Parsed<Vec<Condition>> {
         let keys = keys.as_object().ok_or(format!("{name} must be an object"))?;
         for (key, values) in keys {
             let key = Key::parse(key).ok_or(format!("the condition key {key} is not supported"))?;
-            let operands = operands(name, comparison, values)?;
+            let operands = operands(name, (&key, comparison), values)?;
             conditions.push(Condition { key, operands, is_negated, holds_without_value });
         }
     }
     Ok(conditions)
 }
 
-fn operands(name: &str, comparison: Comparison, values: &Value) -> Parsed<Vec<Operand>> {
+fn operands(
+    name: &str,
+    (key, comparison): (&Key, Comparison),
+    values: &Value,
+) -> Parsed<Vec<Operand>> {
     let values = match values {
         Value::Array(many) => many.as_slice(),
         one => std::slice::from_ref(one),
@@ -245,6 +249,7 @@ fn operands(name: &str, comparison: Comparison, values: &Value) -> Parsed<Vec<Op
         if text.contains("${") {
             return Err(format!("variables such as those in \"{text}\" are not supported"));
         }
+        let text = key.comparable(comparison, text);
         Operand::parse(comparison, &text).ok_or(format!("\"{text}\" is no value for {name}"))
     });
     let operands = operands.collect::<Parsed<Vec<_>>>()?;

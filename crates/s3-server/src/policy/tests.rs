@@ -88,6 +88,36 @@ fn conditions_compare_properties_of_requests() {
     }
 }
 
+/// Policies may name keys of the operator by aliases and ARNs, as requests do.
+#[test]
+fn conditions_compare_the_names_of_encryption_keys() {
+    const KEY: &str = "s3:x-amz-server-side-encryption-aws-kms-key-id";
+    const ARN: &str = "arn:aws:kms:us-east-1:1:key/taxes";
+    for (operator, value) in [
+        ("StringEquals", "taxes"),
+        ("StringEquals", "alias/taxes"),
+        ("StringEquals", ARN),
+        ("StringEqualsIgnoreCase", "ARN:aws:KMS:us-east-1:1:key/Taxes"),
+        ("StringLike", "tax*"),
+        ("StringLike", "alias/tax*"),
+        ("StringLike", "*/taxes"),
+        ("StringLike", "arn:aws:kms:*:*:key/t?xes"),
+        ("StringLike", "arn:aws:kms:*"),
+        ("ArnEquals", ARN),
+        ("ArnLike", "arn:aws:kms:*:*:*/tax*"),
+    ] {
+        for (given, expected) in [(Some("taxes"), true), (Some("photos"), value.ends_with(":*"))] {
+            assert_eq!(with_condition(operator, KEY, json!(value), given), expected, "{value}");
+        }
+        assert!(!with_condition(operator, KEY, json!(value), None), "{value}");
+    }
+    assert!(!with_condition("StringNotEquals", KEY, json!(ARN), Some("taxes")));
+    assert!(with_condition("StringNotEquals", KEY, json!(ARN), Some("photos")));
+    // Other values are compared as they are.
+    let other = "s3:x-amz-website-redirect-location";
+    assert!(!with_condition("StringEquals", other, json!("alias/taxes"), Some("taxes")));
+}
+
 #[test]
 fn missing_value_meets_negated_optional_and_null_conditions_only() {
     for (operator, holds) in [

@@ -140,6 +140,18 @@ impl Running {
         server
     }
 
+    /// Starts a server with the keys of a key file and with encryption keys.
+    pub(crate) fn with_keys_and_encryption(
+        credentials: Option<Credentials>,
+        keys: &Arc<KeyRing>,
+        encryption: &str,
+    ) -> Self {
+        let store = Store::open_on(Arc::new(MemoryDisk::default()), small()).unwrap().0;
+        let keys = Some(Arc::clone(keys));
+        let encryption = Some(Arc::new(EncryptionKeys::parse(encryption).unwrap()));
+        Self::serve(store, Setup { credentials, keys, encryption, ..Setup::default() })
+    }
+
     /// Starts a server with the keys of a key file, which the console can change.
     pub(crate) fn with_key_file(
         credentials: Option<Credentials>,

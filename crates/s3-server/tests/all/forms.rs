@@ -15,13 +15,13 @@ const ACCESS_KEY: &str = "root";
 const SECRET_KEY: &str = "root-secret";
 
 /// A form with fields and a file.
-struct Form {
+pub(crate) struct Form {
     fields: Vec<(String, String)>,
     file: Vec<u8>,
 }
 
 impl Form {
-    fn new(fields: &[(&str, &str)], file: &[u8]) -> Self {
+    pub(crate) fn new(fields: &[(&str, &str)], file: &[u8]) -> Self {
         let fields = fields.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         Self { fields: fields.collect(), file: file.to_vec() }
     }
@@ -93,7 +93,7 @@ impl Form {
         body
     }
 
-    fn send(&self, client: Client) -> Reply {
+    pub(crate) fn send(&self, client: Client) -> Reply {
         let kind = ("content-type", "multipart/form-data; boundary=b0");
         client.send("POST", "/bucket", &[kind], &self.body())
     }

@@ -1,6 +1,7 @@
 //! Two users and more, with different rights, through HTTP. `docs/access.md` names these tests.
 
 mod console_keys;
+mod encryption;
 mod expected_owner;
 mod keys;
 mod list_owners;
@@ -33,14 +34,25 @@ fn administrator() -> Credentials {
 impl Keyed {
     /// Starts a server with the buckets `bucket` and `other`, which belong to the administrator.
     pub(crate) fn new() -> Self {
-        let keyed = Self::on(tempfile::tempdir().unwrap(), KeyList::default(), Logs::default());
+        Self::on(tempfile::tempdir().unwrap(), KeyList::default(), Logs::default()).with_objects()
+    }
+
+    /// Like [`Self::new`], with encryption keys.
+    fn with_encryption(keys: &str) -> Self {
+        let list = KeyList::default();
+        let ring = Arc::new(KeyRing::new(list.clone()));
+        let server = Running::with_keys_and_encryption(Some(administrator()), &ring, keys);
+        Self { server, ring, list }.with_objects()
+    }
+
+    fn with_objects(self) -> Self {
         for bucket in ["/bucket", "/other"] {
-            assert_eq!(keyed.root("PUT", bucket, b"").status, 200);
+            assert_eq!(self.root("PUT", bucket, b"").status, 200);
         }
         for key in ["/bucket/dir/key", "/bucket/key", "/other/key"] {
-            assert_eq!(keyed.root("PUT", key, b"hello").status, 200);
+            assert_eq!(self.root("PUT", key, b"hello").status, 200);
         }
-        keyed
+        self
     }
 
     fn on(dir: TempDir, list: KeyList, logs: Logs) -> Self {

@@ -9,13 +9,13 @@ use crate::client::{Reply, assert_refused};
 use crate::signing::hash;
 
 /// Replaces the policy of `bucket` with these statements.
-fn set(keyed: &Keyed, statements: &str) {
+pub(super) fn set(keyed: &Keyed, statements: &str) {
     let policy = format!(r#"{{"Version":"2012-10-17","Statement":[{statements}]}}"#);
     assert_refused(&keyed.root("PUT", "/bucket?policy=", policy.as_bytes()), 204, "");
 }
 
 /// Returns a statement about objects of `bucket`.
-fn statement(
+pub(super) fn statement(
     effect: &str,
     principal: &str,
     action: &str,

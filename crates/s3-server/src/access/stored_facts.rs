@@ -1,0 +1,37 @@
+//! The properties of a request with the encryption of the object that it stores, which may be the
+//! default of the bucket.
+
+use std::borrow::Cow;
+
+use haul_file_store::Store;
+
+use crate::access::facts::RequestFacts;
+use crate::encryption::chosen::Chosen;
+use crate::policy::condition::{Facts, Key};
+
+/// The operations that store objects or parts of them.
+const STORING: [&str; 6] = [
+    "PutObject",
+    "CopyObject",
+    "CreateMultipartUpload",
+    "UploadPart",
+    "UploadPartCopy",
+    "CompleteMultipartUpload",
+];
+
+/// The properties of a request for an operation in a bucket.
+pub(super) struct StoredFacts<'a> {
+    pub(super) facts: &'a RequestFacts,
+    pub(super) store: &'a Store,
+    pub(super) operation: &'a str,
+    pub(super) bucket: &'a str,
+}
+
+impl Facts for StoredFacts<'_> {
+    fn value(&self, key: &Key) -> Option<Cow<'_, str>> {
+        let Key::Encryption(part) = key else { return self.facts.value(key) };
+        let stores = STORING.contains(&self.operation);
+        let stores_in = stores.then_some((self.store, self.bucket));
+        Chosen::of_request(&self.facts.headers, stores_in).part(*part).map(Cow::Owned)
+    }
+}

@@ -1,0 +1,109 @@
+//! The encryption of the object that a request stores, as conditions of policies compare it.
+
+use haul_file_store::Store;
+use hyper::header::HeaderMap;
+
+use crate::encryption::customer::AES256;
+use crate::encryption::default::algorithm_and_key;
+use crate::encryption::request::{ENCRYPTION, KEY_NAME, KMS, Wanted, key_name};
+use crate::policy::condition::EncryptionPart;
+
+/// An encryption with a key of the operator; without values, there is none.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    /// `AES256` or `aws:kms`.
+    algorithm: Option<String>,
+    /// The name of the key, without the alias or ARN of which it is a part.
+    key: Option<String>,
+}
+
+impl Chosen {
+    /// Returns the encryption in the headers of a request. A request that stores an object in a
+    /// bucket, and has none of these headers, uses the default of the bucket.
+    pub(crate) fn of_request(headers: &HeaderMap, stores_in: Option<(&Store, &str)>) -> Self {
+        let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+        match (Wanted::of(headers), stores_in) {
+            (Ok(Wanted::Default), Some((store, bucket))) => Self::of_bucket(store, bucket),
+            (Ok(Wanted::Default | Wanted::Customer(_)), _) => Self::default(),
+            (Ok(Wanted::Operator), _) => Self::new(AES256.to_owned(), None),
+            (Ok(Wanted::Named(name)), _) => Self::new(KMS.to_owned(), Some(&name)),
+            // Nothing is stored with these headers.
+            (Err(_), _) => {
+                let key = text(KEY_NAME).map(|id| key_name(&id).to_owned());
+                Self { algorithm: text(ENCRYPTION), key }
+            }
+        }
+    }
+
+    /// Returns the default encryption of a bucket. With a default that cannot be read, nothing is
+    /// stored.
+    pub(crate) fn of_bucket(store: &Store, bucket: &str) -> Self {
+        match algorithm_and_key(store, bucket) {
+            Ok(Some((algorithm, key))) => Self::new(algorithm, key.as_deref()),
+            Ok(None) | Err(_) => Self::default(),
+        }
+    }
+
+    fn new(algorithm: String, key: Option<&str>) -> Self {
+        Self { algorithm: Some(algorithm), key: key.map(|id| key_name(id).to_owned()) }
+    }
+
+    /// Returns a part of the encryption for a condition.
+    pub(crate) fn part(self, part: EncryptionPart) -> Option<String> {
+        match part {
+            EncryptionPart::Algorithm => self.algorithm,
+            EncryptionPart::KeyName => self.key,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_file_store::Options;
+
+    use super::*;
+    use crate::encryption::default::DEFAULT;
+
+    #[test]
+    fn encryption_is_that_of_the_headers_or_the_default_of_the_bucket() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        store.create_bucket("bucket").unwrap();
+        let of = |fields: &[(&'static str, &'static str)], stores_in| {
+            let fields = fields.iter();
+            let headers =
+                fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            let chosen = Chosen::of_request(&headers.collect(), stores_in);
+            (chosen.algorithm.unwrap_or_default(), chosen.key.unwrap_or_default())
+        };
+        let pair = |algorithm: &str, key: &str| (algorithm.to_owned(), key.to_owned());
+        let here = Some((&store, "bucket"));
+        assert_eq!(of(&[], here), pair("", ""));
+        let default = "<ServerSideEncryptionConfiguration><Rule>\
+                       <ApplyServerSideEncryptionByDefault><SSEAlgorithm>aws:kms</SSEAlgorithm>\
+                       <KMSMasterKeyID>alias/tax</KMSMasterKeyID>\
+                       </ApplyServerSideEncryptionByDefault></Rule>\
+                       </ServerSideEncryptionConfiguration>";
+        store.set_bucket_setting("bucket", DEFAULT, Some(default)).unwrap();
+        assert_eq!(of(&[], here), pair("aws:kms", "tax"));
+        assert_eq!(of(&[], None), pair("", ""));
+        assert_eq!(of(&[], Some((&store, "absent"))), pair("", ""));
+        assert_eq!(of(&[(ENCRYPTION, "AES256")], here), pair("AES256", ""));
+        let customer = [
+            ("x-amz-server-side-encryption-customer-algorithm", "AES256"),
+            (
+                "x-amz-server-side-encryption-customer-key",
+                "pO3upElrwuEXSoFwCfnZPdSsmt/xWeFa0N9KgDijwVs=",
+            ),
+            ("x-amz-server-side-encryption-customer-key-md5", "DWygnHRtgiJ77HCm+1rvHw=="),
+        ];
+        assert_eq!(of(&customer, here), pair("", ""));
+        for id in ["x", "alias/x", "arn:aws:kms:us-east-1:1:key/x"] {
+            let named = of(&[(ENCRYPTION, "aws:kms"), (KEY_NAME, id)], here);
+            assert_eq!(named, pair("aws:kms", "x"), "{id}");
+            // The request is refused: there is no such algorithm.
+            let refused = of(&[(ENCRYPTION, "AES192"), (KEY_NAME, id)], here);
+            assert_eq!(refused, pair("AES192", "x"), "{id}");
+        }
+    }
+}
