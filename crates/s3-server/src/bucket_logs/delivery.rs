@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_file_store::{Attributes, Precondition};
+use haul_file_store::{Attributes, Precondition, Store};
 use s3s::{Body, S3ErrorCode, S3Result};
 use time::OffsetDateTime;
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::body::digests::Claims;
 use crate::body::receive::Receiver;
-use crate::bucket_logs::batches::{Batch, Part};
+use crate::bucket_logs::batches::Batch;
 use crate::bucket_logs::names::key;
 use crate::bucket_logs::queue::LogQueue;
 use crate::bucket_logs::rights::may_deliver;
@@ -140,7 +140,7 @@ impl Delivery {
         let Some(first) = batch.parts.first() else { return Ok(0) };
         let now = OffsetDateTime::now_utc();
         let name = key(&batch.target, &first.source, batch.day, now, unique);
-        self.remove_refused(batch, &name)?;
+        self.remove_refused(batch, &name).await?;
         let records = batch.records();
         if records == 0 {
             return Ok(0);
@@ -163,13 +163,17 @@ impl Delivery {
     }
 
     /// Removes the records of sources that the target bucket does not take.
-    fn remove_refused(&self, batch: &mut Batch, name: &str) -> S3Result<()> {
-        let store = self.haul.store();
-        // Fails if the bucket was deleted.
-        store.bucket(&batch.target.bucket).map_err(from_store)?;
-        let allowed = |part: &Part| may_deliver(&store, &batch.target, &part.source, name);
-        let allowed = batch.parts.iter().map(allowed).collect::<S3Result<Vec<_>>>()?;
-        let mut allowed = allowed.into_iter();
+    async fn remove_refused(&self, batch: &mut Batch, name: &str) -> S3Result<()> {
+        let (target, name) = (batch.target.clone(), name.to_owned());
+        let sources: Vec<_> = batch.parts.iter().map(|part| part.source.clone()).collect();
+        // The first delivery to a bucket may read its settings.
+        let read = move |store: &Store| {
+            // Fails if the bucket was deleted.
+            store.bucket(&target.bucket).map_err(from_store)?;
+            let allowed = |source| may_deliver(store, &target, source, &name);
+            sources.iter().map(allowed).collect::<S3Result<Vec<_>>>()
+        };
+        let mut allowed = self.haul.blocking(read).await?.into_iter();
         batch.parts.retain(|part| {
             let is_allowed = allowed.next().unwrap_or(false);
             if !is_allowed {

@@ -43,7 +43,13 @@ pub(crate) async fn upload_part(
     let changes = Changes::of(&request.extensions).cloned();
     let UploadPartInput { bucket, key, upload_id, part_number, .. } = request.input;
     let number = part_number_of(part_number)?;
-    let upload = haul.store().upload(&bucket, &key, &upload_id).map_err(from_store)?;
+    let upload = haul
+        .blocking({
+            let (bucket, key, upload_id) = (bucket.clone(), key.clone(), upload_id.clone());
+            // Waits while another request changes the key, and reads the attributes.
+            move |store| store.upload(&bucket, &key, &upload_id).map_err(from_store)
+        })
+        .await?;
     if let Some(algorithm) = algorithm(&upload) {
         receiver.claims().want(algorithm)?;
     }

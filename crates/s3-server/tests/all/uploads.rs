@@ -1,5 +1,11 @@
 //! Multipart uploads.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
+use haul_disk::Op;
+use haul_disk_sim::MemoryDisk;
+
 use crate::client::{Reply, Running, assert_refused, noise};
 
 const PART_BYTES: usize = 5 << 20;
@@ -293,4 +299,41 @@ fn last_entry_of_a_repeated_part_is_completed() {
     assert_refused(&upload.complete(&[], &[(1, &last), (1, &replaced)]), 400, "InvalidPart");
     assert_eq!(upload.complete(&[], &[(1, &replaced), (1, &last)]).status, 200);
     assert_eq!(server.s3.get("/bucket/key").text(), "last");
+}
+
+#[test]
+fn parts_that_wait_for_their_key_stall_no_other_request() {
+    let disk = MemoryDisk::default();
+    let server = Running::in_memory(&disk);
+    assert_eq!(server.s3.put("/bucket/other", b"hello").status, 200);
+    let upload = &Upload::start(&server, "key", &[]);
+    let (s3, admin) = (server.s3, server.admin);
+    std::thread::scope(|scope| {
+        disk.block(Op::Sync);
+        // This request holds the lock of the key until its record is durable.
+        let put = scope.spawn(move || s3.put("/bucket/key", b"object").status);
+        disk.wait_until_blocked();
+        let parts: Vec<_> = (1..=16)
+            .map(|number| scope.spawn(move || upload.part(number, &[], b"part").status))
+            .collect();
+        let (answer, answers) = mpsc::channel();
+        std::thread::spawn(move || {
+            for _ in 0..50 {
+                std::thread::sleep(Duration::from_millis(10));
+                let statuses = [s3.get("/bucket/other").status, admin.get("/health").status];
+                if answer.send(statuses).is_err() {
+                    return;
+                }
+            }
+        });
+        let answered = (0..50)
+            .map_while(|_| answers.recv_timeout(Duration::from_secs(10)).ok())
+            .filter(|statuses| *statuses == [200; 2])
+            .count();
+        let waiting = parts.iter().filter(|part| !part.is_finished()).count();
+        disk.unblock();
+        assert_eq!(put.join().unwrap(), 200);
+        assert!(parts.into_iter().all(|part| part.join().unwrap() == 200));
+        assert_eq!((answered, waiting), (50, 16));
+    });
 }
