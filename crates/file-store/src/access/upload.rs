@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Index;
 use crate::index::entry::{Change, Entry, Replaced};
-use crate::index::upload::Upload;
+use crate::index::upload::{ListUploadsRequest, Upload, UploadListPage, list, print};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{
@@ -118,31 +118,24 @@ impl Store {
         Ok(info)
     }
 
-    /// Returns the unfinished uploads of a bucket, sorted by key and ID.
+    /// Returns a page of the unfinished uploads of a bucket. Reads nothing from the disk:
+    /// [`Store::upload`] returns the attributes of an upload.
     ///
     /// # Errors
-    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if attributes cannot be read.
-    pub fn uploads(&self, bucket: &str) -> Result<Vec<UploadInfo>> {
-        let inner = &*self.inner;
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide an upload or the end of
+    /// one.
+    pub fn list_uploads(
+        &self,
+        bucket: &str,
+        request: &ListUploadsRequest<'_>,
+    ) -> Result<UploadListPage> {
         self.bucket(bucket)?;
-        if let Some(error) = inner.index.read().doubt_all() {
+        let index = self.inner.index.read();
+        if let Some(error) = index.doubt_all() {
             return Err(error);
         }
-        let mut ids: Vec<(String, u128)> = {
-            let index = inner.index.read();
-            let here = index.uploads.iter().filter(|(_, upload)| upload.bucket == bucket);
-            here.map(|(id, upload)| (upload.key.clone(), *id)).collect()
-        };
-        ids.sort();
-        let mut uploads = Vec::with_capacity(ids.len());
-        for (key, id) in ids {
-            match self.upload(bucket, &key, &print(id)) {
-                // The upload was completed or aborted in the meantime.
-                Err(Error::NoSuchUpload { .. }) => {}
-                found => uploads.push(found?),
-            }
-        }
-        Ok(uploads)
+        let here = index.uploads.iter().filter(|(_, upload)| upload.bucket == bucket);
+        Ok(list(here.map(|(id, upload)| (*id, upload)), request))
     }
 
     /// Returns an upload.
@@ -316,10 +309,6 @@ impl Inner {
             .filter(|(_, found)| found.bucket == bucket && found.key == key)
             .ok_or_else(|| index.doubt_all().unwrap_or_else(missing))
     }
-}
-
-fn print(id: u128) -> String {
-    format!("{id:032x}")
 }
 
 /// Sets the head of the object: the files of the parts in order, their total length, the hash of

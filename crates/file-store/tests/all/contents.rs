@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use haul_file_store::{Attributes, Etag, Lifecycle, Store};
 
-use crate::{Dump, dump};
+use crate::{Dump, dump, uploads_of};
 
 /// An upload without its ID: bucket, key, attributes, parts.
 pub(crate) type UploadContents = (String, String, Vec<(String, String)>, Vec<(u16, u64, Etag)>);
@@ -30,7 +30,7 @@ impl Contents {
         let objects = dump(store);
         let mut uploads = Vec::new();
         for bucket in objects.keys() {
-            for upload in store.uploads(bucket).unwrap() {
+            for upload in uploads_of(store, bucket).unwrap() {
                 let parts = store.parts(bucket, &upload.key, &upload.id).unwrap();
                 let parts = parts.into_iter().map(|part| (part.number, part.bytes, part.etag));
                 let attributes = pairs(&upload.attributes);

@@ -69,7 +69,7 @@ fn store_of_version_1_is_read_and_continued() {
             store.buckets().unwrap().into_iter().map(|b| (b.name, b.objects)).collect();
         let added = u64::from(round == 1);
         assert_eq!(buckets, [("empty".to_owned(), added), ("first".to_owned(), 251)]);
-        assert_eq!(store.uploads("first").unwrap().len(), 1);
+        assert_eq!(uploads_of(&store, "first").unwrap().len(), 1);
         if round == 0 {
             let none = Attributes::new();
             store.put("empty", "added", b"later", &none, &Precondition::None).unwrap();
@@ -127,7 +127,7 @@ fn check_v2(store: &Store) {
         }
     }
     assert!(content_of(store, "uploaded") == [pattern(70_000), pattern(70_000)].concat());
-    let uploads = store.uploads("first").unwrap();
+    let uploads = uploads_of(store, "first").unwrap();
     assert_eq!(uploads.len(), 1);
     let parts = store.parts("first", "uploading", &uploads[0].id).unwrap();
     assert_eq!((parts.len(), parts[0].number, parts[0].bytes), (1, 1, 100_000));

@@ -55,8 +55,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use haul_file_store::{
-    Attributes, Etag, ListEntry, ListRequest, Object, ObjectInfo, Options, Precondition,
-    RecoveryReport, Result, Store,
+    Attributes, Etag, ListEntry, ListRequest, ListUploadsRequest, Object, ObjectInfo, Options,
+    Precondition, RecoveryReport, Result, Store, UploadInfo, UploadListEntry,
 };
 use haul_testing::{Random, disk_dir};
 use tempfile::TempDir;
@@ -153,6 +153,30 @@ fn list(store: &Store, bucket: &str) -> Vec<ObjectInfo> {
         }));
         if !page.more {
             return found;
+        }
+    }
+}
+
+/// Returns all unfinished uploads of a bucket with their attributes.
+fn uploads_of(store: &Store, bucket: &str) -> Result<Vec<UploadInfo>> {
+    let mut found: Vec<UploadInfo> = Vec::new();
+    loop {
+        let last = found.last().map(|upload| (upload.key.clone(), upload.id.clone()));
+        let request = ListUploadsRequest {
+            after: last.as_ref().map(|(key, _)| &**key),
+            after_upload: last.as_ref().map(|(_, id)| &**id),
+            limit: 2,
+            ..ListUploadsRequest::default()
+        };
+        let page = store.list_uploads(bucket, &request)?;
+        for entry in page.entries {
+            match entry {
+                UploadListEntry::Upload { key, id } => found.push(store.upload(bucket, &key, &id)?),
+                UploadListEntry::Prefix(prefix) => panic!("{prefix:?} without a delimiter"),
+            }
+        }
+        if !page.more {
+            return Ok(found);
         }
     }
 }

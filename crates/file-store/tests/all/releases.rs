@@ -102,7 +102,7 @@ fn check_content(store: &Store, about: &str) {
     assert_eq!(store.lifecycle(BUCKET).unwrap(), lifecycle(), "{about}");
     let buckets: Vec<_> = store.buckets().unwrap().into_iter().map(|each| each.name).collect();
     assert_eq!(buckets, [BUCKET, "empty"], "{about}");
-    let uploads = store.uploads(BUCKET).unwrap();
+    let uploads = uploads_of(store, BUCKET).unwrap();
     assert_eq!(uploads.len(), 1, "{about}");
     assert_eq!(store.parts(BUCKET, UPLOADING, &uploads[0].id).unwrap()[0].bytes, 6, "{about}");
 }

@@ -2,7 +2,9 @@
 
 use haul_file_store::{Attributes, Error, Etag, Precondition, Store};
 
-use crate::{BUCKET, big_files, content, dump, new_store, put, put_part, random_bytes, reopen};
+use crate::{
+    BUCKET, big_files, content, dump, new_store, put, put_part, random_bytes, reopen, uploads_of,
+};
 
 const KEY: &str = "a/key";
 
@@ -183,7 +185,7 @@ fn upload_continues_after_a_restart_and_after_compaction() {
             drop(store);
         }
         store = reopen(dir.path()).0;
-        let uploads = store.uploads(BUCKET).unwrap();
+        let uploads = uploads_of(&store, BUCKET).unwrap();
         assert_eq!((uploads.len(), &uploads[0].id, uploads[0].key.as_str()), (1, &upload, KEY));
     }
     assert!(store.stats().volumes_compacted > 0 || store.stats().volumes < 4);

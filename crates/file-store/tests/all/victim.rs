@@ -10,7 +10,7 @@ use haul_file_store::{
 };
 use haul_testing::{Random, eventually};
 
-use crate::{BIG, BUCKET, list, put_part};
+use crate::{BIG, BUCKET, list, put_part, uploads_of};
 
 /// A response of a store for a key.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -263,7 +263,7 @@ impl Expected {
 
     fn check_uploads(&self, store: &Store, what: &str) -> usize {
         let mut in_error = 0;
-        match store.uploads(BUCKET) {
+        match uploads_of(store, BUCKET) {
             Ok(uploads) => {
                 let ids: BTreeSet<&str> = uploads.iter().map(|upload| &*upload.id).collect();
                 let expected: BTreeSet<&str> = self.uploads.keys().map(|id| &**id).collect();

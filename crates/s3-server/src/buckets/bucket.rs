@@ -1,6 +1,8 @@
 //! Operations on buckets.
 
-use haul_file_store::{Attributes, Error, ListVersionsRequest, Store};
+use haul_file_store::{
+    Attributes, Error, ListUploadsRequest, ListVersionsRequest, Store, UploadListEntry,
+};
 use s3s::dto::{
     Bucket, CreateBucketInput, CreateBucketOutput, DeleteBucketInput, DeleteBucketLifecycleInput,
     DeleteBucketLifecycleOutput, DeleteBucketOutput, GetBucketLifecycleConfigurationInput,
@@ -116,15 +118,27 @@ pub(crate) async fn delete_bucket(
 fn delete_if_empty(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
     let request = ListVersionsRequest { limit: 1, ..ListVersionsRequest::default() };
     if store.list_versions(bucket, &request)?.entries.is_empty() {
-        for upload in store.uploads(bucket)? {
-            match store.abort_upload(bucket, &upload.key, &upload.id) {
+        abort_uploads(store, bucket)?;
+    }
+    store.delete_bucket(bucket)
+}
+
+fn abort_uploads(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
+    let request = ListUploadsRequest { limit: 1000, ..ListUploadsRequest::default() };
+    loop {
+        let page = store.list_uploads(bucket, &request)?;
+        for entry in page.entries {
+            let UploadListEntry::Upload { key, id } = entry else { continue };
+            match store.abort_upload(bucket, &key, &id) {
                 // Another client has completed or aborted the upload.
                 Ok(()) | Err(Error::NoSuchUpload { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
+        if !page.more {
+            return Ok(());
+        }
     }
-    store.delete_bucket(bucket)
 }
 
 pub(crate) async fn head_bucket(

@@ -225,6 +225,18 @@ fn unfinished_upload_does_not_prevent_deletion_of_its_bucket() {
 }
 
 #[test]
+fn bucket_with_more_uploads_than_a_page_has_is_deleted() {
+    let disk = MemoryDisk::default();
+    let server = Running::in_memory(&disk);
+    (0..1002).for_each(|n| drop(Upload::start(&server, &format!("{}", n % 7), &[])));
+    let page = server.s3.get("/bucket?uploads");
+    assert_eq!(page.all_xml("UploadId").len(), 1000);
+    assert_eq!(server.s3.delete("/bucket").status, 204);
+    assert_eq!(server.s3.put("/bucket", b"").status, 200);
+    assert!(server.s3.get("/bucket?uploads").all_xml("UploadId").is_empty());
+}
+
+#[test]
 fn object_attributes_list_parts_in_pages() {
     let server = Running::new();
     let upload = Upload::start(&server, "key", &[]);
@@ -336,4 +348,28 @@ fn parts_that_wait_for_their_key_stall_no_other_request() {
         assert!(parts.into_iter().all(|part| part.join().unwrap() == 200));
         assert_eq!((answered, waiting), (50, 16));
     });
+}
+
+#[test]
+fn page_of_uploads_costs_only_the_reads_of_its_entries() {
+    let disk = MemoryDisk::default();
+    let server = Running::in_memory(&disk);
+    let value = "v".repeat(1500);
+    let mut ids: Vec<String> = (0..60)
+        .map(|_| Upload::start(&server, "key", &[("x-amz-meta-a", &value)]).id.clone())
+        .collect();
+    ids.sort();
+    let mut listed = Vec::new();
+    for (number, id) in ids.iter().enumerate().take(5) {
+        let marker = match number {
+            0 => String::new(),
+            _ => format!("&key-marker=key&upload-id-marker={}", ids[number - 1]),
+        };
+        let reads = disk.calls(Op::Read);
+        let page = server.s3.get(&format!("/bucket?uploads&max-uploads=1{marker}"));
+        assert_eq!(page.all_xml("UploadId"), [id.as_str()]);
+        assert_eq!(page.xml("IsTruncated").as_deref(), Some("true"));
+        listed.push(disk.calls(Op::Read) - reads);
+    }
+    assert!(listed.iter().all(|reads| (1..=8).contains(reads)), "{listed:?}");
 }

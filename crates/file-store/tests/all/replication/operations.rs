@@ -8,7 +8,7 @@ use haul_file_store::{
 };
 use haul_testing::eventually;
 
-use crate::{BIG, BUCKET, random_bytes};
+use crate::{BIG, BUCKET, random_bytes, uploads_of};
 
 /// The key of the operations.
 pub(super) const KEY: &str = "key";
@@ -75,7 +75,7 @@ fn start_upload(store: &Store) -> Result<()> {
 
 /// Returns the ID of the only upload.
 fn upload(store: &Store) -> String {
-    store.uploads(BUCKET).unwrap().pop().unwrap().id
+    uploads_of(store, BUCKET).unwrap().pop().unwrap().id
 }
 
 fn complete(store: &Store) -> Result<()> {
@@ -117,7 +117,7 @@ pub(super) fn set_rules(store: &Store) -> Result<()> {
 /// Returns `true` if the bucket has neither objects nor uploads.
 pub(super) fn is_empty(store: &Store) -> bool {
     let listed = store.list(BUCKET, &ListRequest { limit: 1, ..ListRequest::default() }).unwrap();
-    listed.entries.is_empty() && store.uploads(BUCKET).unwrap().is_empty()
+    listed.entries.is_empty() && uploads_of(store, BUCKET).unwrap().is_empty()
 }
 
 /// Returns operations in an order in which each changes the store.
@@ -146,7 +146,9 @@ pub(super) fn changes() -> Vec<Operation> {
             |s| delete_many(s, &["a", "absent", KEY, "a"]),
             |s| !has(s, "a") && !has(s, KEY),
         ),
-        change("start an upload", nothing, start_upload, |s| s.uploads(BUCKET).unwrap().len() == 1),
+        change("start an upload", nothing, start_upload, |s| {
+            uploads_of(s, BUCKET).unwrap().len() == 1
+        }),
         change("put a part", nothing, put_first_part, |s| {
             s.parts(BUCKET, UPLOAD, &upload(s)).unwrap().len() == 1
         }),
@@ -155,7 +157,7 @@ pub(super) fn changes() -> Vec<Operation> {
             "abort an upload",
             |s| start_upload(s).unwrap(),
             |s| s.abort_upload(BUCKET, UPLOAD, &upload(s)),
-            |s| s.uploads(BUCKET).unwrap().is_empty(),
+            |s| uploads_of(s, BUCKET).unwrap().is_empty(),
         ),
         change(
             "set rules",

@@ -3,8 +3,8 @@
 use std::time::UNIX_EPOCH;
 
 use haul_file_store::{
-    Attributes, Deleted, Error, Expiry, Lifecycle, LifecycleRule, ListRequest, ListVersionsRequest,
-    Precondition, Result, Store, VersionId, VersionListEntry, Versioning,
+    Attributes, Deleted, Error, Expiry, Lifecycle, LifecycleRule, ListRequest, ListUploadsRequest,
+    ListVersionsRequest, Precondition, Result, Store, VersionId, VersionListEntry, Versioning,
 };
 use haul_testing::{Random, seed};
 
@@ -194,7 +194,7 @@ fn internal_bucket_is_not_accessible() {
         store.delete_bucket(internal),
         store.lifecycle(internal).map(drop),
         store.set_lifecycle(internal, &Lifecycle::default()),
-        store.uploads(internal).map(drop),
+        store.list_uploads(internal, &ListUploadsRequest::default()).map(drop),
         store.start_upload(internal, key, &none.0).map(drop),
     ];
     for (number, outcome) in outcomes.into_iter().enumerate() {

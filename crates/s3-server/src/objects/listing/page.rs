@@ -11,6 +11,7 @@ const ENTRIES_MAX: i32 = 1000;
 
 /// The encoding of names in a listing: unchanged, or percent-encoded so that XML can represent
 /// every name.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct NameEncoding {
     encoded: bool,
 }
