@@ -96,7 +96,7 @@ impl Store {
         outcomes
     }
 
-    fn try_delete(&self, bucket: &str, deletions: &[Deletion<'_>]) -> Vec<Result<Deleted>> {
+    fn try_delete<'d>(&self, bucket: &str, deletions: &[Deletion<'d>]) -> Vec<Result<Deleted>> {
         let inner = &*self.inner;
         let _writer = match inner.enter(bucket) {
             Ok(entered) => entered,
@@ -116,7 +116,8 @@ impl Store {
             }
         };
         let mut appended = HashSet::new();
-        let start = |deletion: &Deletion<'_>| match (versioning, deletion.version) {
+        let mut absent = HashSet::new();
+        let start = |deletion: &Deletion<'d>| match (versioning, deletion.version) {
             (Versioning::Off, Some(VersionId::Id(_))) => Ok(Started::Done(Deleted::default())),
             (Versioning::Off, _) if appended.contains(deletion.key) => {
                 // A repeated key no longer exists.
@@ -129,9 +130,19 @@ impl Store {
                 }
                 None => Started::Done(Deleted::default()),
             }),
-            (_, None) => inner.delete_current(bucket, deletion, versioning).map(Started::Done),
+            (_, None) => {
+                // The delete marker may have the ID of a version that was deleted before.
+                absent.remove(&(deletion.key, VersionId::Null));
+                inner.delete_current(bucket, deletion, versioning).map(Started::Done)
+            }
+            // A search for a version that no longer exists may pass all versions of the key.
+            (_, Some(version)) if absent.contains(&(deletion.key, version)) => {
+                Ok(Started::Done(Deleted::default()))
+            }
             (_, Some(version)) => {
-                inner.delete_version(bucket, deletion, version).map(Started::Done)
+                let deleted = inner.delete_version(bucket, deletion, version)?;
+                absent.insert((deletion.key, version));
+                Ok(Started::Done(deleted))
             }
         };
         let started: Vec<Result<Started>> = deletions.iter().map(start).collect();

@@ -12,3 +12,4 @@ mod lock_model;
 mod locks;
 pub(crate) mod model;
 mod random;
+mod repeated;
