@@ -8,6 +8,7 @@ mod list_owners;
 mod lists;
 mod lock;
 mod policy;
+mod policy_evasion;
 mod rights;
 mod users;
 
