@@ -7,48 +7,61 @@ use s3s::{S3ErrorCode, S3Result};
 
 use crate::errors::refuse;
 
-/// The parameters that select an operation of the S3 service, in lower case.
-const OPERATIONS: [&str; 39] = [
+/// The parameters with which the S3 service executes another operation than PutObject.
+const PUT_OBJECT: &[&str] =
+    &["acl", "legal-hold", "partNumber", "retention", "tagging", "uploadId", "versionId"];
+
+/// The same for DeleteObject; `versionId` names what it deletes.
+const DELETE_OBJECT: &[&str] = &["tagging", "uploadId", "versionId"];
+
+const POST_OBJECT: &[&str] =
+    &["restore", "select", "select-type", "uploadId", "uploads", "versionId"];
+
+/// The same for CreateBucket.
+const PUT_BUCKET: &[&str] = &[
     "accelerate",
     "acl",
     "analytics",
-    "attributes",
     "cors",
-    "delete",
     "encryption",
     "id",
     "intelligent-tiering",
     "inventory",
-    "legal-hold",
     "lifecycle",
-    "list-type",
-    "location",
     "logging",
-    "metadatatable",
     "metrics",
     "notification",
     "object-lock",
-    "ownershipcontrols",
-    "partnumber",
+    "ownershipControls",
     "policy",
-    "policystatus",
-    "publicaccessblock",
+    "publicAccessBlock",
     "replication",
-    "requestpayment",
-    "restore",
-    "retention",
-    "select",
-    "select-type",
-    "session",
+    "requestPayment",
     "tagging",
-    "torrent",
-    "uploadid",
-    "uploads",
-    "versionid",
     "versioning",
-    "versions",
     "website",
 ];
+
+/// The same for DeleteBucket.
+const DELETE_BUCKET: &[&str] = &[
+    "analytics",
+    "cors",
+    "encryption",
+    "id",
+    "intelligent-tiering",
+    "inventory",
+    "lifecycle",
+    "metadataTable",
+    "metrics",
+    "ownershipControls",
+    "policy",
+    "publicAccessBlock",
+    "replication",
+    "tagging",
+    "website",
+];
+
+const POST_BUCKET: &[&str] = &["delete", "metadataTable", "versionId"];
 
 /// The parameters of a signature of version 2, in lower case. All others begin with `x-`.
 const SIGNATURE: [&str; 3] = ["awsaccesskeyid", "expires", "signature"];
@@ -56,32 +69,42 @@ const SIGNATURE: [&str; 3] = ["awsaccesskeyid", "expires", "signature"];
 /// Parameters that replace headers of a response.
 const RESPONSE: &str = "response-";
 
-/// Refuses a change with a parameter that is not known. It would select another operation, and
-/// without the parameter the request would replace or delete the object or the bucket itself.
+/// Refuses a change with a parameter that selects no operation of this method on an object or a
+/// bucket: without the parameter, the request would replace or delete the object or the bucket
+/// itself. The path is in the path style.
 ///
 /// # Errors
 /// `NotImplemented`.
 pub(crate) fn check_known(method: &Method, uri: &Uri) -> S3Result<()> {
-    if matches!(*method, Method::GET | Method::HEAD) {
-        return Ok(());
-    }
+    let known = match (method, key(uri).is_empty()) {
+        (&Method::PUT, false) => PUT_OBJECT,
+        (&Method::PUT, true) => PUT_BUCKET,
+        (&Method::DELETE, false) => DELETE_OBJECT,
+        (&Method::DELETE, true) => DELETE_BUCKET,
+        (&Method::POST, false) => POST_OBJECT,
+        (&Method::POST, true) => POST_BUCKET,
+        _ => return Ok(()),
+    };
     let is_known = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        [&OPERATIONS[..], &SIGNATURE].concat().contains(&&*name)
-            || name.starts_with("x-")
-            || name.starts_with(RESPONSE)
+        let lower = name.to_ascii_lowercase();
+        name.is_empty()
+            || known.contains(&name)
+            || lower.starts_with("x-")
+            || lower.starts_with(RESPONSE)
+            || SIGNATURE.contains(&&*lower)
     };
     let mut names = parse(uri.query().unwrap_or_default().as_bytes()).map(|(name, _)| name);
-    match names.find(|name| !name.is_empty() && !is_known(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let message = format!(
-                "This server does not support operations with the parameter \"{name}\" of the \
-                 query: nothing was changed"
-            );
-            Err(refuse(S3ErrorCode::NotImplemented, message))
-        }
-    }
+    let Some(name) = names.find(|name| !is_known(name)) else { return Ok(()) };
+    let message = format!(
+        "This server has no such operation with the parameter \"{name}\" of the query: nothing was \
+         changed"
+    );
+    Err(refuse(S3ErrorCode::NotImplemented, message))
+}
+
+/// Returns the key in a path; empty for a bucket.
+fn key(uri: &Uri) -> &str {
+    uri.path().trim_start_matches('/').split_once('/').map_or("", |(_, key)| key)
 }
 
 /// Refuses a request without a signature that replaces headers of the response: a web page could
@@ -116,10 +139,9 @@ impl Document {
             let mut pairs = parse(uri.query().unwrap_or_default().as_bytes());
             pairs.any(|(name, _)| names.contains(&&*name))
         };
-        let key = uri.path().trim_start_matches('/').split_once('/').map_or("", |(_, key)| key);
         match *method {
             Method::PUT if has(&["uploadId"]) => Self::None,
-            Method::PUT if key.is_empty() => Self::WithChecksum,
+            Method::PUT if key(uri).is_empty() => Self::WithChecksum,
             Method::PUT if has(&["acl", "legal-hold", "retention", "tagging"]) => {
                 Self::WithChecksum
             }
@@ -139,25 +161,34 @@ mod tests {
     }
 
     #[test]
-    fn changes_with_unknown_parameters_are_refused() {
-        for known in [
-            "/b/k",
-            "/b/k?",
-            "/b/k?x-id=PutObject",
-            "/b/k?partNumber=1&uploadId=a",
-            "/b/k?X-Amz-Algorithm=a&X-Amz-Signature=b&versionId=c",
-            "/b/k?AWSAccessKeyId=a&Expires=1&Signature=b",
-            "/b?publicAccessBlock",
-            "/b?lifecycle=",
+    fn changes_with_parameters_of_no_operation_are_refused() {
+        for (method, known) in [
+            (Method::PUT, "/b/k"),
+            (Method::PUT, "/b/k?"),
+            (Method::PUT, "/b/k?x-id=PutObject"),
+            (Method::PUT, "/b/k?partNumber=1&uploadId=a"),
+            (Method::PUT, "/b/k?X-Amz-Algorithm=a&X-Amz-Signature=b&versionId=c&tagging"),
+            (Method::PUT, "/b/k?AWSAccessKeyId=a&Expires=1&Signature=b"),
+            (Method::PUT, "/b?publicAccessBlock"),
+            (Method::DELETE, "/b/?lifecycle="),
+            (Method::POST, "/b?delete"),
+            (Method::GET, "/b/k?annotation"),
         ] {
-            assert!(check_known(&Method::PUT, &uri(known)).is_ok(), "{known}");
+            assert!(check_known(&method, &uri(known)).is_ok(), "{method} {known}");
         }
-        for unknown in ["/b/k?annotation", "/b/k?renameObject", "/b?abac=", "/b?tagging&abac"] {
-            for method in [Method::PUT, Method::POST, Method::DELETE] {
-                let error = check_known(&method, &uri(unknown)).unwrap_err();
-                assert_eq!(error.code().as_str(), "NotImplemented", "{unknown}");
-            }
-            assert!(check_known(&Method::GET, &uri(unknown)).is_ok());
+        for (method, unknown) in [
+            (Method::PUT, "/b/k?annotation"),
+            (Method::PUT, "/b/k?renameObject"),
+            (Method::PUT, "/b/k?encryption"),
+            (Method::PUT, "/b/k?ACL"),
+            (Method::PUT, "/b?tagging&abac"),
+            (Method::DELETE, "/b/k?acl"),
+            (Method::DELETE, "/b?acl"),
+            (Method::DELETE, "/b?versioning="),
+            (Method::POST, "/b?uploads"),
+        ] {
+            let error = check_known(&method, &uri(unknown)).unwrap_err();
+            assert_eq!(error.code().as_str(), "NotImplemented", "{method} {unknown}");
         }
     }
 
