@@ -7,7 +7,6 @@ use std::convert::Infallible;
 use std::fs;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -30,14 +29,15 @@ const READ_BYTES: usize = 8 << 10;
 
 type Files = Rc<RefCell<HashMap<String, Bytes>>>;
 
-/// Serves the files below `root` until the process ends.
+/// Serves the files below `root` to the connections of `listener` until the process ends.
 ///
 /// # Errors
 /// Returns the error of the listening socket.
-pub fn serve(root: &Path, address: SocketAddr) -> io::Result<Infallible> {
+pub fn serve(root: &Path, listener: std::net::TcpListener) -> io::Result<Infallible> {
+    listener.set_nonblocking(true)?;
     let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
     LocalSet::new().block_on(&runtime, async {
-        let listener = TcpListener::bind(address).await?;
+        let listener = TcpListener::from_std(listener)?;
         let (files, root) = (Files::default(), Rc::<Path>::from(root));
         loop {
             let (stream, _) = listener.accept().await?;

@@ -2,12 +2,15 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use super::cores::{Cores, Pinned};
 use super::proc_facts::listens;
@@ -127,13 +130,23 @@ impl Drop for Server {
 /// Returns an address of 127.0.0.1 at which no socket listens. If another process takes the address
 /// before the server does, the server fails to start.
 pub(crate) fn free_address() -> Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let address = listener.and_then(|listener| listener.local_addr());
-    address.map_err(Error::other("find a free port on 127.0.0.1"))
+    free_port().map_err(Error::other("find a free port on 127.0.0.1"))
+}
+
+/// Reserves the port with a socket that does not listen: a process that this one starts meanwhile
+/// holds a copy until it executes its program, and a copy of a listening socket would look like the
+/// server.
+fn free_port() -> io::Result<SocketAddr> {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    Ok(SocketAddr::try_from(getsockname(&socket)?)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
 
     fn shell(script: &str, dir: &Path) -> Result<Server> {
@@ -149,6 +162,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let error = shell("echo why not >&2; exit 3", dir.path()).unwrap_err();
         assert_eq!(error.to_string(), "it ended (exit status: 3): why not");
+    }
+
+    #[test]
+    fn free_port_can_be_taken_and_nothing_listens() {
+        let address = free_address().unwrap();
+        TcpStream::connect(address).unwrap_err();
+        assert_eq!(TcpListener::bind(address).unwrap().local_addr().unwrap(), address);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The benchmark `files`: checks rows and counts of short runs, but no times.
 
 use std::ffi::OsString;
+use std::net::TcpListener;
 use std::time::Duration;
 
 use clap::Parser;
 use haul_bench::files::{Options, Part, run, serve_with_hyper};
 use haul_bench::{Error, Report, Row, Silent, Value};
 use haul_testing::http::Peer;
-use haul_testing::{eventually, skip};
+use haul_testing::skip;
 use tempfile::TempDir;
 
 use crate::disk_dir;
@@ -98,11 +99,10 @@ fn server_with_hyper_sends_files_and_refuses_other_paths() {
     std::fs::create_dir(dir.path().join("site")).unwrap();
     std::fs::write(dir.path().join("site/a"), "content").unwrap();
     std::fs::write(dir.path().join("secret"), "secret").unwrap();
-    // The port is free again until the server listens: no other test uses this address.
-    let address = std::net::TcpListener::bind("127.0.0.77:0").unwrap().local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
     let root = dir.path().join("site");
-    std::thread::spawn(move || serve_with_hyper(&root, address));
-    eventually("the server listens", || Peer::connect(address).is_ok());
+    std::thread::spawn(move || serve_with_hyper(&root, listener));
     let mut peer = Peer::connect(address).unwrap();
     for (path, expected) in [
         ("/a", (200, "content")),

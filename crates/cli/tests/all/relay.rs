@@ -197,8 +197,7 @@ fn bytes_are_copied_if_splice_is_forbidden() {
 #[test]
 fn address_in_use_is_reported() {
     let place = TestDir::new();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let holder = TcpListener::bind(taken).unwrap();
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = holder.local_addr().unwrap().to_string();
     let arguments = ["relay", "--listen", &address, "--to", "127.0.0.1:9"];
     place.run(&arguments.map(OsStr::new)).code(3).stderr_contains(&["cannot listen on", &address]);

@@ -1,6 +1,7 @@
 //! Runs `haul bench files`, `haul bench serve`, `haul bench s3` and `haul bench relay`.
 
 use std::env;
+use std::net::TcpListener;
 
 use haul_bench::{
     files as bench_files, relay as bench_relay, s3 as bench_s3, serve as bench_serve,
@@ -13,7 +14,8 @@ use haul_cli_common::report::{OrFail, Result};
 
 pub(super) fn files(args: &Measured<bench_files::Options>) -> Result {
     if let Some(address) = args.options.hyper {
-        let served = bench_files::serve_with_hyper(&args.options.dir, address);
+        let served = TcpListener::bind(address)
+            .and_then(|listener| bench_files::serve_with_hyper(&args.options.dir, listener));
         return served.map(drop).or_fail(|| format!("cannot serve at {address}"));
     }
     let options = bench_files::Options {
