@@ -72,6 +72,7 @@ mod error;
 mod errors;
 mod front;
 mod hosts;
+mod log_limit;
 mod metrics;
 mod objects;
 mod operations;

@@ -9,6 +9,7 @@ use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::bucket_logs::counts::LogCounts;
+use crate::log_limit::LogLimit;
 
 /// The number of buckets of a latency histogram. Bucket i counts latencies below 2^i µs; the last
 /// bucket also counts all longer ones.
@@ -86,6 +87,8 @@ pub(crate) struct Metrics {
     pub(crate) logs: LogCounts,
     /// The recent requests with errors, and the recent slow ones.
     pub(crate) recent: RecentRequests,
+    /// The lines in the log about requests that the store refused.
+    pub(crate) refusals: LogLimit,
 }
 
 /// The counters of one kind of request.
@@ -118,6 +121,7 @@ impl Metrics {
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
             logs: LogCounts::default(),
+            refusals: LogLimit::default(),
             recent: RecentRequests::new(slow_from),
         }
     }

@@ -65,6 +65,7 @@ impl Accounts {
             audited.end(&response);
         }
         let now = Instant::now();
+        self.log_failure(&response, now);
         self.in_flight.0.answered(self.kind, response.status(), now - self.started);
         let received = arrival.ended();
         let [receiving, answering] = times(self.started, received.unwrap_or(now), now);
@@ -83,6 +84,27 @@ impl Accounts {
         let body = |body| object.map_or(Source::Service(body), Source::Object);
         let logged = self.logged;
         Ok(response.map(|of_service| Counted::new(body(of_service), self.in_flight, logged)))
+    }
+
+    /// Logs a failure that the operator must learn about, not only the client: mostly damage, or the
+    /// reason for which the store refuses requests, such as a failed sync. All further requests may
+    /// be refused for the same reason, so that these lines are limited.
+    fn log_failure(&self, response: &Response<Body>, now: Instant) {
+        let status = response.status();
+        if status != StatusCode::INTERNAL_SERVER_ERROR && status != StatusCode::SERVICE_UNAVAILABLE
+        {
+            return;
+        }
+        let body = response.body().bytes().unwrap_or_default();
+        let response = String::from_utf8_lossy(&body);
+        let id = str::from_utf8(&self.identity.id).unwrap_or_default();
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(id, %response, "a request failed");
+        } else if between(&response, "<Code>", "</Code>") == "ServiceUnavailable"
+            && self.in_flight.0.refusals.permits(now)
+        {
+            tracing::error!(id, %response, "requests are refused");
+        }
     }
 
     /// Logs a request for which the server took long. The time in which the client sent the body is

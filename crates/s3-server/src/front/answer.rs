@@ -68,11 +68,6 @@ pub(crate) fn finish(response: &mut Response<Body>, id: &str) {
         response.headers_mut().remove(CONTENT_LENGTH);
         *response.body_mut() = Body::from(Bytes::from(better));
     }
-    if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
-        // Mostly damage, which the operator must learn about, not only the client.
-        let body = response.body().bytes().unwrap_or_default();
-        tracing::error!(id, response = %String::from_utf8_lossy(&body), "a request failed");
-    }
 }
 
 /// Escapes all control characters in XML, and adds the identifier to an error. Returns `None` if

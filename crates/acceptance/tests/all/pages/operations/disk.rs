@@ -89,9 +89,12 @@ pub(super) fn failed_sync(operator: &Operator, blocks: Vec<Block>) {
     assert_eq!(operator.get("bucket/acknowledged"), (200, "content".to_owned()));
     assert_eq!(operator.put("bucket/refused", "content"), 503);
 
-    machine.shell("rm /disk/filler /disk/rest; sync --file-system /disk");
+    machine.shell("rm /disk/filler /disk/rest; sync --file-system /disk; journalctl --sync");
     let printed = operator.run(&restart);
-    assert!(printed.contains("sync") && printed.contains("I/O error"), "{printed}");
+    let refused = "requests are refused";
+    assert_eq!(printed.matches(refused).count(), 1, "at most once a minute: {printed}");
+    let reason = "cannot sync /var/lib/haul/store/volumes";
+    assert!(printed.contains(reason) && printed.contains("I/O error"), "{printed}");
     assert_eq!(operator.health().0, 200);
     assert_eq!(operator.get("bucket/acknowledged"), (200, "content".to_owned()));
     assert_eq!(operator.put("bucket/after", "content"), 200);
