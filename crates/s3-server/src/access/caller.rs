@@ -10,12 +10,13 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
-use crate::access::bucket_policy::{BucketPolicy, policy_of};
+use crate::access::bucket_policy::policy_of;
 use crate::access::facts::{RequestFacts, RequestedLock};
 use crate::access::keys::key::{ADMINISTRATOR, ANONYMOUS};
 use crate::access::rights::Right;
 use crate::access::stored_facts::StoredFacts;
 use crate::acl::list::Permission;
+use crate::buckets::parsed::BucketPolicy;
 use crate::buckets::settings::{LOGGING, OWNER, POLICY};
 use crate::errors::{from_store, refuse};
 use crate::objects::versions::find;
