@@ -139,7 +139,7 @@ impl Caller {
     }
 
     /// Returns this client with these tags of an object, if the policy of the bucket compares them.
-    pub(super) fn with_compared_tags(
+    pub(crate) fn with_compared_tags(
         &self,
         store: &Store,
         bucket: &str,
