@@ -32,7 +32,10 @@ pub(crate) fn policy_of(store: &Store, bucket: &str) -> S3Result<Option<Arc<Buck
         settings => settings.map_err(from_store)?,
     };
     parsed::policy(&settings, bucket).map_err(|reason| {
-        let message = format!("The policy of the bucket {bucket} cannot be applied: {reason}");
+        let message = format!(
+            "The policy of the bucket {bucket} cannot be applied: {reason}. The owner of the bucket \
+             and the administrator can replace or delete it"
+        );
         refuse(S3ErrorCode::InternalError, message)
     })
 }

@@ -252,12 +252,12 @@ impl Caller {
         if self.is_administrator() || !is_of_bucket {
             return Ok(by_right.or(Some(Decision::Denied)));
         }
-        let Some(found) = policy_of(store, bucket)? else { return Ok(by_right) };
-        let BucketPolicy { policy, is_restricted } = &*found;
-        // An owner can replace a policy that denies everything.
+        // An owner can replace a policy that denies everything, or that cannot be applied.
         if OF_OWNERS.contains(&operation) && self.owns(store, bucket)? {
             return Ok(Some(Decision::Allowed(Basis::Right)));
         }
+        let Some(found) = policy_of(store, bucket)? else { return Ok(by_right) };
+        let BucketPolicy { policy, is_restricted } = &*found;
         let Some(facts) = &self.facts else { return Ok(Some(Decision::Denied)) };
         let is_object = !name.is_empty() && action != Action::Use(Right::List);
         let resource = if is_object { format!("{bucket}/{name}") } else { bucket.to_owned() };
