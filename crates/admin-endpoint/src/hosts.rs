@@ -27,6 +27,13 @@ impl AllowedHosts {
         Self { is_checked, names }
     }
 
+    /// Accepts only `localhost`, names that end with `.localhost`, and IP addresses: no web page can
+    /// get such a host by DNS rebinding.
+    #[must_use]
+    pub fn local() -> Self {
+        Self { is_checked: true, names: Vec::new() }
+    }
+
     /// Accepts all hosts.
     #[must_use]
     pub fn all() -> Self {
@@ -38,20 +45,39 @@ impl AllowedHosts {
     #[must_use]
     pub fn allows(&self, host: Option<&str>) -> bool {
         let Some(host) = host.filter(|_| self.is_checked) else { return true };
-        if let Some(rest) = host.strip_prefix('[') {
-            let address = rest.split(']').next().unwrap_or_default();
-            return address.parse::<Ipv6Addr>().is_ok();
-        }
-        let name = host.split(':').next().unwrap_or_default();
-        // A name with a final dot is absolute.
-        let absolute = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-        let name = &*absolute(name);
-        let is = |known: &str| name == absolute(known);
-        name.parse::<IpAddr>().is_ok()
-            || is("localhost")
-            || name.len() > 10 && name.ends_with(".localhost")
-            || self.names.iter().any(|known| is(known))
+        let Some(name) = without_port(host) else { return false };
+        let is = |known: &String| absolute(name).eq_ignore_ascii_case(absolute(known));
+        is_local(name) || self.names.iter().any(is)
     }
+}
+
+/// Returns a host without its port; `None` if the port is not a number.
+fn without_port(host: &str) -> Option<&str> {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !host.ends_with(']') => {
+            port.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)
+        }
+        _ => Some(host),
+    }
+}
+
+/// Returns `true` for IP addresses, `localhost`, and names that end with `.localhost`.
+fn is_local(name: &str) -> bool {
+    if let Some(address) = name.strip_prefix('[') {
+        let address = address.strip_suffix(']').map(str::parse::<Ipv6Addr>);
+        return address.is_some_and(|address| address.is_ok());
+    }
+    let name = absolute(name);
+    let is_localhost = |name: &str| name.eq_ignore_ascii_case("localhost");
+    match name.rsplit_once('.') {
+        Some((label, top)) if is_localhost(top) => !label.is_empty(),
+        _ => is_localhost(name) || name.parse::<IpAddr>().is_ok(),
+    }
+}
+
+/// Returns a name without the final dot that marks it as absolute.
+fn absolute(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -68,6 +94,7 @@ mod tests {
             "192.0.2.1",
             "[::1]:80",
             "[::1]",
+            "[2001:db8::1]",
             "localhost",
             "LOCALHOST:1",
             "localhost.",
@@ -90,10 +117,20 @@ mod tests {
             ".localhost",
             ".",
             "",
+            "localhost:evil",
+            "localhost:80.evil.example",
+            "127.0.0.1:80:evil",
+            "[::1",
+            "[::1]evil.example",
+            "[::1]:80]",
+            "[127.0.0.1]",
+            "[localhost]",
         ] {
             assert!(!hosts.allows(Some(host)), "{host}");
         }
         assert!(hosts.allows(None));
+        assert!(AllowedHosts::local().allows(Some("a.LOCALHOST:9000")));
+        assert!(!AllowedHosts::local().allows(Some("files.example")));
         assert!(AllowedHosts::all().allows(Some("evil.example")));
     }
 

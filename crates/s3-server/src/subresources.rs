@@ -74,7 +74,7 @@ const RESPONSE: &str = "response-";
 /// itself. The path is in the path style.
 ///
 /// # Errors
-/// `NotImplemented`.
+/// `NotImplemented`, or `InvalidArgument` if the operation needs another parameter.
 pub(crate) fn check_known(method: &Method, uri: &Uri) -> S3Result<()> {
     let known = match (method, key(uri).is_empty()) {
         (&Method::PUT, false) => PUT_OBJECT,
@@ -94,12 +94,34 @@ pub(crate) fn check_known(method: &Method, uri: &Uri) -> S3Result<()> {
             || SIGNATURE.contains(&&*lower)
     };
     let mut names = parse(uri.query().unwrap_or_default().as_bytes()).map(|(name, _)| name);
-    let Some(name) = names.find(|name| !is_known(name)) else { return Ok(()) };
+    let Some(name) = names.find(|name| !is_known(name)) else { return check_part(method, uri) };
     let message = format!(
         "This server has no such operation with the parameter \"{name}\" of the query: nothing was \
          changed"
     );
     Err(refuse(S3ErrorCode::NotImplemented, message))
+}
+
+/// Refuses a PUT with only one of the two parameters of UploadPart: it would replace the object.
+/// Other methods have operations with one of them alone.
+fn check_part(method: &Method, uri: &Uri) -> S3Result<()> {
+    let has = |name: &str| *method == Method::PUT && has_any(uri, &[name]);
+    let (given, missing) = match (has("uploadId"), has("partNumber")) {
+        (true, false) => ("uploadId", "partNumber"),
+        (false, true) => ("partNumber", "uploadId"),
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "The parameter \"{missing}\" of the query is missing: a PUT with \"{given}\" uploads a part, \
+         which needs both. Nothing was changed"
+    );
+    Err(refuse(S3ErrorCode::InvalidArgument, message))
+}
+
+/// Returns `true` if the query has one of these parameters.
+fn has_any(uri: &Uri, names: &[&str]) -> bool {
+    let mut pairs = parse(uri.query().unwrap_or_default().as_bytes());
+    pairs.any(|(name, _)| names.contains(&&*name))
 }
 
 /// Returns the key in a path; empty for a bucket.
@@ -135,10 +157,7 @@ pub(crate) enum Document {
 impl Document {
     /// Returns the kind of a request with this path, in the path style.
     pub(crate) fn of(method: &Method, uri: &Uri) -> Self {
-        let has = |names: &[&str]| {
-            let mut pairs = parse(uri.query().unwrap_or_default().as_bytes());
-            pairs.any(|(name, _)| names.contains(&&*name))
-        };
+        let has = |names: &[&str]| has_any(uri, names);
         match *method {
             Method::PUT if has(&["uploadId"]) => Self::None,
             Method::PUT if key(uri).is_empty() => Self::WithChecksum,
@@ -189,6 +208,26 @@ mod tests {
         ] {
             let error = check_known(&method, &uri(unknown)).unwrap_err();
             assert_eq!(error.code().as_str(), "NotImplemented", "{method} {unknown}");
+        }
+    }
+
+    #[test]
+    fn part_needs_its_number_and_its_upload() {
+        for (target, missing) in [
+            ("/b/k?uploadId=a", "\"partNumber\""),
+            ("/b/k?x-id=UploadPart&partNumber=1", "\"uploadId\""),
+            ("/b/k?tagging&uploadId=", "\"partNumber\""),
+        ] {
+            let error = check_known(&Method::PUT, &uri(target)).unwrap_err();
+            assert_eq!(error.code().as_str(), "InvalidArgument", "{target}");
+            let message = error.message().unwrap_or_default();
+            assert!(message.contains(&format!("{missing} of the query is missing")), "{message}");
+        }
+        for method in [Method::POST, Method::DELETE, Method::GET, Method::HEAD] {
+            assert!(check_known(&method, &uri("/b/k?uploadId=a")).is_ok(), "{method}");
+        }
+        for method in [Method::GET, Method::HEAD] {
+            assert!(check_known(&method, &uri("/b/k?partNumber=1")).is_ok(), "{method}");
         }
     }
 

@@ -10,12 +10,13 @@ use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
-use crate::access::bucket_policy::{BucketPolicy, policy_of};
+use crate::access::bucket_policy::policy_of;
 use crate::access::facts::{RequestFacts, RequestedLock};
 use crate::access::keys::key::{ADMINISTRATOR, ANONYMOUS};
 use crate::access::rights::Right;
 use crate::access::stored_facts::StoredFacts;
 use crate::acl::list::Permission;
+use crate::buckets::parsed::BucketPolicy;
 use crate::buckets::settings::{LOGGING, OWNER, POLICY};
 use crate::errors::{from_store, refuse};
 use crate::objects::versions::find;
@@ -138,7 +139,7 @@ impl Caller {
     }
 
     /// Returns this client with these tags of an object, if the policy of the bucket compares them.
-    pub(super) fn with_compared_tags(
+    pub(crate) fn with_compared_tags(
         &self,
         store: &Store,
         bucket: &str,
@@ -251,12 +252,12 @@ impl Caller {
         if self.is_administrator() || !is_of_bucket {
             return Ok(by_right.or(Some(Decision::Denied)));
         }
-        let Some(found) = policy_of(store, bucket)? else { return Ok(by_right) };
-        let BucketPolicy { policy, is_restricted } = &*found;
-        // An owner can replace a policy that denies everything.
+        // An owner can replace a policy that denies everything, or that cannot be applied.
         if OF_OWNERS.contains(&operation) && self.owns(store, bucket)? {
             return Ok(Some(Decision::Allowed(Basis::Right)));
         }
+        let Some(found) = policy_of(store, bucket)? else { return Ok(by_right) };
+        let BucketPolicy { policy, is_restricted } = &*found;
         let Some(facts) = &self.facts else { return Ok(Some(Decision::Denied)) };
         let is_object = !name.is_empty() && action != Action::Use(Right::List);
         let resource = if is_object { format!("{bucket}/{name}") } else { bucket.to_owned() };

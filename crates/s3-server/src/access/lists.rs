@@ -68,28 +68,29 @@ impl Caller {
         }
     }
 
-    /// Decides again about a read that depended on the list or the tags of the object: another
-    /// client may have replaced it since by the object that was opened.
+    /// Decides again about an operation that reads an object, if the decision depended on the list
+    /// or the tags of the object: another client may have replaced it since by the object that was
+    /// opened.
     pub(crate) fn confirm_read(
         &self,
         store: &Store,
+        operation: &str,
         (bucket, key): (&str, &str),
         attributes: &Attributes,
     ) -> S3Result<()> {
-        let by_list = || self.attributes_allow(store, bucket, attributes, Permission::Read);
-        let read = Action::Use(Right::Read);
-        let is_allowed = match self.with_compared_tags(store, bucket, || Ok(attributes.tags()))? {
-            Some(reader) => {
-                match reader.decide_without_lists(store, "GetObject", read, (bucket, key))? {
-                    Some(decision) => matches!(decision, Decision::Allowed(_)),
-                    None => by_list()?,
-                }
-            }
-            None => self.basis() != Basis::List || by_list()?,
+        let read = (operation, Action::Use(Right::Read));
+        let decision = match self.with_compared_tags(store, bucket, || Ok(attributes.tags()))? {
+            Some(reader) => reader.decide_without_lists(store, read.0, read.1, (bucket, key))?,
+            None if self.basis() != Basis::List => return Ok(()),
+            None => None,
+        };
+        let is_allowed = match decision {
+            Some(decision) => matches!(decision, Decision::Allowed(_)),
+            None => self.attributes_allow(store, bucket, attributes, Permission::Read)?,
         };
         match is_allowed {
             true => Ok(()),
-            false => Err(self.refusal("GetObject", read.needs(), bucket, key)),
+            false => Err(self.refused(decision, read, (bucket, key))),
         }
     }
 

@@ -17,3 +17,6 @@ pub(crate) mod rights;
 pub(crate) mod service;
 mod stored_facts;
 pub(crate) mod verified;
+
+#[cfg(test)]
+mod tests;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use base64_simd::STANDARD as BASE64;
+use haul_admin_endpoint::AllowedHosts;
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue};
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap};
 
 use crate::access::authorize::Principal;
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::admin::console;
-use crate::front::anonymous::is_this_machine;
 
 /// The page that keys with the right to metrics may read.
 const METRICS: &str = "/metrics";
@@ -26,10 +26,8 @@ pub(super) fn refusal(
     path: &str,
     headers: &HeaderMap,
 ) -> Option<(StatusCode, &'static str)> {
-    let header = |name| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
     let Some(keys) = keys else {
-        let is_allowed = str::from_utf8(header(HOST)).is_ok_and(is_this_machine);
-        return (!is_allowed).then_some(FOREIGN_HOST);
+        return (!has_local_host(headers)).then_some(FOREIGN_HOST);
     };
     let Some(key) = find(keys, headers) else {
         return Some(NO_LOGIN);
@@ -49,11 +47,15 @@ pub(super) fn login(
     headers: &HeaderMap,
 ) -> Result<Principal, (StatusCode, &'static str)> {
     if keys.is_empty() {
-        let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
-        let is_allowed = str::from_utf8(host).is_ok_and(is_this_machine);
-        return if is_allowed { Ok(Principal::Open) } else { Err(FOREIGN_HOST) };
+        return if has_local_host(headers) { Ok(Principal::Open) } else { Err(FOREIGN_HOST) };
     }
     find(keys, headers).map(Principal::Key).ok_or(NO_LOGIN)
+}
+
+/// Returns `true` unless the host of a request can be that of a web page elsewhere.
+fn has_local_host(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).map(|host| host.to_str().unwrap_or("?"));
+    AllowedHosts::local().allows(host)
 }
 
 /// Returns the key of HTTP Basic authentication.

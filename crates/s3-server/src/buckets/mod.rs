@@ -8,6 +8,7 @@ pub(crate) mod encryption;
 pub(crate) mod lifecycle;
 pub(crate) mod logging;
 pub(crate) mod object_lock;
+pub(crate) mod parsed;
 pub(crate) mod policy;
 pub(crate) mod settings;
 pub(crate) mod stubs;

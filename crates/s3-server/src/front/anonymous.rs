@@ -1,8 +1,7 @@
 //! Access without credentials: all requests are allowed, so they must come from this machine.
 //! Signatures are removed without verification.
 
-use std::net::IpAddr;
-
+use haul_admin_endpoint::AllowedHosts;
 use haul_http_engine::RequestBody;
 use hyper::header::{
     AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, RANGE,
@@ -39,10 +38,12 @@ const SIGNATURE_QUERY: [&str; 11] = [
 /// those from a page of another origin, unless a CORS rule allows it. A host in the target replaces
 /// that of the headers.
 pub(crate) fn check_origin(uri: &Uri, headers: &HeaderMap, is_allowed_page: bool) -> S3Result<()> {
-    let of_headers = || headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
-    let host = uri.authority().map_or_else(of_headers, |host| host.as_str().as_bytes());
-    let host = str::from_utf8(host).unwrap_or("?");
-    if !is_this_machine(host) {
+    let of_headers = || headers.get(HOST).map(HeaderValue::as_bytes);
+    let host = uri.authority().map(|host| host.as_str().as_bytes()).or_else(of_headers);
+    let host = host.map(|host| str::from_utf8(host).unwrap_or("?"));
+    let is_local = AllowedHosts::local().allows(host);
+    let host = host.unwrap_or_default();
+    if !is_local {
         let message = format!(
             "Without credentials this server accepts only localhost and addresses as a host, \
              not \"{host}\""
@@ -57,20 +58,6 @@ pub(crate) fn check_origin(uri: &Uri, headers: &HeaderMap, is_allowed_page: bool
         }
         _ => Ok(()),
     }
-}
-
-/// Returns `true` if a `Host` header can only mean this machine.
-pub(crate) fn is_this_machine(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    let lower = name.to_ascii_lowercase();
-    host.is_empty()
-        || bare.parse::<IpAddr>().is_ok()
-        || lower == "localhost"
-        || lower.ends_with(".localhost")
 }
 
 /// Returns `true` if a request has a signature, or a part of one.
@@ -162,13 +149,20 @@ mod tests {
 
     #[test]
     fn host_must_be_this_machine() {
-        for host in ["", "localhost", "localhost:9000", "127.0.0.1:9000", "[::1]:9000", "[::1]"] {
-            assert!(is_this_machine(host), "{host}");
+        let check = |target: &str, host: Option<&str>| {
+            let host = host.map(|host| (HOST, HeaderValue::from_bytes(host.as_bytes()).unwrap()));
+            check_origin(&target.parse().unwrap(), &host.into_iter().collect(), false).is_ok()
+        };
+        for host in ["localhost:9000", "bucket.localhost", "127.0.0.1:9000", "[::1]:9000"] {
+            assert!(check("/", Some(host)), "{host}");
         }
-        assert!(is_this_machine("bucket.LOCALHOST:9000"));
-        for host in ["evil.example", "evil.example:9000", "localhost.evil.example", "[x]:1", "?"] {
-            assert!(!is_this_machine(host), "{host}");
+        for host in ["evil.example", "localhost.evil.example:9000", "h\u{e9}", "?", ""] {
+            assert!(!check("/", Some(host)), "{host}");
         }
+        assert!(check("/", None));
+        // A host in the target replaces the other one.
+        assert!(!check("http://evil.example/", Some("localhost")));
+        assert!(check("http://localhost/", Some("evil.example")));
     }
 
     #[test]

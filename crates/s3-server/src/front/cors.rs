@@ -7,12 +7,11 @@ use hyper::header::{
     VARY,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use s3s::dto::CORSConfiguration;
 use s3s::{Body, S3Error, S3ErrorCode, S3Result};
 
 use crate::buckets::cors::{AllowHeaders, allow};
-use crate::buckets::settings::{CORS, load};
-use crate::errors::refuse;
+use crate::buckets::parsed;
+use crate::errors::{from_store, refuse};
 use crate::service::Haul;
 
 /// A request of a web page, whose browser sends the origin of the page.
@@ -51,11 +50,12 @@ impl PageRequest {
 pub(super) async fn allow_page(haul: &Haul, page: &PageRequest) -> Option<AllowHeaders> {
     let page = page.clone();
     let found = haul.blocking(move |store| {
-        let rules: Option<CORSConfiguration> = load(store, &page.bucket, CORS)?;
+        let settings = store.bucket_settings(&page.bucket).map_err(from_store)?;
+        let rules = parsed::cors(&settings, &page.bucket).ok().flatten();
         Ok(rules
             .and_then(|rules| allow(&rules, &page.origin, &page.method, &page.requested_headers)))
     });
-    // A page of a missing or damaged bucket may use nothing.
+    // A page of a missing or damaged bucket, or of one with malformed rules, may use nothing.
     found.await.ok().flatten()
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use form_urlencoded::parse;
+use haul_admin_endpoint::AllowedHosts;
 use haul_http_engine::RequestBody;
 use haul_http1::Request;
 use hyper::header::{AUTHORIZATION, HeaderMap};
@@ -11,7 +12,6 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use crate::access::authorize::Principal;
 use crate::access::caller::Caller;
 use crate::front::Front;
-use crate::front::anonymous::is_this_machine;
 use crate::front::signature::{is_plain_query, signer};
 
 /// The longest access key that is logged.
@@ -29,7 +29,8 @@ impl Front {
         let is_unsigned =
             || request.fields.first("authorization").is_none() && is_plain_query(request, query);
         let principal = if self.keys.is_empty() {
-            let is_allowed = is_plain_query(request, query) && is_of_this_machine(request);
+            let is_allowed =
+                is_plain_query(request, query) && AllowedHosts::local().allows(request.host);
             is_allowed.then_some(Principal::Open)?
         } else if is_unsigned() {
             Principal::Anonymous(self.keys.of_file())
@@ -48,11 +49,6 @@ impl Front {
         let claimed = claimed(request.headers(), request.uri().query())?;
         Some(self.keys.name(&claimed).unwrap_or_else(|| claimed.into()))
     }
-}
-
-/// Returns `true` if a request without credentials is from this machine.
-fn is_of_this_machine(request: &Request<'_>) -> bool {
-    is_this_machine(request.host.unwrap_or_default())
 }
 
 fn claimed(headers: &HeaderMap, query: Option<&str>) -> Option<String> {

@@ -208,7 +208,7 @@ pub(crate) fn confirm(
     attributes: &Attributes,
 ) -> S3Result<()> {
     match reader {
-        Some(SourceReader(reader)) => reader.confirm_read(store, source, attributes),
+        Some(SourceReader(reader)) => reader.confirm_read(store, "GetObject", source, attributes),
         None => Ok(()),
     }
 }
@@ -232,7 +232,8 @@ fn tags_of_source(
     let tags = attributes.tags();
     if let Some(SourceReader(reader)) = reader.filter(|_| !tags.is_empty()) {
         let read = ("GetObjectTagging", Action::Use(Right::Read));
-        reader.check_without_lists(store, read, source)?;
+        let confirmed = reader.with_compared_tags(store, source.0, || Ok(tags.clone()))?;
+        confirmed.as_ref().unwrap_or(reader).check_without_lists(store, read, source)?;
     }
     Ok(tags)
 }

@@ -32,7 +32,9 @@ pub(crate) async fn get_object_attributes(
     let object = haul
         .blocking(move |store| {
             let object = versions::head(store, &bucket, &key, version)?;
-            caller.confirm_read(store, (&bucket, &key), &object.attributes)?;
+            for operation in ["GetObjectAttributes", "GetObject"] {
+                caller.confirm_read(store, operation, (&bucket, &key), &object.attributes)?;
+            }
             Ok(object)
         })
         .await?;

@@ -78,7 +78,7 @@ pub(crate) async fn get_object(
             .await?
         }
     };
-    caller.confirm_read(&haul.store(), (&of.0, &of.1), &object.attributes)?;
+    caller.confirm_read(&haul.store(), "GetObject", (&of.0, &of.1), &object.attributes)?;
     check_part_of(&object.info, input.part_number)?;
     let content = haul.content((&of.0, &of.1), object, customer.as_ref())?;
     let object = &content.object;
@@ -177,7 +177,7 @@ pub(crate) async fn head_object(
             .await?
         }
     };
-    caller.confirm_read(&haul.store(), (&of.0, &of.1), &object.attributes)?;
+    caller.confirm_read(&haul.store(), "HeadObject", (&of.0, &of.1), &object.attributes)?;
     check_part_of(&object.info, input.part_number)?;
     let content = haul.content((&of.0, &of.1), object, customer.as_ref())?;
     let object = &content.object;

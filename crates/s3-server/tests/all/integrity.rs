@@ -187,6 +187,35 @@ fn checksums_of_documents_are_verified() {
 }
 
 #[test]
+fn part_without_its_number_or_its_upload_changes_nothing() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", b"bytes");
+    let start = server.s3.send("POST", "/bucket/key?uploads", &[], b"");
+    let upload = format!("uploadId={}", start.xml("UploadId").unwrap());
+    let copy = ("x-amz-copy-source", "/bucket/key");
+    for key in ["key", "new"] {
+        for (query, missing) in [(&*upload, "partNumber"), ("partNumber=1", "uploadId")] {
+            for headers in [&[][..], &[copy]] {
+                let target = format!("/bucket/{key}?{query}");
+                let reply = server.s3.send("PUT", &target, headers, b"part");
+                assert_refused(&reply, 400, "InvalidArgument");
+                let message = reply.xml("Message").unwrap();
+                let expected = format!("{missing}&quot; of the query is missing");
+                assert!(message.contains(&expected), "{message}");
+            }
+        }
+    }
+    assert_eq!(server.s3.get("/bucket?list-type=2").all_xml("Key"), ["key"]);
+    // Each parameter alone selects an operation of other methods.
+    assert_eq!(server.s3.get("/bucket/key?partNumber=1").text(), "bytes");
+    assert_eq!(server.s3.send("HEAD", "/bucket/key?partNumber=1", &[], b"").status, 206);
+    let parts = server.s3.get(&format!("/bucket/key?{upload}"));
+    assert_eq!((parts.status, parts.all_xml("Part").len()), (200, 0), "{}", parts.text());
+    assert_refused(&server.s3.delete(&format!("/bucket/key?{upload}")), 204, "");
+    assert_eq!(server.s3.get("/bucket/key").text(), "bytes");
+}
+
+#[test]
 fn operations_that_are_not_known_change_nothing() {
     let server = Running::new();
     server.s3.put("/bucket/key", b"bytes");

@@ -9,6 +9,7 @@ mod lists;
 mod lock;
 mod policy;
 mod policy_evasion;
+mod policy_owner;
 mod rights;
 mod users;
 

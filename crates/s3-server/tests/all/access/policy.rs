@@ -1,7 +1,5 @@
 //! Bucket policies, beside the rights of keys.
 
-use haul_s3_server::Key;
-
 use super::Keyed;
 use crate::client::{Reply, assert_refused};
 use crate::signing::hash;
@@ -147,26 +145,6 @@ fn source_of_a_copy_must_be_readable_by_its_policy() {
     set(&keyed, &[read, statement("Deny", r#""*""#, "GetObject", "/key", "")].join(","));
     assert_eq!(keyed.copy(&user, "/bucket/dir/key", "/other/copy").status, 200);
     assert_refused(&keyed.copy(&user, "/bucket/key", "/other/copy"), 403, "AccessDenied");
-}
-
-#[test]
-fn owner_can_replace_a_policy_that_denies_everything() {
-    let mut keyed = Keyed::new();
-    let owner = keyed.key_with("ann", &[], |key| key.creates_buckets = true);
-    let other = keyed.key("ben", &[("admin", "mine")]);
-    assert_eq!(keyed.send(&owner, "PUT", "/mine", b"").status, 200);
-    let deny = r#"{"Statement":{"Effect":"Deny","Principal":"*","Action":"*",
-        "Resource":["arn:aws:s3:::mine","arn:aws:s3:::mine/*"]}}"#;
-    let put = |key: &Key| keyed.send(key, "PUT", "/mine?policy=", deny.as_bytes());
-    assert_refused(&put(&owner), 204, "");
-    assert_refused(&keyed.send(&owner, "PUT", "/mine/key", b"x"), 403, "AccessDenied");
-    assert_refused(&keyed.send(&owner, "GET", "/mine", b""), 403, "AccessDenied");
-    assert_refused(&put(&other), 403, "AccessDenied");
-    assert_refused(&keyed.send(&other, "DELETE", "/mine?policy=", b""), 403, "AccessDenied");
-    assert_eq!(keyed.send(&owner, "GET", "/mine?policy=", b"").text(), deny);
-    assert_refused(&put(&owner), 204, "");
-    assert_refused(&keyed.send(&owner, "DELETE", "/mine?policy=", b""), 204, "");
-    assert_eq!(keyed.send(&owner, "PUT", "/mine/key", b"x").status, 200);
 }
 
 #[test]

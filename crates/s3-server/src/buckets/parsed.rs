@@ -1,0 +1,126 @@
+//! The documents of a bucket that decisions about requests need. Each is parsed at its first use
+//! after a change of the settings of the bucket, and cached with them.
+
+use std::sync::{Arc, OnceLock};
+
+use haul_file_store::{Attributes, BucketSettings};
+use s3s::dto::{CORSConfiguration, PublicAccessBlockConfiguration};
+
+use crate::buckets::settings::{CORS, POLICY, PUBLIC_ACCESS_BLOCK, parse};
+use crate::policy::statement::Policy;
+
+/// A document; `None` if the bucket has none, or the reason why it cannot be applied.
+pub(crate) type Parsed<T> = Result<Option<Arc<T>>, String>;
+
+/// The policy of a bucket, and whether it applies to its owner only.
+pub(crate) struct BucketPolicy {
+    pub(crate) policy: Policy,
+    /// `true` if the policy is public, and the public access block of the bucket restricts it: then
+    /// it can deny, and allows nothing.
+    pub(crate) is_restricted: bool,
+}
+
+/// The cached documents of a bucket. The store caches one value with the settings.
+#[derive(Default)]
+struct Documents {
+    policy: OnceLock<Parsed<BucketPolicy>>,
+    cors: OnceLock<Parsed<CORSConfiguration>>,
+}
+
+/// Returns the policy in the settings of a bucket.
+pub(crate) fn policy(settings: &BucketSettings, bucket: &str) -> Parsed<BucketPolicy> {
+    if settings.get(POLICY).is_none() {
+        return Ok(None);
+    }
+    documents(settings).policy.get_or_init(|| parse_policy(settings, bucket)).clone()
+}
+
+/// Returns the CORS rules in the settings of a bucket.
+pub(crate) fn cors(settings: &BucketSettings, bucket: &str) -> Parsed<CORSConfiguration> {
+    if settings.get(CORS).is_none() {
+        return Ok(None);
+    }
+    documents(settings).cors.get_or_init(|| parse_cors(settings, bucket)).clone()
+}
+
+fn documents(settings: &BucketSettings) -> Arc<Documents> {
+    settings.derived(|_| Documents::default())
+}
+
+fn parse_policy(settings: &Attributes, bucket: &str) -> Parsed<BucketPolicy> {
+    let Some(text) = settings.get(POLICY) else { return Ok(None) };
+    let policy = Policy::parse(text, bucket)?;
+    let block: Option<PublicAccessBlockConfiguration> =
+        parse(settings, bucket, PUBLIC_ACCESS_BLOCK).map_err(|error| error.to_string())?;
+    let restricts = block.and_then(|block| block.restrict_public_buckets) == Some(true);
+    let is_restricted = restricts && policy.is_public();
+    Ok(Some(Arc::new(BucketPolicy { policy, is_restricted })))
+}
+
+fn parse_cors(settings: &Attributes, bucket: &str) -> Parsed<CORSConfiguration> {
+    let rules = parse(settings, bucket, CORS).map_err(|error| error.to_string())?;
+    Ok(rules.map(Arc::new))
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_file_store::{Options, Store};
+
+    use super::*;
+
+    const POLICY_TEXT: &str = r#"{"Statement":{"Effect":"Allow","Principal":"*",
+        "Action":"s3:GetObject","Resource":"arn:aws:s3:::bucket/*"}}"#;
+    const CORS_TEXT: &str = "<CORSConfiguration><CORSRule><AllowedMethod>GET</AllowedMethod>\
+        <AllowedOrigin>*</AllowedOrigin></CORSRule></CORSConfiguration>";
+
+    /// Returns a store with a bucket that has these settings.
+    fn store(settings: &[(&str, &str)]) -> (Store, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        store.create_bucket("bucket").unwrap();
+        for (name, text) in settings {
+            store.set_bucket_setting("bucket", name, Some(text)).unwrap();
+        }
+        (store, dir)
+    }
+
+    /// Returns a document of the bucket, as each request reads it.
+    fn read<T>(store: &Store, of: fn(&BucketSettings, &str) -> Parsed<T>) -> Parsed<T> {
+        of(&store.bucket_settings("bucket").unwrap(), "bucket")
+    }
+
+    #[test]
+    fn documents_are_parsed_once_until_a_setting_changes() {
+        let (store, _dir) = store(&[(POLICY, POLICY_TEXT), (CORS, CORS_TEXT)]);
+        let documents = || {
+            let (policy, rules) = (read(&store, policy), read(&store, cors));
+            (policy.unwrap().unwrap(), rules.unwrap().unwrap())
+        };
+        let first = documents();
+        for _ in 0..1000 {
+            let (policy, rules) = documents();
+            assert!(Arc::ptr_eq(&first.0, &policy) && Arc::ptr_eq(&first.1, &rules));
+        }
+        let block = "<PublicAccessBlockConfiguration><RestrictPublicBuckets>true\
+                     </RestrictPublicBuckets></PublicAccessBlockConfiguration>";
+        store.set_bucket_setting("bucket", PUBLIC_ACCESS_BLOCK, Some(block)).unwrap();
+        assert!(!first.0.is_restricted && documents().0.is_restricted);
+        let rules = CORS_TEXT.replace("GET", "PUT");
+        store.set_bucket_setting("bucket", CORS, Some(&rules)).unwrap();
+        assert_eq!(documents().1.cors_rules[0].allowed_methods, ["PUT"]);
+    }
+
+    #[test]
+    fn malformed_document_does_not_hide_the_other() {
+        let (store, _dir) = store(&[(POLICY, "{"), (CORS, CORS_TEXT)]);
+        assert!(read(&store, policy).is_err());
+        assert!(read(&store, cors).unwrap().is_some());
+        store.set_bucket_setting("bucket", CORS, Some("<CORSRule>")).unwrap();
+        store.set_bucket_setting("bucket", POLICY, Some(POLICY_TEXT)).unwrap();
+        assert!(read(&store, policy).unwrap().is_some());
+        assert!(read(&store, cors).is_err());
+        store.set_bucket_setting("bucket", CORS, None).unwrap();
+        store.set_bucket_setting("bucket", POLICY, None).unwrap();
+        assert!(read(&store, policy).unwrap().is_none() && read(&store, cors).unwrap().is_none());
+    }
+}
