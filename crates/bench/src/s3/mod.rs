@@ -17,6 +17,7 @@ use crate::contest::columns;
 use crate::host::Host;
 use crate::net::comparison::Comparison;
 use crate::net::environment::Environment;
+pub use crate::net::http::s3::SignatureKind;
 use crate::report::Report;
 use haul_measure::{Result, Watcher};
 pub use options::{Options, Part, Rival};

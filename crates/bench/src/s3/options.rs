@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::named::named;
+use crate::net::http::s3::SignatureKind;
 use crate::options::{count, rounds, size};
 
 /// Options of `haul bench s3`.
@@ -26,6 +27,12 @@ pub struct Options {
     /// Servers to compare with haul serve: seaweedfs, versitygw [default: those that are installed]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub rivals: Option<Vec<Rival>>,
+    /// Place of the signatures, of version 4: header, presigned
+    ///
+    /// header: the header Authorization, with the checksum of the body of a PUT. presigned: the
+    /// query, as in presigned URLs, without a checksum of the body (UNSIGNED-PAYLOAD).
+    #[arg(long, value_name = "PLACE", default_value = "header")]
+    pub signature: SignatureKind,
     /// Sizes of the objects that are stored and read, 1 B to 16MiB
     #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "4KiB,64KiB", value_parser = object_size)]
@@ -94,13 +101,22 @@ impl Options {
     /// Returns a note that explains the rows.
     pub(super) fn note(&self) -> String {
         let Self { rounds, connections, puts, gets, list_keys, .. } = self;
+        let signature = match self.signature {
+            SignatureKind::Header => {
+                "all requests are signed with version 4 in the header, and the signature of a PUT \
+                 covers the checksum of its body"
+            }
+            SignatureKind::Presigned => {
+                "all requests are presigned: signed with version 4 in the query, and the signature \
+                 of a PUT does not cover its body (UNSIGNED-PAYLOAD)"
+            }
+        };
         format!(
             "{rounds} interleaved rounds; numbers are medians, ratios are medians of the ratios of \
              pairs of one round. One core for the server, one for the load, on loopback; \
-             {connections} persistent connections; all requests are signed with version 4 in the \
-             header, and the signature of a PUT covers the checksum of its body. PUT: {puts} \
-             objects with new keys. GET: {gets} requests for 1000 objects in random order, which \
-             were stored and read before. LIST: {list_keys} keys in pages of 1000, one request \
+             {connections} persistent connections; {signature}. PUT: {puts} objects with new keys. \
+             GET: {gets} requests for 1000 objects in random order, which were stored and read \
+             before. PUT and GET requests are signed before the measured time. LIST: {list_keys} keys in pages of 1000, one request \
              after the other, each on a new connection. haul serve syncs each object before it \
              responds; in their default settings, which are used here, SeaweedFS and versitygw do \
              not. serve runs without scrub and lifecycle checks. \"again\" is haul serve once more."

@@ -87,7 +87,7 @@ impl<'a> Bench<'a> {
 impl Tools<'_> {
     /// Creates the buckets, and stores an object in each.
     fn wait_until_it_stores(&self, server: &Server) -> Result<()> {
-        let requests = requests(server);
+        let requests = self.requests(server);
         let end = Instant::now() + READY_MAX;
         for path in [BUCKET, LISTED].iter().flat_map(|bucket| {
             let first = format!("/{bucket}/first");
@@ -164,7 +164,7 @@ impl Tools<'_> {
         };
         let mut body = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
         Content(0).fill(0, &mut body);
-        let requests = requests(server);
+        let requests = self.requests(server);
         let put = |key: &String| requests.put(&format!("/{bucket}/{key}"), &body);
         let site = Site::of_requests(keys.iter().map(put), 0);
         self.client(&site, server)?.fetch_once(&(0..keys.len()), server.meter)
@@ -172,7 +172,7 @@ impl Tools<'_> {
 
     /// Lists the bucket once, and counts its keys as requests.
     fn list(&self, server: &Server, keys: u64) -> Result<Sample> {
-        let requests = requests(server);
+        let requests = self.requests(server);
         let (start, before) = (Instant::now(), server.meter.usage());
         let listed = listing::list((&requests, server.address), LISTED, || self.watcher.check())?;
         let (wall, used) = (start.elapsed(), before.until(&server.meter.usage()));
@@ -190,7 +190,7 @@ impl Tools<'_> {
 
     /// Returns the requests for the objects that are read.
     fn read_site(&self, server: &Server, bytes: u64) -> Site {
-        let requests = requests(server);
+        let requests = self.requests(server);
         let keys = read_keys(bytes);
         Site::of_requests(keys.iter().map(|key| requests.get(&format!("/{BUCKET}/{key}"))), bytes)
     }
@@ -198,10 +198,10 @@ impl Tools<'_> {
     fn client<'a>(&'a self, site: &'a Site, server: &Server) -> Result<Client<'a>> {
         Client::new(site, self.watcher, server.address, self.options.connections, None)
     }
-}
 
-fn requests(server: &Server) -> Requests {
-    Requests::signed(server.address, SystemTime::now())
+    fn requests(&self, server: &Server) -> Requests {
+        Requests::signed(server.address, self.options.signature, SystemTime::now())
+    }
 }
 
 fn read_keys(bytes: u64) -> Vec<String> {

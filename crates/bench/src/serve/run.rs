@@ -14,7 +14,7 @@ use crate::net::comparison::{Comparison, Contender, Variant};
 use crate::net::content::Content;
 use crate::net::cores::Pinned;
 use crate::net::http::client::{Client, random};
-use crate::net::http::s3::Requests;
+use crate::net::http::s3::{Requests, SignatureKind};
 use crate::net::http::site::{Pages, Site};
 use crate::net::sample::{Extent, Sample};
 use crate::net::server::Server;
@@ -221,7 +221,7 @@ impl Tools<'_> {
 
     fn requests(&self, variant: &Variant, server: &Server) -> Requests {
         match *variant == SIGNED {
-            true => Requests::signed(server.address, SystemTime::now()),
+            true => Requests::signed(server.address, SignatureKind::Header, SystemTime::now()),
             false => Requests::anonymous(server.address),
         }
     }

@@ -105,16 +105,19 @@ fn haul_serve_is_measured_anonymous_and_signed() {
 #[test]
 fn haul_serve_is_measured_beside_other_s3_servers() {
     let counts = ["--puts", "50", "--gets", "100", "--list-keys", "2500", "--sizes", "4KiB"];
-    let Some(report) = report(&[&["s3", "--connections", "4"][..], &counts].concat()) else {
-        return;
-    };
-    for load in ["PUT 4k", "GET 4k", "LIST 2500 keys"] {
-        let rows: Vec<_> =
-            of(&report, load, "load").filter(|row| row["server"] == "haul").collect();
-        assert_eq!(rows.len(), 2, "{rows:?}");
-        for row in rows {
-            assert_eq!(row["state"], "measured", "{row}");
-            assert!(row["per_s"].as_f64().unwrap() > 0.0, "{row}");
+    for (signature, note) in [("header", "in the header"), ("presigned", "UNSIGNED-PAYLOAD")] {
+        let words = ["s3", "--connections", "4", "--signature", signature];
+        let Some(report) = report(&[&words[..], &counts].concat()) else { return };
+        let notes = report["notes"].to_string();
+        assert!(notes.contains(note), "{notes}");
+        for load in ["PUT 4k", "GET 4k", "LIST 2500 keys"] {
+            let rows: Vec<_> =
+                of(&report, load, "load").filter(|row| row["server"] == "haul").collect();
+            assert_eq!(rows.len(), 2, "{rows:?}");
+            for row in rows {
+                assert_eq!(row["state"], "measured", "{row}");
+                assert!(row["per_s"].as_f64().unwrap() > 0.0, "{row}");
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Writes S3 requests, anonymous or with AWS Signature Version 4 in a header. Performs no I/O.
+//! Writes S3 requests, anonymous or with AWS Signature Version 4 in a header or in a presigned URL.
+//! Performs no I/O.
 
 use std::net::SocketAddr;
 use std::time::SystemTime;
@@ -7,10 +8,24 @@ use ring::{digest, hmac};
 use time::UtcDateTime;
 use time::macros::format_description;
 
+use crate::named::named;
+
 pub(crate) const ACCESS_KEY: &str = "haul-bench";
 pub(crate) const SECRET_KEY: &str = "haul-bench-secret-key";
 const REGION: &str = "us-east-1";
 const SIGNED_HEADERS: &str = "host;x-amz-content-sha256;x-amz-date";
+/// The time for which a presigned URL is valid, in seconds.
+const EXPIRES_S: u32 = 86_400;
+
+named! {
+    /// The place of the signature in a request.
+    pub enum SignatureKind {
+        /// The header `Authorization`. The signature covers the checksum of the body.
+        Header = "header",
+        /// The query of a presigned URL. The signature does not cover the body.
+        Presigned = "presigned",
+    }
+}
 
 /// The host and, for signed requests, the time and the key of all signatures.
 pub(crate) struct Requests {
@@ -19,6 +34,8 @@ pub(crate) struct Requests {
 }
 
 struct Signer {
+    kind: SignatureKind,
+    access_key: &'static str,
     /// The time of the signatures, such as `20260102T030405Z`.
     time: String,
     key: hmac::Key,
@@ -30,13 +47,11 @@ impl Requests {
         Self { host: address.to_string(), signer: None }
     }
 
-    /// Returns requests with signatures of the time `now`, which the server accepts for 15 minutes.
-    pub(crate) fn signed(address: SocketAddr, now: SystemTime) -> Self {
-        let format = format_description!("[year][month][day]T[hour][minute][second]Z");
-        // A year of four digits can always be formatted.
-        let time = UtcDateTime::from(now).format(format).unwrap_or_default();
-        let key = key(SECRET_KEY, time.get(..8).unwrap_or_default());
-        Self { host: address.to_string(), signer: Some(Signer { time, key }) }
+    /// Returns requests with signatures of the time `now`, which the server accepts for 15 minutes
+    /// in headers, and for a day in presigned URLs.
+    pub(crate) fn signed(address: SocketAddr, kind: SignatureKind, now: SystemTime) -> Self {
+        let signer = Signer::new(kind, (ACCESS_KEY, SECRET_KEY), now);
+        Self { host: address.to_string(), signer: Some(signer) }
     }
 
     /// Returns a GET request. The path has only bytes that need no encoding.
@@ -68,37 +83,85 @@ impl Requests {
         body: Option<&[u8]>,
         version: &str,
     ) -> Vec<u8> {
-        let mark = if query.is_empty() { "" } else { "?" };
         let host = &self.host;
-        let mut head = format!("{method} {path}{mark}{query} {version}\r\nHost: {host}\r\n");
-        if let Some(body) = body {
-            head += &format!("Content-Length: {}\r\n", body.len());
-        }
-        if let Some(signer) = &self.signer {
-            head += &signer.fields(method, (path, query), host, body.unwrap_or_default());
-        }
-        head += "\r\n";
-        [head.as_bytes(), body.unwrap_or_default()].concat()
+        let length = body.map(|body| format!("Content-Length: {}\r\n", body.len()));
+        let body = body.unwrap_or_default();
+        let (query, fields) = match &self.signer {
+            Some(signer) => signer.sign(method, (path, query), host, body),
+            None => (query.to_owned(), String::new()),
+        };
+        let mark = if query.is_empty() { "" } else { "?" };
+        let head = format!(
+            "{method} {path}{mark}{query} {version}\r\nHost: {host}\r\n{}{fields}\r\n",
+            length.unwrap_or_default()
+        );
+        [head.as_bytes(), body].concat()
     }
 }
 
 impl Signer {
-    /// Returns the header fields of a signed request.
-    fn fields(&self, method: &str, (path, query): (&str, &str), host: &str, body: &[u8]) -> String {
-        let (time, body_hash) = (&self.time, sha256(body));
-        let canonical = format!(
-            "{method}\n{path}\n{query}\nhost:{host}\nx-amz-content-sha256:{body_hash}\n\
-             x-amz-date:{time}\n\n{SIGNED_HEADERS}\n{body_hash}"
-        );
-        let scope = format!("{}/{REGION}/s3/aws4_request", time.get(..8).unwrap_or_default());
-        let hash = sha256(canonical.as_bytes());
+    fn new(
+        kind: SignatureKind,
+        (access_key, secret_key): (&'static str, &str),
+        now: SystemTime,
+    ) -> Self {
+        let format = format_description!("[year][month][day]T[hour][minute][second]Z");
+        // A year of four digits can always be formatted.
+        let time = UtcDateTime::from(now).format(format).unwrap_or_default();
+        let key = key(secret_key, time.get(..8).unwrap_or_default());
+        Self { kind, access_key, time, key }
+    }
+
+    /// Returns the query and the header fields of a signed request.
+    fn sign(
+        &self,
+        method: &str,
+        (path, query): (&str, &str),
+        host: &str,
+        body: &[u8],
+    ) -> (String, String) {
+        let time = &self.time;
+        let credential = format!("{}/{}", self.access_key, self.scope());
+        match self.kind {
+            SignatureKind::Header => {
+                let body_hash = sha256(body);
+                let signature = self.signature(&format!(
+                    "{method}\n{path}\n{query}\nhost:{host}\nx-amz-content-sha256:{body_hash}\n\
+                     x-amz-date:{time}\n\n{SIGNED_HEADERS}\n{body_hash}"
+                ));
+                let fields = format!(
+                    "x-amz-content-sha256: {body_hash}\r\nx-amz-date: {time}\r\n\
+                     Authorization: AWS4-HMAC-SHA256 Credential={credential}, \
+                     SignedHeaders={SIGNED_HEADERS}, Signature={signature}\r\n"
+                );
+                (query.to_owned(), fields)
+            }
+            SignatureKind::Presigned => {
+                let credential = credential.replace('/', "%2F");
+                let and = if query.is_empty() { "" } else { "&" };
+                // The names in `query` begin with lowercase letters, which sort after `X`.
+                let query = format!(
+                    "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={credential}\
+                     &X-Amz-Date={time}&X-Amz-Expires={EXPIRES_S}&X-Amz-SignedHeaders=host\
+                     {and}{query}"
+                );
+                let signature = self.signature(&format!(
+                    "{method}\n{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD"
+                ));
+                (format!("{query}&X-Amz-Signature={signature}"), String::new())
+            }
+        }
+    }
+
+    fn scope(&self) -> String {
+        format!("{}/{REGION}/s3/aws4_request", self.time.get(..8).unwrap_or_default())
+    }
+
+    /// Returns the signature of a canonical request.
+    fn signature(&self, canonical: &str) -> String {
+        let (time, scope, hash) = (&self.time, self.scope(), sha256(canonical.as_bytes()));
         let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{hash}");
-        let signature = hex(hmac::sign(&self.key, text.as_bytes()).as_ref());
-        format!(
-            "x-amz-content-sha256: {body_hash}\r\nx-amz-date: {time}\r\n\
-             Authorization: AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/{scope}, \
-             SignedHeaders={SIGNED_HEADERS}, Signature={signature}\r\n"
-        )
+        hex(hmac::sign(&self.key, text.as_bytes()).as_ref())
     }
 }
 
@@ -146,10 +209,37 @@ mod tests {
         assert_eq!(signature, expected);
     }
 
+    /// The example of the S3 reference, "Authenticating requests: using query parameters".
+    #[test]
+    fn presigned_url_of_the_s3_reference_is_reproduced() {
+        let keys = ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+        let now = UNIX_EPOCH + Duration::from_secs(1_369_353_600);
+        let signer = Some(Signer::new(SignatureKind::Presigned, keys, now));
+        let requests = Requests { host: "examplebucket.s3.amazonaws.com".to_owned(), signer };
+        let expected = "GET /test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256\
+             &X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
+             &X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host\
+             &X-Amz-Signature=\
+             aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404 HTTP/1.1\r\n\
+             Host: examplebucket.s3.amazonaws.com\r\n\r\n";
+        assert_eq!(String::from_utf8(requests.get("/test.txt")).unwrap(), expected);
+    }
+
+    #[test]
+    fn presigned_put_has_no_header_fields_of_a_signature() {
+        let address = "127.0.0.1:9000".parse().unwrap();
+        let requests = Requests::signed(address, SignatureKind::Presigned, UNIX_EPOCH);
+        let text = String::from_utf8(requests.put("/b/k", b"xy")).unwrap();
+        let (line, rest) = text.split_once("\r\n").unwrap();
+        assert!(line.starts_with("PUT /b/k?X-Amz-Algorithm="), "{line}");
+        assert_eq!(rest, "Host: 127.0.0.1:9000\r\nContent-Length: 2\r\n\r\nxy");
+    }
+
     #[test]
     fn signed_request_has_the_time_and_the_hash_of_its_body() {
         let now = UNIX_EPOCH + Duration::from_secs(1_767_323_045);
-        let requests = Requests::signed("127.0.0.1:9000".parse().unwrap(), now);
+        let address = "127.0.0.1:9000".parse().unwrap();
+        let requests = Requests::signed(address, SignatureKind::Header, now);
         let text = String::from_utf8(requests.put("/b/k", b"")).unwrap();
         for expected in [
             "\r\nx-amz-date: 20260102T030405Z\r\n",

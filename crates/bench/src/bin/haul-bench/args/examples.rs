@@ -103,6 +103,7 @@ pub(super) const S3: &str = "\
 Examples:
   haul bench s3 --dir /var/tmp --json s3.json
   haul bench s3 --dir /var/tmp --only put,get --sizes 4KiB,64KiB --rounds 11
+  haul bench s3 --dir /var/tmp --only put,get --signature presigned --json presigned.json
   haul bench s3 --dir /srv --only list --list-keys 1000000 --rivals seaweedfs";
 
 pub(super) const RELAY: &str = "\

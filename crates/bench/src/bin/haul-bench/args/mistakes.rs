@@ -26,6 +26,7 @@ fn wrong_options_name_the_expected_values() {
         ("s3 --dir d --only head", "put"),
         ("s3 --dir d --sizes 32MiB", "16MiB"),
         ("s3 --dir d --rivals minio", "seaweedfs"),
+        ("s3 --dir d --signature query", "presigned"),
         ("read-order --drive seagate", "travelstar-7k320"),
         ("read-order --fs ntfs", "xfs"),
         ("read-order --time-scale 1001", "0 to 1000"),
