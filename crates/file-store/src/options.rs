@@ -19,7 +19,7 @@ pub struct Options {
     /// value creates fewer files and uses more memory, because a small object is buffered
     /// completely while it is written or read.
     pub big_object_bytes: u64,
-    /// Performance: the maximum size of a volume. 4 MiB to 2 GiB, at least four times
+    /// Performance: the maximum size of a volume. 2 MiB to 2 GiB, at least four times
     /// `big_object_bytes`; 128 MiB. A higher value makes recovery after a crash read more. The
     /// first volume of a new store has 4 MiB, or `2 * big_object_bytes` if this is more, and each
     /// later one is twice as large, up to this size.
@@ -137,11 +137,11 @@ impl Options {
         if !(64 << 10..=16 << 20).contains(&self.big_object_bytes) {
             return complain("big_object_bytes must be between 64 KiB and 16 MiB");
         }
-        if !(4 << 20..=2 << 30).contains(&self.volume_bytes)
+        if !(2 << 20..=2 << 30).contains(&self.volume_bytes)
             || self.volume_bytes < 4 * self.big_object_bytes
         {
             return complain(
-                "volume_bytes must be between 4 MiB and 2 GiB, and at least 4 times big_object_bytes",
+                "volume_bytes must be between 2 MiB and 2 GiB, and at least 4 times big_object_bytes",
             );
         }
         if self.lifecycle_day.as_millis() == 0 {

@@ -1,6 +1,7 @@
 //! Concurrent threads that hash their messages together.
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 use std::thread;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -55,8 +56,10 @@ impl Md5Queue {
     /// Returns an empty queue that hashes in a number of lanes.
     #[must_use]
     pub fn new(lanes: Lanes) -> Self {
-        let max_leaders = thread::available_parallelism().map_or(1, usize::from);
-        Self { lanes, max_leaders, state: Mutex::default() }
+        // Determined once, because it reads the files of the control group.
+        static CORES: LazyLock<usize> =
+            LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+        Self { lanes, max_leaders: *CORES, state: Mutex::default() }
     }
 
     /// Returns the MD5 digest of a message; may wait for other threads that hash.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use haul_disk::{Disk, Open, read_full, write_full};
 use haul_disk_sim::{Crash, Crashes, Medium, MemoryDisk, Survival, crash_everywhere, crash_until};
-use haul_file_store::{Attributes, Error, ListRequest, Precondition, RecoveryReport, Store};
+use haul_file_store::{
+    Attributes, Error, ListRequest, Options, Precondition, RecoveryReport, Store,
+};
 use haul_testing::{PrintOnPanic, Random};
 
 use crate::contents::Contents;
@@ -12,8 +14,10 @@ use crate::script::{Act, Model};
 use crate::script_inputs::Lengths;
 use crate::small;
 
+/// Opens a store with the smallest volumes: recovery reads all of the current one.
 pub(crate) fn open_on(disk: &MemoryDisk) -> (Store, RecoveryReport) {
-    Store::open_on(Arc::new(disk.clone()), small()).unwrap()
+    let options = Options { volume_bytes: 2 << 20, ..small() };
+    Store::open_on(Arc::new(disk.clone()), options).unwrap()
 }
 
 /// The acts of a workload, and the expected states of the store.
