@@ -130,7 +130,7 @@ pub use compaction::compact::CompactionReport;
 pub use compaction::volume_map::{VolumeExtent, VolumeMap};
 pub use deletion::request::Deletion;
 pub use error::{Error, Result};
-pub use index::upload::{ListUploadsRequest, UploadListEntry, UploadListPage};
+pub use index::uploads::list::{ListUploadsRequest, UploadListEntry, UploadListPage};
 pub use lifecycle::expirable::ExpiredEntry;
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
 pub use lifecycle::rules::{

@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Index;
 use crate::index::entry::{Change, Entry, Replaced};
-use crate::index::upload::{ListUploadsRequest, Upload, UploadListPage, list, print};
+use crate::index::uploads::list::{ListUploadsRequest, UploadListPage, list};
+use crate::index::uploads::{Upload, UploadName, parse, print};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{
@@ -134,8 +135,7 @@ impl Store {
         if let Some(error) = index.doubt_all() {
             return Err(error);
         }
-        let here = index.uploads.iter().filter(|(_, upload)| upload.bucket == bucket);
-        Ok(list(here.map(|(id, upload)| (*id, upload)), request))
+        Ok(list(&index.uploads, bucket, request))
     }
 
     /// Returns an upload.
@@ -303,10 +303,9 @@ impl Inner {
         key: &str,
         upload: &str,
     ) -> Result<(u128, &'a Upload)> {
-        let id = u128::from_str_radix(upload, 16).ok().filter(|id| print(*id) == upload);
         let missing = || Error::NoSuchUpload { id: upload.to_owned() };
-        id.and_then(|id| index.uploads.get(&id).map(|found| (id, found)))
-            .filter(|(_, found)| found.bucket == bucket && found.key == key)
+        parse(upload)
+            .and_then(|id| Some((id, index.uploads.get(&UploadName::new(bucket, key, id))?)))
             .ok_or_else(|| index.doubt_all().unwrap_or_else(missing))
     }
 }
