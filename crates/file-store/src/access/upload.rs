@@ -11,7 +11,7 @@ use crate::format::{Head, Kind};
 use crate::index::Index;
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::uploads::list::{ListUploadsRequest, UploadListPage, list};
-use crate::index::uploads::{Upload, UploadName, parse, print};
+use crate::index::uploads::{Upload, UploadName, new_id, parse, print};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{
@@ -20,7 +20,7 @@ use crate::object::{
 use crate::store::Store;
 
 impl Store {
-    /// Starts an upload and returns its ID.
+    /// Starts an upload and returns its ID. IDs sort in the order of the starts.
     ///
     /// # Errors
     /// As [`Store::put`].
@@ -30,8 +30,8 @@ impl Store {
     pub fn start_upload(&self, bucket: &str, key: &str, attributes: &Attributes) -> Result<String> {
         check_key(key)?;
         check_attributes(attributes)?;
-        let mut id = [0; 16];
-        getrandom(&mut id, GetRandomFlags::empty()).map_err(|errno| {
+        let mut random = [0; 8];
+        getrandom(&mut random, GetRandomFlags::empty()).map_err(|errno| {
             haul_disk::Error::new(
                 haul_disk::Op::Read,
                 "the random number generator of the kernel",
@@ -42,11 +42,12 @@ impl Store {
         inner.replicated(inner.with_space(|| {
             let _writer = inner.enter(bucket)?;
             let mut head = inner.head(Kind::UploadStarted, bucket, key);
-            head.upload = u128::from_le_bytes(id);
             head.version = inner.clock.next();
-            self.commit(vec![(head.into(), attributes)], Room::Ordinary)
-        }))?;
-        Ok(print(u128::from_le_bytes(id)))
+            let id = new_id(head.version, u64::from_le_bytes(random));
+            head.upload = id;
+            self.commit(vec![(head.into(), attributes)], Room::Ordinary)?;
+            Ok(print(id))
+        }))
     }
 
     /// Returns a writer for a part. The content of a part always goes to a file.

@@ -34,7 +34,8 @@ pub enum UploadListEntry {
     Prefix(String),
 }
 
-/// A page of a listing of uploads, in the byte order of the keys, and of the IDs of a key.
+/// A page of a listing of uploads, in the byte order of the keys, and of the IDs of a key, which is
+/// the order in which the uploads were started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UploadListPage {
     /// The entries.

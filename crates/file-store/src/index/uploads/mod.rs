@@ -61,6 +61,12 @@ pub(crate) fn of_bucket<'a>(
     uploads.range(first..).take_while(move |(name, _)| name.full_key.starts_with(&start))
 }
 
+/// Returns the ID of an upload that starts with the needle of this version. IDs begin with the time,
+/// because S3 lists the uploads to a key in the order of their starts, and after an ID.
+pub(crate) fn new_id(started: Version, random: u64) -> u128 {
+    u128::from(started.0) << u64::BITS | u128::from(random)
+}
+
 /// Returns an ID as callers see it. The order of the texts is that of the numbers.
 pub(crate) fn print(id: u128) -> String {
     format!("{id:032x}")
