@@ -65,7 +65,9 @@
 //! | read a small object, cold | one read of up to 256 KiB: at most 4.5 KiB or about twice its length; two reads if it is longer |
 //! | read a range of an object of more than 128 KiB ([`Store::get_range`]), cold | one read of the head, and one of the blocks of 64 KiB |
 //! | read many objects ([`Store::get_many`]), cold | one read for each group of needles that are at most 16 KiB apart, up to 256 KiB; of an object of more than 128 KiB, one read of the head |
-//! | replace or delete an object in a bucket with versions | one read of the object, and two writes and syncs; the object is written again, except for the files of a big one |
+//! | delete several objects or versions in one call | one write and one sync, or more if they exceed the buffer of the log; another one for each later deletion of a key, except of up to 64 versions together |
+//! | replace an object in a bucket with versions | one read of the object, and two writes and syncs; the object is written again, except for the files of a big one |
+//! | delete an object in a bucket with versions | the same, with one write and one sync |
 //! | read a version | also one lookup of the current object |
 //! | store a big object | writes of aligned mebibytes, two syncs, one of them of the directory |
 //! | look up a key | one read of up to 4 KiB, none if it was stored recently; for an absent key, one read in about 300 to 500 lookups |
@@ -130,7 +132,7 @@ pub use compaction::compact::CompactionReport;
 pub use compaction::volume_map::{VolumeExtent, VolumeMap};
 pub use deletion::request::Deletion;
 pub use error::{Error, Result};
-pub use index::upload::{ListUploadsRequest, UploadListEntry, UploadListPage};
+pub use index::uploads::list::{ListUploadsRequest, UploadListEntry, UploadListPage};
 pub use lifecycle::expirable::ExpiredEntry;
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
 pub use lifecycle::rules::{

@@ -1,12 +1,58 @@
 //! Applying durable needles to the index of an open store.
 
-use haul_append_log::Position;
+use haul_append_log::{Position, Ticket};
 
+use crate::error::Result;
 use crate::index::Index;
 use crate::index::entry::Change;
 use crate::inner::Inner;
 
+/// A record that was appended and may not be durable yet, and its needles.
+#[derive(Debug)]
+pub(crate) struct AppendedRecord {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) ticket: Ticket,
+}
+
+/// An operation whose records may not be durable yet.
+#[derive(Debug)]
+pub(crate) struct Pending<T> {
+    /// The records, in the order of the log. Each must be applied once it is durable, even if the
+    /// operation failed after it was appended.
+    pub(crate) records: Vec<AppendedRecord>,
+    /// The outcome once the records are durable.
+    pub(crate) outcome: Result<T>,
+}
+
+impl<T> Pending<T> {
+    /// Calls a function that appends records and adds them to the given list.
+    pub(crate) fn start(append: impl FnOnce(&mut Vec<AppendedRecord>) -> Result<T>) -> Self {
+        let mut records = Vec::new();
+        let outcome = append(&mut records);
+        Self { records, outcome }
+    }
+
+    /// Replaces the result of a success.
+    pub(crate) fn map<U>(self, to: impl FnOnce(T) -> U) -> Pending<U> {
+        Pending { records: self.records, outcome: self.outcome.map(to) }
+    }
+}
+
 impl Inner {
+    /// Waits until the records of an operation are durable, and applies them to the index. Several
+    /// operations that are started before the first of them is finished share syncs.
+    pub(crate) fn finish<T>(&self, pending: Pending<T>) -> Result<T> {
+        pending.records.into_iter().try_for_each(|record| self.finish_record(record))?;
+        pending.outcome
+    }
+
+    /// Waits until a record is durable, and applies it to the index.
+    pub(crate) fn finish_record(&self, record: AppendedRecord) -> Result<()> {
+        let at = record.ticket.wait()?;
+        self.apply(record.changes, at);
+        Ok(())
+    }
+
     /// Applies the needles of a durable record to the index in one step, and removes files that are
     /// no longer referenced.
     pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {

@@ -1,6 +1,6 @@
 //! Storing, reading and removing objects.
 
-mod apply;
+pub(crate) mod apply;
 mod block_data;
 pub(crate) mod buffers;
 pub(crate) mod get;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use haul_append_log::Room;
 
+use crate::access::apply::AppendedRecord;
 use crate::access::lookup::Read;
 use crate::access::object::{Content, Object};
 use crate::access::written::{Content as Written, ObjectWriter, UnreferencedFile};
@@ -42,19 +43,19 @@ impl Inner {
         Ok(StoredObject { entry, attributes, data })
     }
 
-    /// Stores an object unchanged, with its version, under another key, which the caller has
-    /// locked. `replaces` is the object of that key. `ends` are tombstones that take effect
-    /// together with it.
+    /// Appends the needle of an object that is stored unchanged, with its version, under another
+    /// key, which the caller has locked. `replaces` is the object of that key. `ends` are
+    /// tombstones in the same record.
     ///
     /// # Durability
-    /// All changes survive a power cut when this returns, or none was made.
+    /// All changes survive a power cut once the record is durable, or none was made.
     pub(crate) fn append_stored(
         &self,
         stored: &StoredObject,
         (bucket, key): (&str, &str),
         replaces: Option<Replaced>,
         ends: Vec<Change>,
-    ) -> Result<()> {
+    ) -> Result<AppendedRecord> {
         let entry = &stored.entry;
         let mut head = self.head(Kind::Object, bucket, key);
         (head.version, head.is_versioned) = (entry.version, entry.is_versioned);
@@ -73,10 +74,8 @@ impl Inner {
         if let Some(file) = &mut file {
             file.keep();
         }
-        let at = ticket.wait()?;
         let object = Change { head, replaces };
-        self.apply(std::iter::once(object).chain(ends).collect(), at);
-        Ok(())
+        Ok(AppendedRecord { changes: std::iter::once(object).chain(ends).collect(), ticket })
     }
 
     /// Writes data to a file if it was stored in a needle when `big_object_bytes` was larger.

@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Index;
 use crate::index::entry::{Change, Entry, Replaced};
-use crate::index::upload::{ListUploadsRequest, Upload, UploadListPage, list, print};
+use crate::index::uploads::list::{ListUploadsRequest, UploadListPage, list};
+use crate::index::uploads::{Upload, UploadName, new_id, parse, print};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
 use crate::object::{
@@ -19,7 +20,7 @@ use crate::object::{
 use crate::store::Store;
 
 impl Store {
-    /// Starts an upload and returns its ID.
+    /// Starts an upload and returns its ID. IDs sort in the order of the starts.
     ///
     /// # Errors
     /// As [`Store::put`].
@@ -29,8 +30,8 @@ impl Store {
     pub fn start_upload(&self, bucket: &str, key: &str, attributes: &Attributes) -> Result<String> {
         check_key(key)?;
         check_attributes(attributes)?;
-        let mut id = [0; 16];
-        getrandom(&mut id, GetRandomFlags::empty()).map_err(|errno| {
+        let mut random = [0; 8];
+        getrandom(&mut random, GetRandomFlags::empty()).map_err(|errno| {
             haul_disk::Error::new(
                 haul_disk::Op::Read,
                 "the random number generator of the kernel",
@@ -41,11 +42,12 @@ impl Store {
         inner.replicated(inner.with_space(|| {
             let _writer = inner.enter(bucket)?;
             let mut head = inner.head(Kind::UploadStarted, bucket, key);
-            head.upload = u128::from_le_bytes(id);
             head.version = inner.clock.next();
-            self.commit(vec![(head.into(), attributes)], Room::Ordinary)
-        }))?;
-        Ok(print(u128::from_le_bytes(id)))
+            let id = new_id(head.version, u64::from_le_bytes(random));
+            head.upload = id;
+            self.commit(vec![(head.into(), attributes)], Room::Ordinary)?;
+            Ok(print(id))
+        }))
     }
 
     /// Returns a writer for a part. The content of a part always goes to a file.
@@ -134,8 +136,7 @@ impl Store {
         if let Some(error) = index.doubt_all() {
             return Err(error);
         }
-        let here = index.uploads.iter().filter(|(_, upload)| upload.bucket == bucket);
-        Ok(list(here.map(|(id, upload)| (*id, upload)), request))
+        Ok(list(&index.uploads, bucket, request))
     }
 
     /// Returns an upload.
@@ -303,10 +304,9 @@ impl Inner {
         key: &str,
         upload: &str,
     ) -> Result<(u128, &'a Upload)> {
-        let id = u128::from_str_radix(upload, 16).ok().filter(|id| print(*id) == upload);
         let missing = || Error::NoSuchUpload { id: upload.to_owned() };
-        id.and_then(|id| index.uploads.get(&id).map(|found| (id, found)))
-            .filter(|(_, found)| found.bucket == bucket && found.key == key)
+        parse(upload)
+            .and_then(|id| Some((id, index.uploads.get(&UploadName::new(bucket, key, id))?)))
             .ok_or_else(|| index.doubt_all().unwrap_or_else(missing))
     }
 }

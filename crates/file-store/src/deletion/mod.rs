@@ -1,5 +1,6 @@
 //! Deletion of objects and versions.
 
+mod batch;
 mod object;
 pub(crate) mod request;
 mod version;

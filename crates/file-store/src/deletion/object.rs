@@ -69,7 +69,12 @@ impl Store {
     ///
     /// In a bucket with versions, the deletion of an object retains it and creates a delete marker,
     /// which makes the key absent. The deletion of the newest version makes the next older one
-    /// current. In other buckets, the deletions share one sync.
+    /// current.
+    ///
+    /// The deletions share one sync, or more if the buffer of the log fills up with the objects
+    /// that are retained. In a bucket with versions, several deletions of a key are executed in
+    /// their order, and need a sync each, except that up to 64 different versions of it that follow
+    /// one another are deleted together.
     ///
     /// # Errors
     /// Like [`Store::delete`], for each deletion; [`Error::PreconditionFailed`] if the condition
@@ -96,7 +101,7 @@ impl Store {
         outcomes
     }
 
-    fn try_delete<'d>(&self, bucket: &str, deletions: &[Deletion<'d>]) -> Vec<Result<Deleted>> {
+    fn try_delete(&self, bucket: &str, deletions: &[Deletion<'_>]) -> Vec<Result<Deleted>> {
         let inner = &*self.inner;
         let _writer = match inner.enter(bucket) {
             Ok(entered) => entered,
@@ -115,35 +120,32 @@ impl Store {
                 return deletions.iter().map(|_| Err(inner.unknown_versioning(bucket))).collect();
             }
         };
+        match versioning {
+            Versioning::Off => self.delete_without_versions(bucket, deletions),
+            _ => inner.delete_with_versions(bucket, deletions, versioning),
+        }
+    }
+
+    /// Executes deletions in a bucket without versions. The caller has locked the keys.
+    fn delete_without_versions(
+        &self,
+        bucket: &str,
+        deletions: &[Deletion<'_>],
+    ) -> Vec<Result<Deleted>> {
         let mut appended = HashSet::new();
-        let mut absent = HashSet::new();
-        let start = |deletion: &Deletion<'d>| match (versioning, deletion.version) {
-            (Versioning::Off, Some(VersionId::Id(_))) => Ok(Started::Done(Deleted::default())),
-            (Versioning::Off, _) if appended.contains(deletion.key) => {
-                // A repeated key no longer exists.
-                Ok(Started::Done(Deleted::default()))
+        let start = |deletion: &Deletion<'_>| {
+            let is_version = matches!(deletion.version, Some(VersionId::Id(_)));
+            // A repeated key no longer exists.
+            if is_version || appended.contains(deletion.key) {
+                return Ok(Started::Done(Deleted::default()));
             }
-            (Versioning::Off, _) => Ok(match self.append_tombstone(bucket, deletion)? {
+            Ok(match self.append_tombstone(bucket, deletion)? {
                 Some((change, ticket)) => {
                     appended.insert(deletion.key.to_owned());
                     Started::Appended(Box::new(change), ticket)
                 }
                 None => Started::Done(Deleted::default()),
-            }),
-            (_, None) => {
-                // The delete marker may have the ID of a version that was deleted before.
-                absent.remove(&(deletion.key, VersionId::Null));
-                inner.delete_current(bucket, deletion, versioning).map(Started::Done)
-            }
-            // A search for a version that no longer exists may pass all versions of the key.
-            (_, Some(version)) if absent.contains(&(deletion.key, version)) => {
-                Ok(Started::Done(Deleted::default()))
-            }
-            (_, Some(version)) => {
-                let deleted = inner.delete_version(bucket, deletion, version)?;
-                absent.insert((deletion.key, version));
-                Ok(Started::Done(deleted))
-            }
+            })
         };
         let started: Vec<Result<Started>> = deletions.iter().map(start).collect();
         let finish = |(deletion, started): (&Deletion<'_>, Result<Started>)| match started? {

@@ -1,49 +1,51 @@
 //! Deletion of objects and versions in buckets with versions.
 
+use std::collections::HashSet;
+
 use haul_append_log::Room;
 
+use crate::access::apply::{AppendedRecord, Pending};
 use crate::clock::Version;
-use crate::counters::Counters;
 use crate::deletion::request::Deletion;
 use crate::error::Result;
 use crate::format::Kind;
-use crate::index::entry::{Entry, Replaced};
+use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::version_names::{VersionName, versions_bucket};
 use crate::index::version_rows::VersionRow;
 use crate::inner::Inner;
 use crate::object::{Attributes, Deleted, VersionId, Versioning};
 
-/// The versions that the deletion of one of them depends on.
+/// The versions that the deletion of some of them depends on.
 #[derive(Debug, Default)]
 struct Neighbours {
-    /// The version to delete, and its copy if it is the current object.
-    deleted: Vec<VersionRow>,
-    /// The newest version that stays, if it is older than the deleted one.
+    /// The versions to delete, and the copy of the current object if that is one of them.
+    wanted: Vec<VersionRow>,
+    /// The newest of the other versions; `None` if a current object is newer.
     next: Option<VersionRow>,
 }
 
-/// The newest version of a key, as far as the current object determines it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Newer {
-    /// The current object, which is the version to delete.
-    Itself,
-    /// The current object, which is another version.
-    Current,
-    /// There is no current object.
-    Unknown,
-}
-
 impl Inner {
-    /// Retains the current object of a locked key, and creates a delete marker.
+    /// Starts to retain the current object of a locked key and to create a delete marker.
     ///
-    /// 1. Retains the current object.
+    /// 1. Appends the copy of the current object.
     /// 2. Appends the marker, the tombstone of the current object, and those of versions that the
-    ///    marker replaces as one record. After a crash the log has all of them or none.
-    pub(crate) fn delete_current(
+    ///    marker replaces as one record. After a crash the log has all of them or none, and only
+    ///    with the copy.
+    pub(crate) fn start_marker(
         &self,
         bucket: &str,
         deletion: &Deletion<'_>,
         versioning: Versioning,
+    ) -> Pending<Deleted> {
+        Pending::start(|records| self.append_marker(bucket, deletion, versioning, records))
+    }
+
+    fn append_marker(
+        &self,
+        bucket: &str,
+        deletion: &Deletion<'_>,
+        versioning: Versioning,
+        records: &mut Vec<AppendedRecord>,
     ) -> Result<Deleted> {
         let key = deletion.key;
         let current = self.find(bucket, key)?;
@@ -51,7 +53,7 @@ impl Inner {
         if let Some(entry) = &current {
             deletion.check(|| entry.info(key))?;
         }
-        let mut ends = self.retain_current(bucket, key, current.as_ref(), versioning)?;
+        let mut ends = self.append_copy((bucket, key), current.as_ref(), versioning, records)?;
         if existed {
             ends.push(self.end_of(bucket, key, current));
         }
@@ -61,95 +63,131 @@ impl Inner {
         let mut head = self.head(Kind::Object, &versions_bucket(bucket), &name.of_key(key));
         (head.version, head.is_versioned) = (version, is_versioned);
         let encoded = head.encode(&Attributes::new());
-        let at = self.append_with_ends(&encoded, &[], &ends, Room::Ordinary)?.wait()?;
-        self.apply(std::iter::once(head.into()).chain(ends).collect(), at);
-        Counters::count(&self.counters.deletes);
+        let ticket = self.append_with_ends(&encoded, &[], &ends, Room::Ordinary)?;
+        let changes = std::iter::once(head.into()).chain(ends).collect();
+        records.push(AppendedRecord { changes, ticket });
         Ok(Deleted { existed, version_id: Some(name.id()), is_delete_marker: true })
     }
 
-    /// Deletes a version of a locked key. If it was the newest one, the next older one becomes
-    /// current, in the same record.
-    pub(super) fn delete_version(
+    /// Appends the deletion of versions of a locked key, which are different ones, as one record.
+    /// If the newest version is one of them, the newest of the others becomes current in this
+    /// record. Those in `absent` are known not to exist.
+    pub(super) fn append_version_deletions(
         &self,
-        bucket: &str,
-        deletion: &Deletion<'_>,
-        version: VersionId,
-    ) -> Result<Deleted> {
-        let key = deletion.key;
+        (bucket, key): (&str, &str),
+        deletions: &[&Deletion<'_>],
+        absent: &HashSet<(&str, VersionId)>,
+        records: &mut Vec<AppendedRecord>,
+    ) -> Result<Vec<Result<Deleted>>> {
+        let ids = deletions.iter().filter_map(|deletion| deletion.version);
+        let wanted: HashSet<VersionId> = ids.filter(|id| !absent.contains(&(key, *id))).collect();
+        if wanted.is_empty() {
+            return Ok(deletions.iter().map(|_| Ok(Deleted::default())).collect());
+        }
         let current = self.find_certain(bucket, key)?;
-        let is_current = current.as_ref().is_some_and(|it| it.version_id() == version);
-        let newer = match current.is_some() {
-            true if is_current => Newer::Itself,
-            true => Newer::Current,
-            false => Newer::Unknown,
-        };
-        let Neighbours { deleted, next } = self.neighbours(bucket, key, version, newer)?;
-        if deleted.is_empty() && !is_current {
-            return Ok(Deleted::default());
-        }
-        match (&current, deleted.first()) {
-            (Some(entry), _) if is_current => deletion.check(|| entry.info(key))?,
-            (_, Some(row)) if !is_marker(&row.entry) => deletion.check(|| row.entry.info(key))?,
-            _ => {}
-        }
-        // A copy of the current object has the same attributes.
-        let removed = current.as_ref().filter(|_| is_current);
-        if let Some(entry) = removed.or(deleted.first().map(|row| &row.entry)) {
+        let Neighbours { wanted: rows, next } =
+            self.neighbours(bucket, key, &wanted, current.as_ref())?;
+        let mut accepted = HashSet::new();
+        let delete = |deletion: &&Deletion<'_>| {
+            let id = deletion.version.filter(|id| wanted.contains(id));
+            let is_it = |entry: &&Entry| Some(entry.version_id()) == id;
+            let row = rows.iter().find(|row| Some(row.name.id()) == id).map(|row| &row.entry);
+            // A copy of the current object has the same attributes.
+            let Some(entry) = current.as_ref().filter(is_it).or(row) else {
+                return Ok(Deleted::default());
+            };
+            let is_delete_marker = entry.is_delete_marker();
+            if !is_delete_marker {
+                deletion.check(|| entry.info(key))?;
+            }
             self.check_unlocked(bucket, key, entry, deletion.bypass_governance)?;
+            accepted.extend(id);
+            Ok(Deleted { existed: true, version_id: id, is_delete_marker })
+        };
+        let outcomes: Vec<Result<Deleted>> = deletions.iter().map(delete).collect();
+        if !accepted.is_empty() {
+            let found = Neighbours { wanted: rows, next };
+            records.push(self.append_accepted((bucket, key), current, found, &accepted)?);
         }
-        let is_delete_marker = !is_current && deleted.iter().any(|row| is_marker(&row.entry));
-        let mut ends: Vec<_> =
+        Ok(outcomes)
+    }
+
+    /// Appends the record that deletes the accepted ones of the wanted versions.
+    fn append_accepted(
+        &self,
+        (bucket, key): (&str, &str),
+        current: Option<Entry>,
+        found: Neighbours,
+        accepted: &HashSet<VersionId>,
+    ) -> Result<AppendedRecord> {
+        let is_accepted = |id: VersionId| accepted.contains(&id);
+        let stays = current.as_ref().is_some_and(|current| !is_accepted(current.version_id()));
+        let current = current.filter(|_| !stays);
+        let (deleted, refused): (Vec<_>, Vec<_>) =
+            found.wanted.into_iter().partition(|row| is_accepted(row.name.id()));
+        let mut ends: Vec<Change> =
             deleted.into_iter().map(|row| self.end_of_version(bucket, key, row)).collect();
-        match next.filter(|next| !is_marker(&next.entry)) {
+        let next = refused.into_iter().chain(found.next).max_by_key(|row| row.name.version);
+        match next.filter(|next| !stays && !next.entry.is_delete_marker()) {
             Some(next) => {
                 let name = next.name.of_key(key);
                 let stored = self.read_stored(&versions_bucket(bucket), &name)?;
                 ends.push(self.end_of_version(bucket, key, next));
                 let replaces = current.map(Replaced::from);
-                self.append_stored(&stored, (bucket, key), replaces, ends)?;
+                self.append_stored(&stored, (bucket, key), replaces, ends)
             }
             None => {
-                if is_current {
+                if current.is_some() {
                     ends.push(self.end_of(bucket, key, current));
                 }
-                self.commit_heads(ends, Room::Reserve)?;
+                self.append_heads(ends, Room::Reserve)
             }
         }
-        Counters::count(&self.counters.deletes);
-        Ok(Deleted { existed: true, version_id: Some(version), is_delete_marker })
     }
 
-    /// Finds a version of a key, and the one that is the newest without it.
+    /// Finds the wanted versions of a key, and the one that is the newest without them.
     fn neighbours(
         &self,
         bucket: &str,
         key: &str,
-        version: VersionId,
-        newer: Newer,
+        wanted: &HashSet<VersionId>,
+        current: Option<&Entry>,
     ) -> Result<Neighbours> {
         let mut found = Neighbours::default();
-        if let (VersionId::Id(id), Newer::Current) = (version, newer) {
-            let name = VersionName { version: Version(id), is_null: false };
-            let entry = self.find_certain(&versions_bucket(bucket), &name.of_key(key))?;
-            found.deleted.extend(entry.map(|entry| VersionRow { name, entry }));
+        let current_id = current.map(Entry::version_id);
+        let stays = current_id.is_some_and(|id| !wanted.contains(&id));
+        let mut wants_null = wanted.contains(&VersionId::Null);
+        if stays && !wants_null {
+            for name in ids_of(wanted).map(|id| VersionName { version: id, is_null: false }) {
+                let entry = self.find_certain(&versions_bucket(bucket), &name.of_key(key))?;
+                found.wanted.extend(entry.map(|entry| VersionRow { name, entry }));
+            }
             return Ok(found);
         }
+        // A copy of the current object is the first row, because it is the newest version.
+        wants_null &= current_id != Some(VersionId::Null);
+        let others = ids_of(wanted).filter(|id| current_id != Some(VersionId::Id(id.0)));
+        let oldest = others.min().unwrap_or(Version(u64::MAX));
         self.scan_versions_of(bucket, key, |row| {
-            let is_older = matches!(version, VersionId::Id(id) if row.name.version.0 < id);
-            if row.name.id() == version {
-                found.deleted.push(row);
-            } else if newer != Newer::Current && found.next.is_none() {
+            let version = row.name.version;
+            if wanted.contains(&row.name.id()) {
+                wants_null &= !row.name.is_null;
+                found.wanted.push(row);
+            } else if !stays && found.next.is_none() {
                 found.next = Some(row);
             }
-            let has_next = newer == Newer::Current || found.next.is_some();
-            // A copy of the current object is the first row, because it is the newest version.
-            let has_deleted = newer == Newer::Itself || is_older || !found.deleted.is_empty();
-            !(has_next && has_deleted)
+            let has_next = stays || found.next.is_some();
+            let has_wanted = !wants_null && version <= oldest;
+            !(has_next && has_wanted)
         })?;
         Ok(found)
     }
 }
 
-fn is_marker(entry: &Entry) -> bool {
-    entry.is_delete_marker()
+/// Returns the versions that are not `null`.
+fn ids_of(wanted: &HashSet<VersionId>) -> impl Iterator<Item = Version> {
+    wanted.iter().filter_map(|id| match id {
+        VersionId::Id(id) => Some(Version(*id)),
+        VersionId::Null => None,
+    })
 }

@@ -6,6 +6,7 @@ use crate::clock::Version;
 use crate::format::{Head, Kind};
 use crate::index::addresses::Location;
 use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::uploads::UploadName;
 use crate::index::{Index, LocationChange};
 
 impl Index {
@@ -28,9 +29,9 @@ impl Index {
             Kind::Tombstone => self.delete_object(&head, at, replaces),
             Kind::BucketCreated => self.create_bucket(head, at),
             Kind::BucketDeleted => self.delete_bucket(&head),
-            Kind::UploadStarted => self.start_upload(head, at),
+            Kind::UploadStarted => self.start_upload(&head, at),
             Kind::Part => self.put_part(&head, at),
-            Kind::UploadEnded => self.end_upload(head.upload),
+            Kind::UploadEnded => self.end_upload(&UploadName::of(&head)),
         }
         self.files.take_freed()
     }
@@ -128,11 +129,11 @@ impl Index {
         }
     }
 
-    fn start_upload(&mut self, head: Head, at: Position) {
+    fn start_upload(&mut self, head: &Head, at: Position) {
         self.buckets.entry(head.bucket.as_str().into()).or_default();
-        let upload = self.uploads.entry(head.upload).or_default();
+        let upload = self.uploads.entry(UploadName::of(head)).or_default();
         let old = upload.at.replace(at);
-        (upload.bucket, upload.key, upload.started) = (head.bucket, head.key, head.version);
+        upload.started = head.version;
         self.volumes.add_live(at);
         if let Some(old) = old {
             self.volumes.retire(old);
@@ -140,14 +141,14 @@ impl Index {
     }
 
     fn put_part(&mut self, head: &Head, at: Position) {
-        let (number, id) = (head.part, head.upload);
-        if !self.replaying && !self.uploads.contains_key(&id) {
+        let (number, name) = (head.part, UploadName::of(head));
+        if !self.replaying && !self.uploads.contains_key(&name) {
             // The upload was completed or aborted before the part was durable.
             self.files.free(&head.files);
             return;
         }
         // Compaction may move the start of an upload behind its parts.
-        let upload = self.uploads.entry(id).or_default();
+        let upload = self.uploads.entry(name).or_default();
         self.volumes.add_live(at);
         if upload.parts.get(&number).is_some_and(|current| current.version > head.version) {
             self.volumes.retire(at);
@@ -160,8 +161,8 @@ impl Index {
         }
     }
 
-    fn end_upload(&mut self, id: u128) {
-        let Some(upload) = self.uploads.remove(&id) else { return };
+    fn end_upload(&mut self, name: &UploadName) {
+        let Some(upload) = self.uploads.remove(name) else { return };
         if let Some(at) = upload.at {
             self.volumes.retire(at);
         }
@@ -178,14 +179,14 @@ impl Index {
     /// Completes the replay: removes parts whose upload was never started, or ended before them.
     pub(crate) fn end_replay(&mut self) {
         self.replaying = false;
-        let ended: Vec<u128> = self
+        let ended: Vec<UploadName> = self
             .uploads
             .iter()
             .filter(|(_, upload)| upload.at.is_none())
-            .map(|(id, _)| *id)
+            .map(|(name, _)| name.clone())
             .collect();
-        for id in ended {
-            self.end_upload(id);
+        for name in &ended {
+            self.end_upload(name);
         }
         drop(self.files.take_freed());
     }

@@ -15,13 +15,13 @@ pub(crate) mod keys;
 pub(crate) mod list;
 pub(crate) mod locations;
 pub(crate) mod runs;
-pub(crate) mod upload;
+pub(crate) mod uploads;
 pub(crate) mod version_list;
 pub(crate) mod version_names;
 pub(crate) mod version_rows;
 pub(crate) mod volumes;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use haul_append_log::{Lsn, Position};
 
@@ -35,7 +35,7 @@ use crate::index::hash::KeyHash;
 use crate::index::hidden::{Hidden, HiddenRange};
 use crate::index::keys::Keys;
 use crate::index::locations::Locations;
-use crate::index::upload::Upload;
+use crate::index::uploads::{UploadName, Uploads};
 use crate::index::version_names::{is_internal, locked_bucket, suspended_bucket, versions_bucket};
 use crate::index::volumes::Volumes;
 use crate::object::Versioning;
@@ -53,7 +53,7 @@ pub(crate) struct LocationChange {
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) buckets: BTreeMap<Box<str>, Bucket>,
-    pub(crate) uploads: HashMap<u128, Upload>,
+    pub(crate) uploads: Uploads,
     pub(crate) volumes: Volumes,
     pub(crate) addresses: Addresses,
     pub(crate) files: Files,
@@ -78,7 +78,7 @@ impl Index {
     pub(crate) fn new(keys: Keys, hash: KeyHash, volume_bytes: u64) -> Self {
         Self {
             buckets: BTreeMap::new(),
-            uploads: HashMap::new(),
+            uploads: BTreeMap::new(),
             volumes: Volumes::default(),
             addresses: Addresses::new(volume_bytes),
             files: Files::default(),
@@ -219,10 +219,12 @@ impl Index {
         let found = match head.kind {
             Kind::Object => return self.is_object_at(&head.bucket, &head.key, at),
             Kind::BucketCreated => self.buckets.get(head.bucket.as_str()).and_then(|b| b.at),
-            Kind::UploadStarted => self.uploads.get(&head.upload).and_then(|upload| upload.at),
+            Kind::UploadStarted => {
+                self.uploads.get(&UploadName::of(head)).and_then(|upload| upload.at)
+            }
             Kind::Part => self
                 .uploads
-                .get(&head.upload)
+                .get(&UploadName::of(head))
                 .and_then(|upload| upload.parts.get(&head.part))
                 .map(|part| part.at),
             Kind::Tombstone | Kind::BucketDeleted | Kind::UploadEnded => None,

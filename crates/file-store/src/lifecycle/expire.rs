@@ -1,28 +1,29 @@
 //! Deletion of expired objects in batches that share a sync.
 
-use haul_append_log::{Room, Ticket};
+use haul_append_log::Room;
 
+use crate::access::apply::Pending;
 use crate::counters::Counters;
 use crate::deletion::request::Deletion;
 use crate::error::Result;
-use crate::format::Kind;
-use crate::index::entry::{Change, Entry, Replaced};
+use crate::index::entry::Entry;
 use crate::inner::Inner;
 use crate::lifecycle::page::{Candidate, Search};
-use crate::lifecycle::report::LifecycleAction::{CreateMarker, ExpireObject};
+use crate::lifecycle::report::LifecycleAction::{self, CreateMarker, ExpireObject};
 use crate::lifecycle::report::SweepReport;
 use crate::lifecycle::state::Rules;
 use crate::lifecycle::tags::read::KnownTags;
 use crate::lifecycle::tags::set::ObjectTags;
-use crate::object::{Attributes, Versioning};
+use crate::object::Versioning;
 
 /// The maximum number of deletions that share a sync. A writer in the same batch is hardly delayed.
 pub(super) const BATCH: usize = 256;
 
-/// A needle that was appended, and the bytes of the object that it deletes.
-struct Appended {
-    change: Change,
-    ticket: Ticket,
+/// A deletion that may not be durable yet, and the bytes of the object.
+struct Appended<'a> {
+    key: &'a str,
+    action: LifecycleAction,
+    pending: Pending<()>,
     bytes: u64,
 }
 
@@ -32,10 +33,9 @@ impl Inner {
     /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
     /// 2. Locks the keys in order. An object that was replaced since it was listed, or whose tags
     ///    were, is evaluated again; an object in doubt is skipped.
-    /// 3. Appends the tombstones. After a crash the log has a prefix of them; the next sweep
-    ///    deletes the other objects.
-    /// 4. Once the tombstones are durable, reports them to the observer and applies them to the
-    ///    index.
+    /// 3. Appends the tombstones, in a bucket with versions copies and delete markers. After a crash
+    ///    the log has a prefix of them; the next sweep deletes the other objects.
+    /// 4. Once they are durable, applies them to the index and reports them to the observer.
     ///
     /// Returns `None`, and deletes nothing, if the rules were replaced.
     pub(super) fn delete_expired(
@@ -56,7 +56,14 @@ impl Inner {
         let mut outcome = Ok(Some(()));
         for candidate in batch {
             match self.append_expired(search, candidate, known, report) {
-                Ok(tombstone) => appended.extend(tombstone),
+                Ok(None) => {}
+                Ok(Some(expired)) => {
+                    let has_failed = expired.pending.outcome.is_err();
+                    appended.push(expired);
+                    if has_failed {
+                        break;
+                    }
+                }
                 Err(error) => {
                     outcome = Err(error);
                     break;
@@ -64,48 +71,43 @@ impl Inner {
             }
         }
         // Waits for all appended needles, even if a later append failed.
-        for Appended { change, ticket, bytes } in appended {
-            match ticket.wait() {
-                Ok(at) => {
-                    let observer = &self.options.lifecycle_observer;
-                    observer.report(ExpireObject, search.bucket, &change.head.key);
-                    self.apply(vec![change], at);
+        for Appended { key, action, pending, bytes } in appended {
+            match self.finish(pending) {
+                Ok(()) => {
+                    self.options.lifecycle_observer.report(action, search.bucket, key);
                     Counters::count(&self.counters.deletes);
                     report.expired_objects += 1;
                     report.expired_bytes += bytes;
                 }
-                Err(error) => outcome = outcome.and(Err(error.into())),
+                Err(error) => outcome = outcome.and(Err(error)),
             }
         }
         outcome
     }
 
-    /// Appends the tombstone of an object whose key is locked, if the object is expired. In a
-    /// bucket with versions, creates a delete marker and returns `None`.
-    fn append_expired(
+    /// Appends the tombstone of an object whose key is locked, if the object is expired, in a bucket
+    /// with versions its copy and a delete marker.
+    fn append_expired<'a>(
         &self,
         search: &Search<'_>,
-        candidate: &Candidate,
+        candidate: &'a Candidate,
         known: &KnownTags,
         report: &mut SweepReport,
-    ) -> Result<Option<Appended>> {
-        let key = &candidate.key;
+    ) -> Result<Option<Appended<'a>>> {
+        let key = candidate.key.as_str();
         let entry = self.expired_entry(search, candidate, known, report)?;
         let Some(entry) = entry else { return Ok(None) };
+        let bytes = entry.bytes;
         let versioning = self.versioning(search.bucket)?;
         if versioning != Versioning::Off {
-            self.delete_current(search.bucket, &Deletion::of(key), versioning)?;
-            self.options.lifecycle_observer.report(CreateMarker, search.bucket, key);
-            report.expired_objects += 1;
-            report.expired_bytes += entry.bytes;
-            return Ok(None);
+            let marker = self.start_marker(search.bucket, &Deletion::of(key), versioning);
+            let (action, pending) = (CreateMarker, marker.map(drop));
+            return Ok(Some(Appended { key, action, pending, bytes }));
         }
-        let mut head = self.head(Kind::Tombstone, search.bucket, key);
-        head.version = self.clock.next();
-        let ticket = self.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
-        let bytes = entry.bytes;
-        let change = Change { head, replaces: Some(Replaced::from(entry)) };
-        Ok(Some(Appended { change, ticket, bytes }))
+        let end = self.end_of(search.bucket, key, Some(entry));
+        let record = self.append_heads(vec![end], Room::Reserve)?;
+        let pending = Pending { records: vec![record], outcome: Ok(()) };
+        Ok(Some(Appended { key, action: ExpireObject, pending, bytes }))
     }
 
     /// Returns the current entry of a locked key if its object is expired. Needs no read if the
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
     use crate::lifecycle::page::PAGE_KEYS;
     use crate::lifecycle::rules::{Expiry, Lifecycle, LifecycleRule};
-    use crate::{Options, Precondition, Store};
+    use crate::{Attributes, Options, Precondition, Store};
 
     fn store() -> (tempfile::TempDir, Store) {
         let dir = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use haul_append_log::{Room, Ticket};
 
 use crate::error::Result;
 use crate::format::{Head, Kind};
+use crate::index::uploads::{UploadName, of_bucket};
 use crate::inner::Inner;
 use crate::lifecycle::page::Search;
 use crate::lifecycle::report::LifecycleAction::AbortUpload;
@@ -12,7 +13,7 @@ use crate::lifecycle::state::Rules;
 use crate::object::Attributes;
 
 /// An upload that was stale when the index was searched.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StaleUpload {
     pub(super) key: String,
     pub(super) id: u128,
@@ -33,9 +34,9 @@ impl Inner {
         }
         let mut stale = Vec::new();
         let index = self.index.read();
-        for (id, upload) in index.uploads.iter().filter(|(_, upload)| upload.bucket == bucket) {
-            let started_ms = upload.started.millis();
-            let expires = lifecycle.upload_expires_ms(&upload.key, started_ms);
+        for (name, upload) in of_bucket(&index.uploads, bucket) {
+            let (key, started_ms) = (name.key(), upload.started.millis());
+            let expires = lifecycle.upload_expires_ms(key, started_ms);
             if expires.is_none_or(|(at, _)| at > now_ms) {
                 continue;
             }
@@ -43,10 +44,8 @@ impl Inner {
                 report.skipped += 1;
                 continue;
             }
-            stale.push(StaleUpload { key: upload.key.clone(), id: *id, started_ms });
+            stale.push(StaleUpload { key: key.to_owned(), id: name.id, started_ms });
         }
-        drop(index);
-        stale.sort_unstable();
         stale
     }
 
@@ -56,8 +55,9 @@ impl Inner {
     /// 2. Locks the keys in order, so that no part is stored in the meantime.
     /// 3. Appends the ends of the uploads. After a crash the log has a prefix of them; the next
     ///    sweep aborts the other uploads.
-    /// 4. Once the ends are durable, reports them to the observer, applies them to the index and removes the files of parts.
-    ///    After a crash before this step, opening the store removes them.
+    /// 4. Once the ends are durable, reports them to the observer, applies them to the index and
+    ///    removes the files of parts. After a crash before this step, opening the store removes
+    ///    them.
     ///
     /// Returns `None`, and aborts nothing, if the rules were replaced.
     pub(super) fn abort_stale(
@@ -77,7 +77,8 @@ impl Inner {
         let mut appended = Vec::with_capacity(batch.len());
         let mut outcome = Ok(Some(()));
         for upload in batch {
-            if !self.index.read().uploads.contains_key(&upload.id) {
+            let name = UploadName::new(search.bucket, &upload.key, upload.id);
+            if !self.index.read().uploads.contains_key(&name) {
                 continue;
             }
             match self.append_upload_end(search.bucket, upload) {

@@ -47,9 +47,10 @@ impl Replayer<'_> {
                     .map(|at| (at, head_of(Kind::BucketCreated, name, ""))),
             );
         }
-        for (id, upload) in &self.index.uploads {
-            let mut head = head_of(Kind::UploadStarted, &upload.bucket, &upload.key);
-            head.upload = *id;
+        for (name, upload) in &self.index.uploads {
+            let (bucket, key) = name.bucket_and_key();
+            let mut head = head_of(Kind::UploadStarted, bucket, key);
+            head.upload = name.id;
             found.extend(upload.at.filter(|at| is_hit(*at)).map(|at| (at, head.clone())));
             head.kind = Kind::Part;
             for (number, part) in upload.parts.iter().filter(|(_, part)| is_hit(part.at)) {

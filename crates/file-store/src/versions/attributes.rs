@@ -89,7 +89,8 @@ impl Inner {
         let is_current = stored_bucket == bucket;
         let copy = if is_current { self.end_of_copy(bucket, key, &stored.entry)? } else { None };
         let (replaces, ends) = (Some(Replaced::from(entry)), copy.into_iter().collect());
-        self.append_stored(&stored, (&stored_bucket, &stored_key), replaces, ends)?;
+        let to = (&*stored_bucket, &*stored_key);
+        self.finish_record(self.append_stored(&stored, to, replaces, ends)?)?;
         Ok(info)
     }
 

@@ -2,6 +2,7 @@
 
 use haul_append_log::{Room, Ticket};
 
+use crate::access::apply::{AppendedRecord, Pending};
 use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::index::entry::{Change, Entry, Replaced};
@@ -33,6 +34,21 @@ impl Inner {
         current: Option<&Entry>,
         versioning: Versioning,
     ) -> Result<Vec<Change>> {
+        let append =
+            |records: &mut _| self.append_copy((bucket, key), current, versioning, records);
+        self.finish(Pending::start(append))
+    }
+
+    /// Appends the copy of an object that [`Self::retain_current`] retains, and adds the record to
+    /// `records`. The caller may append the new version before the copy is durable: after a crash
+    /// the log has a prefix of its records.
+    pub(crate) fn append_copy(
+        &self,
+        (bucket, key): (&str, &str),
+        current: Option<&Entry>,
+        versioning: Versioning,
+        records: &mut Vec<AppendedRecord>,
+    ) -> Result<Vec<Change>> {
         if versioning == Versioning::Off {
             return Ok(Vec::new());
         }
@@ -40,7 +56,7 @@ impl Inner {
         // too.
         self.check_doubt(bucket, key, current.map(|entry| entry.at.lsn))?;
         if current.is_some_and(|it| it.is_versioned || versioning == Versioning::Enabled) {
-            self.retain(bucket, key)?;
+            records.extend(self.retain(bucket, key)?);
         }
         if versioning == Versioning::Enabled {
             return Ok(Vec::new());
@@ -55,16 +71,16 @@ impl Inner {
         Ok(ends)
     }
 
-    fn retain(&self, bucket: &str, key: &str) -> Result<()> {
+    fn retain(&self, bucket: &str, key: &str) -> Result<Option<AppendedRecord>> {
         let stored = self.read_stored(bucket, key)?;
         let (version, is_null) = (stored.entry.version, !stored.entry.is_versioned);
         let (versions, name) =
             (versions_bucket(bucket), VersionName { version, is_null }.of_key(key));
         if self.find(&versions, &name)?.is_some() {
             // An earlier replacement failed after this step.
-            return Ok(());
+            return Ok(None);
         }
-        self.append_stored(&stored, (&versions, &name), None, Vec::new())
+        self.append_stored(&stored, (&versions, &name), None, Vec::new()).map(Some)
     }
 
     /// Calls `take` with the versions of a key in the internal bucket, from newest to oldest, until

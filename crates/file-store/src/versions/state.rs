@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use haul_append_log::Room;
 
+use crate::access::apply::AppendedRecord;
 use crate::error::{Error, Result};
 use crate::format::{Kind, MARKER_TEXT, MARKER_TEXT_V4};
 use crate::index::entry::Change;
@@ -124,10 +125,14 @@ impl Inner {
     /// Appends needles without attributes and data as one record, waits until it is durable, and
     /// applies it.
     pub(crate) fn commit_heads(&self, changes: Vec<Change>, room: Room) -> Result<()> {
+        self.finish_record(self.append_heads(changes, room)?)
+    }
+
+    /// Appends needles without attributes and data as one record.
+    pub(crate) fn append_heads(&self, changes: Vec<Change>, room: Room) -> Result<AppendedRecord> {
         let none = Attributes::new();
         let record: Vec<u8> = changes.iter().flat_map(|change| change.head.encode(&none)).collect();
-        let at = self.append(&record, &[], room)?.wait()?;
-        self.apply(changes, at);
-        Ok(())
+        let ticket = self.append(&record, &[], room)?;
+        Ok(AppendedRecord { changes, ticket })
     }
 }

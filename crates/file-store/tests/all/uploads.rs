@@ -153,6 +153,22 @@ fn completion_removes_unlisted_parts_and_abortion_all() {
 }
 
 #[test]
+fn uploads_to_a_key_are_listed_in_the_order_of_their_starts() {
+    let (dir, store) = new_store();
+    let mut started: Vec<String> = (0..20).map(|_| start(&store)).collect();
+    for reopened in [false, true] {
+        let store = if reopened { &reopen_after(dir.path()) } else { &store };
+        // The pages of this listing begin after an upload to the same key.
+        let listed = uploads_of(store, BUCKET).unwrap();
+        assert_eq!(listed.iter().map(|upload| &*upload.id).collect::<Vec<_>>(), started);
+        assert!(listed.is_sorted_by_key(|upload| upload.started));
+    }
+    store.abort_upload(BUCKET, KEY, &started.remove(10)).unwrap();
+    let listed = uploads_of(&store, BUCKET).unwrap();
+    assert_eq!(listed.into_iter().map(|upload| upload.id).collect::<Vec<_>>(), started);
+}
+
+#[test]
 fn precondition_is_tested_at_completion() {
     let (_dir, store) = new_store();
     let upload = start(&store);

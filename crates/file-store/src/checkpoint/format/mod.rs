@@ -10,7 +10,7 @@ use crate::format::FilePart;
 use crate::index::addresses::AddressRange;
 use crate::index::bucket::Bucket;
 use crate::index::entry::Entry;
-use crate::index::upload::Upload;
+use crate::index::uploads::{Upload, UploadName};
 use crate::index::volumes::Volume;
 use crate::index::{Index, LocationChange, addresses::Location};
 use crate::varint::{put_varint, take_varint};
@@ -123,9 +123,8 @@ pub(crate) fn encode_state(index: &Index, nonces: impl Fn(u32) -> u64) -> Vec<u8
         put_varint(&mut out, bucket.bytes);
     }
     put_varint(&mut out, index.uploads.len() as u64);
-    for (id, upload) in &index.uploads {
-        out.extend_from_slice(&id.to_le_bytes());
-        put_upload(&mut out, upload);
+    for (name, upload) in &index.uploads {
+        put_upload(&mut out, name, upload);
     }
     let files: Vec<(FilePart, u32)> = index.files.uses().collect();
     put_varint(&mut out, files.len() as u64);
@@ -159,9 +158,8 @@ pub(crate) fn decode_state(mut bytes: &[u8], index: &mut Index) -> Option<Vec<Ca
         index.buckets.insert(name.into_boxed_str(), bucket);
     }
     for _ in 0..take_varint(input)? {
-        let id = take_u128(input)?;
-        let upload = take_upload(input)?;
-        index.uploads.insert(id, upload);
+        let (name, upload) = take_upload(input)?;
+        index.uploads.insert(name, upload);
     }
     for _ in 0..take_varint(input)? {
         let file = FilePart { id: take_u128(input)?, bytes: take_varint(input)? };
@@ -179,9 +177,11 @@ pub(crate) fn decode_state(mut bytes: &[u8], index: &mut Index) -> Option<Vec<Ca
     input.is_empty().then_some(volumes)
 }
 
-fn put_upload(out: &mut Vec<u8>, upload: &Upload) {
-    put_text(out, &upload.bucket);
-    put_text(out, &upload.key);
+fn put_upload(out: &mut Vec<u8>, name: &UploadName, upload: &Upload) {
+    out.extend_from_slice(&name.id.to_le_bytes());
+    let (bucket, key) = name.bucket_and_key();
+    put_text(out, bucket);
+    put_text(out, key);
     put_varint(out, upload.started.0);
     put_position(out, upload.at);
     put_varint(out, upload.parts.len() as u64);
@@ -194,10 +194,10 @@ fn put_upload(out: &mut Vec<u8>, upload: &Upload) {
     }
 }
 
-fn take_upload(input: &mut &[u8]) -> Option<Upload> {
+fn take_upload(input: &mut &[u8]) -> Option<(UploadName, Upload)> {
+    let id = take_u128(input)?;
+    let name = UploadName::new(&take_text(input)?, &take_text(input)?, id);
     let mut upload = Upload {
-        bucket: take_text(input)?,
-        key: take_text(input)?,
         started: Version(take_varint(input)?),
         at: take_position(input)?,
         ..Upload::default()
@@ -208,7 +208,7 @@ fn take_upload(input: &mut &[u8]) -> Option<Upload> {
         let entry = Entry::decode(take_bytes(input)?)?;
         upload.parts.insert(number, Entry { version, ..entry });
     }
-    Some(upload)
+    Some((name, upload))
 }
 
 fn put_volume(out: &mut Vec<u8>, volume: CatalogVolume) {

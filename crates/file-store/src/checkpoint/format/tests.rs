@@ -36,13 +36,11 @@ fn index() -> Index {
         files: Box::new([FilePart { id: 5, bytes: 9 }]),
     };
     let upload = Upload {
-        bucket: "kept".to_owned(),
-        key: "gr\u{fc}n".to_owned(),
         started: Version(8),
         at: Some(at(2)),
         parts: BTreeMap::from([(1, part.clone()), (u16::MAX, part)]),
     };
-    index.uploads.insert(u128::MAX, upload);
+    index.uploads.insert(UploadName::new("kept", "gr\u{fc}n", u128::MAX), upload);
     index.files.hold(&[FilePart { id: 5, bytes: 9 }; 2]);
     index.volumes.add_live(at(1));
     index.addresses.assign(at(1)).unwrap();

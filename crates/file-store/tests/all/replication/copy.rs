@@ -13,7 +13,7 @@ use haul_file_store::{
     RecoveryReport, Store, Versioning,
 };
 
-use crate::versions::model::list_all;
+use crate::versions::contents::list_all;
 use crate::*;
 
 /// Returns a store on a simulated disk, with one bucket.

@@ -8,7 +8,7 @@ use haul_file_store::{
     ATTRIBUTE_BYTES_MAX, Attributes, Error, ObjectInfo, Result, Store, VersionId, Versioning,
 };
 
-use super::model::list_all;
+use super::contents::list_all;
 use crate::{BIG, BUCKET, get, new_store, put, random_bytes, reopen, small};
 
 /// Sets the attribute `tag`.

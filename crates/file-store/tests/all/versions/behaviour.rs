@@ -8,7 +8,7 @@ use haul_file_store::{
 };
 use haul_testing::{Random, seed};
 
-use super::model::list_all;
+use super::contents::list_all;
 use crate::{BIG, BUCKET, big_files, content, get, new_store, put, reopen, try_get, try_put};
 
 /// Creates a store whose bucket has versions.

@@ -41,8 +41,8 @@ fn run(disk: &MemoryDisk, seed: u64, acts: usize, is_long: bool) -> Workload {
             _ if is_long && number % 40 == 0 => Act::Compact,
             _ => model.plan(&mut random, is_long),
         };
-        let id = model.execute(&act, &store).unwrap();
-        model.apply(&act, id);
+        let ids = model.execute(&act, &store).unwrap();
+        model.apply(&act, &ids);
         workload.acts.push(act);
         disk.note(Acknowledged(number));
         if random.below(30) == 0 {
@@ -83,8 +83,8 @@ fn recover(workload: &Workload, crash: &Crash) {
         let mut random = Random(u64::try_from(*acknowledged).unwrap());
         for _ in 0..8 {
             let act = model.plan(&mut random, false);
-            let id = model.execute(&act, &store).unwrap();
-            model.apply(&act, id);
+            let ids = model.execute(&act, &store).unwrap();
+            model.apply(&act, &ids);
         }
         model.check(&store, 1000);
         return;

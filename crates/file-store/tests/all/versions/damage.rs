@@ -2,7 +2,7 @@
 
 use haul_disk::Disk;
 use haul_disk_sim::{MemoryDisk, Survival};
-use haul_file_store::{Error, ListVersionsRequest, Result, Store, VersionId, Versioning};
+use haul_file_store::{Deletion, Error, ListVersionsRequest, Result, Store, VersionId, Versioning};
 
 use crate::crash::open_on;
 use crate::{BUCKET, get, put, try_get, try_put};
@@ -58,6 +58,23 @@ fn damaged_version_affects_no_other() {
     assert!(is_damaged(store.delete_object(BUCKET, "key", Some(ids[2]))));
     assert_eq!(get(&store, "key"), b"current");
     assert!(delete(&store, "key", ids[1]) && delete(&store, "key", ids[2]));
+    assert_eq!(get(&store, "key"), b"oldest");
+}
+
+#[test]
+fn damaged_version_prevents_no_deletions_that_do_not_make_it_current() {
+    let delete = |store: &Store, ids: &[VersionId]| {
+        let deletion = |id: &VersionId| Deletion { version: Some(*id), ..Deletion::of("key") };
+        let deletions: Vec<_> = ids.iter().map(deletion).collect();
+        store.delete_objects(BUCKET, &deletions)
+    };
+    let (_disk, store, ids) = with_damage(b"oldest");
+    let mut outcomes = delete(&store, &[ids[2], ids[1]]);
+    assert!(is_damaged(outcomes.remove(1)) && outcomes.remove(0).unwrap().existed);
+    assert_eq!(get(&store, "key"), b"older");
+    let (_disk, store, ids) = with_damage(b"older");
+    let outcomes = delete(&store, &[ids[2], ids[1]]);
+    assert!(outcomes.into_iter().all(|deleted| deleted.unwrap().existed));
     assert_eq!(get(&store, "key"), b"oldest");
 }
 

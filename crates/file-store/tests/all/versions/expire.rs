@@ -11,7 +11,7 @@ use haul_file_store::{
 use haul_testing::disk_dir;
 use tempfile::TempDir;
 
-use super::model::list_all;
+use super::contents::list_all;
 use crate::{BUCKET, get, put, small};
 
 const DAY_MS: u64 = 24 * 3_600_000;

@@ -1,9 +1,9 @@
 //! Versions on a full disk.
 
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::{Error, Store, VersionId, Versioning};
+use haul_file_store::{Deletion, Error, Store, VersionId, Versioning};
 
-use super::model::list_all;
+use super::contents::list_all;
 use crate::crash::open_on;
 use crate::{BUCKET, content, random_bytes, try_put};
 
@@ -36,8 +36,9 @@ fn full_disk_loses_no_version_and_old_ones_can_be_deleted() {
     disk.limit(Some(5 * VOLUME + (100 << 10)));
     let ids = fill(&store);
     assert!(ids.len() as u64 > 2 * KEYS, "{}", ids.len());
-    for key in 0..KEYS {
-        let deleted = store.delete_object(BUCKET, &key.to_string(), None);
+    let keys: Vec<String> = (0..KEYS).map(|key| key.to_string()).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    for deleted in store.delete_many(BUCKET, &keys) {
         assert!(matches!(deleted, Ok(_) | Err(Error::Full { .. })), "{deleted:?}");
     }
     let check = |store: &Store, from: usize| {
@@ -49,9 +50,13 @@ fn full_disk_loses_no_version_and_old_ones_can_be_deleted() {
     };
     check(&store, 0);
     let old = ids.len() - usize::try_from(KEYS).unwrap();
-    for (number, id) in (0..).zip(&ids).take(old) {
-        let deleted = store.delete_object(BUCKET, &(number % KEYS).to_string(), Some(*id));
-        assert!(deleted.unwrap().existed, "{number}");
+    let deletions: Vec<_> = ids
+        .iter()
+        .zip(keys.iter().cycle())
+        .map(|(id, key)| Deletion { version: Some(*id), ..Deletion::of(key) })
+        .collect();
+    for deleted in store.delete_objects(BUCKET, &deletions[..old]) {
+        assert!(deleted.unwrap().existed);
     }
     store.compact().unwrap();
     check(&store, old);

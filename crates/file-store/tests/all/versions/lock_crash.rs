@@ -7,8 +7,8 @@ use haul_disk_sim::{Crash, Crashes, MemoryDisk, crash_everywhere, crash_until};
 use haul_file_store::{Attributes, NewObject, Precondition, Store};
 use haul_testing::Random;
 
+use super::contents::list_all;
 use super::lock_model::{LockAct, LockModel, START_MS, attack, create, options};
-use super::model::list_all;
 use crate::{BIG, BUCKET};
 
 /// The acts of a workload, and the expected states of the store before each act and after the last.

@@ -12,7 +12,7 @@ use haul_file_store::{
 };
 use haul_testing::Random;
 
-use super::model::list_all;
+use super::contents::list_all;
 use crate::{BIG, BUCKET, content, put_part, small};
 
 /// The time since which a version is not current when it expires.

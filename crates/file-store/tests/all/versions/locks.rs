@@ -14,8 +14,8 @@ use haul_file_store::{
 use haul_testing::{PrintOnPanic, Random, disk_dir, replay_command, seed};
 use tempfile::TempDir;
 
+use super::contents::list_all;
 use super::lock_model::{LockModel, START_MS, attack, create, options};
-use super::model::list_all;
 use crate::{BIG, BUCKET, get, new_store, put, reopen, small, try_put};
 
 const GOVERNANCE: RetentionMode = RetentionMode::Governance;
@@ -187,6 +187,19 @@ fn locked_version_stays_when_a_newer_one_is_deleted() {
     assert!(store.delete_object(BUCKET, "key", marker.version_id).unwrap().existed);
     assert!(bypass(&store, "key", first).unwrap().existed);
     store.delete_bucket(BUCKET).unwrap();
+}
+
+#[test]
+fn locked_version_stays_when_all_versions_are_deleted_in_one_request() {
+    let (_dir, store) = locked_store();
+    let ids = [b"1", b"2", b"3"].map(|bytes| put(&store, "key", bytes).version_id);
+    let retention = for_days(GOVERNANCE, 1);
+    store.set_retention(BUCKET, "key", Some(ids[1]), retention, false).unwrap();
+    let deletion = |id: &VersionId| Deletion { version: Some(*id), ..Deletion::of("key") };
+    let mut outcomes = store.delete_objects(BUCKET, &ids.each_ref().map(deletion));
+    assert!(is_locked(outcomes.remove(1)));
+    assert!(outcomes.into_iter().all(|deleted| deleted.unwrap().existed));
+    assert_eq!((get(&store, "key"), list_all(&store, 9).len()), (b"2".to_vec(), 1));
 }
 
 fn run(seed: u64, acts: u32, is_long: bool) -> u64 {

@@ -1,7 +1,9 @@
 //! Versions of objects.
 
 mod attributes;
+mod batch;
 mod behaviour;
+pub(crate) mod contents;
 mod crash;
 mod crash_settings;
 mod damage;
@@ -10,6 +12,5 @@ mod full;
 mod lock_crash;
 mod lock_model;
 mod locks;
-pub(crate) mod model;
+mod model;
 mod random;
-mod repeated;

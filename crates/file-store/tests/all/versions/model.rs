@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_file_store::{
-    Attributes, Error, ListVersionsRequest, NewObject, Precondition, Result, Store, VersionId,
-    VersionInfo, VersionListEntry, Versioning,
+    Attributes, Deleted, Deletion, Error, NewObject, Precondition, Result, Store, VersionId,
+    Versioning,
 };
 use haul_testing::Random;
 
+use super::contents::{Seen, check_currents, seen};
 use crate::start_put::block_on;
-use crate::{BIG, content, list, put_part};
+use crate::{BIG, put_part};
 
 /// The bytes and attributes of an object; `None` for a delete marker.
-type Content = Option<(Arc<[u8]>, Attributes)>;
+pub(super) type Content = Option<(Arc<[u8]>, Attributes)>;
 
 /// A version. The ID is `None` if the act that created it was not acknowledged.
 #[derive(Debug, Clone)]
@@ -47,13 +48,8 @@ pub(super) enum Act {
         from: String,
         to: String,
     },
-    Delete {
-        key: String,
-    },
-    DeleteVersion {
-        key: String,
-        id: VersionId,
-    },
+    /// Deletes versions of keys, or current objects if there is no ID.
+    Delete(Vec<(String, Option<VersionId>)>),
     /// Changes the attributes of a version.
     Change {
         key: String,
@@ -90,13 +86,17 @@ impl Model {
         match random.below(40) {
             0 | 1 => Act::Set(Versioning::Enabled),
             2 => Act::Set(Versioning::Suspended),
-            3..9 => Act::Delete { key: chosen },
-            9..18 => {
-                let versions = self.keys.get(&chosen).map_or(&[][..], Vec::as_slice);
-                match versions.get(below(random, versions.len().max(1) as u64)) {
-                    Some(version) => Act::DeleteVersion { key: chosen, id: version.id.unwrap() },
-                    None => Act::DeleteVersion { key: chosen, id: VersionId::Id(7) },
-                }
+            3..9 => Act::Delete(vec![(chosen, None)]),
+            9..15 => Act::Delete(vec![self.plan_deletion(chosen, random)]),
+            15..18 => {
+                let deletions = (0..2 + random.below(8)).map(|_| {
+                    let chosen = key(random);
+                    match random.below(4) {
+                        0 => (chosen, None),
+                        _ => self.plan_deletion(chosen, random),
+                    }
+                });
+                Act::Delete(deletions.collect())
             }
             39 => match self.keys.get(&chosen) {
                 Some(versions) => {
@@ -132,55 +132,53 @@ impl Model {
         }
     }
 
+    /// Returns the deletion of a random version of a key.
+    fn plan_deletion(&self, key: String, random: &mut Random) -> (String, Option<VersionId>) {
+        let versions = self.versions(&key);
+        let version = versions.get(below(random, versions.len().max(1) as u64));
+        (key, Some(version.map_or(VersionId::Id(7), |version| version.id.unwrap())))
+    }
+
+    fn versions(&self, key: &str) -> &[ModelVersion] {
+        self.keys.get(key).map_or(&[], Vec::as_slice)
+    }
+
     fn current(&self, key: &str) -> Option<&(Arc<[u8]>, Attributes)> {
         self.keys.get(key)?.first()?.content.as_ref()
     }
 
-    /// Executes an act. Returns the ID of the version that it created.
-    pub(super) fn execute(&self, act: &Act, store: &Store) -> Result<Option<VersionId>> {
+    /// Executes an act. Returns the IDs of the versions that it created, in order.
+    pub(super) fn execute(&self, act: &Act, store: &Store) -> Result<Vec<VersionId>> {
         let none = Precondition::None;
         match act {
             Act::Set(versioning) => store.set_versioning(BUCKET, *versioning)?,
             Act::Put { key, bytes, attributes, with: PutCall::Single } => {
-                return Ok(Some(store.put(BUCKET, key, bytes, attributes, &none)?.version_id));
+                return Ok(vec![store.put(BUCKET, key, bytes, attributes, &none)?.version_id]);
             }
             Act::Put { key, bytes, attributes, with: PutCall::Many } => {
                 let object = NewObject { key, bytes, attributes, precondition: &none };
                 let stored = store.put_many(BUCKET, &[object]).pop().unwrap()?;
-                return Ok(Some(stored.version_id));
+                return Ok(vec![stored.version_id]);
             }
             Act::Put { key, bytes, attributes, with: PutCall::Start } => {
                 let stored = match store.start_put(BUCKET, key, bytes, attributes, &none)? {
                     Some(pending) => block_on(pending)?,
                     None => store.put(BUCKET, key, bytes, attributes, &none)?,
                 };
-                return Ok(Some(stored.version_id));
+                return Ok(vec![stored.version_id]);
             }
             Act::Put { key, bytes, attributes, with: PutCall::Upload } => {
                 let upload = store.start_upload(BUCKET, key, attributes)?;
                 let part = put_part(store, key, &upload, 1, bytes);
                 let more = Attributes::new();
                 let stored = store.complete_upload(BUCKET, key, &upload, &[part], &more, &none)?;
-                return Ok(Some(stored.version_id));
+                return Ok(vec![stored.version_id]);
             }
             Act::Copy { from, to } => {
                 let copied = store.copy((BUCKET, from), (BUCKET, to), None, &none)?;
-                return Ok(Some(copied.version_id));
+                return Ok(vec![copied.version_id]);
             }
-            Act::Delete { key } => {
-                let deleted = store.delete_object(BUCKET, key, None)?;
-                assert_eq!(deleted.existed, self.current(key).is_some());
-                assert_eq!(deleted.is_delete_marker, self.versioning != Versioning::Off);
-                return Ok(deleted.version_id);
-            }
-            Act::DeleteVersion { key, id } => {
-                let deleted = store.delete_object(BUCKET, key, Some(*id))?;
-                let versions = self.keys.get(key).map_or(&[][..], Vec::as_slice);
-                let found = versions.iter().find(|version| version.id == Some(*id));
-                assert_eq!(deleted.existed, found.is_some(), "{act:?}");
-                let is_marker = found.is_some_and(|version| version.content.is_none());
-                assert_eq!(deleted.is_delete_marker, is_marker, "{act:?}");
-            }
+            Act::Delete(deletions) => return self.execute_deletions(deletions, store),
             Act::Change { key, id, attributes } => {
                 let change = |present: &mut Attributes| {
                     *present = attributes.clone();
@@ -193,11 +191,46 @@ impl Model {
             }
             Act::Compact => drop(store.compact()?),
         }
-        Ok(None)
+        Ok(Vec::new())
     }
 
-    /// Applies an act, which created a version with this ID.
-    pub(super) fn apply(&mut self, act: &Act, id: Option<VersionId>) {
+    fn execute_deletions(
+        &self,
+        deletions: &[(String, Option<VersionId>)],
+        store: &Store,
+    ) -> Result<Vec<VersionId>> {
+        let deletion = |(key, version): &'_ (String, Option<VersionId>)| (key.clone(), *version);
+        let (mut model, mut created) = (self.clone(), Vec::new());
+        let requested: Vec<_> = deletions
+            .iter()
+            .map(|(key, version)| Deletion { version: *version, ..Deletion::of(key) })
+            .collect();
+        for (requested, deleted) in deletions.iter().zip(store.delete_objects(BUCKET, &requested)) {
+            let deleted = deleted?;
+            assert!(model.expects(requested, &deleted), "{requested:?}: {deleted:?}");
+            let id = deleted.version_id.filter(|_| requested.1.is_none());
+            let id = id.as_slice();
+            model.apply(&Act::Delete(vec![deletion(requested)]), id);
+            created.extend(id);
+        }
+        Ok(created)
+    }
+
+    /// Returns `true` if this is the outcome of a deletion.
+    fn expects(&self, (key, version): &(String, Option<VersionId>), deleted: &Deleted) -> bool {
+        let found = self.versions(key).iter().find(|found| found.id == *version);
+        let (existed, is_delete_marker) = match version {
+            None => (self.current(key).is_some(), self.versioning != Versioning::Off),
+            Some(_) => (found.is_some(), found.is_some_and(|found| found.content.is_none())),
+        };
+        (deleted.existed, deleted.is_delete_marker) == (existed, is_delete_marker)
+    }
+
+    /// Applies an act, which created versions with these IDs. Those of an act that was not
+    /// acknowledged are not known.
+    pub(super) fn apply(&mut self, act: &Act, ids: &[VersionId]) {
+        let mut ids = ids.iter().copied();
+        let id = ids.next();
         match act.clone() {
             Act::Set(versioning) => self.versioning = versioning,
             Act::Put { key, bytes, attributes, .. } => self.add(key, id, Some((bytes, attributes))),
@@ -205,15 +238,9 @@ impl Model {
                 let copied = self.current(&from).cloned();
                 self.add(to, id, copied);
             }
-            Act::Delete { key } if self.versioning == Versioning::Off => {
-                self.keys.remove(&key);
-            }
-            Act::Delete { key } => self.add(key, id, None),
-            Act::DeleteVersion { key, id } => {
-                if let Some(versions) = self.keys.get_mut(&key) {
-                    versions.retain(|version| version.id != Some(id));
-                }
-                self.keys.retain(|_, versions| !versions.is_empty());
+            Act::Delete(deletions) => {
+                let mut ids = id.into_iter().chain(ids);
+                deletions.into_iter().for_each(|deletion| self.delete(deletion, &mut ids));
             }
             Act::Change { key, id, attributes } => {
                 let versions = self.keys.get_mut(&key).unwrap();
@@ -226,8 +253,26 @@ impl Model {
         }
     }
 
+    fn delete(
+        &mut self,
+        (key, version): (String, Option<VersionId>),
+        created: &mut impl Iterator<Item = VersionId>,
+    ) {
+        match version {
+            None if self.versioning == Versioning::Off => drop(self.keys.remove(&key)),
+            None => self.add(key, created.next(), None),
+            Some(_) => {
+                let versions = self.keys.get_mut(&key).into_iter();
+                versions.for_each(|all| all.retain(|found| found.id != version));
+                self.keys.retain(|_, versions| !versions.is_empty());
+            }
+        }
+    }
+
     fn add(&mut self, key: String, id: Option<VersionId>, content: Content) {
         let is_null = self.versioning != Versioning::Enabled;
+        // A later deletion of the same act may name this ID.
+        let id = if is_null { Some(VersionId::Null) } else { id };
         assert!(id.is_none_or(|id| (id == VersionId::Null) == is_null), "{id:?}");
         let versions = self.keys.entry(key).or_default();
         versions.retain(|version| !(is_null && version.is_null));
@@ -256,10 +301,13 @@ impl Model {
     pub(super) fn after_crash(&self, act: Option<&Act>, store: &Store) -> Option<Self> {
         let (seen, versioning) = (seen(store, 1000), store.versioning(BUCKET).unwrap());
         check_currents(store);
-        let done = act.map(|act| {
-            let mut after = self.clone();
-            after.apply(act, None);
-            after
+        let done = act.map(|act| match act {
+            Act::Delete(deletions) => self.after_some_of(deletions, &seen),
+            act => {
+                let mut after = self.clone();
+                after.apply(act, &[]);
+                after
+            }
         });
         let is_state = |model: &Self| model.equals(&seen) && model.versioning == versioning;
         let mut found = [Some(self.clone()), done].into_iter().flatten().find(is_state)?;
@@ -271,95 +319,32 @@ impl Model {
         Some(found)
     }
 
+    /// Returns the model after the deletions of an interrupted act that the content has. Those of a
+    /// key are executed in order.
+    fn after_some_of(&self, deletions: &[(String, Option<VersionId>)], seen: &Seen) -> Self {
+        let mut after = self.clone();
+        for deletion in deletions {
+            let versions = |seen: &Seen| seen.get(&deletion.0).cloned().unwrap_or_default();
+            if !are_versions(after.versions(&deletion.0), &versions(seen)) {
+                after.delete(deletion.clone(), &mut std::iter::empty());
+            }
+        }
+        after
+    }
+
     fn equals(&self, seen: &Seen) -> bool {
-        let is_same = |(model, seen): (&ModelVersion, &(VersionId, Content))| {
-            let is_id = model.id.is_none_or(|id| id == seen.0);
-            is_id && model.is_null == (seen.0 == VersionId::Null) && model.content == seen.1
-        };
         self.keys.len() == seen.len()
             && self.keys.iter().all(|(key, versions)| {
-                let found = seen.get(key).map_or(&[][..], Vec::as_slice);
-                versions.len() == found.len() && versions.iter().zip(found).all(is_same)
+                seen.get(key).is_some_and(|found| are_versions(versions, found))
             })
     }
 }
 
-/// The versions that a store has.
-type Seen = BTreeMap<String, Vec<(VersionId, Content)>>;
-
-/// Returns all versions of the bucket, listed in pages.
-pub(crate) fn list_all(store: &Store, limit: usize) -> Vec<VersionInfo> {
-    let mut found: Vec<VersionInfo> = Vec::new();
-    loop {
-        let last = found.last().map(|last| (last.info.key.clone(), last.info.version_id));
-        let request = ListVersionsRequest {
-            after: last.as_ref().map(|(key, _)| key.as_str()),
-            after_version: last.as_ref().map(|(_, id)| *id),
-            limit,
-            ..ListVersionsRequest::default()
-        };
-        let page = store.list_versions(BUCKET, &request).unwrap();
-        assert!(page.entries.len() <= limit && (!page.more || page.entries.len() == limit));
-        found.extend(page.entries.into_iter().map(|entry| match entry {
-            VersionListEntry::Version(version) => version,
-            VersionListEntry::Prefix(prefix) => panic!("{prefix:?} without a delimiter"),
-        }));
-        if !page.more {
-            return found;
-        }
-    }
-}
-
-/// Reads every version of the bucket by its ID.
-fn seen(store: &Store, page: usize) -> Seen {
-    let mut seen = Seen::new();
-    for version in list_all(store, page) {
-        let (info, id) = (version.info.clone(), version.info.version_id);
-        let read = store.get_version(BUCKET, &info.key, id);
-        let head = store.head_version(BUCKET, &info.key, id);
-        let found = match version.is_delete_marker {
-            true => {
-                assert!(matches!(read, Err(Error::IsDeleteMarker { .. })), "{read:?}");
-                assert!(matches!(head, Err(Error::IsDeleteMarker { .. })), "{head:?}");
-                None
-            }
-            false => {
-                let (object, head) = (read.unwrap(), head.unwrap());
-                assert_eq!((&object.info, &head.info), (&info, &info));
-                assert_eq!(object.attributes, head.attributes);
-                Some((content(&object).unwrap().into(), object.attributes))
-            }
-        };
-        let versions = seen.entry(info.key).or_default();
-        assert_eq!(version.is_latest, versions.is_empty());
-        versions.push((id, found));
-    }
-    seen
-}
-
-/// Checks that the current object of each key is its newest version.
-fn check_currents(store: &Store) {
-    let versions = list_all(store, 1000);
-    let newest: Vec<&VersionInfo> = versions.iter().filter(|it| it.is_latest).collect();
-    let objects = newest.iter().filter(|version| !version.is_delete_marker);
-    let expected: Vec<_> = objects.map(|version| version.info.clone()).collect();
-    let listed = list(store, BUCKET);
-    assert_eq!(listed, expected);
-    for version in newest {
-        let key = &version.info.key;
-        let current = store.get(BUCKET, key);
-        if version.is_delete_marker {
-            assert!(matches!(current, Err(Error::NoSuchKey { .. })), "{current:?}");
-            assert_eq!(store.delete_marker(BUCKET, key).unwrap().as_ref(), Some(version));
-        } else {
-            assert_eq!(current.unwrap().info, version.info);
-            assert_eq!(store.stat(BUCKET, key).unwrap(), version.info);
-            assert_eq!(store.delete_marker(BUCKET, key).unwrap(), None);
-        }
-    }
-    let bucket = store.bucket(BUCKET).unwrap();
-    assert_eq!(bucket.objects, listed.len() as u64);
-    assert_eq!(bucket.bytes, listed.iter().map(|info| info.bytes).sum::<u64>());
-    let stats = store.stats();
-    assert!(stats.versions >= (versions.len() - listed.len()) as u64);
+/// Returns `true` if the versions of a key in a store are those of the model.
+fn are_versions(versions: &[ModelVersion], seen: &[(VersionId, Content)]) -> bool {
+    let is_same = |(model, seen): (&ModelVersion, &(VersionId, Content))| {
+        let is_id = model.id.is_none_or(|id| id == seen.0);
+        is_id && model.is_null == (seen.0 == VersionId::Null) && model.content == seen.1
+    };
+    versions.len() == seen.len() && versions.iter().zip(seen).all(is_same)
 }

@@ -12,8 +12,8 @@ fn run(seed: u64, acts: u32, is_long: bool) {
     let (mut model, mut compacted, mut older) = (Model::default(), 0, 0);
     for _ in 0..acts {
         let act = model.plan(&mut random, is_long);
-        let id = model.execute(&act, &store).unwrap_or_else(|error| panic!("{act:?}: {error:?}"));
-        model.apply(&act, id);
+        let ids = model.execute(&act, &store).unwrap_or_else(|error| panic!("{act:?}: {error:?}"));
+        model.apply(&act, &ids);
         if random.below(20) == 0 {
             model.check(&store, 1 + usize::try_from(random.below(4)).unwrap());
         }
