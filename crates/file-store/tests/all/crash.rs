@@ -14,8 +14,12 @@ use crate::script::{Act, Model};
 use crate::script_inputs::Lengths;
 use crate::small;
 
-/// Opens a store with the smallest volumes: recovery reads all of the current one.
 pub(crate) fn open_on(disk: &MemoryDisk) -> (Store, RecoveryReport) {
+    Store::open_on(Arc::new(disk.clone()), small()).unwrap()
+}
+
+/// Opens a store with the smallest volumes: recovery reads all of the current one.
+fn open_smallest_on(disk: &MemoryDisk) -> (Store, RecoveryReport) {
     let options = Options { volume_bytes: 2 << 20, ..small() };
     Store::open_on(Arc::new(disk.clone()), options).unwrap()
 }
@@ -41,7 +45,7 @@ const AFTERWARDS: &str = "afterwards";
 
 impl Workload {
     fn run(disk: &MemoryDisk, seed: u64, acts: usize, lengths: Lengths) -> Self {
-        let (mut store, mut random) = (open_on(disk).0, Random(seed));
+        let (mut store, mut random) = (open_smallest_on(disk).0, Random(seed));
         let models = vec![Model::default()];
         let mut workload = Self { models, acts: Vec::new(), volumes_compacted: 0 };
         for number in 1..=acts {
@@ -58,7 +62,7 @@ impl Workload {
             if random.below(40) == 0 {
                 workload.volumes_compacted += store.stats().volumes_compacted;
                 store.close().unwrap();
-                store = open_on(disk).0;
+                store = open_smallest_on(disk).0;
             }
         }
         workload.volumes_compacted += store.stats().volumes_compacted;
@@ -90,7 +94,7 @@ impl Workload {
     fn recover(&self, crash: &Crash) {
         let derived = lose_derived_files(crash);
         let _context = PrintOnPanic(format!("{derived:?}"));
-        let (mut store, mut recovered) = open_on(&crash.disk);
+        let (mut store, mut recovered) = open_smallest_on(&crash.disk);
         if has_damaged_run(&store) {
             // If a run was truncated and the truncation was not synced, the next crash can leave
             // the length without the bytes. A listing detects that, and reopening the store repairs
@@ -100,7 +104,7 @@ impl Workload {
                 "{recovered:?}"
             );
             store.close().unwrap();
-            (store, recovered) = open_on(&crash.disk);
+            (store, recovered) = open_smallest_on(&crash.disk);
         }
         // The second crash may restore the files that were truncated after the first one.
         let is_first = crash.notes::<RecoveredContents>().count() == 0;
