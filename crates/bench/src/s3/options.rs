@@ -24,7 +24,9 @@ pub struct Options {
         default_value = "put,get,list"
     )]
     pub parts: Vec<Part>,
-    /// Servers to compare with haul serve: seaweedfs, versitygw [default: those that are installed]
+    /// Servers to compare with haul serve: seaweedfs, versitygw, garage
+    ///
+    /// Without this option, those that are installed are compared.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub rivals: Option<Vec<Rival>>,
     /// Place of the signatures, of version 4: header, presigned
@@ -85,6 +87,8 @@ named! {
         SeaweedFs = "seaweedfs",
         /// The Versity gateway with files of a file system.
         VersityGw = "versitygw",
+        /// Garage, a cluster of one node.
+        Garage = "garage",
     }
 }
 
@@ -116,10 +120,11 @@ impl Options {
              pairs of one round. One core for the server, one for the load, on loopback; \
              {connections} persistent connections; {signature}. PUT: {puts} objects with new keys. \
              GET: {gets} requests for 1000 objects in random order, which were stored and read \
-             before. PUT and GET requests are signed before the measured time. LIST: {list_keys} keys in pages of 1000, one request \
-             after the other, each on a new connection. haul serve syncs each object before it \
-             responds; in their default settings, which are used here, SeaweedFS and versitygw do \
-             not. serve runs without scrub and lifecycle checks. \"again\" is haul serve once more."
+             before. PUT and GET requests are signed before the measured time. LIST: {list_keys} \
+             keys in pages of 1000, one request after the other, each on a new connection. haul \
+             serve syncs each object before it responds; in their default settings, which are used \
+             here, the other servers do not. serve runs without scrub and lifecycle checks. \
+             \"again\" is haul serve once more."
         )
     }
 }

@@ -8,7 +8,7 @@ use super::options::{Options, Rival};
 use crate::net::comparison::Variant;
 use crate::net::cores::Cores;
 use crate::net::haul;
-use crate::net::http::s3::{ACCESS_KEY, SECRET_KEY};
+use crate::net::http::s3::{ACCESS_KEY, REGION, SECRET_KEY};
 use crate::net::programs::{find, output, version};
 use crate::net::server::{Placement, Server, free_address};
 use crate::report::Report;
@@ -19,8 +19,10 @@ pub(super) static SEAWEEDFS: Variant =
     Variant::new("SeaweedFS", "seaweedfs", "default, not synced", "");
 pub(super) static VERSITYGW: Variant =
     Variant::new("versitygw", "versitygw", "posix, keep-alive, not synced", "");
+pub(super) static GARAGE: Variant =
+    Variant::new("Garage", "garage", "one node, default, not synced", "");
 
-pub(super) static RIVALS: [&Variant; 2] = [&SEAWEEDFS, &VERSITYGW];
+pub(super) static RIVALS: [&Variant; 3] = [&SEAWEEDFS, &VERSITYGW, &GARAGE];
 
 /// The installed programs, and the directory of their files.
 #[derive(Debug)]
@@ -41,8 +43,11 @@ struct Installed {
 impl Servers {
     /// Finds the installed servers. All files of the benchmark are below `dir`.
     pub(super) fn find(options: &Options, cores: Cores, dir: &Path) -> Self {
-        let rivals =
-            [(Rival::SeaweedFs, &SEAWEEDFS, "weed"), (Rival::VersityGw, &VERSITYGW, "versitygw")];
+        let rivals = [
+            (Rival::SeaweedFs, &SEAWEEDFS, "weed"),
+            (Rival::VersityGw, &VERSITYGW, "versitygw"),
+            (Rival::Garage, &GARAGE, "garage"),
+        ];
         let rivals = rivals.into_iter().filter(|(rival, ..)| options.selects(*rival));
         let installed =
             |(_, variant, name)| Some(Installed { variant, program: find(&options.path, name)? });
@@ -85,9 +90,12 @@ impl Servers {
         } else {
             let rival = self.rivals.iter().find(|one| one.variant == variant);
             let program = &rival.ok_or_else(missing)?.program;
-            match *variant == SEAWEEDFS {
-                true => seaweedfs(program, &data, at)?,
-                false => versitygw(program, &data, at),
+            if *variant == SEAWEEDFS {
+                seaweedfs(program, &data, at)?
+            } else if *variant == GARAGE {
+                garage(program, &data, at)?
+            } else {
+                versitygw(program, &data, at)
             }
         };
         Server::start(variant.program, command, false, at)
@@ -138,4 +146,32 @@ fn versitygw(program: &Path, data: &Path, at: Placement<'_>) -> Command {
     ]);
     command.arg(at.address.to_string()).arg("posix").arg(data);
     command
+}
+
+/// Returns the command of a Garage without replicas, with its default database of metadata.
+fn garage(program: &Path, data: &Path, at: Placement<'_>) -> Result<Command> {
+    let config = at.dir.join("garage.toml");
+    let text = format!(
+        r#"metadata_dir = "{data}/metadata"
+data_dir = "{data}/data"
+replication_factor = 1
+rpc_secret = "{secret}"
+rpc_bind_addr = "{rpc}"
+
+[s3_api]
+api_bind_addr = "{address}"
+s3_region = "{REGION}"
+"#,
+        data = data.display(),
+        secret = "00".repeat(32),
+        rpc = free_address()?,
+        address = at.address,
+    );
+    fs::write(&config, text).map_err(Error::other(format!("write {}", config.display())))?;
+    let mut command = Command::new(program);
+    command.arg("--config").arg(&config);
+    command.args(["server", "--single-node", "--default-access-key"]);
+    command.env("GARAGE_DEFAULT_ACCESS_KEY", ACCESS_KEY);
+    command.env("GARAGE_DEFAULT_SECRET_KEY", SECRET_KEY);
+    Ok(command)
 }

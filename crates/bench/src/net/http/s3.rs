@@ -12,7 +12,7 @@ use crate::named::named;
 
 pub(crate) const ACCESS_KEY: &str = "haul-bench";
 pub(crate) const SECRET_KEY: &str = "haul-bench-secret-key";
-const REGION: &str = "us-east-1";
+pub(crate) const REGION: &str = "us-east-1";
 const SIGNED_HEADERS: &str = "host;x-amz-content-sha256;x-amz-date";
 /// The time for which a presigned URL is valid, in seconds.
 const EXPIRES_S: u32 = 86_400;

@@ -180,7 +180,7 @@ pub(crate) enum BenchCommand {
     /// two minutes by default.
     #[command(after_long_help = examples::SERVE)]
     Serve(Measured<serve::Options>),
-    /// S3 servers: haul serve, SeaweedFS and versitygw, signed PUT and GET, and listings
+    /// S3 servers: haul serve, SeaweedFS, versitygw and Garage; signed PUT and GET, and listings
     ///
     /// Each server runs on one core, with the load generator on another core, and has its files in
     /// the same file system. haul serve has synced an object when it responds; by default, the
