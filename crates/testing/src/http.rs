@@ -6,7 +6,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use crate::transport::{ClientStream, PATIENCE};
+use crate::transport::ClientStream;
+use crate::wait::PATIENCE;
 
 /// A request or response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -10,9 +10,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::tls::{Authority, Issued, TlsClient};
-
-/// The timeout of a read or write. Even on a busy machine, only a test that hangs exceeds it.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+use crate::wait::PATIENCE;
 
 /// The transport between the clients of a test and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The timeout of a test step. Even on a busy machine, only a test that hangs exceeds it.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The timeout of a step of a test. Even on a busy machine, only a test that hangs exceeds it.
+pub const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The number of times that [`eventually`] evaluates its condition without a pause, for conditions
+/// that are met at once.
+const POLLS_WITHOUT_PAUSE: u32 = 100;
+/// The pause between later evaluations: a test that waits leaves the processors to what it waits for.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Waits until `condition` returns `true`. `what` names the condition in the message of a failure.
 ///
@@ -13,10 +19,14 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Panics if the condition is not true within a minute.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let started = Instant::now();
+    let (started, mut polls) = (Instant::now(), 0);
     while !condition() {
         assert!(started.elapsed() < PATIENCE, "not within a minute: {what}");
-        thread::yield_now();
+        polls += 1;
+        match polls < POLLS_WITHOUT_PAUSE {
+            true => thread::yield_now(),
+            false => thread::sleep(PAUSE),
+        }
     }
 }
 
@@ -35,7 +45,7 @@ pub fn within_a_minute<T: Send + 'static>(
     let worker = thread::spawn(move || done.send(body()));
     match wait.recv_timeout(PATIENCE) {
         Ok(result) => result,
-        Err(RecvTimeoutError::Timeout) => panic!("{what} hangs"),
+        Err(RecvTimeoutError::Timeout) => panic!("not within a minute: {what}"),
         Err(RecvTimeoutError::Disconnected) => match worker.join() {
             Err(panic) => std::panic::resume_unwind(panic),
             Ok(_) => unreachable!("the thread sends before it ends"),
