@@ -15,7 +15,8 @@
 //!   other threads; [`wake_once`] sends several messages with one wake-up.
 //! - [`RateLimit`] limits the requests of each peer; the service decides what to do with requests
 //!   above the limit.
-//! - [`Handle`] stops a reactor, gracefully or at once.
+//! - [`Handle`] stops a reactor, gracefully or at once. [`ManualClock`] lets a test decide when
+//!   deadlines pass.
 //!
 //! # Example
 //! ```
@@ -110,6 +111,7 @@
 
 mod address;
 mod admission;
+mod clock;
 mod context;
 mod handle;
 mod key;
@@ -126,6 +128,7 @@ mod table;
 pub use address::{Address, HostAddress, ParseAddressError, ParseHostAddressError};
 pub use admission::peer::Peer;
 pub use admission::{AdmissionLimit, AdmissionStats};
+pub use clock::{Clock, ManualClock};
 pub use context::Context;
 pub use handle::{Handle, ReactorStats};
 pub use lingering_close::LingeringClose;

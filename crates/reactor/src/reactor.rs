@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::time::{Duration, Instant};
 
 use haul_sync::mpsc::{Receiver, channel};
-use haul_sync::now;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Token};
 
 use crate::admission::peer_table::EvictionQueue;
 use crate::admission::{AdmissionLimit, Permit};
+use crate::clock::Clock;
 use crate::context::{Context, register};
 use crate::handle::{Handle, Shared};
 use crate::key::{Key, Source, listener_token, source};
@@ -49,6 +49,7 @@ pub struct Reactor<S: Service> {
     first_message: Option<(Key, S::Message)>,
     shared: Arc<Shared>,
     is_draining: bool,
+    clock: Clock,
     now: Instant,
     next_tick: Instant,
 }
@@ -78,7 +79,8 @@ impl<S: Service> Reactor<S> {
         }
         let state = |listener| ListenerState { listener, may_have_more: true, is_deferred: false };
         let (sender, messages) = channel();
-        let now = now();
+        let clock = Clock::System;
+        let now = clock.now();
         Ok(Self {
             service,
             poll,
@@ -93,9 +95,19 @@ impl<S: Service> Reactor<S> {
             first_message: None,
             shared: Arc::default(),
             is_draining: false,
+            clock,
             now,
             next_tick: now + TICK,
         })
+    }
+
+    /// Sets the clock of the deadlines, which is [`Clock::System`] by default.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.now = clock.now();
+        self.next_tick = self.now + TICK;
+        self.clock = clock;
+        self
     }
 
     /// Returns a handle for other threads.
@@ -132,7 +144,7 @@ impl<S: Service> Reactor<S> {
             result => result?,
         }
         self.shared.iterations.fetch_add(1, Relaxed);
-        self.now = now();
+        self.now = self.clock.now();
         // All events are recorded before the first connection is driven. A driven connection
         // therefore sees the current readiness of both of its sockets. It may also replace its
         // upstream socket, and no event of the old socket is recorded for the new one.

@@ -9,6 +9,7 @@ use haul_reactor::{
     AcceptInfo, Address, AdmissionLimit, Connection, Context, Event, Handle, Listener, Next,
     Reactor, Service, Socket, SocketKind, TcpOptions,
 };
+use haul_testing::PATIENCE;
 use rustix::net::sockopt::set_socket_linger;
 
 /// A service that reports `(is at end of stream, is_write_closed)` each time a peer is driven.
@@ -54,8 +55,7 @@ fn start(address: &str) -> (Address, Handle, Receiver<(bool, bool)>) {
 
 /// Waits for a reported state; `false` if it does not arrive.
 fn reaches(states: &Receiver<(bool, bool)>, expected: (bool, bool)) -> bool {
-    let wait = Duration::from_secs(20);
-    std::iter::from_fn(|| states.recv_timeout(wait).ok()).any(|state| state == expected)
+    std::iter::from_fn(|| states.recv_timeout(PATIENCE).ok()).any(|state| state == expected)
 }
 
 #[test]

@@ -3,14 +3,17 @@
 
 use std::io::{IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_reactor::{
-    AcceptInfo, Address, AdmissionLimit, Connection, Context, Event, Handle, IoStatus, Listener,
-    MessageSender, Next, Reactor, Service, Socket, SocketKind, TcpOptions, wake_once,
+    AcceptInfo, Address, AdmissionLimit, Clock, Connection, Context, Event, Handle, IoStatus,
+    Listener, ManualClock, MessageSender, Next, Reactor, Service, Socket, SocketKind, TcpOptions,
+    wake_once,
 };
+use haul_testing::{PATIENCE, eventually};
 
 mod accept;
 mod drive;
@@ -119,6 +122,8 @@ struct TestServer {
     limit: AdmissionLimit,
     senders: Receiver<MessageSender<u8>>,
     driven: Receiver<(u8, Event<u8>)>,
+    /// The folder of the thread in `/proc`.
+    task: PathBuf,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -128,19 +133,37 @@ impl TestServer {
     }
 
     fn start_with(limit: AdmissionLimit) -> Self {
+        Self::start_at(limit, Clock::System)
+    }
+
+    fn start_at(limit: AdmissionLimit, clock: Clock) -> Self {
         let any = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(&any, TcpOptions::default(), 128).unwrap();
         let Address::Tcp(address) = *listener.address() else { unreachable!() };
         let ((to_senders, senders), (to_driven, driven)) = (channel(), channel());
         let service = CommandService { senders: to_senders, driven: to_driven };
         let reactor = Reactor::new(service, vec![listener], limit.clone()).unwrap();
+        let reactor = reactor.with_clock(clock);
         let handle = reactor.handle();
-        let thread = thread::spawn(|| drop(reactor.run().unwrap()));
-        Self { address, handle, limit, senders, driven, thread: Some(thread) }
+        let (to_task, task) = channel();
+        let thread = thread::spawn(move || {
+            to_task.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+            drop(reactor.run().unwrap());
+        });
+        let task = Path::new("/proc").join(task.recv().unwrap());
+        Self { address, handle, limit, senders, driven, task, thread: Some(thread) }
     }
 
     fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.address).unwrap()
+        connect(self.address)
+    }
+
+    /// Waits until the thread sleeps. It sleeps only in `epoll_wait`.
+    fn until_asleep(&self) {
+        eventually("the thread sleeps", || {
+            let stat = std::fs::read_to_string(self.task.join("stat")).unwrap();
+            stat.rsplit_once(") ").unwrap().1.starts_with('S')
+        });
     }
 
     fn join(&mut self) {
@@ -155,6 +178,12 @@ impl Drop for TestServer {
             thread.join().ok();
         }
     }
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
 }
 
 /// Requests an echo and waits for it.

@@ -17,16 +17,21 @@ fn connect_from(last: u8, to: SocketAddr) -> TcpStream {
 
 #[test]
 fn new_connection_replaces_the_oldest_waiting_one_of_its_peer() {
-    let server = TestServer::start_with(AdmissionLimit::with_peer_limit(100, 3));
+    let clock = ManualClock::new();
+    let limit = AdmissionLimit::with_peer_limit(100, 3);
+    let server = TestServer::start_at(limit, (&clock).into());
     let mut streams: Vec<_> = (0..3).map(|_| server.connect()).collect();
     for (stream, name) in streams.iter_mut().zip([b'b', WAITING, WAITING]) {
         echo(stream, name);
+        clock.advance(Duration::from_millis(1));
     }
     let mut other = connect_from(2, server.address);
     echo(&mut other, WAITING);
     // A connection gives way only after it has waited for a while.
     assert_eq!(rest(&mut server.connect()), b"refused");
-    thread::sleep(Duration::from_millis(400));
+    // An iteration that began earlier has the earlier time.
+    server.until_asleep();
+    clock.advance(Duration::from_millis(400));
     echo(&mut server.connect(), WAITING);
     assert_eq!(rest(&mut streams[1]), b"evicted");
     echo(&mut streams[0], 1);
