@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use haul_reactor::Peer;
+use haul_reactor::{Clock, Peer};
 
 /// The bits of [`Connection::state`] that hold the phase; the others hold milliseconds.
 const PHASE_BITS: u32 = 2;
@@ -28,15 +28,33 @@ impl Phase {
     const ALL: [Self; 1 << PHASE_BITS] = [Self::Head, Self::Idle, Self::Busy, Self::Closing];
 }
 
+/// The time since the creation of a table of connections.
+#[derive(Debug, Clone)]
+pub(super) struct Stopwatch {
+    clock: Clock,
+    started: Instant,
+}
+
+impl Stopwatch {
+    pub(super) fn start(clock: Clock) -> Self {
+        Self { started: clock.now(), clock }
+    }
+
+    pub(super) fn elapsed_ms(&self) -> u64 {
+        let elapsed = self.clock.now().saturating_duration_since(self.started);
+        u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX) & (u64::MAX >> PHASE_BITS)
+    }
+}
+
 /// An open connection.
 pub(crate) struct Connection<P> {
     pub(super) id: u64,
     pub(super) peer: Peer,
     /// State that the connections of a peer share.
     pub(super) of_peer: P,
-    /// A [`Phase`], and since when: milliseconds after `epoch`.
+    /// A [`Phase`], and since when: milliseconds of `stopwatch`.
     state: AtomicU64,
-    epoch: Instant,
+    stopwatch: Stopwatch,
     /// Wakes the thread of the connection, so that it closes the connection.
     close: Box<dyn Fn() + Send + Sync>,
 }
@@ -46,16 +64,16 @@ impl<P> Connection<P> {
         id: u64,
         peer: Peer,
         of_peer: P,
-        epoch: Instant,
+        stopwatch: Stopwatch,
         close: Box<dyn Fn() + Send + Sync>,
     ) -> Self {
-        let state = AtomicU64::new(state(Phase::Head, elapsed_ms(epoch)));
-        Self { id, peer, of_peer, state, epoch, close }
+        let state = AtomicU64::new(state(Phase::Head, stopwatch.elapsed_ms()));
+        Self { id, peer, of_peer, state, stopwatch, close }
     }
 
     /// Notes that the head of a request has begun to arrive.
     pub(crate) fn begin_head(&self) {
-        let now_ms = elapsed_ms(self.epoch);
+        let now_ms = self.stopwatch.elapsed_ms();
         self.change(now_ms, |phase| (phase == Phase::Idle).then_some(Phase::Head));
     }
 
@@ -102,14 +120,9 @@ pub(crate) struct Busy<P>(Arc<Connection<P>>);
 
 impl<P> Drop for Busy<P> {
     fn drop(&mut self) {
-        let now_ms = elapsed_ms(self.0.epoch);
+        let now_ms = self.0.stopwatch.elapsed_ms();
         self.0.change(now_ms, |phase| (phase == Phase::Busy).then_some(Phase::Idle));
     }
-}
-
-/// Milliseconds since `epoch`.
-pub(super) fn elapsed_ms(epoch: Instant) -> u64 {
-    u64::try_from(epoch.elapsed().as_millis()).unwrap_or(u64::MAX) & (u64::MAX >> PHASE_BITS)
 }
 
 fn state(phase: Phase, since_ms: u64) -> u64 {
@@ -128,7 +141,8 @@ mod tests {
 
     fn connection() -> Arc<Connection<()>> {
         let peer = Peer::of(Ipv4Addr::LOCALHOST.into());
-        Arc::new(Connection::new(0, peer, (), Instant::now(), Box::new(|| ())))
+        let stopwatch = Stopwatch::start(Clock::System);
+        Arc::new(Connection::new(0, peer, (), stopwatch, Box::new(|| ())))
     }
 
     #[test]

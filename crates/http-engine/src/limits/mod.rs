@@ -12,15 +12,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
-use haul_reactor::Peer;
+use haul_reactor::{Clock, Peer};
 use parking_lot::Mutex;
 
 pub(crate) use connection::{Busy, Connection};
 pub use rate::PeerRate;
 
-use connection::elapsed_ms;
+use connection::Stopwatch;
 
 /// A connection that waits for a shorter time gives way to no other: its request may be on its way.
 const GRACE_MS: u64 = 250;
@@ -48,7 +47,7 @@ pub struct ConnectionStats {
 pub struct Connections<P> {
     connections_max: usize,
     peer_connections_max: usize,
-    epoch: Instant,
+    stopwatch: Stopwatch,
     table: Mutex<Table<P>>,
     new_peer: Box<dyn Fn() -> P + Send + Sync>,
 }
@@ -82,6 +81,16 @@ impl<P: Clone> Connections<P> {
         peer_connections_max: usize,
         new_peer: impl Fn() -> P + Send + Sync + 'static,
     ) -> Arc<Self> {
+        Self::with_clock(connections_max, peer_connections_max, Clock::System, new_peer)
+    }
+
+    /// Creates an empty table like [`Self::new`]; `clock` must be that of the reactors.
+    pub fn with_clock(
+        connections_max: usize,
+        peer_connections_max: usize,
+        clock: Clock,
+        new_peer: impl Fn() -> P + Send + Sync + 'static,
+    ) -> Arc<Self> {
         let table = Table {
             open: HashMap::new(),
             peers: HashMap::new(),
@@ -91,7 +100,7 @@ impl<P: Clone> Connections<P> {
         Arc::new(Self {
             connections_max,
             peer_connections_max,
-            epoch: Instant::now(),
+            stopwatch: Stopwatch::start(clock),
             table: Mutex::new(table),
             new_peer: Box::new(new_peer),
         })
@@ -100,7 +109,8 @@ impl<P: Clone> Connections<P> {
     /// Returns `true` if a connection can be admitted, perhaps in the place of another one.
     pub(crate) fn has_room(&self) -> bool {
         let mut table = self.table.lock();
-        table.open.len() < self.connections_max || table.waiting(elapsed_ms(self.epoch)).is_some()
+        table.open.len() < self.connections_max
+            || table.waiting(self.stopwatch.elapsed_ms()).is_some()
     }
 
     /// Admits a connection from `address`, in the place of another one where that is necessary.
@@ -113,7 +123,7 @@ impl<P: Clone> Connections<P> {
         close: Box<dyn Fn() + Send + Sync>,
     ) -> Option<Slot<P>> {
         let peer = Peer::of(address);
-        let now_ms = elapsed_ms(self.epoch);
+        let now_ms = self.stopwatch.elapsed_ms();
         let mut table = self.table.lock();
         let of_peer = table.peers.get(&peer).map_or(0, |account| account.queue.len());
         if of_peer >= self.peer_connections_max && !table.evict_of(peer, now_ms) {
@@ -131,7 +141,8 @@ impl<P: Clone> Connections<P> {
             .or_insert_with(|| Account { queue: BTreeSet::new(), of_peer: (self.new_peer)() });
         account.queue.insert((now_ms, id));
         let of_peer = account.of_peer.clone();
-        let connection = Arc::new(Connection::new(id, peer, of_peer, self.epoch, close));
+        let connection =
+            Arc::new(Connection::new(id, peer, of_peer, self.stopwatch.clone(), close));
         let entry = Entry { connection: Arc::clone(&connection), queued_ms: now_ms };
         table.open.insert(id, entry);
         Some(Slot { connection, of: Arc::clone(self) })

@@ -1,9 +1,12 @@
+use haul_reactor::ManualClock;
+
 use super::*;
 
 const HOSTILE: &str = "192.0.2.1";
 
+/// Returns a table whose clock stands still.
 fn connections(all_max: usize, peer_max: usize) -> Arc<Connections<()>> {
-    Connections::new(all_max, peer_max, || ())
+    Connections::with_clock(all_max, peer_max, (&ManualClock::new()).into(), || ())
 }
 
 fn admitted(connections: &Arc<Connections<()>>, address: &str) -> Option<Slot<()>> {

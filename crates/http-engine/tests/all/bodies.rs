@@ -2,10 +2,8 @@
 
 use std::io::Write;
 use std::net::Shutdown;
-use std::thread;
-use std::time::Duration;
 
-use haul_testing::Transport;
+use haul_testing::{Transport, eventually};
 
 use crate::pieces::window_body;
 use crate::server::{Server, read_until, rest};
@@ -20,14 +18,16 @@ fn body_arrives_in_any_framing_and_any_pieces() {
     let length = request("POST", "/echo", "content-length: 11\r\n") + "hello world";
     let chunked = request("POST", "/echo", "transfer-encoding: chunked\r\n")
         + "5;a=b\r\nhello\r\n6\r\n world\r\n0\r\nTrailer: x\r\n\r\n";
+    let iterations = || server.handle.stats().iterations;
     for text in [length, chunked] {
         for piece in [1, 2, 7, 64, 1000] {
             let mut stream = server.connect();
             stream.set_nodelay(true).unwrap();
             for bytes in text.as_bytes().chunks(piece) {
+                let before = iterations();
                 stream.write_all(bytes).unwrap();
                 if piece < 64 {
-                    thread::sleep(Duration::from_micros(200));
+                    eventually("the event loop has iterated", || iterations() > before);
                 }
             }
             let received = rest(&mut stream);
@@ -105,7 +105,8 @@ fn long_response_is_whole_for_a_slow_client() {
     let server = Server::new();
     let mut stream = server.connect();
     stream.write_all(request("GET", "/frames", "").as_bytes()).unwrap();
-    thread::sleep(Duration::from_millis(100));
+    server.until_open(1);
+    server.settle();
     let received = rest(&mut stream);
     let (head, body) = received.split_once("\r\n\r\n").unwrap();
     assert!(head.ends_with("content-length: 10000000"), "{head}");

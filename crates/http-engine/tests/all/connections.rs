@@ -1,12 +1,14 @@
 //! Connections: many requests on one, limits, and the end.
 
 use std::io::{Read, Write};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use haul_testing::{Endpoint, Transport, over};
+use haul_testing::{Endpoint, Transport, eventually, over};
 
-use crate::server::{HEAD_TIME, Server, read_until, rest};
+use crate::server::{HEAD_TIME, IDLE_TIME, STALL_TIME, Server, read_until, rest};
+
+/// The shortest time after which the event loop checks deadlines again.
+const MOMENT: Duration = Duration::from_millis(100);
 
 over!(Plain Inherited Tls => (
     pipelined_requests_are_answered_in_order,
@@ -74,18 +76,31 @@ fn head_has_its_time_and_an_idle_connection_has_more(transport: Transport) {
     let mut idle = server.client();
     idle.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     read_until(&mut idle, "GET /a");
-    let begun = Instant::now();
-    let mut half = server.client();
+    let (mut silent, mut half) = (server.client(), server.client());
     half.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    server.until_open(3);
+    server.clock.advance(HEAD_TIME - MOMENT);
+    server.settle();
+    // More bytes of the head do not extend its time.
+    half.write_all(b"host: a\r\n").unwrap();
+    server.settle();
+    assert_eq!(server.connections.stats().timed_out, 0);
+    server.clock.advance(MOMENT);
     let received = rest(&mut half);
     assert!(received.starts_with("HTTP/1.1 408 "), "{received}");
     assert!(received.contains("connection: close\r\n"), "{received}");
-    assert!(begun.elapsed() >= HEAD_TIME);
-    assert_eq!(rest(&mut server.client()), "", "no request was begun");
+    assert_eq!(rest(&mut silent), "", "no request was begun");
     let stats = server.connections.stats();
     assert_eq!((stats.timed_out, stats.slow), (2, 1));
     idle.write_all(b"GET /b HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     read_until(&mut idle, "GET /b");
+    server.clock.advance(IDLE_TIME - MOMENT);
+    server.settle();
+    assert_eq!(server.connections.stats().timed_out, 2);
+    server.clock.advance(MOMENT);
+    assert_eq!(rest(&mut idle), "");
+    let stats = server.connections.stats();
+    assert_eq!((stats.timed_out, stats.slow), (3, 1));
 }
 
 fn peer_with_too_many_connections_loses_its_oldest_idle_one(transport: Transport) {
@@ -96,6 +111,8 @@ fn peer_with_too_many_connections_loses_its_oldest_idle_one(transport: Transport
     for stream in &mut idle {
         stream.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
         read_until(stream, "GET /a");
+        server.settle();
+        server.clock.advance(MOMENT);
     }
     if transport == Transport::Tls {
         let server = Endpoint { address: server.address, transport };
@@ -104,7 +121,7 @@ fn peer_with_too_many_connections_loses_its_oldest_idle_one(transport: Transport
         let refused = server.exchange(b"");
         assert!(refused.starts_with("HTTP/1.1 503 "), "within the grace time: {refused}");
     }
-    thread::sleep(Duration::from_millis(400));
+    server.clock.advance(Duration::from_millis(400));
     let mut new = server.client();
     new.write_all(b"GET /b HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     read_until(&mut new, "GET /b");
@@ -117,42 +134,54 @@ fn peer_with_too_many_connections_loses_its_oldest_idle_one(transport: Transport
 
 fn draining_completes_requests_and_closes_idle_connections(transport: Transport) {
     let mut server = Server::over(transport);
-    let mut idle = server.client();
-    idle.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
-    read_until(&mut idle, "GET /a");
+    let [mut idle, mut late] = [server.client(), server.client()];
+    for stream in [&mut idle, &mut late] {
+        stream.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+        read_until(stream, "GET /a");
+    }
     let mut busy = server.client();
     busy.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n1").unwrap();
-    while server.connections.stats().open < 2 {
-        thread::yield_now();
-    }
-    thread::sleep(Duration::from_millis(50));
+    server.until_open(3);
+    server.settle();
     server.handle.drain();
+    server.settle();
+    // A request that was sent before the client could know is still answered.
+    late.write_all(b"GET /b HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    assert!(rest(&mut late).ends_with("GET /b"));
+    server.clock.advance(Duration::from_secs(1));
     assert_eq!(rest(&mut idle), "");
     busy.write_all(b"2").unwrap();
     read_until(&mut busy, "\r\n\r\n12");
+    drop((idle, late, busy));
     server.join();
 }
 
 fn stalled_bodies_and_responses_have_their_time(transport: Transport) {
-    let stall_time = Duration::from_millis(300);
-    let server = Server::with_stall_time(transport, stall_time);
-    let begun = Instant::now();
+    let server = Server::over(transport);
     let mut half = server.client();
     half.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nab").unwrap();
     let mut unread = server.client();
     unread.write_all(b"GET /frames HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    server.until_open(2);
+    server.settle();
+    server.clock.advance(2 * STALL_TIME - MOMENT);
+    server.settle();
+    assert_eq!(server.connections.stats().open, 2);
+    server.clock.advance(MOMENT);
     assert_eq!(rest(&mut half), "");
-    assert!(begun.elapsed() >= 2 * stall_time);
-    while server.connections.stats().open > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(20));
-        thread::sleep(Duration::from_millis(10));
-    }
+    // The time of the response begins when the buffers of both sockets are full.
+    eventually("the response that is not read is cut", || {
+        server.clock.advance(STALL_TIME);
+        server.connections.stats().open == 0
+    });
     assert_eq!(server.connections.stats().slow, 1, "the response that is not read");
     let mut slow = server.client();
-    slow.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 8\r\n\r\n").unwrap();
-    for _ in 0..8 {
-        thread::sleep(Duration::from_millis(150));
+    slow.write_all(b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\n").unwrap();
+    for _ in 0..4 {
+        server.until_open(1);
+        server.settle();
+        server.clock.advance(STALL_TIME);
         slow.write_all(b"x").unwrap();
     }
-    read_until(&mut slow, "\r\n\r\nxxxxxxxx");
+    read_until(&mut slow, "\r\n\r\nxxxx");
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use haul_http_engine::{
     ResponseHead, SentResponse,
 };
 use haul_http1::HeadLimits;
-use haul_reactor::{Address, AdmissionLimit, Handle, Listener, Reactor, TcpOptions};
-use haul_testing::{ClientStream, Endpoint, Transport, server_certificate};
+use haul_reactor::{Address, AdmissionLimit, Handle, Listener, ManualClock, Reactor, TcpOptions};
+use haul_testing::{ClientStream, Endpoint, PATIENCE, Transport, eventually, server_certificate};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -23,9 +23,9 @@ use parking_lot::Mutex;
 
 use crate::pieces::{Pieces, WINDOW, as_usize};
 
-const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(crate) const HEAD_TIME: Duration = Duration::from_millis(300);
+pub(crate) const HEAD_TIME: Duration = Duration::from_secs(10);
+pub(crate) const IDLE_TIME: Duration = Duration::from_secs(60);
+pub(crate) const STALL_TIME: Duration = Duration::from_secs(20);
 
 /// The responses that have ended: status, bytes of the body, and `true` if it is complete.
 pub(crate) type EndedResponses = Arc<Mutex<Vec<(u16, u64, bool)>>>;
@@ -177,32 +177,26 @@ async fn respond(request: Request<RequestBody>) -> Result<Response<Pieces>, BoxE
 
 /// Waits until another thread wakes the future.
 async fn pause() {
-    let mut thread = None;
+    let mut is_begun = false;
     std::future::poll_fn(|context| {
+        if std::mem::replace(&mut is_begun, true) {
+            return Poll::Ready(());
+        }
         let waker = context.waker().clone();
-        let thread: &mut JoinHandle<()> = thread.get_or_insert_with(|| {
-            thread::spawn(move || {
-                thread::sleep(Duration::from_millis(2));
-                waker.wake();
-            })
-        });
-        if thread.is_finished() { Poll::Ready(()) } else { waits(context) }
+        thread::spawn(|| waker.wake());
+        Poll::Pending
     })
     .await;
 }
 
-/// The thread has woken the future, and is about to end.
-fn waits(context: &Context<'_>) -> Poll<()> {
-    context.waker().wake_by_ref();
-    Poll::Pending
-}
-
+/// A server whose time limits pass only if its clock is moved.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     transport: Transport,
     pub(crate) connections: Arc<Connections<()>>,
     pub(crate) ended: EndedResponses,
     pub(crate) handle: Handle,
+    pub(crate) clock: ManualClock,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -220,22 +214,17 @@ impl Server {
         connections_max: usize,
         peer_connections_max: usize,
     ) -> Self {
-        Self::with_options(transport, connections_max, peer_connections_max, PATIENCE, None)
-    }
-
-    pub(crate) fn with_stall_time(transport: Transport, stall_time: Duration) -> Self {
-        Self::with_options(transport, 100, 100, stall_time, None)
+        Self::with_options(transport, connections_max, peer_connections_max, None)
     }
 
     pub(crate) fn with_log(access_log: AccessLog) -> Self {
-        Self::with_options(Transport::Plain, 100, 1, PATIENCE, Some(access_log))
+        Self::with_options(Transport::Plain, 100, 1, Some(access_log))
     }
 
     fn with_options(
         transport: Transport,
         connections_max: usize,
         peer_connections_max: usize,
-        stall_time: Duration,
         access_log: Option<AccessLog>,
     ) -> Self {
         let tcp = TcpOptions::default();
@@ -249,13 +238,15 @@ impl Server {
         };
         let listener = listener.unwrap();
         let Address::Tcp(address) = *listener.address() else { panic!("no TCP") };
-        let connections = Connections::new(connections_max, peer_connections_max, || ());
+        let clock = ManualClock::new();
+        let connections =
+            Connections::with_clock(connections_max, peer_connections_max, (&clock).into(), || ());
         let limits = ConnectionLimits {
             head: HeadLimits::default(),
             head_time: HEAD_TIME,
-            idle_time: Duration::from_secs(20),
-            stall_time,
-            send_rate_min: 1,
+            idle_time: IDLE_TIME,
+            stall_time: STALL_TIME,
+            send_rate_min: 1 << 20,
             requests_max: 1_000,
             discard_bytes_max: 16,
             linger_time: Duration::from_secs(5),
@@ -274,14 +265,15 @@ impl Server {
         let engine = Engine::new(paths, vec![options], limits);
         let all = AdmissionLimit::new(usize::MAX);
         let reactor = Reactor::new(engine, vec![listener], all).unwrap();
+        let reactor = reactor.with_clock((&clock).into());
         let handle = reactor.handle();
         let thread = Some(thread::spawn(|| drop(reactor.run().unwrap())));
-        Self { address, transport, connections, ended, handle, thread }
+        Self { address, transport, connections, ended, handle, clock, thread }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 
@@ -296,6 +288,23 @@ impl Server {
         let mut stream = self.client();
         stream.write_all(bytes).unwrap();
         rest(&mut stream)
+    }
+
+    /// Waits until this number of connections is open.
+    pub(crate) fn until_open(&self, connections: u64) {
+        let is_met = || self.connections.stats().open == connections;
+        eventually(&format!("{connections} connections are open"), is_met);
+    }
+
+    /// Waits until the event loop has handled all that has happened to open connections. It iterates
+    /// every 100 ms while one of them has a deadline.
+    pub(crate) fn settle(&self) {
+        let iterations = || self.handle.stats().iterations;
+        // The first one may have begun before, and the second one ends when the third one begins.
+        let last = iterations() + 3;
+        eventually("the event loop has iterated", || {
+            iterations() >= last || self.connections.stats().open == 0
+        });
     }
 
     pub(crate) fn join(&mut self) {
