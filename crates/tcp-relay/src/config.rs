@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_http_engine::AccessLog;
 use haul_pipe::PoolOptions;
-use haul_reactor::{Address, AdmissionLimit, HostAddress, TcpOptions};
+use haul_reactor::{Address, AdmissionLimit, Clock, HostAddress, TcpOptions};
 use haul_tls::Acceptor;
 
 use crate::error::{Error, Result};
@@ -58,6 +58,8 @@ pub struct Config {
     /// The number of threads, 1 to 1,024; each has its own sockets and pipes. By default one per
     /// CPU.
     pub threads: usize,
+    /// The clock of the limits of time on connections. Default: [`Clock::System`].
+    pub clock: Clock,
 }
 
 /// The accepted pipe sizes in bytes: splicing through a smaller pipe is slower than copying, and
@@ -135,6 +137,7 @@ impl Config {
             transfer_mode: TransferMode::default(),
             pool: PoolOptions::default(),
             threads: available_parallelism().map_or(1, usize::from),
+            clock: Clock::System,
         }
     }
 

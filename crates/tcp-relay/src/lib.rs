@@ -112,7 +112,8 @@ pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_http1::{ChunkLimits, HeadLimits};
 pub use haul_pipe::{PoolOptions, PoolStats};
 pub use haul_reactor::{
-    Address, HostAddress, Listener, ParseHostAddressError, ParseRateError, Rate, TcpOptions,
+    Address, Clock, HostAddress, Listener, ManualClock, ParseHostAddressError, ParseRateError,
+    Rate, TcpOptions,
 };
 pub use haul_tls::Acceptor;
 pub use http::{HttpOptions, HttpStats};

@@ -136,7 +136,8 @@ impl Server {
             let (shared, proxy_in) = (Arc::clone(&shared), config.proxy_in.clone());
             let log = config.access_log.clone().map(ThreadLog::new);
             let service = RelayService { shared, thread, proxy_in, idle_pool, log };
-            reactors.push(Reactor::new(service, own, limit.clone()).map_err(Error::Start)?);
+            let reactor = Reactor::new(service, own, limit.clone()).map_err(Error::Start)?;
+            reactors.push(reactor.with_clock(config.clock.clone()));
         }
         let monitor = Arc::new(Monitor {
             since: Instant::now(),

@@ -125,35 +125,36 @@ fn connections_over_the_limit_wait_and_are_served() {
 
 #[test]
 fn draining_waits_for_connections_and_resets_the_rest() {
-    let (target, address) = listener();
-    let limits = Limits { drain_time_max: Duration::from_secs(1), ..Limits::default() };
-    let relay = Relay::start(Config { limits, threads: 2, ..config([address]) });
-    let pair = || {
+    let drain_times = [Duration::from_hours(1), Duration::from_millis(1)];
+    for (drain_time_max, is_long) in drain_times.into_iter().zip([true, false]) {
+        let (target, address) = listener();
+        let limits = Limits { drain_time_max, ..Limits::default() };
+        let relay = Relay::start(Config { limits, threads: 2, ..config([address]) });
         let mut client = relay.connect();
         client.write_all(b"hello").unwrap();
         let mut server = target.accept().unwrap().0;
         server.read_exact(&mut [0; 5]).unwrap();
-        (client, server)
-    };
-    let (mut ends, mut stays) = (pair(), pair());
-    relay.handle.drain();
-    // A draining relay accepts no more connections; the open connections continue.
-    let mut late = 0;
-    while TcpStream::connect(relay.tcp()).is_ok() {
-        late += 1;
-        thread::yield_now();
+        relay.handle.drain();
+        // A draining relay accepts no more connections; the open connections continue.
+        let mut late = 0;
+        while TcpStream::connect(relay.tcp()).is_ok() {
+            late += 1;
+            thread::yield_now();
+        }
+        if is_long {
+            client.write_all(b"more").unwrap();
+            drop(client);
+            let mut more = String::new();
+            server.read_to_string(&mut more).unwrap();
+            assert_eq!(more, "more");
+        } else {
+            for end in [&mut client, &mut server] {
+                let error = end.read(&mut [0; 1]).map_err(|error| error.kind());
+                assert_eq!(error, Err(ErrorKind::ConnectionReset));
+            }
+            // The target never accepted the connections that the relay accepted before draining.
+            let drained = relay.drain().ended(EndReason::Drained);
+            assert!((1..=1 + late).contains(&drained), "{drained} of {late}");
+        }
     }
-    ends.0.write_all(b"more").unwrap();
-    drop(ends.0);
-    let mut more = String::new();
-    ends.1.read_to_string(&mut more).unwrap();
-    assert_eq!(more, "more");
-    drop(ends.1);
-    for end in [&mut stays.0, &mut stays.1] {
-        let error = end.read(&mut [0; 1]).map_err(|error| error.kind());
-        assert_eq!(error, Err(ErrorKind::ConnectionReset));
-    }
-    // The target never accepted the connections that the relay accepted just before draining.
-    let drained = relay.drain().ended(EndReason::Drained);
-    assert!((1..=1 + late).contains(&drained), "{drained} of {late}");
 }

@@ -4,7 +4,9 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use haul_tcp_relay::{Config, EndReason, HttpOptions, Limits, Rate};
 use haul_testing::http::Peer;
@@ -26,7 +28,9 @@ fn connect_from(last: u8, to: SocketAddr) -> TcpStream {
 #[test]
 fn clients_with_half_heads_delay_no_other_client() {
     let (address, _) = responding_target(|_| ok("here"));
-    let relay = http_with([address], HttpOptions::default(), |config| {
+    // If the half heads did not give way, no time limit would make room for others.
+    let options = HttpOptions { head_time_max: Duration::from_hours(1), ..HttpOptions::default() };
+    let relay = http_with([address], options, |config| {
         config.limits.connections_max = 200;
         config.threads = 2;
     });
@@ -39,10 +43,8 @@ fn clients_with_half_heads_delay_no_other_client() {
         })
         .collect();
     for _ in 0..20 {
-        let began = Instant::now();
         let mut client = Peer::new(connect_from(2, relay.tcp()));
         assert_eq!(client.exchange(REQUEST).body, b"here");
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     }
     relay.until(|stats| {
         stats.active == 100
@@ -94,8 +96,11 @@ fn connection_beyond_the_limit_of_a_client_is_reset() {
 
 #[test]
 fn http_connection_beyond_the_limit_of_a_client_is_answered_with_503() {
-    let (address, _) = responding_target(|_| {
-        std::thread::sleep(Duration::from_secs(1));
+    let (respond, permission) = channel();
+    let permission = Mutex::new(permission);
+    let (address, _) = responding_target(move |_| {
+        // Later requests are answered at once: the sender is dropped.
+        permission.lock().unwrap().recv().unwrap_or_default();
         ok("here")
     });
     let relay = http_with([address], HttpOptions::default(), |config| {
@@ -107,6 +112,8 @@ fn http_connection_beyond_the_limit_of_a_client_is_answered_with_503() {
     let mut refused = Peer::new(relay.connect());
     let response = refused.response().unwrap();
     assert_eq!((response.status, response.field("retry-after")), (503, Some("1")));
+    respond.send(()).unwrap();
+    drop(respond);
     assert_eq!(busy.response().unwrap().body, b"here");
     // Now the first connection is idle, and gives way.
     relay.until(|_| {

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use haul_tcp_relay::{Config, EndReason, Limits, TransferMode};
+use haul_tcp_relay::{Config, EndReason, Limits, ManualClock, TransferMode};
 
 use crate::scripted_peer::reset_on_close;
 use crate::support::{Relay, config, listener};
@@ -98,8 +98,7 @@ fn reset_at_any_point_resets_the_other_side() {
 fn client_reset_behind_a_full_target_is_detected() {
     for transfer_mode in [TransferMode::Copy, TransferMode::Splice] {
         let (target, address) = listener();
-        let limits = Limits { idle_time_max: Some(Duration::from_secs(10)), ..Limits::default() };
-        let relay = Relay::start(Config { transfer_mode, limits, ..config([address]) });
+        let relay = Relay::start(Config { transfer_mode, ..config([address]) });
         let mut client = relay.connect();
         let _far = target.accept().unwrap().0;
         client.set_nonblocking(true).unwrap();
@@ -195,18 +194,26 @@ fn idle_and_half_closed_connections_time_out() {
 
 #[test]
 fn traffic_prevents_the_idle_timeout() {
-    let limits = Limits { idle_time_max: Some(Duration::from_millis(600)), ..Limits::default() };
+    let clock = ManualClock::new();
+    let limits = Limits { idle_time_max: Some(Duration::from_secs(60)), ..Limits::default() };
     let (target, address) = listener();
-    let relay = Relay::start(Config { limits, ..config([address]) });
-    let mut client = relay.connect();
-    let mut server = target.accept().unwrap().0;
-    let begin = std::time::Instant::now();
-    while begin.elapsed() < Duration::from_millis(1500) {
+    let relay = Relay::start(Config { limits, clock: (&clock).into(), ..config([address]) });
+    let pair = || {
+        let mut client = relay.connect();
+        client.write_all(b"x").unwrap();
+        let mut server = target.accept().unwrap().0;
+        server.read_exact(&mut [0; 1]).unwrap();
+        (client, server)
+    };
+    let (_idle, (mut client, mut server)) = (pair(), pair());
+    for idle_timeouts in [0, 1, 1] {
+        clock.advance(Duration::from_secs(40));
+        relay.until(|stats| stats.ended(EndReason::Idle) == idle_timeouts);
         client.write_all(b"x").unwrap();
         server.read_exact(&mut [0; 1]).unwrap();
     }
     drop(client);
     assert_eq!(read_to_end(server), Ok(()));
-    let stats = relay.drain();
-    assert_eq!((stats.ended(EndReason::Clean), stats.accepted), (1, 1));
+    let stats = relay.until(|stats| stats.active == 0);
+    assert_eq!((stats.ended(EndReason::Clean), stats.ended(EndReason::Idle)), (1, 1));
 }

@@ -17,7 +17,7 @@ use crate::support::{Relay, config, listener, refusing_address};
 /// An address that neither accepts nor refuses connections: its accept queue is full.
 pub(crate) struct Unresponsive {
     _listener: TcpListener,
-    _queue: Vec<TcpStream>,
+    _queued: TcpStream,
     pub(crate) address: Address,
 }
 
@@ -25,12 +25,10 @@ impl Unresponsive {
     pub(crate) fn new() -> Self {
         let (listener, address) = listener();
         let at = listener.local_addr().unwrap();
+        // The queue holds one connection more than its length; the kernel ignores further ones.
         rustix::net::listen(&listener, 0).unwrap();
-        let mut queue = Vec::new();
-        while let Ok(socket) = TcpStream::connect_timeout(&at, Duration::from_millis(200)) {
-            queue.push(socket);
-        }
-        Self { _listener: listener, _queue: queue, address }
+        let queued = TcpStream::connect(at).unwrap();
+        Self { _listener: listener, _queued: queued, address }
     }
 }
 

@@ -3,10 +3,9 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
 
 use haul_tcp_relay::proxy::{Trusted, Version};
-use haul_tcp_relay::{Acceptor, Config, EndReason, HttpOptions, Limits};
+use haul_tcp_relay::{Acceptor, Config, EndReason, HttpOptions, Limits, ManualClock};
 use haul_testing::noise;
 use haul_testing::tls::{Authority, TlsClient};
 use haul_tls::{Alpn, CertificateFiles, Identities};
@@ -60,7 +59,8 @@ fn bytes_and_clean_ends_are_forwarded_both_ways() {
     });
     client.write_all(&up).unwrap();
     close_cleanly(&mut client);
-    thread::sleep(Duration::from_millis(200));
+    // The buffers of both sockets fill before the client reads.
+    relay.until(|stats| stats.down.bytes_copied + stats.down.bytes_spliced > 1 << 20);
     let mut received = Vec::new();
     // An error unless the relay has sent close_notify.
     client.read_to_end(&mut received).unwrap();
@@ -107,10 +107,8 @@ fn truncated_streams_never_look_complete() {
 
 #[test]
 fn failed_handshake_reaches_no_target() {
-    let soon = Duration::from_millis(200);
-    let (authority, relay, target) = start(|config| {
-        config.limits = Limits { handshake_time_max: soon, ..Limits::default() };
-    });
+    let clock = ManualClock::new();
+    let (_authority, relay, target) = start(|config| config.clock = (&clock).into());
     target.set_nonblocking(true).unwrap();
     let mut plain = relay.connect();
     plain.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
@@ -120,10 +118,11 @@ fn failed_handshake_reaches_no_target() {
 
     let mut slow = relay.connect();
     slow.write_all(&[0x16, 3, 1]).unwrap();
+    relay.until(|stats| stats.accepted == 2);
+    clock.advance(Limits::default().handshake_time_max);
     assert_eq!(slow.read(&mut [0; 1]).unwrap(), 0);
     relay.until(|stats| stats.ended[EndReason::BadTls as usize] == 2);
     assert_eq!(target.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
-    drop(authority);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use haul_tcp_relay::{Address, EndReason, HttpOptions};
+use haul_tcp_relay::{Address, EndReason, HttpOptions, ManualClock};
 
 use super::{Http, Peer, client, http_with, ok, target};
 use crate::targets::Unresponsive;
@@ -117,12 +117,17 @@ fn half_closed_client_receives_a_late_response() {
 #[test]
 fn half_closed_client_receives_a_gateway_timeout() {
     let address = target(|_, mut peer| drop(peer.rest()));
-    let options = HttpOptions { response_time_max: Duration::from_secs(6), ..long_timeouts() };
-    let relay = http_with([address], options, |_| {});
+    let clock = ManualClock::new();
+    let (probe_delay, response_time_max) = (Duration::from_secs(1), Duration::from_secs(6));
+    let options = HttpOptions { response_time_max, ..long_timeouts() };
+    let relay = http_with([address], options, |config| config.clock = (&clock).into());
     let mut client = client(&relay);
     client.send(GET);
     client.shut();
+    relay.until(|stats| stats.http.requests == 1);
+    clock.advance(probe_delay);
     assert_eq!(client.response().unwrap().status, 100);
+    clock.advance(response_time_max - probe_delay);
     assert_eq!(client.response().unwrap().status, 504);
     assert_eq!(client.rest().unwrap(), b"");
 }

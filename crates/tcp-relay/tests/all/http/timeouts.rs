@@ -1,9 +1,8 @@
 //! Tests of the timeouts of clients and targets.
 
-use std::thread;
 use std::time::Duration;
 
-use haul_tcp_relay::{EndReason, HttpOptions};
+use haul_tcp_relay::{EndReason, HttpOptions, ManualClock};
 
 use super::{Http, client, http_with, noise, ok, responding_target, target};
 
@@ -66,13 +65,18 @@ fn draining_does_not_wait_after_an_empty_line() {
 #[test]
 fn idle_client_is_closed_without_a_response() {
     let (address, _) = responding_target(|_| ok("first"));
-    let options = HttpOptions { keep_alive_time_max: SHORT, ..long_timeouts() };
-    let relay = http_with([address], options, |_| {});
-    assert_eq!(client(&relay).rest().unwrap(), b"");
-    let mut client = client(&relay);
-    let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    assert_eq!(client.exchange(request).body, b"first");
-    assert_eq!(client.rest().unwrap(), b"");
+    let clock = ManualClock::new();
+    let relay = http_with([address], HttpOptions::default(), |config| {
+        config.clock = (&clock).into();
+    });
+    let (mut silent, mut client) = (client(&relay), client(&relay));
+    assert_eq!(client.exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n").body, b"first");
+    relay.until(|stats| stats.accepted == 2);
+    clock.advance(HttpOptions::default().keep_alive_time_max);
+    for client in [&mut silent, &mut client] {
+        assert_eq!(client.rest().unwrap(), b"");
+    }
+    drop((silent, client));
     relay.until(|stats| stats.ended(EndReason::Idle) == 2);
 }
 
@@ -116,18 +120,21 @@ fn slow_but_steady_client_is_not_timed_out() {
     let body = noise(7, 12 << 20);
     let (address, _) = responding_target({
         let body = body.clone();
-        move |_| ok(&body)
+        move |request| if request.line.starts_with("GET /large ") { ok(&body) } else { ok("") }
     });
+    let clock = ManualClock::new();
     let options = HttpOptions { body_time_max: Duration::from_secs(2), ..long_timeouts() };
-    let relay = http_with([address], options, |_| {});
-    let mut client = client(&relay);
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert_eq!(client.head().unwrap().status, 200);
+    let relay = http_with([address], options, |config| config.clock = (&clock).into());
+    let mut steady = client(&relay);
+    steady.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(steady.head().unwrap().status, 200);
     let mut got = Vec::new();
-    for _ in 0..40 {
-        got.extend(client.body(40_000).unwrap());
-        thread::sleep(Duration::from_millis(150));
+    for _ in 0..12 {
+        got.extend(steady.body(133_000).unwrap());
+        clock.advance(Duration::from_millis(500));
+        // The relay has checked its deadlines when it has served another client.
+        assert_eq!(client(&relay).exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
     }
-    got.extend(client.body(body.len() - got.len()).unwrap());
+    got.extend(steady.body(body.len() - got.len()).unwrap());
     assert!(got == body);
 }
