@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use haul_http_engine::AccessLog;
-use haul_reactor::{Address, Rate};
+use haul_reactor::{Address, Clock, Rate};
 use haul_tls::Acceptor;
 
 use crate::error::{Error, Result};
@@ -42,6 +42,8 @@ pub struct Config {
     /// The time from which on a request is slow, for the list of slow requests at the admin address;
     /// `None` for no list. 1 s.
     pub slow_request_time: Option<Duration>,
+    /// The clock of the limits of time on connections. [`Clock::System`].
+    pub clock: Clock,
 }
 
 /// The files that are served, and fields of their responses.
@@ -195,6 +197,7 @@ impl Config {
             limits: Limits::default(),
             access_log: None,
             slow_request_time: Some(Duration::from_secs(1)),
+            clock: Clock::System,
         }
     }
 

@@ -97,7 +97,8 @@ pub use error::{Error, Result};
 pub use file::tier::Tier;
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_reactor::{
-    Address, HostAddress, Listener, ParseHostAddressError, ParseRateError, Rate, TcpOptions,
+    Address, Clock, HostAddress, Listener, ManualClock, ParseHostAddressError, ParseRateError,
+    Rate, TcpOptions,
 };
 pub use haul_tls::Acceptor;
 pub use metrics::Stats;

@@ -4,7 +4,7 @@
 //! - [`LoopImage`]: a file system on a loop device, for tests that count requests or fill a disk
 //! - [`Random`], [`noise`], [`seed`] and [`replay_command`]: reproducible random numbers
 //! - [`times`]: longer runs of a test
-//! - [`eventually`] and [`within_a_minute`]: waiting for a condition or a result; [`PATIENCE`]: the
+//! - [`eventually`], [`until_full`] and [`within_a_minute`]: waiting for a condition or a result; [`PATIENCE`]: the
 //!   timeout of everything else that a test waits for
 //! - [`disk_dir`], [`skip`], [`PrintOnPanic`]: temporary directories, skipped tests, messages of
 //!   failed tests
@@ -64,4 +64,4 @@ pub use report::{PrintOnPanic, skip};
 pub use run::{Finished, run};
 #[cfg(feature = "net")]
 pub use transport::{ClientStream, Endpoint, Transport, server_certificate};
-pub use wait::{PATIENCE, eventually, within_a_minute};
+pub use wait::{PATIENCE, eventually, until_full, within_a_minute};

@@ -1,5 +1,6 @@
 //! Waits for a condition or a result, with a deadline.
 
+use std::os::fd::AsFd;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,6 +29,20 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
             false => thread::sleep(PAUSE),
         }
     }
+}
+
+/// Waits until no more bytes arrive at a socket, and some have: the sender waits until they are read.
+///
+/// # Panics
+/// Panics if bytes still arrive after a minute.
+pub fn until_full(socket: impl AsFd) {
+    let (mut received, mut polls) = (0, 0);
+    eventually("the sender has stopped", || {
+        let now = rustix::io::ioctl_fionread(&socket).unwrap();
+        polls = if now == received && now > 0 { polls + 1 } else { 0 };
+        received = now;
+        polls > 2 * POLLS_WITHOUT_PAUSE
+    });
 }
 
 /// Runs `body` in another thread and returns its result. `what` names the work in the message of a

@@ -81,7 +81,8 @@ impl Server {
     fn serve_on(config: Config, listener: Option<Listener>) -> Result<Self> {
         let shared = Arc::new(shared(&config)?);
         let (connections_max, peer_max) = config.limits.connections_max();
-        let connections = Connections::new(connections_max, peer_max, || ());
+        let clock = config.clock.clone();
+        let connections = Connections::with_clock(connections_max, peer_max, clock, || ());
         let peer_rate = config.limits.peer_rate.map(peer_rate);
         let is_inherited = listener.is_some();
         let first = listener.map_or_else(|| listen(&config.listen), Ok)?;
@@ -106,6 +107,7 @@ impl Server {
             let engine = Engine::new(FileHandler::new(thread), vec![options], limits);
             let all = AdmissionLimit::new(usize::MAX);
             let reactor = Reactor::new(engine, vec![listener], all).map_err(Error::Thread)?;
+            let reactor = reactor.with_clock(config.clock.clone());
             threads.push(ThreadHandle { reactor: reactor.handle(), counts, buffers });
             reactors.push(reactor);
         }

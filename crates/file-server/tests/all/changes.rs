@@ -3,7 +3,9 @@
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use haul_testing::{eventually, until_full};
 
 use crate::client::{Client, get};
 use crate::helper::{Running, ServedDir, noise};
@@ -85,7 +87,7 @@ fn partly_sent_short_file_that_is_rewritten_ends_the_connection() {
     client.say("GET /file HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(REQUESTS));
     assert_eq!(client.answer("GET").status, 200);
     // All buffers are full, and one response is partly sent.
-    std::thread::sleep(Duration::from_millis(200));
+    until_full(client.stream());
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.write_all_at(&noise(2, BYTES), 0).unwrap();
     assert!(client.rest().0.len() < (REQUESTS - 1) * BYTES);
@@ -193,11 +195,10 @@ fn reset_download_releases_all_resources() {
 /// Requests a target until the status changes, and checks that it stays: while one request checks
 /// the file, others use the cached one.
 fn await_status(address: haul_testing::Endpoint, target: &str, status: u16) {
-    let until = Instant::now() + Duration::from_secs(20);
     let mut client = Client::new(address);
-    while client.get(target, "").status != status {
-        assert!(Instant::now() < until, "{target} never has status {status}");
-    }
+    eventually(&format!("{target} has status {status}"), || {
+        client.get(target, "").status == status
+    });
     for _ in 0..100 {
         assert_eq!(client.get(target, "").status, status, "{target} has an old status again");
     }
@@ -225,10 +226,9 @@ fn file_replaced_by_a_directory_and_removed_index_are_not_served() {
         std::fs::remove_file(place.path(name).join("index.html")).unwrap();
         let mut client = Client::new(running.address);
         let target = format!("/{name}/");
-        let until = Instant::now() + Duration::from_secs(20);
-        while !client.get(&target, "").text().starts_with("<!doctype") {
-            assert!(Instant::now() < until, "{target} is never listed");
-        }
+        eventually(&format!("{target} is listed"), || {
+            client.get(&target, "").text().starts_with("<!doctype")
+        });
         for _ in 0..100 {
             assert!(client.get(&target, "").text().starts_with("<!doctype"), "{target}");
         }
@@ -244,10 +244,7 @@ fn small_file_that_became_big_is_not_served_from_the_cache() {
     let mut client = Client::new(running.address);
     assert_eq!(client.get("/a", "").text(), "small");
     place.write("a", vec![1; 100_000]);
-    let until = Instant::now() + Duration::from_secs(20);
-    while client.get("/a", "").body.len() != 100_000 {
-        assert!(Instant::now() < until, "the new file is never served");
-    }
+    eventually("the new file is served", || client.get("/a", "").body.len() == 100_000);
     for _ in 0..100 {
         assert_eq!(client.get("/a", "").body.len(), 100_000);
     }

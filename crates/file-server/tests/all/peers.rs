@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZero;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use haul_file_server::Rate;
 use haul_testing::http::Peer;
@@ -44,6 +44,8 @@ fn clients_with_half_heads_delay_no_other_client(transport: Transport) {
     let running = place.serve(|config| {
         config.limits.connections = 200;
         config.threads = 2;
+        // If the half heads did not give way, no time limit would make room for others.
+        config.limits.head_time = Duration::from_hours(1);
     });
     let mut hostile: Vec<_> = (0..400)
         .map(|_| {
@@ -56,10 +58,8 @@ fn clients_with_half_heads_delay_no_other_client(transport: Transport) {
         })
         .collect();
     for _ in 0..20 {
-        let began = Instant::now();
         let mut client = connect_from(2, running.address);
         assert_eq!(client.exchange("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n").text(), "a");
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         hostile.push(running.address.connect().ok());
     }
     running.wait_until("all but 100 hostile connections are closed", |stats| {

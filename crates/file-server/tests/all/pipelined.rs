@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_file_server::{AccessLog, Lines, LogFormat, Tier};
-use haul_testing::{Random, Transport, over};
+use haul_testing::{Random, Transport, over, until_full};
 use parking_lot::Mutex;
 
 use crate::client::{Client, get};
@@ -98,7 +98,7 @@ fn full_socket_keeps_order_counts_and_log_of_pipelined_responses(transport: Tran
     // More than all buffers hold: the server has to wait for the client, in the middle of responses.
     let mut client = Client::new(running.address);
     client.say((request("GET", "/short?1", "") + &request("GET", "/long?2", "")).repeat(ROUNDS));
-    std::thread::sleep(Duration::from_millis(50));
+    until_full(client.stream());
     for _ in 0..ROUNDS {
         assert!(client.answer("GET").body == noise(2, 1000));
         assert!(client.answer("GET").body == noise(1, 64 << 10));
@@ -132,7 +132,7 @@ fn pipelined_responses_of_a_closed_connection_are_logged_as_cut(transport: Trans
     client.say(request("GET", "/long", "").repeat(200));
     // The first response arrives, and then the buffers are full.
     assert_eq!(client.answer("GET").body.len(), 64 << 10);
-    std::thread::sleep(Duration::from_millis(100));
+    until_full(client.stream());
     rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).unwrap();
     drop(client);
     running.wait_until("the connection is closed", |stats| stats.connections_open == 0);
@@ -172,7 +172,7 @@ fn last_pipelined_response_closes_the_connection_after_all_are_sent(transport: T
     let text =
         request("GET", "/long", "").repeat(99) + &request("GET", "/long", "Connection: close\r\n");
     client.say(text + &request("GET", "/long", ""));
-    std::thread::sleep(Duration::from_millis(50));
+    until_full(client.stream());
     for number in 0..100 {
         let answer = client.answer("GET");
         assert!(answer.body == noise(1, 64 << 10));

@@ -25,7 +25,7 @@ fn cold_download_leaves_no_page_in_the_cache() {
     }
 }
 
-/// The kernel sends a delayed segment after 200 ms, which twenty responses would add up.
+/// The kernel sends a delayed segment after 200 ms.
 #[test]
 fn last_segment_of_a_resident_file_is_not_delayed() {
     let place = ServedDir::new();
@@ -33,14 +33,15 @@ fn last_segment_of_a_resident_file_is_not_delayed() {
     place.write("big", &bytes);
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
-    let begun = Instant::now();
-    for _ in 0..20 {
+    let times = [(); 20].map(|()| {
+        let begun = Instant::now();
         assert!(client.get("/big", "").body == bytes);
         // The last bytes are in memory, after a window.
         let parts = client.get("/big", "Range: bytes=0-1999999,3000000-3000009\r\n");
         assert_eq!(parts.status, 206);
-    }
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        begun.elapsed()
+    });
+    assert!(times.iter().any(|time| *time < Duration::from_millis(200)), "{times:?}");
     assert_eq!(running.after(40).tier(Tier::Resident).0, 40);
 }
 
@@ -153,7 +154,7 @@ fn resident_files_of_another_user_are_sent_without_disk_threads() {
     assert_eq!(stats.tier(Tier::Resident), (2, BIG as u64 + 5), "{stats:?}");
     assert_eq!((stats.disk_jobs, stats.buffers_created), (2, 0), "except lookups of encoded forms");
     evict(&path);
-    // Until then the server assumes that the file is still in memory.
+    // For 50 ms, the server assumes that the file is still in memory.
     std::thread::sleep(Duration::from_millis(60));
     assert!(get(running.address, "/big", "").body == bytes);
     let stats = running.after(3);

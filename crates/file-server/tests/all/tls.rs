@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use haul_file_server::Cold;
-use haul_testing::Transport;
+use haul_testing::{Transport, until_full};
 
 use crate::client::Client;
 use crate::helper::{ServedDir, noise};
@@ -45,7 +45,7 @@ fn slow_client_receives_every_byte_and_close_notify() {
     let running = place.serve(|_| {});
     let mut client = Client::new(running.address);
     client.say("GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    std::thread::sleep(Duration::from_millis(300));
+    until_full(client.stream());
     assert!(client.answer("GET").body == content);
     assert_eq!(client.rest(), (Vec::new(), true));
     running.wait_until("the connection is closed", |stats| stats.connections_open == 0);

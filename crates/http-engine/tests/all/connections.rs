@@ -18,6 +18,7 @@ over!(Plain Inherited Tls => (
     peer_with_too_many_connections_loses_its_oldest_idle_one,
     draining_completes_requests_and_closes_idle_connections,
     stalled_bodies_and_responses_have_their_time,
+    slow_reader_behind_full_kernel_buffers_is_not_disconnected,
 ));
 
 fn pipelined_requests_are_answered_in_order(transport: Transport) {
@@ -184,4 +185,21 @@ fn stalled_bodies_and_responses_have_their_time(transport: Transport) {
         slow.write_all(b"x").unwrap();
     }
     read_until(&mut slow, "\r\n\r\nxxxx");
+}
+
+/// The buffers of the kernel hold megabytes, so the socket has no room for many periods, although
+/// the client reads a hundred times the minimum rate.
+fn slow_reader_behind_full_kernel_buffers_is_not_disconnected(transport: Transport) {
+    let server = Server::over(transport);
+    let mut client = server.client();
+    client.write_all(b"GET /inline/100000000 HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    let mut piece = vec![0; 2 << 20];
+    for _ in 0..10 {
+        client.read_exact(&mut piece).unwrap();
+        server.settle();
+        server.clock.advance(STALL_TIME);
+    }
+    server.settle();
+    let stats = server.connections.stats();
+    assert_eq!((stats.slow, stats.open), (0, 1));
 }

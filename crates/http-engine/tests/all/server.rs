@@ -246,7 +246,7 @@ impl Server {
             head_time: HEAD_TIME,
             idle_time: IDLE_TIME,
             stall_time: STALL_TIME,
-            send_rate_min: 1 << 20,
+            send_rate_min: 1 << 10,
             requests_max: 1_000,
             discard_bytes_max: 16,
             linger_time: Duration::from_secs(5),

@@ -158,11 +158,15 @@ impl TestServer {
         connect(self.address)
     }
 
-    /// Waits until the thread sleeps. It sleeps only in `epoll_wait`.
+    /// Waits until the thread sleeps. It sleeps long only in `epoll_wait`, and shortly where it needs
+    /// the lock of an allocator.
     fn until_asleep(&self) {
+        let mut polls = 0;
         eventually("the thread sleeps", || {
             let stat = std::fs::read_to_string(self.task.join("stat")).unwrap();
-            stat.rsplit_once(") ").unwrap().1.starts_with('S')
+            let is_asleep = stat.rsplit_once(") ").unwrap().1.starts_with('S');
+            polls = if is_asleep { polls + 1 } else { 0 };
+            polls > 150
         });
     }
 

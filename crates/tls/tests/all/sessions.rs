@@ -3,9 +3,9 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
 
 use haul_testing::tls::TlsClient;
+use haul_testing::until_full;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, HandshakeKind, StreamOwned};
 
@@ -76,7 +76,7 @@ fn full_send_buffer_delays_a_download_without_loss() {
     let mut client = server.authority.connect(server.address);
     let bytes = 30 << 20;
     request_download(&mut client, bytes);
-    std::thread::sleep(Duration::from_millis(200));
+    until_full(&client.sock);
     close_cleanly(&mut client);
     let mut received = Vec::new();
     client.read_to_end(&mut received).unwrap();
