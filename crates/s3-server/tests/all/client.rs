@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Options, Store};
@@ -13,7 +12,7 @@ use haul_s3_server::{
     Config, Credentials, EncryptionKeys, Inherited, KeyFile, KeyRing, Limits, Listener, Listening,
     Logs, Server, TcpOptions,
 };
-use haul_testing::{ClientStream, Endpoint, Transport, server_certificate};
+use haul_testing::{ClientStream, Endpoint, PATIENCE, Transport, server_certificate};
 use haul_tls::{Acceptor, Alpn, CertificateFiles, Identities};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -21,7 +20,6 @@ use tokio::sync::oneshot;
 pub(crate) use crate::reply::{Reply, assert_refused};
 
 /// The maximum time a test waits for the server to stop.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The default of a Tokio runtime.
 const BLOCKING_THREADS_MAX: usize = 512;

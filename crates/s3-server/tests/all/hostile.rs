@@ -5,28 +5,15 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use haul_s3_server::{Limits, Rate};
-use haul_testing::{Endpoint, Transport, over, raise_descriptor_limit};
+use haul_testing::{Endpoint, Transport, eventually, raise_descriptor_limit};
 use socket2::{Domain, Socket, Type};
 
 use crate::client::{Reply, Running, assert_refused, noise};
 
-over!(Plain Inherited Tls => (
-    half_sent_heads_of_one_address_do_not_delay_other_clients,
-    trickled_heads_of_one_address_do_not_delay_other_clients,
-    slow_bodies_of_one_address_do_not_delay_other_clients,
-    responses_that_one_address_does_not_read_do_not_delay_others,
-    slow_head_times_out_and_idle_connection_stays_open,
-));
-
 const SOCKETS: usize = 10_000;
-
-/// The goal, which the test prints beside the measured time. The test itself requires only
-/// [`RESPONSE_TIME_MAX`], because the machine may be busy.
-const GOAL: Duration = Duration::from_secs(1);
-const RESPONSE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Allows one attack at a time: there are not enough ports for two.
 static ATTACK: Mutex<()> = Mutex::new(());
@@ -49,25 +36,21 @@ fn metric(server: &Running, name: &str) -> u64 {
     found.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
 }
 
-/// Sends a request from another address and returns the time until its response was complete.
-fn timed_request(server: &Running, method: &str, target: &str, body: &[u8]) -> Duration {
-    let begun = Instant::now();
+/// Sends a request from another address, and receives the whole response.
+fn request(server: &Running, method: &str, target: &str, body: &[u8]) {
     let socket = connect(Some("127.0.0.2:0"), server.s3.0.address);
     let mut stream = server.s3.0.handshake(socket).unwrap();
-    stream.tcp().set_read_timeout(Some(RESPONSE_TIME_MAX)).unwrap();
     let length = body.len().to_string();
     let head = server.s3.head_bytes(method, target, &[("content-length", &length)]);
     stream.write_all(&[&head, body].concat()).unwrap();
     assert_eq!(Reply::read(&mut stream).status, 200, "{method} {target}");
-    begun.elapsed()
 }
 
 /// Opens the sockets over `hostile_transport`, sends `first` on each, and then `trickle` on each
-/// once per second, while another client makes requests.
+/// once per second, while another client makes requests. No time limit makes room for it.
 fn run_attack(
     transport: Transport,
     hostile_transport: Transport,
-    name: &str,
     first: &[u8],
     trickle: Option<u8>,
 ) {
@@ -76,7 +59,9 @@ fn run_attack(
         return;
     }
     let _one_at_a_time = ATTACK.lock().unwrap_or_else(PoisonError::into_inner);
-    let limits = Limits::default();
+    let hour = Duration::from_hours(1);
+    let times = Limits { head_time_max: hour, stall_time_max: hour, ..Limits::default() };
+    let limits = Limits { idle_time_max: hour, ..times };
     let server = Running::over_with(transport, limits.clone());
     server.s3.put("/bucket", b"");
     assert_eq!(server.s3.put("/bucket/big", &noise(12 << 20)).status, 200);
@@ -99,82 +84,47 @@ fn run_attack(
             }
         }
     });
-    let mut longest = Duration::ZERO;
     for number in 0..20 {
         let key = format!("/bucket/{number}");
-        longest = longest.max(timed_request(&server, "PUT", &key, &noise(100 << 10)));
-        longest = longest.max(timed_request(&server, "GET", &key, b""));
-        longest = longest.max(timed_request(&server, "GET", "/bucket/big", b""));
+        request(&server, "PUT", &key, &noise(100 << 10));
+        request(&server, "GET", &key, b"");
+        request(&server, "GET", "/bucket/big", b"");
     }
-    println!("{name}: the slowest of 60 responses took {longest:?}; the goal is {GOAL:?}");
-    assert!(longest < RESPONSE_TIME_MAX, "{longest:?}");
     // The last connection of the other client may still be open.
-    let deadline = Instant::now() + RESPONSE_TIME_MAX;
-    let too_many = |open: u64| open > limits.peer_connections_max as u64;
-    let mut open = metric(&server, "haul_connections");
-    while too_many(open) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(10));
-        open = metric(&server, "haul_connections");
-    }
-    assert!(!too_many(open), "{open} connections of one peer");
+    eventually("the hostile address has no more connections than permitted", || {
+        metric(&server, "haul_connections") <= limits.peer_connections_max as u64
+    });
     let refused = metric(&server, "haul_connections_refused_total")
-        + metric(&server, "haul_connections_closed_total{reason=\"room\"}")
-        + metric(&server, "haul_connections_closed_total{reason=\"time\"}");
+        + metric(&server, "haul_connections_closed_total{reason=\"room\"}");
     let least = SOCKETS - limits.peer_connections_max;
     assert!(refused >= least as u64, "{refused} of {SOCKETS} were refused");
     drop(end);
     trickling.join().unwrap();
 }
 
-fn half_sent_heads_of_one_address_do_not_delay_other_clients(transport: Transport) {
-    run_attack(transport, transport, "half heads", b"GET /bucket HTTP/1.1\r\nhost: loc", None);
+#[test]
+fn half_sent_heads_of_one_address_do_not_delay_other_clients() {
+    let head = b"GET /bucket HTTP/1.1\r\nhost: loc";
+    run_attack(Transport::Plain, Transport::Plain, head, None);
 }
 
-fn trickled_heads_of_one_address_do_not_delay_other_clients(transport: Transport) {
-    run_attack(
-        transport,
-        transport,
-        "trickled heads",
-        b"GET /bucket HTTP/1.1\r\nhost: localhost\r\nx-a: ",
-        Some(b'x'),
-    );
-}
-
-fn slow_bodies_of_one_address_do_not_delay_other_clients(transport: Transport) {
+#[test]
+fn slow_bodies_of_one_address_do_not_delay_other_clients() {
     let head = b"PUT /bucket/slow HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4000000\r\n\r\n";
-    run_attack(transport, transport, "slow bodies", head, Some(b'x'));
+    run_attack(Transport::Plain, Transport::Plain, head, Some(b'x'));
 }
 
-fn responses_that_one_address_does_not_read_do_not_delay_others(transport: Transport) {
+#[test]
+fn responses_that_one_address_does_not_read_do_not_delay_others() {
     let head = b"GET /bucket/big HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    run_attack(transport, transport, "unread responses", head, None);
+    run_attack(Transport::Plain, Transport::Plain, head, None);
 }
 
 #[test]
 fn half_sent_handshakes_of_one_address_do_not_delay_other_clients() {
     // The start of a record with a ClientHello.
     let record = [0x16, 3, 1, 2, 0, 1];
-    run_attack(Transport::Tls, Transport::Plain, "half handshakes", &record, None);
-}
-
-fn slow_head_times_out_and_idle_connection_stays_open(transport: Transport) {
-    let limits = Limits { head_time_max: Duration::from_millis(300), ..Limits::default() };
-    let server = Running::over_with(transport, limits);
-    let mut idle = server.s3.connect();
-    let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    idle.write_all(request).unwrap();
-    assert_eq!(Reply::read(&mut idle).status, 200);
-    let mut half = server.s3.connect();
-    half.write_all(b"GET / HTTP/1.1\r\nx-a: ").unwrap();
-    // Received bytes do not extend the time for the head.
-    while half.write_all(b"a").is_ok() {
-        if metric(&server, "haul_connections_closed_total{reason=\"time\"}") == 1 {
-            break;
-        }
-    }
-    assert_eq!(Reply::read(&mut half).status, 408);
-    idle.write_all(request).unwrap();
-    assert_eq!(Reply::read(&mut idle).status, 200);
+    run_attack(Transport::Tls, Transport::Plain, &record, None);
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Mutated requests: none makes the server fail. `HAUL_MUTATION_TIMES` multiplies their number.
 
 use std::io::Write;
-use std::time::{Duration, Instant};
 
 use haul_disk_sim::MemoryDisk;
 use haul_s3_server::{Credentials, Limits};
-use haul_testing::{Random, replay_command};
+use haul_testing::{PATIENCE, Random, replay_command};
 
 use crate::client::{Client, Reply, Running};
 use crate::signing::{Signer, hash};
@@ -17,7 +16,6 @@ const MUTATIONS: u64 = 5000;
 const REQUESTS_OF_A_STATE: u64 = 50;
 
 /// A response that takes longer is a failure.
-const RESPONSE_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Pieces that mutations insert: names, separators and values that parsers interpret.
 const PIECES: &[&str] = &[
@@ -297,15 +295,11 @@ fn mutate_part(random: &mut Random, template: &Template, other: &Template) -> Te
 
 /// Sends bytes and the end of the stream, and reads the first response.
 fn exchange(client: &Client, bytes: &[u8]) -> Reply {
-    let begun = Instant::now();
     let mut stream = client.connect();
-    stream.tcp().set_read_timeout(Some(RESPONSE_TIME_MAX)).unwrap();
+    stream.tcp().set_read_timeout(Some(PATIENCE)).unwrap();
     drop(stream.write_all(bytes));
     drop(stream.shutdown_write());
-    let reply = Reply::read(&mut stream);
-    let request = String::from_utf8_lossy(bytes);
-    assert!(begun.elapsed() < RESPONSE_TIME_MAX, "no response to {request}");
-    reply
+    Reply::read(&mut stream)
 }
 
 /// Returns `true` for a response that reports a failure of the server: one of the class 5xx, except

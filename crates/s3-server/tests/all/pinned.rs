@@ -1,11 +1,9 @@
 //! Big objects that are requested often are sent from locked memory, with the same responses.
 
 use std::io::Write;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use haul_file_store::Options;
-use haul_testing::{eventually, memory_lock};
+use haul_testing::{eventually, memory_lock, until_full};
 
 use crate::client::{Reply, Running, noise, small};
 
@@ -23,11 +21,8 @@ fn server(body: &[u8]) -> Running {
 }
 
 fn wait_for_pinned(server: &Running, bytes: usize) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !server.admin.get("/metrics").text().contains(&format!("haul_pinned_bytes {bytes}\n")) {
-        assert!(Instant::now() < end, "{}", server.admin.get("/metrics").text());
-        thread::sleep(Duration::from_millis(5));
-    }
+    let metric = format!("haul_pinned_bytes {bytes}\n");
+    eventually(&metric, || server.admin.get("/metrics").text().contains(&metric));
 }
 
 #[test]
@@ -68,7 +63,7 @@ fn pinned_object_can_be_read_to_its_end_after_it_is_overwritten() {
     let mut slow = server.s3.connect();
     slow.write_all(b"GET /bucket/key HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .unwrap();
-    thread::sleep(Duration::from_millis(50));
+    until_full(slow.tcp());
     assert_eq!(server.s3.put("/bucket/key", b"another").status, 200);
     assert_eq!(server.s3.get("/bucket/key").text(), "another");
     let reply = Reply::read(&mut slow);

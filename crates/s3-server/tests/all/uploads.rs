@@ -1,10 +1,10 @@
 //! Multipart uploads.
 
 use std::sync::mpsc;
-use std::time::Duration;
 
 use haul_disk::Op;
 use haul_disk_sim::MemoryDisk;
+use haul_testing::PATIENCE;
 
 use crate::client::{Reply, Running, assert_refused, noise};
 
@@ -331,7 +331,6 @@ fn parts_that_wait_for_their_key_stall_no_other_request() {
         let (answer, answers) = mpsc::channel();
         std::thread::spawn(move || {
             for _ in 0..50 {
-                std::thread::sleep(Duration::from_millis(10));
                 let statuses = [s3.get("/bucket/other").status, admin.get("/health").status];
                 if answer.send(statuses).is_err() {
                     return;
@@ -339,7 +338,7 @@ fn parts_that_wait_for_their_key_stall_no_other_request() {
             }
         });
         let answered = (0..50)
-            .map_while(|_| answers.recv_timeout(Duration::from_secs(10)).ok())
+            .map_while(|_| answers.recv_timeout(PATIENCE).ok())
             .filter(|statuses| *statuses == [200; 2])
             .count();
         let waiting = parts.iter().filter(|part| !part.is_finished()).count();
