@@ -59,7 +59,7 @@ pub use image::{DetachedImage, LoopDevice, LoopImage, mount_detached};
 pub use limits::{memory_lock, raise_descriptor_limit};
 pub use markup::assert_well_formed;
 pub use program::{files_below, program, root};
-pub use random::{Random, noise, replay_command, seed, times};
+pub use random::{Random, depth, noise, replay_command, seed};
 pub use report::{PrintOnPanic, skip};
 pub use run::{Finished, run};
 #[cfg(feature = "net")]

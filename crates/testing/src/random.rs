@@ -81,23 +81,31 @@ pub fn seed() -> u64 {
     seed.parse().unwrap_or_else(|error| panic!("SEED={seed}: {error}"))
 }
 
-/// Returns how many times as much a test is to do: the environment variable `name`, or else 1.
+/// Returns how deep a random exploration goes: the environment variable `HAUL_DEPTH`, or else 1.
+/// The gate runs at depth 1, `.ci/run full` at 10, and `.ci/run long` deeper still.
 ///
 /// # Panics
-/// Panics if the variable is not a number.
+/// Panics if the variable is not a positive number.
 #[must_use]
 #[expect(clippy::panic, reason = "it fails the test")]
-pub fn times(name: &str) -> u64 {
-    let Ok(times) = std::env::var(name) else { return 1 };
-    times.parse().unwrap_or_else(|error| panic!("{name}={times}: {error}"))
+pub fn depth() -> u64 {
+    let Ok(depth) = std::env::var("HAUL_DEPTH") else { return 1 };
+    match depth.parse() {
+        Ok(depth) if depth > 0 => depth,
+        _ => panic!("HAUL_DEPTH={depth} is not a positive number"),
+    }
 }
 
-/// Returns the command that repeats the running test with the same seed.
+/// Returns the command that repeats the running test with the same seed and depth.
 #[must_use]
 pub fn replay_command(seed: u64) -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let test = std::thread::current().name().unwrap_or_default().to_owned();
-    format!("SEED={seed} cargo test -p {package} {test}")
+    let depth = match depth() {
+        1 => String::new(),
+        depth => format!("HAUL_DEPTH={depth} "),
+    };
+    format!("{depth}SEED={seed} cargo test -p {package} {test}")
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ fn append(history: &mut History, random: &mut Random) {
 
 #[test]
 fn crash_while_long_records_are_appended_neither_loses_nor_resurrects_records() {
-    crash_until(6000, &Crashes { draws: 2, ..Crashes::default() }, |crashes| {
+    crash_until(600, &Crashes { draws: 2, ..Crashes::default() }, |crashes| {
         let workload = |disk: &MemoryDisk| {
             let mut random = Random(crashes.seed);
             let mut history = History::begin(disk, options());

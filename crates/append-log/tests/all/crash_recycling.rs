@@ -23,7 +23,7 @@ fn recover(crash: &Crash, options: Options) -> History {
 
 #[test]
 fn crash_during_random_operations_neither_loses_nor_resurrects_records() {
-    crash_until(10_000, &Crashes { draws: 1, ..Crashes::default() }, |crashes| {
+    crash_until(1000, &Crashes { draws: 1, ..Crashes::default() }, |crashes| {
         let workload = |disk: &MemoryDisk| {
             let (mut random, mut history) = (Random(crashes.seed), History::begin(disk, options()));
             (0..48).for_each(|_| run_random(&mut history, &mut random));
@@ -41,7 +41,7 @@ fn crash_while_segments_and_reserve_grow_neither_loses_nor_resurrects_records() 
         compaction_segments: 2,
         ..options()
     };
-    crash_until(5000, &Crashes { draws: 1, ..Crashes::default() }, |crashes| {
+    crash_until(500, &Crashes { draws: 1, ..Crashes::default() }, |crashes| {
         let workload = |disk: &MemoryDisk| {
             let (mut random, mut history) = (Random(crashes.seed), History::begin(disk, options()));
             (0..24).for_each(|_| run_random(&mut history, &mut random));
@@ -54,7 +54,7 @@ fn crash_while_segments_and_reserve_grow_neither_loses_nor_resurrects_records() 
 #[test]
 fn short_records_survive_many_crash_states() {
     let crashes = Crashes { all_up_to: 256, draws: 40, again_one_in: 32, ..Crashes::default() };
-    crash_until(65_000, &crashes, |crashes| {
+    crash_until(6500, &crashes, |crashes| {
         let workload = |disk: &MemoryDisk| few_short_records(disk, &mut Random(crashes.seed));
         crash_everywhere(crashes, workload, |(), crash| {
             let mut history = History::recover(crash, small());

@@ -31,9 +31,9 @@ const CLIENTS: usize = 4;
 const HANDOVERS: usize = 3;
 const PIPELINED_MAX: usize = 8;
 
-/// The number of requests of each client: 150 times `HAUL_SOAK_TIMES`, or 150.
+/// Returns the number of requests of each client.
 fn requests() -> usize {
-    150 * std::env::var("HAUL_SOAK_TIMES").map_or(1, |times| times.parse::<usize>().unwrap())
+    150 * usize::try_from(haul_testing::depth()).unwrap()
 }
 
 /// A client that knows the content of everything it reads.

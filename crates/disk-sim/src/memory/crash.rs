@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::io::Write;
 
-use haul_testing::{PrintOnPanic, Random, replay_command, seed};
+use haul_testing::{PrintOnPanic, Random, depth, replay_command, seed};
 
 use crate::memory::device::Device;
 use crate::memory::disk::MemoryDisk;
@@ -105,11 +105,11 @@ pub fn crash_everywhere<W>(
     run.states
 }
 
-/// Calls `once` with consecutive seeds until at least `least` states were checked. `once` crashes a
-/// workload and returns the number of states that it checked.
+/// Calls `once` with consecutive seeds until it has checked at least `least` states for each unit of
+/// [`depth`]. `once` crashes a workload and returns the number of states that it checked.
 pub fn crash_until(least: u64, crashes: &Crashes, mut once: impl FnMut(&Crashes) -> u64) {
     let (mut states, mut crashes) = (0, crashes.clone());
-    while states < least {
+    while states < least * depth() {
         states += once(&crashes);
         crashes.seed = crashes.seed.wrapping_add(1);
     }

@@ -276,7 +276,7 @@ fn store_of_a_killed_creator_survives_the_next_power_cut() {
 #[test]
 fn crash_loses_no_acknowledged_short_objects() {
     let crashes = Crashes { draws: 3, again_one_in: 16, ..Crashes::default() };
-    crash_in(20_000, &crashes, 100, Lengths::Short);
+    crash_in(2000, &crashes, 100, Lengths::Short);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn crash_during_compaction_loses_no_acknowledged_objects() {
     // of those that are needed for so many states may do so.
     let compacts = (0..4).any(|round| {
         let seed = crashes.seed.wrapping_add(round << 32);
-        crash_in(25_000, &Crashes { seed, ..crashes.clone() }, 300, Lengths::Long) > 0
+        crash_in(2500, &Crashes { seed, ..crashes.clone() }, 300, Lengths::Long) > 0
     });
     assert!(compacts, "no volume was compacted");
 }

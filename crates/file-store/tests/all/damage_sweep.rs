@@ -170,21 +170,21 @@ fn sweep(seed: u64, rounds: u64, is_closed: bool, options: Options) {
     assert!(errors > 0 && harmless > 0);
 }
 
-/// Returns the number of rounds, which `HAUL_DAMAGE_ROUNDS` sets for longer tests.
-fn rounds(few: u64) -> u64 {
-    std::env::var("HAUL_DAMAGE_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
+/// Returns the number of rounds of a sweep.
+fn rounds() -> u64 {
+    150 * haul_testing::depth()
 }
 
 #[test]
 fn random_damage_to_a_closed_store_never_yields_wrong_responses() {
-    sweep(seed(), rounds(150), true, without_checkpoints());
-    sweep(seed().wrapping_add(2), rounds(150), true, small());
+    sweep(seed(), rounds(), true, without_checkpoints());
+    sweep(seed().wrapping_add(2), rounds(), true, small());
 }
 
 #[test]
 fn random_damage_to_a_killed_store_never_yields_wrong_responses() {
-    sweep(seed().wrapping_add(1), rounds(150), false, without_checkpoints());
-    sweep(seed().wrapping_add(3), rounds(150), false, small());
+    sweep(seed().wrapping_add(1), rounds(), false, without_checkpoints());
+    sweep(seed().wrapping_add(3), rounds(), false, small());
 }
 
 /// Removes each file, and each pair of files.

@@ -84,9 +84,9 @@ fn churn(live_percent: u64, times: u64, is_skewed: bool) -> Option<f64> {
     Some(amplification)
 }
 
-/// Returns the overwrites as multiples of the usable space: `HAUL_CHURN_TIMES`, or 2.
+/// Returns the overwrites as multiples of the usable space.
 fn churn_times() -> u64 {
-    std::env::var("HAUL_CHURN_TIMES").ok().map_or(2, |text| text.parse().unwrap())
+    haul_testing::depth().clamp(2, 10)
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Mutated requests: none makes the server fail. `HAUL_MUTATION_TIMES` multiplies their number.
+//! Mutated requests: none makes the server fail. `HAUL_DEPTH` multiplies their number.
 
 use std::io::Write;
 
@@ -315,7 +315,7 @@ fn run(server: &Running, reset: impl Fn() -> String, request: impl Fn(&Template)
     let mut random = Random(seed);
     let mut all = Vec::new();
     let (mut failures, mut statuses) = (Vec::new(), std::collections::BTreeMap::new());
-    for number in 0..MUTATIONS * haul_testing::times("HAUL_MUTATION_TIMES") {
+    for number in 0..MUTATIONS * haul_testing::depth() {
         if number % REQUESTS_OF_A_STATE == 0 {
             all = templates(&reset());
         }

@@ -29,6 +29,7 @@ exec "$TOOLCHAIN/bin/cargo" "${arguments[@]}"
 "#;
 
 #[test]
+#[ignore = "full: it compiles Haul in the machine, which takes minutes"]
 fn commands_of_the_readme_install_haul_on_fresh_debian() {
     let Some(directories) = build_directories() else {
         return skip("cargo is not in a toolchain of its own");

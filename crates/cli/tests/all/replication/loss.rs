@@ -28,9 +28,9 @@ const SHIP_EVERY: Duration = Duration::from_millis(250);
 /// The longest time of one round of shipping on a busy machine.
 const ROUND_MAX: Duration = Duration::from_secs(10);
 
-/// The number of servers that a test loses: 3 times `HAUL_LOSS_TIMES`, or 3.
+/// Returns the number of servers that a test loses.
 fn losses() -> u32 {
-    3 * std::env::var("HAUL_LOSS_TIMES").map_or(1, |times| times.parse::<u32>().unwrap())
+    3 * u32::try_from(haul_testing::depth()).unwrap()
 }
 
 #[test]

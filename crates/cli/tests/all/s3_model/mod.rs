@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use haul_testing::{PrintOnPanic, Random, replay_command, seed, times};
+use haul_testing::{PrintOnPanic, Random, depth, replay_command, seed};
 use rustix::process::Signal;
 
 use self::client::{Client, check_bucket, check_object, element, target, text};
@@ -254,7 +254,7 @@ fn responses_are_those_of_the_model_while_the_server_is_killed() {
     let seed = seed();
     let _context = PrintOnPanic(replay_command(seed));
     let mut run = Run::new(seed);
-    for _ in 0..KILLS * times("HAUL_SOAK_TIMES") {
+    for _ in 0..KILLS * depth() {
         (0..REQUESTS).for_each(|_| run.step());
         run.kill();
     }

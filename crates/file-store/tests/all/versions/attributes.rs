@@ -103,7 +103,7 @@ fn crash_leaves_the_previous_or_the_new_attributes() {
             assert!(expected.contains(&found), "{key}: {found} after {acknowledged}");
         }
     };
-    crash_until(200, &Crashes::default(), |crashes| crash_everywhere(crashes, workload, recover));
+    crash_until(20, &Crashes::default(), |crashes| crash_everywhere(crashes, workload, recover));
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn crash_in(least: u64, crashes: &Crashes, acts: usize, is_long: bool) -> u64 {
 #[test]
 fn crash_loses_and_restores_no_version() {
     let crashes = Crashes { draws: 3, again_one_in: 16, ..Crashes::default() };
-    crash_in(8_000, &crashes, 60, false);
+    crash_in(800, &crashes, 60, false);
 }
 
 #[test]
@@ -122,6 +122,6 @@ fn crash_during_compaction_loses_and_restores_no_version() {
     let compacts = |seed: &u64| run(&MemoryDisk::default(), *seed, 160, true).volumes_compacted > 0;
     let mut seeds = (0..100).map(|round| crashes.seed.wrapping_add(round << 32));
     let seed = seeds.find(compacts).expect("some workload compacts a volume");
-    let compacted = crash_in(8_000, &Crashes { seed, ..crashes }, 160, true);
+    let compacted = crash_in(800, &Crashes { seed, ..crashes }, 160, true);
     assert!(compacted > 0, "no volume was compacted");
 }

@@ -99,7 +99,7 @@ fn recover(workload: &Workload, crash: &Crash) {
 #[test]
 fn crash_loses_no_lock_and_no_locked_version() {
     let crashes = Crashes { draws: 2, again_one_in: 16, ..Crashes::default() };
-    crash_until(4_000, &crashes, |crashes| {
+    crash_until(400, &crashes, |crashes| {
         crash_everywhere(crashes, |disk| workload(disk, crashes.seed, 40, false), recover)
     });
 }
@@ -113,7 +113,7 @@ fn crash_during_compaction_loses_no_lock_and_no_locked_version() {
     let mut seeds = (0..100).map(|round| crashes.seed.wrapping_add(round << 32));
     let seed = seeds.find(compacts).expect("some workload compacts a volume");
     let (crashes, mut compacted) = (Crashes { seed, ..crashes }, 0);
-    crash_until(2_000, &crashes, |crashes| {
+    crash_until(200, &crashes, |crashes| {
         let run = |disk: &MemoryDisk| {
             let workload = workload(disk, crashes.seed, 30, true);
             compacted += workload.volumes_compacted;

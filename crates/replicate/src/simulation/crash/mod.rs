@@ -14,14 +14,14 @@ mod successor;
 mod watcher;
 mod world;
 
-use haul_testing::{PrintOnPanic, replay_command, times};
+use haul_testing::{PrintOnPanic, depth, replay_command};
 
 use world::{Counts, World};
 
 /// The number of steps of a simulation.
 const STEPS: usize = 120;
 
-/// The number of simulations, times `HAUL_CRASH_TIMES`.
+/// The number of simulations for each unit of depth.
 const SIMULATIONS: u64 = 10;
 
 fn simulate(seed: u64) -> Counts {
@@ -40,7 +40,7 @@ fn simulate(seed: u64) -> Counts {
 fn nothing_acknowledged_is_lost_when_both_sides_fail() {
     let first = haul_testing::seed();
     let mut all = Counts::default();
-    for seed in first..first + SIMULATIONS * times("HAUL_CRASH_TIMES") {
+    for seed in first..first + SIMULATIONS * depth() {
         all += simulate(seed);
     }
     let Counts { power_cuts, rounds, merges, remote_parts, restores, takeovers, fenced } = all;
