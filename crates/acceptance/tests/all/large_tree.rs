@@ -51,6 +51,7 @@ fn differing_keys(server: &Server, objects: &[(&String, &PathBuf)]) -> Vec<Strin
 }
 
 #[test]
+#[ignore = "full: it reads at least 20,000 files of this machine back"]
 fn imported_large_tree_is_read_back_identical() {
     let Some((folder, files)) = large_tree() else {
         return skip("no directory tree with 20,000 files was found");

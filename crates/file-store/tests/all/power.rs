@@ -9,14 +9,13 @@ use std::thread::{self, ScopedJoinHandle};
 
 use haul_disk_sim::{Options, Parameters, SpinningDisk, print_count};
 use haul_file_store::{Result, Store};
-use haul_testing::{PrintOnPanic, Random, child_test, replay_command, seed, skip};
+use haul_testing::{PrintOnPanic, Random, child_test, depth, replay_command, seed, skip};
 
 use crate::kill::{Objects, THREADS, acts, check, objects};
 use crate::{BUCKET, big_files, reopen, small, try_put};
 
 const DIR: &str = "FILE_STORE_POWER_DIR";
 const SEED: &str = "FILE_STORE_POWER_SEED";
-const CUTS: u64 = 20;
 
 /// Not a test: the program of the process under which the power is cut. It prints a line for each
 /// acknowledged act, until all calls fail.
@@ -97,6 +96,11 @@ fn cut_under_it(
     acknowledged
 }
 
+/// Returns the number of power cuts on each file system.
+fn cuts() -> u64 {
+    5 * depth()
+}
+
 /// Cuts the power repeatedly on one file system. Returns the number of cuts.
 fn cut_again_and_again(fs: &str, bytes: u64, first: u64) -> Option<u64> {
     let mut options = Options::new(Parameters::travelstar_7k320(), bytes);
@@ -108,7 +112,7 @@ fn cut_again_and_again(fs: &str, bytes: u64, first: u64) -> Option<u64> {
     let store = reopen(&mounted.path().join("store")).0;
     store.create_bucket(BUCKET).unwrap();
     store.close().unwrap();
-    for round in 0..CUTS {
+    for round in 0..cuts() {
         let seed = first.wrapping_add(round);
         let _context = PrintOnPanic(format!("cut {round} on {fs}\n{}", replay_command(first)));
         let acknowledged = cut_under_it(&disk, &mounted.path().join("store"), seed, &mut random);
@@ -141,5 +145,5 @@ fn acknowledged_acts_survive_power_cuts_on_real_file_systems() {
     let Some(on_ext4) = cut_again_and_again("ext4", 128 << 20, seed) else { return };
     let Some(on_xfs) = cut_again_and_again("xfs", 320 << 20, seed) else { return };
     print_count(&format!("{on_ext4} power cuts on ext4, {on_xfs} on xfs"), seed);
-    assert_eq!(on_ext4 + on_xfs, 2 * CUTS);
+    assert_eq!(on_ext4 + on_xfs, 2 * cuts());
 }

@@ -1,4 +1,4 @@
-//! Ten thousand unfinished requests from one address, while another client makes requests.
+//! Thousands of unfinished requests from one address, while another client makes requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,12 +8,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use haul_s3_server::{Limits, Rate};
-use haul_testing::{Endpoint, Transport, eventually, raise_descriptor_limit};
+use haul_testing::{Endpoint, Transport, depth, eventually, raise_descriptor_limit};
 use socket2::{Domain, Socket, Type};
 
 use crate::client::{Reply, Running, assert_refused, noise};
 
-const SOCKETS: usize = 10_000;
+/// Returns the number of hostile connections: more than one address may have.
+fn sockets() -> usize {
+    usize::try_from(3000 * depth()).unwrap().min(10_000)
+}
 
 /// Allows one attack at a time: there are not enough ports for two.
 static ATTACK: Mutex<()> = Mutex::new(());
@@ -54,7 +57,7 @@ fn run_attack(
     first: &[u8],
     trickle: Option<u8>,
 ) {
-    if !raise_descriptor_limit(2 * SOCKETS as u64) {
+    if !raise_descriptor_limit(2 * sockets() as u64) {
         haul_testing::skip("the limit of open files is too low");
         return;
     }
@@ -66,7 +69,7 @@ fn run_attack(
     server.s3.put("/bucket", b"");
     assert_eq!(server.s3.put("/bucket/big", &noise(12 << 20)).status, 200);
     let hostile = Endpoint { transport: hostile_transport, ..server.s3.0 };
-    let mut hostile: Vec<_> = (0..SOCKETS)
+    let mut hostile: Vec<_> = (0..sockets())
         .filter_map(|_| {
             // Refused connections are reset; over TLS, before or in the handshake.
             let mut stream = hostile.handshake(connect(None, hostile.address)).ok()?;
@@ -96,8 +99,8 @@ fn run_attack(
     });
     let refused = metric(&server, "haul_connections_refused_total")
         + metric(&server, "haul_connections_closed_total{reason=\"room\"}");
-    let least = SOCKETS - limits.peer_connections_max;
-    assert!(refused >= least as u64, "{refused} of {SOCKETS} were refused");
+    let least = sockets() - limits.peer_connections_max;
+    assert!(refused >= least as u64, "{refused} of {sockets()} were refused");
     drop(end);
     trickling.join().unwrap();
 }
