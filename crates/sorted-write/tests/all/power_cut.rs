@@ -226,11 +226,11 @@ fn cut_repeatedly(format: &Format, seed: u64) -> Option<u64> {
 fn acknowledged_pages_survive_power_cuts() {
     let seed = seed();
     println!("SEED={seed}");
-    let mut cuts = 0;
+    let mut all = 0;
     for format in &FORMATS {
         let Some(more) = cut_repeatedly(format, seed) else { return };
         print_count(&format!("{more} power cuts on {}", format.name), seed);
-        cuts += more;
+        all += more;
     }
-    assert!(cuts >= FORMATS.len() as u64 * cuts());
+    assert!(all >= FORMATS.len() as u64 * cuts());
 }
