@@ -114,7 +114,7 @@ const LAYERS: &[(&str, Layer, &str)] = &[
         "| futures-util object_store reqwest rustls serde_json tempfile tokio",
     ),
     ("haul-fuzz", Tests, "libfuzzer-sys object_store ring serde_json tempfile tokio toml"),
-    ("haul-tidy", Tests, "| prettyplease serde_json syn"),
+    ("haul-tidy", Tests, "| serde_json"),
 ];
 
 /// Pairs of a crate and the test support that it may use in production: the bench measures with

@@ -2,7 +2,6 @@
 //! words. Each rule is a function from files to violations. One test applies the rule to the tree,
 //! another test checks that the rule reports a small invalid input.
 
-mod api;
 mod banned_words;
 mod book;
 mod cycles;

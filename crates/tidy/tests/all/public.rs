@@ -42,11 +42,8 @@ fn unused(files: &[Source]) -> BTreeMap<&str, Vec<String>> {
     let mut unused = BTreeMap::new();
     for lib in files.iter().filter(|file| file.path.ends_with("/src/lib.rs")) {
         let Some(folder) = lib.crate_folder() else { continue };
-        // The listing of an interface is no use of it.
-        let is_outside = |file: &&Source| {
-            file.name() != "api.txt"
-                && (file.crate_folder() != Some(folder) || !file.path.contains("/src/"))
-        };
+        let is_outside =
+            |file: &&Source| file.crate_folder() != Some(folder) || !file.path.contains("/src/");
         let others: Vec<_> = files.iter().filter(is_outside).collect();
         let is_unused = |name: &String| !others.iter().any(|file| has_word(&file.text, name));
         let names: Vec<_> = exported(lib).into_iter().filter(is_unused).collect();
