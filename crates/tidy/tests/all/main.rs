@@ -1,29 +1,15 @@
-//! Checks the source tree: dependencies between crates, length of files, use of `unsafe`, banned
-//! words. Each rule is a function from files to violations. One test applies the rule to the tree,
-//! another test checks that the rule reports a small invalid input.
+//! Checks the source tree. Each rule is a function from files to violations: one test applies it to
+//! the tree, another shows that it reports a small invalid input.
 
-mod banned_words;
-mod book;
-mod cycles;
 mod dependencies;
-mod exceptions;
+mod excess;
 mod figures;
-mod file_calls;
-mod file_length;
-mod folders;
-mod imports;
-mod lexicon;
-mod links;
-mod merge_markers;
+mod items;
+mod modules;
 mod packages;
 mod pages;
-mod product;
 mod promises;
-mod public;
-mod purity;
-mod quiet;
 mod sbom;
-mod test_modules;
 mod translations;
 mod tree;
-mod unsafe_code;
+mod words;

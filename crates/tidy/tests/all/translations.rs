@@ -1,8 +1,8 @@
 //! Checks that translated pages show the same commands, names, figures and links as the originals.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
 
+use crate::pages::resolved;
 use crate::tree::{Source, assert_none, files};
 
 /// Each original and its translation.
@@ -40,7 +40,7 @@ fn facts(page: &Source) -> BTreeMap<String, i32> {
         let (target, rest) =
             if at == 0 { ("", part) } else { part.split_once(')').unwrap_or_default() };
         if at > 0 {
-            add("link", &resolved(&page.path, target));
+            add("link", &original(&page.path, target));
         }
         text += rest;
     }
@@ -53,24 +53,15 @@ fn facts(page: &Source) -> BTreeMap<String, i32> {
     facts
 }
 
-/// Returns a target of a link as a path from the root of the tree; translated pages count as their
-/// originals.
-fn resolved(page: &str, target: &str) -> String {
+/// Returns a target of a link as a path from the root; translated pages count as their originals.
+fn original(page: &str, target: &str) -> String {
     let (path, rest) = target.split_at(target.find(['#', ' ']).unwrap_or(target.len()));
     if path.is_empty() || path.contains("://") {
         return target.to_owned();
     }
-    let mut parts = Vec::new();
-    for part in Path::new(page).parent().unwrap_or(Path::new("")).join(path).components() {
-        match part {
-            Component::ParentDir => drop(parts.pop()),
-            Component::Normal(name) => parts.push(name.to_string_lossy().into_owned()),
-            _ => {}
-        }
-    }
-    let path = parts.join("/");
-    let original = PAGES.iter().find(|(_, translation)| *translation == path);
-    format!("{}{rest}", original.map_or(&*path, |(original, _)| original))
+    let path = resolved(page, path);
+    let page = PAGES.iter().find(|(_, translation)| *translation == path);
+    format!("{}{rest}", page.map_or(&*path, |(original, _)| original))
 }
 
 fn differences(original: &Source, translation: &Source) -> Vec<String> {

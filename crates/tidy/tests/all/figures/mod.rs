@@ -31,7 +31,7 @@ mod table;
 
 use serde_json::Value;
 
-use crate::links::resolved;
+use crate::pages::resolved;
 use crate::tree::{Source, assert_none, files, root};
 
 /// The result of the check of a page.
