@@ -1,189 +1,73 @@
-//! Checks that each crate uses only workspace crates of lower layers, and only the external crates
-//! listed for it in this file.
+//! Checks that each crate uses only crates of lower layers, which `ARCHITECTURE.md` shows, and only
+//! libraries of other authors that decision 4 lists.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tree::{assert_none, root};
-
-/// The layer of a crate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layer {
-    /// A level: the crate may use crates of lower levels.
-    Level(u8),
-    /// Test support: the crate may use crates of level 1. Only the crates in [`SUPPORT_USERS`] may
-    /// use test support outside of dev-dependencies.
-    Support,
-    /// Only tests: the crate may use every crate, and no crate may use it.
-    Tests,
-}
-use Layer::{Level, Support, Tests};
-
-/// Each crate with its layer and its allowed external dependencies; after `|`, the external
-/// dependencies allowed only in tests.
-const LAYERS: &[(&str, Layer, &str)] = &[
-    ("haul-sync", Level(0), "parking_lot rustix shuttle"),
-    ("haul-units", Level(1), ""),
-    ("haul-crc", Level(1), "crc-fast | proptest"),
-    ("haul-md5-lanes", Level(1), "parking_lot | md-5 proptest"),
-    ("haul-disk", Level(1), "io-uring libc rustix | proptest tempfile"),
-    ("haul-append-log", Level(2), "lz4_flex rustix thiserror | proptest tempfile tokio"),
-    (
-        "haul-bulk-read",
-        Level(2),
-        "blake3 ignore md-5 parking_lot rustix sha1 sha2 sha3 thiserror xxhash-rust | proptest \
-         tempfile",
-    ),
-    (
-        "haul-line-log",
-        Level(2),
-        "memchr parking_lot rustix thiserror time zstd | proptest tempfile tracing \
-         tracing-appender tracing-subscriber",
-    ),
-    ("haul-measure", Level(2), "hdrhistogram rustix thiserror | tempfile"),
-    ("haul-pipe", Level(2), "parking_lot rustix thiserror | proptest tempfile"),
-    ("haul-tls", Level(2), "parking_lot rustls rustls-webpki thiserror | rcgen tempfile"),
-    ("haul-reactor", Level(1), "mio parking_lot rustix socket2 thiserror | tempfile"),
-    ("haul-http1", Level(2), "httparse memchr thiserror time | proptest"),
-    (
-        "haul-http-engine",
-        Level(3),
-        "bytes http http-body parking_lot rustix time | http-body-util proptest serde_json tempfile",
-    ),
-    ("haul-admin-endpoint", Level(3), "rustix serde_json | tempfile"),
-    (
-        "haul-file-store",
-        Level(3),
-        "bytes form_urlencoded md-5 parking_lot rustix siphasher thiserror zstd | proptest tempfile",
-    ),
-    ("haul-tuning", Level(3), ""),
-    ("haul-checksums", Level(3), "parking_lot | tempfile"),
-    ("haul-page-cache", Level(3), "rustix serde_json | tempfile"),
-    ("haul-sorted-write", Level(3), "parking_lot thiserror | proptest rustix tempfile"),
-    (
-        "haul-duplicates",
-        Level(3),
-        "fancy-regex parking_lot regex rustix serde_json thiserror time | proptest tempfile",
-    ),
-    (
-        "haul-s3-server",
-        Level(4),
-        "arc-swap async-trait base64-simd bytes crc-fast form_urlencoded http-body-util hyper md-5 \
-         memchr mime_guess parking_lot quick_cache ring rustix s3s serde_json socket2 thiserror time \
-         tokio tracing | tempfile",
-    ),
-    (
-        "haul-file-server",
-        Level(4),
-        "bytes memchr mime_guess parking_lot quick_cache rustix serde_json thiserror time \
-         | proptest tempfile",
-    ),
-    (
-        "haul-replicate",
-        Level(4),
-        "bytes futures-util object_store parking_lot reqwest rustix rustls thiserror tokio url \
-         | async-trait proptest tempfile",
-    ),
-    ("haul-transfer", Level(4), "bytes parking_lot rustix thiserror walkdir | tempfile"),
-    ("haul-tcp-relay", Level(4), "parking_lot rustix thiserror | proptest tempfile"),
-    ("haul-cli-common", Level(5), "clap clap_complete clap_mangen indicatif rustix tokio"),
-    (
-        "haul-bench",
-        Level(6),
-        "bytes clap clap_complete http-body-util hyper quick_cache ring rustix rustls serde_json \
-         time tokio wait4 | tempfile",
-    ),
-    (
-        "haul",
-        Level(6),
-        "clap clap_complete indicatif parking_lot rustix serde_json tokio toml tracing \
-         tracing-subscriber | tempfile",
-    ),
-    (
-        "haul-bench-compare",
-        Level(7),
-        "clap fjall heed okaywal protobuf raft-engine rocksdb rusqlite rustix tokio walrus-rust \
-         | tempfile",
-    ),
-    ("haul-disk-sim", Support, "clap fuser libc parking_lot rustix serde_json tempfile tokio"),
-    ("haul-testing", Support, "rcgen rustix rustls tempfile"),
-    (
-        "haul-acceptance",
-        Tests,
-        "| futures-util object_store reqwest rustls serde_json tempfile tokio",
-    ),
-    ("haul-fuzz", Tests, "libfuzzer-sys object_store ring serde_json tempfile tokio toml"),
-    ("haul-tidy", Tests, "| serde_json"),
-];
-
-/// Pairs of a crate and the test support that it may use in production: the bench measures with
-/// test support, and the simulated disk uses loop devices and random numbers.
-const SUPPORT_USERS: &[(&str, &str)] = &[
-    ("haul-bench", "haul-disk-sim"),
-    ("haul-bench", "haul-testing"),
-    ("haul-disk-sim", "haul-testing"),
-];
-
-/// The crate that uses no other crate of the workspace, so that the tests of each crate can use it
-/// without a cycle.
-const TEST_HELPERS: &str = "haul-testing";
+use crate::tree::{assert_none, files, has_word, root};
 
 /// The manifests of all workspaces. Crates with native dependencies have a separate workspace.
 const WORKSPACES: &[&str] = &["Cargo.toml", "crates/bench-compare/Cargo.toml"];
 
-/// A dependency declared in a manifest.
-#[derive(Debug)]
+/// Crates marked T in `ARCHITECTURE.md` that others may use in their tests.
+const SUPPORT: &[&str] = &["disk-sim", "testing"];
+
+/// Pairs of a crate and the test support that it may use in production: the bench measures with
+/// test support, and the simulated disk uses loop devices and random numbers.
+const SUPPORT_USERS: &[(&str, &str)] =
+    &[("bench", "disk-sim"), ("bench", "testing"), ("disk-sim", "testing")];
+
+/// Crates below the programs that may use an async runtime in production.
+const ASYNC: &[&str] = &["s3-server", "replicate", "disk-sim"];
+
+/// The level of each crate; `None` for those marked T.
+type Layers<'a> = BTreeMap<&'a str, Option<u32>>;
+
+/// A dependency that a manifest declares.
 struct Dependency<'a> {
     from: &'a str,
     to: &'a str,
-    is_external: bool,
     is_dev: bool,
 }
 
-fn layer(name: &str) -> Option<Layer> {
-    LAYERS.iter().find(|row| row.0 == name).map(|row| row.1)
+/// Reads the layers in the page: lines such as `L1   crc, md5-lanes     checksums`.
+fn layers(page: &str) -> Layers<'_> {
+    let block = page.split("\n## Layers\n").nth(1).and_then(|rest| rest.split("```").nth(1));
+    let (mut layers, mut level) = (Layers::new(), None);
+    for line in block.into_iter().flat_map(str::lines) {
+        let Some((mark, names)) = line.split_at_checked(5) else { continue };
+        if !mark.trim().is_empty() {
+            level = mark.trim().strip_prefix('L').and_then(|number| number.parse().ok());
+        }
+        let names = names.split("  ").next().unwrap_or_default();
+        layers.extend(names.split(", ").map(|name| (name.trim(), level)));
+    }
+    layers
 }
 
-fn violation(dependency: &Dependency<'_>) -> Option<String> {
-    let Dependency { from, to, is_external, is_dev } = *dependency;
-    let Some(row) = LAYERS.iter().find(|row| row.0 == from) else {
-        return Some(format!("{from} has no row in LAYERS of dependencies.rs"));
+/// Returns the reason why a crate may not use another one of this project.
+fn violation(layers: &Layers<'_>, dependency: &Dependency<'_>) -> Option<String> {
+    let Dependency { from, to, is_dev } = *dependency;
+    let (Some(own), Some(other)) = (layers.get(from), layers.get(to)) else {
+        return Some(format!("ARCHITECTURE.md does not show {from} or {to}"));
     };
-    if is_external {
-        let (always, in_tests) = row.2.split_once('|').unwrap_or((row.2, ""));
-        let has = |names: &str| names.split_whitespace().any(|name| name == to);
-        let allowed = has(always) || is_dev && has(in_tests);
-        return (!allowed)
-            .then(|| format!("{from} uses {to}, which its row in LAYERS does not allow"));
-    }
-    if SUPPORT_USERS.contains(&(from, to)) {
-        return None;
-    }
-    let reason = match (row.1, layer(to)?) {
-        (_, Tests) => "which consists only of tests",
-        (Tests, _) => return None,
-        _ if from == TEST_HELPERS => "which could then not use it in its tests",
-        (_, Support) if !is_dev => "which is test support, outside of dev-dependencies",
-        (Support, Support | Level(2..)) => "which test support may not use",
-        (Level(from), Level(to)) if to >= from => "which is not on a lower level",
+    let reason = match (own, other) {
+        _ if SUPPORT_USERS.contains(&(from, to)) => return None,
+        // So that the tests of each crate can use it without a cycle.
+        _ if from == "testing" => "its tests could then not use it",
+        (None, Some(2..)) if from == "disk-sim" => "it is above level 1",
+        (_, None) if from == "disk-sim" || !SUPPORT.contains(&to) => "it consists of tests",
+        (Some(_), None) if !is_dev => "it is test support",
+        (Some(own), Some(other)) if other >= own => "it is not on a lower level",
         _ => return None,
     };
-    Some(format!("{from} uses {to}, {reason}"))
+    Some(format!("{from} may not use {to}: {reason}"))
 }
 
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
-}
-
-fn dependencies_of(package: &Value) -> impl Iterator<Item = Dependency<'_>> {
-    let dependencies = package["dependencies"].as_array().into_iter().flatten();
-    dependencies.map(|dependency| Dependency {
-        from: text(package, "name"),
-        to: text(dependency, "name"),
-        is_external: dependency["path"].is_null(),
-        is_dev: text(dependency, "kind") == "dev",
-    })
 }
 
 pub(crate) fn metadata(manifest: &str) -> Value {
@@ -197,48 +81,61 @@ pub(crate) fn metadata(manifest: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
 }
 
+/// Returns the name of a crate in `ARCHITECTURE.md`.
+fn short(package: &str) -> &str {
+    if package == "haul" { "cli" } else { package.trim_start_matches("haul-") }
+}
+
 #[test]
 fn dependencies_go_to_lower_layers() {
-    let all: Vec<_> = WORKSPACES.iter().map(|manifest| metadata(manifest)).collect();
-    let packages: Vec<_> = all
-        .iter()
-        .flat_map(|workspace| workspace["packages"].as_array().into_iter().flatten())
-        .collect();
-    let mut violations: Vec<_> = packages
-        .iter()
-        .copied()
-        .flat_map(dependencies_of)
-        .filter_map(|dependency| violation(&dependency))
-        .collect();
-    let names: Vec<_> = packages.iter().map(|package| text(package, "name")).collect();
-    let no_row = |name: &&&str| layer(name).is_none();
-    assert!(names.contains(&"haul") && names.contains(&"haul-bench-compare"), "{names:?}");
-    violations.extend(names.iter().filter(no_row).map(|name| format!("{name} has no row")));
+    let page = |path: &str| files().iter().find(|file| file.path == path).map_or("", |it| &it.text);
+    let layers = layers(page("ARCHITECTURE.md"));
+    let libraries = page("docs/decisions/0004-dependencies.md");
+    let mut violations = Vec::new();
+    for workspace in WORKSPACES {
+        for package in metadata(workspace)["packages"].as_array().into_iter().flatten() {
+            let from = short(text(package, "name"));
+            for dependency in package["dependencies"].as_array().into_iter().flatten() {
+                let to = text(dependency, "name");
+                let is_dev = text(dependency, "kind") == "dev";
+                if !dependency["path"].is_null() {
+                    let dependency = Dependency { from, to: short(to), is_dev };
+                    violations.extend(violation(&layers, &dependency));
+                } else if !has_word(libraries, to) {
+                    violations.push(format!("decision 4 does not list {to}, which {from} uses"));
+                }
+                let is_low = layers.get(from).is_none_or(|level| level.is_some_and(|it| it < 5));
+                if to == "tokio" && !is_dev && is_low && !ASYNC.contains(&from) {
+                    violations.push(format!("{from} may not use an async runtime"));
+                }
+            }
+        }
+    }
     assert_none(&violations);
 }
 
 #[test]
 fn wrong_dependency_is_reported() {
-    let wrong = |from, to, is_external, is_dev| {
-        violation(&Dependency { from, to, is_external, is_dev }).is_some()
-    };
-    assert!(wrong("haul-disk", "haul-append-log", false, false), "upward");
-    assert!(wrong("haul-disk", "haul-append-log", false, true), "upward, for tests");
-    assert!(wrong("haul-disk", "haul-disk", false, false), "same level");
-    assert!(wrong("haul-disk", "haul-testing", false, false), "test support in production");
-    assert!(wrong("haul-disk-sim", "haul-file-store", false, false), "test support above level 1");
-    assert!(wrong("haul-testing", "haul-disk", false, false), "test helpers above a crate");
-    assert!(wrong("haul", "haul-tidy", false, true), "tests");
-    assert!(wrong("haul-disk", "tokio", true, false), "an external crate");
-    assert!(wrong("haul-disk", "tempfile", true, false), "a dev-dependency in production");
-    assert!(wrong("a-new-crate", "haul-disk", false, false), "a crate without a row");
-
-    assert!(!wrong("haul-append-log", "haul-disk", false, false));
-    assert!(!wrong("haul-disk", "haul-testing", false, true));
-    assert!(!wrong("haul", "clap", true, false));
-    assert!(!wrong("haul-bench", "haul-testing", false, false), "the bench may");
-    assert!(wrong("haul-file-store", "haul-disk-sim", false, false), "the store may not");
-    assert!(wrong("haul-testing", "haul-disk-sim", false, true), "test support among itself");
-    assert!(wrong("haul", "haul-testing", false, false), "test support in the program");
-    assert!(!wrong("haul-fuzz", "haul-disk-sim", false, false), "a crate of tests");
+    let page = "\n## Layers\n\n```\nL6   cli       it\n     bench     it\n      ▼\nL2   log       it\n\
+                L1   disk, crc  it\n\nT    disk-sim  it\n     testing   it\n     tidy, f  it\n```\n";
+    let layers = layers(page);
+    for (from, to, is_dev, expected) in [
+        ("log", "disk", false, false),
+        ("disk", "log", true, true),
+        ("disk", "crc", false, true),
+        ("disk", "testing", true, false),
+        ("cli", "testing", false, true),
+        ("bench", "testing", false, false),
+        ("disk-sim", "crc", false, false),
+        ("disk-sim", "log", false, true),
+        ("testing", "disk", true, true),
+        ("testing", "disk-sim", true, true),
+        ("tidy", "cli", false, false),
+        ("f", "disk-sim", false, false),
+        ("cli", "tidy", true, true),
+        ("new", "disk", false, true),
+    ] {
+        let found = violation(&layers, &Dependency { from, to, is_dev });
+        assert_eq!(found.is_some(), expected, "{from} {to} {found:?}");
+    }
 }
