@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::Checked;
 use super::number::{begins_with_number, is_rounded, like};
-use super::page::without_code;
 use super::report;
+use super::table::without_code;
 
 /// Words for noise, in the languages of the pages.
 const NOISE: [&str; 2] = ["noise", "噪声"];

@@ -25,7 +25,6 @@
 
 mod inline;
 mod number;
-mod page;
 mod report;
 mod table;
 

@@ -2,139 +2,167 @@
 //! report.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde_json::Value;
 
 use super::Checked;
 use super::number::{begins_with_number, cell};
-use super::page::{Table, cells, tables, without_code};
 use super::report::{Filter, pieces, rows_with};
 
-/// The reasons why a table of numbers has no report, each with texts of which the page must contain
-/// one.
-const REASONS: &[(&str, &[&str])] = &[
+/// The reasons why a table of numbers has no report, each with a text that the page must contain.
+const REASONS: &[(&str, &str)] = &[
     // Limits, defaults, formats.
-    ("specified", &[]),
+    ("specified", ""),
     // Counts that a test enforces.
-    ("tested", &["cargo test", "tests/"]),
+    ("tested", "cargo test"),
     // Results of formulas.
-    ("computed", &[]),
+    ("computed", ""),
     // Figures of other authors.
-    ("published", &[]),
+    ("published", ""),
     // Not made by a benchmark of this project; the page has the command.
-    ("measured by hand", &["```"]),
+    ("measured by hand", "```"),
 ];
 
-/// The source of a table.
-#[derive(Debug)]
-struct Spec<'a> {
-    report: String,
-    filter: Filter,
-    /// The keys of the columns of a plain table; of a pivot, the keys that name a row.
-    keys: Vec<&'a str>,
-    /// Of a pivot, the key whose values are the columns, and the key of the cells.
-    pivot: Option<(&'a str, &'a str)>,
+/// A table of a page.
+struct Table {
+    /// The number of the line with the heading, counted from 0.
+    line: usize,
+    /// The comment directly before the table, in one line and without its marks, or nothing.
+    comment: String,
+    heading: Vec<String>,
+    /// The lines after the heading and the line of dashes.
+    body: Range<usize>,
 }
 
 /// The rows that a table must have.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Expected {
     /// The values of the columns of a pivot.
     heads: Vec<String>,
     rows: Vec<String>,
 }
 
-/// Returns a comment without its marks.
-fn unmarked(comment: &str) -> &str {
-    comment.trim_start_matches("<!-- ").trim_end_matches(" -->")
-}
-
-/// Parses a comment without its marks.
-fn parse(comment: &str) -> Option<Spec<'_>> {
-    let (source, columns) = comment.rsplit_once(": ")?;
-    let source = pieces(source);
-    let (report, conditions) = source.split_first()?;
-    let parts: Vec<_> = columns.split(" | ").collect();
-    let (keys, pivot) = match parts[..] {
-        [keys] => (keys, None),
-        [keys, column, value] => (keys, Some((column, value))),
-        _ => return None,
+/// Returns the page with spaces in place of its code blocks.
+pub(super) fn without_code(text: &str) -> String {
+    let mut in_code = false;
+    let blank = |line: &str| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        match in_code || is_fence {
+            true => line.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect(),
+            false => line.to_owned(),
+        }
     };
-    let keys = keys.split(", ").collect();
-    Some(Spec { report: report.clone(), filter: Filter::parse(conditions)?, keys, pivot })
+    text.split_inclusive('\n').map(blank).collect()
 }
 
-impl Spec<'_> {
-    fn expected(&self, report: &Value) -> Result<Expected, String> {
-        let mut keys = self.keys.clone();
-        keys.extend(self.pivot.iter().flat_map(|(column, value)| [*column, *value]));
-        let all = rows_with(report, &keys);
-        let mut named = keys.into_iter().chain(self.filter.0.iter().map(|(key, _)| key.as_str()));
-        if let Some(key) = named.find(|key| all.iter().all(|row| row.get(key).is_none())) {
-            return Err(format!("there is no column {key}"));
-        }
-        let rows: Vec<_> = all.iter().filter(|row| self.filter.selects(row)).collect();
-        match self.pivot {
-            _ if rows.is_empty() => Err("no rows".to_owned()),
-            Some((column, value)) => self.pivoted(&rows, column, value),
-            None => {
-                let rows = rows.iter().map(|row| line(&self.cells(row))).collect();
-                Ok(Expected { rows, ..Expected::default() })
-            }
-        }
-    }
+/// Returns the cells of a line of a table.
+fn cells(line: &str) -> Vec<String> {
+    let line = line.trim().replace("\\|", "\0");
+    let line = line.strip_prefix('|').unwrap_or(&line);
+    let line = line.strip_suffix('|').unwrap_or(line);
+    line.split('|').map(|cell| cell.trim().replace('\0', "\\|")).collect()
+}
 
-    /// Returns the cells of a row. The first missing number is replaced by the reason.
-    fn cells(&self, row: &Value) -> Vec<String> {
-        let mut state = state(row);
-        let text = |key: &&str| match &row[*key] {
-            Value::Null => state.take().unwrap_or_default(),
-            value => cell(value),
-        };
-        self.keys.iter().map(text).collect()
-    }
+fn line(cells: &[String]) -> String {
+    format!("| {} |", cells.join(" | "))
+}
 
-    fn pivoted(&self, rows: &[&Value], column: &str, value: &str) -> Result<Expected, String> {
-        let mut heads: Vec<String> = Vec::new();
-        let mut table: Vec<(Vec<String>, BTreeMap<usize, String>)> = Vec::new();
-        for row in rows {
-            let name: Vec<_> = self.keys.iter().map(|key| cell(&row[*key])).collect();
-            let at = position(&mut heads, cell(&row[column]));
-            let line = table.iter().position(|line| line.0 == name);
-            let line = line.unwrap_or_else(|| {
-                table.push((name, BTreeMap::new()));
-                table.len() - 1
-            });
-            let reason = state(row).filter(|_| row[value].is_null());
-            let text = reason.unwrap_or_else(|| cell(&row[value]));
-            if table[line].1.insert(at, text).is_some() {
-                return Err(format!("several rows for {:?} and {}", table[line].0, heads[at]));
-            }
+/// Returns the tables of a page without code blocks.
+fn tables(lines: &[&str]) -> Vec<Table> {
+    let mut tables = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let rows = lines[at..].iter().take_while(|line| line.starts_with('|')).count();
+        if rows >= 2 && lines[at + 1].chars().all(|c| "|-: ".contains(c)) {
+            let heading = cells(lines[at]);
+            let (comment, body) = (comment(&lines[..at]), at + 2..at + rows);
+            tables.push(Table { line: at, comment, heading, body });
         }
-        let rows = table.into_iter().map(|(mut name, cells)| {
-            name.extend((0..heads.len()).map(|at| cells.get(&at).cloned().unwrap_or_default()));
-            line(&name)
+        at += rows.max(1);
+    }
+    tables
+}
+
+/// Returns the comment at the end of the lines, which may be followed by empty lines.
+fn comment(lines: &[&str]) -> String {
+    let end = lines.iter().rposition(|line| !line.trim().is_empty()).map_or(0, |end| end + 1);
+    let begin = lines[..end].iter().rposition(|line| line.starts_with("<!-- "));
+    let comment = begin.map_or(String::new(), |begin| lines[begin..end].join(" "));
+    let inner = comment.strip_prefix("<!-- ").and_then(|inner| inner.strip_suffix(" -->"));
+    inner.unwrap_or_default().to_owned()
+}
+
+/// Returns the rows of a table after a comment such as `data/log.json, pass=1: way | sync | us`.
+fn expected(
+    comment: &str,
+    read: &impl Fn(&str) -> Result<Value, String>,
+) -> Result<Expected, String> {
+    let (source, columns) = comment.rsplit_once(": ").ok_or("no columns")?;
+    let source = pieces(source);
+    let (name, conditions) = source.split_first().ok_or("no report")?;
+    let filter = Filter::parse(conditions).ok_or("a condition lacks its =")?;
+    let columns: Vec<Vec<_>> = columns.split(" | ").map(|it| it.split(", ").collect()).collect();
+    let keys = columns.concat();
+    let all = rows_with(&read(name)?, &keys);
+    let mut named = keys.into_iter().chain(filter.0.iter().map(|(key, _)| key.as_str()));
+    if let Some(key) = named.find(|key| all.iter().all(|row| row.get(key).is_none())) {
+        return Err(format!("there is no column {key}"));
+    }
+    let rows: Vec<_> = all.iter().filter(|row| filter.selects(row)).collect();
+    match &columns[..] {
+        _ if rows.is_empty() => Err("no rows".to_owned()),
+        [keys] => {
+            let rows = rows.iter().map(|row| plain(row, keys)).collect();
+            Ok(Expected { rows, ..Expected::default() })
+        }
+        [keys, column, value] => pivoted(&rows, keys, column[0], value[0]),
+        _ => Err("too many columns".to_owned()),
+    }
+}
+
+/// Returns the cells of a row. The first missing number is replaced by the reason.
+fn plain(row: &Value, keys: &[&str]) -> String {
+    let mut state = state(row);
+    let text = |key: &&str| match &row[*key] {
+        Value::Null => state.take().unwrap_or_default(),
+        value => cell(value),
+    };
+    line(&keys.iter().map(text).collect::<Vec<_>>())
+}
+
+/// Returns a row for each value of `keys`, with a column for each value of `column`.
+fn pivoted(rows: &[&Value], keys: &[&str], column: &str, value: &str) -> Result<Expected, String> {
+    let mut heads: Vec<String> = Vec::new();
+    let mut table: Vec<(Vec<String>, BTreeMap<usize, String>)> = Vec::new();
+    for row in rows {
+        let name: Vec<_> = keys.iter().map(|key| cell(&row[*key])).collect();
+        let head = cell(&row[column]);
+        let at = heads.iter().position(|other| *other == head).unwrap_or_else(|| {
+            heads.push(head);
+            heads.len() - 1
         });
-        let rows = rows.collect();
-        Ok(Expected { heads, rows })
+        let line = table.iter().position(|line| line.0 == name).unwrap_or_else(|| {
+            table.push((name, BTreeMap::new()));
+            table.len() - 1
+        });
+        let reason = state(row).filter(|_| row[value].is_null());
+        let text = reason.unwrap_or_else(|| cell(&row[value]));
+        if table[line].1.insert(at, text).is_some() {
+            return Err(format!("several rows for {:?} and {}", table[line].0, heads[at]));
+        }
     }
-}
-
-/// Returns the position of `item`, which is appended if it is missing.
-fn position(items: &mut Vec<String>, item: String) -> usize {
-    items.iter().position(|other| *other == item).unwrap_or_else(|| {
-        items.push(item);
-        items.len() - 1
-    })
+    let rows = table.into_iter().map(|(mut name, cells)| {
+        name.extend((0..heads.len()).map(|at| cells.get(&at).cloned().unwrap_or_default()));
+        line(&name)
+    });
+    Ok(Expected { rows: rows.collect(), heads })
 }
 
 /// Returns the reason why a row has no numbers.
 fn state(row: &Value) -> Option<String> {
     row["state"].as_str().filter(|state| *state != "measured").map(str::to_owned)
-}
-
-fn line(cells: &[String]) -> String {
-    format!("| {} |", cells.join(" | "))
 }
 
 /// Compares the heading of a table with the rows that it must have.
@@ -149,19 +177,17 @@ fn heading_complaint(table: &Table, expected: &Expected) -> Option<String> {
     other.next().map(|(heading, value)| format!("the heading {heading} must contain {value}"))
 }
 
-/// Returns the name of the report in a comment without its marks; `None` if it names no report.
-fn report_of(comment: &str) -> Option<&str> {
-    comment.split([',', ':']).next().filter(|name| name.ends_with(".json"))
+/// `true` if a comment, without its marks, names a report.
+fn has_report(comment: &str) -> bool {
+    comment.split([',', ':']).next().is_some_and(|name| name.ends_with(".json"))
 }
 
 /// Returns the violation of a table that has no report.
-fn reason_complaint(text: &str, lines: &[&str], table: &Table, comment: &str) -> Option<String> {
-    if let Some(reason) = comment.strip_prefix("figures: ") {
-        let Some((_, needed)) = REASONS.iter().find(|it| it.0 == reason) else {
-            return Some(format!("no reason for figures: {reason}"));
-        };
-        let is_enough = needed.is_empty() || needed.iter().any(|it| text.contains(it));
-        return (!is_enough).then(|| format!("figures: {reason}, but no {}", needed.join(", ")));
+fn reason_complaint(text: &str, lines: &[&str], table: &Table) -> Option<String> {
+    if let Some(reason) = table.comment.strip_prefix("figures: ") {
+        let known = REASONS.iter().find(|it| it.0 == reason);
+        let is_enough = known.is_some_and(|(_, needed)| text.contains(needed));
+        return (!is_enough).then(|| format!("no reason for figures: {reason}"));
     }
     let rows = lines[table.body.clone()].iter();
     let cells: Vec<_> = rows.flat_map(|row| cells(row).into_iter().skip(1)).collect();
@@ -180,18 +206,17 @@ pub(super) fn check(
     let lines: Vec<_> = page.lines().collect();
     let mut corrected: Vec<_> = text.split('\n').map(str::to_owned).collect();
     let mut complaints = Vec::new();
-    // From the last one to the first one, so that the numbers of lines stay valid.
     let tables = tables(&lines);
+    // From the last one to the first one, so that the numbers of lines stay valid.
     for table in tables.iter().rev() {
-        let comment = unmarked(&table.comment);
+        let comment = &table.comment;
         let mut complain = |text: String| complaints.push(format!("{}: {text}", table.line + 1));
-        if report_of(comment).is_none() {
-            let complaint = reason_complaint(text, &lines, table, comment);
-            complaint.filter(|_| needs_reasons).into_iter().for_each(complain);
+        if !has_report(comment) {
+            let complaint = reason_complaint(text, &lines, table).filter(|_| needs_reasons);
+            complaint.into_iter().for_each(complain);
             continue;
         }
-        let spec = parse(comment).ok_or_else(|| "no report and columns".to_owned());
-        match spec.and_then(|spec| spec.expected(&read(&spec.report)?)) {
+        match expected(comment, read) {
             Err(error) => complain(format!("{error}: {comment}")),
             Ok(expected) => {
                 if let Some(complaint) = heading_complaint(table, &expected) {
@@ -204,9 +229,10 @@ pub(super) fn check(
             }
         }
     }
-    let comments = lines.iter().filter_map(|line| report_of(line.strip_prefix("<!-- ")?)).count();
-    let generated = tables.iter().filter(|table| report_of(unmarked(&table.comment)).is_some());
-    if comments != generated.count() {
+    let comments = lines.iter().filter_map(|line| line.strip_prefix("<!-- "));
+    if comments.filter(|it| has_report(it)).count()
+        != tables.iter().filter(|table| has_report(&table.comment)).count()
+    {
         complaints.push("0: a comment that names a report is not before a table".to_owned());
     }
     complaints.reverse();
