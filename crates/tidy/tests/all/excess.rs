@@ -3,7 +3,7 @@
 //!
 //! `HAUL_LOWER_EXCESS=1 cargo test -p haul-tidy excess::` lowers the entries; it never raises one.
 
-use crate::items::{impl_files, lines, prefixed_names, tuple_parameters, unused_public};
+use crate::items::{impl_files, lines, prefixed_names, tuple_parameters};
 use crate::modules::{Program, programs};
 use crate::tree::{Source, assert_none, files, root};
 
@@ -43,8 +43,6 @@ const RULES: &[Rule] = &[
     Rule { name: "tuple-parameters", max: 0, find: tuple_parameters },
     // Noun before noun: `peer_state`, `from_headers`.
     Rule { name: "of-names", max: 0, find: prefixed_names },
-    // Public items that nothing outside of their crate uses.
-    Rule { name: "unused-public", max: 0, find: unused_public },
 ];
 
 fn mutual_modules(files: &[Source]) -> Vec<Found> {

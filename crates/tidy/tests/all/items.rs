@@ -1,10 +1,10 @@
-//! Counts items that make code hard to follow: long files, scattered types, tuples as parameters,
-//! names that begin with "of", and public items without a user.
+//! Counts items that make code hard to follow: long files, scattered types, tuples as parameters, and
+//! names that begin with "of".
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::excess::Found;
-use crate::modules::{exports, programs};
+use crate::modules::programs;
 use crate::tree::{Source, is_word_char};
 
 /// Returns the lines of each file, without its tests.
@@ -124,27 +124,6 @@ pub(crate) fn prefixed_names(files: &[Source]) -> Vec<Found> {
     found_by_crate(names)
 }
 
-/// Returns the names that each library exports, and no file outside of its sources contains.
-pub(crate) fn unused_public(files: &[Source]) -> Vec<Found> {
-    // For each word, the first two crates that contain it. The tests of a crate count as another.
-    let mut users: HashMap<&str, Vec<&str>> = HashMap::new();
-    for file in files {
-        let own = file.crate_folder().filter(|_| file.path.contains("/src/"));
-        let user = own.unwrap_or(&file.path);
-        for word in file.text.split(|c| !is_word_char(c)).filter(|word| !word.is_empty()) {
-            let users = users.entry(word).or_default();
-            if users.len() < 2 && !users.contains(&user) {
-                users.push(user);
-            }
-        }
-    }
-    let is_lib = |file: &&Source| file.path.ends_with("/src/lib.rs");
-    found_by_crate(by_crate(files.iter().filter(is_lib), |lib| {
-        let is_unused = |name: &String| users.get(&**name).is_none_or(|users| users.len() < 2);
-        exports(lib).into_iter().filter(is_unused).collect()
-    }))
-}
-
 /// Applies a function to the files of each crate.
 fn by_crate<'a>(
     files: impl Iterator<Item = &'a Source>,
@@ -192,12 +171,4 @@ fn types_are_known_by_their_definition() {
     let found = impl_files(&files);
     let found: Vec<_> = found.iter().map(|it| (&*it.place, it.number)).collect();
     assert_eq!(found, [("crates/x/src/a.rs:T", 3), ("crates/x/src/c.rs:T", 1)]);
-}
-
-#[test]
-fn an_unused_export_is_noticed() {
-    let lib = "mod b;\npub use b::{Used, Unused, f};\npub use c::D;\n";
-    let user = Source::new("crates/x/src/main.rs", "use haul_a::{Used, f};\n");
-    let found = unused_public(&[Source::new("crates/a/src/lib.rs", lib), user]);
-    assert_eq!((&*found[0].detail, found[0].number), ("Unused, D", 2));
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tree::{Source, assert_none, files, has_word, is_word_char};
+use crate::tree::{Source, assert_none, files, is_word_char};
 
 /// A module path within a program.
 type Module = Vec<String>;
@@ -22,8 +22,7 @@ pub(crate) struct Program<'a> {
 struct Import {
     path: Module,
     name: String,
-    /// `pub` or `pub(crate)` of a re-export, or nothing.
-    visibility: String,
+    is_public: bool,
 }
 
 /// Returns the libraries and programs of all crates.
@@ -59,7 +58,7 @@ impl<'a> Program<'a> {
     /// Returns, for each file, the files whose names it uses; re-exports are no uses.
     fn edges(&self) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
         let edges = |(module, file): (&Module, &'a Source)| {
-            let imports = imports(file).into_iter().filter(|import| import.visibility.is_empty());
+            let imports = imports(file).into_iter().filter(|import| !import.is_public);
             let paths = imports.map(|import| import.path).chain(inline_paths(file));
             let targets = paths.filter_map(|path| self.target(&self.absolute(module, &path)?, 0));
             let targets = targets.map(|target| &*target.path);
@@ -151,12 +150,6 @@ pub(crate) fn paths(file: &Source) -> Vec<Module> {
     imports(file).into_iter().map(|import| import.path).chain(inline_paths(file)).collect()
 }
 
-/// Returns the names that a library exports.
-pub(crate) fn exports(lib: &Source) -> Vec<String> {
-    let exports = imports(lib).into_iter().filter(|import| import.visibility == "pub");
-    exports.map(|import| import.name).collect()
-}
-
 /// Returns the module of a file below the root.
 fn module(path: &str) -> Module {
     let path = path.trim_end_matches(".rs");
@@ -172,12 +165,11 @@ fn imports(file: &Source) -> Vec<Import> {
     let mut imports = Vec::new();
     for declaration in split(file).0 {
         let (visibility, tree) = declaration.split_once("use ").unwrap_or_default();
-        let visibility = visibility.trim().to_owned();
         for mut path in expand(tree.trim()) {
             let last = path.pop().unwrap_or_default();
             let (word, name) = last.split_once(" as ").unwrap_or((&last, &last));
             path.push(word.to_owned());
-            imports.push(Import { path, name: name.to_owned(), visibility: visibility.clone() });
+            imports.push(Import { path, name: name.to_owned(), is_public: !visibility.is_empty() });
         }
     }
     imports
@@ -242,28 +234,23 @@ fn inline_paths(file: &Source) -> Vec<Module> {
 
 /// Returns the Rust files that no other file declares as a module: they would never be compiled.
 fn undeclared(files: &[Source]) -> Vec<String> {
-    let mut violations = Vec::new();
-    for file in files.iter().filter(|file| file.is_rust()) {
-        let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
-        let is_program = ["/examples", "/src/bin", "/tests"].iter().any(|it| folder.ends_with(it));
-        if ["lib.rs", "main.rs"].contains(&name) || is_program {
-            continue;
-        }
-        let module = if name == "mod.rs" { folder } else { file.path.trim_end_matches(".rs") };
-        let (folder, name) = module.rsplit_once('/').unwrap_or(("", module));
-        let parents = ["mod.rs", "lib.rs", "main.rs"].map(|parent| format!("{folder}/{parent}"));
-        let is_parent = |other: &&Source| {
-            parents.contains(&other.path) || other.path.strip_suffix(".rs") == Some(folder)
-        };
-        let declares = |other: &Source| has_word(&other.text, &format!("mod {name};"));
-        let by_path = format!("{name}.rs\"]");
-        if !files.iter().filter(is_parent).any(declares)
-            && !files.iter().any(|other| other.text.contains(&by_path))
-        {
-            violations.push(format!("{}: no file has \"mod {name};\"", file.path));
-        }
+    let rust: Vec<_> = files.iter().filter(|file| file.is_rust()).collect();
+    let mut declared = BTreeSet::new();
+    for file in &rust {
+        let folder = file.path.trim_end_matches(".rs");
+        let folder =
+            ["/mod", "/lib", "/main"].iter().fold(folder, |it, name| it.trim_end_matches(name));
+        let modules =
+            file.text.lines().filter_map(|line| line.strip_suffix(';')?.rsplit_once("mod "));
+        declared.extend(modules.map(|(_, name)| format!("{folder}/{name}")));
     }
-    violations
+    let is_lost = |file: &&&Source| {
+        let module = file.path.trim_end_matches(".rs").trim_end_matches("/mod");
+        let (folder, name) = module.rsplit_once('/').unwrap_or_default();
+        let is_program = ["/examples", "/src/bin", "/tests"].iter().any(|it| folder.ends_with(it));
+        !is_program && !["lib", "main"].contains(&name) && !declared.contains(module)
+    };
+    rust.iter().filter(is_lost).map(|file| format!("{}: no file declares it", file.path)).collect()
 }
 
 #[test]
@@ -271,21 +258,25 @@ fn every_file_is_declared_as_a_module() {
     assert_none(&undeclared(files()));
 }
 
+fn sources(files: &[(&str, &str)]) -> Vec<Source> {
+    files.iter().map(|(path, text)| Source::new(&format!("crates/a/{path}.rs"), text)).collect()
+}
+
 #[test]
 fn undeclared_file_is_reported() {
     let count = |path: &str| {
-        let main = Source::new("crates/a/tests/all/main.rs", "mod reading;\nmod writing_much;\n");
-        let reading = Source::new("crates/a/tests/all/reading/mod.rs", "pub(crate) mod deep;\n");
-        undeclared(&[main, reading, Source::new(&format!("crates/a/tests/{path}"), "")]).len()
+        let main = ("tests/all/main", "mod reading;\nmod writing_much;\n");
+        let reading = ("tests/all/reading/mod", "pub(crate) mod deep;\n");
+        undeclared(&sources(&[main, reading, (&format!("tests/{path}"), "")])).len()
     };
-    assert_eq!(["all/writing_much.rs", "all/reading/deep.rs", "other.rs"].map(count), [0; 3]);
-    assert_eq!(["all/writing.rs", "all/reading/b.rs"].map(count), [1; 2]);
+    assert_eq!(["all/writing_much", "all/reading/deep", "other"].map(count), [0; 3]);
+    assert_eq!(["all/writing", "all/reading/b"].map(count), [1; 2]);
 }
 
 #[test]
 fn files_and_modules_that_use_each_other_are_found() {
-    let lib = "mod b;\nmod c;\npub use b::B;\n";
-    let b = "use crate::c::{C, d::{D, E}};\n";
+    let lib = ("src/lib", "mod b;\nmod c;\npub use b::B;\n");
+    let b = ("src/b", "use crate::c::{C, d::{D, E}};\n");
     for (c, expected) in [
         ("use crate::b::B;", 2),
         ("use crate::B;", 2),
@@ -295,8 +286,7 @@ fn files_and_modules_that_use_each_other_are_found() {
         ("// use crate::b::B;", 0),
         ("\n#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n", 0),
     ] {
-        let files = [("lib", lib), ("b", b), ("c", c)];
-        let files = files.map(|(name, text)| Source::new(&format!("crates/a/src/{name}.rs"), text));
+        let files = sources(&[lib, b, ("src/c", c)]);
         let program = &programs(&files)[0];
         assert_eq!(program.files_on_cycles().len(), expected, "{c}");
         assert_eq!(program.mutual_pairs().len(), expected / 2, "{c}");
@@ -305,14 +295,12 @@ fn files_and_modules_that_use_each_other_are_found() {
 
 #[test]
 fn a_parent_that_only_re_exports_is_on_no_cycle() {
-    let child = "use super::Options;\n";
     for (parent, expected) in [
         ("mod c;\npub(crate) use c::run;\npub struct Options;\n", 0),
         ("mod c;\nuse c::run;\npub struct Options;\n", 2),
         ("mod c;\npub struct Options;\nfn f() { c::run() }\n", 2),
     ] {
-        let files = [("b/mod", parent), ("b/c", child)];
-        let files = files.map(|(name, text)| Source::new(&format!("crates/a/src/{name}.rs"), text));
+        let files = sources(&[("src/b/mod", parent), ("src/b/c", "use super::Options;\n")]);
         let program = &programs(&files)[0];
         assert_eq!(program.files_on_cycles().len(), expected, "{parent}");
         assert_eq!(program.mutual_pairs().len(), 0, "{parent}");
