@@ -27,7 +27,7 @@ impl Span {
     /// Returns the span that a query such as `span=day` names, [`Span::Hour`] without a query, or
     /// `None` if the query is not valid.
     #[must_use]
-    pub fn of_query(query: Option<&str>) -> Option<Self> {
+    pub fn from_query(query: Option<&str>) -> Option<Self> {
         match query {
             None | Some("" | "span=hour") => Some(Self::Hour),
             Some("span=now") => Some(Self::Now),
@@ -354,9 +354,9 @@ mod tests {
 
     #[test]
     fn span_is_named_by_the_query() {
-        assert_eq!(Span::of_query(None), Some(Span::Hour));
-        assert_eq!(Span::of_query(Some("span=now")), Some(Span::Now));
-        assert_eq!(Span::of_query(Some("span=day")), Some(Span::Day));
-        assert_eq!(Span::of_query(Some("span=week")), None);
+        assert_eq!(Span::from_query(None), Some(Span::Hour));
+        assert_eq!(Span::from_query(Some("span=now")), Some(Span::Now));
+        assert_eq!(Span::from_query(Some("span=day")), Some(Span::Day));
+        assert_eq!(Span::from_query(Some("span=week")), None);
     }
 }

@@ -47,7 +47,7 @@ impl<S: StatusSource> Pages<S> {
             return Some(Response { content_type: JSON, ..Response::new(200, body) });
         }
         if path == "/history.json" {
-            let Some(span) = Span::of_query(query) else {
+            let Some(span) = Span::from_query(query) else {
                 return Some(Response::new(400, BAD_SPAN));
             };
             let current = self.source.overview()?;

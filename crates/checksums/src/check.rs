@@ -110,13 +110,13 @@ impl Check {
         let depth_max = Some(0);
         let tree = walk(names, &WalkOptions { depth_max, ..WalkOptions::default() }, &log);
         let mut jobs = Vec::new();
-        let mut of_job = Vec::new();
+        let mut index_by_job = Vec::new();
         for file in tree.ids() {
             let name = &names[tree.root(file)];
             for index in &self.by_name[name.as_os_str().as_bytes()] {
                 if let Some(kind) = self.lines[*index].kind {
                     jobs.push(Job { file, kind });
-                    of_job.push(*index);
+                    index_by_job.push(*index);
                 }
             }
         }
@@ -124,7 +124,7 @@ impl Check {
         let (lines, verdicts) = (&self.lines, &mut self.verdicts);
         let progress = |files, bytes| events.progress(files, bytes);
         let read = hash(&tree, &jobs, options, &progress, |job, outcome| {
-            let index = of_job[job];
+            let index = index_by_job[job];
             verdicts[index] = match outcome {
                 Ok(sum) if sum.as_bytes() == lines[index].sum => Verdict::Same,
                 Ok(_) => Verdict::Changed,

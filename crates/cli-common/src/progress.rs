@@ -85,7 +85,7 @@ pub struct Progress {
 impl Progress {
     /// Creates the progress of a search for files.
     #[must_use]
-    pub fn of_search(show: ShowProgress) -> Self {
+    pub fn search(show: ShowProgress) -> Self {
         Self { is_search: true, ..Self::new(show, "file", Amount::default()) }
     }
 

@@ -121,13 +121,16 @@ fn fit(config: &mut Config, limit: u64) -> Option<String> {
     };
     // Each serving thread has a listener, an epoll queue and an eventfd, rounded up to 8
     // descriptors. Each disk thread opens one or two files, rounded up to 4 descriptors.
-    let of_threads = config.threads.saturating_mul(pipes.saturating_add(8));
-    let of_disks = config.tiers.disk_threads.saturating_mul(4);
-    let of_admin = if config.admin.is_some() { haul_admin_endpoint::CONNECTIONS_MAX } else { 0 };
+    let thread_files = config.threads.saturating_mul(pipes.saturating_add(8));
+    let disk_files = config.tiers.disk_threads.saturating_mul(4);
+    let admin_files = if config.admin.is_some() { haul_admin_endpoint::CONNECTIONS_MAX } else { 0 };
     let wanted = DescriptorBudget {
         connections: config.limits.connections,
         open_files: config.tiers.open_files,
-        reserve: of_threads.saturating_add(of_disks).saturating_add(of_admin).saturating_add(64),
+        reserve: thread_files
+            .saturating_add(disk_files)
+            .saturating_add(admin_files)
+            .saturating_add(64),
     };
     let fitted = wanted.limited_to(limit);
     let DescriptorBudget { connections, open_files, .. } = fitted;

@@ -79,7 +79,8 @@ impl ThreadContext {
     /// `request` returns its method, target and client.
     pub(crate) fn begin_response<'r>(
         &self,
-        (status, duration): (u16, Duration),
+        status: u16,
+        duration: Duration,
         request: impl FnOnce() -> Option<(&'r str, &'r str, Option<IpAddr>)>,
     ) {
         self.counts.latency.record(duration);

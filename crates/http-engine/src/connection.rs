@@ -73,7 +73,8 @@ impl<H: Handler> reactor::Connection for Connection<H> {
 impl<H: Handler> Connection<H> {
     pub(crate) fn new(
         socket: Transport,
-        (listener, peer): (usize, Option<IpAddr>),
+        listener: usize,
+        peer: Option<IpAddr>,
         slot: Slot<H::Peer>,
         task: Arc<Task>,
         deadline: Instant,
@@ -116,9 +117,9 @@ impl<H: Handler> Connection<H> {
         head: &'a [u8],
         received: Instant,
     ) -> (Origin<'a, H::Peer>, &'a mut H::Connection) {
-        let of_peer = self.slot.of_peer();
+        let peer_state = self.slot.peer_state();
         let (listener, peer) = (self.listener, self.peer);
-        (Origin { listener, peer, of_peer, head, received }, &mut self.data)
+        (Origin { listener, peer, peer_state, head, received }, &mut self.data)
     }
 
     /// Discards what is left of the body of the last request at the start of `bytes`; returns the

@@ -83,7 +83,8 @@ impl<H: Handler> Exchange<H> {
     /// Returns an exchange whose head was written already.
     pub(crate) fn with_head(
         record: Option<Record>,
-        (status, head): (u16, Vec<u8>),
+        status: u16,
+        head: Vec<u8>,
         body: H::Body,
         terms: Terms,
     ) -> Self {

@@ -136,7 +136,7 @@ pub struct Origin<'a, P> {
     /// The address of the peer; `None` for a unix socket.
     pub peer: Option<IpAddr>,
     /// The state that the connections of this peer share.
-    pub of_peer: &'a P,
+    pub peer_state: &'a P,
     /// The head of the request as it was received.
     pub head: &'a [u8],
     /// The time at which the head was received.

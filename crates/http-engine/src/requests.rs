@@ -87,7 +87,7 @@ impl<H: Handler> Engine<H> {
         context: &Context<'_, Message>,
     ) -> io::Result<usize> {
         let mut taken = 0;
-        let parsed = self.queue_responses(connection, (bytes, &mut taken), budget, context);
+        let parsed = self.queue_responses(connection, bytes, &mut taken, budget, context);
         // Even after an error: the queue must be empty for the next connection.
         let sent = self.send_queued(connection, context.now());
         connection.has_unread = parsed? && taken < bytes.len();
@@ -105,7 +105,8 @@ impl<H: Handler> Engine<H> {
     fn queue_responses(
         &mut self,
         connection: &mut Connection<H>,
-        (bytes, taken): (&[u8], &mut usize),
+        bytes: &[u8],
+        taken: &mut usize,
         budget: &mut Budget,
         context: &Context<'_, Message>,
     ) -> io::Result<bool> {
@@ -191,11 +192,12 @@ impl<H: Handler> Engine<H> {
                 match inline {
                     Inline::Deferred => {}
                     Inline::Bytes(body, source) => {
-                        self.pipeline.push(start, (status, body, source), record);
+                        self.pipeline.push(start, status, body, source, record);
                     }
                     Inline::Body(body) => {
-                        let head = (status, self.pipeline.take_head(start));
-                        let exchange = Exchange::with_head(record, head, body, inline_terms);
+                        let head = self.pipeline.take_head(start);
+                        let exchange =
+                            Exchange::with_head(record, status, head, body, inline_terms);
                         start_exchange(connection, exchange);
                     }
                     Inline::Future(future) => {
@@ -285,8 +287,7 @@ impl<H: Handler> Engine<H> {
         let mut head =
             ResponseHead::new(self.pipeline.heads(), &self.clock.date, Some(Terms::CLOSE));
         let body = self.handler.respond_to_malformed(error, &mut head);
-        let response = (error.status, body, SourceOf::<H>::default());
-        self.pipeline.push(start, response, record);
+        self.pipeline.push(start, error.status, body, SourceOf::<H>::default(), record);
     }
 
     /// Responds to a request whose head takes too long.

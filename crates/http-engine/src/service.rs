@@ -211,7 +211,7 @@ impl<H: Handler> Service for Engine<H> {
         };
         let deadline = context.now() + self.limits.head_time;
         let task = Task::new(context.message_sender());
-        Some(Connection::new(socket, (from.listener, peer), slot, task, deadline))
+        Some(Connection::new(socket, from.listener, peer, slot, task, deadline))
     }
 
     fn drive(

@@ -122,7 +122,7 @@ impl<H: Handler> Engine<H> {
             pipeline.accept(bytes);
             while let Some((response, body_bytes)) = pipeline.pop_sent() {
                 let (status, source) = (response.status, response.source);
-                let ended = sent(connection, (status, body_bytes), source, true);
+                let ended = sent(connection, status, body_bytes, source, true);
                 self.end_response(connection, &ended, response.record);
             }
         }
@@ -134,7 +134,7 @@ impl<H: Handler> Engine<H> {
         if let Some(mut pipeline) = connection.unsent.take() {
             while let Some((response, body_bytes)) = pipeline.pop_unsent() {
                 let (status, source) = (response.status, response.source);
-                let ended = sent(connection, (status, body_bytes), source, false);
+                let ended = sent(connection, status, body_bytes, source, false);
                 self.end_response(connection, &ended, response.record);
             }
         }
@@ -144,7 +144,7 @@ impl<H: Handler> Engine<H> {
                 // A part of a head was received.
                 let record = self.begin_record(connection.listener, None, now);
                 let source = SourceOf::<H>::default();
-                let ended = sent(connection, (NO_RESPONSE, 0), source, false);
+                let ended = sent(connection, NO_RESPONSE, 0, source, false);
                 self.end_response(connection, &ended, record);
             }
             State::Head | State::Lingering(_) => {}
@@ -159,7 +159,7 @@ impl<H: Handler> Engine<H> {
             0 => NO_RESPONSE,
             status => status,
         };
-        let ended = sent(connection, (status, body_bytes), source, is_complete);
+        let ended = sent(connection, status, body_bytes, source, is_complete);
         self.end_response(connection, &ended, record);
     }
 
@@ -252,7 +252,8 @@ impl<H: Handler> Engine<H> {
 
 fn sent<H: Handler>(
     connection: &Connection<H>,
-    (status, body_bytes): (u16, u64),
+    status: u16,
+    body_bytes: u64,
     source: SourceOf<H>,
     is_complete: bool,
 ) -> SentResponse<SourceOf<H>> {

@@ -43,7 +43,7 @@ pub(crate) enum Name {
 /// Formats the name of a closed file, such as `20261121T072314.500000Z.log`. Names sort by closing
 /// time.
 pub(crate) fn closed(stamp: Stamp) -> String {
-    let Utc { year, month, day, hour, minute, second, microsecond } = Utc::of_micros(stamp.at_us);
+    let Utc { year, month, day, hour, minute, second, microsecond } = Utc::from_micros(stamp.at_us);
     let end = if stamp.is_synced { SYNCED } else { UNSYNCED };
     let compressed = if stamp.is_compressed { COMPRESSED } else { "" };
     let time = format!("{hour:02}{minute:02}{second:02}.{microsecond:06}Z");

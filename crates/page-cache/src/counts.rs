@@ -30,14 +30,14 @@ impl PageCounts {
         let pages = bytes.div_ceil(page_bytes());
         // The counts are limited to `pages`, because the file may have grown since its length was
         // read.
-        let of_them = |bytes: u64| bytes.div_ceil(page_bytes()).min(pages);
+        let pages_of = |bytes: u64| bytes.div_ceil(page_bytes()).min(pages);
         Self {
             files: 1,
             bytes,
             pages,
-            resident: of_them(residency.resident_bytes),
-            dirty: of_them(residency.dirty_bytes.unwrap_or(0)),
-            writeback: of_them(residency.writeback_bytes.unwrap_or(0)),
+            resident: pages_of(residency.resident_bytes),
+            dirty: pages_of(residency.dirty_bytes.unwrap_or(0)),
+            writeback: pages_of(residency.writeback_bytes.unwrap_or(0)),
             unknown: 0,
         }
     }

@@ -80,16 +80,17 @@ impl Work<'_> {
         let bytes = reads.iter().map(|read| read.bytes).sum();
         self.events.begin_reads(reads.len() as u64, bytes);
         let cores = available_parallelism().map_or(1, usize::from);
-        for of_device in reads.chunk_by(|a, b| a.place.device == b.place.device) {
-            let first = self.files.get(of_device[0].index);
+        for device_reads in reads.chunk_by(|a, b| a.place.device == b.place.device) {
+            let first = self.files.get(device_reads[0].index);
             let rotates = self.devices.kind(first.device, &first.path).rotates;
             let (files, events, next) = (self.files, self.events, &AtomicUsize::new(0));
             std::thread::scope(|scope| {
-                for _ in 0..threads(rotates, cores).min(of_device.len()) {
+                for _ in 0..threads(rotates, cores).min(device_reads.len()) {
                     scope.spawn(move || {
                         let mut reader = Reader::new(events);
                         while !events.is_stopped()
-                            && let Some(read) = of_device.get(next.fetch_add(1, Ordering::Relaxed))
+                            && let Some(read) =
+                                device_reads.get(next.fetch_add(1, Ordering::Relaxed))
                         {
                             reader.start(files.get(read.index), read.bytes);
                         }

@@ -38,13 +38,13 @@ impl Selection {
         schemes: &[SignatureScheme],
     ) -> Option<Arc<CertifiedKey>> {
         let is_supported = |key: &&Arc<CertifiedKey>| key.key.choose_scheme(schemes).is_some();
-        let named = name.and_then(|name| self.of_name(&name.to_ascii_lowercase()));
+        let named = name.and_then(|name| self.by_name(&name.to_ascii_lowercase()));
         let mut candidates = named.into_iter().flatten().map(|index| &self.keys[*index]);
         let found = candidates.find(is_supported);
         found.or_else(|| self.keys.iter().find(is_supported)).cloned()
     }
 
-    fn of_name(&self, name: &str) -> Option<&Vec<usize>> {
+    fn by_name(&self, name: &str) -> Option<&Vec<usize>> {
         let wildcard = || {
             // A wildcard stands for exactly one label \[RFC9525\], section 6.3.
             let (_label, parent) = name.split_once('.')?;

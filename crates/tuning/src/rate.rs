@@ -44,9 +44,9 @@ impl Rate {
     /// the upper bounds of all disks, since the data may be spread over all of them.
     pub fn by_kind(facts: &MountFacts) -> Self {
         let each: Vec<_> =
-            facts.disks.iter().map(|disk| of_kind(disk, Rotation::Unknown)).collect();
+            facts.disks.iter().map(|disk| default_rate(disk, Rotation::Unknown)).collect();
         match each.as_slice() {
-            [] => between(UNKNOWN, "an unknown device"),
+            [] => unknown("an unknown device"),
             [one] => *one,
             several => Self {
                 low: several.iter().map(|rate| rate.low).min().unwrap_or(1),
@@ -78,25 +78,26 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The bounds of the rate of an unknown device, in MiB per second.
-const UNKNOWN: (u64, u64) = (50, 2000);
-
 /// Returns the typical write rate of disks of the same kind as `disk`.
-fn of_kind(disk: &DiskFacts, measured: Rotation) -> Rate {
+fn default_rate(disk: &DiskFacts, measured: Rotation) -> Rate {
     match (disk.kind, is_rotational(disk, measured)) {
-        (_, Some(true)) => between((80, 250), "a rotational disk"),
-        (DiskKind::Nvme, _) => between((400, 6000), "NVMe"),
-        (DiskKind::Scsi, Some(false)) => between((150, 550), "a SATA or SAS SSD"),
-        (DiskKind::Scsi, None) => between((80, 550), "a SATA, SAS or USB disk"),
-        (DiskKind::Card, _) => between((10, 90), "a memory card"),
-        (DiskKind::Virtual, _) => between(UNKNOWN, "a virtual disk"),
-        (DiskKind::Loop, _) => between(UNKNOWN, "a loop device"),
-        (DiskKind::Other, _) => between(UNKNOWN, "an unknown kind of disk"),
+        (_, Some(true)) => between(80, 250, "a rotational disk"),
+        (DiskKind::Nvme, _) => between(400, 6000, "NVMe"),
+        (DiskKind::Scsi, Some(false)) => between(150, 550, "a SATA or SAS SSD"),
+        (DiskKind::Scsi, None) => between(80, 550, "a SATA, SAS or USB disk"),
+        (DiskKind::Card, _) => between(10, 90, "a memory card"),
+        (DiskKind::Virtual, _) => unknown("a virtual disk"),
+        (DiskKind::Loop, _) => unknown("a loop device"),
+        (DiskKind::Other, _) => unknown("an unknown kind of disk"),
     }
 }
 
-fn between((low, high): (u64, u64), kind: &'static str) -> Rate {
-    Rate { low: low * MIB, high: high * MIB, known: RateSource::ByKind(kind) }
+fn unknown(kind: &'static str) -> Rate {
+    between(50, 2000, kind)
+}
+
+fn between(low_mib: u64, high_mib: u64, kind: &'static str) -> Rate {
+    Rate { low: low_mib * MIB, high: high_mib * MIB, known: RateSource::ByKind(kind) }
 }
 
 /// Returns `Some(true)` if a disk is rotational, `None` if unknown. A measurement can only disprove

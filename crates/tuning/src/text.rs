@@ -26,13 +26,13 @@ pub fn text(case: &Case, findings: &[Finding]) -> String {
         (Severity::Slow, "avoidable delays"),
         (Severity::Note, "notes"),
     ] {
-        let of_severity: Vec<_> =
+        let same_severity: Vec<_> =
             findings.iter().filter(|finding| finding.severity == severity).collect();
-        if of_severity.is_empty() {
+        if same_severity.is_empty() {
             continue;
         }
         writeln!(text, "\n{title}").ok();
-        for finding in of_severity {
+        for finding in same_severity {
             one(&mut text, finding);
         }
     }

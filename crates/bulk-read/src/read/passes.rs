@@ -71,7 +71,7 @@ fn read_device<C: Consumer>(run: &Run<'_, C>, group: Group, memory_bytes: usize)
     let pass = Pass::new(run.options, &device, known.0, memory_bytes);
     let threads = run.threads_on(known.0);
     run_workers(run, threads, &pass, &Queue::new(items));
-    stats(&device, known, threads, pass.cold())
+    stats(&device, known.0, known.1, threads, pass.cold())
 }
 
 /// Reads in two passes. The first pass reads the cached files and defers the uncached files, which
@@ -90,11 +90,11 @@ fn read_in_two_passes<C: Consumer>(
     run_workers(run, threads, &first, &Queue::new(items));
     let cold = first.cold();
     let Some(deferral) = first.deferral else {
-        return stats(device, (DeviceKind::SolidState, KindSource::KernelFlag), 0, cold);
+        return stats(device, DeviceKind::SolidState, KindSource::KernelFlag, 0, cold);
     };
     let (deferred, known) = deferral.into_deferred(run.tree, run.requests);
     if deferred.is_empty() {
-        return stats(device, known, threads, cold);
+        return stats(device, known.0, known.1, threads, cold);
     }
     let items = if by_position || known.0 == DeviceKind::Rotational {
         plan::by_position(deferred, run.requests)
@@ -104,12 +104,13 @@ fn read_in_two_passes<C: Consumer>(
     let threads = run.threads_on(known.0);
     let second = Pass::new(run.options, device, known.0, memory_bytes).over_uncached();
     run_workers(run, threads, &second, &Queue::new(items));
-    stats(device, known, threads, cold + second.cold())
+    stats(device, known.0, known.1, threads, cold + second.cold())
 }
 
 fn stats(
     device: &Device,
-    (kind, kind_source): (DeviceKind, KindSource),
+    kind: DeviceKind,
+    kind_source: KindSource,
     threads: usize,
     cold: u64,
 ) -> DeviceStats {

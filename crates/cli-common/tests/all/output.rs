@@ -43,7 +43,7 @@ fn child_that_prints() {
     progress.print_message("a note");
     progress.set(all);
     assert_eq!(progress.finish().amount, all);
-    let hidden = Progress::of_search(ShowProgress::False);
+    let hidden = Progress::search(ShowProgress::False);
     hidden.add(5);
     assert_eq!(hidden.finish().amount, Amount { things: 1, bytes: 5 });
 }

@@ -201,12 +201,12 @@ impl ServeArgs {
     /// Returns the limits of the server.
     pub(crate) fn limits(&self) -> Limits {
         let clients = &self.clients;
-        let of_client = clients.connections_per_client;
+        let per_client = clients.connections_per_client;
         let connections = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         Limits {
             connections_max: connections(clients.connections),
             peer_connections_max: connections(
-                of_client.unwrap_or_else(|| clients.connections.div_ceil(2)),
+                per_client.unwrap_or_else(|| clients.connections.div_ceil(2)),
             ),
             peer_rate: clients
                 .rate_per_client

@@ -59,8 +59,8 @@ fn init(files: &KeyFileArgs) -> Result {
         let object = json!({ "keys": keys, "sealing_key": seal, "sealing_key_created": is_new });
         return print_line(object);
     }
-    let of_seal = if is_new { "created" } else { "existing" };
-    print_line(format!("created {keys}, sealed by the {of_seal} key in {seal}"))?;
+    let seal_state = if is_new { "created" } else { "existing" };
+    print_line(format!("created {keys}, sealed by the {seal_state} key in {seal}"))?;
     if is_new {
         print_message("keep a copy of the sealing key: without it, the key file cannot be read");
     }
@@ -174,13 +174,13 @@ fn allow(files: &KeyFileArgs, args: &KeysRightsArgs) -> Result {
 
 fn forbid(files: &KeyFileArgs, args: &KeysRightsArgs) -> Result {
     match scoped(args)? {
-        Allowed::Objects(scope, rights) => forbid_objects(files, &args.key, (&scope, rights)),
+        Allowed::Objects(scope, rights) => forbid_objects(files, &args.key, &scope, rights),
         Allowed::Server(rights) => forbid_server(files, &args.key, rights),
     }
 }
 
 /// Removes rights to objects, and reports the grants that still give them.
-fn forbid_objects(files: &KeyFileArgs, name: &str, (scope, rights): (&Scope, Rights)) -> Result {
+fn forbid_objects(files: &KeyFileArgs, name: &str, scope: &Scope, rights: Rights) -> Result {
     let mut unchanged: Option<Vec<Grant>> = None;
     let updated = update(files, |list| {
         let (is_removed, grants, held, text) = if name == ANONYMOUS {
@@ -196,7 +196,7 @@ fn forbid_objects(files: &KeyFileArgs, name: &str, (scope, rights): (&Scope, Rig
         if is_removed {
             return Ok((grants, text));
         }
-        let failure = nothing_to_remove(name, (scope, rights), &grants, &held);
+        let failure = nothing_to_remove(name, scope, rights, &grants, &held);
         unchanged = Some(grants);
         Err(failure)
     });
@@ -216,7 +216,8 @@ fn forbid_objects(files: &KeyFileArgs, name: &str, (scope, rights): (&Scope, Rig
 /// Returns the failure of a removal that would change nothing.
 fn nothing_to_remove(
     name: &str,
-    (scope, rights): (&Scope, Rights),
+    scope: &Scope,
+    rights: Rights,
     remaining: &[Grant],
     held: &str,
 ) -> Failure {

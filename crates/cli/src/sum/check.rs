@@ -101,7 +101,7 @@ fn print(check: &Check, args: &SumArgs, output: &mut Output, added: &[PathBuf]) 
         return Ok(());
     }
     for (line, verdict) in check.results() {
-        let words = match verdict {
+        let (text, in_json) = match verdict {
             Verdict::Same if args.quiet => continue,
             Verdict::Missing if args.ignore_missing => continue,
             Verdict::Same => ("OK", "ok"),
@@ -109,10 +109,10 @@ fn print(check: &Check, args: &SumArgs, output: &mut Output, added: &[PathBuf]) 
             Verdict::Missing => ("FAILED open or read", "missing"),
             Verdict::Unread => ("FAILED open or read", "unreadable"),
         };
-        print_result(args, output, &line.name, words)?;
+        print_result(args, output, &line.name, text, in_json)?;
     }
     let mut added = added.iter().map(|path| path.as_os_str().as_bytes());
-    added.try_for_each(|name| print_result(args, output, name, ("ADDED", "added")))
+    added.try_for_each(|name| print_result(args, output, name, "ADDED", "added"))
 }
 
 /// Prints the number of failures of each kind to stderr, and counts the failures as errors.
@@ -147,19 +147,24 @@ fn warn(
     }
 }
 
-/// Prints `name: result`, with the name escaped as in the list, or a JSON object. `words` are the
-/// result as text and in JSON.
-fn print_result(args: &SumArgs, output: &mut Output, name: &[u8], words: (&str, &str)) -> Result {
-    let (result, in_json) = words;
+/// Prints `name: text`, with the name escaped as in the list, or a JSON object with the result
+/// `in_json`.
+fn print_result(
+    args: &SumArgs,
+    output: &mut Output,
+    name: &[u8],
+    text: &str,
+    in_json: &str,
+) -> Result {
     if args.json {
         let mut line = json!({ "result": in_json });
         set_path(&mut line, "path", OsStr::from_bytes(name));
         return output.line(line);
     }
-    let mut text = Vec::with_capacity(name.len() + 24);
-    write_name(&mut text, name);
-    text.extend_from_slice(b": ");
-    text.extend_from_slice(result.as_bytes());
-    text.push(b'\n');
-    output.bytes(&text)
+    let mut line = Vec::with_capacity(name.len() + 24);
+    write_name(&mut line, name);
+    line.extend_from_slice(b": ");
+    line.extend_from_slice(text.as_bytes());
+    line.push(b'\n');
+    output.bytes(&line)
 }

@@ -19,7 +19,7 @@ pub(super) const STDIN: &str = "-";
 /// Finds all files below `paths`, including hidden ones.
 pub(super) fn find_files(args: &SumArgs, paths: &[PathBuf], errors: &Errors) -> Tree {
     let options = WalkOptions { hidden: true, sort: true, ..WalkOptions::default() };
-    let progress = Progress::of_search(show_progress(args));
+    let progress = Progress::search(show_progress(args));
     let events = Events { args, paths, errors, progress: &progress };
     let tree = walk(paths, &options, &events);
     progress.set(amount_of(&tree));

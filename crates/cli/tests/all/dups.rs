@@ -170,9 +170,9 @@ fn json_report_has_file_identities_and_statistics() {
     );
     assert_eq!(group["ids"][0]["inode"].as_u64(), Some(meta.ino()));
     assert_eq!(group["ids"][0]["device"].as_u64(), Some(meta.dev()));
-    let of_fclones = place.run(&["dups", "-f", "json"]).code(0);
-    let of_fclones: Value = serde_json::from_slice(of_fclones.stdout()).unwrap();
-    assert_eq!(of_fclones["groups"], json["groups"]);
+    let fclones_report = place.run(&["dups", "-f", "json"]).code(0);
+    let fclones_report: Value = serde_json::from_slice(fclones_report.stdout()).unwrap();
+    assert_eq!(fclones_report["groups"], json["groups"]);
     place.run(&["dups", "--json", "--format", "csv"]).code(2).stderr_contains(&["--format"]);
 }
 

@@ -344,8 +344,8 @@ fn each_test_that_the_page_names_exists() {
         "crates/acceptance/tests/all/users.rs",
     ];
     let files = files.map(|path| PathBuf::from(format!("{root}/{path}")));
-    let of_access = fs::read_dir(format!("{root}/crates/s3-server/tests/all/access")).unwrap();
-    let files = files.into_iter().chain(of_access.map(|entry| entry.unwrap().path()));
+    let access_files = fs::read_dir(format!("{root}/crates/s3-server/tests/all/access")).unwrap();
+    let files = files.into_iter().chain(access_files.map(|entry| entry.unwrap().path()));
     let sources: Vec<_> = files.map(|path| fs::read_to_string(path).unwrap()).collect();
     let (_, section) = page.split_once("## Who can do what").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();

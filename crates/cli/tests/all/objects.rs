@@ -149,8 +149,8 @@ fn snapshot_is_a_store_with_the_objects_of_its_moment() {
     let created: Value = serde_json::from_str(run.code(0).text()).unwrap();
     assert_eq!((&created["objects"], &created["object_bytes"]), (&1.into(), &6.into()));
     place.run_with(&["store", "put", "b-1/k"], b"after").code(0);
-    let of_copy = ["store", "--data", "copy", "get", "b-1/k"];
-    assert_eq!(place.run(&of_copy).code(0).text(), "before");
+    let get_copy = ["store", "--data", "copy", "get", "b-1/k"];
+    assert_eq!(place.run(&get_copy).code(0).text(), "before");
     assert_eq!(place.run(&["store", "get", "b-1/k"]).code(0).text(), "after");
     place.run(&["store", "snapshot", "copy"]).code(3).stderr_contains(&["copy", "not empty"]);
     let run = place.run(&["store", "snapshot", "second"]);

@@ -218,7 +218,7 @@ fn soak(
     let arguments = &[arguments, tls].concat();
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Endpoint { address: socket.local_addr().unwrap(), transport };
-    let (seed, of_each_client) = (Random::from_environment().number(), requests());
+    let (seed, requests_per_client) = (Random::from_environment().number(), requests());
     let mut serving = start(place, arguments, &socket);
     thread::scope(|scope| {
         let (sender, steps) = channel();
@@ -228,7 +228,7 @@ fn soak(
             let mut client = Client { server, base, number, random, open: None, versions };
             let sender = sender.clone();
             scope.spawn(move || {
-                for _ in 0..of_each_client {
+                for _ in 0..requests_per_client {
                     client.step();
                     sender.send(()).unwrap();
                 }
@@ -237,7 +237,7 @@ fn soak(
         drop(sender);
         for _ in 0..HANDOVERS {
             // The iterator ends early if clients have failed.
-            steps.iter().take(of_each_client * CLIENTS / (HANDOVERS + 1)).for_each(drop);
+            steps.iter().take(requests_per_client * CLIENTS / (HANDOVERS + 1)).for_each(drop);
             replace(&mut serving, || start(place, arguments, &socket), overlap);
         }
         steps.iter().for_each(drop);

@@ -97,9 +97,9 @@ fn description_in(root: &Root, name: &str) -> Option<String> {
 
 fn holder_by_kernel(target: &OwnedFd) -> Option<String> {
     let status = fs::fstat(target).ok()?;
-    let device = (fs::major(status.st_dev), fs::minor(status.st_dev));
-    let id = (0..LOCKS_READS_MAX)
-        .find_map(|_| flock_holder(&kernel_locks().ok()?, device, status.st_ino))?;
+    let (major, minor) = (fs::major(status.st_dev), fs::minor(status.st_dev));
+    let file = format!("{major:02x}:{minor:02x}:{}", status.st_ino);
+    let id = (0..LOCKS_READS_MAX).find_map(|_| flock_holder(&kernel_locks().ok()?, &file))?;
     Some(format!("process {id}"))
 }
 
@@ -115,9 +115,9 @@ fn kernel_locks() -> std::io::Result<String> {
     }
 }
 
-/// Returns the process that holds the `flock` of an inode, from the text of `/proc/locks`.
-fn flock_holder(locks: &str, (major, minor): (u32, u32), inode: u64) -> Option<u32> {
-    let file = format!("{major:02x}:{minor:02x}:{inode}");
+/// Returns the process that holds the `flock` of a file, such as `fd:01:77`, from the text of
+/// `/proc/locks`.
+fn flock_holder(locks: &str, file: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [_, "FLOCK", _, "WRITE", id, at, ..] = fields[..] else { return None };
@@ -174,8 +174,8 @@ mod tests {
         ];
         assert!(held.iter().all(|locked| matches!(locked, Locked::Acquired(_))), "{held:?}");
         assert_eq!(holder(disk.lock("below", "d").unwrap()).unwrap(), "c");
-        let of_file = holder(disk.lock("file", "d").unwrap()).unwrap();
-        assert_eq!(of_file, format!("process {}", std::process::id()));
+        let file_holder = holder(disk.lock("file", "d").unwrap()).unwrap();
+        assert_eq!(file_holder, format!("process {}", std::process::id()));
         assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), b"content");
         assert!(disk.lock("missing", "d").unwrap_err().is_not_found());
     }
@@ -223,8 +223,8 @@ mod tests {
                      4: FLOCK  ADVISORY  WRITE 13 fd:02:77 0 EOF\n\
                      4: -> FLOCK  ADVISORY  WRITE 14 fd:01:77 0 EOF\n\
                      5: FLOCK  ADVISORY  WRITE 15 fd:01:77 0 EOF\n";
-        assert_eq!(flock_holder(locks, (0xfd, 1), 77), Some(15));
-        assert_eq!(flock_holder(locks, (0xfd, 1), 7), None);
-        assert_eq!(flock_holder("", (0xfd, 1), 77), None);
+        assert_eq!(flock_holder(locks, "fd:01:77"), Some(15));
+        assert_eq!(flock_holder(locks, "fd:01:7"), None);
+        assert_eq!(flock_holder("", "fd:01:77"), None);
     }
 }

@@ -47,7 +47,7 @@ impl GroupMemory {
 }
 
 /// Returns the group of this process; `None` if the machine has no memory control groups.
-pub(super) fn of_self(files: &KernelFiles) -> Option<GroupMemory> {
+pub(super) fn current(files: &KernelFiles) -> Option<GroupMemory> {
     let groups = files.text("/proc/self/cgroup")?;
     let mountinfo = files.text("/proc/self/mountinfo")?;
     // The memory controller belongs either to the v2 hierarchy or to a v1 hierarchy.

@@ -100,7 +100,7 @@ impl KernelFiles {
             memory: self.memory(),
             settings,
             kernel_limits: self.kernel_limits(),
-            group: group::of_self(self),
+            group: group::current(self),
             swaps: swaps.map(str::to_owned).collect(),
         }
     }

@@ -35,9 +35,9 @@ fn file_system_on_a_loop_device_is_identified() {
         // The probe of a file in the directory returns the same properties.
         let file = image.mount().join("file");
         fs::write(&file, "content").unwrap();
-        let of_file = probe(&file).unwrap();
-        assert_eq!(of_file.path, file);
-        assert_eq!(haul_disk::Storage { path: storage.path.clone(), ..of_file }, storage);
+        let file_storage = probe(&file).unwrap();
+        assert_eq!(file_storage.path, file);
+        assert_eq!(haul_disk::Storage { path: storage.path.clone(), ..file_storage }, storage);
         assert_eq!(
             fs::read_dir(image.mount()).unwrap().count(),
             if name == "ext4" { 2 } else { 1 }

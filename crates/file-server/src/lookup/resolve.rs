@@ -61,7 +61,7 @@ impl ThreadContext {
                 if let Some(query) = request.query {
                     location = format!("{location}?{}", String::from_utf8_lossy(query));
                 }
-                Lookup::Page(Page::of_status(301).with("location", location))
+                Lookup::Page(Page::for_status(301).with("location", location))
             }
             PathEntry::Directory(dir) => self.list(request, dir),
             PathEntry::Status(status) => self.fail(request, status),
@@ -73,7 +73,7 @@ impl ThreadContext {
     fn fail(&self, request: &FileRequest<'_>, status: u16) -> Lookup {
         let is_temporary = matches!(status, 500 | 503);
         let cached = is_temporary.then(|| self.shared.cache.any(request.key())).flatten();
-        cached.map_or_else(|| Lookup::Page(Page::of_status(status)), Lookup::File)
+        cached.map_or_else(|| Lookup::Page(Page::for_status(status)), Lookup::File)
     }
 
     /// Finds the file on a disk thread. A request for a file that was valid until lately does not
@@ -153,7 +153,7 @@ impl ThreadContext {
         let shared = &self.shared;
         let (now_ms, version) = (shared.ms(Instant::now()), Version::of(&stat));
         let Some(cursor) = Cursor::parse(request.query.unwrap_or_default()) else {
-            return Lookup::Page(Page::of_status(400));
+            return Lookup::Page(Page::for_status(400));
         };
         let key = shared.listings.key(&request.path, cursor, request.fields.accepts_json);
         if let Some(listing) = shared.listings.get(&key, version, now_ms) {

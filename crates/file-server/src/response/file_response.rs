@@ -163,7 +163,7 @@ fn not_modified<'a>(meta: &Meta) -> Response<'a> {
 }
 
 fn failed<'a>(meta: &Meta, status: u16, range: Option<String>, is_head: bool) -> Response<'a> {
-    let mut page = Page::of_status(status);
+    let mut page = Page::for_status(status);
     // The validity of the file does not apply to an error, which caches would keep as long.
     let fields = meta.always.iter().filter(|field| field.0 != "cache-control");
     page.fields.extend(fields.cloned());

@@ -43,15 +43,15 @@ impl FileHandler {
     fn refusal(&self, request: &Request<'_>) -> Option<Page> {
         match request.framing {
             Framing::Length(bytes) if bytes <= DISCARD_BYTES_MAX => {}
-            _ => return Some(Page::of_status(413)),
+            _ => return Some(Page::for_status(413)),
         }
         if !self.thread.shared.hosts.allows(request.host) {
             return Some(Page::plain(421, MISDIRECTED));
         }
         match request.method {
             "GET" | "HEAD" => None,
-            "OPTIONS" => Some(Page::of_status(204).with("allow", ALLOWED_METHODS)),
-            _ => Some(Page::of_status(405).with("allow", ALLOWED_METHODS)),
+            "OPTIONS" => Some(Page::for_status(204).with("allow", ALLOWED_METHODS)),
+            _ => Some(Page::for_status(405).with("allow", ALLOWED_METHODS)),
         }
     }
 
@@ -67,7 +67,7 @@ impl FileHandler {
         let is_head = request.method == "HEAD";
         let file_request = match self.refusal(request) {
             Some(page) => Err(page),
-            None => FileRequest::parse(request, path).map_err(|_error| Page::of_status(400)),
+            None => FileRequest::parse(request, path).map_err(|_error| Page::for_status(400)),
         };
         let request = match file_request {
             Ok(request) => request,
@@ -105,7 +105,7 @@ fn respond_with<T>(
         Lookup::File(source) => write(Response::file(request, source, || thread.boundary())),
         Lookup::Listing(listing) => write(Response::page(&listing.page, request.is_head)),
         Lookup::Page(page) => write(Response::page(page, request.is_head)),
-        Lookup::Pending(_) => write(Response::page(&Page::of_status(500), request.is_head)),
+        Lookup::Pending(_) => write(Response::page(&Page::for_status(500), request.is_head)),
     }
 }
 
@@ -125,7 +125,7 @@ impl DeferredRequest {
             let result = pending.result.await.map_err(|_dropped| "the server stops")?;
             match self.resume(result) {
                 Ok(response) => {
-                    self.thread.begin_response((response.status, self.received.elapsed()), || {
+                    self.thread.begin_response(response.status, self.received.elapsed(), || {
                         let request = self.head.parse()?;
                         Some((request.method, request.target.path(), self.client))
                     });
@@ -147,7 +147,7 @@ impl DeferredRequest {
         });
         // The head was parsed before, so this is unreachable.
         let unparsed = || {
-            let page = Page::of_status(500);
+            let page = Page::for_status(500);
             Ok(Response::page(&page, false).prepare(thread, &self.last_counted))
         };
         resumed.unwrap_or_else(unparsed)
@@ -170,7 +170,7 @@ impl Handler for FileHandler {
         let inline = self.respond_to(request, origin, &mut path, connection, head);
         self.path = path;
         if !matches!(inline, Inline::Future(_)) {
-            self.thread.begin_response((head.status(), origin.received.elapsed()), || {
+            self.thread.begin_response(head.status(), origin.received.elapsed(), || {
                 Some((request.method, request.target.path(), origin.peer))
             });
         }

@@ -17,7 +17,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// Returns the page of a status, with its reason phrase.
-    pub(crate) fn of_status(status: u16) -> Self {
+    pub(crate) fn for_status(status: u16) -> Self {
         let page = Self::plain(status, format!("{status} {}\n", reason_phrase(status)));
         // Too many jobs, or too few descriptors: a later request may succeed.
         if status == 503 { page.with("retry-after", "1") } else { page }

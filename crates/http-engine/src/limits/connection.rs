@@ -51,7 +51,7 @@ pub(crate) struct Connection<P> {
     pub(super) id: u64,
     pub(super) peer: Peer,
     /// State that the connections of a peer share.
-    pub(super) of_peer: P,
+    pub(super) peer_state: P,
     /// A [`Phase`], and since when: milliseconds of `stopwatch`.
     state: AtomicU64,
     stopwatch: Stopwatch,
@@ -63,12 +63,12 @@ impl<P> Connection<P> {
     pub(super) fn new(
         id: u64,
         peer: Peer,
-        of_peer: P,
+        peer_state: P,
         stopwatch: Stopwatch,
         close: Box<dyn Fn() + Send + Sync>,
     ) -> Self {
         let state = AtomicU64::new(state(Phase::Head, stopwatch.elapsed_ms()));
-        Self { id, peer, of_peer, state, stopwatch, close }
+        Self { id, peer, peer_state, state, stopwatch, close }
     }
 
     /// Notes that the head of a request has begun to arrive.

@@ -70,7 +70,7 @@ struct Account<P> {
     /// Its connections by the time since which they wait, and by number. That time is a lower bound:
     /// requests do not take the lock of the table, so it is corrected when it is looked at.
     queue: BTreeSet<(u64, u64)>,
-    of_peer: P,
+    peer_state: P,
 }
 
 impl<P: Clone> Connections<P> {
@@ -125,8 +125,8 @@ impl<P: Clone> Connections<P> {
         let peer = Peer::of(address);
         let now_ms = self.stopwatch.elapsed_ms();
         let mut table = self.table.lock();
-        let of_peer = table.peers.get(&peer).map_or(0, |account| account.queue.len());
-        if of_peer >= self.peer_connections_max && !table.evict_of(peer, now_ms) {
+        let connections = table.peers.get(&peer).map_or(0, |account| account.queue.len());
+        if connections >= self.peer_connections_max && !table.evict_of(peer, now_ms) {
             table.stats.refused += 1;
             return None;
         }
@@ -138,11 +138,11 @@ impl<P: Clone> Connections<P> {
         let account = table
             .peers
             .entry(peer)
-            .or_insert_with(|| Account { queue: BTreeSet::new(), of_peer: (self.new_peer)() });
+            .or_insert_with(|| Account { queue: BTreeSet::new(), peer_state: (self.new_peer)() });
         account.queue.insert((now_ms, id));
-        let of_peer = account.of_peer.clone();
+        let peer_state = account.peer_state.clone();
         let connection =
-            Arc::new(Connection::new(id, peer, of_peer, self.stopwatch.clone(), close));
+            Arc::new(Connection::new(id, peer, peer_state, self.stopwatch.clone(), close));
         let entry = Entry { connection: Arc::clone(&connection), queued_ms: now_ms };
         table.open.insert(id, entry);
         Some(Slot { connection, of: Arc::clone(self) })
@@ -228,8 +228,8 @@ impl<P: Clone> Slot<P> {
     }
 
     /// Returns the state that the connections of this peer share.
-    pub(crate) fn of_peer(&self) -> &P {
-        &self.connection.of_peer
+    pub(crate) fn peer_state(&self) -> &P {
+        &self.connection.peer_state
     }
 
     /// Counts the connection as closed because a head, or the next request, took too long.

@@ -236,16 +236,16 @@ impl Output {
 
     /// Removes bytes that the socket took; returns the number of those of the body.
     fn advance(&mut self, bytes: usize) -> usize {
-        let of_first = bytes.min(self.first.len() - self.first_at);
-        self.first_at += of_first;
+        let from_first = bytes.min(self.first.len() - self.first_at);
+        self.first_at += from_first;
         if self.first_at == self.first.len() {
             self.first.clear();
             self.first_at = 0;
         }
-        let of_frame = (bytes - of_first).min(self.frame.len());
-        drop(self.frame.split_to(of_frame));
-        self.last = &self.last[bytes - of_first - of_frame..];
-        of_frame
+        let from_frame = (bytes - from_first).min(self.frame.len());
+        drop(self.frame.split_to(from_frame));
+        self.last = &self.last[bytes - from_first - from_frame..];
+        from_frame
     }
 }
 

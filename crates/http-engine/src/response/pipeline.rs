@@ -74,7 +74,9 @@ impl<S> Pipeline<S> {
     pub(crate) fn push(
         &mut self,
         start: usize,
-        (status, body, source): (u16, Bytes, S),
+        status: u16,
+        body: Bytes,
+        source: S,
         record: Option<Record>,
     ) {
         let head_bytes = self.heads.len() - start;
@@ -161,7 +163,7 @@ mod tests {
             let body = Bytes::from("b".repeat(number % 4));
             all.extend_from_slice(head.as_bytes());
             all.extend_from_slice(&body);
-            pipeline.push(start, (200, body, number), None);
+            pipeline.push(start, 200, body, number, None);
         }
         (pipeline, all)
     }

@@ -76,7 +76,7 @@ pub(crate) const STAMP_BYTES_MAX: usize = "2026-11-21T07:23:14.500000Z ".len();
 pub fn split_stamp(line: &[u8]) -> (Option<Utc>, &[u8]) {
     let prefix = &line[..line.len().min(STAMP_BYTES_MAX)];
     match (parse_stamp(line), memchr::memchr(b' ', prefix)) {
-        (Some(micros), Some(space)) => (Some(Utc::of_micros(micros)), &line[space + 1..]),
+        (Some(micros), Some(space)) => (Some(Utc::from_micros(micros)), &line[space + 1..]),
         _ => (None, line),
     }
 }
@@ -185,7 +185,7 @@ mod tests {
                 let mut stamper = Stamper::new(stamps);
                 let line = stamper.stamp(b"x", UNIX_EPOCH + Duration::from_micros(micros));
                 prop_assert_eq!(parse_stamp(line), Some(micros));
-                prop_assert_eq!(split_stamp(line), (Some(Utc::of_micros(micros)), &b"x"[..]));
+                prop_assert_eq!(split_stamp(line), (Some(Utc::from_micros(micros)), &b"x"[..]));
             }
         }
 

@@ -36,10 +36,10 @@ impl Utc {
     /// Converts `time`, clamped to the years 1970 to 9999.
     #[must_use]
     pub fn of(time: SystemTime) -> Self {
-        Self::of_micros(micros(time))
+        Self::from_micros(micros(time))
     }
 
-    pub(crate) fn of_micros(micros: u64) -> Self {
+    pub(crate) fn from_micros(micros: u64) -> Self {
         let since = time::Duration::microseconds(i64::try_from(micros).unwrap_or(i64::MAX));
         let utc = UtcDateTime::UNIX_EPOCH.saturating_add(since);
         Self {
@@ -129,13 +129,13 @@ mod tests {
             assert_eq!(format!("{utc:.3}"), text);
         }
         assert_eq!(Utc::of(UNIX_EPOCH - Duration::from_secs(1)).year, 1970);
-        let last = Utc::of_micros(u64::MAX);
+        let last = Utc::from_micros(u64::MAX);
         assert_eq!(format!("{last}"), "9999-12-31T23:59:59.999999Z");
     }
 
     #[test]
     fn invalid_dates_are_refused() {
-        let date = |year, month, day| Utc { year, month, day, ..Utc::of_micros(0) };
+        let date = |year, month, day| Utc { year, month, day, ..Utc::from_micros(0) };
         for wrong in [date(2026, 2, 29), date(2026, 4, 31), date(2026, 13, 1), date(1969, 1, 1)] {
             assert_eq!(wrong.to_micros(), None, "{wrong}");
         }
@@ -148,9 +148,9 @@ mod tests {
         fn dates_round_trip_and_sort_by_time(
             micros in 0_u64..253_402_300_799_000_000, more in 1_u64..10_000_000_000,
         ) {
-            let utc = Utc::of_micros(micros);
+            let utc = Utc::from_micros(micros);
             prop_assert_eq!(utc.to_micros(), Some(micros));
-            prop_assert!(Utc::of_micros(micros + more) > utc);
+            prop_assert!(Utc::from_micros(micros + more) > utc);
         }
     }
 }

@@ -155,8 +155,8 @@ impl Job<'_> {
         temporary: &str,
         error: io::Error,
     ) -> Error {
-        let of_the_disk = encoder.get_mut().take_error();
-        of_the_disk.unwrap_or_else(|| self.failed(Op::Write, temporary, error))
+        let disk_error = encoder.get_mut().take_error();
+        disk_error.unwrap_or_else(|| self.failed(Op::Write, temporary, error))
     }
 
     /// Fills `buffer` with the bytes of the file being compressed from `offset` on, up to `end`.

@@ -50,15 +50,14 @@ impl Source {
     }
 
     /// Returns the lines from `since` to `until`, both in microseconds.
-    pub(super) fn parts(mut self, limits: (Option<u64>, Option<u64>)) -> Result<Parts> {
-        let (mut since, until) = limits;
-        if let (Some((file, bytes)), Some(since_us)) = (&self.plain, since.take()) {
+    pub(super) fn parts(mut self, mut since: Option<u64>, until: Option<u64>) -> Result<Parts> {
+        if let (Some((file, bytes)), Some(since_us)) = (&self.plain, since) {
             let start = first_line_since(&**file, *bytes, since_us)?;
             self.reader = Box::new(FileReader::new(Arc::clone(file), start..*bytes));
             self.buffer.clear();
             self.is_at_end = false;
-        } else {
-            since = limits.0;
+            // The reader starts at the first line of the range.
+            since = None;
         }
         Ok(Parts { source: self, scan: Scan::new(since, until), done: 0 })
     }

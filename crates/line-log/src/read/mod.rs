@@ -114,8 +114,8 @@ impl Copy<'_> {
         if !is_stamped && self.until.is_some_and(|until| file.begin_us >= until) {
             return Ok(false);
         }
-        let limits = if is_stamped { (self.since, self.until) } else { (None, None) };
-        let mut parts = source.parts(limits)?;
+        let since = self.since.filter(|_| is_stamped);
+        let mut parts = source.parts(since, self.until.filter(|_| is_stamped))?;
         let name = file.name();
         let mut bytes = 0;
         let mut is_last = false;

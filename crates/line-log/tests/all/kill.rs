@@ -63,8 +63,8 @@ fn written_out_lines_survive_sigkill() {
                 // All earlier lines of the same thread are written, too.
                 let first = last - (last % 1_000_000) % THREADS;
                 let thread = (last % 1_000_000) % THREADS;
-                let of_thread = first - first % 1_000_000 + thread..=last;
-                written.extend(of_thread.step_by(usize::try_from(THREADS).unwrap()));
+                let thread_numbers = first - first % 1_000_000 + thread..=last;
+                written.extend(thread_numbers.step_by(usize::try_from(THREADS).unwrap()));
                 seen += 1;
                 if seen == until {
                     child.kill().unwrap();

@@ -38,8 +38,8 @@ fn tracing_subscriber_writes_whole_lines() {
     let text = String::from_utf8(all(&OsDisk::open(dir.path()).unwrap())).unwrap();
     for worker in 0..4 {
         let end = |number| format!(" INFO all::writers: answered worker={worker} number={number}");
-        let of_worker = format!("worker={worker} ");
-        let found: Vec<&str> = text.lines().filter(|line| line.contains(&of_worker)).collect();
+        let prefix = format!("worker={worker} ");
+        let found: Vec<&str> = text.lines().filter(|line| line.contains(&prefix)).collect();
         assert_eq!(found, (0..EVENTS).map(end).collect::<Vec<_>>());
     }
     assert_eq!(text.lines().count(), 4 * EVENTS);

@@ -289,7 +289,7 @@ impl Admin {
     }
 
     fn history(&self, query: Option<&str>) -> Response<Bytes> {
-        let Some(span) = Span::of_query(query) else {
+        let Some(span) = Span::from_query(query) else {
             let text = "The query is span=now, span=hour or span=day\n";
             return plain(StatusCode::BAD_REQUEST, text);
         };

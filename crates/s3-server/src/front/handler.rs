@@ -61,7 +61,7 @@ impl Handler for Requests {
     ) -> ResponseFuture<Counted> {
         let (front, peer) = (Arc::clone(&self.front), origin.peer);
         if origin.listener == S3 {
-            request.extensions_mut().insert(origin.of_peer.clone());
+            request.extensions_mut().insert(origin.peer_state.clone());
             let connection = Connection { peer, is_encrypted: front.is_encrypted };
             return Box::pin(async move { front.answer(request, connection).await });
         }
@@ -82,7 +82,7 @@ impl Handler for Requests {
                 })
             }
             Answer::S3(mut request) => {
-                request.extensions_mut().insert(origin.of_peer.clone());
+                request.extensions_mut().insert(origin.peer_state.clone());
                 let is_encrypted = self.page.addresses.admin_has_tls();
                 let connection = Connection { peer, is_encrypted };
                 Box::pin(async move {

@@ -85,7 +85,7 @@ impl Front {
             HotContent::Memory(content) if bytes > 0 => {
                 let at = |offset| usize::try_from(offset).unwrap_or(usize::MAX);
                 let content = content.slice(at(selected.bytes.start)..at(selected.bytes.end));
-                Inline::Bytes(self.memory.guard(origin.of_peer, content)?, ())
+                Inline::Bytes(self.memory.guard(origin.peer_state, content)?, ())
             }
             _ => Inline::Bytes(Bytes::new(), ()),
         };

@@ -49,7 +49,7 @@ impl Front {
         let audited = self.audit.as_ref().map(|log| log.begin_put(names, &identity, origin.peer));
         let operation = (Kind::Put, path(request));
         let accounts = Accounts::begin(&self.metrics, operation, started, identity, audited);
-        let (front, peer) = (Arc::clone(self), origin.of_peer.clone());
+        let (front, peer) = (Arc::clone(self), origin.peer_state.clone());
         Ok(Box::pin(async move {
             let arrival = body.arrival();
             let changes = accounts.changes();

@@ -86,7 +86,7 @@ impl AccessRecord {
         {
             let duration = begun.saturating_duration_since(received);
             if recent.includes(status, duration) {
-                let request = self.request.to_recent((status, duration), client, target);
+                let request = self.request.to_recent(status, duration, client, target);
                 recent.add(request, recent.is_slow(duration));
             }
         }
@@ -117,7 +117,8 @@ impl RequestLine {
 
     fn to_recent(
         &self,
-        (status, duration): (u16, Duration),
+        status: u16,
+        duration: Duration,
         client: Option<IpAddr>,
         target: Option<&str>,
     ) -> RecentRequest {

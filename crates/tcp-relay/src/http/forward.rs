@@ -162,7 +162,7 @@ fn forward_response<M>(
                 return Err(ExchangeError::Abort(EndReason::Reset));
             }
         }
-        match forward_response_head(exchange, (down, record), cx)? {
+        match forward_response_head(exchange, down, record, cx)? {
             ResponseHead::Forwarded => continue,
             ResponseHead::Upgraded(head) => return Ok(ResponseProgress::Upgraded(head)),
             ResponseHead::Partial => {}
@@ -189,7 +189,8 @@ fn forward_response<M>(
 /// Forwards the head of a response if all of it was received.
 fn forward_response_head<M>(
     exchange: &mut Exchange,
-    (down, record): (&mut Channel, &mut AccessRecord),
+    down: &mut Channel,
+    record: &mut AccessRecord,
     cx: &mut HttpContext<'_, '_, M>,
 ) -> Result<ResponseHead, ExchangeError> {
     if down.received.is_empty() {

@@ -38,8 +38,8 @@ pub(crate) fn run(data: &[u8]) {
             // As with b3sum, a carriage return at the end of a line is not part of a name.
             let is_ambiguous =
                 |name: &[u8]| !zero && kind == HashKind::Blake3 && name.ends_with(b"\r");
-            let is_of_kind = |line: &&Line| line.kind == Some(kind) && !is_ambiguous(&line.name);
-            let some: Vec<_> = lines.iter().filter(is_of_kind).cloned().collect();
+            let has_kind = |line: &&Line| line.kind == Some(kind) && !is_ambiguous(&line.name);
+            let some: Vec<_> = lines.iter().filter(has_kind).cloned().collect();
             let text = written(&some, LineFormat { tag: false, zero });
             let expected = List { lines: some, malformed: 0 };
             assert_eq!(

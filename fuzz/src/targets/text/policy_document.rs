@@ -51,8 +51,8 @@ pub(crate) fn run(data: &[u8]) {
         for (user, action) in [(None, "s3:GetObject"), (Some("ann"), "s3:PutObject")] {
             let request = PolicyRequest { user, action, resource: &resource, values };
             let decision = policy.decide(&request);
-            let of_each: Vec<_> = single.iter().map(|one| one.decide(&request)).collect();
-            let expected = [Some(false), Some(true)].into_iter().find(|it| of_each.contains(it));
+            let decisions: Vec<_> = single.iter().map(|one| one.decide(&request)).collect();
+            let expected = [Some(false), Some(true)].into_iter().find(|it| decisions.contains(it));
             assert_eq!(decision, expected.flatten(), "{request:?}");
             assert_eq!(reversed.decide(&request), decision, "{request:?}");
             assert!(denied.iter().all(|policy| policy.decide(&request) == Some(false)));

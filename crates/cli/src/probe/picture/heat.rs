@@ -77,9 +77,9 @@ mod tests {
 
     use super::*;
 
-    fn latencies(of_us: &[(u64, u32)]) -> Latencies {
+    fn latencies(samples: &[(u64, u32)]) -> Latencies {
         let mut latencies = Latencies::default();
-        for (us, times) in of_us {
+        for (us, times) in samples {
             (0..*times).for_each(|_| latencies.record(Duration::from_micros(*us)));
         }
         latencies

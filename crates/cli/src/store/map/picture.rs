@@ -44,11 +44,11 @@ pub(super) fn picture(maps: &[VolumeMap], totals: &str) -> String {
 }
 
 fn description(maps: &[VolumeMap]) -> String {
-    let of_volume = |map: &VolumeMap| {
+    let volume_line = |map: &VolumeMap| {
         let (live, dead) = (Bytes(map.needle_bytes(true)), Bytes(map.needle_bytes(false)));
         format!("volume {}: {live} live, {dead} dead", map.number)
     };
-    maps.iter().map(of_volume).collect::<Vec<_>>().join("; ")
+    maps.iter().map(volume_line).collect::<Vec<_>>().join("; ")
 }
 
 /// Draws the parts of a volume; adjacent parts of the same colour are one rectangle.

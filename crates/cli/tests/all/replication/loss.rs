@@ -85,9 +85,9 @@ fn lose_machines(arguments: &[&str], writes_max: u64) -> Vec<Duration> {
             writes += acknowledged.len();
             let is_lost = |write: &&Acknowledged| found[&write.key] < write.version;
             let age = |write: &Acknowledged| killed.duration_since(write.at);
-            let of_this: Vec<_> = acknowledged.iter().filter(is_lost).map(age).collect();
-            longest_of_each.push(of_this.iter().max().copied().unwrap_or_default());
-            ages.extend(of_this);
+            let lost_ages: Vec<_> = acknowledged.iter().filter(is_lost).map(age).collect();
+            longest_of_each.push(lost_ages.iter().max().copied().unwrap_or_default());
+            ages.extend(lost_ages);
             lost += 1;
         }
     }
