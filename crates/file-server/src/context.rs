@@ -7,18 +7,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use haul_admin_endpoint::{AllowedHosts, RecentRequest, RecentRequests};
 
+use crate::buffers::Buffers;
 use crate::config::{Cold, Tiers};
 use crate::file::description::mixed;
+use crate::file::frequency::FrequencySketch;
 use crate::file::tier::TierRules;
 use crate::listing::cache::ListingCache;
 use crate::lookup::cache::FileCache;
 use crate::lookup::disk_threads::DiskThreads;
 use crate::lookup::finder::Finder;
-use crate::lookup::outcome::{DiskResult, DiskWork};
 use crate::lookup::single_flight::SingleFlight;
 use crate::metrics::Counts;
-use crate::send::buffers::Buffers;
-use crate::send::frequency::FrequencySketch;
+use crate::outcome::{DiskResult, DiskWork};
 
 /// The state of a server.
 #[derive(Debug)]

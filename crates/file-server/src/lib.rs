@@ -79,6 +79,7 @@
 //! pages `splice(2)`, `openat2(2)`, `cachestat(2)`.
 
 mod accept;
+mod buffers;
 mod config;
 mod context;
 mod error;
@@ -86,8 +87,11 @@ mod file;
 mod listing;
 mod lookup;
 mod metrics;
+mod outcome;
 mod overview;
+mod page;
 mod request;
+mod resolve;
 mod response;
 mod send;
 

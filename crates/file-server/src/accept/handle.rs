@@ -9,9 +9,9 @@ use haul_http_engine::{Connections, PeerRate};
 use haul_reactor::{self as reactor, Address};
 
 use super::shutdown::Shutdown;
+use crate::buffers::Buffers;
 use crate::context::Shared;
 use crate::metrics::{Counts, Stats};
-use crate::send::buffers::Buffers;
 
 /// A handle to a running server for other threads.
 pub struct Handle {

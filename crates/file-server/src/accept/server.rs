@@ -16,16 +16,16 @@ use super::shutdown::RunningThread;
 use crate::config::{Config, Limits};
 use crate::context::{Shared, ThreadContext};
 use crate::error::{Error, Result};
+use crate::file::frequency::FrequencySketch;
 use crate::file::tier::TierRules;
 use crate::listing::cache::ListingCache;
 use crate::lookup::cache::FileCache;
 use crate::lookup::disk_threads::DiskThreads;
 use crate::lookup::finder::Finder;
-use crate::lookup::outcome::DiskResult;
 use crate::lookup::root::Root;
 use crate::lookup::single_flight::SingleFlight;
+use crate::outcome::DiskResult;
 use crate::response::handler::{DISCARD_BYTES_MAX, FileHandler};
-use crate::send::frequency::FrequencySketch;
 
 /// The connections that wait to be accepted, for each thread.
 const BACKLOG: i32 = 1024;

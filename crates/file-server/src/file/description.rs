@@ -12,7 +12,7 @@ use rustix::fs::Stat;
 use super::content_type::content_type;
 use super::freshness::LastCheck;
 use super::resident_windows::ResidentWindows;
-use crate::request::coding::Coding;
+use crate::file::coding::Coding;
 
 /// The identity of a file, and of its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

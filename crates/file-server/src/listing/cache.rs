@@ -11,7 +11,7 @@ use super::cursor::Cursor;
 use super::read_page;
 use crate::file::description::Version;
 use crate::lookup::finder::Finder;
-use crate::response::page::Page;
+use crate::page::Page;
 
 /// The maximal memory of all listings, cached ones and those being sent. Beyond it, requests for
 /// listings fail.

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::lookup::finder::Finder;
-use crate::response::page::Page;
+use crate::page::Page;
 use cursor::Cursor;
 use entry::{Entry, Listing};
 use page::{POLICY, page};

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::cache_key::{CacheKey, KeyRef};
 use super::finder::PathEntry;
 use crate::config::Tiers;
+use crate::file::cache_key::{CacheKey, KeyRef};
 use crate::file::description::{HotFile, Meta, OpenFile};
 use crate::file::freshness::LastCheck;
 use crate::file::source::FileSource;
@@ -207,8 +207,8 @@ fn is_same(a: &Meta, b: &Meta) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::coding::{AcceptedCodings, accepted_codings};
     use crate::file::description::Variant;
-    use crate::request::coding::{AcceptedCodings, accepted_codings};
 
     fn meta(path: &std::path::Path, varies: bool) -> Meta {
         let stat = rustix::fs::stat(path).unwrap();

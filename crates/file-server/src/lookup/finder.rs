@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustix::fs::Stat;
 
 use super::root::{DiskWait, Entry, OpenError, Root};
+use crate::file::coding::{AcceptedCodings, Coding};
 use crate::file::description::{Meta, OpenFile, Variant};
-use crate::request::coding::{AcceptedCodings, Coding};
 use crate::request::path::{InvalidPath, Path, checked};
 
 /// The file that is served for a directory.
@@ -140,7 +140,7 @@ impl Finder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::coding::accepted_codings;
+    use crate::file::coding::accepted_codings;
 
     fn finder(dir: &std::path::Path) -> Finder {
         Finder {

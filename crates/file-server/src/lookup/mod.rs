@@ -1,11 +1,8 @@
 //! Finds the file of a request: in caches, in memory of the kernel, or on a disk thread.
 
 pub(crate) mod cache;
-pub(crate) mod cache_key;
 pub(crate) mod disk_threads;
 pub(crate) mod finder;
 pub(crate) mod oneshot;
-pub(crate) mod outcome;
-pub(crate) mod resolve;
 pub(crate) mod root;
 pub(crate) mod single_flight;

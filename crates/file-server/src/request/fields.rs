@@ -2,7 +2,7 @@
 
 use haul_http1::{Conditions, Fields, IfRange, parse_date};
 
-use super::coding::{AcceptedCodings, accepted_codings};
+use crate::file::coding::{AcceptedCodings, accepted_codings};
 
 /// The fields of a request that select the response.
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ mod tests {
     use haul_http1::{HeadLimits, parse_request};
 
     use super::*;
-    use crate::request::coding::Coding;
+    use crate::file::coding::Coding;
 
     fn with<T>(lines: &str, check: impl FnOnce(&RequestFields<'_>) -> T) -> T {
         let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");

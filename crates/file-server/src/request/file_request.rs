@@ -6,7 +6,7 @@ use haul_http1::{HeadLimits, Request, parse_request};
 
 use super::fields::RequestFields;
 use super::path::{InvalidPath, decoded, merged, split};
-use crate::lookup::cache_key::KeyRef;
+use crate::file::cache_key::KeyRef;
 
 /// A GET or HEAD request for a path.
 #[derive(Debug)]

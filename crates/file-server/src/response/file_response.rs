@@ -9,11 +9,11 @@ use bytes::Bytes;
 use haul_http_engine::{Inline, PreparedHead, PreparedResponse, ResponseHead};
 use haul_http1::{RangeSelection, Verdict, content_range, unsatisfied_content_range};
 
-use super::page::Page;
 use crate::context::ThreadContext;
 use crate::file::description::Meta;
 use crate::file::source::FileSource;
 use crate::file::tier::{ResponseSource, Tier};
+use crate::page::Page;
 use crate::request::file_request::FileRequest;
 use crate::send::body::{FileBody, Part};
 use crate::send::request_count::LastCounted;

@@ -11,10 +11,10 @@ use haul_http_engine::{
 use haul_http1::{Framing, HttpError, Request};
 
 use super::file_response::Response;
-use super::page::Page;
 use crate::context::ThreadContext;
 use crate::file::tier::ResponseSource;
-use crate::lookup::outcome::{DiskResult, Lookup, Pending};
+use crate::outcome::{DiskResult, Lookup, Pending};
+use crate::page::Page;
 use crate::request::file_request::{FileRequest, OwnedHead};
 use crate::send::body::FileBody;
 use crate::send::request_count::{ConnectionState, LastCounted};

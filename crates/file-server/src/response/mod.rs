@@ -2,4 +2,3 @@
 
 pub(crate) mod file_response;
 pub(crate) mod handler;
-pub(crate) mod page;

@@ -11,7 +11,7 @@ use haul_reactor::{IoStatus, Socket};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::buffers::{LeasedBuffer, MemoryLease};
+use crate::buffers::{LeasedBuffer, MemoryLease};
 use crate::file::description::OpenFile;
 use crate::file::tier::{Tier, WindowSource, aligned};
 

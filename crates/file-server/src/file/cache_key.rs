@@ -2,8 +2,8 @@
 
 use quick_cache::Equivalent;
 
+use crate::file::coding::AcceptedCodings;
 use crate::file::description::Meta;
-use crate::request::coding::AcceptedCodings;
 
 /// A decoded path, and the codings that the client accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -7,22 +7,22 @@ use std::time::Instant;
 use bytes::Bytes;
 use rustix::fs::{self, Mode, OFlags};
 
-use super::cache::FileCache;
-use super::cache_key::{CacheKey, KeyRef};
-use super::disk_threads::QueueFull;
-use super::finder::{PathEntry, WouldBlock};
-use super::oneshot::channel;
-use super::outcome::{DiskResult, DiskWork, Lookup, Pending};
-use super::root::DiskWait;
 use crate::context::{ThreadContext, ms_since};
+use crate::file::cache_key::{CacheKey, KeyRef};
 use crate::file::description::{HotFile, OpenFile, Version};
 use crate::file::residency::read_resident;
 use crate::file::source::FileSource;
 use crate::file::tier::Tier;
 use crate::listing::cursor::Cursor;
+use crate::lookup::cache::FileCache;
+use crate::lookup::disk_threads::QueueFull;
+use crate::lookup::finder::{PathEntry, WouldBlock};
+use crate::lookup::oneshot::channel;
+use crate::lookup::root::DiskWait;
+use crate::outcome::{DiskResult, DiskWork, Lookup, Pending};
+use crate::page::Page;
 use crate::request::file_request::FileRequest;
 use crate::request::path::encoded;
-use crate::response::page::Page;
 use crate::send::read::load;
 
 impl ThreadContext {
