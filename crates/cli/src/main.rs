@@ -16,6 +16,7 @@ mod inherited;
 mod json;
 mod keys;
 mod listen;
+mod location;
 mod log;
 mod logs;
 mod notify;

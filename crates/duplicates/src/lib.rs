@@ -98,5 +98,6 @@ mod transform;
 pub use dirs::{DirGroup, dir_stats, duplicate_dirs};
 pub use error::{Error, Result};
 pub use pattern::{Filter, Pattern, Syntax};
-pub use search::{Events, Options, Phase, Replication, SearchResult, find};
+pub use report::Replication;
+pub use search::{Events, Options, Phase, SearchResult, find};
 pub use transform::{Transform, TransformOptions};

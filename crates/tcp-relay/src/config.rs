@@ -10,7 +10,7 @@ use haul_reactor::{Address, AdmissionLimit, Clock, HostAddress, TcpOptions};
 use haul_tls::Acceptor;
 
 use crate::error::{Error, Result};
-use crate::http::HttpOptions;
+use crate::http_options::HttpOptions;
 use crate::proxy::{Trusted, Version};
 use crate::target::{Balance, CheckOptions};
 use crate::transfer_mode::TransferMode;

@@ -9,8 +9,8 @@ use std::time::Instant;
 use haul_reactor::Next;
 
 use crate::config::Limits;
+use crate::end_reason::EndReason;
 use crate::flow::{Direction, FailedSide, Flow, Stop, Stream};
-use crate::stats::EndReason;
 use crate::thread_context::ThreadContext;
 
 /// The flows of a connection, one for each direction.

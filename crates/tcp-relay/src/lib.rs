@@ -91,10 +91,12 @@ mod config;
 mod connect;
 mod counter;
 mod duplex;
+mod end_reason;
 mod endpoints;
 mod error;
 mod flow;
 mod http;
+mod http_options;
 mod metrics;
 mod preamble;
 pub mod proxy;
@@ -107,6 +109,7 @@ mod thread_context;
 mod transfer_mode;
 
 pub use config::{Config, Limits};
+pub use end_reason::EndReason;
 pub use error::{Error, Result};
 pub use haul_http_engine::{AccessLog, Lines, LogFormat};
 pub use haul_http1::{ChunkLimits, HeadLimits};
@@ -116,8 +119,9 @@ pub use haul_reactor::{
     Rate, TcpOptions,
 };
 pub use haul_tls::Acceptor;
-pub use http::{HttpOptions, HttpStats};
+pub use http::HttpStats;
+pub use http_options::HttpOptions;
 pub use server::{Addresses, Handle, Server};
-pub use stats::{DirectionStats, EndReason, Stats};
+pub use stats::{DirectionStats, Stats};
 pub use target::{Balance, CheckOptions, TargetStats};
 pub use transfer_mode::{LARGE_BYTES, TransferMode};

@@ -5,8 +5,9 @@ use haul_admin_endpoint::MetricType::{Counter, Gauge, Histogram};
 use haul_admin_endpoint::Unit::{Bytes, Count};
 use haul_admin_endpoint::{Exposition, Overview, Series};
 
+use crate::end_reason::EndReason;
 use crate::http::HttpStats;
-use crate::stats::{EndReason, Stats};
+use crate::stats::Stats;
 use crate::target::TargetStats;
 
 /// Returns the content of the page `/metrics`.

@@ -7,9 +7,9 @@ use haul_reactor::IoStatus;
 use haul_tls::Transport;
 
 use crate::config::Limits;
+use crate::end_reason::EndReason;
 use crate::endpoints::endpoints_of;
 use crate::proxy::{self, Endpoints, Parsed};
-use crate::stats::EndReason;
 
 /// The part of a connection before the client's first byte.
 #[derive(Debug)]

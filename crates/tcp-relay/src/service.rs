@@ -8,9 +8,9 @@ use haul_http1::CONNECTION_REFUSED;
 use haul_reactor::{AcceptInfo, Connection, Context, Event, Next, Service, Socket, SocketKind};
 use haul_tls::Transport;
 
+use crate::end_reason::EndReason;
 use crate::http::{HttpContext, HttpSession, IdlePool, LogContext, log_refusal};
 use crate::proxy::Trusted;
-use crate::stats::EndReason;
 use crate::stream_session::{Shared, StreamSession};
 use crate::thread_context::ThreadContext;
 

@@ -14,11 +14,11 @@ use haul_tls::{Acceptor, Transport};
 use crate::config::Limits;
 use crate::connect::{Connector, Progress};
 use crate::duplex::Duplex;
+use crate::end_reason::EndReason;
 use crate::flow::{Direction, Flow, Stream};
-use crate::http::HttpOptions;
+use crate::http_options::HttpOptions;
 use crate::preamble::{Preamble, PreambleState};
 use crate::proxy::{self, Endpoints, Version};
-use crate::stats::EndReason;
 use crate::target::{ActiveTarget, Targets};
 use crate::thread_context::ThreadContext;
 

@@ -10,10 +10,10 @@ use haul_transfer::{
 use serde_json::{Value, json};
 
 use super::failure::{cannot_read, transfer_failed};
-use super::location::Location;
 use super::objects;
 use crate::advice::with_advice;
 use crate::args::{ExportArgs, ProgressArgs};
+use crate::location::Location;
 use crate::output::{Name, print_summary};
 use crate::progress::{Amount, Progress, Summary};
 use crate::report::{Failure, OrFail, Result, chain, print_message};

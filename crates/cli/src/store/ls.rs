@@ -6,10 +6,10 @@ use haul_file_store::{
 };
 use serde_json::{Value, json};
 
-use super::location::Location;
 use super::objects;
 use crate::args::LsArgs;
 use crate::clock::rfc3339;
+use crate::location::Location;
 use crate::output::{Name, Output};
 use crate::report::{Failure, OrFail, Result};
 

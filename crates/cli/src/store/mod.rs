@@ -8,7 +8,6 @@ mod failure;
 mod get;
 mod import;
 mod lifecycle;
-pub(crate) mod location;
 mod ls;
 mod map;
 mod objects;

@@ -5,10 +5,10 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use haul_file_store::Store;
 use serde_json::{Value, json};
 
-use super::location::Location;
 use super::objects;
 use crate::advice::with_advice;
 use crate::args::RmArgs;
+use crate::location::Location;
 use crate::output::{Name, Output};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::units::{Bytes, Count};

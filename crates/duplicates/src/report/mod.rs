@@ -15,4 +15,4 @@ pub use group::{Group, Identity, Member, Report};
 pub use header::{Header, Stats, Timestamp};
 pub use options::{OptionValue, SEARCH_OPTIONS};
 pub use read::read;
-pub use search::{Search, absolute_path};
+pub use search::{Replication, Search, absolute_path};

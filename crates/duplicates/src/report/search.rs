@@ -8,7 +8,6 @@ use haul_bulk_read::digest::HashKind;
 
 use super::Header;
 use super::options::{Argument, split};
-use crate::search::Replication;
 use crate::transform::TransformOptions;
 
 /// The names of the search command: `dups` of haul, and `group` of fclones.
@@ -17,6 +16,15 @@ const COMMANDS: [&str; 2] = ["dups", "group"];
 /// Subcommands. If one of these words follows the name of the search command, the command is not a
 /// search.
 const SUBCOMMANDS: [&str; 6] = ["remove", "link", "symlink", "dedupe", "move", "help"];
+
+/// The contents to report, selected by their number of replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replication {
+    /// Contents with more replicas than this number: 1 finds duplicates.
+    Over(usize),
+    /// Contents with fewer replicas than this number: 2 finds unique files.
+    Under(usize),
+}
 
 /// The search that wrote a report. Options without effect on actions are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,5 +20,4 @@ pub use events::{Events, Phase};
 pub(crate) use find::WalkForwarder;
 pub use find::find;
 pub use options::Options;
-pub use replication::Replication;
 pub use result::SearchResult;

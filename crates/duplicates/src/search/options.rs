@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use haul_bulk_read::ReadOptions;
 use haul_bulk_read::digest::HashKind;
 
-use super::replication::Replication;
+use crate::report::Replication;
 use crate::transform::Transform;
 
 /// Options of a search. [`WalkOptions`](haul_bulk_read::WalkOptions) selects the files to search.

@@ -3,14 +3,7 @@
 
 use std::collections::HashSet;
 
-/// The contents to report, selected by their number of replicas.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replication {
-    /// Contents with more replicas than this number: 1 finds duplicates.
-    Over(usize),
-    /// Contents with fewer replicas than this number: 2 finds unique files.
-    Under(usize),
-}
+use crate::report::Replication;
 
 /// The contents to report, and which files count as one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 use haul_bulk_read::digest::to_hex;
 use haul_bulk_read::{FileId, Tree};
 
-use super::replication::{ReplicaPolicy, Replication};
+use super::replication::ReplicaPolicy;
 use crate::replicas::replicas;
-use crate::report::{Group, Identity, Member, Stats};
+use crate::report::{Group, Identity, Member, Replication, Stats};
 
 /// The groups found so far; the members and digests of all groups are in two shared vectors.
 #[derive(Debug, Default)]

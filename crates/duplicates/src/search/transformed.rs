@@ -8,8 +8,9 @@ use parking_lot::Mutex;
 
 use super::candidates::Candidates;
 use super::events::{Events, Phase};
-use super::replication::{ReplicaPolicy, Replication};
+use super::replication::ReplicaPolicy;
 use super::result::{Groups, SearchResult};
+use crate::report::Replication;
 use crate::transform::{OutputDigest, Transform};
 
 /// Runs the command on every file, with one process per CPU. Files of all lengths are compared,

@@ -8,7 +8,7 @@ use haul_reactor::Context;
 
 use super::access_record::LogContext;
 use super::idle_pool::IdlePool;
-use super::options::HttpOptions;
+use crate::http_options::HttpOptions;
 use crate::stream_session::Shared;
 use crate::thread_context::ThreadContext;
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use haul_http1::{Framing, HttpError, MethodKind, Request, Response, Version};
 
 use super::messages::{ResponseContext, authenticates_connection, wants_websocket};
-use super::options::HttpOptions;
 use crate::flow::Stop;
+use crate::http_options::HttpOptions;
 
 /// One request and its response, from the request head to the last byte of the response.
 #[derive(Debug)]

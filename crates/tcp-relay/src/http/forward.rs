@@ -10,8 +10,8 @@ use super::exchange::{Exchange, RequestState, ResponseState};
 use super::messages::{BodyError, BodyOptions, Channel, Progress, is_websocket, write_response};
 use super::peers::{Peers, SessionEnd};
 use super::timeouts::{self, Timeout};
+use crate::end_reason::EndReason;
 use crate::flow::{FailedSide, Stop};
-use crate::stats::EndReason;
 
 /// The state of an exchange after both messages were forwarded as far as possible.
 pub(super) enum ExchangeState {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use haul_reactor::{IoStatus, Socket};
 
-use super::options::HttpOptions;
+use crate::http_options::HttpOptions;
 
 /// The time between two checks of all idle connections.
 const SWEEP_TIME: Duration = Duration::from_secs(1);

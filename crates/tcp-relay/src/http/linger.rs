@@ -6,7 +6,7 @@ use haul_reactor::{LingeringClose, Next};
 
 use super::context::HttpContext;
 use super::peers::{Peers, SessionEnd};
-use crate::stats::EndReason;
+use crate::end_reason::EndReason;
 
 /// The maximum time to wait for the client's EOF after the last byte was written.
 const TIME_MAX: Duration = Duration::from_secs(5);

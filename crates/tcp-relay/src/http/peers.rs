@@ -11,9 +11,9 @@ use super::access_record::AccessRecord;
 use super::context::HttpContext;
 use super::idle_pool::{IdlePool, is_silent};
 use super::messages::{Channel, Forwarded};
+use crate::end_reason::EndReason;
 use crate::flow::{Direction, Flow};
 use crate::proxy::Endpoints;
-use crate::stats::EndReason;
 use crate::target::ActiveTarget;
 use crate::thread_context::ThreadContext;
 

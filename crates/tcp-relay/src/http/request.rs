@@ -9,7 +9,7 @@ use super::context::HttpContext;
 use super::exchange::Exchange;
 use super::messages::{BodyOptions, write_request};
 use super::peers::{Peers, SessionEnd};
-use crate::stats::EndReason;
+use crate::end_reason::EndReason;
 
 /// The time for which a client without a request keeps its upstream connection; then other clients
 /// may use the connection.

@@ -19,8 +19,8 @@ use super::peers::{Peers, SessionEnd};
 use super::request::{HeadState, Refusal, RequestWait, begin_exchange, has_no_request};
 use super::tunnel::Tunnel;
 use super::upstream::{self, ConnectState, Connecting, NO_TARGET, Sending};
+use crate::end_reason::EndReason;
 use crate::preamble::{Preamble, PreambleState};
-use crate::stats::EndReason;
 use crate::stream_session::Shared;
 use crate::thread_context::ThreadContext;
 

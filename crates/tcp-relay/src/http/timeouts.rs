@@ -12,8 +12,8 @@ use haul_http1::HttpError;
 use super::context::HttpContext;
 use super::exchange::Exchange;
 use super::peers::{Peers, SessionEnd};
+use crate::end_reason::EndReason;
 use crate::flow::Stop;
-use crate::stats::EndReason;
 
 /// The time without traffic after which a client that has sent EOF is probed. Most responses begin
 /// earlier, and then no probe is sent.

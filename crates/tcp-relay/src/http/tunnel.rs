@@ -5,8 +5,8 @@ use haul_reactor::Next;
 use super::context::HttpContext;
 use super::peers::{Peers, SessionEnd};
 use crate::duplex::Duplex;
+use crate::end_reason::EndReason;
 use crate::flow::Stream;
-use crate::stats::EndReason;
 
 /// The relayed directions of an upgraded session.
 #[derive(Debug)]

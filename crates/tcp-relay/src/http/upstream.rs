@@ -11,8 +11,8 @@ use super::context::HttpContext;
 use super::exchange::Exchange;
 use super::peers::{Peers, SessionEnd, Upstream};
 use crate::connect::{Connector, Progress};
+use crate::end_reason::EndReason;
 use crate::proxy;
-use crate::stats::EndReason;
 use crate::target::{ActiveTarget, Attempts};
 
 /// The error response if no target accepts a connection.

@@ -17,7 +17,7 @@ pub(crate) use transfer::{ExportArgs, ExportTarArgs, ImportArgs, ImportTarArgs};
 
 use super::values::{ProgressArgs, parse_bytes_between};
 use super::{RemoteArgs, examples};
-use crate::store::location::{Location, Object, Range};
+use crate::location::{Location, Object, Range};
 
 /// The location of a store, and the layout of new objects.
 #[derive(Debug, Args)]

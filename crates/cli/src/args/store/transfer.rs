@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
 use crate::args::values::ProgressArgs;
-use crate::store::location::Location;
+use crate::location::Location;
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {

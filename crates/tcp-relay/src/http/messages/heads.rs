@@ -11,7 +11,7 @@ use haul_http1::{
 };
 
 use super::forwarded::Forwarded;
-use crate::http::options::HttpOptions;
+use crate::http_options::HttpOptions;
 
 /// Fields that are never copied: hop-by-hop fields, and fields the relay writes itself.
 const NOT_FORWARDED: &[&str] = &[
