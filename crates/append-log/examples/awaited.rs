@@ -1,5 +1,5 @@
-//! Appends records from a thousand async tasks to one log. No task blocks a thread while it waits,
-//! and many records share each sync.
+//! Appends records from a thousand async tasks to one log. No task blocks a thread while it waits
+//! until its record is durable, and many records share each sync.
 //!
 //! ```sh
 //! cargo run --release -p haul-append-log --example awaited -- DIR
@@ -26,10 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let log = Arc::clone(&log);
         tasks.spawn(async move {
             let payload = format!("task {number}");
-            // The first future is pending while the append buffer is full, the second one until the
-            // record is durable.
-            let ticket = log.append_async(&[payload.as_bytes()], Room::Ordinary).await?;
-            ticket.await
+            log.append(&[payload.as_bytes()], Room::Ordinary)?.await
         });
     }
     while let Some(appended) = tasks.join_next().await {

@@ -86,7 +86,7 @@
 //! | a read by position | one read |
 //! | a read by LSN ([`Log::read_hinted`]) | one read, two if the record is longer than the hint |
 //! | reading many records by LSN ([`Log::read_batch`]) | one read for each group of records that are at most 16 KiB apart, up to 256 KiB; 64 reads in flight |
-//! | reading backwards ([`Log::reverse_reader`]), finding the newest record | one read for each 256 KiB, and one more for a record that crosses their border |
+//! | reading in order ([`Log::reader`]) | one read for each 256 KiB, and one more for a record that crosses their border |
 //! | switching to the next segment | nothing: the seal is written along with the last record |
 //! | a new segment, in the background | zeros for its whole length, written while the current segment fills; two syncs and one sync of the directory |
 //! | a new segment after one with large batches, in the background | a reservation, one sync and one sync of the directory; later a journal commit for each batch |
@@ -95,9 +95,6 @@
 //!
 //! [`Log::read_bytes`] returns the verified bytes of a segment, and [`RebuiltSegment`] rebuilds a
 //! segment file from them, for example on another machine.
-//!
-//! [`Options::on_seal`] sets a function that the log calls for each sealed segment, for example to
-//! archive it.
 //!
 //! The log calls the wakers of futures without holding a lock, so a waker may call the log.
 //!
@@ -132,7 +129,6 @@ mod read_only;
 mod record;
 mod recover;
 mod replay;
-mod seal_hook;
 mod segments;
 mod stats;
 mod strategy;
@@ -140,14 +136,13 @@ mod strategy;
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
 pub use format::{RECORD_HEADER_BYTES, SEAL_BYTES, footprint, payload_bytes_in_pages};
-pub use log::{BatchReader, Log, PinnedRecord, Reader, ReverseReader, SegmentBytes, Space};
+pub use log::{BatchReader, Log, PinnedRecord, Reader, SegmentBytes, Space};
 pub use lsn::{Lsn, Position};
 pub use names::{is_segment as is_segment_name, segment as segment_name};
-pub use options::{Compression, OnDamage, Options};
+pub use options::{OnDamage, Options};
 pub use read_only::{ReadOnlyLog, ReadOnlyReader, ReadOnlyReport};
 pub use record::{BatchRecord, Record, RecordRequest};
 pub use replay::{Damage, Recovered, Replay, SegmentInfo};
-pub use seal_hook::{SealHook, SealedSegment};
 pub use segments::rebuilt::RebuiltSegment;
 pub use segments::reserve::Room;
 pub use stats::{SYNC_BUCKETS, Stats};

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::format::{
-    BYTES_MAX, HEADER_BYTES, PAYLOAD_BYTES_MAX, VERSION, VERSION_WITH_COMPRESSION, record_bytes,
-};
-use crate::seal_hook::SealHook;
+use crate::format::{BYTES_MAX, HEADER_BYTES, PAYLOAD_BYTES_MAX, record_bytes};
 use crate::strategy::SyncMethod;
 
 /// The action of [`crate::Log::open`] when it finds damage: bytes that were durable and are no
@@ -19,29 +16,6 @@ pub enum OnDamage {
     /// Opening delivers every valid record and reports the damage in [`crate::Recovered`]. Use it
     /// only if the caller can handle missing records.
     Report,
-}
-
-/// The compression of records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Compression {
-    /// Records are stored as they are.
-    #[default]
-    None,
-    /// Each record that becomes shorter is compressed with LZ4, on the thread that appends it.
-    ///
-    /// Functions that read a part of a payload without its checksum, such as
-    /// [`crate::Log::read_front`] and [`crate::PinnedRecord`], refuse compressed records.
-    Lz4,
-}
-
-impl Compression {
-    /// Returns the format version of new segments.
-    pub(crate) fn format_version(self) -> u32 {
-        match self {
-            Self::None => VERSION,
-            Self::Lz4 => VERSION_WITH_COMPRESSION,
-        }
-    }
 }
 
 /// The options of a log. "Behaviour" marks options that change guarantees or limits of the log,
@@ -108,13 +82,6 @@ pub struct Options {
     /// but the oldest one. Keep the value for the life of a log: a reader with `true` reports the
     /// segments that were removed with `false`. Default: `true`.
     pub removes_in_order: bool,
-    /// Performance: the compression of records that are appended. Any log can be opened with any
-    /// value. But earlier versions of this crate refuse a log with a
-    /// segment that was created with [`Compression::Lz4`]. Default: [`Compression::None`].
-    pub compression: Compression,
-    /// Behaviour: a function that the log calls for each sealed segment, for example to archive it.
-    /// Default: `None`.
-    pub on_seal: Option<SealHook>,
     /// Behaviour: new segments get numbers greater than this one. Set it to the greatest segment
     /// number that the caller knows of: if the file of that segment is missing and restored later,
     /// no new segment has its number. Default: 0.
@@ -140,8 +107,6 @@ impl Default for Options {
             sync_method: None,
             pads_records: true,
             removes_in_order: true,
-            compression: Compression::None,
-            on_seal: None,
             numbers_after: 0,
             recovery_threads: 2,
         }
@@ -195,14 +160,6 @@ impl Options {
     pub(crate) fn reserve_segment_bytes(&self) -> Option<u32> {
         let whole = (self.reserve_bytes + 2 * HEADER_BYTES).next_multiple_of(HEADER_BYTES);
         (self.reserve_bytes > 0).then(|| whole.max(3 * HEADER_BYTES))
-    }
-
-    /// `true` if a file of this length may be used as the short reserved segment. A file created by
-    /// format version 2 is one page shorter. It is accepted, because a full disk may have no space
-    /// for a new file.
-    pub(crate) fn takes_as_reserve(&self, bytes: u32) -> bool {
-        let fits = |wanted| bytes == wanted || bytes + HEADER_BYTES == wanted;
-        bytes >= 3 * HEADER_BYTES && self.reserve_segment_bytes().is_some_and(fits)
     }
 
     /// Returns the time without appends after which the log writes a watermark; `None` if it writes

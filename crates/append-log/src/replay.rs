@@ -48,12 +48,6 @@ pub trait Replay {
         true
     }
 
-    /// Receives the number of bytes in which the next record is stored, if it is compressed. Only
-    /// opening a log read-only calls this.
-    fn stored_bytes(&mut self, bytes: u32) {
-        let _ = bytes;
-    }
-
     /// Receives a valid record. The records of a segment are delivered in the order of the log.
     fn record(&mut self, at: Position, payload: &[u8]);
 

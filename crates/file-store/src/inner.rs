@@ -40,8 +40,6 @@ use crate::volume_index::IndexWriter;
 pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
-    /// The directory of the store.
-    pub(crate) root: Arc<dyn Disk>,
     /// `true` if versioning was enabled or suspended in a bucket, now or earlier.
     pub(crate) has_versions: AtomicBool,
     /// The volumes and their indexes.

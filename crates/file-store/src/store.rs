@@ -99,7 +99,6 @@ impl Store {
             volumes: opened.volumes,
             objects: Arc::new(Objects::new(opened.objects, options.pinned_bytes_max)),
             options,
-            root: disk,
             has_versions: AtomicBool::new(opened.has_versions),
             log: opened.log,
             index: RwLock::new(opened.index),

@@ -90,7 +90,7 @@ pub(crate) fn state_at(remote: &Remote, newest: &Manifest, at: SystemTime) -> Re
     let name = names::history(&entry);
     let damaged = |what: &str| Error::Damaged { name: remote.full_name(&name), what: what.into() };
     let (bytes, _) = remote.get(&name)?.ok_or_else(|| damaged("it does not exist"))?;
-    let manifest = decode(&bytes).map_err(damaged)?;
+    let manifest = decode(&bytes).map_err(|what| damaged(&what))?;
     match HistoryEntry::of(&manifest) == entry {
         true => Ok(manifest),
         false => Err(damaged("it is another manifest than the one that is listed")),

@@ -29,7 +29,7 @@ pub(crate) fn set_checksums(file: &mut [u8]) {
         }
     }
     let Some(nonce) = file.get(24..32).map(<[u8]>::to_vec) else { return };
-    let tag = if file[8] == 1 { [0; 3] } else { [nonce[0], nonce[1], nonce[2]] };
+    let tag = [nonce[0], nonce[1], nonce[2]];
     for record in records(file).collect::<Vec<_>>() {
         let payload = record.start + RECORD_HEADER_BYTES..record.end;
         let checksum = haul_crc::crc32c(&file[payload]).to_le_bytes();
@@ -54,8 +54,7 @@ pub(crate) fn assert_checksums(name: &str, file: &[u8]) {
 fn set_header_checksum(header: &mut [u8]) {
     if header.starts_with(MAGIC) {
         header[12..16].fill(0);
-        let bytes = if header[8] == 1 { 40 } else { HEADER_BYTES };
-        let checksum = haul_crc::crc32c(&header[..bytes]).to_le_bytes();
+        let checksum = haul_crc::crc32c(header).to_le_bytes();
         header[12..16].copy_from_slice(&checksum);
     }
 }

@@ -1,9 +1,7 @@
 //! Appends records to the filling batch, the batch that is not written yet, and switches to the
 //! next segment when the current one is full.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use haul_disk::AlignedBuf;
 
@@ -14,8 +12,8 @@ use crate::append::lock::Locked;
 use crate::append::state::{Next, State};
 use crate::append::ticket::Ticket;
 use crate::error::{Error, Result};
-use crate::format::{Kind, record_bytes};
-use crate::options::Compression;
+use crate::format::Kind;
+use crate::lsn::Position;
 use crate::segments::bytes_for_record;
 use crate::segments::pool::Pool;
 use crate::segments::reserve::Room;
@@ -37,7 +35,6 @@ pub(crate) struct Appender {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) payload_bytes_max: u32,
-    pub(crate) compression: Compression,
 }
 
 impl Appender {
@@ -51,26 +48,18 @@ impl Appender {
     /// Implements [`crate::Log::try_append`].
     pub(crate) fn try_append(&self, payload: &[&[u8]], room: Room) -> Result<Option<Ticket>> {
         let draft = self.draft(payload, room)?;
-        match self.poll_push(&draft, &mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Err(Error::Full { .. })) | Poll::Pending => Ok(None),
-            Poll::Ready(Err(error)) => Err(error),
-            Poll::Ready(Ok(ticket)) => {
+        match self.try_push(&draft) {
+            Err(Error::Full { .. }) => Ok(None),
+            Ok(Some(ticket)) => {
                 self.shared.counters.record();
                 Ok(Some(ticket))
             }
+            other => other,
         }
     }
 
-    /// Implements [`crate::Log::append_async`].
-    pub(crate) async fn append_async(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
-        let draft = self.draft(payload, room)?;
-        let ticket = poll_fn(|context| self.poll_push(&draft, context)).await?;
-        self.shared.counters.record();
-        Ok(ticket)
-    }
-
     fn draft<'a>(&self, payload: &'a [&'a [u8]], room: Room) -> Result<Draft<'a>> {
-        Draft::data(payload, room, self.compression, self.payload_bytes_max)
+        Draft::data(payload, room, self.payload_bytes_max)
     }
 
     /// Appends a close record.
@@ -110,36 +99,28 @@ impl Appender {
         Ok(self.append_to_batch(&mut state, draft))
     }
 
-    fn poll_push(&self, draft: &Draft<'_>, context: &mut Context<'_>) -> Poll<Result<Ticket>> {
-        // Cloning a waker runs code of the caller, which must not happen under the lock.
-        let waker = context.waker().clone();
+    /// Appends the record, or returns `None` if it must wait. Then requests what it waits for.
+    fn try_push(&self, draft: &Draft<'_>) -> Result<Option<Ticket>> {
         let mut longer = None;
         let mut state = self.shared.state.lock();
-        match self.make_room(&mut state, draft, &mut longer) {
-            Ok(None) => Poll::Ready(Ok(self.append_to_batch(&mut state, draft))),
-            Ok(Some(blocked)) => {
-                match blocked {
-                    Blocked::Room => {
-                        self.shared.end_gathering(&mut state);
-                        self.shared.request_commit(&mut state);
-                    }
-                    // A future does not block in this function like a waiting thread. The state
-                    // therefore records its request until the preparing thread has created the
-                    // segment.
-                    Blocked::NextSegment => {
-                        state.request_next(draft.room);
-                        self.shared.prepare.notify_one();
-                    }
-                    Blocked::LongerSegment(bytes) => {
-                        state.needed.add(draft.room, bytes);
-                        self.shared.prepare.notify_one();
-                    }
-                }
-                state.wakers.register_room(waker);
-                Poll::Pending
+        match self.make_room(&mut state, draft, &mut longer)? {
+            None => return Ok(Some(self.append_to_batch(&mut state, draft))),
+            Some(Blocked::Room) => {
+                self.shared.end_gathering(&mut state);
+                self.shared.request_commit(&mut state);
             }
-            Err(error) => Poll::Ready(Err(error)),
+            // No thread waits, so the state records the request until the preparing thread has
+            // created the segment.
+            Some(Blocked::NextSegment) => {
+                state.request_next(draft.room);
+                self.shared.prepare.notify_one();
+            }
+            Some(Blocked::LongerSegment(bytes)) => {
+                state.needed.add(draft.room, bytes);
+                self.shared.prepare.notify_one();
+            }
         }
+        Ok(None)
     }
 
     /// Returns `None` if the record fits into the filling batch, otherwise the reason why it must
@@ -162,7 +143,7 @@ impl Appender {
                 return Ok(Some(Blocked::Room));
             }
             let segment = &filling.tail.segment;
-            let record_bytes = record_bytes(draft.stored_bytes(segment));
+            let record_bytes = draft.record_bytes();
             let may_use = self.pool.may_use(segment, draft.room);
             if may_use && segment.holds(filling.offset(), record_bytes) {
                 if filling.fits(record_bytes) {
@@ -195,13 +176,13 @@ impl Appender {
         draft: &Draft<'_>,
         longer: &mut Option<AlignedBuf>,
     ) -> Result<Option<Blocked>> {
-        let needed = bytes_for_record(draft.bytes());
+        let needed = bytes_for_record(draft.payload.bytes);
         match &state.next {
             // The segment is sealed even if the next segment belongs to the reserve (segments kept
             // for deletions and compaction on a full disk) and this record may not use it.
             // Otherwise no further segment would be created until another record uses the reserve.
-            Next::Ready(next) if next.segment.holds_first(draft.stored_bytes(&next.segment)) => {
-                let record_bytes = record_bytes(draft.stored_bytes(&next.segment));
+            Next::Ready(next) if next.segment.holds_first(draft.payload.bytes) => {
+                let record_bytes = draft.record_bytes();
                 if !state.buffers.is_long(record_bytes) {
                     state.filling.push_empty(Kind::Seal);
                 } else if state.taken.is_some() {
@@ -238,9 +219,12 @@ impl Appender {
     /// batch. Switching segments then needs no separate sync.
     fn append_to_batch(&self, state: &mut State, draft: &Draft<'_>) -> Ticket {
         let segment = Arc::clone(&state.filling.tail.segment);
-        let at = draft.store(&segment, |kind, stored| state.filling.push(kind, stored));
+        let lsn = state.filling.push(draft.kind, &draft.payload);
+        // The length was compared with the maximum, which is shorter than a segment.
+        let payload_bytes = u32::try_from(draft.payload.bytes).unwrap_or(u32::MAX);
+        let at = Position { lsn, payload_bytes };
         let left = segment.records_end().saturating_sub(state.filling.offset());
-        let little = record_bytes(draft.stored_bytes(&segment)).min(segment.bytes as usize / 64);
+        let little = draft.record_bytes().min(segment.bytes as usize / 64);
         let is_last = (left as usize) < little && draft.kind == Kind::Data;
         if is_last && matches!(&state.next, Next::Ready(tail) if !tail.segment.is_reserve) {
             state.filling.push_empty(Kind::Seal);

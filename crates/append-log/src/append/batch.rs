@@ -20,14 +20,13 @@ pub(crate) struct Tail {
     pub(crate) writer: Writer,
 }
 
-/// A payload as it is stored, compressed or not.
+/// The payload of a record, in parts.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Stored<'a> {
+pub(crate) struct Payload<'a> {
     pub(crate) parts: &'a [&'a [u8]],
     /// The total length of the parts.
     pub(crate) bytes: usize,
     pub(crate) checksum: u32,
-    pub(crate) is_compressed: bool,
 }
 
 /// A batch: the records that one write and one sync add to a segment. The buffer holds whole pages
@@ -135,13 +134,12 @@ impl Batch {
     ///
     /// The `synced` field of the record is the LSN of the first record of this batch: the batch is
     /// written only after the previous batch is synced.
-    pub(crate) fn push(&mut self, kind: Kind, stored: &Stored<'_>) -> Lsn {
+    pub(crate) fn push(&mut self, kind: Kind, payload: &Payload<'_>) -> Lsn {
         let lsn = self.end();
         let synced = Lsn::new(self.tail.segment.number, self.start + offset_of(self.carried));
-        let Stored { parts, bytes, checksum: payload_checksum, is_compressed } = *stored;
+        let Payload { parts, bytes, checksum: payload_checksum } = *payload;
         let payload_bytes = offset_of(bytes);
-        let header =
-            RecordHeader { kind, is_compressed, payload_bytes, lsn, synced, payload_checksum };
+        let header = RecordHeader { kind, payload_bytes, lsn, synced, payload_checksum };
         let record = &mut self.buffer[self.used..self.used + record_bytes(bytes)];
         let (head, mut rest) = record.split_at_mut(RECORD_HEADER_BYTES);
         head.copy_from_slice(&header.encode(self.tail.segment.salt));
@@ -161,7 +159,7 @@ impl Batch {
 
     /// Appends a record without a payload, like [`Self::push`].
     pub(crate) fn push_empty(&mut self, kind: Kind) {
-        self.push(kind, &Stored::default());
+        self.push(kind, &Payload::default());
     }
 
     /// Appends padding up to the end of the page if a lone writer seems to append records of a
@@ -170,7 +168,7 @@ impl Batch {
     pub(crate) fn pad_lone_record(&mut self) {
         let bytes = self.lone_bytes;
         let is_repeated = self.records == 1 && bytes == self.lone_before;
-        if !is_repeated || self.sealed || !self.tail.segment.has_watermarks {
+        if !is_repeated || self.sealed {
             return;
         }
         let Some(padding) = padding_bytes(self.offset(), bytes) else { return };
@@ -179,8 +177,7 @@ impl Batch {
             let zeros = vec![0; padding - RECORD_HEADER_BYTES];
             let checksum = haul_crc::crc32c(&zeros);
             let parts: &[&[u8]] = &[&zeros];
-            let stored = Stored { parts, bytes: zeros.len(), checksum, is_compressed: false };
-            self.push(Kind::Watermark, &stored);
+            self.push(Kind::Watermark, &Payload { parts, bytes: zeros.len(), checksum });
         }
     }
 

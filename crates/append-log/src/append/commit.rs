@@ -24,7 +24,6 @@ use crate::error::Result;
 use crate::format::Kind;
 use crate::options::Options;
 use crate::segments::Segment;
-use crate::segments::sealed::SealedQueue;
 use crate::stats::Counters;
 
 /// The number of times that the committing thread yields without a new record before it sleeps
@@ -54,7 +53,6 @@ pub(crate) struct Shared {
     /// The time without appends after which the log writes a watermark, a record that proves that
     /// the last batch was synced; `None` if it writes none.
     pub(super) idle_after: Option<Duration>,
-    pub(crate) sealed: SealedQueue,
     /// See [`Options::pads_records`].
     pads_records: bool,
 }
@@ -92,7 +90,6 @@ impl Shared {
             segments: RwLock::new(segments),
             counters: Counters::default(),
             idle_after: options.idle_after(),
-            sealed: SealedQueue::default(),
             pads_records: options.pads_records,
         })
     }
@@ -259,7 +256,6 @@ impl Shared {
         state.batch_sizes.add(batch.bytes());
         if batch.sealed {
             batch.tail.segment.end_at(batch.offset());
-            self.sealed.push(&batch.tail.segment);
             state.batch_sizes = state.batch_sizes.of_next_segment();
         }
         state.keep_buffer(batch);
@@ -344,7 +340,7 @@ impl Shared {
         };
         state.generation += 1;
         state.is_wanted = false;
-        self.notify_room(state);
+        self.room.notify_all();
         state.taken = Some(std::mem::replace(&mut state.filling, following));
     }
 

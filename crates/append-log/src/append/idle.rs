@@ -50,8 +50,7 @@ impl Shared {
     ///
     /// In a full segment, a seal (the record that ends a segment) is appended instead, which proves
     /// the same. A seal needs the next segment. If the next segment is not ready, the function
-    /// returns `false` and is called again after another idle period. In a segment of a format
-    /// version without watermarks, nothing is appended.
+    /// returns `false` and is called again after another idle period.
     fn begin_watermark(&self, state: &mut State) -> bool {
         if !is_quiet(state) {
             return false;
@@ -65,11 +64,7 @@ impl Shared {
                 state.unproven_since = Some(now());
                 return false;
             }
-            _ if segment.has_watermarks => Kind::Watermark,
-            _ => {
-                state.unproven_since = None;
-                return false;
-            }
+            _ => Kind::Watermark,
         };
         state.filling.push_empty(kind);
         self.take_batch(state);

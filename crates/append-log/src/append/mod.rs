@@ -12,7 +12,7 @@ pub(crate) mod lock;
 mod notify;
 mod policy;
 pub(crate) mod prepare;
-pub(crate) mod sealing;
+pub(crate) mod seal;
 pub(crate) mod state;
 pub(crate) mod ticket;
 mod wakers;

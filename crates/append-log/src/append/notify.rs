@@ -21,8 +21,8 @@ impl Shared {
         let committed = state.committed;
         self.acknowledged.publish(committed);
         state.wakers.wake_committed(committed);
-        self.notify_more(state);
-        self.notify_room(state);
+        self.more.notify_all();
+        self.room.notify_all();
     }
 
     /// Leaves a batch that must be committed to another thread: to one of the threads that wait for
@@ -45,24 +45,12 @@ impl Shared {
         }
     }
 
-    /// Notifies all threads and futures that wait to append.
-    pub(crate) fn notify_room(&self, state: &mut State) {
-        self.room.notify_all();
-        state.wakers.wake_room();
-    }
-
-    /// Notifies all readers that have reached the end of the log.
-    pub(crate) fn notify_more(&self, state: &mut State) {
-        self.more.notify_all();
-        state.wakers.wake_more();
-    }
-
     /// Stops the log permanently and notifies all waiting threads and futures.
     pub(crate) fn latch(&self, state: &mut Locked<'_>, error: haul_disk::Error) {
         state.latched = Some(Arc::new(error));
         state.wakers.wake_committed(u64::MAX);
-        self.notify_room(state);
-        self.notify_more(state);
+        self.room.notify_all();
+        self.more.notify_all();
         self.acknowledged.stop();
         self.state.notify_commit_thread();
         self.prepare.notify_all();

@@ -115,7 +115,7 @@ impl PrepareThread {
             }
             // Records that still wait are added again.
             state.needed = Needed::default();
-            self.shared.notify_room(&mut state);
+            self.shared.room.notify_all();
             drop(state);
             if !self.fill_reserve() {
                 return;

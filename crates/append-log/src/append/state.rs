@@ -1,7 +1,6 @@
 //! Defines the state of an open log, which its threads share under one lock.
 
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Instant;
 
 use haul_disk::AlignedBuf;
@@ -102,7 +101,8 @@ pub(crate) struct State {
     /// record.
     pub(crate) waiting_for_next: usize,
     pub(crate) waiting_by_room: [usize; 3],
-    /// The greatest [`Room`] of the records with which futures wait for the next segment.
+    /// The greatest [`Room`] of the records that need the next segment and for which no thread
+    /// waits.
     pub(crate) requested_next: Option<Room>,
     /// The segment lengths that records wait for. Waiting records are added again after each
     /// creation of a segment, if the next segment is still too short for them.
@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// Requests the next segment for a future that waits to append a record with this [`Room`].
+    /// Requests the next segment for a record with this [`Room`] for which no thread waits.
     pub(crate) fn request_next(&mut self, room: Room) {
         self.requested_next = self.requested_next.max(Some(room));
     }
@@ -188,11 +188,6 @@ impl State {
     pub(crate) fn take_refusal(&mut self, room: Room, bytes: u32) -> Option<Error> {
         let applies = |refused: &mut Refused| refused.bytes <= bytes && refused.room >= room;
         self.refused.take_if(applies).map(|refused| refused.error)
-    }
-
-    /// Registers the waker of a reader that has reached the end of the log.
-    pub(crate) fn register_more(&mut self, waker: Waker) {
-        self.wakers.register_more(waker);
     }
 
     pub(crate) fn is_committed(&self, generation: u64) -> bool {

@@ -10,7 +10,11 @@ use crate::lsn::Position;
 
 /// A handle of an appended record that may not be durable yet.
 ///
-/// A thread waits for the record with [`Ticket::wait`], a future with `.await` under any runtime.
+/// A thread waits for the record with [`Ticket::wait`], a future with `.await` under any runtime,
+/// because the log uses no timer or I/O driver of a runtime. It calls wakers without holding a lock,
+/// on any thread that is in a call of the log or on its commit thread. A waker may call any function
+/// of this crate. If a waker panics, the other wakers are still called.
+///
 /// If the ticket is dropped, the commit thread writes the record soon. While the ticket is neither
 /// dropped nor waited for, the record may stay in memory until [`Ticket::begin`] is called or the
 /// log commits a later record.

@@ -16,16 +16,14 @@ use crate::append::batch::Tail;
 pub(super) struct Wakers {
     /// The wakers of futures that wait for the sync of a batch, with the number of that batch.
     committed: Vec<(u64, Waker)>,
-    /// The wakers of futures that wait to append.
-    room: Vec<Waker>,
-    /// The wakers of readers that have reached the end of the log.
-    more: Vec<Waker>,
     deferred: Deferred,
 }
 
 impl Wakers {
-    /// Registers a waker to be called when the batch with the number `generation` is synced.
+    /// Registers a waker to be called when the batch with the number `generation` is synced, unless
+    /// the same waker is registered already: a future may be polled many times before.
     pub(super) fn register_committed(&mut self, generation: u64, waker: Waker) {
+        // `will_wake` compares two pointers and runs no code of the caller.
         let is_same = |(at, other): &(u64, Waker)| *at == generation && other.will_wake(&waker);
         if self.committed.iter().any(is_same) {
             self.deferred.to_drop.push(waker);
@@ -34,30 +32,10 @@ impl Wakers {
         }
     }
 
-    /// Registers a waker to be called when waiting appends may continue.
-    pub(super) fn register_room(&mut self, waker: Waker) {
-        register(&mut self.room, &mut self.deferred, waker);
-    }
-
-    /// Registers a waker to be called when more records are synced.
-    pub(super) fn register_more(&mut self, waker: Waker) {
-        register(&mut self.more, &mut self.deferred, waker);
-    }
-
     /// Defers waking the futures that wait for a batch with a number below `committed`.
     pub(super) fn wake_committed(&mut self, committed: u64) {
         let synced = self.committed.extract_if(.., |(generation, _)| *generation < committed);
         self.deferred.to_wake.extend(synced.map(|(_, waker)| waker));
-    }
-
-    /// Defers waking the futures that wait to append.
-    pub(super) fn wake_room(&mut self) {
-        self.deferred.to_wake.append(&mut self.room);
-    }
-
-    /// Defers waking the readers that have reached the end of the log.
-    pub(super) fn wake_more(&mut self) {
-        self.deferred.to_wake.append(&mut self.more);
     }
 
     /// Defers closing the files of a segment.
@@ -78,17 +56,6 @@ impl Wakers {
     /// without the lock.
     pub(super) fn take_deferred(&mut self) -> Deferred {
         std::mem::take(&mut self.deferred)
-    }
-}
-
-/// Registers a waker unless the same waker is already registered: a future may be polled many times
-/// before its event occurs.
-fn register(wakers: &mut Vec<Waker>, deferred: &mut Deferred, waker: Waker) {
-    // `will_wake` compares two pointers and runs no code of the caller.
-    if wakers.iter().any(|other| other.will_wake(&waker)) {
-        deferred.to_drop.push(waker);
-    } else {
-        wakers.push(waker);
     }
 }
 
@@ -120,7 +87,7 @@ impl Drop for Deferred {
 
 /// Catches a panic in code of the caller. The panic hook has already reported it, the committing
 /// thread has not caused it, and the other wakers must still be called.
-pub(in crate::append) fn contain_panic(call: impl FnOnce()) {
+fn contain_panic(call: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
         // The payload of the panic is leaked, because dropping it could panic again.
         std::mem::forget(payload);
@@ -155,13 +122,11 @@ mod tests {
         let counter = Arc::new(Counter::default());
         let mut wakers = Wakers::default();
         for _ in 0..3 {
-            wakers.register_room(Arc::clone(&counter).into());
-            wakers.register_more(Arc::clone(&counter).into());
             wakers.register_committed(7, Arc::clone(&counter).into());
         }
-        assert_eq!(Arc::strong_count(&counter), 1 + 9, "those not needed are dropped later");
+        assert_eq!(Arc::strong_count(&counter), 1 + 3, "those not needed are dropped later");
         drop(wakers.take_deferred());
-        assert_eq!(Arc::strong_count(&counter), 1 + 3);
+        assert_eq!(Arc::strong_count(&counter), 1 + 1);
         assert_eq!(counter.wakes.load(Ordering::Relaxed), 0);
     }
 
@@ -183,8 +148,10 @@ mod tests {
         let of = |panics| Arc::new(Counter { panics, ..Counter::default() });
         let counters = [of(true), of(false), of(true), of(false)];
         let mut wakers = Wakers::default();
-        counters.iter().for_each(|counter| wakers.register_more(Arc::clone(counter).into()));
-        wakers.wake_more();
+        counters
+            .iter()
+            .for_each(|counter| wakers.register_committed(7, Arc::clone(counter).into()));
+        wakers.wake_committed(8);
         drop(wakers.take_deferred());
         let called = |counter: &Arc<Counter>| counter.wakes.load(Ordering::Relaxed);
         assert_eq!(counters.each_ref().map(called), [1; 4]);

@@ -3,7 +3,6 @@
 //!
 //! All numbers are little-endian. Checksums are CRC-32C (Castagnoli).
 
-pub(crate) mod compression;
 mod record_header;
 mod segment_header;
 
@@ -12,20 +11,8 @@ use crate::lsn::Position;
 pub(crate) use record_header::{Kind, RecordHeader};
 pub(crate) use segment_header::{NotAHeader, SegmentHeader};
 
-/// The format version of new segments, unless records are compressed.
-pub(crate) const VERSION: u32 = 3;
-
-/// The format version of new segments if records are compressed. Earlier programs, which cannot
-/// decompress records, refuse it.
-pub(crate) const VERSION_WITH_COMPRESSION: u32 = 4;
-
-/// An older format version that is still read and appended to. It has no header page at the end of
-/// the file and no watermarks.
-const VERSION_WITHOUT_END_PAGE: u32 = 2;
-
-/// The oldest supported format version. Compared with version 2, it has no tag, no flags and no
-/// `follows`.
-const VERSION_WITHOUT_TAG: u32 = 1;
+/// The format version of all segments. A segment with another version is rejected.
+pub(crate) const VERSION: u32 = 1;
 
 /// The length of a header page, in bytes. Records lie between the header pages at the beginning and
 /// the end of the file.
@@ -34,7 +21,7 @@ pub(crate) const HEADER_BYTES: u32 = 4096;
 /// The maximum length of a segment, 2 GiB. With this limit no offset calculation overflows 32 bits.
 pub(crate) const BYTES_MAX: u32 = 2 << 30;
 
-/// The maximum length of a payload, 256 MiB. Longer payloads are neither appended nor decompressed.
+/// The maximum length of a payload, 256 MiB.
 pub(crate) const PAYLOAD_BYTES_MAX: u32 = 256 << 20;
 
 /// The length of a record header in bytes.
@@ -62,17 +49,10 @@ pub(crate) struct Salt {
 }
 
 impl Salt {
-    /// Creates the salt of a segment of the current version.
+    /// Creates the salt of a segment with this nonce.
     pub(crate) fn new(nonce: u64) -> Self {
         let [a, b, c, ..] = nonce.to_le_bytes();
         Self { nonce, tag: [a, b, c] }
-    }
-
-    fn of_version(version: u32, nonce: u64) -> Self {
-        match version {
-            VERSION_WITHOUT_TAG => Self { nonce, tag: [0; 3] },
-            _ => Self::new(nonce),
-        }
     }
 }
 
@@ -91,8 +71,7 @@ pub const fn payload_bytes_in_pages(pages: u32) -> u32 {
     (pages * HEADER_BYTES).saturating_sub(SEAL_BYTES)
 }
 
-/// Returns the length in bytes that the record at `at` takes in its segment if it is not compressed
-/// ([`crate::Options::compression`]). The next record
+/// Returns the length in bytes that the record at `at` takes in its segment. The next record
 /// follows it directly, unless the log writes a record of its own between them.
 #[must_use]
 pub fn footprint(at: Position) -> u32 {

@@ -20,10 +20,6 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     pub(crate) kind: Kind,
-    /// `true` if the payload is stored as [`super::compression::compress`] returns it.
-    pub(crate) is_compressed: bool,
-    /// The length of the payload in the segment, which of a compressed one is shorter than that of
-    /// the original.
     pub(crate) payload_bytes: u32,
     /// The LSN of the record. A record found at another position is invalid.
     pub(crate) lsn: Lsn,
@@ -44,7 +40,6 @@ impl RecordHeader {
         bytes[8..16].copy_from_slice(&self.lsn.0.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.synced.0.to_le_bytes());
         bytes[24] = match self.kind {
-            Kind::Data if self.is_compressed => 5,
             Kind::Data => 1,
             Kind::Seal => 2,
             Kind::Close => 3,
@@ -70,7 +65,7 @@ impl RecordHeader {
             return None;
         }
         let kind = match bytes[24] {
-            1 | 5 => Kind::Data,
+            1 => Kind::Data,
             2 => Kind::Seal,
             3 => Kind::Close,
             4 => Kind::Watermark,
@@ -78,7 +73,6 @@ impl RecordHeader {
         };
         let header = Self {
             kind,
-            is_compressed: bytes[24] == 5,
             payload_bytes: u32_at(bytes, 4),
             lsn: Lsn(u64_at(bytes, 8)),
             synced: Lsn(u64_at(bytes, 16)),
@@ -88,7 +82,7 @@ impl RecordHeader {
         (in_place && header_checksum(salt.nonce, bytes) == u32_at(bytes, 0)).then_some(header)
     }
 
-    /// `true` if the payload, as it is stored, has the length and checksum in the header.
+    /// `true` if the payload has the length and checksum in the header.
     pub(crate) fn matches(&self, payload: &[u8]) -> bool {
         payload.len() == self.payload_bytes as usize
             && haul_crc::crc32c(payload) == self.payload_checksum
@@ -109,7 +103,6 @@ mod tests {
     fn record(payload: &[u8]) -> Vec<u8> {
         let header = RecordHeader {
             kind: Kind::Data,
-            is_compressed: false,
             payload_bytes: u32::try_from(payload.len()).unwrap(),
             lsn: Lsn::new(1, 4096),
             synced: Lsn::new(1, 4096),
@@ -131,29 +124,25 @@ mod tests {
     #[test]
     fn each_kind_has_its_number_and_other_numbers_are_invalid() {
         let (salt, lsn) = (Salt::new(NONCE), Lsn::new(1, 8192));
-        let header = |kind, is_compressed| RecordHeader {
+        let header = |kind| RecordHeader {
             kind,
-            is_compressed,
             payload_bytes: 0,
             lsn,
             synced: Lsn::new(1, 4096),
             payload_checksum: haul_crc::crc32c(b""),
         };
-        for (header, number) in [
-            (header(Kind::Data, false), 1),
-            (header(Kind::Seal, false), 2),
-            (header(Kind::Close, false), 3),
-            (header(Kind::Watermark, false), 4),
-            (header(Kind::Data, true), 5),
-        ] {
+        for (kind, number) in
+            [(Kind::Data, 1), (Kind::Seal, 2), (Kind::Close, 3), (Kind::Watermark, 4)]
+        {
+            let header = header(kind);
             let bytes = header.encode(salt);
             assert_eq!(bytes[24], number);
             assert_eq!(RecordHeader::decode(salt, &bytes, lsn), Some(header));
             assert!(RecordHeader::has_lsn(&bytes, lsn));
             assert!(!RecordHeader::has_lsn(&bytes, Lsn::new(1, 8200)));
         }
-        for number in [0, 6, u8::MAX] {
-            let mut bytes = header(Kind::Data, false).encode(salt);
+        for number in [0, 5, u8::MAX] {
+            let mut bytes = header(Kind::Data).encode(salt);
             bytes[24] = number;
             let checksum = header_checksum(NONCE, &bytes);
             bytes[..4].copy_from_slice(&checksum.to_le_bytes());

@@ -43,20 +43,12 @@ impl Log {
         self.appender.try_append(payload, room)
     }
 
-    /// Appends a record like [`Log::append`], but is pending instead of blocking the thread. It
-    /// works under any async runtime, because it uses no timer or I/O driver of the runtime. If the
-    /// future is dropped while pending, nothing was appended.
-    ///
-    /// The log calls wakers without holding a lock, on any thread that is in a call of the log or
-    /// on the commit thread. A waker may call any function of this crate. If a waker panics, the
-    /// other wakers are still called.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Log::append`].
-    ///
-    /// # Durability
-    /// None until the ticket has been awaited.
-    pub async fn append_async(&self, payload: &[&[u8]], room: Room) -> Result<Ticket> {
-        self.appender.append_async(payload, room).await
+    /// Returns the greatest length of a payload that can be appended: a record must fit into a
+    /// segment of [`crate::Options::segment_bytes`], and a payload has at most 256 MiB.
+    /// [`Log::append`] returns [`crate::Error::TooLong`] for a longer one. Set
+    /// [`crate::Options::segment_bytes`] to append longer records, or append their parts.
+    #[must_use]
+    pub fn payload_bytes_max(&self) -> u32 {
+        self.appender.payload_bytes_max
     }
 }

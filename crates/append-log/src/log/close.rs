@@ -21,7 +21,7 @@ impl Log {
         let closed = self.mark_closed();
         let mut state = self.shared.state.lock();
         state.is_closing = true;
-        self.shared.notify_more(&mut state);
+        self.shared.more.notify_all();
         self.shared.state.notify_commit_thread();
         self.shared.prepare.notify_all();
         drop(state);
@@ -30,7 +30,6 @@ impl Log {
             drop(committer.join());
         }
         self.preparer.join();
-        self.seal_reporter.finish(&self.shared.sealed);
         // Locking and unlocking makes the deferred calls of wakers left by the preparing thread,
         // which creates segments and has ended.
         drop(self.shared.state.lock());

@@ -8,7 +8,6 @@ mod open;
 mod pinned;
 mod read;
 mod reader;
-mod reverse;
 mod segment_bytes;
 mod space;
 mod truncate;
@@ -22,7 +21,6 @@ use haul_sync::thread::JoinHandle;
 use crate::append::appender::Appender;
 use crate::append::commit::Shared;
 use crate::append::prepare::Preparer;
-use crate::append::sealing::reporter::SealReporter;
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
 use crate::replay::SegmentInfo;
@@ -34,7 +32,6 @@ use crate::strategy::WriteStrategy;
 pub use batch::BatchReader;
 pub use pinned::PinnedRecord;
 pub use reader::Reader;
-pub use reverse::ReverseReader;
 pub use segment_bytes::SegmentBytes;
 pub use space::Space;
 
@@ -49,7 +46,6 @@ pub struct Log {
     strategy: WriteStrategy,
     preparer: Preparer,
     committer: Option<JoinHandle<()>>,
-    seal_reporter: SealReporter,
     removes_in_order: bool,
     /// Held while a segment is removed, or its file exchanged.
     removal: Mutex<()>,

@@ -11,7 +11,6 @@ use crate::append::appender::Appender;
 use crate::append::batch::Tail;
 use crate::append::commit::{Shared, Start};
 use crate::append::prepare::Preparer;
-use crate::append::sealing::reporter::SealReporter;
 use crate::append::writer::{Writer, choose};
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -74,10 +73,8 @@ impl Log {
             let writer = Writer::open(&*disk, &segment, strategy.sync_method)?;
             Ok(Tail { segment, writer })
         };
-        let number = current.number;
         let (current, next) = (tail(current)?, next.map(tail).transpose()?);
         let current = Start { tail: current, end, is_proven };
-        let sealed = segments.clone();
         let shared = Shared::new(Arc::clone(&disk), segments, current, next, &options)?;
         let (shared, pool) = (Arc::new(shared), Arc::new(pool));
 
@@ -97,10 +94,7 @@ impl Log {
             shared: Arc::clone(&shared),
             pool: Arc::clone(&pool),
             payload_bytes_max: options.payload_bytes_max(),
-            compression: options.compression,
         };
-        let seal_reporter =
-            SealReporter::start(&shared, options.on_seal, &sealed, number).map_err(no_thread)?;
         let log = Self {
             appender,
             shared,
@@ -108,7 +102,6 @@ impl Log {
             strategy,
             preparer,
             committer,
-            seal_reporter,
             removes_in_order: options.removes_in_order,
             removal: Mutex::new(()),
             _lock: lock,

@@ -41,7 +41,7 @@ impl PinnedRecord {
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if the payload ends before the end of `buffer`, or if the record
-    /// was removed by [`Log::truncate_back`], or if the record is compressed. Returns [`Error::Damaged`] if the file is too short.
+    /// was removed by [`Log::truncate_back`]. Returns [`Error::Damaged`] if the file is too short.
     pub fn read_payload_at(&self, offset: u32, buffer: &mut [u8]) -> Result<()> {
         let end = u64::from(offset) + buffer.len() as u64;
         if end > u64::from(self.at.payload_bytes) {
@@ -51,7 +51,6 @@ impl PinnedRecord {
         if lsn.offset() >= self.segment.end() {
             return Err(Error::Invalid("the record was removed by a truncation"));
         }
-        self.segment.check_uncompressed(lsn)?;
         let payload_at = u64::from(lsn.offset()) + RECORD_HEADER_BYTES as u64;
         let from = payload_at + u64::from(offset);
         if haul_disk::read_full(&*self.segment.file, buffer, from)? < buffer.len() {

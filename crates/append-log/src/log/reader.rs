@@ -1,9 +1,7 @@
 //! Reads the records of a log in order, from any LSN to the newest durable record, while other
 //! threads append.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use haul_disk::File;
@@ -47,6 +45,26 @@ impl Log {
     pub fn reader(&self, from: Lsn) -> Reader {
         let shared = Arc::clone(&self.shared);
         Reader { shared, from, at: from, open: None, synced: Lsn(0) }
+    }
+
+    /// Returns the position of the newest durable record of the log; `None` if there is none. Reads
+    /// the last segment with a record.
+    ///
+    /// # Errors
+    /// Returns [`Error::Damaged`] if bytes of this segment, or of one after it, are invalid, and
+    /// [`Error::Disk`] if a file cannot be read.
+    pub fn last_record(&self) -> Result<Option<Position>> {
+        for segment in self.segments().iter().rev() {
+            let mut reader = self.reader(Lsn::new(segment.number, 0));
+            let mut last = None;
+            while let Some((at, _)) = reader.read_next()? {
+                last = Some(at);
+            }
+            if last.is_some() {
+                return Ok(last);
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -92,36 +110,6 @@ impl Reader {
                 if timed_out && state.synced == self.synced {
                     return Ok(None);
                 }
-            }
-        }
-    }
-
-    /// Awaits the next record. Returns `None` if the log is closed or a failed write or sync has
-    /// stopped it.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Reader::read_next`].
-    pub async fn next_async(&mut self) -> Result<Option<(Position, &[u8])>> {
-        loop {
-            if let Some(at) = self.advance()? {
-                return self.deliver(at).map(Some);
-            }
-            let (shared, synced) = (&self.shared, self.synced);
-            let has_more = poll_fn(|context| {
-                // Cloning a waker runs code of the caller, which must not happen under the lock.
-                let waker = context.waker().clone();
-                let mut state = shared.state.lock();
-                if state.synced != synced {
-                    return Poll::Ready(true);
-                }
-                if state.is_closing || state.latched.is_some() {
-                    return Poll::Ready(false);
-                }
-                state.register_more(waker);
-                Poll::Pending
-            });
-            if !has_more.await {
-                return Ok(None);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Log;
 use crate::append::batch::{Batch, Tail};
 use crate::append::lock::Locked;
-use crate::append::sealing::seal::seal;
+use crate::append::seal::seal;
 use crate::append::state::Next;
 use crate::error::{Error, Result};
 use crate::format::{HEADER_BYTES, Kind};
@@ -109,8 +109,8 @@ impl Log {
         let outcome = self.check_boundary(lsn).and_then(|()| self.end_at(lsn));
         let mut state = self.shared.state.lock_undelivered();
         state.is_paused = false;
-        self.shared.notify_room(&mut state);
-        self.shared.notify_more(&mut state);
+        self.shared.room.notify_all();
+        self.shared.more.notify_all();
         drop(state);
         // These segments are no longer part of the log, so their order does not matter.
         Self::remove_segments(&outcome?, |number| self.remove(number)).map(drop)
@@ -180,7 +180,6 @@ impl Log {
         state.synced = Lsn::new(number, HEADER_BYTES);
         drop(state);
         self.or_latch(seal(&*self.shared.disk, &ended, lsn.offset()))?;
-        self.shared.sealed.push(&ended);
         Ok(between)
     }
 

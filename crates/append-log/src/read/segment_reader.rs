@@ -5,7 +5,6 @@ use std::sync::Arc;
 use haul_disk::{File, PAGE_BYTES, align_down};
 
 use crate::error::Result;
-use crate::format::compression::decompress;
 use crate::format::{
     HEADER_BYTES, Kind, RECORD_ALIGN, RECORD_HEADER_BYTES, RecordHeader, record_bytes,
 };
@@ -42,8 +41,6 @@ pub(crate) struct SegmentReader {
     window: Window,
     /// The readahead thread, if the reader is sequential.
     read_ahead: Option<ReadAhead>,
-    /// The offset and the decompressed payload of the compressed record that was read last.
-    decompressed: (u32, Vec<u8>),
 }
 
 impl SegmentReader {
@@ -60,7 +57,6 @@ impl SegmentReader {
             window_bytes_max,
             window: Window::default(),
             read_ahead: None,
-            decompressed: (0, Vec::new()),
         }
     }
 
@@ -85,23 +81,9 @@ impl SegmentReader {
         self.limit = limit;
     }
 
-    /// Reads the range of the file from `from`, a multiple of the page length, to `to`, unless it
-    /// was read last.
-    pub(crate) fn load(&mut self, from: u32, to: u32) -> Result<()> {
-        let bytes = (to - from) as usize;
-        if !self.window.has(from.into(), bytes) {
-            let bytes = bytes.next_multiple_of(PAGE_BYTES);
-            self.window.read(&*self.file, from.into(), bytes)?;
-        }
-        Ok(())
-    }
-
     /// Returns the payload of the record at `at`, which the caller has just found with
     /// [`Self::record_at`].
     pub(crate) fn payload(&mut self, at: Position) -> Result<&[u8]> {
-        if self.decompressed.0 == at.lsn.offset() {
-            return Ok(&self.decompressed.1);
-        }
         let bytes = RECORD_HEADER_BYTES + at.payload_bytes as usize;
         Ok(self.bytes_at(at.lsn.offset(), bytes)?.get(RECORD_HEADER_BYTES..).unwrap_or(&[]))
     }
@@ -127,32 +109,10 @@ impl SegmentReader {
         Ok(self.window.get(offset, bytes))
     }
 
-    /// Returns the record at `offset`, with its payload decompressed, if it is complete and its
-    /// checksums match.
+    /// Returns the record at `offset` if it is complete and its checksums match.
     pub(crate) fn record_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
-        let (_, mut decompressed) = std::mem::take(&mut self.decompressed);
-        if decompressed.capacity() > READ_AHEAD_BYTES {
-            // The memory for a long record is not kept for the records after it.
-            decompressed = Vec::new();
-        }
-        decompressed.clear();
-        let header = match self.with_header_at(offset)? {
-            Some((header, stored)) if header.matches(stored) => {
-                if header.is_compressed && !decompress(stored, &mut decompressed) {
-                    return Ok(None);
-                }
-                header
-            }
-            _ => return Ok(None),
-        };
-        let payload = if header.is_compressed {
-            self.decompressed = (offset, decompressed);
-            &self.decompressed.1
-        } else {
-            let bytes = RECORD_HEADER_BYTES + header.payload_bytes as usize;
-            self.bytes_at(offset, bytes)?.get(RECORD_HEADER_BYTES..).unwrap_or(&[])
-        };
-        Ok(Some((header, payload)))
+        let record = self.with_header_at(offset)?;
+        Ok(record.filter(|(header, payload)| header.matches(payload)))
     }
 
     /// Returns the record at `offset` as it is stored, padding included. The caller has just found
@@ -161,8 +121,7 @@ impl SegmentReader {
         self.bytes_at(offset, padded(header) as usize)
     }
 
-    /// Returns the data record at `offset`, with its payload as it is stored, if its header is valid
-    /// and its payload is not.
+    /// Returns the data record at `offset` if its header is valid and its payload is not.
     pub(crate) fn damaged_at(&mut self, offset: u32) -> Result<Option<(RecordHeader, &[u8])>> {
         if self.record_at(offset)?.is_some() {
             return Ok(None);
@@ -197,22 +156,6 @@ impl SegmentReader {
         let fits =
             |header: &RecordHeader| RECORD_HEADER_BYTES + header.payload_bytes as usize <= room;
         Ok(header.filter(fits))
-    }
-
-    /// Returns the offsets between `from` and `to` at which a valid header begins, see
-    /// [`Self::header_at`], in ascending order.
-    pub(crate) fn headers_between(&mut self, from: u32, to: u32) -> Result<Vec<u32>> {
-        let (mut page, mut all) = (from, Vec::new());
-        while page < to {
-            let page_end = (page + 1).next_multiple_of(HEADER_BYTES).min(to);
-            for at in self.candidates_in(page, page_end)? {
-                if self.header_at(at)?.is_some() {
-                    all.push(at);
-                }
-            }
-            page = page_end;
-        }
-        Ok(all)
     }
 
     /// Searches the pages from `offset` on, beginning with the rest of the first page, for one that

@@ -124,10 +124,6 @@ impl Walk<'_> {
                 report.closed = header.kind == Kind::Close;
                 outcome.is_sealed = header.kind == Kind::Seal;
                 if header.kind == Kind::Data {
-                    if header.is_compressed {
-                        replay.stored_bytes(header.payload_bytes);
-                        report.compressed_records += 1;
-                    }
                     replay.record(Position::of(header.lsn, payload), payload);
                     report.records += 1;
                 }

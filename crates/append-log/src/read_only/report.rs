@@ -9,8 +9,6 @@ pub struct ReadOnlyReport {
     /// The number of data records delivered from segments that were read. Segments for which
     /// [`crate::Replay::is_known`] returned `true` are not read or counted.
     pub records: u64,
-    /// The number of these records that are compressed.
-    pub compressed_records: u64,
     /// The LSN at which the delivered records end. All records before it were delivered, except for
     /// those in `damage`.
     pub end: Lsn,

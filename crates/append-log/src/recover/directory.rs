@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_disk::Disk;
 
-use crate::append::sealing::seal::seal;
+use crate::append::seal::seal;
 use crate::error::{Error, Result};
 use crate::format::HEADER_BYTES;
 use crate::lsn::Lsn;

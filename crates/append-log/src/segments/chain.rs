@@ -91,7 +91,7 @@ mod tests {
             ),
             // The oldest segments were removed.
             (vec![(5, none, Some(2)), (6, none, Some(5))], vec![]),
-            // The caller may remove any segment, or an earlier version created the header.
+            // The caller may remove any segment.
             (vec![(1, none, None), (5, none, None)], vec![]),
             // A truncation has detached the declared segment.
             (vec![(1, none, None), (5, Lsn::new(1, 5000), Some(4))], vec![]),

@@ -1,5 +1,4 @@
-//! Reads and writes the header pages of a segment: the first page and, since format version 3, the
-//! last one.
+//! Reads and writes the header pages of a segment: the first page and the last one.
 
 use haul_disk::{AlignedBuf, Durability, File, read_full, write_full};
 
@@ -28,11 +27,8 @@ const END_LOST: &str = "the copy of the header at the end of the file is invalid
 pub(crate) fn write_header(file: &dyn File, header: &SegmentHeader) -> haul_disk::Result<()> {
     let mut pages = AlignedBuf::zeroed(2 * HEADER_BYTES as usize);
     header.encode(&mut pages);
-    let bytes = usize::try_from(header.bytes).unwrap_or(pages.len()).min(pages.len());
-    write_full(file, &pages[..bytes], 0)?;
-    if header.has_end_page() {
-        write_full(file, &pages[..HEADER_BYTES as usize], header.limit())?;
-    }
+    write_full(file, &pages, 0)?;
+    write_full(file, &pages[..HEADER_BYTES as usize], header.limit())?;
     file.sync(Durability::Data)
 }
 
@@ -68,7 +64,7 @@ pub(crate) fn read_header(
 /// that record is used.
 fn with_end_page(file: &dyn File, front: SegmentHeader) -> Result<FoundHeader> {
     let found = |header, damage| Ok(FoundHeader { header, damage });
-    let is_possible = front.has_end_page() && front.bytes > 2 * u64::from(HEADER_BYTES);
+    let is_possible = front.bytes > 2 * u64::from(HEADER_BYTES);
     // If the file is too short for a last header page, only the first one is used. The wrong file
     // length is reported when the records are read.
     if !is_possible || file.bytes()? < front.bytes {
@@ -98,12 +94,7 @@ fn end_page(file: &dyn File, at: u64) -> Result<std::result::Result<SegmentHeade
     if at < 2 * u64::from(HEADER_BYTES) || !at.is_multiple_of(HEADER_BYTES.into()) {
         return Ok(Err(NotAHeader::NoMagic));
     }
-    let header = SegmentHeader::decode(&page_at(file, at)?);
-    Ok(header.and_then(
-        |header| {
-            if header.has_end_page() { Ok(header) } else { Err(NotAHeader::NoMagic) }
-        },
-    ))
+    Ok(SegmentHeader::decode(&page_at(file, at)?))
 }
 
 /// Reads the page at `offset`. Bytes after the end of the file are zeros.

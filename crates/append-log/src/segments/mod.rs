@@ -10,7 +10,6 @@ mod read;
 pub(crate) mod rebuilt;
 pub(crate) mod reserve;
 mod retire;
-pub(crate) mod sealed;
 pub(crate) mod space;
 mod spares;
 
@@ -23,7 +22,9 @@ use haul_disk::{Disk, File, Open};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::{Error, Result};
-use crate::format::{BYTES_MAX, HEADER_BYTES, NotAHeader, Salt, SegmentHeader, record_bytes};
+use crate::format::{
+    BYTES_MAX, HEADER_BYTES, NotAHeader, Salt, SegmentHeader, VERSION, record_bytes,
+};
 use crate::lsn::Lsn;
 use crate::names;
 use crate::replay::{Damage, SegmentInfo};
@@ -39,8 +40,7 @@ pub(crate) struct Segment {
     pub(crate) salt: Salt,
     /// The length of the file in bytes, as declared by the header.
     pub(crate) bytes: u32,
-    /// The offset at which the space for records ends: at the header page at the end of the file
-    /// or, in a version without that page, at the end of the file.
+    /// The offset at which the space for records ends: at the header page at the end of the file.
     pub(crate) limit: u32,
     pub(crate) is_reserve: bool,
     pub(crate) is_recycled: bool,
@@ -49,12 +49,6 @@ pub(crate) struct Segment {
     pub(crate) previous: Option<u32>,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn File>,
-    /// `true` if the segment's format version has watermarks, records that prove that all records
-    /// before them were synced.
-    pub(crate) has_watermarks: bool,
-    /// `true` if the segment's format version has compressed records.
-    pub(crate) has_compression: bool,
-    renewed_version: u32,
     /// The offset at which the records end, even if stale records follow; equal to `limit` until
     /// the end is known.
     end: AtomicU32,
@@ -98,9 +92,6 @@ impl Segment {
             previous: header.previous,
             path,
             file,
-            has_watermarks: header.has_watermarks(),
-            has_compression: header.has_compression(),
-            renewed_version: header.renewed_version(),
             end: AtomicU32::new(limit),
         }
     }
@@ -131,7 +122,7 @@ impl Segment {
         let FoundHeader { header, damage } = match read_header(from, number)? {
             Ok(found) => found,
             Err(NotAHeader::Version(version)) => {
-                let what = format!("it has format version {version}");
+                let what = format!("its format has version {version}, not {VERSION}");
                 return Err(Error::Foreign { file: path, what });
             }
             Err(NotAHeader::NoMagic | NotAHeader::Checksum) => {
@@ -172,7 +163,6 @@ impl Segment {
     /// beginning.
     pub(crate) fn renewed_header(&self) -> Result<SegmentHeader> {
         Ok(SegmentHeader {
-            version: self.renewed_version,
             segment: self.number,
             salt: fresh_salt()?,
             bytes: self.bytes.into(),
@@ -206,7 +196,7 @@ impl Segment {
         offset as usize + record_bytes <= self.records_end() as usize
     }
 
-    /// `true` if a record whose stored payload has `payload_bytes` bytes fits as the first one.
+    /// `true` if a record whose payload has `payload_bytes` bytes fits as the first one.
     pub(crate) fn holds_first(&self, payload_bytes: usize) -> bool {
         self.holds(HEADER_BYTES, record_bytes(payload_bytes))
     }
@@ -219,7 +209,7 @@ impl Segment {
 }
 
 /// Returns the length of the shortest segment into which a record with a payload of `payload_bytes`
-/// bytes, stored without compression, fits as the first one.
+/// bytes fits as the first one.
 pub(crate) fn bytes_for_record(payload_bytes: usize) -> u32 {
     let bytes = record_bytes(payload_bytes) + record_bytes(0) + 2 * HEADER_BYTES as usize;
     u32::try_from(bytes).map_or(BYTES_MAX, |bytes| bytes.next_multiple_of(HEADER_BYTES))

@@ -322,7 +322,6 @@ impl Pool {
         // The number is incremented only after the segment was created, because creation is often
         // retried on a full disk and would use up the numbers.
         Ok(SegmentHeader {
-            version: self.options.compression.format_version(),
             segment: number,
             salt: fresh_salt()?,
             bytes: bytes.into(),

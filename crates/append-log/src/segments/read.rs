@@ -3,7 +3,6 @@
 use haul_disk::read_full;
 
 use crate::error::{Error, Result};
-use crate::format::compression::decompress;
 use crate::format::{Kind, RECORD_HEADER_BYTES, RecordHeader};
 use crate::lsn::{Lsn, Position};
 use crate::record::{BatchRecord, Record, RecordRequest};
@@ -11,27 +10,19 @@ use crate::segments::Segment;
 
 const ENDS_EARLY: &str = "the file ends within the record";
 const NO_HEADER: &str = "no valid record header at this position";
-const NOT_LZ4: &str = "the record's payload cannot be decompressed";
 const MISMATCH: &str = "the record's checksum does not match its bytes";
 
 impl Segment {
     /// Reads the record at `at` with one request and verifies it.
     pub(crate) fn read(&self, at: Position) -> Result<Record> {
         let bytes = RECORD_HEADER_BYTES + at.payload_bytes as usize;
-        // A compressed record is shorter.
         let mut record = vec![0; bytes.min(self.bytes_after(at.lsn))];
         let read = read_full(&*self.file, &mut record, u64::from(at.lsn.offset()))?;
         let header = self.data_header(at.lsn, &record[..read])?;
-        let stored = if header.is_compressed { self.whole_bytes(&header)? } else { bytes };
-        if read < stored {
+        if read < bytes {
             return Err(self.damaged(at.lsn, ENDS_EARLY));
         }
-        record.truncate(stored);
-        let record = self.verified(&header, record)?;
-        if record.position() == at {
-            return Ok(record);
-        }
-        Err(self.damaged(at.lsn, MISMATCH))
+        self.verified(&header, record)
     }
 
     /// Reads the record at `lsn`, whose length is unknown, and verifies it. The first request is
@@ -89,8 +80,7 @@ impl Segment {
         if read < bytes {
             return Ok(None);
         }
-        let record = self.verified(&header, record)?;
-        Ok((record.payload().len() <= payload_bytes_max as usize).then_some(record))
+        self.verified(&header, record).map(Some)
     }
 
     /// Returns the length of the first request for a record, and extends `buffer` to it.
@@ -115,7 +105,7 @@ impl Segment {
         }
         let wanted = buffer.len().min(self.bytes_after(lsn));
         let read = read_full(&*self.file, &mut buffer[..wanted], u64::from(lsn.offset()))?;
-        let header = self.uncompressed_header(lsn, &buffer[..read])?;
+        let header = self.data_header(lsn, &buffer[..read])?;
         let end = self.whole_bytes(&header)?.min(wanted);
         if read < end {
             return Err(self.damaged(lsn, ENDS_EARLY));
@@ -135,7 +125,7 @@ impl Segment {
         let Some(read) = read.filter(|read| *read >= RECORD_HEADER_BYTES) else {
             return Ok(None);
         };
-        let header = self.uncompressed_header(lsn, &buffer[..read])?;
+        let header = self.data_header(lsn, &buffer[..read])?;
         let end = self.whole_bytes(&header)?.min(wanted);
         let front = buffer[..read].get(RECORD_HEADER_BYTES..end);
         Ok(front.map(|front| (position(&header), front)))
@@ -160,7 +150,6 @@ impl Segment {
         let wanted = whole.min(RECORD_HEADER_BYTES.saturating_add(payload_bytes as usize));
         let Some(bytes) = bytes.get(..wanted) else { return Ok(None) };
         if wanted < whole {
-            refuse_compressed(&header)?;
             let front = bytes[RECORD_HEADER_BYTES..].to_vec();
             return Ok(Some(BatchRecord::Front { at: position(&header), front }));
         }
@@ -189,39 +178,12 @@ impl Segment {
         }
     }
 
-    /// Decodes a header like [`Self::data_header`], and refuses a compressed record.
-    fn uncompressed_header(&self, lsn: Lsn, bytes: &[u8]) -> Result<RecordHeader> {
-        let header = self.data_header(lsn, bytes)?;
-        refuse_compressed(&header)?;
-        Ok(header)
-    }
-
-    /// Returns an error if the record at `lsn` is compressed. Reads its header if the segment can
-    /// have compressed records.
-    pub(crate) fn check_uncompressed(&self, lsn: Lsn) -> Result<()> {
-        if !self.has_compression {
-            return Ok(());
-        }
-        let mut header = [0; RECORD_HEADER_BYTES];
-        let read = read_full(&*self.file, &mut header, u64::from(lsn.offset()))?;
-        self.uncompressed_header(lsn, &header[..read]).map(drop)
-    }
-
-    /// Returns the record, decompressed, if its payload has the length and checksum in its header.
+    /// Returns the record if its payload has the length and checksum in its header.
     fn verified(&self, header: &RecordHeader, record: Vec<u8>) -> Result<Record> {
-        let (head, stored) = record.split_at(RECORD_HEADER_BYTES);
-        if !header.matches(stored) {
+        if !header.matches(&record[RECORD_HEADER_BYTES..]) {
             return Err(self.damaged(header.lsn, MISMATCH));
         }
-        if !header.is_compressed {
-            return Ok(Record::new(position(header), record));
-        }
-        let mut decompressed = head.to_vec();
-        if !decompress(stored, &mut decompressed) {
-            return Err(self.damaged(header.lsn, NOT_LZ4));
-        }
-        let at = Position::of(header.lsn, &decompressed[RECORD_HEADER_BYTES..]);
-        Ok(Record::new(at, decompressed))
+        Ok(Record::new(position(header), record))
     }
 
     /// Returns the length of the record without padding, if the segment is long enough for it.
@@ -242,13 +204,6 @@ impl Segment {
         let offset = u64::from(lsn.offset());
         Error::Damaged { file: self.path.clone(), offset, what: what.to_owned() }
     }
-}
-
-fn refuse_compressed(header: &RecordHeader) -> Result<()> {
-    if header.is_compressed {
-        return Err(Error::Invalid("the record is compressed, so it can only be read whole"));
-    }
-    Ok(())
 }
 
 fn position(header: &RecordHeader) -> Position {

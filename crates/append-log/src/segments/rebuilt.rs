@@ -5,7 +5,6 @@ use std::sync::Arc;
 use haul_disk::{Allocation, Disk, Durability, File, Open, read_full, write_full};
 
 use crate::error::{Error, Result};
-use crate::format::compression::decompress;
 use crate::format::{
     BYTES_MAX, HEADER_BYTES, Kind, RECORD_HEADER_BYTES, RecordHeader, SegmentHeader, record_bytes,
 };
@@ -178,15 +177,12 @@ impl RebuiltSegment {
             let head = rest.get(..RECORD_HEADER_BYTES).ok_or(INVALID)?;
             let header = RecordHeader::decode(self.header.salt, head, lsn).ok_or(INVALID)?;
             let end = RECORD_HEADER_BYTES + header.payload_bytes as usize;
-            let stored = rest.get(RECORD_HEADER_BYTES..end).ok_or(INVALID)?;
-            let mut original = Vec::new();
-            let is_valid = header.matches(stored)
-                && (!header.is_compressed || decompress(stored, &mut original));
-            if !is_valid {
+            let payload = rest.get(RECORD_HEADER_BYTES..end).ok_or(INVALID)?;
+            if !header.matches(payload) {
                 return Err(INVALID);
             }
             if header.kind == Kind::Data {
-                each(if header.is_compressed { &original } else { stored });
+                each(payload);
             }
             at += record_bytes(header.payload_bytes as usize);
         }
@@ -239,8 +235,5 @@ fn write_header_pages(file: &dyn File, header: &SegmentHeader) -> Result<()> {
     let mut page = vec![0; HEADER_BYTES as usize];
     header.encode(&mut page);
     write_full(file, &page, 0)?;
-    if header.has_end_page() {
-        write_full(file, &page, header.limit())?;
-    }
-    Ok(())
+    Ok(write_full(file, &page, header.limit())?)
 }

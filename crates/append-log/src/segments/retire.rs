@@ -23,7 +23,7 @@ impl Pool {
         let is_reserve = number == names::RESERVE;
         let bytes = u32::try_from(bytes).ok().filter(|_| is_whole);
         match bytes {
-            Some(bytes) if is_reserve && self.options.takes_as_reserve(bytes) => {
+            Some(bytes) if is_reserve && self.options.reserve_segment_bytes() == Some(bytes) => {
                 self.spares.lock().short = Some(Spare { number, bytes, segment: None });
             }
             Some(bytes)

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use haul_append_log::{BatchRecord, Compression, Log, Lsn, Options, RecordRequest, Room};
+use haul_append_log::{BatchRecord, Log, Lsn, RecordRequest, Room};
 use haul_disk::Op;
-use haul_disk_sim::{MemoryDisk, Survival};
+use haul_disk_sim::Survival;
 use haul_testing::{Random, disk_dir};
 
 use crate::concurrent::on_memory;
+use crate::last_record::{Records, read_all};
 use crate::payload::{id_of, ids, payload};
 use crate::recovery::{report, start};
-use crate::reverse::{Records, read_back};
 use crate::{block_on, open, open_on, put, small, started, within_a_minute};
 
 const BUFFER_BYTES: usize = 64 << 10;
@@ -27,19 +27,10 @@ fn lengths(log: &Log) -> Vec<usize> {
     around.step_by(500).chain(several).chain([longest, 100]).collect()
 }
 
-fn read_forward(log: &Log) -> Records {
-    let mut reader = log.reader(Lsn::default());
-    let mut records = Records::new();
-    while let Some((at, bytes)) = reader.read_next().unwrap() {
-        records.push((at, bytes.to_vec()));
-    }
-    records
-}
-
 /// Asserts that each function that reads returns exactly these records.
 fn check_reads(log: &Log, records: &Records) {
-    assert!(read_forward(log) == *records);
-    assert!(read_back(log, log.synced()) == *records);
+    assert!(read_all(log) == *records);
+    assert_eq!(log.last_record().unwrap(), records.last().map(|(at, _)| *at));
     for (at, payload) in records {
         assert!(log.read(*at).unwrap().payload() == payload);
         assert!(log.read_hinted(at.lsn, 1000).unwrap().payload() == payload);
@@ -59,39 +50,35 @@ fn check_reads(log: &Log, records: &Records) {
 
 #[test]
 fn long_records_are_appended_and_read_by_every_function() {
-    for compression in [Compression::None, Compression::Lz4] {
-        let options = Options { compression, ..small() };
-        let disk = MemoryDisk::default();
-        let log = open_on(Arc::new(disk.clone()), options.clone()).unwrap().log;
-        let mut records = Records::new();
-        for (id, bytes) in (0_u64..).zip(lengths(&log)) {
-            let payload = payload(id, bytes);
-            let (front, rest) = payload.split_at(bytes / 3);
-            let ticket = match id % 3 {
-                0 => log.append(&[front, rest], Room::Ordinary).unwrap(),
-                1 => loop {
-                    match log.try_append(&[front, rest], Room::Ordinary).unwrap() {
-                        Some(ticket) => break ticket,
-                        None => thread::yield_now(),
-                    }
-                },
-                _ => block_on(log.append_async(&[front, rest], Room::Ordinary)).unwrap(),
-            };
-            let at = if id % 2 == 0 { ticket.wait() } else { block_on(ticket) };
-            records.push((at.unwrap(), payload));
-        }
-        check_reads(&log, &records);
-        log.close().unwrap();
-        let opened = open_on(Arc::new(disk.clone()), options.clone()).unwrap();
-        assert!(opened.records == records && opened.recovered.closed);
-        check_reads(&opened.log, &records);
-        drop(opened);
-        let mut delivered = Records::new();
-        let mut each = |at, payload: &[u8]| delivered.push((at, payload.to_vec()));
-        let (read_only, _) = Log::open_read_only(Arc::new(disk), options, &mut each).unwrap();
-        assert!(delivered == records);
-        assert!(records.iter().all(|(at, bytes)| read_only.read(*at).unwrap().payload() == bytes));
+    let (disk, log) = on_memory();
+    let mut records = Records::new();
+    for (id, bytes) in (0_u64..).zip(lengths(&log)) {
+        let payload = payload(id, bytes);
+        let (front, rest) = payload.split_at(bytes / 3);
+        let ticket = if id % 3 == 1 {
+            loop {
+                match log.try_append(&[front, rest], Room::Ordinary).unwrap() {
+                    Some(ticket) => break ticket,
+                    None => thread::yield_now(),
+                }
+            }
+        } else {
+            log.append(&[front, rest], Room::Ordinary).unwrap()
+        };
+        let at = if id % 2 == 0 { ticket.wait() } else { block_on(ticket) };
+        records.push((at.unwrap(), payload));
     }
+    check_reads(&log, &records);
+    log.close().unwrap();
+    let opened = open_on(Arc::new(disk.clone()), small()).unwrap();
+    assert!(opened.records == records && opened.recovered.closed);
+    check_reads(&opened.log, &records);
+    drop(opened);
+    let mut delivered = Records::new();
+    let mut each = |at, payload: &[u8]| delivered.push((at, payload.to_vec()));
+    let (read_only, _) = Log::open_read_only(Arc::new(disk), small(), &mut each).unwrap();
+    assert!(delivered == records);
+    assert!(records.iter().all(|(at, bytes)| read_only.read(*at).unwrap().payload() == bytes));
 }
 
 #[test]
@@ -106,7 +93,7 @@ fn long_record_takes_one_write_together_with_short_ones() {
         ticket.wait().unwrap();
     }
     assert_eq!(calls(), before.map(|calls| calls + 1));
-    assert_eq!(read_forward(&log).len(), 4);
+    assert_eq!(read_all(&log).len(), 4);
 }
 
 #[test]
@@ -128,13 +115,7 @@ fn long_and_short_records_of_many_threads_and_futures_are_all_durable() {
                         let at = match thread % 3 {
                             0 => put(log, &payload),
                             1 => started(log.append(parts, Room::Ordinary).unwrap()).position(),
-                            _ => block_on(async {
-                                log.append_async(parts, Room::Ordinary)
-                                    .await
-                                    .unwrap()
-                                    .await
-                                    .unwrap()
-                            }),
+                            _ => block_on(log.append(parts, Room::Ordinary).unwrap()).unwrap(),
                         };
                         assert_eq!(at.payload_bytes as usize, payload.len());
                     }
@@ -142,7 +123,7 @@ fn long_and_short_records_of_many_threads_and_futures_are_all_durable() {
             }
         });
         log.sync().unwrap();
-        let found = read_forward(&log);
+        let found = read_all(&log);
         assert!(ids(&found).keys().copied().eq(0..THREADS * EACH));
         let again = start(&disk.medium().cut(Survival::Nothing), small()).unwrap();
         assert!(again.records == found);
@@ -168,13 +149,8 @@ fn short_records_do_not_starve_a_record_of_a_whole_segment() {
                 });
             }
             for id in 0..8 {
-                let at = match id % 2 {
-                    0 => put(&log, &payload(id, longest)),
-                    _ => block_on(async {
-                        let payload = payload(id, longest);
-                        log.append_async(&[&payload], Room::Ordinary).await.unwrap().await.unwrap()
-                    }),
-                };
+                let ticket = log.append(&[&payload(id, longest)], Room::Ordinary).unwrap();
+                let at = if id % 2 == 0 { ticket.wait() } else { block_on(ticket) }.unwrap();
                 assert_eq!(id_of(log.read(at).unwrap().payload()), Some(id));
             }
             is_done.store(true, Ordering::Relaxed);
@@ -237,13 +213,13 @@ fn damage_in_a_long_record_loses_only_this_record() {
     assert!(ids(&opened.records).keys().copied().eq([0, 2, 3, 4]));
     let [damage] = &opened.recovered.damage[..] else { panic!("{:?}", opened.recovered.damage) };
     assert_eq!((damage.offset, damage.end), (at[1].offset().into(), at[2].offset().into()));
-    let mut reader = opened.log.reverse_reader(opened.log.synced());
+    let mut reader = opened.log.reader(Lsn::default());
     let mut results = Vec::new();
     loop {
-        match reader.read_previous() {
+        match reader.read_next() {
             Ok(None) => break,
             found => results.push(found.ok().flatten().and_then(|(_, bytes)| id_of(bytes))),
         }
     }
-    assert_eq!(results, [Some(4), Some(3), Some(2), None, Some(0)]);
+    assert_eq!(results, [Some(0), None, Some(2), Some(3), Some(4)]);
 }

@@ -2,7 +2,6 @@
 //! a full disk only they are refused.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use haul_append_log::{Error, Log, Lsn, Options, Room};
@@ -14,7 +13,7 @@ use rustix::io::Errno;
 use crate::growth::{growing, lengths};
 use crate::payload::{ids, payload};
 use crate::recovery::start;
-use crate::{block_on, open_on, put, put_long, small, within_a_minute};
+use crate::{open_on, put, put_long, small, within_a_minute};
 
 /// The length in bytes of a record that needs a long segment, and the length of the shortest such
 /// segment in KiB.
@@ -34,27 +33,19 @@ fn check(disk: &MemoryDisk, options: Options, expected: impl IntoIterator<Item =
 #[test]
 fn long_record_gets_a_longer_segment_than_the_next_one() {
     within_a_minute("segments of a growing log", || {
-        for is_async in [false, true] {
-            let disk = MemoryDisk::default();
-            let log = opened(&disk, growing());
-            // A quarter of the first segment is written, so that the next one is prepared.
-            put_long(&log, 0..2);
-            eventually("the next segment is ready", || log.space().unwrap().next_bytes > 0);
-            let longest = payload(2, LONG);
-            if is_async {
-                let append = async { log.append_async(&[&longest], Room::Ordinary).await?.await };
-                block_on(append).unwrap();
-            } else {
-                put(&log, &longest);
-            }
-            assert_eq!(lengths(&log), [128, LONG_KIB], "the prepared segment was not used");
-            put_long(&log, 3..20);
-            assert_eq!(lengths(&log), [128, LONG_KIB, 1024]);
-            let names = disk.list("").unwrap();
-            let segments = names.iter().filter(|name| name.ends_with(".segment")).count();
-            assert!((3..=4).contains(&segments), "{names:?}");
-            check(&disk, growing(), 0..20);
-        }
+        let disk = MemoryDisk::default();
+        let log = opened(&disk, growing());
+        // A quarter of the first segment is written, so that the next one is prepared.
+        put_long(&log, 0..2);
+        eventually("the next segment is ready", || log.space().unwrap().next_bytes > 0);
+        put(&log, &payload(2, LONG));
+        assert_eq!(lengths(&log), [128, LONG_KIB], "the prepared segment was not used");
+        put_long(&log, 3..20);
+        assert_eq!(lengths(&log), [128, LONG_KIB, 1024]);
+        let names = disk.list("").unwrap();
+        let segments = names.iter().filter(|name| name.ends_with(".segment")).count();
+        assert!((3..=4).contains(&segments), "{names:?}");
+        check(&disk, growing(), 0..20);
     });
 }
 
@@ -106,7 +97,6 @@ fn full_disk_refuses_long_records_and_no_short_ones() {
         let is_full = |outcome| matches!(outcome, Err(Error::Full { .. }));
         for _ in 0..3 {
             assert!(is_full(log.append(&[&long], Room::Ordinary).map(drop)));
-            assert!(is_full(block_on(log.append_async(&[&long], Room::Ordinary)).map(drop)));
         }
         assert_eq!(lengths(&log), [1024], "the segment was sealed for nothing");
         assert_eq!(log.space().unwrap().next_bytes, 512 << 10, "the next segment is kept");
@@ -140,24 +130,6 @@ fn try_append_of_a_long_record_returns_none_on_a_full_disk() {
         });
         log.close().unwrap();
         check(&disk, small(), (0..34).chain([99]));
-    });
-}
-
-#[test]
-fn future_of_a_long_record_dropped_while_pending_appends_nothing() {
-    within_a_minute("a dropped future", || {
-        let disk = MemoryDisk::default();
-        let log = opened(&disk, growing());
-        let long = payload(99, LONG);
-        let parts: [&[u8]; 1] = [&long];
-        {
-            let mut future = Box::pin(log.append_async(&parts, Room::Ordinary));
-            let mut context = Context::from_waker(Waker::noop());
-            let Poll::Pending = future.as_mut().poll(&mut context) else { panic!("appended") };
-        }
-        put_long(&log, 0..40);
-        log.close().unwrap();
-        check(&disk, growing(), 0..40);
     });
 }
 

@@ -81,7 +81,7 @@ fn forged_records_after_the_end_are_never_delivered() {
     };
     assert_eq!(file[4096 + TAG_AT..4096 + TAG_AT + 3], nonce[..3], "the tag is of the nonce");
     // The LSNs are correct. Nonce or tag are those of another use of the file, or the tag is
-    // missing as in version 1.
+    // missing.
     let other = [1_u8, 2, 3, 4, 5, 6, 7, 8];
     for (nonce, tag) in [
         (&other[..], &other[..3]),

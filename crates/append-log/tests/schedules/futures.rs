@@ -1,4 +1,4 @@
-//! Tests futures that append and read, with wakers that panic, block, or call the log.
+//! Tests futures that wait for records, and readers, with wakers that panic, block, or call the log.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ fn wakers_may_drop_the_last_reference_to_a_ticket() {
             let ticket = other.log.append(&[b"owned"], Room::Ordinary).unwrap();
             poll_once_and_orphan(async move { assert!(ticket.await.is_ok()) });
             poll_once_and_orphan(async move {
-                let ticket = other.log.append_async(&[b"also owned"], Room::Ordinary).await;
+                let ticket = other.log.append(&[b"also owned"], Room::Ordinary);
                 assert!(ticket.unwrap().await.is_ok());
             });
         });
@@ -75,7 +75,7 @@ fn wakers_may_drop_the_last_reference_to_the_log() {
         log.put_and_forget(&[2; HALF_BUFFER]);
         let Fixture { log, .. } = log;
         poll_once_and_orphan(async move {
-            let ticket = log.append_async(&[&[3; HALF_BUFFER]], Room::Ordinary).await.unwrap();
+            let ticket = log.append(&[&[3; HALF_BUFFER]], Room::Ordinary).unwrap();
             drop(ticket.await);
         });
         // Reading ends when the log is closed.
@@ -145,11 +145,8 @@ fn full_buffers_delay_futures_and_stop_none() {
                 assert!(log.put_async(&[byte; HALF_BUFFER]).await);
             });
         }
-        // A future dropped while pending delays no other future.
-        let dropped = log.log.clone();
-        poll_once_and_orphan(async move {
-            drop(dropped.append_async(&[&[4; HALF_BUFFER]], Room::Ordinary).await);
-        });
+        // A refused append delays no other future.
+        drop(log.log.try_append(&[&[4; HALF_BUFFER]], Room::Ordinary).unwrap());
         executor.start().join().unwrap();
         log.check(6);
     });
@@ -170,38 +167,37 @@ fn every_future_gets_an_outcome_when_a_sync_fails() {
             });
         }
         let mut reader = log.log.reader(Lsn::default());
-        executor.spawn(OnWake::Queue, async move {
-            while reader.next_async().await.unwrap().is_some() {}
-        });
+        let reading = thread::spawn(move || while reader.wait_next(None).unwrap().is_some() {});
         let running = executor.start();
         let outcome = log.log.append(&[b"one"], Room::Ordinary).map(drop);
         assert!(matches!(outcome, Ok(()) | Err(Error::Latched { .. })));
         drop(log);
         running.join().unwrap();
+        reading.join().unwrap();
     });
 }
 
 #[test]
-fn futures_of_readers_get_every_record_and_the_end() {
-    explore("futures of readers", || {
+fn readers_get_every_record_and_the_end() {
+    explore("readers at the end", || {
         let log = Fixture::new();
-        let executor = Executor::default();
-        for on_wake in [OnWake::Queue, OnWake::PollInline, OnWake::Panic] {
-            let mut reader = log.log.reader(Lsn::default());
-            executor.spawn(on_wake, async move {
-                let mut count = 0;
-                while reader.next_async().await.unwrap().is_some() {
-                    count += 1;
-                }
-                assert_eq!(count, 3);
-            });
-        }
-        let running = executor.start();
+        let reading: Vec<_> = (0..3)
+            .map(|_| {
+                let mut reader = log.log.reader(Lsn::default());
+                thread::spawn(move || {
+                    let mut count = 0;
+                    while reader.wait_next(None).unwrap().is_some() {
+                        count += 1;
+                    }
+                    assert_eq!(count, 3);
+                })
+            })
+            .collect();
         let other = log.clone();
         let writing = thread::spawn(move || assert!(other.put(b"one") && other.put(b"two")));
         log.put_and_forget(b"three");
         writing.join().unwrap();
         log.check(2);
-        running.join().unwrap();
+        reading.into_iter().for_each(|reader| reader.join().unwrap());
     });
 }

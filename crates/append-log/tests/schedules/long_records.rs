@@ -4,7 +4,7 @@
 use haul_append_log::{Error, Position, Room, Ticket};
 use haul_sync::shuttle::rand::{Rng, thread_rng};
 
-use crate::tasks::{Executor, OnWake, poll_once_and_orphan};
+use crate::tasks::{Executor, OnWake};
 use crate::{Fixture, explore_part, in_threads};
 
 /// The payload length of a record that fills nearly half a buffer, in bytes.
@@ -45,10 +45,7 @@ fn long_records_of_futures_delay_writers_and_stop_none() {
                 assert!(log.put_async(&[byte; 90]).await);
             });
         }
-        let dropped = log.log.clone();
-        poll_once_and_orphan(async move {
-            drop(dropped.append_async(&[&vec![4; LONG]], Room::Ordinary).await);
-        });
+        drop(log.log.try_append(&[&vec![4; LONG]], Room::Ordinary).unwrap());
         let running = executor.start();
         assert!(log.put(&[5; HALF_BUFFER]) && log.put(&vec![6; LONG]));
         running.join().unwrap();
@@ -87,7 +84,7 @@ fn every_writer_of_a_long_record_gets_an_outcome_when_a_sync_fails() {
         let future = log.clone();
         executor.spawn(OnWake::Queue, async move {
             let payload = vec![1; 2 * LONG];
-            let outcome = match future.log.append_async(&[&payload], Room::Ordinary).await {
+            let outcome = match future.log.append(&[&payload], Room::Ordinary) {
                 Ok(ticket) => ticket.await,
                 Err(error) => Err(error),
             };

@@ -96,7 +96,7 @@ impl Fixture {
 
     /// Does the same as [`Fixture::put`] in a future.
     async fn put_async(&self, payload: &[u8]) -> bool {
-        let outcome = match self.log.append_async(&[payload], Room::Ordinary).await {
+        let outcome = match self.log.append(&[payload], Room::Ordinary) {
             Ok(ticket) => ticket.await,
             Err(error) => Err(error),
         };

@@ -68,13 +68,6 @@ impl HashKind {
         }
     }
 
-    /// `true` if equal digests imply equal content even against an attacker who constructs
-    /// collisions.
-    #[must_use]
-    pub fn is_cryptographic(self) -> bool {
-        !matches!(self, Self::Xxh3 | Self::Md5 | Self::Sha1 | Self::Xxh64 | Self::Crc32)
-    }
-
     /// Creates a hasher.
     #[must_use]
     pub fn hasher(self) -> Hasher {

@@ -24,10 +24,6 @@ impl Replay for Dump<'_> {
         number < self.from.segment() || number > self.to.segment() || self.printer.has_failed()
     }
 
-    fn stored_bytes(&mut self, bytes: u32) {
-        self.printer.stored_bytes(bytes);
-    }
-
     fn record(&mut self, at: Position, payload: &[u8]) {
         if (self.from..self.to).contains(&at.lsn) {
             self.printer.record(at, payload);

@@ -46,7 +46,6 @@ pub(super) fn run(args: &WalVerifyArgs) -> Result {
             "segments": totals.segments,
             "records": report.records,
             "bytes": totals.bytes,
-            "compressed_records": report.compressed_records,
             "first": totals.first.map(|at| at.lsn.to_string()),
             "end": report.end.to_string(),
             "torn_bytes": report.torn_bytes,
@@ -72,9 +71,6 @@ fn summary(totals: &Totals, report: &ReadOnlyReport) -> String {
         line += &format!(", from {}", first.lsn);
     }
     line += &format!(", end at {}", report.end);
-    if report.compressed_records > 0 {
-        line += &format!("; {} compressed", Count(report.compressed_records, "record"));
-    }
     line += match (report.torn_bytes, report.closed) {
         (0, true) => "; the log was closed",
         (0, false) => "; the log was not closed",

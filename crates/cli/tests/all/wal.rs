@@ -5,9 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Stdio};
 
-use haul_append_log::{
-    Compression, Log, Options, Position, Room, SyncMethod, footprint, segment_name,
-};
+use haul_append_log::{Log, Options, Position, Room, SyncMethod, footprint, segment_name};
 use serde_json::Value;
 
 use crate::helper::{Finished, TestDir, noise};
@@ -96,32 +94,6 @@ fn dump_prints_the_records_between_two_lsns() {
     let raw = wal(&place, &[&range[..], &["--raw"]].concat()).code(0);
     assert!(raw.stdout() == (40..50).flat_map(payload).collect::<Vec<_>>());
     wal(&place, &["dump", "log", "--from", "3"]).code(2).stderr_contains(&["SEGMENT:OFFSET"]);
-}
-
-#[test]
-fn compressed_records_are_printed_decompressed_with_their_stored_length() {
-    let place = TestDir::new();
-    let options = Options { compression: Compression::Lz4, ..Options::default() };
-    let (log, _) =
-        Log::open_dir(place.path("log"), options, &mut |_: Position, _: &[u8]| {}).unwrap();
-    log.append(&[&[b'a'; 5000]], Room::Ordinary).unwrap().wait().unwrap();
-    log.append(&[b"short"], Room::Ordinary).unwrap().wait().unwrap();
-    log.close().unwrap();
-    let lines = json_lines(&wal(&place, &["dump", "log", "--json"]).code(0));
-    assert_eq!(
-        (&lines[0]["bytes"], lines[0]["payload"].as_str().unwrap().len()),
-        (&5000.into(), 10_000)
-    );
-    let stored = lines[0]["stored_bytes"].as_u64().unwrap();
-    assert!(stored < 100 && lines[1].get("stored_bytes").is_none(), "{lines:?}");
-    let dumped = wal(&place, &["dump", "log"]).code(0);
-    assert!(
-        dumped.lines()[0].contains(&format!("\t5000 ({stored} stored)\taaa")),
-        "{:?}",
-        dumped.lines()
-    );
-    let verified = wal(&place, &["verify", "log"]).code(0);
-    assert!(verified.lines()[0].contains("; 1 record compressed"), "{:?}", verified.lines());
 }
 
 #[test]

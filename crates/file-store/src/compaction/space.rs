@@ -98,8 +98,8 @@ impl Inner {
         Err(Error::Full { source: what.into() })
     }
 
-    /// Frees space for compaction where there is no reserve, on a disk that was filled by an
-    /// earlier version, by removing indexes of volumes, which are derived data.
+    /// Frees space for compaction where there is no reserve, by removing indexes of volumes, which
+    /// are derived data.
     ///
     /// Only indexes of sealed volumes are removed: the index of the newest volume is the only
     /// record of the keys that damage to its end would hide. A crash in between leaves volumes

@@ -1,4 +1,4 @@
-//! The current layout of needles: a fixed part, followed by the fields that the flags announce.
+//! The layout of needles: a fixed part, followed by the fields that the flags announce.
 
 use super::blocks::block_count;
 use super::{
@@ -13,7 +13,7 @@ use crate::varint::put_varint;
 /// The length of the fixed part of a head.
 pub(super) const FIXED_BYTES: usize = 17;
 
-/// The bit of the kind byte that is set in this layout and clear in earlier ones.
+/// A bit that is set in the kind byte of every needle.
 pub(super) const KIND_BIT: u8 = 0x80;
 
 /// Bits of the flags. Each but the last announces a field, which must be neither zero nor empty.
@@ -182,8 +182,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Needle<'_>, NotANeedle> {
     if !front.is_canonical() || front.flags & flag::VERSIONED != 0 && !is_object {
         return Err(NotANeedle::Malformed("its flags do not match its fields"));
     }
+    let code = bytes[KIND_AT].checked_sub(KIND_BIT).ok_or(UNKNOWN_KIND)?;
     let head = Head {
-        kind: Kind::of(bytes[KIND_AT] & !KIND_BIT).ok_or(UNKNOWN_KIND)?,
+        kind: Kind::of(code).ok_or(UNKNOWN_KIND)?,
         version: Version(u64_at(bytes, 9)),
         bucket: decode_text(&bytes[front.end..bucket_end])?,
         key: decode_text(&bytes[bucket_end..key_end])?,

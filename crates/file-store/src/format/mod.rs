@@ -3,7 +3,6 @@
 
 mod blocks;
 mod layout;
-mod layout_v2;
 #[cfg(test)]
 mod tests;
 
@@ -12,24 +11,14 @@ use crate::object::{Attributes, Etag, ObjectInfo, VersionId};
 
 pub(crate) use blocks::{BLOCK_BYTES, block_checksums};
 
-/// The offset of the byte with the kind of a needle and the version of its layout.
+/// The offset of the byte with the kind of a needle.
 const KIND_AT: usize = 4;
 
 /// The length of a reference to a file of a big object.
 const FILE_BYTES: usize = 24;
 
-/// The content of the marker file of a store in which versioning was turned on. The texts of all
-/// versions have the same length.
-pub(crate) const MARKER_TEXT_V4: &str = "haul file store, version 4\n";
-
-/// The content of the marker file of a store without versions of objects.
-pub(crate) const MARKER_TEXT: &str = "haul file store, version 3\n";
-
-/// The content of the marker file of a store whose needles all have the earlier layout.
-pub(crate) const MARKER_TEXT_V2: &str = "haul file store, version 2\n";
-
-/// The content of the marker file of a store that also has no manifest.
-pub(crate) const MARKER_TEXT_V1: &str = "haul file store, version 1\n";
+/// The content of the marker file.
+pub(crate) const MARKER_TEXT: &str = "haul file store, version 1\n";
 
 /// The effect of a needle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,15 +188,11 @@ impl<'a> Needle<'a> {
         self.rest.get(..self.head.inline_bytes()).ok_or(ERROR)
     }
 
-    /// Decodes a needle of any layout. Its head must be complete; its data may be incomplete.
+    /// Decodes a needle. Its head must be complete; its data may be incomplete.
     ///
     /// [`NotANeedle::Needs`] always requires more bytes than `bytes` has.
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, NotANeedle> {
-        match bytes.get(KIND_AT) {
-            Some(kind) if kind & layout::KIND_BIT == 0 => layout_v2::decode(bytes),
-            Some(_) => layout::decode(bytes),
-            None => Err(NotANeedle::Needs(layout::FIXED_BYTES)),
-        }
+        layout::decode(bytes)
     }
 }
 

@@ -38,17 +38,13 @@ fn malformed(bytes: &[u8]) -> Option<&'static str> {
 }
 
 #[test]
-fn worked_examples_of_the_format_page_are_correct() {
+fn worked_example_of_the_format_page_is_correct() {
     let page = include_str!("../../FORMAT.md");
     let attributes = Attributes::from_iter([("content-type", "image/jpeg")]);
-    let (current, versions) = page.split_once("## Versions").unwrap();
-    for (page, mut needle) in
-        [(current, head().encode(&attributes)), (versions, layout_v2::encode(&head(), &attributes))]
-    {
-        needle.extend_from_slice(b"meow!");
-        let example = haul_testing::docs::hex_example(page);
-        assert_eq!(example, needle, "got {needle:02x?}");
-    }
+    let mut needle = head().encode(&attributes);
+    needle.extend_from_slice(b"meow!");
+    let example = haul_testing::docs::hex_example(page);
+    assert_eq!(example, needle, "got {needle:02x?}");
 }
 
 #[test]
@@ -80,12 +76,11 @@ fn prefix_of_a_head_needs_more_bytes() {
     let files = vec![FilePart { id: 7, bytes: 1 }, FilePart { id: u128::MAX, bytes: 2 }];
     let many = Head { files, bytes: 1 << 40, part: 300, upload: 9, ..head() };
     for head in [head(), many, head_with_blocks()] {
-        for bytes in [head.encode(&attributes), layout_v2::encode(&head, &attributes)] {
-            for cut in 0..bytes.len() {
-                let needs = Needle::decode(&bytes[..cut]).unwrap_err();
-                let is_more = |n| (cut + 1..=bytes.len().max(72)).contains(&n);
-                assert!(matches!(needs, NotANeedle::Needs(n) if is_more(n)), "{cut}: {needs:?}");
-            }
+        let bytes = head.encode(&attributes);
+        for cut in 0..bytes.len() {
+            let needs = Needle::decode(&bytes[..cut]).unwrap_err();
+            let is_more = |n| (cut + 1..=bytes.len()).contains(&n);
+            assert!(matches!(needs, NotANeedle::Needs(n) if is_more(n)), "{cut}: {needs:?}");
         }
     }
 }
@@ -129,6 +124,7 @@ fn head_with_another_encoding_is_malformed() {
     for (at, byte, expected) in [
         (4, 0x80, "kind is not known"),
         (4, 0x88, "kind is not known"),
+        (4, 0x01, "kind is not known"),
         (5, 0x41, "block checksums"),
     ] {
         let mut bytes = whole.clone();
@@ -156,24 +152,23 @@ fn head_with_another_encoding_is_malformed() {
 #[test]
 fn malformed_names_and_attributes_are_detected() {
     let attributes = Attributes::from_iter([("name", "value")]);
-    for good in [head().encode(&attributes), layout_v2::encode(&head(), &attributes)] {
-        // The length of the name, the name, the length of the value, the value.
-        let from = good.len() - (4 + 4 + 4 + 5);
-        let key = good.windows(7).position(|bytes| bytes == b"cat.jpg").unwrap();
-        for (at, byte, expected) in [
-            (from, 5, "attributes"),
-            (from, 200, "attributes"),
-            (from + 4, 0xff, "attributes"),
-            (from + 8, 4, "attributes"),
-            (from + 8, 6, "attributes"),
-            (from + 12, 0xff, "attributes"),
-            (key, 0xff, "UTF-8"),
-        ] {
-            let mut bad = good.clone();
-            bad[at] = byte;
-            seal(&mut bad);
-            assert!(malformed(&bad).is_some_and(|what| what.contains(expected)), "{at}: {byte}");
-        }
+    let good = head().encode(&attributes);
+    // The length of the name, the name, the length of the value, the value.
+    let from = good.len() - (4 + 4 + 4 + 5);
+    let key = good.windows(7).position(|bytes| bytes == b"cat.jpg").unwrap();
+    for (at, byte, expected) in [
+        (from, 5, "attributes"),
+        (from, 200, "attributes"),
+        (from + 4, 0xff, "attributes"),
+        (from + 8, 4, "attributes"),
+        (from + 8, 6, "attributes"),
+        (from + 12, 0xff, "attributes"),
+        (key, 0xff, "UTF-8"),
+    ] {
+        let mut bad = good.clone();
+        bad[at] = byte;
+        seal(&mut bad);
+        assert!(malformed(&bad).is_some_and(|what| what.contains(expected)), "{at}: {byte}");
     }
 }
 
@@ -224,46 +219,39 @@ fn any_head() -> impl Strategy<Value = Head> {
 
 proptest! {
     #[test]
-    fn head_reads_back_in_both_layouts(
+    fn head_reads_back(
         head in any_head(),
         attributes in prop::collection::btree_map(".{0,9}", ".{0,200}", 0..4),
         data in prop::collection::vec(any::<u8>(), 0..9),
     ) {
         let attributes = Attributes::from_iter(attributes);
-        let plain = Head { blocks: Box::default(), is_versioned: false, ..head.clone() };
         prop_assert_eq!(head.encode(&Attributes::new()).len(), head.head_bytes());
-        for (mut bytes, head) in [
-            (head.encode(&attributes), &head),
-            (layout_v2::encode(&head, &attributes), &plain),
-        ] {
-            bytes.extend_from_slice(&data);
-            let found = Needle::decode(&bytes).unwrap();
-            prop_assert_eq!(&found.head, head);
-            prop_assert_eq!(&found.attributes, &attributes);
-            prop_assert_eq!(found.rest, &data[..]);
-        }
+        let mut bytes = head.encode(&attributes);
+        bytes.extend_from_slice(&data);
+        let found = Needle::decode(&bytes).unwrap();
+        prop_assert_eq!(&found.head, &head);
+        prop_assert_eq!(&found.attributes, &attributes);
+        prop_assert_eq!(found.rest, &data[..]);
     }
 
     #[test]
     fn no_bytes_make_the_decoders_panic(
         mut bytes in prop::collection::vec(any::<u8>(), 0..300),
         kind in any::<u8>(),
-        is_current in any::<bool>(),
     ) {
         let check = |bytes: &[u8]| match Needle::decode(bytes) {
             Err(NotANeedle::Needs(needed)) => assert!(needed > bytes.len()),
             Ok(needle) => {
                 let head = &needle.head;
                 let whole = bytes.len() - needle.rest.len();
-                let is_current = bytes[KIND_AT] & layout::KIND_BIT != 0;
                 // A head has one encoding, unless its attributes are out of order.
-                assert!(!is_current || head.encode(&needle.attributes).len() <= whole);
+                assert!(head.encode(&needle.attributes).len() <= whole);
             }
             Err(NotANeedle::Malformed(_)) => {}
         };
         check(&bytes);
         // With a matching checksum, the input reaches the rest of the decoder.
-        if is_current && bytes.len() >= layout::FIXED_BYTES + 60 {
+        if bytes.len() >= layout::FIXED_BYTES + 60 {
             bytes[4] = layout::KIND_BIT | (kind % 9);
             bytes[5] &= !0x02;
             (bytes[6], bytes[7], bytes[8]) = (kind % 5, kind % 7, 0);
@@ -272,13 +260,6 @@ proptest! {
                 seal(&mut bytes);
                 check(&bytes);
             }
-        } else if bytes.len() >= layout_v2::FIXED_BYTES {
-            bytes[4] = kind % 9;
-            bytes[5..16].fill(0);
-            let rest = bytes.len() - layout_v2::FIXED_BYTES;
-            bytes[12] = u8::try_from(rest).unwrap_or(255);
-            seal(&mut bytes);
-            check(&bytes);
         }
     }
 }

@@ -43,7 +43,7 @@ impl Store {
         if inner.index.read().buckets.contains_key(bucket) {
             return Err(Error::BucketExists { bucket: bucket.to_owned() });
         }
-        inner.mark_with_versions()?;
+        inner.has_versions.store(true, Ordering::Relaxed);
         let _writer = inner.writers.enter();
         let names = [bucket, &versions_bucket(bucket), &locked_bucket(bucket)];
         let heads = names.map(|name| inner.head_of_new_bucket(name));

@@ -22,8 +22,8 @@ impl Store {
     /// deleted.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::Invalid`] in a store of an earlier version that had no space
-    /// for a manifest; a failed system call.
+    /// [`Error::ReadOnly`]; [`Error::Invalid`] in a store that has lost its manifest and had no
+    /// space for another one; a failed system call.
     ///
     /// # Durability
     /// The acceptance survives a power cut when this returns.

@@ -75,12 +75,10 @@ pub(crate) struct OpenedStore {
 /// Opens a store.
 ///
 /// 1. The marker: a directory with other files is refused without a change. An empty directory gets
-///    its marker last, so that a crash before leaves it empty.
+///    an empty manifest, and its marker last, so that a crash before leaves it empty.
 /// 2. The volumes: sealed ones are known by their indexes, the others by their needles. Damaged
 ///    ones are known by their indexes as far as possible.
-/// 3. The manifest is updated; a store of version 1 gets one. Then a store of an earlier version
-///    gets the marker of the current version. A crash before that leaves a store of the earlier
-///    version, because no needle or index was written yet.
+/// 3. The manifest is updated.
 /// 4. The mark of the end of the newest volume is removed from its index before anything is
 ///    appended.
 /// 5. Big files that are not referenced are removed: they were written but never acknowledged, or
@@ -88,10 +86,8 @@ pub(crate) struct OpenedStore {
 ///    are damaged, references may be lost, and all files stay.
 pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedStore> {
     let began = Instant::now();
-    let mut marker = marker::read(&**disk)?;
-    if marker == Marker::Empty {
-        marker::make(&**disk)?;
-        marker = Marker::Version1;
+    if marker::read(&**disk)? == Marker::Empty {
+        marker::make(disk)?;
     } else {
         // The process that created the store may have been killed before this sync: the names are
         // visible, but a power cut would remove them and leave volumes in a directory that is not a
@@ -103,10 +99,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
     let subdir = |name| -> Arc<dyn Disk> { Arc::new(Subdir::new(Arc::clone(disk), name)) };
     let (volumes, objects) = (subdir(names::VOLUMES), subdir(names::OBJECTS));
     let index_disk = subdir(names::INDEX);
-    let listed = match marker.has_manifest() {
-        true => manifest::load(&**disk)?,
-        false => manifest::LoadedManifest::default(),
-    };
+    let listed = manifest::load(&**disk)?;
     refuse_lost_volumes(&**disk, listed.manifest.as_ref())?;
 
     let expected = expected_volumes(&*volumes, listed.manifest.as_ref())?;
@@ -116,8 +109,8 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
     let has_volume_damage = !survey.damage.is_empty();
     // Each damaged header has an intact copy: no needle is affected.
     survey.damage.extend(found.header_damage.into_iter().map(Damage::from));
-    let manifest = bring_up_to_date(disk, &*volumes, &log, marker, &listed, &survey)?;
-    survey.add_manifest(disk.root(), marker.has_manifest(), &listed, found.closed);
+    let manifest = bring_up_to_date(disk, &*volumes, &log, &listed, &survey)?;
+    survey.add_manifest(disk.root(), &listed, found.closed);
 
     let indexes = IndexWriter::new(Arc::clone(&volumes));
     resume_index(&indexes, &log, &replay, &survey)?;
@@ -141,11 +134,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
         index_rebuilt,
         seconds: began.elapsed().as_secs_f64(),
     };
-    // A copy of a store may have an older marker than its log.
-    let has_versions = marker == Marker::WithVersions || index.has_internal_buckets();
-    if has_versions && marker != Marker::WithVersions && !options.is_read_only {
-        marker::upgrade(&**disk, Marker::WithVersions)?;
-    }
+    let has_versions = index.has_internal_buckets();
     let damaged_volumes = survey.volumes;
     Ok(OpenedStore {
         volumes,
@@ -190,22 +179,18 @@ fn expected_volumes(
     Ok(expected)
 }
 
-/// Writes a manifest that lists all existing and all missing volumes, and then the marker of the
-/// current version.
-///
-/// Returns [`Error::Full`] if there is no space for the manifest of a store of version 1, which
-/// then keeps its version.
+/// Writes a manifest that lists all existing and all missing volumes. Returns `None` if the manifest
+/// was lost and the disk has no space for another one.
 fn bring_up_to_date(
     disk: &Arc<dyn Disk>,
     volumes: &dyn Disk,
     log: &Log,
-    marker: Marker,
     listed: &manifest::LoadedManifest,
     survey: &Survey,
 ) -> Result<Option<ManifestFile>> {
     let before = listed.manifest.clone().unwrap_or_default();
     let mut manifest = before.clone();
-    manifest.is_rebuilt |= marker.has_manifest() && listed.manifest.is_none();
+    manifest.is_rebuilt |= listed.manifest.is_none();
     for volume in begun_volumes(log) {
         manifest.volumes.insert(volume.number, volume.nonce);
     }
@@ -214,20 +199,14 @@ fn bring_up_to_date(
         let nonce = index.map_or(0, |index| index.nonce);
         manifest.volumes.entry(*number).or_insert(nonce);
     }
-    let must_write = !marker.has_manifest() || listed.is_uneven || manifest != before;
+    let must_write = listed.is_uneven || manifest != before;
     if must_write {
         manifest.generation += 1;
     }
-    let file = match ManifestFile::open(disk, manifest, must_write) {
-        Err(Error::Full { .. }) if marker.has_manifest() => {
-            ManifestFile::open(disk, before, false).ok()
-        }
-        opened => Some(opened?),
-    };
-    if marker < Marker::Current {
-        marker::upgrade(&**disk, Marker::Current)?;
+    match ManifestFile::open(disk, manifest, must_write) {
+        Err(Error::Full { .. }) => Ok(ManifestFile::open(disk, before, false).ok()),
+        opened => opened.map(Some),
     }
-    Ok(file)
 }
 
 /// Continues the index of the volume that is being written.

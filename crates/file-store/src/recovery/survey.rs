@@ -109,13 +109,9 @@ impl Survey {
     pub(crate) fn add_manifest(
         &mut self,
         root: &Path,
-        must_exist: bool,
         found: &manifest::LoadedManifest,
         was_closed: bool,
     ) {
-        if !must_exist {
-            return;
-        }
         let path = |name: &str| root.join(name);
         let is_rebuilt = found.manifest.as_ref().is_none_or(|manifest| manifest.is_rebuilt);
         if is_rebuilt {

@@ -7,6 +7,7 @@ use haul_append_log::{Log, Lsn};
 use haul_disk::{Disk, File, Open};
 
 use crate::error::{Error, Result};
+use crate::format::MARKER_TEXT;
 use crate::format::{FilePart, NotANeedle, needles};
 use crate::manifest::ManifestFile;
 use crate::names;
@@ -93,7 +94,7 @@ impl Store {
         manifest.volumes.extend(volumes.iter().copied());
         let bytes = manifest.encode();
         let [first, second] = names::MANIFESTS.map(|name| (name.to_owned(), bytes.clone()));
-        let marker = (names::MARKER.to_owned(), inner.marker_text().as_bytes().to_vec());
+        let marker = (names::MARKER.to_owned(), MARKER_TEXT.as_bytes().to_vec());
         let checkpoint_min = manifest.checkpoint_min;
         Layout { files: vec![marker, first, second], checkpoint_min }
     }

@@ -16,6 +16,7 @@ use haul_disk::{Disk, Durability, Open, OsDisk, Subdir, write_full};
 use crate::compaction::upkeep::Upkeep;
 use crate::error::{Error, Result};
 use crate::format::FilePart;
+use crate::format::MARKER_TEXT;
 use crate::inner::Inner;
 use crate::manifest::ManifestFile;
 use crate::manifest::format::Manifest;
@@ -161,7 +162,7 @@ impl StoreState<'_> {
         let big_files = self.write_big_files(to, &mut progress)?;
         let marker = names::unfinished(names::MARKER);
         let file = to.create(&marker, Open::default())?;
-        write_full(&*file, self.inner.marker_text().as_bytes(), 0)?;
+        write_full(&*file, MARKER_TEXT.as_bytes(), 0)?;
         file.sync(Durability::Everything)?;
         to.sync_dir("")?;
         to.rename(&marker, names::MARKER)?;

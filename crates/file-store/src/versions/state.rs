@@ -6,12 +6,11 @@ use haul_append_log::Room;
 
 use crate::access::apply::AppendedRecord;
 use crate::error::{Error, Result};
-use crate::format::{Kind, MARKER_TEXT, MARKER_TEXT_V4};
+use crate::format::Kind;
 use crate::index::entry::Change;
 use crate::index::version_names::{suspended_bucket, versions_bucket};
 use crate::inner::Inner;
 use crate::object::{Attributes, Versioning};
-use crate::recovery::marker::{self, Marker};
 use crate::store::Store;
 
 impl Store {
@@ -24,8 +23,7 @@ impl Store {
         self.inner.versioning(bucket)
     }
 
-    /// Enables or suspends versioning in a bucket. Earlier versions of Haul cannot open the store
-    /// from the first such call on, even if versioning is suspended again.
+    /// Enables or suspends versioning in a bucket.
     ///
     /// # Errors
     /// [`Error::Invalid`] for [`Versioning::Off`]: versioning can only be suspended;
@@ -67,9 +65,7 @@ impl Inner {
     /// Sets the versioning state of a bucket.
     ///
     /// 1. Locks out writers, and compaction of needles of the internal buckets.
-    /// 2. Marks the store as one with versions, durably, so that no earlier program opens it and
-    ///    replaces an object without retaining it. A crash after this step only leaves the mark.
-    /// 3. Appends the needles of the internal buckets as one record, and applies them once they are
+    /// 2. Appends the needles of the internal buckets as one record, and applies them once they are
     ///    durable.
     fn try_set_versioning(&self, bucket: &str, versioning: Versioning) -> Result<()> {
         self.check_writable()?;
@@ -87,7 +83,7 @@ impl Inner {
             let why = "object lock needs versioning, which cannot be suspended";
             return Err(Error::InvalidBucketState { bucket: bucket.to_owned(), why });
         }
-        self.mark_with_versions()?;
+        self.has_versions.store(true, Ordering::Relaxed);
         let mut changes: Vec<Change> = Vec::new();
         let mut change = |kind, bucket: &str| {
             let mut head = self.head(kind, bucket, "");
@@ -106,20 +102,6 @@ impl Inner {
         }
         let _writer = self.writers.enter();
         self.commit_heads(changes, Room::Ordinary)
-    }
-
-    /// Changes the marker file to that of a store with versions.
-    pub(crate) fn mark_with_versions(&self) -> Result<()> {
-        if !self.has_versions.load(Ordering::Relaxed) {
-            marker::upgrade(&*self.root, Marker::WithVersions)?;
-            self.has_versions.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// Returns the content of the marker file.
-    pub(crate) fn marker_text(&self) -> &'static str {
-        if self.has_versions.load(Ordering::Relaxed) { MARKER_TEXT_V4 } else { MARKER_TEXT }
     }
 
     /// Appends needles without attributes and data as one record, waits until it is durable, and

@@ -13,7 +13,6 @@ mod crash;
 mod damage;
 mod damage_sweep;
 mod deletions;
-mod earlier_versions;
 mod exact;
 mod faults;
 mod full;

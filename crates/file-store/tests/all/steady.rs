@@ -199,9 +199,9 @@ fn full_real_disk_frees_space_again_and_again() {
     FullStore::new(&open).delete_and_compact(10 * haul_testing::depth(), 8);
 }
 
-/// A store of an earlier version: a third of all bytes dead, no reserve, and a full disk.
+/// A store that was restored to a disk that it fills: a third of all bytes dead, and no reserve.
 #[test]
-fn disk_filled_by_a_version_without_reserve_frees_space() {
+fn full_disk_without_reserve_frees_space() {
     const OBJECTS: u64 = 5000;
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);

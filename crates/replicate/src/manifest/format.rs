@@ -1,12 +1,14 @@
 //! Encodes and decodes a manifest, as `FORMAT.md` describes.
 
+use std::borrow::Cow;
+
 use haul_append_log::Lsn;
 
 use super::{Chunk, HEADER_BYTES, HistoryEntry, IndexFile, Manifest, SegmentCopy};
 
 const MAGIC: [u8; 8] = *b"HAUL-RPL";
 
-const VERSION: u64 = 2;
+const VERSION: u64 = 1;
 
 /// The offset at which the checksummed bytes begin.
 const BODY_AT: usize = 12;
@@ -59,19 +61,20 @@ pub(crate) fn encode(manifest: &Manifest) -> Vec<u8> {
 }
 
 /// Decodes a manifest. The error describes the check that failed.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Manifest, &'static str> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Manifest, Cow<'static, str>> {
     if bytes.len() < BODY_AT || bytes[..8] != MAGIC {
-        return Err("it is no manifest of a copy");
+        return Err("it is no manifest of a copy".into());
     }
     if haul_crc::crc32c(&bytes[BODY_AT..]).to_le_bytes() != bytes[8..BODY_AT] {
-        return Err("the checksum of the manifest does not match");
+        return Err("the checksum of the manifest does not match".into());
     }
     let mut input = Reader(&bytes[BODY_AT..]);
-    if input.number() != Some(VERSION) {
-        return Err("the manifest has a version that this program does not know");
+    if let Some(version) = input.number().filter(|version| *version != VERSION) {
+        let what = format!("its format has version {version}; this program supports {VERSION}");
+        return Err(what.into());
     }
     let manifest = body(&mut input).filter(|_| input.0.is_empty());
-    manifest.filter(is_consistent).ok_or("the fields of the manifest contradict each other")
+    manifest.filter(is_consistent).ok_or("the fields of the manifest contradict each other".into())
 }
 
 fn body(input: &mut Reader<'_>) -> Option<Manifest> {

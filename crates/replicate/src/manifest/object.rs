@@ -159,7 +159,7 @@ fn load(remote: &Remote) -> Result<Option<(Manifest, UpdateVersion)>> {
 fn decoded(remote: &Remote, bytes: &[u8]) -> Result<Manifest> {
     decode(bytes).map_err(|what| {
         let name = remote.full_name(names::MANIFEST);
-        Error::Damaged { name, what: what.to_owned() }
+        Error::Damaged { name, what: what.into_owned() }
     })
 }
 

@@ -40,7 +40,7 @@ pub(crate) async fn create_bucket(
         request.input;
     let is_locked = object_lock_enabled_for_bucket == Some(true);
     if bucket.contains(".-") || bucket.contains("-.") {
-        // The store accepts such names, which earlier versions created.
+        // S3 refuses such names, which the store accepts.
         let message = "In the name of a bucket, a hyphen cannot stand beside a dot";
         return Err(refuse(S3ErrorCode::InvalidBucketName, message));
     }

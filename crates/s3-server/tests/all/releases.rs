@@ -230,7 +230,7 @@ fn check(archive: &Path, version: &str) {
         let mut dir = tempfile::tempdir().unwrap();
         fixtures::copy_files(&archive.join(name), dir.path());
         let marker = std::fs::read_to_string(dir.path().join("STORE")).unwrap();
-        assert_eq!(marker, "haul file store, version 4\n", "{about}");
+        assert_eq!(marker, "haul file store, version 1\n", "{about}");
         for round in 0..2 {
             let server = Running::with_encryption(dir, Some(KEYS));
             check_content(&server, &about);

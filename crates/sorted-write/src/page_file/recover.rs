@@ -54,7 +54,9 @@ impl LogSummary {
     ) -> Result<()> {
         let foreign = |what: String| Err(Error::Foreign { dir: dir.root().to_path_buf(), what });
         if self.is_foreign {
-            return foreign("it contains records that this version does not know".to_owned());
+            return foreign(
+                "it contains records that are not of version 1, the only one supported".to_owned(),
+            );
         }
         let Some(checkpoint) = &self.checkpoint else {
             return match self.records {

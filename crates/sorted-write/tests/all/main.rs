@@ -6,7 +6,6 @@
     reason = "helpers of tests, which may fail and print like them"
 )]
 
-mod earlier_versions;
 mod fixture;
 mod in_use;
 mod kill;

@@ -132,9 +132,8 @@ pub(crate) enum StoreCommand {
     },
     /// Show, enable or suspend versioning in a bucket
     ///
-    /// While versioning is enabled, objects that are replaced or deleted stay as versions. Once it
-    /// was enabled in any bucket, earlier versions of Haul cannot open the store. In a bucket with
-    /// object lock, it cannot be suspended.
+    /// While versioning is enabled, objects that are replaced or deleted stay as versions. In a
+    /// bucket with object lock, it cannot be suspended.
     #[command(after_long_help = examples::VERSIONING)]
     Versioning(VersioningArgs),
     /// Read and verify the whole store, and report damage

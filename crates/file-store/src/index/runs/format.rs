@@ -20,7 +20,7 @@ pub(crate) const FOOTER_BYTES: usize = 64;
 pub(crate) const CHECKSUM_BYTES: usize = 4;
 
 const MAGIC: [u8; 8] = *b"HAUL-RUN";
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// The error of malformed bytes, which no writer produces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,15 +16,9 @@ pub(crate) const BLOCK_ALIGN: usize = 512;
 /// The length of a record without a needle: a watermark of the log.
 pub(crate) const WATERMARK_BYTES: u32 = 32;
 
-const MAGIC: [u8; 8] = *b"HAUL-IX3";
+/// The magic number of a block, which ends with the version of the format.
+const MAGIC: [u8; 8] = *b"HAUL-IX1";
 const BLOCK_HEADER_BYTES: usize = 48;
-
-/// The magic of version 2: entries without predecessors.
-const MAGIC_V2: [u8; 8] = *b"HAUL-IX2";
-
-/// The magic of version 1: one checksum over the whole file, written when the volume was sealed.
-const MAGIC_V1: [u8; 8] = *b"HAUL-IDX";
-const HEADER_BYTES_V1: usize = 32;
 
 /// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,9 +170,6 @@ pub(crate) fn decode(
     nonce: Option<u64>,
     skip_before: u32,
 ) -> Option<VolumeIndex> {
-    if bytes.get(..8) == Some(&MAGIC_V1) {
-        return decode_v1(bytes, volume, nonce);
-    }
     let mut index = VolumeIndex { volume, ..VolumeIndex::default() };
     let (mut offset, mut found) = (0, None);
     let mut counted = None;
@@ -198,7 +189,7 @@ pub(crate) fn decode(
                     continue;
                 }
                 if block.to > skip_before {
-                    let decoded = decode_entries(block.entries, volume, block.has_predecessors);
+                    let decoded = decode_entries(block.entries, volume);
                     let Some(needles) = decoded else { continue };
                     index.needles.extend(needles);
                 }
@@ -234,7 +225,6 @@ struct DecodedBlock<'a> {
     to: u32,
     needles: u32,
     entries: &'a [u8],
-    has_predecessors: bool,
 }
 
 fn decode_block(
@@ -243,8 +233,7 @@ fn decode_block(
     nonce: Option<u64>,
 ) -> Option<(DecodedBlock<'_>, usize)> {
     let header = bytes.get(..BLOCK_HEADER_BYTES)?;
-    let has_predecessors = header[..8] == MAGIC;
-    if !has_predecessors && header[..8] != MAGIC_V2 || u32_at(header, 12) != volume {
+    if header[..8] != MAGIC || u32_at(header, 12) != volume {
         return None;
     }
     let end = BLOCK_HEADER_BYTES.checked_add(u32_at(header, 40) as usize)?;
@@ -258,17 +247,12 @@ fn decode_block(
         from: u32_at(header, 32),
         to: u32_at(header, 36),
         entries: &bytes[BLOCK_HEADER_BYTES..end],
-        has_predecessors,
     };
     let is_of_it = nonce.is_none_or(|nonce| nonce == block.nonce) && block.from <= block.to;
     is_of_it.then_some((block, end.next_multiple_of(BLOCK_ALIGN)))
 }
 
-fn decode_entries(
-    mut bytes: &[u8],
-    volume: u32,
-    has_predecessors: bool,
-) -> Option<Vec<IndexedNeedle>> {
+fn decode_entries(mut bytes: &[u8], volume: u32) -> Option<Vec<IndexedNeedle>> {
     let mut needles = Vec::new();
     while !bytes.is_empty() {
         let (place, after) = bytes.split_at_checked(8)?;
@@ -276,33 +260,8 @@ fn decode_entries(
         let at =
             Position { lsn: Lsn::new(volume, u32_at(place, 0)), payload_bytes: u32_at(place, 4) };
         bytes = needle.rest;
-        let predecessor =
-            if has_predecessors { take_predecessor(&mut bytes)? } else { Predecessor::Unknown };
+        let predecessor = take_predecessor(&mut bytes)?;
         needles.push(IndexedNeedle { at, head: needle.head, predecessor });
     }
     Some(needles)
-}
-
-fn decode_v1(bytes: &[u8], volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
-    let header = bytes.get(..HEADER_BYTES_V1)?;
-    let found = u64_at(header, 16);
-    let is_good = haul_crc::crc32c(&bytes[12..]) == u32_at(header, 8)
-        && u32_at(header, 12) == volume
-        && nonce.is_none_or(|nonce| nonce == found);
-    if !is_good {
-        return None;
-    }
-    let needles = decode_entries(&bytes[HEADER_BYTES_V1..], volume, false)?;
-    let mut covered = Ranges::default();
-    covered.insert(FIRST_RECORD, u32::MAX);
-    Some(VolumeIndex {
-        volume,
-        nonce: found,
-        count: needles.len() as u64,
-        needles,
-        covered,
-        end: Some(u32::MAX),
-        is_complete: true,
-        kept_bytes: bytes.len() as u64,
-    })
 }

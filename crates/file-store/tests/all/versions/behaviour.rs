@@ -145,31 +145,6 @@ fn bucket_with_versions_is_not_empty() {
 }
 
 #[test]
-fn store_has_version_4_only_after_versioning_was_enabled() {
-    let (dir, store) = new_store();
-    let marker = || std::fs::read_to_string(dir.path().join("STORE")).unwrap();
-    let in_copy = |store: &Store| store.layout(&[]).files[0].1.clone();
-    put(&store, "key", b"bytes");
-    assert_eq!(marker(), "haul file store, version 3\n");
-    assert_eq!(in_copy(&store), b"haul file store, version 3\n");
-    assert!(store.set_versioning("no-bucket", Versioning::Enabled).is_err());
-    assert_eq!(marker(), "haul file store, version 3\n");
-    store.set_versioning(BUCKET, Versioning::Enabled).unwrap();
-    assert_eq!(marker(), "haul file store, version 4\n");
-    assert_eq!(in_copy(&store), b"haul file store, version 4\n");
-    store.close().unwrap();
-    let store = reopen(dir.path()).0;
-    assert_eq!(store.versioning(BUCKET).unwrap(), Versioning::Enabled);
-    store.close().unwrap();
-    // A copy of the store may have the marker of an earlier time.
-    std::fs::write(dir.path().join("STORE"), "haul file store, version 3\n").unwrap();
-    let store = reopen(dir.path()).0;
-    assert_eq!(store.versioning(BUCKET).unwrap(), Versioning::Enabled);
-    assert_eq!(marker(), "haul file store, version 4\n");
-    assert_ne!(put(&store, "key", b"next").version_id, VersionId::Null);
-}
-
-#[test]
 fn internal_bucket_is_not_accessible() {
     let (_dir, store) = versioned();
     put(&store, "key", b"first");

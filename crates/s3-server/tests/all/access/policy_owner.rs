@@ -27,7 +27,7 @@ fn owner_can_replace_a_policy_that_denies_everything() {
     assert_eq!(keyed.send(&owner, "PUT", "/mine/key", b"x").status, 200);
 }
 
-/// An earlier version of the server may have accepted the policy.
+/// Another program that uses the store may have set the policy.
 #[test]
 fn owner_can_replace_a_policy_that_cannot_be_applied() {
     let text = "{\"Statement\":[]}";
