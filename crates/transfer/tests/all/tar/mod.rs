@@ -1,5 +1,6 @@
 //! Tests of imports from and exports to tar archives.
 
+mod crafted;
 mod damaged;
 mod exported;
 mod foreign;
