@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use futures_channel::oneshot::Receiver;
+
 use crate::file::cache_key::CacheKey;
 use crate::file::description::{HotFile, Version};
 use crate::file::source::FileSource;
 use crate::listing::cache::{CachedListing, ListingKey};
 use crate::lookup::finder::PathEntry;
-use crate::lookup::oneshot::Receiver;
 use crate::page::Page;
 
 /// Work that is done once for all requests that wait for it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use futures_channel::oneshot::channel;
 use rustix::fs::{self, Mode, OFlags};
 
 use crate::context::{ThreadContext, ms_since};
@@ -114,7 +115,7 @@ impl ThreadContext {
     ) -> Lookup {
         let interest = Arc::new(());
         let (sender, result) = channel();
-        let job = move || sender.send(find());
+        let job = move || drop(sender.send(find()));
         match self.shared.disk.submit_small(Some(Arc::downgrade(&interest)), job) {
             Ok(()) => {
                 self.counts.disk_jobs.add(1);

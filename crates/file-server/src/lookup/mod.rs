@@ -3,6 +3,5 @@
 pub(crate) mod cache;
 pub(crate) mod disk_threads;
 pub(crate) mod finder;
-pub(crate) mod oneshot;
 pub(crate) mod root;
 pub(crate) mod single_flight;

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
 
+use futures_channel::oneshot::{Receiver, Sender, channel};
 use parking_lot::Mutex;
-
-use super::oneshot::{Receiver, Sender, channel};
 
 /// The work that is queued or being done, by key.
 #[derive(Debug)]
@@ -91,7 +90,8 @@ impl<K: Eq + Hash, V: Clone> Leader<K, V> {
         let flight = if is_current { flights.remove(&self.key) } else { None };
         drop(flights);
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
-            waiter.send(value.clone());
+            // The connection of a waiter may be closed.
+            drop(waiter.send(value.clone()));
         }
     }
 }
@@ -108,10 +108,11 @@ mod tests {
     use std::pin::Pin;
     use std::task::{Context, Poll, Waker};
 
-    use super::*;
-    use crate::lookup::oneshot::SenderDropped;
+    use futures_channel::oneshot::Canceled;
 
-    fn received(joined: &mut Joined<u8, u32>) -> Poll<Result<u32, SenderDropped>> {
+    use super::*;
+
+    fn received(joined: &mut Joined<u8, u32>) -> Poll<Result<u32, Canceled>> {
         Pin::new(&mut joined.result).poll(&mut Context::from_waker(Waker::noop()))
     }
 

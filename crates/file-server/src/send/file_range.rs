@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use futures_channel::oneshot::{Receiver, channel};
 use haul_http_engine::{BoxError, Piece, Window};
 
 use super::read::{ReadError, ReadWindow, read_window};
@@ -13,7 +14,6 @@ use crate::context::ThreadContext;
 use crate::file::description::OpenFile;
 use crate::file::residency::{page_span, resident_bytes};
 use crate::file::tier::{self, Tier, WindowSource, WindowState, select, window_end};
-use crate::lookup::oneshot::{Receiver, channel};
 use crate::send::version_check::VersionCheck;
 
 /// The bytes of a window that are sent at once, before other connections have their turn.
@@ -150,7 +150,7 @@ impl FileRange {
         let (sender, receiver) = channel();
         self.reading = Some(receiver);
         thread.shared.disk.submit_big(Arc::downgrade(&self.interest), move || {
-            sender.send(read_window(&file, source, from, end, buffer));
+            drop(sender.send(read_window(&file, source, from, end, buffer)));
         });
     }
 
