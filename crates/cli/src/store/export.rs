@@ -67,10 +67,10 @@ pub(super) fn summary_json(from: &Location, exported: &Exported, summary: &Summa
 }
 
 /// A receiver of events that shows the progress of an export and prints its errors.
-struct Events<'a> {
-    bucket: &'a str,
-    progress: &'a Progress,
-    stop: &'a Stop,
+pub(super) struct Events<'a> {
+    pub(super) bucket: &'a str,
+    pub(super) progress: &'a Progress,
+    pub(super) stop: &'a Stop,
 }
 
 impl ExportEvents for Events<'_> {
@@ -110,7 +110,7 @@ fn execute(
     Ok((exported, progress.finish()))
 }
 
-pub(super) fn failure(bucket: &str, key: &str, error: ExportError) -> Failure {
+fn failure(bucket: &str, key: &str, error: ExportError) -> Failure {
     let name = format!("{bucket}/{}", Name(key));
     let cannot = Failure::new(format!("cannot export {name}"));
     match error {

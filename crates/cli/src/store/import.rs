@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::failure::transfer_failed;
 use crate::args::{ImportArgs, OpenArgs};
 use crate::open_store::{IfMissing, with_store};
-use crate::output::print_summary;
+use crate::output::{Name, print_summary};
 use crate::progress::{Amount, Progress, Summary};
 use crate::report::{Failure, OrFail, Result, chain, print_message};
 use crate::signals::Stop;
@@ -46,7 +46,7 @@ pub(super) fn create_bucket(store: &Store, bucket: &str) -> Result {
 }
 
 fn cannot(path: &Path) -> String {
-    format!("cannot import {}", path.display())
+    format!("cannot import {}", Name(&path.to_string_lossy()))
 }
 
 /// Reports the files and directories that will not be imported.
@@ -73,9 +73,9 @@ pub(super) fn report_special(count: u64) {
 }
 
 /// A receiver of events that shows the progress of an import and prints its errors.
-struct Events<'a> {
-    progress: &'a Progress,
-    stop: &'a Stop,
+pub(super) struct Events<'a> {
+    pub(super) progress: &'a Progress,
+    pub(super) stop: &'a Stop,
 }
 
 impl ImportEvents for Events<'_> {

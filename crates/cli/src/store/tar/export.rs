@@ -5,17 +5,16 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use haul_disk::{Error as DiskError, Pace, Pacer};
+use haul_disk::{Pace, Pacer};
 use haul_file_store::{Damage, Store};
-use haul_transfer::{ExportError, ExportEvents, Exported, TarExport, TarExportError};
+use haul_transfer::{Exported, TarExport, TarExportError};
 
-use crate::advice::with_advice;
 use crate::args::ExportTarArgs;
 use crate::output::{Name, print_summary};
 use crate::progress::{Amount, Progress, Summary};
 use crate::report::{Exit, Failure, OrFail, Result};
 use crate::signals::Stop;
-use crate::store::export::{failure, summary_json};
+use crate::store::export::{Events, summary_json};
 use crate::store::failure::cannot_read;
 use crate::store::get::{check_stdout, is_device, open_device, replace};
 use crate::units::Count;
@@ -109,31 +108,6 @@ impl Task<'_> {
                 Failure::new("interrupted: the archive is incomplete").exit(exit)
             }
         }
-    }
-}
-
-/// A receiver of events that shows the progress of an export and prints its errors.
-struct Events<'a> {
-    bucket: &'a str,
-    progress: &'a Progress,
-    stop: &'a Stop,
-}
-
-impl ExportEvents for Events<'_> {
-    fn is_stopped(&self) -> bool {
-        self.stop.requested().is_some()
-    }
-
-    fn progress(&self, things: u64, bytes: u64) {
-        self.progress.set(Amount { things, bytes });
-    }
-
-    fn directory_failed(&self, _error: DiskError) {}
-
-    fn failed(&self, key: &str, error: ExportError) {
-        let failure = with_advice::<()>(Err(failure(self.bucket, key, error))).err();
-        let text = failure.and_then(|failure| failure.text());
-        self.progress.print_message(&text.unwrap_or_default());
     }
 }
 

@@ -1,19 +1,18 @@
 //! `haul store import-tar`: stores the files in a tar archive.
 
-use std::error::Error as StdError;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
-use haul_transfer::{ImportEvents, TarError, TarImport, TarImported};
+use haul_transfer::{TarError, TarImport, TarImported};
 
 use crate::args::{ImportTarArgs, OpenArgs};
 use crate::open_store::{IfMissing, with_store};
 use crate::output::{Name, print_summary};
 use crate::progress::{Amount, Progress};
-use crate::report::{Exit, Failure, OrFail, Result, chain, print_message};
+use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::signals::Stop;
-use crate::store::import::{create_bucket, report_special, summary_json};
+use crate::store::import::{Events, create_bucket, report_special, summary_json};
 use crate::units::Count;
 
 /// The length of a read of the archive.
@@ -49,27 +48,6 @@ fn open_archive(path: &Path) -> Result<Box<dyn Read>> {
             .exit(Exit::Usage));
     }
     Ok(Box::new(stdin.lock()))
-}
-
-/// A receiver of events that shows the progress of an import and prints its errors.
-struct Events<'a> {
-    progress: &'a Progress,
-    stop: &'a Stop,
-}
-
-impl ImportEvents for Events<'_> {
-    fn is_stopped(&self) -> bool {
-        self.stop.requested().is_some()
-    }
-
-    fn progress(&self, things: u64, bytes: u64) {
-        self.progress.set(Amount { things, bytes });
-    }
-
-    fn failed(&self, path: &Path, error: &(dyn StdError + 'static)) {
-        let context = format!("cannot import {}", Name(&path.to_string_lossy()));
-        self.progress.print_message(&chain(&context, Some(error)));
-    }
 }
 
 fn execute(
