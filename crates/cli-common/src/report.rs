@@ -89,12 +89,6 @@ impl Failure {
         self
     }
 
-    /// `true` if the cause is a full disk.
-    pub fn is_disk_full(&self) -> bool {
-        let source = self.source.as_deref().and_then(|source| source.downcast_ref());
-        source.is_some_and(haul_disk::Error::is_full)
-    }
-
     /// Returns the cause of the failure, if any.
     pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn Error + 'static))
@@ -208,11 +202,10 @@ mod tests {
         let full =
             || haul_disk::Error::new(haul_disk::Op::Write, "/d/v1", rustix::io::Errno::NOSPC);
         let failure = Err::<(), _>(full()).or_fail(|| "cannot store".to_owned()).unwrap_err();
-        assert!(failure.is_disk_full() && failure.exit == Exit::Failed);
+        assert_eq!(failure.exit, Exit::Failed);
         assert!(failure.cause().is_some_and(|cause| cause.is::<haul_disk::Error>()));
         let failure = Err::<(), _>(full()).or_not_start(|| "cannot open".to_owned()).unwrap_err();
         assert_eq!(failure.exit, Exit::NotStarted);
-        assert!(!Failure::new("full").because(io::Error::other("x")).is_disk_full());
         assert_eq!(Ok::<_, io::Error>(7).or_fail(String::new).unwrap(), 7);
     }
 
