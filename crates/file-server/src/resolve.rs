@@ -18,7 +18,6 @@ use crate::listing::cursor::Cursor;
 use crate::lookup::cache::FileCache;
 use crate::lookup::disk_threads::QueueFull;
 use crate::lookup::finder::{PathEntry, WouldBlock};
-use crate::lookup::oneshot::channel;
 use crate::lookup::root::DiskWait;
 use crate::outcome::{DiskResult, DiskWork, Lookup, Pending};
 use crate::page::Page;

@@ -3,6 +3,7 @@
 
 mod dependencies;
 mod excess;
+mod features;
 mod figures;
 mod items;
 mod modules;
