@@ -16,15 +16,16 @@
 //! - [`random_write`] writes batches of records at random offsets, and durable pages.
 //! - [`mod@log`] drives the append log and other logs, and compares them with durable writes to a
 //!   plain file.
-//! - [`small_files`] stores small files durably, in a file store, in files and in databases; reads
-//!   them; and measures a store of many objects.
+//! - [`small_files`] stores small files durably, in a file store, in files and in databases, and
+//!   reads them.
+//! - [`readahead`] shows the windows of the kernel's readahead, and [`mod@splice`] relays a file to a
+//!   socket by `splice` and by copies.
 //! - [`duplicates`] runs `haul dups` and other duplicate finders.
 //! - [`files`] measures HTTP file servers, [`serve`] and [`s3`] measure `haul serve`, alone and
 //!   beside other S3 servers, and [`relay`] measures TCP relays: each server runs on one core, with
 //!   its clients on another.
 //! - [`all`] runs the benchmarks of disks within minutes, and judges published claims;
 //!   [`compare`] compares the ratios of two reports.
-//! - [`seed`] repeats the experiments of the texts after which Haul was designed.
 //! - [`Watcher`] receives progress and cancels a benchmark.
 //!
 //! # Example
@@ -73,6 +74,7 @@
 
 mod aging;
 pub mod all;
+mod benchmark;
 pub mod compare;
 mod contest;
 pub mod duplicates;
@@ -92,19 +94,21 @@ pub mod page_cache;
 pub mod power_cuts;
 pub mod random_write;
 pub mod read_order;
+pub mod readahead;
 mod reads;
 pub mod relay;
 mod report;
 pub mod s3;
-pub mod seed;
 pub mod serve;
 mod setting;
 mod simulated;
 pub mod small_files;
+pub mod splice;
 mod test_file;
 mod trace;
 pub mod write_modes;
 
+pub use benchmark::Benchmark;
 pub use haul_measure::{Error, Latencies, Result, Silent, Spread, Turn, Watcher, turns};
 pub use host::{Host, StorageFacts};
 pub use report::{Circumstances, Column, Ratio, Report, Row, Samples, Value, Verdict};

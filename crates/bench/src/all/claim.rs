@@ -1,74 +1,67 @@
 //! Judges the claims of five published texts on disks by the ratios of a run. Performs no I/O.
 
+use std::sync::LazyLock;
+
+use serde_json::Value as Json;
+
 use super::part::Part;
+use crate::named::named;
 use crate::report::{Ratio, Report, Verdict, significant};
 
-/// The subject of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Text {
-    Writing,
-    Tracing,
-    PageCache,
-    RandomAccess,
-    SmallFiles,
+/// A claim of a text that a ratio of a benchmark can show.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    /// The title of the text.
+    pub(crate) text: String,
+    /// The claim in one sentence.
+    pub(crate) sentence: String,
+    /// The figure of the text, with its unit.
+    pub(crate) figure: String,
+    pub(crate) part: Part,
+    pub(crate) ratio: String,
+    pub(crate) unit: String,
+    /// The claim holds if the ratio is in this range.
+    pub(crate) holds: (f64, f64),
+    if_yes: String,
+    if_no: String,
 }
 
-impl Text {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Writing, Self::Tracing, Self::PageCache, Self::RandomAccess, Self::SmallFiles];
+/// Returns the claims of all texts, in the order of the texts.
+pub(crate) fn claims() -> &'static [Claim] {
+    static CLAIMS: LazyLock<Vec<Claim>> = LazyLock::new(|| {
+        let claims: Vec<Json> =
+            serde_json::from_str(include_str!("claims.json")).expect("tests read the claims");
+        claims.iter().map(Claim::parse).collect()
+    });
+    &CLAIMS
+}
 
-    pub(crate) const fn title(self) -> &'static str {
-        match self {
-            Self::Writing => "Fast durable writes",
-            Self::Tracing => "Durable writes in the block trace",
-            Self::PageCache => "Page cache and direct I/O",
-            Self::RandomAccess => "Random access",
-            Self::SmallFiles => "Many small files",
+impl Claim {
+    fn parse(claim: &Json) -> Self {
+        let text = |key: &str| claim[key].as_str().unwrap_or_default().to_owned();
+        Self {
+            text: text("text"),
+            sentence: text("claim"),
+            figure: text("figure"),
+            part: text("part").parse().expect("tests read the claims"),
+            ratio: text("ratio"),
+            unit: text("unit"),
+            holds: (
+                claim["min"].as_f64().unwrap_or(0.0),
+                claim["max"].as_f64().unwrap_or(f64::INFINITY),
+            ),
+            if_yes: text("if_yes"),
+            if_no: text("if_no"),
         }
     }
 }
 
-/// A claim of a text that a ratio of a benchmark can show.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Claim {
-    pub(crate) text: Text,
-    /// The claim in one sentence.
-    pub(crate) sentence: &'static str,
-    /// The name of the ratio in a chart.
-    pub(crate) label: &'static str,
-    /// The figure of the text, with its unit.
-    pub(crate) figure: &'static str,
-    /// The figure of the text as a ratio, if it has one.
-    pub(crate) figure_value: Option<f64>,
-    /// The part and the name of the ratio.
-    pub(crate) part: Part,
-    pub(crate) ratio: &'static str,
-    /// The unit of the ratio, such as "times as fast".
-    pub(crate) unit: &'static str,
-    /// The values for which the claim holds: from the first to the second.
-    pub(crate) holds: (f64, f64),
-    /// The consequence on this disk if the claim holds, and if it does not.
-    pub(crate) if_yes: &'static str,
-    pub(crate) if_no: &'static str,
-}
-
-/// The answer to a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Yes,
-    No,
-    Undecided,
-}
-
-impl Answer {
-    pub(crate) const ALL: [Self; 3] = [Self::Yes, Self::No, Self::Undecided];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Yes => "yes",
-            Self::No => "no",
-            Self::Undecided => "undecided",
-        }
+named! {
+    /// Whether a claim holds on this disk.
+    pub(crate) enum Answer {
+        Yes = "yes",
+        No = "no",
+        Undecided = "undecided",
     }
 }
 
@@ -91,15 +84,12 @@ impl Judgement {
 }
 
 /// Judges all `claims` by the ratios of `reports`. `why` returns the reason why a part is missing.
-pub(crate) fn judge(
-    claims: impl Iterator<Item = &'static Claim>,
-    reports: &[Report],
-    why: impl Fn(Part) -> Option<String>,
-) -> Vec<Judgement> {
-    claims
+pub(crate) fn judge(reports: &[Report], why: impl Fn(Part) -> Option<String>) -> Vec<Judgement> {
+    claims()
+        .iter()
         .map(|claim| {
             let report = reports.iter().find(|report| report.bench == claim.part.name());
-            match report.and_then(|report| report.ratios.get(claim.ratio)) {
+            match report.and_then(|report| report.ratios.get(&claim.ratio)) {
                 Some(ratio) => judgement(claim, ratio),
                 None => {
                     let missing = || "the benchmark has no such result on this disk".to_owned();
@@ -116,8 +106,8 @@ pub(crate) fn judge(
 
 fn judgement(claim: &'static Claim, ratio: &Ratio) -> Judgement {
     let (answer, meaning) = match answer(claim.holds, ratio) {
-        Answer::Yes => (Answer::Yes, claim.if_yes.to_owned()),
-        Answer::No => (Answer::No, claim.if_no.to_owned()),
+        Answer::Yes => (Answer::Yes, claim.if_yes.clone()),
+        Answer::No => (Answer::No, claim.if_no.clone()),
         Answer::Undecided => (Answer::Undecided, reason(claim.holds, ratio)),
     };
     Judgement { claim, ratio: Some(ratio.clone()), answer, meaning }
@@ -166,7 +156,8 @@ fn reason(holds: (f64, f64), ratio: &Ratio) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::claims::claims;
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::host::Host;
     use crate::report::Samples;
@@ -197,21 +188,34 @@ mod tests {
 
     #[test]
     fn missing_ratios_have_a_reason() {
-        let claim = claims().next().unwrap();
+        let claim = &claims()[0];
         let mut report = Report::new(claim.part.name(), Host::default(), [], "");
         let why = |_| Some("the disk is full".to_owned());
-        let found = judge(claims(), &[report.clone()], why);
-        assert_eq!(found.len(), claims().count());
+        let found = judge(&[report.clone()], why);
+        assert_eq!(found.len(), claims().len());
         assert!(found.iter().all(|it| it.answer == Answer::Undecided));
         assert_eq!(found[0].meaning, "Not measured: the disk is full.");
         assert_eq!(found[0].figure(), "not measured");
-        report.ratio(claim.ratio, Some(ratio(&[3.0, 3.0, 3.0, 3.0, 3.0])));
-        let found = judge(claims(), &[report], why);
-        assert_eq!((found[0].answer, &*found[0].meaning), (Answer::Yes, claim.if_yes));
+        report.ratio(&*claim.ratio, Some(ratio(&[3.0, 3.0, 3.0, 3.0, 3.0])));
+        let found = judge(&[report], why);
+        assert_eq!((found[0].answer, &*found[0].meaning), (Answer::Yes, &*claim.if_yes));
         assert!(
             found[0].figure().starts_with("3.00 (3.00 to 3.00) times"),
             "{}",
             found[0].figure()
         );
+    }
+
+    #[test]
+    fn each_claim_is_complete_and_has_a_ratio_of_its_own() {
+        let ratios: BTreeSet<_> = claims().iter().map(|it| (it.part, &it.ratio)).collect();
+        let texts: BTreeSet<_> = claims().iter().map(|it| &it.text).collect();
+        assert_eq!((claims().len(), ratios.len(), texts.len()), (30, 30, 5));
+        for claim in claims() {
+            let Claim { sentence, figure, ratio, unit, if_yes, if_no, .. } = claim;
+            let texts = [figure, ratio, unit, if_yes, if_no];
+            assert!(texts.iter().all(|text| !text.is_empty()), "{sentence}");
+            assert!(sentence.ends_with('.') && claim.holds.0 < claim.holds.1, "{sentence}");
+        }
     }
 }

@@ -9,18 +9,12 @@ use serde_json::{Value as Json, json};
 
 use crate::host::StorageFacts;
 
-/// The percentiles of the latency curves.
-const PERCENTS: [f64; 15] =
-    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.9, 100.0];
-
 /// The latencies of one method of writing a durable block.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WriteCurve {
     pub(super) name: String,
     pub(super) is_durable: bool,
     pub(super) median_us: f64,
-    /// Pairs of percentile and latency in microseconds.
-    pub(super) points: Vec<(f64, f64)>,
 }
 
 /// The figures of the disk.
@@ -57,12 +51,10 @@ impl DiskFigures {
     fn of(storage: StorageFacts, measured: &Measured, limit_bytes: Option<f64>) -> Self {
         let curve = |write: &haul_measure::MethodWrite| {
             let latencies = &write.sample.latencies;
-            let point = |percent: &f64| Some((*percent, latencies.percentile_us(*percent)?));
             Some(WriteCurve {
                 name: write.method.to_string(),
                 is_durable: write.method.is_durable(),
                 median_us: latencies.percentile_us(50.0)?,
-                points: PERCENTS.iter().filter_map(point).collect(),
             })
         };
         let reads = measured.reads.iter();
@@ -129,7 +121,6 @@ impl DiskFigures {
         let writes = self.writes.iter().map(|it| {
             json!({
                 "method": it.name, "durable": it.is_durable, "median_us": it.median_us,
-                "percentiles": it.points,
             })
         });
         let reads = self.reads.iter().map(|it| json!({ "depth": it.0, "reads_per_s": it.1 }));
@@ -154,15 +145,14 @@ fn sparkline(reads: &[(usize, f64)]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
-    pub(in super::super) fn figures() -> DiskFigures {
+    fn figures() -> DiskFigures {
         let curve = |name: &str, us: f64, is_durable| WriteCurve {
             name: name.to_owned(),
             is_durable,
             median_us: us,
-            points: PERCENTS.map(|percent| (percent, us * (1.0 + percent / 50.0))).to_vec(),
         };
         DiskFigures {
             storage: StorageFacts {

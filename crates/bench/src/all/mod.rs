@@ -5,16 +5,13 @@
 //! are saved after each part.
 
 mod claim;
-mod claims;
 mod disk;
-mod options;
-mod page;
 mod part;
 mod progress;
 mod text;
 
 use std::cell::Cell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use haul_disk::{Disk, OsDisk, error_chain, probe};
@@ -24,14 +21,31 @@ use serde_json::{Value as Json, json};
 use crate::guardian::Guardian;
 use crate::host::Host;
 use crate::report::{Circumstances, Report};
-use crate::write_modes::timeline::{Timeline, timelines};
 use claim::{Answer, Judgement, judge};
-use claims::claims;
 use disk::{DiskFigures, measure_disk};
-pub use options::Options;
 pub use part::Part;
 use part::{Plan, SECONDS_MAX, SECONDS_MAX_QUICK};
 use progress::PartWatcher;
+
+/// Options of `haul bench all`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct AllOptions {
+    /// Directory for the test files
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Measure with less data, within a minute
+    #[arg(long)]
+    pub quick: bool,
+    /// Parts of the run; all if none is named
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<Part>,
+}
+
+impl AllOptions {
+    fn selects(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
 
 /// A part without results, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +61,6 @@ pub struct Run {
     host: Host,
     is_quick: bool,
     disk: Option<DiskFigures>,
-    timelines: Vec<Timeline>,
     reports: Vec<Report>,
     missing: Vec<Missing>,
 }
@@ -59,7 +72,7 @@ pub struct Run {
 /// # Errors
 /// Returns an error if the directory cannot be used, and the errors of `save`.
 pub fn run(
-    options: &Options,
+    options: &AllOptions,
     circumstances: Circumstances,
     watcher: &dyn Watcher,
     mut save: impl FnMut(&Run) -> Result<()>,
@@ -70,7 +83,6 @@ pub fn run(
         host,
         is_quick: options.quick,
         disk: None,
-        timelines: Vec::new(),
         reports: Vec::new(),
         missing: Vec::new(),
     };
@@ -106,7 +118,7 @@ pub fn run(
     Ok(run)
 }
 
-fn not_selected(options: &Options, part: Part) -> String {
+fn not_selected(options: &AllOptions, part: Part) -> String {
     match options.selects(part) {
         true => "it is not part of --quick".to_owned(),
         false => "it was not selected with --only".to_owned(),
@@ -150,12 +162,9 @@ impl Run {
             self.disk = Some(measure_disk(dir, self.is_quick, watcher)?);
             return Ok(());
         }
-        let start = Circumstances::at_start(part.command(plan).unwrap_or_default());
+        let start = Circumstances::at_start(part.command(plan));
         if let Some(report) = part.run(plan, dir, watcher)? {
             self.reports.push(Report { circumstances: start.at_end(), ..report });
-        }
-        if part == Part::Journal {
-            self.timelines = timelines(dir)?;
         }
         Ok(())
     }
@@ -173,7 +182,7 @@ impl Run {
             let missing = self.missing.iter().find(|missing| missing.part == part);
             missing.map(|missing| missing.why.clone())
         };
-        judge(claims(), &self.reports, why)
+        judge(&self.reports, why)
     }
 
     /// Returns a JSON object with the circumstances, the line on the disk and its figures, the
@@ -188,7 +197,6 @@ impl Run {
             "host": self.host.json(), "line": self.line(),
             "disk": self.disk.as_ref().map(DiskFigures::json),
             "claims": judgements.iter().map(Judgement::json).collect::<Vec<_>>(),
-            "journal": self.timelines.iter().map(Timeline::json).collect::<Vec<_>>(),
             "missing": missing.collect::<Vec<_>>(),
             "reports": self.reports.iter().map(Report::to_json).collect::<Vec<_>>(),
         });
@@ -199,7 +207,7 @@ impl Run {
 impl Judgement {
     fn json(&self) -> Json {
         json!({
-            "text": self.claim.text.title(), "claim": self.claim.sentence,
+            "text": self.claim.text, "claim": self.claim.sentence,
             "figure_of_text": self.claim.figure, "bench": self.claim.part.name(),
             "ratio": self.claim.ratio, "figure_here": self.figure(),
             "answer": self.answer.name(), "meaning": self.meaning,

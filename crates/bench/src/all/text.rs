@@ -1,6 +1,6 @@
 //! Formats the results of a run for a terminal. Performs no I/O.
 
-use super::claim::Text;
+use super::claim::{Answer, claims};
 use super::{Run, counts};
 use crate::report::text::{indented, wrapped};
 
@@ -14,12 +14,22 @@ impl Run {
             out += &format!("{}\n", wrapped(&line, width));
         }
         let judgements = self.judgements();
-        for text in Text::ALL {
-            out += &format!("{}\n", text.title());
-            for judgement in judgements.iter().filter(|it| it.claim.text == text) {
+        let mut texts: Vec<_> = claims().iter().map(|claim| &claim.text).collect();
+        texts.dedup();
+        for text in texts {
+            out += &format!("{text}\n");
+            for judgement in judgements.iter().filter(|it| it.claim.text == *text) {
                 let claim = judgement.claim;
                 out += &indented(
-                    &format!("{:<5} {}", short(judgement.answer), claim.sentence),
+                    &format!(
+                        "{:<5} {}",
+                        if judgement.answer == Answer::Undecided {
+                            "?"
+                        } else {
+                            judgement.answer.name()
+                        },
+                        claim.sentence
+                    ),
                     width,
                     2,
                     8,
@@ -44,13 +54,25 @@ impl Run {
         out += &wrapped(&self.circumstances.to_string(), width);
         out
     }
-}
 
-/// Returns the answer in at most five characters.
-const fn short(answer: super::Answer) -> &'static str {
-    match answer {
-        super::Answer::Yes => "yes",
-        super::Answer::No => "no",
-        super::Answer::Undecided => "?",
+    /// Returns the same as Markdown, with a table of the claims, and the report of each part.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut out = format!("# {}\n\n", self.line().unwrap_or_default());
+        out += "| text | claim | figure of the text | measured | holds | meaning |\n";
+        out += "|---|---|---|---|---|---|\n";
+        for judgement in self.judgements() {
+            let claim = judgement.claim;
+            let (figure, answer) = (judgement.figure(), judgement.answer);
+            let cells = [&claim.text, &claim.sentence, &claim.figure, &figure, answer.name()];
+            out += &format!("| {} | {} |\n", cells.join(" | "), judgement.meaning);
+        }
+        for missing in &self.missing {
+            out += &format!("\nNot measured: {}: {}.\n", missing.part, missing.why);
+        }
+        for report in &self.reports {
+            out += &format!("\n## {}\n\n{}", report.bench, report.markdown());
+        }
+        out
     }
 }

@@ -303,6 +303,13 @@ impl<S: PartialEq + Display, R> Contest<S, R> {
         self.entry(strategy)?.samples(of)
     }
 
+    /// Records the outcome of a strategy that is part of the contest.
+    pub(crate) fn record_of(&mut self, strategy: &S, outcome: Outcome<R>) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.strategy == *strategy) {
+            entry.record(outcome);
+        }
+    }
+
     fn entry(&self, strategy: &S) -> Option<&Entry<S, R>> {
         self.entries.iter().find(|entry| entry.strategy == *strategy)
     }

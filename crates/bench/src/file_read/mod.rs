@@ -1,7 +1,10 @@
 //! Contains the benchmarks that read one file: at random offsets, or from its beginning to its end.
 
-pub mod random_read;
+mod random_read;
 mod ring;
-pub mod sequential_read;
+mod sequential_read;
 
 const NO_DIRECT_IO: &str = "no direct I/O here";
+
+pub use random_read::RandomReadBench;
+pub use sequential_read::SequentialReadBench;

@@ -14,6 +14,7 @@ use haul_measure::{Error, Latencies, Result, Watcher};
 use haul_units::parse_time;
 
 use super::{NO_DIRECT_IO, ring};
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::fio::{self, Checker};
 use crate::host::Host;
@@ -23,9 +24,9 @@ use crate::reads::{Load, Reads};
 use crate::report::{Column, Report};
 use crate::test_file::TestFile;
 
-/// Options of `haul bench random-read`.
+/// The benchmark `random-read`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct RandomReadBench {
     /// Directory for the test file
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
@@ -150,37 +151,36 @@ fn latencies(round: &Round) -> &Latencies {
     &round.reads.latencies
 }
 
-/// Runs the benchmark. The file is removed when this returns, and also when the process is killed.
-///
-/// # Errors
-/// Returns [`crate::Error::Cancelled`] if the watcher cancels, and an error if the disk fails or a
-/// read returns wrong bytes.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    watcher.step(0, 1, "writing the test file");
-    let file = TestFile::new(&options.dir, options.file_size, watcher)?;
-    let host = Host::here().with_storage("", &file.storage);
-    let mut report = Report::new("random-read", host, columns(FIELDS), BAR);
-    report.notes.push(note(options));
-    // Cold reads are measured first, because their preparation evicts the file, and warm reads need
-    // the file in the page cache.
-    for (number, cache) in Cache::ALL.into_iter().enumerate() {
-        let mut contest = contest(options, cache);
-        let obstacle = prepare(options, &file, cache, watcher)?;
-        let stage = Stage { number, of: Cache::ALL.len(), ..Stage::only(options.rounds, watcher) };
-        contest.run(&stage, |point| match obstacle {
-            Some(reason) => Outcome::skipped(reason),
-            None => measure(options, &file, point),
-        })?;
-        contest.report(&mut report, cache.name(), |point| point.readers.to_string());
-        add_ratios(&contest, cache, options, &mut report);
+impl Benchmark for RandomReadBench {
+    const NAME: &'static str = "random-read";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        watcher.step(0, 1, "writing the test file");
+        let file = TestFile::new(&self.dir, self.file_size, watcher)?;
+        let host = Host::here().with_storage("", &file.storage);
+        let mut report = Report::new(Self::NAME, host, columns(FIELDS), BAR);
+        report.notes.push(note(self));
+        // Cold reads are measured first, because their preparation evicts the file, and warm reads need
+        // the file in the page cache.
+        for (number, cache) in Cache::ALL.into_iter().enumerate() {
+            let mut contest = contest(self, cache);
+            let obstacle = prepare(self, &file, cache, watcher)?;
+            let stage = Stage { number, of: Cache::ALL.len(), ..Stage::only(self.rounds, watcher) };
+            contest.run(&stage, |point| match obstacle {
+                Some(reason) => Outcome::skipped(reason),
+                None => measure(self, &file, point),
+            })?;
+            contest.report(&mut report, cache.name(), |point| point.readers.to_string());
+            add_ratios(&contest, cache, self, &mut report);
+        }
+        if self.check_with.is_some() {
+            fio::check(&mut report, fio::Figure::OperationsPerSecond, &self.dir, watcher)?;
+        }
+        Ok(report)
     }
-    if options.check_with.is_some() {
-        fio::check(&mut report, fio::Figure::OperationsPerSecond, &options.dir, watcher)?;
-    }
-    Ok(report)
 }
 
-fn contest(options: &Options, cache: Cache) -> Contest<Point, Round> {
+fn contest(options: &RandomReadBench, cache: Cache) -> Contest<Point, Round> {
     let (read_bytes, file_bytes) = (options.size, options.file_size);
     let of = |readers: &usize| {
         let readers = *readers;
@@ -189,8 +189,8 @@ fn contest(options: &Options, cache: Cache) -> Contest<Point, Round> {
     Contest::new(FIELDS, options.readers.iter().flat_map(of))
 }
 
-fn note(options: &Options) -> String {
-    let Options { size, file_size, rounds, seconds, .. } = options;
+fn note(options: &RandomReadBench) -> String {
+    let RandomReadBench { size, file_size, rounds, seconds, .. } = options;
     format!(
         "Reads of {size} B at random pages of a file of {} MiB; {rounds} interleaved rounds, {} ms \
          each. Cold: O_DIRECT; warm: the whole file in the page cache. Reads per second are \
@@ -205,7 +205,7 @@ fn note(options: &Options) -> String {
 /// Evicts the file or reads it into the page cache; returns the reason if this state cannot be
 /// measured.
 fn prepare(
-    options: &Options,
+    options: &RandomReadBench,
     file: &TestFile,
     cache: Cache,
     watcher: &dyn Watcher,
@@ -224,7 +224,7 @@ fn prepare(
     Ok(None)
 }
 
-fn measure(options: &Options, file: &TestFile, point: &Point) -> Result<Outcome<Round>> {
+fn measure(options: &RandomReadBench, file: &TestFile, point: &Point) -> Result<Outcome<Round>> {
     let read_bytes = options.size;
     let load = Load {
         read_bytes,
@@ -277,7 +277,7 @@ fn read_by_threads(
 fn add_ratios(
     contest: &Contest<Point, Round>,
     cache: Cache,
-    options: &Options,
+    options: &RandomReadBench,
     report: &mut Report,
 ) {
     let readers = options.readers.iter().copied();
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn rows_have_rate_and_requests_per_read() {
-        let options = Options::parse_from(["", "--dir", "d", "--readers", "4"]);
+        let options = RandomReadBench::parse_from(["", "--dir", "d", "--readers", "4"]);
         let mut contest = contest(&options, Cache::Cold);
         contest.record(1, round(500));
         contest.record(2, Outcome::Skipped(NO_DIRECT_IO.to_owned()));
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn ratios_are_of_the_most_readers_and_of_measured_rows() {
-        let options = Options::parse_from(["", "--dir", "d", "--readers", "1,16"]);
+        let options = RandomReadBench::parse_from(["", "--dir", "d", "--readers", "1,16"]);
         let mut cold = contest(&options, Cache::Cold);
         for (which, reads) in [10, 10, 10, 10, 160, 80, 40, 320].into_iter().enumerate() {
             cold.record(which, round(reads));

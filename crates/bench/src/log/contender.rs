@@ -1,9 +1,22 @@
 //! Defines the interface through which the benchmark drives a log.
 
-use std::error::Error;
+use std::error::Error as StdError;
+use std::io;
+
+use haul_measure::Error;
 
 /// The error of a contender.
-pub type Failure = Box<dyn Error + Send + Sync>;
+pub type Failure = Box<dyn StdError + Send + Sync>;
+
+/// Converts a failure to an error that states what could not be done. An error of a watcher, which
+/// cancels, stays what it is.
+pub(crate) fn failed(what: impl Into<String>) -> impl FnOnce(Failure) -> Error {
+    let what = what.into();
+    move |failure| match failure.downcast::<Error>() {
+        Ok(error) => *error,
+        Err(failure) => Error::other(what)(io::Error::other(failure)),
+    }
+}
 
 /// A log under test. Several threads call its methods concurrently, except [`Contender::warm_up`].
 pub trait Contender: Sync {

@@ -2,15 +2,17 @@
 //! segment file.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul_measure::{Latencies, Watcher};
+
 use super::contender::{Contender, Failure};
 use super::ours::Ours;
-use super::scratch::Scratch;
+use crate::reads::joined;
 use crate::report::{Ratio, Samples};
-use haul_measure::{Error, Latencies, Result, Watcher};
 
 /// The length in bytes of a segment: the minimum, so that there are many changes.
 const SEGMENT_BYTES: u32 = 1 << 20;
@@ -21,16 +23,16 @@ const HOUSEKEEPING_EVERY: Duration = Duration::from_millis(5);
 
 /// The latencies of appends around segment changes, and of all other appends.
 #[derive(Debug, Default)]
-pub(crate) struct Jitter {
-    pub(crate) around: Latencies,
-    pub(crate) steady: Latencies,
-    pub(crate) changes: usize,
+pub(super) struct Jitter {
+    pub(super) around: Latencies,
+    pub(super) steady: Latencies,
+    pub(super) changes: usize,
 }
 
 impl Jitter {
     /// Returns the 99.9th percentile of the latencies of appends around changes, divided by the
     /// same percentile of all other appends.
-    pub(crate) fn p999_ratio(&self) -> Option<Ratio> {
+    pub(super) fn p999_ratio(&self) -> Option<Ratio> {
         let samples = |name, times: &Latencies| Samples::new(name, times.percentile_us(99.9));
         Ratio::of(samples("around segment changes", &self.around), samples("other", &self.steady))
     }
@@ -38,15 +40,8 @@ impl Jitter {
 
 /// Appends with one writer to a log of short segments, until `changes` segment changes have
 /// happened.
-pub(crate) fn jitter(scratch: &Scratch, changes: usize, watcher: &dyn Watcher) -> Result<Jitter> {
-    let measured = measure(scratch, changes, watcher);
-    watcher.check()?;
-    measured
-        .map_err(|failure| Error::other("measure segment changes")(std::io::Error::other(failure)))
-}
-
-fn measure(scratch: &Scratch, changes: usize, watcher: &dyn Watcher) -> Result<Jitter, Failure> {
-    let (ours, _) = Ours::open(scratch.path(), SEGMENT_BYTES)?;
+pub(super) fn jitter(dir: &Path, changes: usize, watcher: &dyn Watcher) -> Result<Jitter, Failure> {
+    let (ours, _) = Ours::open(dir, SEGMENT_BYTES)?;
     ours.warm_up()?;
     rustix::fs::sync();
     let done = AtomicBool::new(false);
@@ -60,7 +55,7 @@ fn measure(scratch: &Scratch, changes: usize, watcher: &dyn Watcher) -> Result<J
         });
         let sorted = append_until(&ours, changes, watcher);
         done.store(true, Ordering::Relaxed);
-        keeper.join().map_err(|_panic| "the housekeeping panicked")??;
+        joined(keeper)?;
         sorted
     })
 }
@@ -68,7 +63,8 @@ fn measure(scratch: &Scratch, changes: usize, watcher: &dyn Watcher) -> Result<J
 fn append_until(ours: &Ours, changes: usize, watcher: &dyn Watcher) -> Result<Jitter, Failure> {
     let mut sorter = Sorter::default();
     let record = vec![7; RECORD_BYTES];
-    while sorter.jitter.changes < changes && !watcher.is_cancelled() {
+    while sorter.jitter.changes < changes {
+        watcher.check()?;
         let began = Instant::now();
         let segment = ours.append_to_segment(&record)?;
         sorter.append(segment, began.elapsed());

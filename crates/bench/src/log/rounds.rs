@@ -1,22 +1,20 @@
 //! Runs the rounds of all competitors under each load, and reports rows and ratios.
 
-use std::time::Duration;
+use std::fmt;
 
 use haul_disk::{Device, error_chain};
-use haul_measure::{Error, Result, Watcher};
+use haul_measure::{Result, Watcher};
 
-use super::competitor::{Competitor, FIELDS, Kind, Round, rate};
-use super::contender::{Contender, Failure};
+use super::LogBench;
+use super::contender::{Contender, Failure, failed};
 use super::drive::{Load, drive};
-use super::floor::{GROWING, OURS, RAW, rates_of};
-use super::options::Options;
 use super::ours::Ours;
 use super::raw::{Raw, RawMode};
 use super::rivals::{FAMILIES, NOT_BUILT, PAGES, Rivals, SMALL_FILES};
 use super::sample::Sample;
 use super::scratch::Scratch;
-use crate::contest::{Contest, Outcome, Stage};
-use crate::report::{Ratio, Report};
+use crate::contest::{Contest, Field, Outcome, Stage, best_of_families};
+use crate::report::{Column, Ratio, Report, Samples};
 
 /// The length in bytes of a segment (file of the log). raft-engine and okaywal's form `long-files`
 /// use the same length, for equal conditions.
@@ -24,55 +22,104 @@ const SEGMENT_BYTES: u32 = 64 << 20;
 /// Before the measurement, the writers run for the measured time divided by this number.
 const SETTLE: u32 = 4;
 
-/// Returns the notes that explain the table.
-pub(crate) fn notes(options: &Options, has_rivals: bool) -> Vec<String> {
-    let Options { rounds, seconds, .. } = options;
-    let mut notes = vec![format!(
-        "{rounds} interleaved rounds, {} ms each; rows are medians of the rounds that count; raw and \
-         {GROWING} have one writer; requests of the device include other programs",
-        seconds.as_millis()
-    )];
-    if !has_rivals {
-        notes.push(format!("rivals are {NOT_BUILT}"));
-    }
-    notes
+const OURS: &str = "haul";
+/// The family of the floors: durable writes to a plain file.
+const RAW: &str = "raw";
+const GROWING: &str = "growing-file";
+
+/// A log or a floor under one load.
+#[derive(Debug, Clone, PartialEq)]
+struct Competitor {
+    /// The name of the family, and for rivals with several forms, the form after a slash.
+    name: String,
+    kind: Kind,
+    writers: usize,
+    record_bytes: usize,
+    group: String,
 }
 
-/// The parameters of all rounds.
-pub(crate) struct Plan<'a> {
-    options: &'a Options,
-    rivals: Option<Rivals>,
-    device: Option<&'a Device>,
-    scratch: &'a Scratch,
-    watcher: &'a dyn Watcher,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ours,
+    Raw(RawMode),
+    Rival,
+    /// A rival that is not installed.
+    Missing,
 }
 
-impl<'a> Plan<'a> {
-    pub(crate) fn new(
-        options: &'a Options,
-        rivals: Option<Rivals>,
-        device: Option<&'a Device>,
-        scratch: &'a Scratch,
-        watcher: &'a dyn Watcher,
-    ) -> Self {
-        Self { options, rivals, device, scratch, watcher }
+impl fmt::Display for Competitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.group, self.name)
     }
+}
 
-    /// Measures all loads, and adds their rows, ratios and notes to `report`.
-    pub(crate) fn run(&self, report: &mut Report) -> Result<()> {
-        let stage = Stage::only(self.options.rounds, self.watcher);
-        for record_bytes in self.options.sizes.iter().copied() {
-            for writers in self.options.writers.iter().copied() {
-                let mut contest = Contest::new(FIELDS, self.competitors(writers, record_bytes));
+impl Competitor {
+    fn family(&self) -> &str {
+        self.name.split('/').next().unwrap_or(&self.name)
+    }
+}
+
+fn rate(sample: &Sample) -> Option<f64> {
+    Some(sample.rate())
+}
+
+pub(super) const BAR: &str = "appends_per_s";
+
+const FIELDS: &[Field<Competitor, Sample>] = &[
+    Field::label("log", "log", |it| it.name.as_str().into()),
+    Field::parameter(Column::number("writers", "writers", 0).ranked(1), |it| it.writers.into()),
+    Field::parameter(Column::number("record_bytes", "record", 0).ranked(1), |competitor| {
+        competitor.record_bytes.into()
+    }),
+    Field::spread(Column::number("appends_per_s", "appends/s", 0), 5, rate),
+    Field::median(Column::number("p50_us", "p50 µs", 0), |sample| sample.p50_us),
+    Field::median(Column::number("p99_us", "p99 µs", 0).ranked(1), |sample| sample.p99_us),
+    Field::median(Column::number("p999_us", "p99.9 µs", 0).ranked(2), |sample| sample.p999_us),
+    Field::median(Column::number("appends", "appends", 0).ranked(6), |it| Some(it.appends)),
+    Field::median(Column::number("cpu_us_per_append", "CPU µs", 1).ranked(2), |sample| {
+        Some(sample.each(sample.cpu_seconds)? * 1e6)
+    }),
+    Field::median(Column::number("device_writes_per_append", "writes", 2).ranked(3), |sample| {
+        sample.each(sample.device_writes)
+    }),
+    Field::median(Column::number("device_bytes_per_append", "bytes", 0).ranked(3), |sample| {
+        sample.each(sample.device_bytes)
+    }),
+    Field::median(Column::number("device_syncs_per_append", "syncs", 2).ranked(3), |sample| {
+        sample.each(sample.device_syncs)
+    }),
+    Field::median(Column::number("device_reads_per_append", "reads", 3).ranked(4), |sample| {
+        sample.each(sample.device_reads)
+    }),
+];
+
+pub(super) fn columns() -> Vec<Column> {
+    crate::contest::columns(FIELDS)
+}
+
+/// The rounds of all loads.
+pub(super) struct Rounds<'a> {
+    pub(super) bench: &'a LogBench,
+    pub(super) rivals: Option<Rivals>,
+    pub(super) device: Option<&'a Device>,
+    pub(super) scratch: &'a Scratch,
+    pub(super) watcher: &'a dyn Watcher,
+}
+
+impl Rounds<'_> {
+    pub(super) fn run(&self, report: &mut Report) -> Result<()> {
+        let stage = Stage::only(self.bench.rounds, self.watcher);
+        for record_bytes in self.bench.sizes.iter().copied() {
+            for writers in self.bench.writers.iter().copied() {
+                let all = self.competitors(writers, record_bytes);
+                let group = all[0].group.clone();
+                let mut contest = Contest::new(FIELDS, all);
                 let is_floor = |competitor: &Competitor| competitor.family() == RAW;
-                let rounds = contest.run_above_floor(&stage, is_floor, rate, |competitor| {
-                    Ok(match self.measure(competitor)? {
-                        Ok(sample) => Outcome::Measured(Round { sample }),
-                        Err(failure) => Outcome::Skipped(error_chain(&*failure)),
-                    })
+                let counted = contest.run_above_floor(&stage, is_floor, rate, |competitor| {
+                    self.measure(competitor)
                 })?;
                 contest.report(report, "", |competitor| competitor.group.clone());
-                report.notes.push(rounds.note(&group(writers, record_bytes)));
+                report.notes.push(counted.note(&group));
                 add_ratios(&contest, writers, record_bytes, report);
             }
         }
@@ -80,14 +127,13 @@ impl<'a> Plan<'a> {
     }
 
     fn competitors(&self, writers: usize, record_bytes: usize) -> Vec<Competitor> {
-        let group = group(writers, record_bytes);
         let competitor = |name: &str, kind| Competitor {
             name: name.to_owned(),
             kind,
-            // Writers of a plain file cannot share a sync, so a plain file has one writer.
+            // The floors have one writer.
             writers: if let Kind::Raw(_) = kind { 1 } else { writers },
             record_bytes,
-            group: group.clone(),
+            group: format!("{record_bytes} bytes, {writers} writers"),
         };
         let mut all = vec![
             competitor(OURS, Kind::Ours),
@@ -96,66 +142,53 @@ impl<'a> Plan<'a> {
             competitor(GROWING, Kind::Raw(RawMode::Growing)),
         ];
         let forms = self.rivals.iter().flat_map(|rivals| &rivals.forms);
-        // Forms (configurations of rivals) with a prefix belong to other benchmarks.
-        let is_log = |form: &&String| !form.starts_with(PAGES) && !form.starts_with(SMALL_FILES);
-        let is_wanted =
-            |form: &&String| is_log(form) && (self.options.all_forms || !form.contains('/'));
-        all.extend(forms.filter(is_wanted).map(|form| competitor(form, Kind::Rival)));
-        let is_missing = |family: &&&str| !all.iter().any(|it| it.name == **family);
-        let missing: Vec<_> = FAMILIES.iter().filter(is_missing).collect();
-        all.extend(missing.into_iter().map(|family| competitor(family, Kind::Missing)));
+        let logs = forms.filter(|form| !form.starts_with(PAGES) && !form.starts_with(SMALL_FILES));
+        let wanted = logs.filter(|form| self.bench.all_forms || !form.contains('/'));
+        all.extend(wanted.map(|form| competitor(form, Kind::Rival)));
+        for family in FAMILIES {
+            if !all.iter().any(|it| it.name == *family) {
+                all.push(competitor(family, Kind::Missing));
+            }
+        }
         all
     }
 
-    /// Measures a competitor in a separate directory. The inner error is the failure of a rival or
-    /// of a plain file; the outer error ends the benchmark.
-    fn measure(&self, competitor: &Competitor) -> Result<Result<Sample, Failure>> {
+    /// Measures a competitor in a new directory. Only a failure of our own log is an error.
+    fn measure(&self, competitor: &Competitor) -> Result<Outcome<Sample>> {
         if competitor.kind == Kind::Missing {
-            return Ok(Err(NOT_BUILT.into()));
+            return Outcome::skipped(NOT_BUILT);
         }
         let scratch = Scratch::new(self.scratch.path(), "log")?;
-        let measure = self.options.seconds;
-        let settle: Duration = measure / SETTLE;
-        let Competitor { writers, record_bytes, .. } = *competitor;
-        let load = Load { writers, record_bytes, settle, measure };
-        Ok(match competitor.kind {
+        let (dir, measure) = (scratch.path(), self.bench.seconds);
+        let Competitor { name, kind, writers, record_bytes, .. } = competitor;
+        let (writers, record_bytes) = (*writers, *record_bytes);
+        let load = Load { writers, record_bytes, settle: measure / SETTLE, measure };
+        let sample = match kind {
             Kind::Ours => {
-                let ours = Ours::open(scratch.path(), SEGMENT_BYTES);
+                let ours = Ours::open(dir, SEGMENT_BYTES);
                 let sample = ours.and_then(|(ours, _)| self.drive(&ours, &load));
-                // The failure of the append log ends the benchmark, because every ratio needs its
-                // rate.
-                let why = std::io::Error::other;
-                Ok(sample.map_err(|failure| Error::other("measure the log")(why(failure)))?)
+                return sample.map(Outcome::Measured).map_err(failed("measure the log"));
             }
-            Kind::Raw(mode) => Raw::open(scratch.path(), mode, record_bytes)
-                .and_then(|raw| self.drive(&raw, &load)),
+            Kind::Raw(mode) => {
+                Raw::open(dir, *mode, record_bytes).and_then(|raw| self.drive(&raw, &load))
+            }
             Kind::Rival | Kind::Missing => {
                 let rivals = self.rivals.as_ref().ok_or_else(|| Failure::from(NOT_BUILT));
-                let name = &competitor.name;
-                rivals.and_then(|it| it.measure(name, scratch.path(), &load, &[], self.watcher))
+                rivals.and_then(|it| it.measure(name, dir, &load, &[], self.watcher))
             }
-        })
+        };
+        Ok(sample.map_or_else(|it| Outcome::Skipped(error_chain(&*it)), Outcome::Measured))
     }
 
     fn drive(&self, contender: &dyn Contender, load: &Load) -> Result<Sample, Failure> {
         contender.warm_up()?;
-        // Writes back the dirty pages of the warm-up, so that this does not happen during the
-        // measurement.
         rustix::fs::sync();
         drive(contender, load, self.device)
     }
 }
 
-/// Returns the name of a load, which is the group of its rows.
-fn group(writers: usize, record_bytes: usize) -> String {
-    format!("{record_bytes} bytes, {writers} writers")
-}
-
-/// The record length in bytes for which ratios are reported.
+/// The ratios of rates of records of this length: name, family of the divisor, writers.
 const RECORD_BYTES: usize = 4096;
-
-/// The name of each ratio, the family whose rate is the divisor (the dividend is the rate of the
-/// append log), and the number of writers.
 const RATIOS: &[(&str, &str, usize)] = &[
     ("log_vs_raw_1w", RAW, 1),
     ("log_vs_growing_file_1w", GROWING, 1),
@@ -167,28 +200,34 @@ const RATIOS: &[(&str, &str, usize)] = &[
 ];
 
 fn add_ratios(
-    contest: &Contest<Competitor, Round>,
+    contest: &Contest<Competitor, Sample>,
     writers: usize,
     record_bytes: usize,
     report: &mut Report,
 ) {
     let is_load = |of: usize| record_bytes == RECORD_BYTES && writers == of;
     for (key, family, _) in RATIOS.iter().filter(|(_, _, writers)| is_load(*writers)) {
-        let rates = rates_of(contest, OURS).zip(rates_of(contest, family));
+        let rates = rates(contest, OURS).zip(rates(contest, family));
         report.ratio(*key, rates.and_then(|(ours, theirs)| Ratio::of(ours, theirs)));
     }
 }
 
+/// Returns the rates of a family: of the floor the best one of each round, of others those of the
+/// form with the best median.
+fn rates(contest: &Contest<Competitor, Sample>, family: &str) -> Option<Samples> {
+    if family == RAW {
+        return Some(contest.best_of_rounds(RAW, |it| it.family() == RAW, rate));
+    }
+    let members = contest.entries.iter().filter(|entry| entry.strategy.family() == family);
+    best_of_families(members, |_| family.to_owned(), rate).get(family)?.samples(rate)
+}
+
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::super::competitor::BAR;
+mod tests {
     use super::*;
-    use crate::contest::columns;
     use crate::host::Host;
 
-    /// Returns competitors with these rates, each measured for one second; a rate of 0 is a failed
-    /// round.
-    pub(crate) fn contest(writers: usize, rates: &[(&str, &[f64])]) -> Contest<Competitor, Round> {
+    fn contest(writers: usize, rates: &[(&str, &[f64])]) -> Contest<Competitor, Sample> {
         let competitor = |(name, _): &(&str, &[f64])| Competitor {
             name: (*name).to_owned(),
             kind: Kind::Rival,
@@ -199,17 +238,18 @@ pub(crate) mod tests {
         let mut contest = Contest::new(FIELDS, rates.iter().map(competitor));
         for (which, (_, rates)) in rates.iter().enumerate() {
             for appends in rates.iter().copied() {
-                let sample = Sample { appends, seconds: 1.0, ..Sample::default() };
-                let measured = Outcome::Measured(Round { sample });
+                let measured = Sample { appends, seconds: 1.0, ..Sample::default() };
                 let failed = Outcome::Skipped("no space left".to_owned());
-                contest.record(which, if appends > 0.0 { measured } else { failed });
+                let is_measured = appends > 0.0;
+                contest
+                    .record(which, if is_measured { Outcome::Measured(measured) } else { failed });
             }
         }
         contest
     }
 
     fn report() -> Report {
-        Report::new("log", Host::default(), columns(FIELDS), BAR)
+        Report::new("log", Host::default(), columns(), BAR)
     }
 
     #[test]
@@ -251,5 +291,25 @@ pub(crate) mod tests {
         assert_eq!((of("appends_per_s_max"), of("appends")), (Some(3.0), Some(2.0)));
         assert_eq!(of("p50_us"), None);
         assert_eq!(report.rows[1].state.as_deref(), Some("no space left"));
+    }
+
+    #[test]
+    fn rates_of_a_rival_are_those_of_its_best_configuration() {
+        let contest = contest(
+            16,
+            &[
+                ("raw/a", &[100.0, 100.0, 200.0]),
+                ("raw/b", &[10.0, 110.0, 10.0]),
+                ("rival", &[5.0, 7.0, 8.0]),
+                ("rival/other", &[9.0, 0.0, 9.0]),
+                ("rival-like", &[99.0, 99.0, 99.0]),
+            ],
+        );
+        let rates = |family| -> Option<Vec<f64>> {
+            Some(rates(&contest, family)?.rounds.into_values().collect())
+        };
+        assert_eq!(rates("rival"), Some(vec![9.0, 9.0]));
+        assert_eq!(rates(RAW), Some(vec![100.0, 110.0, 200.0]));
+        assert_eq!(rates("unknown"), None);
     }
 }

@@ -1,14 +1,13 @@
 //! Counts the requests to the device per commit of the append log in its steady state.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::path::Path;
 
 use haul_append_log::payload_bytes_in_pages;
 use haul_disk::{Device, DeviceCounters, Storage};
 
 use super::contender::{Contender, Failure};
 use super::ours::Ours;
-use super::scratch::Scratch;
 use crate::report::Samples;
 use crate::trace::{Journalling, Trace, Tracing, Traffic, Watched};
 use haul_disk::error_chain as chain;
@@ -26,12 +25,12 @@ const PAGE_RECORD_BYTES: usize = payload_bytes_in_pages(1) as usize;
 
 /// Returns the requests per commit with one writer in each round, and the reason why some or all
 /// are missing. The counts include requests of other programs.
-pub(crate) fn counts(
+pub(super) fn counts(
     storage: &Storage,
-    scratch: &Scratch,
+    dir: &Path,
     rounds: usize,
     watcher: &dyn Watcher,
-) -> Result<(Vec<Samples>, Option<String>)> {
+) -> Result<(Vec<Samples>, Option<String>), Failure> {
     let missing = |why: &str| Ok((Vec::new(), Some(why.to_owned())));
     let Some(device) = &storage.device else {
         return missing("the device of the file system is unknown");
@@ -44,16 +43,12 @@ pub(crate) fn counts(
             (None, Some(format!("journal writes were not counted: {why}")))
         }
     };
-    let failed = |failure: Failure| match watcher.is_cancelled() {
-        true => Error::Cancelled,
-        false => Error::other("watch the log")(io::Error::other(failure)),
-    };
-    let (ours, _) = Ours::open(scratch.path(), SEGMENT_BYTES).map_err(failed)?;
-    ours.warm_up().map_err(failed)?;
+    let (ours, _) = Ours::open(dir, SEGMENT_BYTES)?;
+    ours.warm_up()?;
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for _ in 0..rounds {
-        let round = round(&ours, device, tracing.as_ref(), journalling, watcher).map_err(failed)?;
-        let of_pages = bytes_of_pages(&ours, device, watcher).map_err(failed)?;
+        let round = round(&ours, device, tracing.as_ref(), journalling, watcher)?;
+        let of_pages = bytes_of_pages(&ours, device, watcher)?;
         for (key, number) in round.into_iter().chain([of_pages]) {
             all.entry(key).or_default().push(number);
         }

@@ -24,6 +24,7 @@ use haul_disk::{Disk, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
 use haul_measure::{Result, Watcher, turns};
 use haul_units::parse_time;
 
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::options::{rounds, size};
@@ -38,9 +39,9 @@ use foreground::{
     most_dirty,
 };
 
-/// Options of `haul bench pacing`.
+/// The benchmark `pacing`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct PacingBench {
     /// Directory for the test files and the images of virtual disks
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
@@ -164,33 +165,31 @@ fn bulk_rate(round: &Round) -> Option<f64> {
     Some(bytes as f64 / MIB / time.max(Duration::from_nanos(1)).as_secs_f64())
 }
 
-/// Runs the benchmark. All files are removed and the dirty limits restored when this returns, and
-/// also when the process is killed.
-///
-/// # Errors
-/// Returns [`crate::Error::Cancelled`] if the watcher cancels, and an error if the disk is full, a
-/// virtual disk cannot be created, or [`Options::dirty_limit`] is set without root.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("pacing", Host::here(), columns(FIELDS), BAR);
-    let _limits = options.dirty_limit.map(DirtyLimits::set).transpose()?;
-    let amount = Amount::new(options.files, options.bulk);
-    report.notes.push(note(options, amount));
-    let names = file_names(amount);
-    let names: Vec<_> = names.iter().map(String::as_str).collect();
-    let of = options.virtual_disk.len().max(1);
-    for number in 0..of {
-        let place = match options.virtual_disk.get(number) {
-            None => TargetFs::below(&options.dir, &names)?,
-            Some(kind) => TargetFs::on_virtual_disk(*kind, &options.dir, amount.bytes())?,
-        };
-        let stage = Stage { name: &place.name, number, of, rounds: options.rounds, watcher };
-        let contest = measure_on(&place, &stage, options, amount)?;
-        contest.report(&mut report, &place.name, |it| it.foreground.name().to_owned());
-        report.host.storage.push(place.facts.clone());
-        let prefix = if of > 1 { format!("{}_", place.name) } else { String::new() };
-        add_ratios(&contest, &prefix, &mut report);
+impl Benchmark for PacingBench {
+    const NAME: &'static str = "pacing";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        let _limits = self.dirty_limit.map(DirtyLimits::set).transpose()?;
+        let amount = Amount::new(self.files, self.bulk);
+        report.notes.push(note(self, amount));
+        let names = file_names(amount);
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        let of = self.virtual_disk.len().max(1);
+        for number in 0..of {
+            let place = match self.virtual_disk.get(number) {
+                None => TargetFs::below(&self.dir, &names)?,
+                Some(kind) => TargetFs::on_virtual_disk(*kind, &self.dir, amount.bytes())?,
+            };
+            let stage = Stage { name: &place.name, number, of, rounds: self.rounds, watcher };
+            let contest = measure_on(&place, &stage, self, amount)?;
+            contest.report(&mut report, &place.name, |it| it.foreground.name().to_owned());
+            report.host.storage.push(place.facts.clone());
+            let prefix = if of > 1 { format!("{}_", place.name) } else { String::new() };
+            add_ratios(&contest, &prefix, &mut report);
+        }
+        Ok(report)
     }
-    Ok(report)
 }
 
 fn contest(modes: &[Mode]) -> Contest<Strategy, Round> {
@@ -203,7 +202,7 @@ fn contest(modes: &[Mode]) -> Contest<Strategy, Round> {
 fn measure_on(
     place: &TargetFs,
     stage: &Stage<'_>,
-    options: &Options,
+    options: &PacingBench,
     amount: Amount,
 ) -> Result<Contest<Strategy, Round>> {
     let modes = Mode::all(&options.windows);
@@ -230,7 +229,7 @@ fn file_names(amount: Amount) -> Vec<String> {
     bulk.chain([RECORDS, PAGES].map(str::to_owned)).collect()
 }
 
-fn note(options: &Options, amount: Amount) -> String {
+fn note(options: &PacingBench, amount: Amount) -> String {
     format!(
         "{} interleaved rounds, each with {} MiB of bulk data in {} new files, written at the same \
          time, in writes of 1 MiB (direct: 4 MiB) divided by the number of files, at least 64 KiB, \

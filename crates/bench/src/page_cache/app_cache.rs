@@ -15,6 +15,7 @@ use haul_units::parse_time;
 
 use super::cached_pages::CachedPages;
 use super::{NO_DIRECT_IO, memory_size};
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::memory_limit::MemoryLimit;
@@ -24,9 +25,9 @@ use crate::reads::{Load, Reads, joined};
 use crate::report::{Column, Report};
 use crate::test_file::{TestFile, check};
 
-/// Options of `haul bench app-cache`.
+/// The benchmark `app-cache`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct AppCacheBench {
     /// Directory for the test file
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
@@ -60,7 +61,7 @@ pub struct Options {
 /// The length in bytes of one read of the scan.
 const SCAN_BYTES: u64 = 1 << 20;
 
-impl Options {
+impl AppCacheBench {
     fn data_bytes(&self, percent: u64) -> u64 {
         (self.memory / 100 * percent / SCAN_BYTES).max(1) * SCAN_BYTES
     }
@@ -130,35 +131,34 @@ fn latencies(round: &Round) -> &Latencies {
     &round.reads.latencies
 }
 
-/// Runs the benchmark. The file is removed when this returns, and also when the process is killed.
-///
-/// # Errors
-/// Returns [`crate::Error::Cancelled`] if the watcher cancels, [`crate::Error::Missing`] if memory
-/// cannot be limited, and an error if the disk fails or a read returns wrong bytes.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    // Returns an error before the file is written if memory cannot be limited.
-    drop(MemoryLimit::new(options.memory)?);
-    watcher.step(0, 1, "writing the test file");
-    let bytes = options.hot_bytes() + options.data_bytes(options.cold_percent);
-    let file = TestFile::new(&options.dir, bytes, watcher)?;
-    let host = Host::here().with_storage("", &file.storage);
-    let mut report = Report::new("app-cache", host, columns(FIELDS), BAR);
-    report.notes.push(note(options));
-    let _limit = MemoryLimit::new(options.memory)?;
-    let mut contest = Contest::new(FIELDS, Strategy::ALL);
-    contest.run(&Stage::only(options.rounds, watcher), |strategy| {
-        if *strategy == Strategy::ScanDirect && !file.is_direct(SCAN_BYTES) {
-            return Outcome::skipped(NO_DIRECT_IO);
-        }
-        measure(options, &file, *strategy).map(Outcome::Measured)
-    })?;
-    contest.report(&mut report, "", |_| String::new());
-    add_ratios(&contest, &mut report);
-    Ok(report)
+impl Benchmark for AppCacheBench {
+    const NAME: &'static str = "app-cache";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        // Returns an error before the file is written if memory cannot be limited.
+        drop(MemoryLimit::new(self.memory)?);
+        watcher.step(0, 1, "writing the test file");
+        let bytes = self.hot_bytes() + self.data_bytes(self.cold_percent);
+        let file = TestFile::new(&self.dir, bytes, watcher)?;
+        let host = Host::here().with_storage("", &file.storage);
+        let mut report = Report::new(Self::NAME, host, columns(FIELDS), BAR);
+        report.notes.push(note(self));
+        let _limit = MemoryLimit::new(self.memory)?;
+        let mut contest = Contest::new(FIELDS, Strategy::ALL);
+        contest.run(&Stage::only(self.rounds, watcher), |strategy| {
+            if *strategy == Strategy::ScanDirect && !file.is_direct(SCAN_BYTES) {
+                return Outcome::skipped(NO_DIRECT_IO);
+            }
+            measure(self, &file, *strategy).map(Outcome::Measured)
+        })?;
+        contest.report(&mut report, "", |_| String::new());
+        add_ratios(&contest, &mut report);
+        Ok(report)
+    }
 }
 
-fn note(options: &Options) -> String {
-    let Options { memory, readers, reads_per_second, rounds, seconds, .. } = options;
+fn note(options: &AppCacheBench) -> String {
+    let AppCacheBench { memory, readers, reads_per_second, rounds, seconds, .. } = options;
     format!(
         "{readers} threads read random pages of 4 KiB of {} MiB of hot data, at most \
          {reads_per_second} per second, while a scan reads {} MiB of cold data over and over; \
@@ -186,7 +186,7 @@ fn add_ratios(contest: &Contest<Strategy, Round>, report: &mut Report) {
     }
 }
 
-fn measure(options: &Options, file: &TestFile, strategy: Strategy) -> Result<Round> {
+fn measure(options: &AppCacheBench, file: &TestFile, strategy: Strategy) -> Result<Round> {
     file.make_cold()?;
     let hot_bytes = options.hot_bytes();
     let opened = file.open(Open { random: true, ..Open::default() })?;

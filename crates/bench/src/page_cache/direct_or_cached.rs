@@ -15,6 +15,7 @@ use haul_measure::{Latencies, Result, Watcher};
 use haul_units::parse_time;
 
 use super::{NO_DIRECT_IO, memory_size};
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::memory_limit::MemoryLimit;
@@ -24,9 +25,9 @@ use crate::reads::{Load, Reads};
 use crate::report::{Column, Ratio, Report, Samples, Verdict};
 use crate::test_file::TestFile;
 
-/// Options of `haul bench direct-or-cached`.
+/// The benchmark `direct-or-cached`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct DirectOrCachedBench {
     /// Directory for the test file
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
@@ -80,7 +81,7 @@ impl fmt::Display for Point {
     }
 }
 
-impl Options {
+impl DirectOrCachedBench {
     fn data_bytes(&self, percent: u64) -> u64 {
         (self.memory / 100 * percent / PAGE).max(1) * PAGE
     }
@@ -119,35 +120,34 @@ fn latencies(reads: &Reads) -> &Latencies {
     &reads.latencies
 }
 
-/// Runs the benchmark. The file is removed when this returns, and also when the process is killed.
-///
-/// # Errors
-/// Returns [`crate::Error::Cancelled`] if the watcher cancels, [`crate::Error::Missing`] if memory
-/// cannot be limited, and an error if the disk fails or a read returns wrong bytes.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    // Returns an error before the file is written if memory cannot be limited.
-    drop(MemoryLimit::new(options.memory)?);
-    watcher.step(0, 1, "writing the test file");
-    let most = options.data_percent.iter().copied().max().unwrap_or(100);
-    let file = TestFile::new(&options.dir, options.data_bytes(most), watcher)?;
-    let host = Host::here().with_storage("", &file.storage);
-    let mut report = Report::new("direct-or-cached", host, columns(FIELDS), BAR);
-    report.notes.push(note(options));
-    let _limit = MemoryLimit::new(options.memory)?;
-    let mut contest = Contest::new(FIELDS, options.points());
-    contest.run(&Stage::only(options.rounds, watcher), |point| {
-        if point.method == Method::Direct && !file.is_direct(PAGE) {
-            return Outcome::skipped(NO_DIRECT_IO);
-        }
-        measure(options, &file, point, watcher).map(Outcome::Measured)
-    })?;
-    contest.report(&mut report, "", |point| point.percent.to_string());
-    add_ratios(&contest, &mut report);
-    Ok(report)
+impl Benchmark for DirectOrCachedBench {
+    const NAME: &'static str = "direct-or-cached";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        // Returns an error before the file is written if memory cannot be limited.
+        drop(MemoryLimit::new(self.memory)?);
+        watcher.step(0, 1, "writing the test file");
+        let most = self.data_percent.iter().copied().max().unwrap_or(100);
+        let file = TestFile::new(&self.dir, self.data_bytes(most), watcher)?;
+        let host = Host::here().with_storage("", &file.storage);
+        let mut report = Report::new(Self::NAME, host, columns(FIELDS), BAR);
+        report.notes.push(note(self));
+        let _limit = MemoryLimit::new(self.memory)?;
+        let mut contest = Contest::new(FIELDS, self.points());
+        contest.run(&Stage::only(self.rounds, watcher), |point| {
+            if point.method == Method::Direct && !file.is_direct(PAGE) {
+                return Outcome::skipped(NO_DIRECT_IO);
+            }
+            measure(self, &file, point, watcher).map(Outcome::Measured)
+        })?;
+        contest.report(&mut report, "", |point| point.percent.to_string());
+        add_ratios(&contest, &mut report);
+        Ok(report)
+    }
 }
 
-fn note(options: &Options) -> String {
-    let Options { memory, readers, rounds, seconds, .. } = options;
+fn note(options: &DirectOrCachedBench) -> String {
+    let DirectOrCachedBench { memory, readers, rounds, seconds, .. } = options;
     format!(
         "{readers} threads read random pages of 4 KiB; {rounds} interleaved rounds, {} ms each. A \
          memory cgroup limits this process, page cache included, to {} MiB. Before each \
@@ -160,7 +160,7 @@ fn note(options: &Options) -> String {
 }
 
 fn measure(
-    options: &Options,
+    options: &DirectOrCachedBench,
     file: &TestFile,
     point: &Point,
     watcher: &dyn Watcher,
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn each_amount_of_data_has_ratios_and_rows() {
-        let options = Options::parse_from([
+        let options = DirectOrCachedBench::parse_from([
             "",
             "--dir",
             "d",
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn data_is_whole_pages() {
-        let mut options = Options::parse_from(["", "--dir", "d", "--memory", "100MiB"]);
+        let mut options = DirectOrCachedBench::parse_from(["", "--dir", "d", "--memory", "100MiB"]);
         assert_eq!((options.data_bytes(50), options.data_bytes(1600)), (50 << 20, 1600 << 20));
         options.memory = 4096;
         assert_eq!(options.data_bytes(1), 4096);

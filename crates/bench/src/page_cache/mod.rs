@@ -1,8 +1,11 @@
 //! Benchmarks of the page cache in a process whose memory, including page cache, is limited.
 
-pub mod app_cache;
+mod app_cache;
 mod cached_pages;
-pub mod direct_or_cached;
+mod direct_or_cached;
+
+pub use app_cache::AppCacheBench;
+pub use direct_or_cached::DirectOrCachedBench;
 
 use crate::options::size;
 

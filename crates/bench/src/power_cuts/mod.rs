@@ -17,12 +17,13 @@ use haul_disk_sim::{MountedFs, SpinningDisk};
 use haul_measure::{Error, Result, Watcher};
 use haul_testing::Random;
 
+use crate::benchmark::Benchmark;
 use crate::host::Host;
 use crate::report::{Column, Report, Row, Value};
 use crate::simulated::start;
 use records::Found;
 
-pub use options::{FileSystem, Options, Preparation, Sync};
+pub use options::{FileSystem, PowerCutsBench, Preparation, Sync};
 
 const COLUMNS: &[Column] = &[
     Column::text("prepared", "file"),
@@ -71,43 +72,41 @@ struct Case {
 /// So many times more records are written if all are synced at once, so that they take many requests.
 const UNSYNCED: usize = 64;
 
-/// Runs the benchmark. The simulated disk is removed when this returns, and also when the process
-/// is killed.
-///
-/// # Errors
-/// Returns [`crate::Error::Missing`] without root, FUSE or the programs of a file system, and
-/// [`crate::Error::Cancelled`] if the watcher cancels.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("power-cuts", Host::here(), COLUMNS, BAR);
-    report.notes.push(note(options));
-    let drive = options.drive.with_physical_sectors(options.physical_sector);
-    let disk = start(&drive, options.disk_size)?;
-    let cases: Vec<Case> = cases(options).collect();
-    for (number, case) in cases.iter().enumerate() {
-        let mut counts = Counts::default();
-        let requests = match requests(&disk, *case) {
-            // The programs of another file system may be installed.
-            Err(Error::Missing(why)) => {
-                report.rows.push(counts.row(*case).without_numbers(why));
-                continue;
+impl Benchmark for PowerCutsBench {
+    const NAME: &'static str = "power-cuts";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let mut report = Report::new(Self::NAME, Host::here(), COLUMNS, BAR);
+        report.notes.push(note(self));
+        let drive = self.drive.with_physical_sectors(self.physical_sector);
+        let disk = start(&drive, self.disk_size)?;
+        let cases: Vec<Case> = cases(self).collect();
+        for (number, case) in cases.iter().enumerate() {
+            let mut counts = Counts::default();
+            let requests = match requests(&disk, *case) {
+                // The programs of another file system may be installed.
+                Err(Error::Missing(why)) => {
+                    report.rows.push(counts.row(*case).without_numbers(why));
+                    continue;
+                }
+                counted => counted?,
+            };
+            for cut in 0..self.cuts {
+                let Case { fs, preparation, sync, .. } = case;
+                let what = format!("{fs}, {preparation}, synced {sync}");
+                watcher.step(number * self.cuts + cut, cases.len() * self.cuts, &what);
+                watcher.check()?;
+                let seed = self.seed.wrapping_add(cut as u64);
+                let (of_cut, failure) = cut_power(&disk, *case, requests, seed)?;
+                counts.add(&of_cut);
+                if let Some(failure) = failure.filter(|_| fs.is_consistent()) {
+                    report.notes.push(format!("{what}, seed {seed}: {failure}"));
+                }
             }
-            counted => counted?,
-        };
-        for cut in 0..options.cuts {
-            let Case { fs, preparation, sync, .. } = case;
-            let what = format!("{fs}, {preparation}, synced {sync}");
-            watcher.step(number * options.cuts + cut, cases.len() * options.cuts, &what);
-            watcher.check()?;
-            let seed = options.seed.wrapping_add(cut as u64);
-            let (of_cut, failure) = cut_power(&disk, *case, requests, seed)?;
-            counts.add(&of_cut);
-            if let Some(failure) = failure.filter(|_| fs.is_consistent()) {
-                report.notes.push(format!("{what}, seed {seed}: {failure}"));
-            }
+            report.rows.push(counts.row(*case));
         }
-        report.rows.push(counts.row(*case));
+        Ok(report)
     }
-    Ok(report)
 }
 
 /// Returns the number of requests that writing all records takes.
@@ -131,7 +130,7 @@ impl Case {
     }
 }
 
-fn cases(options: &Options) -> impl Iterator<Item = Case> {
+fn cases(options: &PowerCutsBench) -> impl Iterator<Item = Case> {
     let records = options.records;
     options.file_systems.iter().flat_map(move |fs| {
         Preparation::ALL.into_iter().flat_map(move |preparation| {
@@ -263,7 +262,7 @@ impl Counts {
     }
 }
 
-fn note(options: &Options) -> String {
+fn note(options: &PowerCutsBench) -> String {
     format!(
         "up to {} records of {} B ({UNSYNCED} times as many if they are synced all at once) are \
          written to a file whose name is durable, and synced by fdatasync; the power is cut at a \

@@ -45,9 +45,9 @@ named! {
     }
 }
 
-/// Options of `haul bench power-cuts`.
+/// The benchmark `power-cuts`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct PowerCutsBench {
     /// File systems: ext4, ext4-writeback, ext4-journal, ext4-nojournal, ext4-nojournal-unchecked,
     /// xfs
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = FileSystem::ALL)]

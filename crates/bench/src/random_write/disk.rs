@@ -9,7 +9,7 @@ use haul_measure::{Result, Watcher};
 
 use super::files::{BIG, Files, INDEX};
 use super::method::Cell;
-use super::options::Options;
+use super::options::RandomWriteBench;
 use super::table::Round;
 use crate::guardian::{Guardian, guarded_dir};
 use crate::log::process_cpu;
@@ -25,7 +25,11 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    pub(crate) fn new(options: &Options, dir: &Path, watcher: &dyn Watcher) -> Result<Self> {
+    pub(crate) fn new(
+        options: &RandomWriteBench,
+        dir: &Path,
+        watcher: &dyn Watcher,
+    ) -> Result<Self> {
         let storage = probe(dir)?;
         let (path, guardian) = guarded_dir(dir, "haul-bench-write", &[BIG, INDEX])?;
         let files = Files::create(&path, options.file_size, options.index_size, watcher)?;
@@ -39,7 +43,7 @@ impl Disk {
     /// Writes the records with cold caches, then verifies some of them.
     pub(crate) fn measure(
         &mut self,
-        options: &Options,
+        options: &RandomWriteBench,
         cell: Cell,
         watcher: &dyn Watcher,
     ) -> Result<Round> {

@@ -11,14 +11,14 @@ use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
 
 use super::files::{BIG, Files};
 use super::method::Cell;
-use super::options::Options;
+use super::options::RandomWriteBench;
 use super::pages::{self, Writer};
 use super::records::{Record, Shape, records};
 use super::table::Round;
 use crate::log::{Failure, Scratch, drive};
 use crate::simulated::{Drive, Format, SimulatedDisk};
 
-/// Options of ext4 that disable background initialization, which would disturb the measurement.
+/// RandomWriteBench of ext4 that disable background initialization, which would disturb the measurement.
 const FORMAT: Format<'static> = Format {
     file_system: "ext4",
     mkfs_options: &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
@@ -42,8 +42,12 @@ pub(crate) struct SimulatedDrive {
 
 impl SimulatedDrive {
     /// Starts the drive and creates the files, both outside the measured time.
-    pub(crate) fn new(options: &Options, drive: &Drive, watcher: &dyn Watcher) -> Result<Self> {
-        let Options { file_size, index_size, time_scale, scheduler, .. } = options;
+    pub(crate) fn new(
+        options: &RandomWriteBench,
+        drive: &Drive,
+        watcher: &dyn Watcher,
+    ) -> Result<Self> {
+        let RandomWriteBench { file_size, index_size, time_scale, scheduler, .. } = options;
         let disk_bytes = file_size + file_size / 4 + (256 << 20);
         let backing = options.image_dir.clone().map_or(Backing::Memory, Backing::Dir);
         let disk = SimulatedDisk::new(drive, disk_bytes, backing, *time_scale, scheduler, FORMAT)?;
@@ -57,7 +61,7 @@ impl SimulatedDrive {
     /// Writes the records with cold caches, then verifies some of them.
     pub(crate) fn measure(
         &mut self,
-        options: &Options,
+        options: &RandomWriteBench,
         cell: Cell,
         watcher: &dyn Watcher,
     ) -> Result<Round> {
@@ -84,7 +88,7 @@ impl SimulatedDrive {
     /// Measures durable page writes by `writers` threads, in a separate directory.
     pub(super) fn write_pages(
         &self,
-        options: &Options,
+        options: &RandomWriteBench,
         writer: Writer,
         writers: usize,
     ) -> Result<Round, Failure> {
@@ -114,7 +118,12 @@ impl SimulatedDrive {
 
     /// Returns the lower bound of the time of any method that, for each batch, reads the partly
     /// written units in one sweep of the arm and writes all units in another sweep.
-    pub(super) fn bound(&self, options: &Options, shape: Shape, batch: usize) -> Result<Round> {
+    pub(super) fn bound(
+        &self,
+        options: &RandomWriteBench,
+        shape: Shape,
+        batch: usize,
+    ) -> Result<Round> {
         let all = options.records_of(shape, batch, 0);
         let mounted = self.disk.mount()?;
         let files = Files::on_drive(&mounted.path())?;
@@ -147,7 +156,7 @@ fn units(batch: &[Record]) -> (Vec<Extent>, Vec<Extent>) {
     (plan.reads, plan.requests.iter().map(|request| request.extent).collect())
 }
 
-impl Options {
+impl RandomWriteBench {
     /// Returns the records of a run with batches of `batch` records. The number of batches is
     /// limited, so a run with short batches has fewer records.
     pub(super) fn records_of(&self, shape: Shape, batch: usize, run: u64) -> Vec<Record> {

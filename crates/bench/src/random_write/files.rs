@@ -259,14 +259,8 @@ mod tests {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let files = Files::create(dir.path(), 2 << 20, 64 << 10, &Silent).unwrap();
         let mut contents = Vec::new();
-        let in_memory = [1, 100].map(|batch| Cell {
-            shape: Shape::Records,
-            method: Method::Sorted,
-            index: Index::InMemory,
-            batch,
-        });
-        let all = cells(Shape::Records, &Method::ALL, &[1, 100, 1 << 20], true);
-        for cell in all.into_iter().chain(in_memory) {
+        let all = cells(Shape::Records, &Method::ALL, &[1, 100, 1 << 20], &Index::ALL);
+        for cell in all.into_iter().filter(|cell| cell.index != Index::Alone) {
             let count = if cell.batch == 1 { 20 } else { 300 };
             let all = records(cell.shape, None, count, 2 << 20, 64 << 10, 3, 1);
             std::fs::write(dir.path().join(BIG), vec![0; 2 << 20]).unwrap();

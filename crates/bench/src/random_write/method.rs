@@ -40,7 +40,7 @@ impl Method {
 
 named! {
     /// The order in which index entries are written. Each record has one entry, in a small file.
-    pub(crate) enum Index {
+    pub enum Index {
         /// No index is written.
         None = "no",
         /// An entry is written right after a record.
@@ -51,36 +51,39 @@ named! {
         Alone = "alone",
         /// The entries of all batches stay in memory until the last batch is durable. Then they
         /// are sorted, without those that later entries overwrite, and written with one sync.
-        InMemory = "in memory",
+        InMemory = "in-memory",
     }
 }
 
 /// A method, an index and a batch length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cell {
-    pub(crate) shape: Shape,
-    pub(crate) method: Method,
-    pub(crate) index: Index,
+pub(super) struct Cell {
+    pub(super) shape: Shape,
+    pub(super) method: Method,
+    pub(super) index: Index,
     /// The number of records between two syncs.
-    pub(crate) batch: usize,
+    pub(super) batch: usize,
 }
 
-/// Returns the cells of each batch length: every method without an index, then with one.
+/// Returns the cells of all methods, by batch and index. [`Method::Merged`] writes its index apart.
 pub(super) fn cells(
     shape: Shape,
     methods: &[Method],
     batches: &[usize],
-    with_index: bool,
+    indexes: &[Index],
 ) -> Vec<Cell> {
-    let alone = methods.iter().map(|method| (*method, Index::None));
-    let indexed = methods.iter().filter(|_| with_index).map(|method| match method {
-        Method::Merged => (*method, Index::Separate),
-        _ => (*method, Index::Mixed),
-    });
-    let all: Vec<_> = alone.chain(indexed).collect();
-    let of = |batch: usize| {
-        let cell = move |(method, index)| Cell { shape, method, index, batch };
-        all.iter().copied().map(cell)
-    };
-    batches.iter().flat_map(|batch| of(*batch)).collect()
+    let mut cells = Vec::new();
+    for batch in batches.iter().copied() {
+        for index in indexes.iter().copied() {
+            for method in methods.iter().copied() {
+                let is_apart = method == Method::Merged && index != Index::None;
+                let index = if is_apart { Index::Separate } else { index };
+                let cell = Cell { shape, method, index, batch };
+                if !cells.contains(&cell) {
+                    cells.push(cell);
+                }
+            }
+        }
+    }
+    cells
 }

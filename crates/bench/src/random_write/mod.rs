@@ -28,6 +28,7 @@ use std::str::FromStr;
 use haul_disk::{error_chain, probe};
 use haul_measure::{Error, Result, Watcher};
 
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, CountedRounds, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::log::rivals::{PAGES, Rivals};
@@ -38,47 +39,51 @@ use crate::simulated::Drive;
 use pages::Writer;
 use table::{add_ratios_of_methods, add_ratios_of_pages};
 
-pub(crate) use disk::Disk;
-pub(crate) use drive::SimulatedDrive;
+use disk::Disk;
+use drive::SimulatedDrive;
 pub use method::Method;
-pub(crate) use method::{Cell, Index};
-pub use options::{DriveOrNone, Options};
+pub use options::{DriveOrNone, RandomWriteBench};
 pub use pages::Places;
 pub use records::Shape;
-pub(crate) use table::{BAR, FIELDS, Round, Strategy, per_s};
+use table::{BAR, FIELDS, Round, Strategy, per_s};
 
-/// Runs the benchmark. Simulated disks and files are removed when this returns. If the process is
-/// killed, they are also removed, except for the files of page writers on a real disk.
-///
-/// # Errors
-/// Returns [`Error::Missing`] without root or FUSE for a simulated drive, [`Error::Cancelled`] if
-/// the watcher cancels, and an error if bytes differ from those written. The failure of a rival is
-/// reported in its row.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("random-write", Host::here(), columns(FIELDS), BAR);
-    if let Some(dir) = &options.dir {
-        report.host = report.host.with_storage("", &probe(dir)?);
+impl Benchmark for RandomWriteBench {
+    const NAME: &'static str = "random-write";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        if let Some(dir) = &self.dir {
+            report.host = report.host.with_storage("", &probe(dir)?);
+        }
+        report.notes.push(note(self));
+        report.seed = Some(self.seed);
+        let _limit = self.memory_limit.map(MemoryLimit::new).transpose()?;
+        let drives = self.drive.iter().filter_map(|drive| drive.0.as_ref());
+        for (number, drive) in drives.enumerate() {
+            let prefix = match number {
+                0 => "spinning".to_owned(),
+                _ => format!("spinning_{}", drive.name()),
+            };
+            measure_drive(self, drive, &prefix, watcher, &mut report)?;
+        }
+        if let Some(dir) = &self.dir {
+            measure_dir(self, dir, watcher, &mut report)?;
+        }
+        Ok(report)
     }
-    report.notes.push(note(options));
-    report.seed = Some(options.seed);
-    let _limit = options.memory_limit.map(MemoryLimit::new).transpose()?;
-    let drives = options.drive.iter().filter_map(|drive| drive.0.as_ref());
-    for (number, drive) in drives.enumerate() {
-        let prefix = match number {
-            0 => "spinning".to_owned(),
-            _ => format!("spinning_{}", drive.name()),
-        };
-        measure_drive(options, drive, &prefix, watcher, &mut report)?;
-    }
-    if let Some(dir) = &options.dir {
-        measure_dir(options, dir, watcher, &mut report)?;
-    }
-    Ok(report)
 }
 
-fn note(options: &Options) -> String {
-    let Options { records, batches_max, file_size, index_size, rounds, time_scale, seed, .. } =
-        options;
+fn note(options: &RandomWriteBench) -> String {
+    let RandomWriteBench {
+        records,
+        batches_max,
+        file_size,
+        index_size,
+        rounds,
+        time_scale,
+        seed,
+        ..
+    } = options;
     let (shortest, longest) = Shape::Records.bytes(options.record_size).into_inner();
     let lengths = match shortest == longest {
         true => shortest.to_string(),
@@ -104,7 +109,7 @@ fn note(options: &Options) -> String {
 /// Measures all methods and page writers on a simulated drive, and computes the lower bound of the
 /// time for each batch length.
 fn measure_drive(
-    options: &Options,
+    options: &RandomWriteBench,
     drive: &Drive,
     prefix: &str,
     watcher: &dyn Watcher,
@@ -115,7 +120,13 @@ fn measure_drive(
     let mut disk = SimulatedDrive::new(options, drive, watcher)?;
     let stage = Stage { name, ..Stage::only(options.rounds, watcher) };
     for shape in options.shapes.iter().copied() {
-        measure_shape(options, &mut disk, shape, &stage, prefix, report)?;
+        let table = format!("{name} (simulated), ext4, {shape}");
+        measure_shape(options, shape, &table, prefix, &stage, report, |strategy| {
+            Ok(Outcome::Measured(match strategy.cell {
+                Some(cell) => disk.measure(options, cell, watcher)?,
+                None => disk.bound(options, shape, strategy.batch)?,
+            }))
+        })?;
     }
     for writers in &options.writers {
         // The writer `floor`, which writes contiguous pages, is left out: it is a bound only for
@@ -134,36 +145,25 @@ fn measure_drive(
     Ok(())
 }
 
-/// Measures all methods on a simulated drive with records of one shape, and computes the bounds.
+/// Measures all methods with one shape of records in interleaved rounds.
 fn measure_shape(
-    options: &Options,
-    disk: &mut SimulatedDrive,
+    bench: &RandomWriteBench,
     shape: Shape,
-    stage: &Stage<'_>,
+    table: &str,
     prefix: &str,
+    stage: &Stage<'_>,
     report: &mut Report,
+    mut measure: impl FnMut(&Strategy) -> Result<Outcome<Round>>,
 ) -> Result<()> {
-    let mut contest = Contest::new(FIELDS, options.cells(shape).into_iter().map(Strategy::of));
-    contest.run(stage, |strategy| {
-        let Some(cell) = strategy.cell else { return Outcome::skipped("") };
-        disk.measure(options, cell, stage.watcher).map(Outcome::Measured)
-    })?;
-    let bounds = options.batches.iter().map(|batch| Strategy::bound(*batch));
-    let mut bounds = Contest::new(FIELDS, bounds);
-    for (which, batch) in options.batches.iter().enumerate() {
-        let bound = disk.bound(options, shape, *batch)?;
-        (0..options.rounds).for_each(|_| bounds.record(which, Outcome::Measured(bound)));
+    let mut all = Vec::new();
+    for batch in bench.cells(shape).chunk_by(|a, b| a.batch == b.batch) {
+        all.extend(batch.iter().copied().map(Strategy::of));
+        all.push(Strategy::bound(batch[0].batch));
     }
-    let table = format!("{} (simulated), ext4, {shape}", stage.name);
-    contest.report(report, &table, group);
-    bounds.report(report, &table, group);
-    // Sorts the rows so that the row of the bound follows the methods of its batch.
-    let batch_of = |row: &crate::report::Row| row.group.parse::<usize>().unwrap_or_default();
-    let batches = &options.batches;
-    let at = |row: &crate::report::Row| batches.iter().position(|batch| *batch == batch_of(row));
-    let first = report.rows.iter().position(|row| row.table == table).unwrap_or_default();
-    report.rows[first..].sort_by_key(at);
-    contest.entries.extend(bounds.entries);
+    let mut contest = Contest::new(FIELDS, all);
+    contest.run(stage, |strategy| measure(strategy))?;
+    contest.entries.retain(|entry| !entry.is_skipped());
+    contest.report(report, table, group);
     add_ratios_of_methods(&ratio_prefix(prefix, shape), &contest, report);
     Ok(())
 }
@@ -183,7 +183,7 @@ fn ratio_prefix(disk: &str, shape: Shape) -> String {
 
 /// Measures all methods and page writers on the disk of a directory.
 fn measure_dir(
-    options: &Options,
+    options: &RandomWriteBench,
     dir: &Path,
     watcher: &dyn Watcher,
     report: &mut Report,
@@ -192,14 +192,11 @@ fn measure_dir(
     let mut disk = Disk::new(options, dir, watcher)?;
     let stage = Stage::only(options.rounds, watcher);
     for shape in options.shapes.iter().copied() {
-        let cells = options.cells(shape);
-        let mut contest = Contest::new(FIELDS, cells.into_iter().map(Strategy::of));
-        contest.run(&stage, |strategy| {
+        let table = format!("disk, {}, {shape}", disk.storage.file_system);
+        measure_shape(options, shape, &table, "disk", &stage, report, |strategy| {
             let Some(cell) = strategy.cell else { return Outcome::skipped("") };
             disk.measure(options, cell, watcher).map(Outcome::Measured)
         })?;
-        contest.report(report, &format!("disk, {}, {shape}", disk.storage.file_system), group);
-        add_ratios_of_methods(&ratio_prefix("disk", shape), &contest, report);
     }
     drop(disk);
     for writers in &options.writers {
@@ -221,7 +218,7 @@ fn failed(failure: Failure) -> Error {
 
 /// Measures durable page writes with the page file, plain files and the installed databases.
 fn measure_pages(
-    options: &Options,
+    options: &RandomWriteBench,
     dir: &Path,
     writers: usize,
     stage: &Stage<'_>,
@@ -250,7 +247,7 @@ fn measure_pages(
 }
 
 fn write_pages(
-    options: &Options,
+    options: &RandomWriteBench,
     writer: Writer,
     writers: usize,
     dir: &Path,

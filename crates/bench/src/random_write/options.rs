@@ -8,7 +8,7 @@ use haul_measure::Result;
 use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
 use haul_units::{parse_bytes, parse_time};
 
-use super::method::{Cell, Method, cells};
+use super::method::{Cell, Index, Method, cells};
 use super::records::Shape;
 use crate::log::Load;
 use crate::options::{count, file_size, rounds, size, time_scale};
@@ -31,9 +31,9 @@ impl FromStr for DriveOrNone {
     }
 }
 
-/// Options of `haul bench random-write`.
+/// The benchmark `random-write`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct RandomWriteBench {
     /// Directory on a real disk to measure too; some GiB must be free
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -72,6 +72,10 @@ pub struct Options {
     /// Length of the file that records are written to; zeros take no memory
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = file_size)]
     pub file_size: u64,
+    /// Entries of an index: no, mixed (each after its record), apart (those of a batch after its
+    /// records), alone (without records), in-memory (once, after all batches)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "no,mixed")]
+    pub index: Vec<Index>,
     /// Length of the index, which gets an entry of 64 B per record; 0: no index
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_bytes)]
     pub index_size: u64,
@@ -123,7 +127,7 @@ fn record_size(text: &str) -> Result<u64, String> {
     size(text, 1..=4096, "1 B to 4KiB")
 }
 
-impl Options {
+impl RandomWriteBench {
     /// Returns the load of `writers` threads on a file of pages. The measurement begins with the
     /// first write, because the writers are warmed up before.
     pub(super) fn load(&self, writers: usize) -> Load {
@@ -142,6 +146,7 @@ impl Options {
     /// Returns the cells of a shape. Only [`Shape::Records`] is also measured with an index.
     pub(super) fn cells(&self, shape: Shape) -> Vec<Cell> {
         let with_index = self.index_size > 0 && shape == Shape::Records;
-        cells(shape, &self.ways, &self.batches, with_index)
+        let indexes = if with_index { &self.index[..] } else { &[Index::None] };
+        cells(shape, &self.ways, &self.batches, indexes)
     }
 }

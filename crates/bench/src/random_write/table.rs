@@ -10,13 +10,14 @@ use super::method::{Cell, Index, Method};
 use super::pages::Writer;
 use crate::contest::{Contest, Entry, Field, best_of_families};
 use crate::log::Sample;
-use crate::report::{Column, Ratio, Report};
+use crate::report::{Column, Ratio, Report, Samples};
 
 /// The strategy of a row: a method with its index and batch, or a writer of pages.
 #[derive(Debug, Clone)]
 pub(crate) struct Strategy {
     pub(crate) name: String,
     pub(crate) group: String,
+    pub(crate) batch: usize,
     pub(crate) index: &'static str,
     pub(crate) cell: Option<Cell>,
 }
@@ -29,6 +30,7 @@ impl Strategy {
         Self {
             name: cell.method.name().to_owned(),
             group: cell.batch.to_string(),
+            batch: cell.batch,
             index: cell.index.name(),
             cell: Some(cell),
         }
@@ -36,12 +38,12 @@ impl Strategy {
 
     /// Returns the strategy of the row with the lower bound of the time for a batch length.
     pub(super) fn bound(batch: usize) -> Self {
-        Self { index: Index::None.name(), group: batch.to_string(), ..Self::pages(BOUND) }
+        Self { index: Index::None.name(), group: batch.to_string(), batch, ..Self::pages(BOUND) }
     }
 
     /// Returns the strategy of a writer of pages.
     pub(super) fn pages(name: &str) -> Self {
-        Self { name: name.to_owned(), group: String::new(), index: "", cell: None }
+        Self { name: name.to_owned(), group: String::new(), batch: 0, index: "", cell: None }
     }
 }
 
@@ -214,6 +216,12 @@ pub(super) fn add_ratios_of_methods(
     batches.sort_by(f64::total_cmp);
     batches.dedup();
     for length in &batches {
+        let mut add = |name: &str, ratio: Option<Ratio>| {
+            report.ratio(format!("{prefix}_{name}_batch_{length}"), ratio.clone());
+            if Some(length) == batches.last() {
+                report.ratio(format!("{prefix}_{name}"), ratio);
+            }
+        };
         let entry = |name: &str, index: Index| {
             let mut entries = entries.iter().filter(|entry| entry.median(batch) == Some(*length));
             entries
@@ -236,14 +244,32 @@ pub(super) fn add_ratios_of_methods(
             ("apart_vs_mixed_cached", separate, mixed(Method::Sorted)),
             ("apart_vs_mixed_random", separate, mixed(Method::Random)),
             ("apart_vs_mixed_random_direct", separate, mixed(Method::Direct)),
+            ("random_vs_mapped", alone(Method::Random), alone(Method::Mapped)),
+            ("sorted_vs_sorted_mapped", alone(Method::Sorted), alone(Method::SortedMapped)),
         ] {
-            let ratio = a.zip(b).and_then(|(a, b)| a.ratio(b, per_s));
-            report.ratio(format!("{prefix}_{name}_batch_{length}"), ratio.clone());
-            if Some(length) == batches.last() {
-                report.ratio(format!("{prefix}_{name}"), ratio);
-            }
+            add(name, a.zip(b).and_then(|(a, b)| a.ratio(b, per_s)));
+        }
+        let seconds = |index| entry(Method::Sorted.name(), index)?.samples(seconds);
+        let sum = seconds(Index::None).zip(seconds(Index::Alone)).map(sum);
+        for (name, index, base) in [
+            ("mixed_vs_sum", Index::Mixed, sum.clone()),
+            ("apart_vs_sum", Index::Separate, sum),
+            ("mixed_vs_in_memory", Index::Mixed, seconds(Index::InMemory)),
+        ] {
+            add(name, seconds(index).zip(base).and_then(|(a, b)| Ratio::of(a, b)));
         }
     }
+}
+
+/// Returns the time of the records without an index and of the index alone, in each round.
+fn sum((records, index): (Samples, Samples)) -> Samples {
+    let both = records.rounds.iter().zip(index.rounds.values());
+    let rounds = both.map(|((number, records), index)| (*number, records + index)).collect();
+    Samples { name: "the sum of both alone".to_owned(), rounds }
+}
+
+fn seconds(round: &Round) -> Option<f64> {
+    Some(round.records / round.per_s)
 }
 
 /// Adds the rate of the page file relative to the fastest variant of each other writer. The part of

@@ -17,11 +17,12 @@ use std::fmt;
 
 use haul_measure::{Result, Watcher};
 
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::report::{Column, Report};
 pub use crate::simulated::Drive;
-pub use options::{FileSystem, Options};
+pub use options::{FileSystem, ReadOrderBench};
 use order::Order;
 use tree::{Pass, Tree};
 
@@ -92,33 +93,31 @@ fn read_kb(pass: &Pass) -> f64 {
     pass.requests.bytes_read as f64 / 1000.0
 }
 
-/// Runs the benchmark. The simulated disk is removed when this returns, and also when the process
-/// is killed.
-///
-/// # Errors
-/// Returns [`crate::Error::Missing`] without root or FUSE, [`crate::Error::Cancelled`] if the
-/// watcher cancels, and an error if bytes differ from those written.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("read-order", Host::here(), columns(FIELDS), BAR);
-    report.notes.push(note(options));
-    report.seed = Some(options.seed);
-    for (number, drive) in options.drive.iter().enumerate() {
-        let name = drive.name();
-        watcher.step(number, options.drive.len(), &format!("{name}: writing the tree"));
-        let tree = Tree::new(options, drive, watcher)?;
-        let mut contest = contest(options);
-        let (of, rounds) = (options.drive.len(), options.rounds);
-        contest.run(&Stage { name, number, of, rounds, watcher }, |strategy| {
-            tree.read(strategy.order, strategy.threads, watcher).map(Outcome::Measured)
-        })?;
-        let table = format!("{name} (simulated), {}", options.fs);
-        contest.report(&mut report, &table, |strategy| strategy.threads.to_string());
-        add_ratios(&contest, if number == 0 { None } else { Some(name) }, &mut report);
+impl Benchmark for ReadOrderBench {
+    const NAME: &'static str = "read-order";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        report.notes.push(note(self));
+        report.seed = Some(self.seed);
+        for (number, drive) in self.drive.iter().enumerate() {
+            let name = drive.name();
+            watcher.step(number, self.drive.len(), &format!("{name}: writing the tree"));
+            let tree = Tree::new(self, drive, watcher)?;
+            let mut contest = contest(self);
+            let (of, rounds) = (self.drive.len(), self.rounds);
+            contest.run(&Stage { name, number, of, rounds, watcher }, |strategy| {
+                tree.read(strategy.order, strategy.threads, watcher).map(Outcome::Measured)
+            })?;
+            let table = format!("{name} (simulated), {}", self.fs);
+            contest.report(&mut report, &table, |strategy| strategy.threads.to_string());
+            add_ratios(&contest, if number == 0 { None } else { Some(name) }, &mut report);
+        }
+        Ok(report)
     }
-    Ok(report)
 }
 
-fn contest(options: &Options) -> Contest<Strategy, Pass> {
+fn contest(options: &ReadOrderBench) -> Contest<Strategy, Pass> {
     let orders = |threads: &usize| {
         let threads = *threads;
         Order::ALL.map(move |order| Strategy { order, threads })
@@ -126,9 +125,18 @@ fn contest(options: &Options) -> Contest<Strategy, Pass> {
     Contest::new(FIELDS, options.threads.iter().flat_map(orders))
 }
 
-fn note(options: &Options) -> String {
-    let Options { files, dirs, replacements, rounds, time_scale, scheduler, seed, longest, .. } =
-        options;
+fn note(options: &ReadOrderBench) -> String {
+    let ReadOrderBench {
+        files,
+        dirs,
+        replacements,
+        rounds,
+        time_scale,
+        scheduler,
+        seed,
+        longest,
+        ..
+    } = options;
     format!(
         "Simulated (docs/spinning-disk.md): {files} files of 1 to {} KiB in {dirs} directories, \
          written directory by directory; then, {replacements} times, half as many written anywhere \
@@ -193,7 +201,7 @@ mod tests {
 
     #[test]
     fn rows_have_the_figures_of_iostat_by_the_clock_of_the_drive() {
-        let mut contest = contest(&Options::parse_from([""]));
+        let mut contest = contest(&ReadOrderBench::parse_from([""]));
         [10, 2, 5].into_iter().for_each(|seconds| contest.record(0, pass(seconds)));
         let mut report = Report::new("read-order", Host::default(), columns(FIELDS), BAR);
         contest.report(&mut report, "t", |_| String::new());
@@ -216,7 +224,7 @@ mod tests {
 
     #[test]
     fn ratios_are_of_service_times() {
-        let mut contest = contest(&Options::parse_from([""]));
+        let mut contest = contest(&ReadOrderBench::parse_from([""]));
         for (which, seconds) in [217, 28, 19, 100, 20, 10].into_iter().enumerate() {
             contest.record(which, pass(seconds));
         }

@@ -16,9 +16,9 @@ named! {
     }
 }
 
-/// Options of `haul bench read-order`.
+/// The benchmark `read-order`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct ReadOrderBench {
     /// Models of the simulated drives; each is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "travelstar-7k320,deskstar-7k1000.c")]

@@ -11,7 +11,7 @@ use haul_disk_sim::{Backing, Counters};
 use haul_measure::{Error, Result, Watcher};
 
 use super::layout::Layout;
-use super::options::{FileSystem, Options};
+use super::options::{FileSystem, ReadOrderBench};
 use super::order::{Order, listed};
 use crate::aging::Step;
 use crate::reads::joined;
@@ -58,7 +58,7 @@ fn content(file: u64, bytes: usize) -> Vec<u8> {
     content
 }
 
-/// Options of mkfs.ext4. `hash_seed` decides the order of names in a directory and the block groups
+/// ReadOrderBench of mkfs.ext4. `hash_seed` decides the order of names in a directory and the block groups
 /// of directories: with a fixed one, two runs read equal trees.
 const EXT4_OPTIONS: &str = "lazy_itable_init=1,hash_seed=6a09e667-bb67-4ae8-bc6e-f372fe94f82b";
 
@@ -74,8 +74,12 @@ fn format(file_system: FileSystem) -> Format<'static> {
 
 impl Tree {
     /// Starts a simulated disk and writes the tree to it; the writes take no time of the drive.
-    pub(super) fn new(options: &Options, drive: &Drive, watcher: &dyn Watcher) -> Result<Self> {
-        let Options { files, dirs, replacements, longest, seed, time_scale, .. } = *options;
+    pub(super) fn new(
+        options: &ReadOrderBench,
+        drive: &Drive,
+        watcher: &dyn Watcher,
+    ) -> Result<Self> {
+        let ReadOrderBench { files, dirs, replacements, longest, seed, time_scale, .. } = *options;
         let format = format(options.fs);
         let scheduler = &options.scheduler;
         let disk = SimulatedDisk::new(

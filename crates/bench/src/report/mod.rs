@@ -121,6 +121,18 @@ impl From<f64> for Value {
     }
 }
 
+impl From<usize> for Value {
+    fn from(number: usize) -> Self {
+        Self::Number(number as f64)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Number(number as f64)
+    }
+}
+
 impl From<Option<f64>> for Value {
     fn from(number: Option<f64>) -> Self {
         number.map_or(Self::NotMeasured, Self::from)

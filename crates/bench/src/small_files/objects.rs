@@ -1,36 +1,29 @@
 //! Determines the objects of the benchmarks: their keys and bytes.
 
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use haul_file_store::{Attributes, NewObject, Precondition, Store};
+
+use crate::log::Failure;
+use crate::reads::joined;
+use crate::test_file::evict_all;
+
 /// Returns the key of the object with this number. All targets and rivals use the same keys.
 #[must_use]
 pub fn key(number: u64) -> String {
     format!("files/{number:010}")
 }
 
-/// The length in bytes of a [`user_key`].
-pub(super) const USER_KEY_BYTES: u64 = 41;
-
-/// Returns the key of the object with this number in a bucket of many directories. The order of the
-/// keys has nothing to do with that of the numbers, as if the names were random.
-pub(super) fn user_key(number: u64) -> String {
-    let high = mix(number);
-    format!("user/{:03x}/{high:016x}{:016x}", mix(!number) & 0xfff, mix(high))
-}
-
-/// Returns a different number for each number, without visible order.
-///
-/// # Source
-/// \[Steele14\]: the finalizer of SplitMix64.
-pub(super) fn mix(number: u64) -> u64 {
-    let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 /// Objects of the same bytes, but for their number, with which each begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbered<'a> {
     /// Returns the key of an object.
-    pub(crate) key: fn(u64) -> String,
     /// The bytes of an object, at least 8; its number replaces the first 8.
     pub(crate) content: &'a [u8],
 }
@@ -46,24 +39,76 @@ impl Numbered<'_> {
     }
 }
 
+/// The threads that store objects, and the most objects and bytes of a call.
+const LOADERS: usize = 4;
+const BATCH_MAX: u64 = 100;
+const BATCH_BYTES_MAX: u64 = 4 << 20;
+
+/// Stores the objects with these numbers in `bucket`. When this returns, all of them are durable.
+pub(super) fn fill(
+    store: &Store,
+    bucket: &str,
+    objects: Numbered<'_>,
+    numbers: Range<u64>,
+) -> Result<(), Failure> {
+    let in_batch = (BATCH_BYTES_MAX / objects.content.len() as u64).clamp(1, BATCH_MAX);
+    let next = AtomicU64::new(numbers.start);
+    let (attributes, precondition) = (&Attributes::new(), &Precondition::None);
+    let put = || -> Result<(), Failure> {
+        loop {
+            let from = next.fetch_add(in_batch, Ordering::Relaxed);
+            let batch = from..numbers.end.min(from + in_batch);
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let keyed = batch.map(|number| {
+                let mut bytes = Vec::new();
+                objects.bytes(number, &mut bytes);
+                (key(number), bytes)
+            });
+            let keyed: Vec<_> = keyed.collect();
+            let new = keyed.iter();
+            let new = new.map(|(key, bytes)| NewObject { key, bytes, attributes, precondition });
+            let new: Vec<_> = new.collect();
+            store.put_many(bucket, &new).into_iter().try_for_each(|outcome| outcome.map(drop))?;
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..LOADERS).map(|_| scope.spawn(put)).collect();
+        threads.into_iter().try_for_each(joined)
+    })
+}
+
+/// The bytes that may stay in the page cache: a page may be in use when it is evicted.
+const LEFT_MAX: u64 = 1 << 20;
+
+/// Writes back the files below `dir`, and evicts them from the page cache.
+pub(super) fn evict_below(dir: &Path) -> Result<(), Failure> {
+    rustix::fs::sync();
+    let open = |path: &PathBuf| File::open(path).map(OwnedFd::from);
+    let files: Vec<_> = files_below(dir)?.iter().map(open).collect::<Result<_, _>>()?;
+    Ok(evict_all(&files.iter().collect::<Vec<_>>(), LEFT_MAX)?)
+}
+
+fn files_below(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => files.extend(files_below(&entry.path())?),
+            _ => files.push(entry.path()),
+        }
+    }
+    Ok(files)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]
-    fn user_keys_are_distinct_and_equally_long() {
-        let keys: BTreeSet<_> = (0..10_000).map(user_key).collect();
-        assert_eq!(keys.len(), 10_000);
-        assert!(keys.iter().all(|key| key.len() as u64 == USER_KEY_BYTES));
-        let directories: BTreeSet<_> = keys.iter().map(|key| &key[..9]).collect();
-        assert!(directories.len() > 3000, "{}", directories.len());
-    }
-
-    #[test]
     fn object_begins_with_its_number() {
-        let objects = Numbered { key, content: b"0123456789" };
+        let objects = Numbered { content: b"0123456789" };
         let mut buffer = Vec::new();
         assert_eq!(objects.bytes(1, &mut buffer), b"\x01\0\0\0\0\0\0\089");
         assert_eq!(objects.bytes(2, &mut buffer), b"\x02\0\0\0\0\0\0\089");

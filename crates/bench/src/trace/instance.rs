@@ -121,15 +121,6 @@ impl Tracing {
         self.write(&format!("events/{event}/enable"), "1")
     }
 
-    /// Limits the instance to one device, and enables the events of its writeback: the works of the
-    /// kernel, the pages that each writes of one file, and the requests.
-    pub(crate) fn watch_writeback(&self, device: &Device) -> Result<()> {
-        let name = format!("name == \"{}:{}\"", device.major, device.minor);
-        self.enable("writeback/writeback_start", &name)?;
-        self.enable("writeback/writeback_single_inode", &name)?;
-        self.enable("block/block_rq_issue", &format!("dev == {}", Watched::of(device)?.issued))
-    }
-
     /// Clears the trace and starts recording.
     pub(crate) fn start(&self) -> Result<()> {
         self.write("trace", "")?;

@@ -11,5 +11,5 @@ mod parse;
 mod traffic;
 
 pub(crate) use instance::{Tracing, Watched};
-pub(crate) use parse::{Event, Kind, Line, Trace};
+pub(crate) use parse::{Line, Trace};
 pub(crate) use traffic::{Journalling, Traffic};

@@ -114,12 +114,6 @@ impl<'a> Line<'a> {
         (self.event == "tracing_mark_write").then(|| self.fields.trim())
     }
 
-    /// Returns a field of the form `name=value`.
-    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
-        let value = |word: &'a str| word.strip_prefix(name)?.strip_prefix('=');
-        self.fields.split_whitespace().find_map(value)
-    }
-
     /// Returns the operation of a block event.
     pub(crate) fn operation(&self) -> Option<Operation<'a>> {
         // The fields look like `7,0 WS 4096 () 33112 + 8 be,0,4 [python3]`; only issued requests

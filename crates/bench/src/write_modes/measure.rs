@@ -8,8 +8,10 @@ use haul_disk::{AlignedBuf, DeviceCounters, Durability, write_full};
 use haul_measure::{Error, Latencies, Result, Watcher};
 
 use super::modes::{Cell, Preparation, Sync};
-use super::prepare::Prepared;
+use super::prepare::{Prepared, prepare, remove};
+use super::table::{FIELDS, Strategy};
 use super::target_fs::TargetFs;
+use crate::contest::{Contest, Outcome};
 use crate::trace::{Tracing, Traffic};
 
 /// The figures of one pass.
@@ -22,8 +24,6 @@ pub(crate) struct Pass {
     pub(crate) latencies: Latencies,
     pub(crate) counters: Option<DeviceCounters>,
     pub(crate) traffic: Option<Traffic>,
-    /// The number of events that the kernel's trace lost; if it is not 0, `traffic` is `None`.
-    pub(crate) lost_events: u64,
 }
 
 impl Pass {
@@ -41,7 +41,7 @@ pub(crate) struct Limits {
 }
 
 /// Writes records into a prepared file and measures them.
-pub(super) fn pass(
+fn pass(
     place: &TargetFs,
     cell: &Cell,
     prepared: &mut Prepared,
@@ -67,7 +67,6 @@ pub(super) fn pass(
     let after = place.counters();
     pass.counters = before.zip(after).map(|(before, after)| after.since(&before));
     if let Some(trace) = tracing.map(Tracing::stop).transpose()? {
-        pass.lost_events = trace.lost;
         let own = trace.marked_by.filter(|_| trace.lost == 0);
         pass.traffic = own.map(|own| Traffic::of(&trace, own, place.journalling));
     }
@@ -75,7 +74,7 @@ pub(super) fn pass(
 }
 
 /// A writer of consecutive records.
-pub(crate) struct Writer<'a> {
+struct Writer<'a> {
     prepared: &'a mut Prepared,
     sync: Sync,
     grows: bool,
@@ -85,7 +84,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(cell: &Cell, prepared: &'a mut Prepared) -> Result<Self> {
+    fn new(cell: &Cell, prepared: &'a mut Prepared) -> Result<Self> {
         let step_bytes = cell.step_bytes();
         let length = usize::try_from(step_bytes)
             .map_err(|_beyond| Error::Missing(format!("records of {step_bytes} B are too long")))?;
@@ -96,7 +95,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes the record with this number and syncs it.
-    pub(crate) fn write(&mut self, number: u64) -> Result<()> {
+    fn write(&mut self, number: u64) -> Result<()> {
         let offset = number * self.step_bytes;
         let record = &self.record[..self.length];
         match self.prepared {
@@ -131,8 +130,61 @@ impl<'a> Writer<'a> {
 }
 
 /// Syncs the file after a pass, so that the next pass starts without dirty pages.
-pub(super) fn finish(place: &TargetFs, prepared: &Prepared) -> Result<()> {
+fn finish(place: &TargetFs, prepared: &Prepared) -> Result<()> {
     let (Prepared::File(file) | Prepared::Opened(file, _) | Prepared::Map(file, _)) = prepared;
     file.sync(Durability::Everything)?;
     place.settle()
+}
+
+/// The number of passes over a file.
+const PASSES: usize = 2;
+
+/// Returns a contest of both passes of all modes, sorted by sync and length, then by pass.
+pub(super) fn contest(cells: &[Cell]) -> Contest<Strategy, Pass> {
+    let groups = cells.chunk_by(|a, b| (a.sync, a.record_bytes) == (b.sync, b.record_bytes));
+    let strategies = groups.flat_map(|group| {
+        (1..=PASSES).flat_map(|pass| group.iter().map(move |cell| Strategy { cell: *cell, pass }))
+    });
+    Contest::new(FIELDS, strategies)
+}
+
+/// Creates the file of a mode, writes all passes and removes the file.
+pub(super) fn measure_passes(
+    place: &TargetFs,
+    cell: &Cell,
+    mut limits: Limits,
+    tracing: Option<&Tracing>,
+    watcher: &dyn Watcher,
+) -> Result<Vec<Outcome<Pass>>> {
+    let Some(mut prepared) = prepare(place, cell, limits.records)? else {
+        let skipped = |_| Outcome::Skipped("not supported".to_owned());
+        return Ok((0..PASSES).map(skipped).collect());
+    };
+    let mut passes = Vec::new();
+    for _ in 0..PASSES {
+        let pass = pass(place, cell, &mut prepared, limits, tracing, watcher)?;
+        limits.records = pass.records;
+        passes.push(Outcome::Measured(pass));
+        finish(place, &prepared)?;
+    }
+    drop::<Prepared>(prepared);
+    remove(place)?;
+    Ok(passes)
+}
+
+/// Returns the lines of the kernel's block trace for the second record of a new file.
+pub(super) fn trace_record(place: &TargetFs, cell: &Cell) -> Result<String> {
+    let tracing = place.tracing_of_all()?;
+    let Some(mut prepared) = prepare(place, cell, 2)? else { return Ok(String::new()) };
+    let mut writer = Writer::new(cell, &mut prepared)?;
+    writer.write(0)?;
+    tracing.start()?;
+    writer.write(1)?;
+    place.counters();
+    let text = tracing.stop_text()?;
+    drop(prepared);
+    remove(place)?;
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    Ok(format!("# {}: {cell}\n{lines}\n", place.name))
 }

@@ -15,44 +15,41 @@
 
 mod measure;
 mod modes;
-mod passes;
 mod prepare;
-mod ratios;
 mod table;
 pub(crate) mod target_fs;
-pub(crate) mod timeline;
 mod virtual_disk;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haul_measure::{Result, Watcher};
+use haul_measure::{Error, Result, Watcher, turns};
 use haul_units::parse_time;
 
-pub(crate) use measure::{Limits, Pass, Writer};
-pub(crate) use modes::Cell;
+use measure::{Limits, contest, measure_passes, trace_record};
+use modes::{Cell, cells};
 pub use modes::{Modes, Preparation, Sync};
-pub(crate) use passes::{Strategy, measure_on, measure_passes};
-pub(crate) use prepare::{LOG, OLD, prepare, remove};
+use prepare::{LOG, OLD};
 pub use virtual_disk::VirtualDisk;
 
+use crate::benchmark::Benchmark;
 use crate::contest::{Stage, columns};
 use crate::fio::{self, Checker};
 use crate::host::Host;
 use crate::options::{rounds, size};
 use crate::report::Report;
-use modes::cells;
-use ratios::add_ratios;
-use table::{BAR, FIELDS};
+use crate::setting::Setting;
+use crate::trace::Tracing;
+use table::{BAR, FIELDS, Strategy, add_journal_cost, add_ratios};
 use target_fs::TargetFs;
 
-/// Options of `haul bench write-modes`.
+/// The benchmark `write-modes`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct WriteModesBench {
     /// Directory for the test files and the images of virtual disks
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Measure new file systems in image files: ext4, ext4-nojournal, xfs, btrfs
+    /// Measure new file systems in image files, in the same rounds: ext4, ext4-nojournal, xfs, btrfs
     ///
     /// Also ext4-ordered, ext4-writeback and ext4-journal, by the mount option data of ext4.
     /// The images are in DIR, whose file system is then not measured. Needs root. No other program
@@ -80,6 +77,12 @@ pub struct Options {
     /// Maximum duration of all rounds of a row; slow disks write fewer records
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
     pub seconds_per_row: Duration,
+    /// Take the write cache of the virtual disks as protected, as with a battery
+    #[arg(long, requires = "virtual_disk")]
+    pub protected_cache: bool,
+    /// Write the lines of the kernel's block trace of one record of each mode to FILE
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Also run the command lines of fio in the column fio, and show its figures
     ///
     /// The column has for each row that fio can measure the command for the same work. FILE stands
@@ -92,46 +95,87 @@ fn record_size(text: &str) -> Result<u64, String> {
     size(text, 1..=16 << 20, "1 B to 16MiB")
 }
 
-/// Runs the benchmark. All files are removed when this returns, and also when the process is
-/// killed.
-///
-/// # Errors
-/// Returns [`crate::Error::Cancelled`] if the watcher cancels, and an error if the disk is full or
-/// a virtual disk cannot be created. Without root there is no trace, which the report notes; this
-/// is no error.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let cells = cells(&options.modes, &options.sizes);
-    let rounds = u32::try_from(options.rounds).unwrap_or(u32::MAX).max(1);
-    let limits = Limits { records: options.records, time: options.seconds_per_row / rounds };
-    let mut report = Report::new("write-modes", Host::here(), columns(FIELDS), BAR);
-    report.notes.push(note(options));
-    let of = options.virtual_disk.len().max(1);
-    for number in 0..of {
-        watcher.check()?;
-        let place = match options.virtual_disk.get(number) {
-            None => TargetFs::below(&options.dir, &[LOG, OLD])?,
-            Some(kind) => {
-                let longest = cells.iter().map(|cell| cell.file_bytes(options.records)).max();
-                TargetFs::on_virtual_disk(*kind, &options.dir, longest.unwrap_or(0))?
-            }
-        };
-        let stage = Stage { name: &place.name, number, of, rounds: options.rounds, watcher };
-        let contest = measure_on(&place, &stage, FIELDS, &cells, &|_| limits, &mut report)?;
-        contest.report(&mut report, &place.name, |Strategy { cell, pass }| {
-            format!("{} {} {pass}", cell.sync, cell.record_bytes)
-        });
-        report.host.storage.push(place.facts.clone());
-        let prefix = if of > 1 { format!("{}_", place.name) } else { String::new() };
-        add_ratios(&contest, &prefix, &mut report);
-    }
-    if options.check_with.is_some() && options.virtual_disk.is_empty() {
-        fio::check(&mut report, fio::Figure::OperationsPerSecond, &options.dir, watcher)?;
-    }
-    Ok(report)
+/// A file system, and the block trace of its device.
+struct Place {
+    fs: TargetFs,
+    tracing: Option<Tracing>,
+    _protected_cache: Option<Setting>,
 }
 
-fn note(options: &Options) -> String {
-    let Options { rounds, records, .. } = options;
+impl WriteModesBench {
+    fn places(&self, cells: &[Cell], report: &mut Report) -> Result<Vec<Place>> {
+        let longest = cells.iter().map(|cell| cell.file_bytes(self.records)).max().unwrap_or(0);
+        let all = TargetFs::all(&self.virtual_disk, &self.dir, &[LOG, OLD], longest)?;
+        let mut places = Vec::new();
+        for fs in all {
+            let protected = self.protected_cache.then(|| fs.set("write_cache", "write through"));
+            let tracing = fs.tracing().map_err(|why| {
+                report.notes.push(format!(
+                    "{}: writes are not attributed, which needs root and the kernel's tracing: {}.",
+                    fs.name,
+                    haul_disk::error_chain(&why)
+                ));
+            });
+            report.host.storage.push(fs.facts.clone());
+            let _protected_cache = protected.transpose()?.flatten();
+            places.push(Place { fs, tracing: tracing.ok(), _protected_cache });
+        }
+        Ok(places)
+    }
+}
+
+impl Benchmark for WriteModesBench {
+    const NAME: &'static str = "write-modes";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let cells = cells(&self.modes, &self.sizes);
+        let rounds = u32::try_from(self.rounds).unwrap_or(u32::MAX).max(1);
+        let limits = Limits { records: self.records, time: self.seconds_per_row / rounds };
+        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        report.notes.push(note(self));
+        let places = self.places(&cells, &mut report)?;
+        let mut contests: Vec<_> = places.iter().map(|_| contest(&cells)).collect();
+        let stage = Stage::only(self.rounds, watcher);
+        for turn in turns(self.rounds, places.len() * cells.len()) {
+            let (which, cell) = (turn.which / cells.len(), cells[turn.which % cells.len()]);
+            let Place { fs, tracing, .. } = &places[which];
+            stage.step(turn, &format!("{}: {cell}", fs.name))?;
+            let passes = measure_passes(fs, &cell, limits, tracing.as_ref(), watcher)?;
+            for (pass, outcome) in (1..).zip(passes) {
+                contests[which].record_of(&Strategy { cell, pass }, outcome);
+            }
+        }
+        for (Place { fs, .. }, contest) in places.iter().zip(&contests) {
+            contest.report(&mut report, &fs.name, |Strategy { cell, pass }| {
+                format!("{} {} {pass}", cell.sync, cell.record_bytes)
+            });
+            let prefix = if places.len() > 1 { format!("{}_", fs.name) } else { String::new() };
+            add_ratios(contest, &prefix, &mut report);
+        }
+        let contest_on = |disk: VirtualDisk| {
+            let at = places.iter().position(|place| place.fs.name == disk.name())?;
+            Some(&contests[at])
+        };
+        let ext4 = contest_on(VirtualDisk::Ext4).zip(contest_on(VirtualDisk::Ext4NoJournal));
+        if let Some((with, without)) = ext4 {
+            add_journal_cost(with, without, &mut report);
+        }
+        if let Some(file) = &self.trace {
+            let modes = places.iter().flat_map(|it| cells.iter().map(move |cell| (&it.fs, cell)));
+            let lines =
+                modes.map(|(fs, cell)| trace_record(fs, cell)).collect::<Result<String>>()?;
+            let what = format!("write the trace to {}", file.display());
+            std::fs::write(file, lines).map_err(Error::other(what))?;
+        }
+        if self.check_with.is_some() && self.virtual_disk.is_empty() {
+            fio::check(&mut report, fio::Figure::OperationsPerSecond, &self.dir, watcher)?;
+        }
+        Ok(report)
+    }
+}
+
+fn note(options: &WriteModesBench) -> String {
+    let WriteModesBench { rounds, records, .. } = options;
     let device = if options.virtual_disk.is_empty() {
         " The counters, metadata and others include other programs."
     } else {
@@ -148,18 +192,18 @@ fn note(options: &Options) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use haul_disk::DeviceCounters;
 
-    use super::passes::contest;
+    use super::measure::Pass;
     use super::*;
     use crate::contest::{Contest, Outcome};
     use crate::trace::Traffic;
 
-    pub(super) const CELL: Cell =
+    const CELL: Cell =
         Cell { sync: Sync::Fdatasync, record_bytes: 4096, preparation: Preparation::Append };
 
-    pub(super) fn pass(records: u64, us: u64, journal: Option<u64>) -> Outcome<Pass> {
+    fn pass(records: u64, us: u64, journal: Option<u64>) -> Outcome<Pass> {
         let mut pass =
             Pass { records, time: Duration::from_micros(us * records), ..Pass::default() };
         (0..records).for_each(|_| pass.latencies.record(Duration::from_micros(us)));
@@ -172,7 +216,7 @@ pub(super) mod tests {
         Outcome::Measured(pass)
     }
 
-    pub(super) fn report(contest: &Contest<Strategy, Pass>) -> Report {
+    fn report(contest: &Contest<Strategy, Pass>) -> Report {
         let mut report = Report::new("write-modes", Host::default(), columns(FIELDS), BAR);
         contest.report(&mut report, "ext4", |_| String::new());
         report
@@ -180,7 +224,7 @@ pub(super) mod tests {
 
     #[test]
     fn counts_are_per_record_and_medians_of_the_rounds() {
-        let mut contest = contest(FIELDS, &[CELL]);
+        let mut contest = contest(&[CELL]);
         for (records, us, journal) in [(10, 100, 30), (20, 1000, 60), (10, 200, 31)] {
             contest.record(1, pass(records, us, Some(journal)));
         }
@@ -202,7 +246,7 @@ pub(super) mod tests {
 
     #[test]
     fn round_without_a_trace_has_no_journal_writes() {
-        let mut contest = contest(FIELDS, &[CELL]);
+        let mut contest = contest(&[CELL]);
         contest.record(0, pass(10, 100, Some(30)));
         contest.record(0, pass(10, 100, None));
         contest.record(1, Outcome::Skipped("not supported".to_owned()));
@@ -211,5 +255,22 @@ pub(super) mod tests {
         assert_eq!(number("journal_writes"), None);
         assert_eq!(number("device_write_requests"), Some(2.0));
         assert_eq!(report.rows[1].state.as_deref(), Some("not supported"));
+    }
+
+    #[test]
+    fn ratios_are_of_pages_in_the_first_pass() {
+        let recycled = Cell { preparation: Preparation::Recycled, ..CELL };
+        let mut contest = contest(&[CELL, recycled, Cell { record_bytes: 512, ..CELL }]);
+        contest.record(0, pass(2, 300, Some(5)));
+        contest.record(1, pass(2, 100, Some(0)));
+        contest.record(2, pass(1, 7, Some(9)));
+        contest.record(4, pass(1, 7, Some(9)));
+        let mut report = report(&contest);
+        add_ratios(&contest, "", &mut report);
+        assert_eq!(report.ratios.len(), 3);
+        let near = |name: &str, expected: f64| (report.ratios[name].value - expected).abs() < 0.01;
+        assert!(near("recycled_vs_append_fdatasync_4k", 3.0));
+        assert!(near("journal_writes_per_record_recycled_4k", 0.0));
+        assert!(near("journal_writes_per_record_append_4k", 2.5));
     }
 }

@@ -1,13 +1,27 @@
 //! Defines the columns of the report. Performs no I/O.
 
+use std::fmt;
+
 use haul_measure::Latencies;
 
 use super::measure::Pass;
-use super::modes::{Preparation, Sync};
-use super::passes::Strategy;
-use crate::contest::Field;
+use super::modes::{Cell, Preparation, Sync};
+use crate::contest::{Contest, Field};
 use crate::fio;
-use crate::report::Column;
+use crate::report::{Column, Ratio, Report};
+
+/// A mode in one of its passes, which are numbered from 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Strategy {
+    pub(super) cell: Cell,
+    pub(super) pass: usize,
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, pass {}", self.cell, self.pass)
+    }
+}
 
 pub(super) const BAR: &str = "records_per_s";
 
@@ -97,4 +111,64 @@ fn latencies(pass: &Pass) -> &Latencies {
 
 pub(super) fn journal_writes(pass: &Pass) -> Option<f64> {
     pass.each(pass.traffic?.journal.writes)
+}
+
+/// The name of each ratio, the mode of the dividend, and that of the divisor: preparation, sync and
+/// pass.
+type Modes = (Preparation, Sync, usize);
+const RATIOS: &[(&str, Modes, Modes)] = {
+    use Preparation::{Append, Fallocate, Filled, Recycled, ZeroRange};
+    use Sync::{DirectDsync, Fdatasync, Fsync, Nothing};
+    &[
+        ("recycled_vs_append_fdatasync", (Append, Fdatasync, 1), (Recycled, Fdatasync, 1)),
+        ("recycled_vs_fallocate_fdatasync", (Fallocate, Fdatasync, 1), (Recycled, Fdatasync, 1)),
+        ("recycled_vs_filled_fdatasync", (Filled, Fdatasync, 1), (Recycled, Fdatasync, 1)),
+        ("recycled_vs_append_direct_dsync", (Append, DirectDsync, 1), (Recycled, DirectDsync, 1)),
+        ("fallocate_vs_append_fsync", (Append, Fsync, 1), (Fallocate, Fsync, 1)),
+        ("filled_vs_append_fsync", (Append, Fsync, 1), (Filled, Fsync, 1)),
+        ("filled_vs_zero_range_fdatasync", (ZeroRange, Fdatasync, 1), (Filled, Fdatasync, 1)),
+        ("fdatasync_vs_fsync_filled", (Filled, Fsync, 1), (Filled, Fdatasync, 1)),
+        ("unsynced_vs_fsync_filled", (Filled, Fsync, 1), (Filled, Nothing, 1)),
+        ("pass_2_vs_1_zero_range_fsync", (ZeroRange, Fsync, 1), (ZeroRange, Fsync, 2)),
+        ("pass_2_vs_1_zero_range_fdatasync", (ZeroRange, Fdatasync, 1), (ZeroRange, Fdatasync, 2)),
+    ]
+};
+
+/// Adds ratios between modes for records of 4 KiB, and numbers of journal writes. A ratio is that
+/// of the median latencies, which the stalls of a busy machine hardly affect.
+pub(super) fn add_ratios(contest: &Contest<Strategy, Pass>, prefix: &str, report: &mut Report) {
+    let strategy = |record_bytes, (preparation, sync, pass)| Strategy {
+        cell: Cell { sync, record_bytes, preparation },
+        pass,
+    };
+    for (name, dividend, divisor) in RATIOS.iter().copied() {
+        let (a, b) = (strategy(4096, dividend), strategy(4096, divisor));
+        report.ratio(format!("{prefix}{name}_4k"), contest.ratio(&a, &b, median_us));
+    }
+    for (preparation, record_bytes, length) in [
+        (Preparation::Recycled, 4096, "4k"),
+        (Preparation::Append, 4096, "4k"),
+        (Preparation::Fallocate, 512, "512"),
+    ] {
+        let strategy = strategy(record_bytes, (preparation, Sync::Fdatasync, 1));
+        let writes = contest.samples(&strategy, journal_writes);
+        report.amount(format!("{prefix}journal_writes_per_record_{preparation}_{length}"), writes);
+    }
+}
+
+/// Adds what the journal of ext4 costs in new blocks: the latency with a journal divided by that
+/// without it, in the first pass.
+pub(super) fn add_journal_cost(
+    with: &Contest<Strategy, Pass>,
+    without: &Contest<Strategy, Pass>,
+    report: &mut Report,
+) {
+    let both = with.entries.iter().zip(&without.entries);
+    let both = both.filter(|(with, _)| with.strategy.cell.record_bytes == 4096);
+    for (with, without) in both.filter(|(with, _)| with.strategy.pass == 1) {
+        let Cell { sync, preparation, .. } = with.strategy.cell;
+        let name = format!("nojournal_vs_journal_{preparation}_{sync}").replace('-', "_");
+        let samples = with.samples(median_us).zip(without.samples(median_us));
+        report.ratio(name, samples.and_then(|(with, without)| Ratio::of(with, without)));
+    }
 }

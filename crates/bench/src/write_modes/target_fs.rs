@@ -54,20 +54,23 @@ impl TargetFs {
         })
     }
 
+    /// Creates the virtual disks of `kinds`, for files of `file_bytes` bytes in all; without any, a
+    /// directory below `dir` for files with these names.
+    pub(crate) fn all(
+        kinds: &[VirtualDisk],
+        dir: &Path,
+        names: &[&str],
+        file_bytes: u64,
+    ) -> Result<Vec<Self>> {
+        if kinds.is_empty() {
+            return Ok(vec![Self::below(dir, names)?]);
+        }
+        kinds.iter().map(|kind| Self::on_virtual_disk(*kind, dir, file_bytes)).collect()
+    }
+
     /// Creates a file system in an image file in `dir`, large enough for files of `file_bytes`
     /// bytes.
     pub(crate) fn on_virtual_disk(kind: VirtualDisk, dir: &Path, file_bytes: u64) -> Result<Self> {
-        Self::on_image(kind, dir, VirtualDisk::image_bytes(file_bytes), &[])
-    }
-
-    /// Creates a file system in an image file of `bytes` bytes in `dir`, with additional options of
-    /// mkfs.
-    pub(crate) fn on_image(
-        kind: VirtualDisk,
-        dir: &Path,
-        bytes: u64,
-        mkfs_options: &[&str],
-    ) -> Result<Self> {
         let fail = |why: String| {
             let advice = "virtual disks need root, losetup and the file system's mkfs";
             Error::Missing(format!(
@@ -75,9 +78,8 @@ impl TargetFs {
                 kind.name()
             ))
         };
-        let mkfs_options = [kind.mkfs_options(), mkfs_options].concat();
-        let fs = kind.file_system();
-        let image = DetachedImage::new(fs, &mkfs_options, kind.mount_options(), bytes, dir)
+        let (fs, bytes) = (kind.file_system(), VirtualDisk::image_bytes(file_bytes));
+        let image = DetachedImage::new(fs, kind.mkfs_options(), kind.mount_options(), bytes, dir)
             .map_err(fail)?;
         let path = image.path();
         let device = Device::at(&format!("/dev/{}", image.device()))

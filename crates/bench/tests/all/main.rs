@@ -5,12 +5,12 @@
     reason = "helpers of tests, which may fail like them"
 )]
 
+mod experiments;
 mod files;
 mod pacing;
 mod power_cuts;
 mod read_order;
 mod relay;
-mod seed;
 mod write_modes;
 
 use haul_testing::disk_dir;

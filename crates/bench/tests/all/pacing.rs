@@ -4,17 +4,17 @@ use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Parser;
-use haul_bench::pacing::{Options, run};
+use haul_bench::pacing::PacingBench;
 use haul_bench::write_modes::VirtualDisk;
-use haul_bench::{Error, Report, Row, Silent, Value, Watcher};
+use haul_bench::{Benchmark, Error, Report, Row, Silent, Value, Watcher};
 use haul_testing::skip;
 use tempfile::TempDir;
 
 use crate::disk_dir;
 
-fn options(dir: &TempDir) -> Options {
+fn options(dir: &TempDir) -> PacingBench {
     let words = "haul --bulk 32MiB --windows 1MiB,256KiB --rounds 1 --alone 30ms --dir";
-    Options::parse_from(words.split(' ').map(OsStr::new).chain([dir.path().as_os_str()]))
+    PacingBench::parse_from(words.split(' ').map(OsStr::new).chain([dir.path().as_os_str()]))
 }
 
 fn number(report: &Report, row: &Row, key: &str) -> Option<f64> {
@@ -57,7 +57,7 @@ fn check(report: &Report) {
 #[test]
 fn both_writers_are_measured_in_each_mode() {
     let dir = disk_dir();
-    let report = run(&options(&dir), &Silent).unwrap();
+    let report = options(&dir).run(&Silent).unwrap();
     check(&report);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
     let limits = std::fs::read_to_string("/proc/sys/vm/dirty_ratio").unwrap();
@@ -70,7 +70,7 @@ fn both_writers_are_measured_in_each_mode() {
 #[test]
 fn several_files_are_measured_and_removed() {
     let dir = disk_dir();
-    let report = run(&Options { files: 5, ..options(&dir) }, &Silent).unwrap();
+    let report = PacingBench { files: 5, ..options(&dir) }.run(&Silent).unwrap();
     check(&report);
     // Five files of whole direct writes.
     assert!(report.notes[0].contains("40 MiB of bulk data in 5 new files"), "{:?}", report.notes);
@@ -80,8 +80,8 @@ fn several_files_are_measured_and_removed() {
 #[test]
 fn virtual_disk_has_a_journal() {
     let dir = disk_dir();
-    let options = Options { virtual_disk: vec![VirtualDisk::Ext4], ..options(&dir) };
-    match run(&options, &Silent) {
+    let options = PacingBench { virtual_disk: vec![VirtualDisk::Ext4], ..options(&dir) };
+    match options.run(&Silent) {
         Ok(report) => {
             check(&report);
             assert_eq!(report.host.storage[0].journal, Some(true));
@@ -107,7 +107,7 @@ impl Watcher for StopAfter {
 fn cancelled_pacing_leaves_no_files() {
     let dir = disk_dir();
     for stop_after in [0, 1, 20, 50] {
-        let stopped = run(&options(&dir), &StopAfter(stop_after.into()));
+        let stopped = options(&dir).run(&StopAfter(stop_after.into()));
         assert!(matches!(stopped, Err(Error::Cancelled)), "after {stop_after}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "after {stop_after}");
     }

@@ -1,15 +1,16 @@
 //! The benchmark `power-cuts`: the records that survive, which the simulated drive determines.
 
 use clap::Parser;
-use haul_bench::power_cuts::{FileSystem, Options, run};
-use haul_bench::{Error, Report, Row, Silent, Value};
+use haul_bench::power_cuts::{FileSystem, PowerCutsBench};
+use haul_bench::{Benchmark, Error, Report, Row, Silent, Value};
 use haul_testing::skip;
 
 /// Cuts the power of a drive that writes each block of a file system whole. With smaller sectors, a
 /// cut may tear the superblock, and then no mount succeeds: see docs/power-cuts.md.
 fn report(file_systems: Vec<FileSystem>) -> Option<Report> {
-    let defaults = Options::parse_from(["haul", "--cuts=3", "--physical-sector=4KiB"]);
-    match run(&Options { file_systems, ..defaults }, &Silent) {
+    let defaults = PowerCutsBench::parse_from(["haul", "--cuts=3", "--physical-sector=4KiB"]);
+    let bench = PowerCutsBench { file_systems, ..defaults };
+    match bench.run(&Silent) {
         Ok(report) => Some(report),
         Err(Error::Missing(why)) => {
             skip(&why);

@@ -1,8 +1,8 @@
 //! The benchmark `read-order`: compares seeks and requests by the counters of a simulated drive.
 
 use clap::Parser;
-use haul_bench::read_order::{Options, run};
-use haul_bench::{Error, Report, Row, Silent, Value};
+use haul_bench::read_order::ReadOrderBench;
+use haul_bench::{Benchmark, Error, Report, Row, Silent, Value};
 use haul_testing::skip;
 
 fn number(report: &Report, row: &Row, key: &str) -> f64 {
@@ -14,8 +14,9 @@ fn number(report: &Report, row: &Row, key: &str) -> f64 {
 fn report(replacements: usize) -> Option<Report> {
     let words = "haul --drive travelstar-7k320 --files 400 --dirs 20 --threads 1 --rounds 1 \
                  --time-scale 0 --disk-size 4GiB";
-    let options = Options { replacements, ..Options::parse_from(words.split_whitespace()) };
-    match run(&options, &Silent) {
+    let options =
+        ReadOrderBench { replacements, ..ReadOrderBench::parse_from(words.split_whitespace()) };
+    match options.run(&Silent) {
         Ok(report) => Some(report),
         Err(Error::Missing(why)) => {
             skip(&why);

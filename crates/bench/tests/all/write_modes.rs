@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Parser;
-use haul_bench::write_modes::{Options, VirtualDisk, run};
-use haul_bench::{Error, Ratio, Report, Row, Silent, Value, Watcher};
+use haul_bench::write_modes::{VirtualDisk, WriteModesBench};
+use haul_bench::{Benchmark, Error, Ratio, Report, Row, Silent, Value, Watcher};
 use haul_testing::skip;
 use tempfile::TempDir;
 
@@ -13,23 +13,23 @@ use crate::disk_dir;
 
 const RECORDS: u64 = 8;
 
-fn options(dir: &TempDir, modes: &[&str]) -> Options {
+fn options(dir: &TempDir, modes: &[&str]) -> WriteModesBench {
     let modes = modes.iter().map(|modes| modes.parse().unwrap()).collect();
     // The median of five rounds is not affected by a single `sync` of another program.
     let (records, rounds, sizes) = (RECORDS, 5, vec![4096]);
     let words = [OsStr::new("haul"), OsStr::new("--dir"), dir.path().as_os_str()];
-    Options { modes, records, rounds, sizes, ..Options::parse_from(words) }
+    WriteModesBench { modes, records, rounds, sizes, ..WriteModesBench::parse_from(words) }
 }
 
 /// Returns the report of a short run on a virtual disk; `None` if it cannot be created.
 fn on(disk: VirtualDisk, modes: &[&str]) -> Option<Report> {
     let dir = disk_dir();
-    let options = Options { virtual_disk: vec![disk], ..options(&dir, modes) };
+    let options = WriteModesBench { virtual_disk: vec![disk], ..options(&dir, modes) };
     run_on(&dir, &options)
 }
 
-fn run_on(dir: &TempDir, options: &Options) -> Option<Report> {
-    match run(options, &Silent) {
+fn run_on(dir: &TempDir, options: &WriteModesBench) -> Option<Report> {
+    match options.run(&Silent) {
         Ok(report) => {
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
             Some(report)
@@ -101,7 +101,8 @@ fn ext4_journals_growing_files_but_not_overwrites() {
 fn trace_and_device_counters_agree() {
     let dir = disk_dir();
     let virtual_disk = vec![VirtualDisk::Ext4];
-    let options = Options { virtual_disk, rounds: 1, ..options(&dir, &["fdatasync", "fsync"]) };
+    let options =
+        WriteModesBench { virtual_disk, rounds: 1, ..options(&dir, &["fdatasync", "fsync"]) };
     let Some(report) = run_on(&dir, &options) else { return };
     for row in report.rows.iter().filter(|row| row.state.is_none()) {
         let of = |key| number(&report, row, key);
@@ -166,11 +167,11 @@ fn directory_is_restored_after_completion_and_cancellation() {
     let dir = disk_dir();
     std::fs::write(dir.path().join("mine"), "").unwrap();
     let modes = ["append+none", "recycled+msync", "recycled+direct-dsync"];
-    let options = Options { sizes: vec![512], ..options(&dir, &modes) };
-    let report = run(&options, &Silent).unwrap();
+    let options = WriteModesBench { sizes: vec![512], ..options(&dir, &modes) };
+    let report = options.run(&Silent).unwrap();
     assert_eq!(report.rows.len(), 6);
     for stop_after in [0, 1, 5, 100] {
-        let stopped = run(&options, &StopAfter(stop_after.into()));
+        let stopped = options.run(&StopAfter(stop_after.into()));
         assert!(matches!(stopped, Err(Error::Cancelled)), "after {stop_after}");
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
         assert_eq!(left.len(), 1, "after {stop_after}: {left:?}");

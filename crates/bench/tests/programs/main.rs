@@ -8,7 +8,6 @@ mod log;
 mod net;
 mod pacing;
 mod read;
-mod seed;
 mod small_files;
 mod work_dir;
 mod write;

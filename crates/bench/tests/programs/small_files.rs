@@ -54,37 +54,3 @@ fn objects_and_ranges_are_read_cold_and_hot() {
         assert!(report["ratios"][ratio]["value"].as_f64().unwrap() > 0.0, "{ratio}");
     }
 }
-
-#[test]
-fn killed_store_is_opened_and_listed_with_all_objects() {
-    let counts = ["--objects", "3000", "--steps", "2", "--loaders", "8", "--pages", "10"];
-    let report = report(&[&["small-files-scale"][..], &counts].concat());
-    let rows = report["rows"].as_array().unwrap();
-    let counts: Vec<_> = rows.iter().map(|row| row["count"].as_u64().unwrap()).collect();
-    assert_eq!(counts, [1500, 3000, 3000, 3000, 3000, 10]);
-    let ratio = |name: &str| report["ratios"][name]["value"].as_f64().unwrap();
-    // The head of an object takes space, but no more than a page.
-    let beyond = ratio("disk_bytes_per_object_beyond_payload");
-    assert!((20.0..4096.0).contains(&beyond), "{beyond}");
-    assert!(ratio("memory_bytes_per_object_after_open") > 41.0);
-}
-
-#[test]
-fn overwrites_of_a_full_disk_reach_a_steady_state() {
-    if !rustix::process::geteuid().is_root() {
-        return haul_testing::skip("virtual disks need root");
-    }
-    let disk = ["--disk-size", "96MiB", "--volume", "4MiB", "--live", "60"];
-    let load = ["--patterns", "zipf", "--writers", "4", "--times", "1", "--seconds", "3s"];
-    let report = report(&[&["small-files-churn"][..], &disk, &load].concat());
-    let rows = report["rows"].as_array().unwrap();
-    let targets: Vec<_> = rows.iter().map(|row| row["target"].as_str().unwrap()).collect();
-    assert_eq!(targets, ["haul", "files, rename", "slots in place"]);
-    for row in rows {
-        assert!(row["puts_per_s"].as_f64().unwrap() > 0.0, "{row}");
-        assert_eq!(row["failed"].as_f64(), Some(0.0), "{row}");
-        // Two threads that overwrite the same slot may share a write.
-        assert!(row["device_bytes_per_byte"].as_f64().unwrap() > 0.9, "{row}");
-        assert!(row["space_per_live_byte"].as_f64().unwrap() >= 1.0, "{row}");
-    }
-}

@@ -15,16 +15,16 @@ use haul_measure::{Error, Result, Watcher};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::NO_DIRECT_IO;
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::fio;
 use crate::guardian::Guardian;
 use crate::host::Host;
 use crate::report::{Column, Report};
 use crate::test_file::{TestFile, check};
-pub use options::Options;
+pub use options::SequentialReadBench;
 use source::{Source, prefetch};
-pub use strategy::Advice;
-use strategy::{Method, Readahead, Strategy};
+use strategy::{Advice, Method, Readahead, Strategy};
 
 /// The figures of one pass over the file.
 #[derive(Debug, Clone, Copy)]
@@ -68,49 +68,47 @@ fn rate(round: &Round) -> Option<f64> {
     Some(round.bytes as f64 / 1e6 / round.time.as_secs_f64())
 }
 
-/// Runs the benchmark. The file is removed and the setting of the device restored when this
-/// returns, and also when the process is killed.
-///
-/// # Errors
-/// Returns [`Error::Cancelled`] if the watcher cancels, and an error if the disk fails,
-/// [`Options::read_ahead_kb`] is set without root, or a read returns wrong bytes.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    watcher.step(0, 1, "writing the test file");
-    let file = TestFile::new(&options.dir, options.file_size, watcher)?;
-    let host = Host::here().with_storage("", &file.storage);
-    let mut report = Report::new("sequential-read", host, columns(FIELDS), BAR);
-    report.notes.push(note(options));
-    let device = match (options.read_ahead_kb.is_empty(), &file.storage.device) {
-        (true, _) => None,
-        (false, Some(device)) => Some(ReadAheadKb::of(device)?),
-        (false, None) => {
-            let why = "the file system has no device whose readahead can be set";
-            return Err(Error::Missing(why.to_owned()));
+impl Benchmark for SequentialReadBench {
+    const NAME: &'static str = "sequential-read";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        watcher.step(0, 1, "writing the test file");
+        let file = TestFile::new(&self.dir, self.file_size, watcher)?;
+        let host = Host::here().with_storage("", &file.storage);
+        let mut report = Report::new(Self::NAME, host, columns(FIELDS), BAR);
+        report.notes.push(note(self));
+        let device = match (self.read_ahead_kb.is_empty(), &file.storage.device) {
+            (true, _) => None,
+            (false, Some(device)) => Some(ReadAheadKb::of(device)?),
+            (false, None) => {
+                let why = "the file system has no device whose readahead can be set";
+                return Err(Error::Missing(why.to_owned()));
+            }
+        };
+        let mut contest = Contest::new(FIELDS, self.strategies());
+        contest.run_shuffled(&Stage::only(self.rounds, watcher), |strategy| {
+            if strategy.method == Method::Direct && !file.is_direct(strategy.request_bytes) {
+                return Outcome::skipped(NO_DIRECT_IO);
+            }
+            if let (Readahead::Kib(kib), Some(device)) = (strategy.readahead, &device) {
+                device.set(kib)?;
+            }
+            file.make_cold()?;
+            measure(&file, strategy, watcher).map(Outcome::Measured)
+        })?;
+        contest.report(&mut report, "", |strategy| {
+            format!("{} {}", strategy.readahead, strategy.request_bytes)
+        });
+        add_ratios(&contest, &mut report);
+        if self.check_with.is_some() {
+            fio::check(&mut report, fio::Figure::MegabytesPerSecond, &self.dir, watcher)?;
         }
-    };
-    let mut contest = Contest::new(FIELDS, options.strategies());
-    contest.run_shuffled(&Stage::only(options.rounds, watcher), |strategy| {
-        if strategy.method == Method::Direct && !file.is_direct(strategy.request_bytes) {
-            return Outcome::skipped(NO_DIRECT_IO);
-        }
-        if let (Readahead::Kib(kib), Some(device)) = (strategy.readahead, &device) {
-            device.set(kib)?;
-        }
-        file.make_cold()?;
-        measure(&file, strategy, watcher).map(Outcome::Measured)
-    })?;
-    contest.report(&mut report, "", |strategy| {
-        format!("{} {}", strategy.readahead, strategy.request_bytes)
-    });
-    add_ratios(&contest, &mut report);
-    if options.check_with.is_some() {
-        fio::check(&mut report, fio::Figure::MegabytesPerSecond, &options.dir, watcher)?;
+        Ok(report)
     }
-    Ok(report)
 }
 
-fn note(options: &Options) -> String {
-    let Options { file_size, rounds, .. } = options;
+fn note(options: &SequentialReadBench) -> String {
+    let SequentialReadBench { file_size, rounds, .. } = options;
     format!(
         "A file of {} MiB, read {rounds} times with each method in shuffled order, not in the page \
          cache at the start. Readahead is that of the kernel: by advice for the descriptor, or \
@@ -211,8 +209,8 @@ mod tests {
 
     use super::*;
 
-    fn options(more: &[&str]) -> Options {
-        Options::parse_from(["", "--dir", "d"].iter().chain(more))
+    fn options(more: &[&str]) -> SequentialReadBench {
+        SequentialReadBench::parse_from(["", "--dir", "d"].iter().chain(more))
     }
 
     fn round(seconds: u64) -> Outcome<Round> {

@@ -6,9 +6,9 @@ use super::strategy::{Advice, Method, Readahead, Strategy};
 use crate::fio::Checker;
 use crate::options::{file_size, pages, rounds};
 
-/// Options of `haul bench sequential-read`.
+/// The benchmark `sequential-read`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct SequentialReadBench {
     /// Directory for the test file
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
@@ -45,7 +45,7 @@ pub struct Options {
     pub check_with: Option<Checker>,
 }
 
-impl Options {
+impl SequentialReadBench {
     fn readaheads(&self) -> Vec<Readahead> {
         match self.read_ahead_kb.is_empty() {
             true => self.advice.iter().copied().map(Readahead::Advice).collect(),
@@ -89,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    fn options(more: &[&str]) -> Options {
-        Options::parse_from(["", "--dir", "d"].iter().chain(more))
+    fn options(more: &[&str]) -> SequentialReadBench {
+        SequentialReadBench::parse_from(["", "--dir", "d"].iter().chain(more))
     }
 
     #[test]

@@ -68,18 +68,6 @@ Examples:
   haul bench small-files-get --dir /var/tmp
   haul bench small-files-get --dir /srv --sizes 4KiB --data-size 16GiB --threads 1 --json get.json";
 
-pub(super) const SMALL_FILES_SCALE: &str = "\
-Examples:
-  haul bench small-files-scale --dir /var/tmp
-  haul bench small-files-scale --dir /srv --objects 100000000 --steps 10
-  haul bench small-files-scale --dir /srv --batch 1 --loaders 256";
-
-pub(super) const SMALL_FILES_CHURN: &str = "\
-Examples:
-  sudo haul bench small-files-churn --dir /var/tmp
-  sudo haul bench small-files-churn --dir /dev/shm --live 75 --times 10 --seconds 1h
-  sudo haul bench small-files-churn --dir /srv --disk-size 12GiB --volume 128MiB --json churn.json";
-
 pub(super) const DUPLICATES: &str = "\
 Examples:
   haul bench duplicates --dir /var/tmp --files 20000 --big 1GiB
@@ -123,126 +111,19 @@ Examples:
   haul bench write-modes --dir . --modes fdatasync --sizes 4KiB
   haul bench write-modes --dir /srv --modes fdatasync --check-with fio
   haul bench write-modes --dir /srv --json modes.json --markdown modes.md
-  sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs";
+  sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs
+  sudo haul bench write-modes --dir . --virtual-disk ext4 --modes fsync --trace lines.txt";
 
 pub(super) const ALL: &str = "\
 Examples:
   haul bench all --dir . --quick
-  sudo haul bench all --dir /srv --report report.html --json all.json
+  sudo haul bench all --dir /srv --markdown all.md --json all.json
   haul bench all --dir /srv --only disk,write-modes --force";
 
 pub(super) const COMPARE: &str = "\
 Examples:
   haul bench compare before.json after.json
   haul bench compare before.json after.json --json | jq .moved";
-
-pub(super) const SEED: &str = "\
-Examples:
-  haul bench seed fill --dir /var/tmp
-  sudo haul bench seed trace --dir /var/tmp --virtual-disk ext4
-  sudo haul bench seed readahead --dir /var/tmp";
-
-pub(super) const SEED_FILL: &str = "\
-Examples:
-  haul bench seed fill --dir /var/tmp
-  haul bench seed fill --dir /srv --whole --rounds 1 --json fill.json
-  sudo haul bench seed fill --dir /var/tmp --bytes 64MiB --virtual-disk ext4,ext4-nojournal";
-
-pub(super) const SEED_TRACE: &str = "\
-Examples:
-  sudo haul bench seed trace --dir /var/tmp --virtual-disk ext4
-  sudo haul bench seed trace --dir /srv --record 512 --sync fdatasync --trace lines.txt";
-
-pub(super) const SEED_READAHEAD: &str = "\
-Examples:
-  sudo haul bench seed readahead --dir /var/tmp
-  sudo haul bench seed readahead --dir /var/tmp --read-ahead-kb 128,8192 --sizes 4KiB,1MiB";
-
-pub(super) const SEED_PWRITE: &str = "\
-Examples:
-  haul bench seed pwrite --dir /var/tmp
-  haul bench seed pwrite --dir /srv --threads 1,32 --seconds 1s --json pwrite.json";
-
-pub(super) const SEED_STDIO: &str = "\
-Examples:
-  haul bench seed stdio --dir /var/tmp
-  haul bench seed stdio --dir /srv --sizes 16,512 --file-size 64MiB --json stdio.json";
-
-pub(super) const SEED_PREFAULT: &str = "\
-Examples:
-  haul bench seed prefault --dir /var/tmp
-  haul bench seed prefault --dir /srv --size 256MiB --rounds 21 --json prefault.json";
-
-pub(super) const SEED_SORTED: &str = "\
-Examples:
-  sudo haul bench seed sorted
-  sudo haul bench seed sorted --records 200000 --bytes 10GiB --index-size 12MiB
-  sudo haul bench seed sorted --whole --dir /srv --json sorted.json";
-
-pub(super) const SEED_ORDER: &str = "\
-Examples:
-  sudo haul bench seed order
-  sudo haul bench seed order --whole --json order.json";
-
-pub(super) const SEED_FIEMAP: &str = "\
-Examples:
-  haul bench seed fiemap --dir /var/tmp
-  haul bench seed fiemap --dir /srv --files 1000000 --json fiemap.json";
-
-pub(super) const SEED_THREADS: &str = "\
-Examples:
-  haul bench seed threads --dir /var/tmp
-  haul bench seed threads --dir /srv --json threads.json";
-
-pub(super) const SEED_CROSSOVER: &str = "\
-Examples:
-  sudo haul bench seed crossover --dir /var/tmp
-  sudo haul bench seed crossover --dir /srv --json crossover.json";
-
-pub(super) const SEED_STALL: &str = "\
-Examples:
-  sudo haul bench seed stall --dir /var/tmp
-  sudo haul bench seed stall --dir /srv --dirty-limit 64MiB --json stall.json";
-
-pub(super) const SEED_SPLICE: &str = "\
-Examples:
-  haul bench seed splice
-  haul bench seed splice --sizes 4KiB,8MiB --seconds 1s --json splice.json";
-
-pub(super) const SEED_JOURNAL: &str = "\
-Examples:
-  sudo haul bench seed journal --dir /var/tmp
-  sudo haul bench seed journal --dir /srv --records 256 --rounds 31 --json journal.json";
-
-pub(super) const SEED_GAIN: &str = "\
-Examples:
-  haul bench seed gain --dir /var/tmp
-  haul bench seed gain --dir /srv --depth 256 --seconds 1s --json gain.json";
-
-pub(super) const SEED_MMAP: &str = "\
-Examples:
-  sudo haul bench seed mmap --dir /var/tmp
-  haul bench seed mmap --drive none --dir /srv --pages 20000 --json mmap.json";
-
-pub(super) const SEED_HAYSTACK: &str = "\
-Examples:
-  sudo haul bench seed haystack
-  sudo haul bench seed haystack --dirs 400 --files 200 --size 16KiB --json haystack.json";
-
-pub(super) const SEED_DIRECT: &str = "\
-Examples:
-  haul bench seed direct --dir /var/tmp
-  haul bench seed direct --dir /srv --seconds 2s --json direct.json";
-
-pub(super) const SEED_INDEX: &str = "\
-Examples:
-  sudo haul bench seed index
-  sudo haul bench seed index --records 20000 --batch 20000 --rounds 1 --json index.json";
-
-pub(super) const SEED_WRITEBACK: &str = "\
-Examples:
-  sudo haul bench seed writeback --dir /var/tmp
-  sudo haul bench seed writeback --dir /srv --memory 256MiB --bytes 1GiB --json writeback.json";
 
 pub(super) const COMPLETIONS: &str = "\
 Examples:
@@ -252,3 +133,18 @@ pub(super) const MAN: &str = "\
 Examples:
   haul bench man
   haul bench man man/";
+
+pub(super) const HAYSTACK: &str = "\
+Examples:
+  sudo haul bench haystack
+  sudo haul bench haystack --dirs 400 --files 200 --size 16KiB --json haystack.json";
+
+pub(super) const READAHEAD: &str = "\
+Examples:
+  sudo haul bench readahead --dir /var/tmp
+  sudo haul bench readahead --dir /var/tmp --read-ahead-kb 128,8192 --sizes 4KiB,1MiB";
+
+pub(super) const SPLICE: &str = "\
+Examples:
+  haul bench splice
+  haul bench splice --sizes 4KiB,8MiB --seconds 1s --json splice.json";

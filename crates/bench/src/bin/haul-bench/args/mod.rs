@@ -5,21 +5,24 @@ mod documented;
 mod examples;
 #[cfg(test)]
 mod mistakes;
-mod seed;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use haul_bench::file_read::{random_read, sequential_read};
-use haul_bench::page_cache::{app_cache, direct_or_cached};
-use haul_bench::small_files::{churn, reads, scale};
-use haul_bench::{
-    all, duplicates, files, log, pacing, power_cuts, random_write, read_order, relay,
-};
-use haul_bench::{s3, serve, small_files, write_modes};
-
-pub(crate) use self::seed::SeedCommand;
+use haul_bench::all::AllOptions;
+use haul_bench::file_read::{RandomReadBench, SequentialReadBench};
+use haul_bench::log::LogBench;
+use haul_bench::pacing::PacingBench;
+use haul_bench::page_cache::{AppCacheBench, DirectOrCachedBench};
+use haul_bench::power_cuts::PowerCutsBench;
+use haul_bench::random_write::RandomWriteBench;
+use haul_bench::read_order::ReadOrderBench;
+use haul_bench::readahead::ReadaheadBench;
+use haul_bench::small_files::{HaystackBench, SmallFilesBench, SmallFilesGetBench};
+use haul_bench::splice::SpliceBench;
+use haul_bench::write_modes::WriteModesBench;
+use haul_bench::{duplicates, files, relay, s3, serve};
 
 /// Compare methods for the same task, and rival programs, on this machine
 ///
@@ -54,7 +57,7 @@ pub(crate) enum BenchCommand {
     /// other writes. By default the benchmark takes about a minute per file system on a solid-state
     /// disk. It removes all its files.
     #[command(after_long_help = examples::WRITE_MODES)]
-    WriteModes(Measured<write_modes::Options>),
+    WriteModes(Measured<WriteModesBench>),
     /// The append log compared with the raw disk, a growing file and other logs
     ///
     /// The same loop drives each log, every record durable when its call returns, in interleaved
@@ -62,7 +65,7 @@ pub(crate) enum BenchCommand {
     /// file; a round is dropped if its floor is more than a fifth off the median. A separate
     /// program drives the rivals. By default the benchmark takes some three minutes.
     #[command(after_long_help = examples::LOG)]
-    Log(Measured<log::Options>),
+    Log(Measured<LogBench>),
     /// The search for duplicates compared with other tools
     ///
     /// Runs haul dups and those of fclones, yadf, jdupes, rdfind and czkawka_cli that are in the
@@ -78,7 +81,7 @@ pub(crate) enum BenchCommand {
     /// cache, and with O_DIRECT. Rows have percentiles of both threads, and the rate of the bulk
     /// data including its final sync.
     #[command(after_long_help = examples::PACING)]
-    Pacing(Measured<pacing::Options>),
+    Pacing(Measured<PacingBench>),
     /// Random reads of one file by increasing numbers of readers
     ///
     /// pread on one shared descriptor, pread on one descriptor per reader, seek and read under a
@@ -86,7 +89,7 @@ pub(crate) enum BenchCommand {
     /// page cache (warm). Rows have rates, latencies and requests of the device. By default it
     /// takes 90 seconds.
     #[command(after_long_help = examples::RANDOM_READ)]
-    RandomRead(Measured<random_read::Options>),
+    RandomRead(Measured<RandomReadBench>),
     /// Sequential reads of one file: read, mmap, readahead, direct, uncached
     ///
     /// "direct" bypasses the page cache (O_DIRECT); "uncached" reads through it and drops the pages
@@ -94,14 +97,14 @@ pub(crate) enum BenchCommand {
     /// part of it that is cached at the end. The readahead of the kernel is set by advice for each
     /// descriptor, or for the device.
     #[command(after_long_help = examples::SEQUENTIAL_READ)]
-    SequentialRead(Measured<sequential_read::Options>),
+    SequentialRead(Measured<SequentialReadBench>),
     /// Many small files in several orders, on a simulated spinning disk
     ///
     /// A directory tree, aged by replacing files, is read in directory order, by inode, and by
     /// physical position. Seeks, travel of the arm and busy time are those of the simulator:
     /// docs/spinning-disk.md. Needs root and /dev/fuse.
     #[command(after_long_help = examples::READ_ORDER)]
-    ReadOrder(Measured<read_order::Options>),
+    ReadOrder(Measured<ReadOrderBench>),
     /// Power cuts on a simulated disk: the synced records that survive, by file system
     ///
     /// Records are written to a file, and synced one by one or all at once, until the power of the
@@ -109,20 +112,20 @@ pub(crate) enum BenchCommand {
     /// files with holes, and the records that a later file overwrites: on ext4 with each mode of its
     /// journal, without one, and on xfs. Needs root and /dev/fuse. Takes about two minutes.
     #[command(after_long_help = examples::POWER_CUTS)]
-    PowerCuts(Measured<power_cuts::Options>),
+    PowerCuts(Measured<PowerCutsBench>),
     /// The data size above which direct reads are faster than the page cache
     ///
     /// Many threads read random pages of data from a part to a multiple of the memory: through the
     /// page cache, with RWF_DONTCACHE, and with O_DIRECT. A cgroup limits the memory of this
     /// process, page cache included, so this needs root.
     #[command(after_long_help = examples::DIRECT_OR_CACHED)]
-    DirectOrCached(Measured<direct_or_cached::Options>),
+    DirectOrCached(Measured<DirectOrCachedBench>),
     /// Reads of hot pages during a scan of cold data
     ///
     /// Compares the page cache alone, an application's cache in front of the page cache, and scans
     /// that bypass the page cache. Memory is limited as for direct-or-cached.
     #[command(after_long_help = examples::APP_CACHE)]
-    AppCache(Measured<app_cache::Options>),
+    AppCache(Measured<AppCacheBench>),
     /// Random writes: in arrival order, sorted, merged, and durable page by page
     ///
     /// Records go to random offsets of a big file in durable batches, with and without entries of
@@ -131,7 +134,7 @@ pub(crate) enum BenchCommand {
     /// pwrite and fdatasync, and with databases if haul-bench-compare is installed. Takes some
     /// minutes.
     #[command(after_long_help = examples::RANDOM_WRITE)]
-    RandomWrite(Measured<random_write::Options>),
+    RandomWrite(Measured<RandomWriteBench>),
     /// Durable puts of small files: the file store, a plain group commit, synced files, databases
     ///
     /// The same loop drives each target, in new directories and interleaved rounds. The floor is a
@@ -139,7 +142,7 @@ pub(crate) enum BenchCommand {
     /// Rows have rates, latencies, CPU time and the bytes written to the device for each byte of the
     /// files. By default it takes five minutes, and 15 with the databases.
     #[command(after_long_help = examples::SMALL_FILES)]
-    SmallFiles(Measured<small_files::Options>),
+    SmallFiles(Measured<SmallFilesBench>),
     /// Reads of small files: the file store, and as many bytes from one file
     ///
     /// Many threads read whole objects, and ranges of long objects, in random order: cold, evicted
@@ -147,23 +150,25 @@ pub(crate) enum BenchCommand {
     /// have rates, latencies, CPU time, and requests and bytes of the device. By default it takes
     /// three minutes.
     #[command(after_long_help = examples::SMALL_FILES_GET)]
-    SmallFilesGet(Measured<reads::Options>),
-    /// A file store with many objects: memory, disk space, opening after a kill, listing
+    SmallFilesGet(Measured<SmallFilesGetBench>),
+    /// Reads of a cold small file: two for a file, one for an object of the store
     ///
-    /// A child process stores objects of 100 bytes and is killed; others open the store. The report
-    /// has the memory and the disk space for each object, the time and CPU time of opening with cold
-    /// and with cached files, keys per second of a listing, and percentiles of its pages. A million
-    /// objects take about half a minute.
-    #[command(after_long_help = examples::SMALL_FILES_SCALE)]
-    SmallFilesScale(Measured<scale::Options>),
-    /// Overwriting objects on a nearly full disk: the file store, renamed files, slots in place
+    /// Counts the requests to a simulated drive for one file of each of many directories, with and
+    /// without cached names, and for the same bytes in a file store. Needs root and /dev/fuse.
+    #[command(after_long_help = examples::HAYSTACK)]
+    Haystack(Measured<HaystackBench>),
+    /// The windows of the kernel's readahead
     ///
-    /// Each measurement stores objects in a new file system in an image file, until they take a
-    /// share of its space, and then overwrites random ones. Rows have the rate and latencies of puts
-    /// and reads, the bytes written to the device for each byte stored, and the space used. Needs
-    /// root. By default it takes about 20 minutes.
-    #[command(after_long_help = examples::SMALL_FILES_CHURN)]
-    SmallFilesChurn(Measured<churn::Options>),
+    /// Reads a file on a virtual disk sequentially, with one random read in between, and at random,
+    /// and lists the bytes that each call made the kernel read from the device. Needs root.
+    #[command(after_long_help = examples::READAHEAD)]
+    Readahead(Measured<ReadaheadBench>),
+    /// A file sent to a socket by splice and by copies
+    ///
+    /// Through a new pipe for each call, through a pipe that is reused, and through buffers of 1 KiB
+    /// and 64 KiB. Rows have rates, latencies, system calls and CPU time for each body.
+    #[command(after_long_help = examples::SPLICE)]
+    Splice(Measured<SpliceBench>),
     /// Files over HTTP, compared with nginx
     ///
     /// Measures haul files and nginx with several settings, each on one core, with the load
@@ -203,12 +208,6 @@ pub(crate) enum BenchCommand {
     /// ratio moved, 1 if one moved, and 3 if a report cannot be read.
     #[command(after_long_help = examples::COMPARE)]
     Compare(CompareArgs),
-    /// The experiments of the texts after which Haul was designed
-    ///
-    /// Each repeats one experiment of a text, with the figures of the text beside those of this
-    /// machine: docs/experiments.md.
-    #[command(subcommand, after_long_help = examples::SEED)]
-    Seed(SeedCommand),
     /// Print the completions for a shell
     #[command(after_long_help = examples::COMPLETIONS)]
     Completions {
@@ -227,16 +226,12 @@ pub(crate) enum BenchCommand {
 #[derive(Debug, Args)]
 pub(crate) struct AllArgs {
     #[command(flatten)]
-    pub(crate) options: all::Options,
+    pub(crate) options: AllOptions,
     /// Start even if the load average is above the number of cores
     #[arg(long)]
     pub(crate) force: bool,
-    /// Write the report to FILE as one HTML page, which needs no other file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
-    /// Write the results to FILE as JSON, for haul bench compare
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
 }
 
 /// Options of `haul bench compare`.

@@ -38,7 +38,7 @@ pub(super) fn all(args: &AllArgs) -> Result {
 
 /// Writes the files of the results so far.
 fn save(run: &Run, args: &AllArgs) -> haul_bench::Result<()> {
-    for (file, text) in [(&args.json, run.json()), (&args.report, run.page())] {
+    for (file, text) in [(&args.report.json, run.json()), (&args.report.markdown, run.markdown())] {
         if let Some(file) = file {
             let what = format!("write the report to {}", file.display());
             replace(file, &text).map_err(Error::other(what))?;

@@ -11,28 +11,24 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use haul_disk::error_chain;
 use haul_disk_sim::{Backing, Counters};
 use haul_file_store::{Options as StoreOptions, Store};
 use haul_measure::{Error, Result, Watcher};
 use haul_testing::{Random, noise};
 
-use super::super::compare;
+use super::objects::{Numbered, evict_below, fill, key};
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
-use crate::log::Failure;
+use crate::log::{Failure, failed};
 use crate::named::named;
 use crate::options::{count, rounds, size};
 use crate::report::{Column, Report};
 use crate::simulated::{Drive, Format, SimulatedDisk};
-use crate::small_files::directory::evict_below;
-use crate::small_files::fill::{Loaders, fill};
-use crate::small_files::key;
-use crate::small_files::objects::Numbered;
 
-/// Options of `haul bench seed haystack`.
+/// The benchmark `haystack`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct HaystackBench {
     /// Model of the simulated drive
     #[arg(long, value_name = "NAME", default_value = "deskstar-7k1000.c")]
     pub drive: Drive,
@@ -130,48 +126,35 @@ const VOLUME_BYTES: u64 = 32 << 20;
 /// The free space of the disk: for metadata, and for the volumes that the store prepares.
 const FREE_BYTES: u64 = 1 << 30;
 
-const LOADERS: Loaders = Loaders { threads: 4, batch: 100 };
+impl Benchmark for HaystackBench {
+    const NAME: &'static str = "haystack";
 
-/// Runs the experiment. The simulated disk is removed when this returns, and also when the process
-/// is killed.
-///
-/// # Errors
-/// Returns [`Error::Missing`] without root or FUSE, [`Error::Cancelled`] if the watcher cancels,
-/// and an error if bytes differ from those written.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("seed haystack", Host::here(), columns(FIELDS), BAR);
-    report.notes.push(options.note());
-    watcher.step(0, 1, "writing the files");
-    let photos = Photos::new(options, watcher)?;
-    let mut contest = Contest::new(FIELDS, Method::ALL);
-    let mut round = 0;
-    contest.run(&Stage::only(options.rounds, watcher), |method| {
-        round += 1;
-        photos.read(*method, round).map(Outcome::Measured)
-    })?;
-    let table = format!("{} (simulated), ext4", options.drive.name());
-    contest.report(&mut report, &table, |_| String::new());
-    let [cold, listed, ahead, store] = Method::ALL;
-    for (name, method) in [
-        ("reads_per_cold_file", cold),
-        ("reads_per_listed_file", listed),
-        ("reads_per_listed_file_with_readahead", ahead),
-        ("reads_per_object", store),
-    ] {
-        report.amount(name, contest.samples(&method, reads));
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        report.notes.push(self.note());
+        watcher.step(0, 1, "writing the files");
+        let photos = Photos::new(self, watcher)?;
+        let mut contest = Contest::new(FIELDS, Method::ALL);
+        let mut round = 0;
+        contest.run(&Stage::only(self.rounds, watcher), |method| {
+            round += 1;
+            photos.read(*method, round).map(Outcome::Measured)
+        })?;
+        let table = format!("{} (simulated), ext4", self.drive.name());
+        contest.report(&mut report, &table, |_| String::new());
+        let [cold, listed, ahead, store] = Method::ALL;
+        for (name, method) in [
+            ("reads_per_cold_file", cold),
+            ("reads_per_listed_file", listed),
+            ("reads_per_listed_file_with_readahead", ahead),
+            ("reads_per_object", store),
+        ] {
+            report.amount(name, contest.samples(&method, reads));
+        }
+        report.ratio("listed_files_vs_objects", contest.ratio(&listed, &store, reads));
+        report.ratio("cold_files_vs_objects", contest.ratio(&cold, &store, reads));
+        Ok(report)
     }
-    report.ratio("listed_files_vs_objects", contest.ratio(&listed, &store, reads));
-    report.ratio("cold_files_vs_objects", contest.ratio(&cold, &store, reads));
-    compare(
-        &mut report,
-        "",
-        &[
-            ("reads_per_listed_file", 2.0),
-            ("reads_per_object", 1.0),
-            ("listed_files_vs_objects", 2.0),
-        ],
-    );
-    Ok(report)
 }
 
 /// A simulated disk with a tree of files, and a store with as many objects of the same bytes.
@@ -186,17 +169,13 @@ fn store_options() -> StoreOptions {
     StoreOptions { volume_bytes: VOLUME_BYTES, ..StoreOptions::default() }
 }
 
-fn failed(failure: Failure) -> Error {
-    Error::Missing(format!("cannot use the file store: {}", error_chain(&*failure)))
-}
-
 fn path(dir: usize, file: usize) -> PathBuf {
     PathBuf::from(format!("{TREE}/{dir:05}/{file:05}"))
 }
 
 impl Photos {
-    fn new(options: &Options, watcher: &dyn Watcher) -> Result<Self> {
-        let Options { dirs, files, size, .. } = *options;
+    fn new(options: &HaystackBench, watcher: &dyn Watcher) -> Result<Self> {
+        let HaystackBench { dirs, files, size, .. } = *options;
         let data_bytes = (dirs * files) as u64 * size.next_multiple_of(4096);
         let bytes = (FREE_BYTES + 4 * data_bytes).next_multiple_of(1 << 20);
         let disk = SimulatedDisk::new(&options.drive, bytes, Backing::Memory, 0.0, "none", FORMAT)?;
@@ -205,7 +184,7 @@ impl Photos {
         let mounted = photos.disk.mount()?;
         let root = mounted.path();
         photos.write_tree(&root, watcher)?;
-        photos.write_store(&root.join(STORE)).map_err(failed)?;
+        photos.write_store(&root.join(STORE)).map_err(failed("use the file store"))?;
         drop(mounted);
         Ok(photos)
     }
@@ -228,12 +207,12 @@ impl Photos {
         let (store, _recovered) = Store::open(dir, store_options())?;
         store.create_bucket(BUCKET)?;
         let objects = (self.dirs * self.files) as u64;
-        fill(&store, BUCKET, self.objects(), 0..objects, LOADERS)?;
+        fill(&store, BUCKET, self.objects(), 0..objects)?;
         Ok(store.close()?)
     }
 
     fn objects(&self) -> Numbered<'_> {
-        Numbered { key, content: &self.content }
+        Numbered { content: &self.content }
     }
 
     /// Mounts the disk with cold caches, and reads a file of each directory, in random order.
@@ -247,7 +226,9 @@ impl Photos {
         let mounted = self.disk.mount_cold_with(method.mount_options())?;
         let root = mounted.path();
         let requests = match method {
-            Method::Store => self.read_objects(&root.join(STORE), &chosen).map_err(failed)?,
+            Method::Store => self
+                .read_objects(&root.join(STORE), &chosen)
+                .map_err(failed("use the file store"))?,
             _ => {
                 if method != Method::Cold {
                     list(&root.join(TREE)).map_err(Error::other("list the files"))?;
@@ -301,7 +282,7 @@ fn list(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-impl Options {
+impl HaystackBench {
     fn note(&self) -> String {
         let Self { dirs, files, size, rounds, .. } = self;
         format!(

@@ -15,9 +15,9 @@ use haul_measure::{Error, Latencies, Result, Watcher};
 use haul_units::parse_time;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
+use rustix::time::{ClockId, clock_gettime};
 
-use super::compare;
-use super::thread_counts::ThreadCounts;
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::named::named;
@@ -25,9 +25,9 @@ use crate::options::{rounds, size};
 use crate::reads::joined;
 use crate::report::{Column, Report};
 
-/// Options of `haul bench seed splice`.
+/// The benchmark `splice`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct SpliceBench {
     /// Lengths of a body, 1 B to 64MiB
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1KiB,64KiB,1MiB")]
     #[arg(value_parser = body_size)]
@@ -77,7 +77,7 @@ struct Round {
     time: Duration,
     latencies: Latencies,
     system_calls: u64,
-    cpu_ns: Option<u64>,
+    cpu: Duration,
 }
 
 const BAR: &str = "bodies_per_s";
@@ -98,42 +98,41 @@ fn rate(round: &Round) -> Option<f64> {
 }
 
 fn cpu_us(round: &Round) -> Option<f64> {
-    Some(round.cpu_ns? as f64 / 1000.0 / round.bodies as f64)
+    Some(round.cpu.as_secs_f64() * 1e6 / round.bodies as f64)
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// Returns [`Error::Cancelled`] if the watcher cancels, and an error if a byte is lost.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("seed splice", Host::here(), columns(FIELDS), BAR);
-    report.notes.push(options.note());
-    report.notes.extend(haul_measure::load());
-    let longest = options.sizes.iter().copied().max().unwrap_or(1);
-    let file = file(longest)?;
-    let of = |bytes: &u64| {
-        let bytes = *bytes;
-        Method::ALL.map(|method| Strategy { bytes, method })
-    };
-    let mut contest = Contest::new(FIELDS, options.sizes.iter().flat_map(of));
-    contest.run(&Stage::only(options.rounds, watcher), |strategy| {
-        let measured = measure(&file, *strategy, options.seconds);
-        measured.map(Outcome::Measured).map_err(Error::other("relay a body"))
-    })?;
-    contest.report(&mut report, "", |strategy| strategy.bytes.to_string());
-    for bytes in options.sizes.iter().copied() {
-        let [own, reused, short, long] = Method::ALL.map(|method| Strategy { bytes, method });
-        for (name, a, b) in [
-            ("reused_vs_own_pipe", reused, own),
-            ("reused_vs_copies_1k", reused, short),
-            ("reused_vs_copies_64k", reused, long),
-        ] {
-            report.ratio(format!("{name}_{bytes}"), contest.ratio(&a, &b, rate));
-            report.ratio(format!("{name}_{bytes}_cpu"), contest.ratio(&b, &a, cpu_us));
+impl Benchmark for SpliceBench {
+    const NAME: &'static str = "splice";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        report.notes.push(self.note());
+        report.notes.extend(haul_measure::load());
+        let longest = self.sizes.iter().copied().max().unwrap_or(1);
+        let file = file(longest)?;
+        let of = |bytes: &u64| {
+            let bytes = *bytes;
+            Method::ALL.map(|method| Strategy { bytes, method })
+        };
+        let mut contest = Contest::new(FIELDS, self.sizes.iter().flat_map(of));
+        contest.run(&Stage::only(self.rounds, watcher), |strategy| {
+            let measured = measure(&file, *strategy, self.seconds);
+            measured.map(Outcome::Measured).map_err(Error::other("relay a body"))
+        })?;
+        contest.report(&mut report, "", |strategy| strategy.bytes.to_string());
+        for bytes in self.sizes.iter().copied() {
+            let [own, reused, short, long] = Method::ALL.map(|method| Strategy { bytes, method });
+            for (name, a, b) in [
+                ("reused_vs_own_pipe", reused, own),
+                ("reused_vs_copies_1k", reused, short),
+                ("reused_vs_copies_64k", reused, long),
+            ] {
+                report.ratio(format!("{name}_{bytes}"), contest.ratio(&a, &b, rate));
+                report.ratio(format!("{name}_{bytes}_cpu"), contest.ratio(&b, &a, cpu_us));
+            }
         }
+        Ok(report)
     }
-    compare(&mut report, "", &[("reused_vs_copies_1k_1048576", 1.5)]);
-    Ok(report)
 }
 
 /// Creates a file of `bytes` bytes in memory.
@@ -174,7 +173,7 @@ fn relay(file: &OwnedFd, to: TcpStream, strategy: Strategy, time: Duration) -> i
     let pipe = pipe_with(PipeFlags::CLOEXEC)?;
     let mut buffer = vec![0; if method == Method::ShortCopies { 1 << 10 } else { 64 << 10 }];
     let (mut bodies, mut system_calls, mut latencies) = (0, 0, Latencies::default());
-    let (before, started) = (ThreadCounts::now(), Instant::now());
+    let (before, started) = (thread_cpu(), Instant::now());
     while bodies == 0 || started.elapsed() < time {
         let began = Instant::now();
         system_calls += match method {
@@ -190,8 +189,13 @@ fn relay(file: &OwnedFd, to: TcpStream, strategy: Strategy, time: Duration) -> i
         bodies += 1;
     }
     let time = started.elapsed();
-    let cpu_ns = ThreadCounts::now().since(&before).cpu_ns;
-    Ok(Round { bodies, time, latencies, system_calls, cpu_ns })
+    let cpu = thread_cpu().saturating_sub(before);
+    Ok(Round { bodies, time, latencies, system_calls, cpu })
+}
+
+/// Returns the CPU time of this thread.
+fn thread_cpu() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// Moves a body through a pipe; returns the number of system calls.
@@ -237,7 +241,7 @@ fn copied(file: &OwnedFd, buffer: &mut [u8], to: &TcpStream, bytes: u64) -> io::
     Ok(calls)
 }
 
-impl Options {
+impl SpliceBench {
     fn note(&self) -> String {
         format!(
             "Bodies from a file in memory to a socket on loopback, whose other end a thread of \

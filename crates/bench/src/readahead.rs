@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use haul_disk::{AlignedBuf, Disk, Durability, Open, evict, write_full};
 use haul_measure::{Result, Watcher};
 
-use super::{compare, require_space};
+use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::named::named;
@@ -22,9 +22,9 @@ use crate::trace::{Line, Tracing};
 use crate::write_modes::VirtualDisk;
 use crate::write_modes::target_fs::TargetFs;
 
-/// Options of `haul bench seed readahead`.
+/// The benchmark `readahead`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
+pub struct ReadaheadBench {
     /// Directory for the image of a virtual disk with ext4
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
@@ -150,34 +150,31 @@ fn listed(round: &Round) -> String {
 const NAME: &str = "data";
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Runs the experiment on a virtual disk, which is removed when this returns, and also when the
-/// process is killed.
-///
-/// # Errors
-/// Returns [`crate::Error::Cancelled`] if the watcher cancels, [`crate::Error::Missing`] without
-/// root, and an error if the disk fails or a read returns wrong bytes.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    require_space(&options.dir, 2 * options.file_size)?;
-    let place = TargetFs::on_virtual_disk(VirtualDisk::Ext4, &options.dir, options.file_size)?;
-    let mut report = Report::new("seed readahead", Host::here(), columns(FIELDS), BAR);
-    report.host.storage.push(place.facts.clone());
-    report.notes.push(options.note());
-    create(&place, options.file_size)?;
-    let tracing = place.tracing()?;
-    let of = |read_ahead_kb: &u64| {
-        let read_ahead_kb = *read_ahead_kb;
-        options.sizes.iter().flat_map(move |&read_bytes| {
-            Pattern::ALL.map(|pattern| Strategy { read_ahead_kb, read_bytes, pattern })
-        })
-    };
-    let mut contest = Contest::new(FIELDS, options.read_ahead_kb.iter().flat_map(of));
-    contest.run(&Stage::only(1, watcher), |strategy| {
-        let _setting = place.set("read_ahead_kb", &strategy.read_ahead_kb.to_string())?;
-        read(&place, &tracing, strategy, options.file_size).map(Outcome::Measured)
-    })?;
-    contest.report(&mut report, "", |it| format!("{} {}", it.read_ahead_kb, it.read_bytes));
-    add_ratios(&contest, &mut report);
-    Ok(report)
+impl Benchmark for ReadaheadBench {
+    const NAME: &'static str = "readahead";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let place = TargetFs::on_virtual_disk(VirtualDisk::Ext4, &self.dir, self.file_size)?;
+        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        report.host.storage.push(place.facts.clone());
+        report.notes.push(self.note());
+        create(&place, self.file_size)?;
+        let tracing = place.tracing()?;
+        let of = |read_ahead_kb: &u64| {
+            let read_ahead_kb = *read_ahead_kb;
+            self.sizes.iter().flat_map(move |&read_bytes| {
+                Pattern::ALL.map(|pattern| Strategy { read_ahead_kb, read_bytes, pattern })
+            })
+        };
+        let mut contest = Contest::new(FIELDS, self.read_ahead_kb.iter().flat_map(of));
+        contest.run(&Stage::only(1, watcher), |strategy| {
+            let _setting = place.set("read_ahead_kb", &strategy.read_ahead_kb.to_string())?;
+            read(&place, &tracing, strategy, self.file_size).map(Outcome::Measured)
+        })?;
+        contest.report(&mut report, "", |it| format!("{} {}", it.read_ahead_kb, it.read_bytes));
+        add_ratios(&contest, &mut report);
+        Ok(report)
+    }
 }
 
 fn create(place: &TargetFs, bytes: u64) -> Result<()> {
@@ -266,9 +263,6 @@ fn windows(text: &str) -> Vec<Window> {
 
 /// The figures of the text: the first window of reads of 4 KiB is up to four times a read, and the
 /// next one is twice as long.
-const TEXT: [(&str, f64); 3] =
-    [("first_vs_read_4k", 4.0), ("next_vs_first_4k", 2.0), ("largest_kib_4k", 128.0)];
-
 fn add_ratios(contest: &Contest<Strategy, Round>, report: &mut Report) {
     let pattern = Pattern::Sequential;
     let strategy = Strategy { read_ahead_kb: 128, read_bytes: 4096, pattern };
@@ -276,10 +270,9 @@ fn add_ratios(contest: &Contest<Strategy, Round>, report: &mut Report) {
     add("first_vs_read_4k", |round| Some(first_kib(round)? / 4.0));
     add("next_vs_first_4k", |round| Some(next_kib(round)? / first_kib(round)?));
     add("largest_kib_4k", largest_kib);
-    compare(report, "", &TEXT);
 }
 
-impl Options {
+impl ReadaheadBench {
     fn note(&self) -> String {
         format!(
             "The first 8 MiB, or 64 random places, of a file of {} MiB on a virtual disk with \

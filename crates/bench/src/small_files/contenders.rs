@@ -1,13 +1,72 @@
-//! The floor: puts of all writers in one batch, one write and one sync for each batch.
+//! The targets of puts: the file store, a group commit into a plain file, and a file for each put.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use haul_disk::{
     AlignedBuf, Allocation, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, fill, write_full,
 };
+use haul_file_store::{Attributes, Options, Precondition, Store};
 
+use super::objects::key;
 use crate::log::{Contender, Failure};
+
+const BUCKET: &str = "bench";
+
+/// A file store with default options, except for the length of a big object.
+pub(super) struct ObjectStore {
+    store: Store,
+    attributes: Attributes,
+    next: AtomicU64,
+    /// The number of different keys.
+    keys: u64,
+}
+
+impl ObjectStore {
+    /// Creates a store below `dir`, whose puts go to `keys` different keys in turn.
+    pub(super) fn open(dir: &Path, keys: u64, big_object_bytes: u64) -> Result<Self, Failure> {
+        let options = Options { big_object_bytes, ..Options::default() };
+        let (store, _recovered) = Store::open(&dir.join("store"), options)?;
+        store.create_bucket(BUCKET)?;
+        Ok(Self { store, attributes: Attributes::new(), next: AtomicU64::new(0), keys })
+    }
+}
+
+impl Contender for ObjectStore {
+    fn append(&self, _writer: usize, record: &[u8]) -> Result<(), Failure> {
+        let key = key(self.next.fetch_add(1, Ordering::Relaxed) % self.keys);
+        self.store.put(BUCKET, &key, record, &self.attributes, &Precondition::None)?;
+        Ok(())
+    }
+}
+
+/// New files, in one directory for each writer.
+pub(super) struct SyncedFiles {
+    disk: OsDisk,
+    next: AtomicU64,
+}
+
+impl SyncedFiles {
+    /// Creates the directories of the writers in `dir`.
+    pub(super) fn open(dir: &Path, writers: usize) -> Result<Self, Failure> {
+        let disk = OsDisk::open(dir)?;
+        (0..writers).try_for_each(|writer| disk.create_dir(&writer.to_string()))?;
+        disk.sync_dir("")?;
+        Ok(Self { disk, next: AtomicU64::new(0) })
+    }
+}
+
+impl Contender for SyncedFiles {
+    fn append(&self, writer: usize, record: &[u8]) -> Result<(), Failure> {
+        let name = format!("{writer}/{:010}", self.next.fetch_add(1, Ordering::Relaxed));
+        let file = self.disk.create(&name, Open::default())?;
+        write_full(&*file, record, 0)?;
+        file.sync(Durability::Everything)?;
+        self.disk.sync_dir(&writer.to_string())?;
+        Ok(())
+    }
+}
 
 /// The length in bytes of a file whose blocks were written before.
 pub(super) const FILE_BYTES: u64 = 256 << 20;
@@ -17,7 +76,7 @@ pub(super) const FILE_BYTES: u64 = 256 << 20;
 const NEW_BYTES_MAX: u64 = 16 << 30;
 
 /// A file with two buffers for batches. Batches continue at its beginning after its end.
-pub(crate) struct GroupCommit {
+pub(super) struct GroupCommit {
     file: Arc<dyn File>,
     file_bytes: u64,
     state: Mutex<State>,
@@ -40,7 +99,7 @@ struct State {
 impl GroupCommit {
     /// Creates a file in `dir` whose blocks were written before, with buffers for one put of
     /// `file_bytes` from each writer.
-    pub(crate) fn open(dir: &Path, file_bytes: usize, writers: usize) -> Result<Self, Failure> {
+    pub(super) fn open(dir: &Path, file_bytes: usize, writers: usize) -> Result<Self, Failure> {
         let (disk, file) = create(dir)?;
         fill(&*file, FILE_BYTES)?;
         disk.sync_dir("")?;
