@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use haul_disk_sim::{
-    Backing, Counters, MountedFs, Options as DiskOptions, Parameters, ServedRead, SpinningDisk,
+    Backing, Counters, MountedFs, Options as DiskOptions, Parameters, SpinningDisk,
 };
 use haul_measure::{Error, Result};
 
@@ -123,16 +123,6 @@ impl<'a> SimulatedDisk<'a> {
 
     pub(crate) fn counters(&self) -> Counters {
         self.disk.counters()
-    }
-
-    /// Starts to record the reads that the drive serves.
-    pub(crate) fn record_reads(&self) {
-        self.disk.record_reads();
-    }
-
-    /// Returns the recorded reads, and stops recording.
-    pub(crate) fn take_reads(&self) -> Vec<ServedRead> {
-        self.disk.take_reads()
     }
 
     /// Converts wall-clock time to the virtual time of the simulated drive, in seconds. Returns

@@ -76,7 +76,7 @@ const FULL: [(Part, &str, u64, u64); 13] = [
     (Part::AppCache, "--cold-percent 400 --seconds 1s", 70, 1152),
     (Part::Pacing, "--bulk 512MiB --alone 1s", 60, 512),
     (Part::ReadOrder, "--drive deskstar-7k1000.c --files 2000 --threads 1,4 --time-scale 0", 20, 0),
-    (Part::RandomWrite, "--drive deskstar-7k1000.c --records 4000 --batches 4000 --file-size 256MiB --writers 1 --seconds 200ms", 50, 0),
+    (Part::RandomWrite, "--drive deskstar-7k1000.c --records 4000 --batches 4000 --file-size 256MiB", 50, 0),
     (Part::Splice, "--sizes 1KiB,1MiB --seconds 100ms", 5, 0),
     (Part::Log, "--writers 1,16 --seconds 400ms --rotations 50 --recovery 0", 40, 512),
 ];
@@ -94,7 +94,7 @@ const QUICK: [(Part, &str, u64, u64); 12] = [
     (Part::AppCache, "--memory 64MiB --cold-percent 300 --seconds 150ms", 6, 256),
     (Part::Pacing, "--bulk 32MiB --alone 200ms", 5, 32),
     (Part::ReadOrder, "--drive deskstar-7k1000.c --files 300 --dirs 8 --disk-size 1GiB --threads 1,4 --time-scale 0", 3, 0),
-    (Part::RandomWrite, "--drive deskstar-7k1000.c --records 300 --batches 1000 --file-size 32MiB --writers 1 --seconds 50ms", 5, 0),
+    (Part::RandomWrite, "--drive deskstar-7k1000.c --records 300 --batches 1000 --file-size 32MiB", 5, 0),
     (Part::Splice, "--sizes 1KiB,1MiB --seconds 20ms", 1, 0),
 ];
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::{Value as Json, json};
 
-use crate::report::text::{columns_wide, pad};
+use crate::report::text::lines;
 use crate::report::{significant, with_interval};
 pub use read::RunFile;
 
@@ -129,21 +129,15 @@ impl fmt::Display for Comparison {
     /// Writes a table of all ratios, and a line with the numbers of those that agree and moved.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |side: Option<Stated>| side.map_or("-".to_owned(), |it| it.to_string());
-        let head = ["ratio", "A", "B", "B/A", ""].map(str::to_owned);
+        let head = ["ratio", "A", "B", "B/A", ""].map(str::to_owned).to_vec();
         let cells = self.0.iter().map(|row| {
             let factor = row.a.zip(row.b).map(|(a, b)| b.value / a.value);
             let factor = factor.filter(|it| it.is_finite()).map_or(String::new(), significant);
             let verdict = row.agreement.name().to_owned();
-            [row.name.clone(), text(row.a), text(row.b), factor, verdict]
+            vec![row.name.clone(), text(row.a), text(row.b), factor, verdict]
         });
-        let lines: Vec<_> = [head].into_iter().chain(cells).collect();
-        let wide = |at: usize| lines.iter().map(|line| columns_wide(&line[at])).max().unwrap_or(0);
-        let widths = [0, 1, 2, 3, 4].map(wide);
-        for line in &lines {
-            let cells: Vec<_> =
-                line.iter().zip(widths).map(|(cell, width)| pad(cell, width, false)).collect();
-            writeln!(f, "{}", cells.join("  ").trim_end())?;
-        }
+        let all: Vec<_> = [head].into_iter().chain(cells).collect();
+        writeln!(f, "{}", lines(&all, |_| false).join("\n"))?;
         let only = self.count(&[Agreement::OnlyInA, Agreement::OnlyInB]);
         writeln!(
             f,

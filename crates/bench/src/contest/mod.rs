@@ -8,8 +8,6 @@ use std::fmt::Display;
 
 use haul_measure::{Latencies, Result, Spread, Turn, Watcher, shuffled_turns, turns};
 
-pub(crate) use floor::CountedRounds;
-
 use crate::report::{Column, Ratio, Report, Row, Samples, Value};
 
 /// A function that returns a figure of one round, or `None` if the figure could not be measured.

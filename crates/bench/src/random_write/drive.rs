@@ -3,19 +3,16 @@
 
 use std::time::Instant;
 
-use haul_disk::{DelayedAllocation, DeviceKind, Disk as _, Open, extents};
+use haul_disk::{DelayedAllocation, Disk as _, Open, extents};
 use haul_disk_sim::{Backing, Drive as Model, Nanos, SECTOR_BYTES};
 use haul_measure::{Result, Watcher};
 use haul_sorted_write::plan::{Costs, Extent, Rules, plan};
-use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
 
 use super::files::{BIG, Files};
 use super::method::Cell;
 use super::options::RandomWriteBench;
-use super::pages::{self, Writer};
 use super::records::{Record, Shape, records};
 use super::table::Round;
-use crate::log::{Failure, Scratch, drive};
 use crate::simulated::{Drive, Format, SimulatedDisk};
 
 /// RandomWriteBench of ext4 that disable background initialization, which would disturb the measurement.
@@ -24,11 +21,6 @@ const FORMAT: Format<'static> = Format {
     mkfs_options: &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
     mount_options: "noinit_itable",
 };
-
-/// The maximum length in bytes of the log of a page file.
-const PAGES_LOG_BYTES: u64 = 32 << 20;
-/// The maximum size in bytes of a generation, which is one of the two write buffers of a page file.
-const PAGES_GENERATION_BYTES: usize = 32 << 20;
 
 /// The unit in bytes of reads and writes, a page.
 const UNIT_BYTES: u64 = 4096;
@@ -69,51 +61,17 @@ impl SimulatedDrive {
         let all = options.records_of(cell.shape, cell.batch, self.runs);
         let mounted = self.disk.mount_cold()?;
         let files = Files::on_drive(&mounted.path())?;
-        self.disk.record_reads();
         let (before, started) = (self.disk.counters(), Instant::now());
         files.write(cell, &all, watcher)?;
         let elapsed_s = self.disk.drive_seconds(started.elapsed());
         let requests = self.disk.counters().since(&before);
-        let reading_ns: Nanos = self.disk.take_reads().iter().map(|read| read.service_ns).sum();
         self.disk.untimed(|_| {
             files.verify(&all, cell.index)?;
             drop((files, mounted));
             Ok(())
         })?;
-        let mut round = Round::of_drive(1, all.len() as f64, &requests, elapsed_s);
-        round.reading_s = Some(reading_ns as f64 / 1e9);
+        let round = Round::of_drive(all.len() as f64, &requests, elapsed_s);
         Ok(round.in_batches(cell.batch))
-    }
-
-    /// Measures durable page writes by `writers` threads, in a separate directory.
-    pub(super) fn write_pages(
-        &self,
-        options: &RandomWriteBench,
-        writer: Writer,
-        writers: usize,
-    ) -> Result<Round, Failure> {
-        let mounted = self.disk.mount()?;
-        let scratch = Scratch::new(&mounted.path(), "pages")?;
-        let page_file = options.page_file();
-        let memory = page_file.sorted.generation_bytes.unwrap_or(PAGES_GENERATION_BYTES);
-        let generation_bytes = Some(memory.min(PAGES_GENERATION_BYTES));
-        let page_file = PageFileOptions {
-            sorted: SortedOptions {
-                generation_bytes,
-                kind: Some(DeviceKind::Rotational),
-                ..page_file.sorted
-            },
-            log_bytes_max: page_file.log_bytes_max.min(PAGES_LOG_BYTES),
-            ..page_file
-        };
-        let pages = options.pages_size.min(options.file_size / 8) / UNIT_BYTES;
-        let contender = pages::open(writer, scratch.path(), writers, pages, &page_file)?;
-        contender.warm_up()?;
-        rustix::fs::sync();
-        let before = self.disk.counters();
-        let sample = drive(&*contender, &options.load(writers), None)?;
-        let requests = self.disk.counters().since(&before);
-        Ok(Round::of_drive(writers, sample.appends, &requests, None))
     }
 
     /// Returns the lower bound of the time of any method that, for each batch, reads the partly
@@ -141,7 +99,7 @@ impl SimulatedDrive {
                 + self.model.sweep_ns(writes.iter().map(on_disk))
         });
         let service_s = sweeps.sum::<Nanos>() as f64 / 1e9;
-        Ok(Round::of_service(1, all.len() as f64, service_s).in_batches(batch))
+        Ok(Round::of_service(all.len() as f64, service_s).in_batches(batch))
     }
 }
 

@@ -89,9 +89,8 @@ impl Files {
         let of_index = if method.is_mapped() { Method::Random } else { method };
         let mut index = Output::open(&self.disk, INDEX, of_index)?;
         let with_index = matches!(mode, Index::Mixed | Index::Separate | Index::Alone);
-        let mut contents = Contents::new(method == Method::SortedCopied);
+        let mut buffer = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
         for batch in records.chunks(cell.batch) {
-            contents.begin(batch);
             let pieces = match (mode, method) {
                 (Index::Alone, _) => Vec::new(),
                 (_, Method::Random | Method::Direct | Method::Mapped) => as_given(batch),
@@ -103,7 +102,7 @@ impl Files {
             for piece in pieces {
                 watcher.check()?;
                 let (number, from) = (piece.number as usize, piece.from as usize);
-                let bytes = &contents.of(batch, number)[from..][..piece.bytes as usize];
+                let bytes = &batch[number].fill(&mut buffer)[from..][..piece.bytes as usize];
                 big.write(bytes, piece.offset)?;
                 if let Some(record) = entries.next_if(|_| mode == Index::Mixed) {
                     index.write(&record.entry(), record.entry_at)?;
@@ -178,44 +177,6 @@ impl Files {
             }
         }
         Ok(())
-    }
-}
-
-/// The bytes of the records of a batch: computed when they are written, or copied into memory before.
-struct Contents {
-    are_copied: bool,
-    copies: Vec<u8>,
-    /// The places of the records in `copies`.
-    starts: Vec<usize>,
-    buffer: Vec<u8>,
-}
-
-impl Contents {
-    fn new(are_copied: bool) -> Self {
-        let buffer = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
-        Self { are_copied, copies: Vec::new(), starts: Vec::new(), buffer }
-    }
-
-    /// Receives a batch: copies its bytes if they are to be copied.
-    fn begin(&mut self, batch: &[Record]) {
-        self.copies.clear();
-        self.starts.clear();
-        if self.are_copied {
-            self.copies.reserve(batch.iter().map(|record| record.bytes).sum());
-            for record in batch {
-                self.starts.push(self.copies.len());
-                self.copies.extend_from_slice(record.fill(&mut self.buffer));
-            }
-        }
-    }
-
-    /// Returns the bytes of a record of the batch.
-    fn of(&mut self, batch: &[Record], number: usize) -> &[u8] {
-        let record = &batch[number];
-        match self.starts.get(number) {
-            Some(start) => &self.copies[*start..][..record.bytes],
-            None => record.fill(&mut self.buffer),
-        }
     }
 }
 

@@ -14,10 +14,6 @@ named! {
         /// The batch is sorted by offset, without the parts that later records overwrite, and then
         /// written as with [`Method::Random`].
         Sorted = "sorted",
-        /// As [`Method::Sorted`], but the bytes of all records of a batch are copied into memory
-        /// first, as by a program that receives its records. The other methods with `pwrite`
-        /// compute the bytes of a record when they write it.
-        SortedCopied = "sorted-copied",
         /// The batch is sorted as with [`Method::Sorted`], then written as with [`Method::Direct`].
         SortedDirect = "sorted-direct",
         /// The pages are copied into a mapping of the file in arrival order, with one `msync` per

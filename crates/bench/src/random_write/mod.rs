@@ -18,34 +18,26 @@ mod files;
 mod method;
 mod options;
 mod output;
-mod pages;
 mod records;
 mod table;
 
-use std::path::Path;
-use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_disk::{error_chain, probe};
-use haul_measure::{Error, Result, Watcher};
+use haul_disk::probe;
+use haul_measure::{Result, Watcher};
+use haul_testing::Random;
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, CountedRounds, Outcome, Stage, columns};
+use crate::contest::{Contest, Outcome, Stage, columns};
 use crate::host::Host;
-use crate::log::rivals::{PAGES, Rivals};
-use crate::log::{Failure, Sample, Scratch, drive as drive_load};
 use crate::memory_limit::MemoryLimit;
 use crate::report::Report;
-use crate::simulated::Drive;
-use pages::Writer;
-use table::{add_ratios_of_methods, add_ratios_of_pages};
-
 use disk::Disk;
 use drive::SimulatedDrive;
-pub use method::Method;
+pub use method::{Index, Method};
 pub use options::{DriveOrNone, RandomWriteBench};
-pub use pages::Places;
 pub use records::Shape;
-use table::{BAR, FIELDS, Round, Strategy, per_s};
+use table::{BAR, FIELDS, Round, Strategy, add_ratios};
 
 impl Benchmark for RandomWriteBench {
     const NAME: &'static str = "random-write";
@@ -64,10 +56,31 @@ impl Benchmark for RandomWriteBench {
                 0 => "spinning".to_owned(),
                 _ => format!("spinning_{}", drive.name()),
             };
-            measure_drive(self, drive, &prefix, watcher, &mut report)?;
+            let name = drive.name();
+            watcher.step(0, 1, &format!("{name}: writing the files"));
+            let mut disk = SimulatedDrive::new(self, drive, watcher)?;
+            let stage = Stage { name, ..Stage::only(self.rounds, watcher) };
+            for shape in self.shapes.iter().copied() {
+                let table = format!("{name} (simulated), ext4, {shape}");
+                measure_shape(self, shape, &table, &prefix, &stage, &mut report, |strategy| {
+                    Ok(Outcome::Measured(match strategy.cell {
+                        Some(cell) => disk.measure(self, cell, watcher)?,
+                        None => disk.bound(self, shape, strategy.batch)?,
+                    }))
+                })?;
+            }
         }
         if let Some(dir) = &self.dir {
-            measure_dir(self, dir, watcher, &mut report)?;
+            watcher.step(0, 1, "writing the files");
+            let mut disk = Disk::new(self, dir, watcher)?;
+            let stage = Stage::only(self.rounds, watcher);
+            for shape in self.shapes.iter().copied() {
+                let table = format!("disk, {}, {shape}", disk.storage.file_system);
+                measure_shape(self, shape, &table, "disk", &stage, &mut report, |strategy| {
+                    let Some(cell) = strategy.cell else { return Outcome::skipped("") };
+                    disk.measure(self, cell, watcher).map(Outcome::Measured)
+                })?;
+            }
         }
         Ok(report)
     }
@@ -99,50 +112,10 @@ fn note(options: &RandomWriteBench) -> String {
          Times of simulated drives are by their own clock (service; time scale {time_scale}). \
          Requests, bytes, syncs and seeks are per record. \"bound\" is the least time of one sweep \
          that reads each unit written in part and one that writes all, without rotational latency \
-         (docs/random-writes.md). Pages: rates include the final checkpoint, acknowledged rates do \
-         not. A ratio \"a_vs_b\" is the rate of a divided by that of b.",
+         (docs/random-writes.md). A ratio \"a_vs_b\" is the rate of a divided by that of b.",
         file_size >> 20,
         index_size >> 20,
     )
-}
-
-/// Measures all methods and page writers on a simulated drive, and computes the lower bound of the
-/// time for each batch length.
-fn measure_drive(
-    options: &RandomWriteBench,
-    drive: &Drive,
-    prefix: &str,
-    watcher: &dyn Watcher,
-    report: &mut Report,
-) -> Result<()> {
-    let name = drive.name();
-    watcher.step(0, 1, &format!("{name}: writing the files"));
-    let mut disk = SimulatedDrive::new(options, drive, watcher)?;
-    let stage = Stage { name, ..Stage::only(options.rounds, watcher) };
-    for shape in options.shapes.iter().copied() {
-        let table = format!("{name} (simulated), ext4, {shape}");
-        measure_shape(options, shape, &table, prefix, &stage, report, |strategy| {
-            Ok(Outcome::Measured(match strategy.cell {
-                Some(cell) => disk.measure(options, cell, watcher)?,
-                None => disk.bound(options, shape, strategy.batch)?,
-            }))
-        })?;
-    }
-    for writers in &options.writers {
-        // The writer `floor`, which writes contiguous pages, is left out: it is a bound only for
-        // disks without rotational latency.
-        let all = Writer::ALL.into_iter().filter(|writer| *writer != Writer::Floor);
-        let names = all.map(|writer| Strategy::pages(writer.name()));
-        let mut contest = Contest::new(FIELDS, names);
-        contest.run(&stage, |strategy| {
-            let writer = Writer::from_str(&strategy.name).map_err(Error::Missing)?;
-            let round = disk.write_pages(options, writer, *writers).map_err(failed)?;
-            Ok(Outcome::Measured(round))
-        })?;
-        contest.report(report, &format!("{name} (simulated), {}", pages_table(*writers)), group);
-        add_ratios_of_pages(&format!("{prefix}_"), &contest, *writers, report);
-    }
-    Ok(())
 }
 
 /// Measures all methods with one shape of records in interleaved rounds.
@@ -157,111 +130,41 @@ fn measure_shape(
 ) -> Result<()> {
     let mut all = Vec::new();
     for batch in bench.cells(shape).chunk_by(|a, b| a.batch == b.batch) {
-        all.extend(batch.iter().copied().map(Strategy::of));
-        all.push(Strategy::bound(batch[0].batch));
+        let length = batch[0].batch;
+        let cells = batch.iter().map(|cell| Some(*cell)).chain([None]);
+        all.extend(cells.map(|cell| Strategy { batch: length, cell }));
     }
     let mut contest = Contest::new(FIELDS, all);
     contest.run(stage, |strategy| measure(strategy))?;
     contest.entries.retain(|entry| !entry.is_skipped());
-    contest.report(report, table, group);
-    add_ratios_of_methods(&ratio_prefix(prefix, shape), &contest, report);
+    contest.report(report, table, |strategy| strategy.batch.to_string());
+    let prefix = match shape {
+        Shape::Records => prefix.to_owned(),
+        Shape::Pages => format!("{prefix}_pages"),
+    };
+    add_ratios(&prefix, &contest, report);
     Ok(())
 }
 
-/// Returns the row group of a strategy.
-fn group(strategy: &Strategy) -> String {
-    strategy.group.clone()
+/// A sequence of pseudo-random page numbers for each writer, uniformly distributed.
+#[derive(Debug)]
+pub struct Places {
+    next: Vec<AtomicU64>,
+    pages: u64,
 }
 
-/// Returns the beginning of the names of ratios of a shape.
-fn ratio_prefix(disk: &str, shape: Shape) -> String {
-    match shape {
-        Shape::Records => disk.to_owned(),
-        Shape::Pages => format!("{disk}_pages"),
+impl Places {
+    /// Creates the sequences for `writers` threads in a file of `pages` pages.
+    #[must_use]
+    pub fn new(writers: usize, pages: u64) -> Self {
+        let seed = |writer: usize| AtomicU64::new((writer as u64) << 40);
+        Self { next: (0..writers).map(seed).collect(), pages: pages.max(1) }
     }
-}
 
-/// Measures all methods and page writers on the disk of a directory.
-fn measure_dir(
-    options: &RandomWriteBench,
-    dir: &Path,
-    watcher: &dyn Watcher,
-    report: &mut Report,
-) -> Result<()> {
-    watcher.step(0, 1, "writing the files");
-    let mut disk = Disk::new(options, dir, watcher)?;
-    let stage = Stage::only(options.rounds, watcher);
-    for shape in options.shapes.iter().copied() {
-        let table = format!("disk, {}, {shape}", disk.storage.file_system);
-        measure_shape(options, shape, &table, "disk", &stage, report, |strategy| {
-            let Some(cell) = strategy.cell else { return Outcome::skipped("") };
-            disk.measure(options, cell, watcher).map(Outcome::Measured)
-        })?;
+    /// Returns the number of the next page of a writer.
+    #[must_use]
+    pub fn next(&self, writer: usize) -> u64 {
+        let number = self.next[writer].fetch_add(1, Ordering::Relaxed);
+        Random(number).below(self.pages)
     }
-    drop(disk);
-    for writers in &options.writers {
-        let (contest, rounds) = measure_pages(options, dir, *writers, &stage)?;
-        report.notes.push(rounds.note(&pages_table(*writers)));
-        contest.report(report, &pages_table(*writers), group);
-        add_ratios_of_pages("", &contest, *writers, report);
-    }
-    Ok(())
-}
-
-fn pages_table(writers: usize) -> String {
-    format!("random pages of 4 KiB, durable, {writers} writers")
-}
-
-fn failed(failure: Failure) -> Error {
-    Error::other("measure page writes")(std::io::Error::other(failure))
-}
-
-/// Measures durable page writes with the page file, plain files and the installed databases.
-fn measure_pages(
-    options: &RandomWriteBench,
-    dir: &Path,
-    writers: usize,
-    stage: &Stage<'_>,
-) -> Result<(Contest<Strategy, Round>, CountedRounds)> {
-    let rivals = options.rivals.as_deref().map(Rivals::query).transpose()?;
-    let forms = rivals.iter().flat_map(|rivals| rivals.with_prefix(PAGES));
-    let names = Writer::ALL.iter().map(|writer| writer.name()).chain(forms);
-    let mut contest = Contest::new(FIELDS, names.map(Strategy::pages));
-    let is_floor = |strategy: &Strategy| strategy.name == Writer::Floor.name();
-    let rounds = contest.run_above_floor(stage, is_floor, per_s, |strategy| {
-        let scratch = Scratch::new(dir, &format!("haul-bench-pages.{}", std::process::id()))?;
-        if let Ok(writer) = Writer::from_str(&strategy.name) {
-            let sample = write_pages(options, writer, writers, scratch.path()).map_err(failed)?;
-            return Ok(Outcome::Measured(Round::of_sample(writers, &sample)));
-        }
-        let Some(rivals) = &rivals else { return Outcome::skipped("not built") };
-        let pages = options.pages_size / 4096;
-        let more = ["--pages".to_owned(), pages.to_string()];
-        let (form, load) = (format!("{PAGES}{strategy}"), options.load(writers));
-        match rivals.measure(&form, scratch.path(), &load, &more, stage.watcher) {
-            Ok(sample) => Ok(Outcome::Measured(Round::of_sample(writers, &sample))),
-            Err(failure) => Ok(Outcome::Skipped(error_chain(&*failure))),
-        }
-    })?;
-    Ok((contest, rounds))
-}
-
-fn write_pages(
-    options: &RandomWriteBench,
-    writer: Writer,
-    writers: usize,
-    dir: &Path,
-) -> Result<Sample, Failure> {
-    let pages = options.pages_size / 4096;
-    let contender = pages::open(writer, dir, writers, pages, &options.page_file())?;
-    contender.warm_up()?;
-    rustix::fs::sync();
-    let device = probe(dir)?.device;
-    if writer != Writer::Floor {
-        return drive_load(&*contender, &options.load(writers), device.as_ref());
-    }
-    // Each call of the writer `floor` writes as many pages as there are `writers`, so one thread
-    // makes all calls.
-    let sample = drive_load(&*contender, &options.load(1), device.as_ref())?;
-    Ok(Sample { appends: sample.appends * writers as f64, ..sample })
 }

@@ -2,15 +2,12 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use haul_measure::Result;
-use haul_sorted_write::{Options as SortedOptions, PageFileOptions};
-use haul_units::{parse_bytes, parse_time};
+use haul_units::parse_bytes;
 
 use super::method::{Cell, Index, Method, cells};
 use super::records::Shape;
-use crate::log::Load;
 use crate::options::{count, file_size, rounds, size, time_scale};
 use crate::simulated::Drive;
 
@@ -97,30 +94,6 @@ pub struct RandomWriteBench {
     /// Seed of the random offsets of records
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
-    /// Numbers of threads that write pages; each number is measured separately
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16")]
-    #[arg(value_parser = count(1..=1024))]
-    pub writers: Vec<usize>,
-    /// Length of the file of pages; simulated drives: at most --file-size / 8
-    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = file_size)]
-    pub pages_size: u64,
-    /// Duration of one measurement of page writes, such as 3s
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_time)]
-    pub seconds: Duration,
-    /// Maximum length of the page file's log; at half of it, a checkpoint starts
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_bytes)]
-    pub log_size: u64,
-    /// Memory of each of the two write buffers of the page file
-    ///
-    /// One buffer is filled while a checkpoint writes the other one into the file.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
-    pub memory: u64,
-    /// Path of haul-bench-compare, the program that drives databases
-    ///
-    /// By default it is searched for beside haul-bench and in PATH. See docs/log-bench.md for how
-    /// to build it.
-    #[arg(long, value_name = "PROGRAM")]
-    pub rivals: Option<PathBuf>,
 }
 
 fn record_size(text: &str) -> Result<u64, String> {
@@ -128,21 +101,6 @@ fn record_size(text: &str) -> Result<u64, String> {
 }
 
 impl RandomWriteBench {
-    /// Returns the load of `writers` threads on a file of pages. The measurement begins with the
-    /// first write, because the writers are warmed up before.
-    pub(super) fn load(&self, writers: usize) -> Load {
-        Load { writers, record_bytes: 4096, settle: Duration::ZERO, measure: self.seconds }
-    }
-
-    pub(super) fn page_file(&self) -> PageFileOptions {
-        let generation_bytes = Some(usize::try_from(self.memory).unwrap_or(usize::MAX));
-        PageFileOptions {
-            sorted: SortedOptions { generation_bytes, ..SortedOptions::default() },
-            log_bytes_max: self.log_size,
-            ..PageFileOptions::default()
-        }
-    }
-
     /// Returns the cells of a shape. Only [`Shape::Records`] is also measured with an index.
     pub(super) fn cells(&self, shape: Shape) -> Vec<Cell> {
         let with_index = self.index_size > 0 && shape == Shape::Records;

@@ -7,104 +7,69 @@ use haul_disk::DeviceCounters;
 use haul_disk_sim::Counters;
 
 use super::method::{Cell, Index, Method};
-use super::pages::Writer;
-use crate::contest::{Contest, Entry, Field, best_of_families};
-use crate::log::Sample;
+use crate::contest::{Contest, Field};
 use crate::report::{Column, Ratio, Report, Samples};
 
-/// The strategy of a row: a method with its index and batch, or a writer of pages.
-#[derive(Debug, Clone)]
-pub(crate) struct Strategy {
-    pub(crate) name: String,
-    pub(crate) group: String,
-    pub(crate) batch: usize,
-    pub(crate) index: &'static str,
-    pub(crate) cell: Option<Cell>,
+/// A method with its index and batch; without them, the least possible time of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Strategy {
+    pub(super) batch: usize,
+    pub(super) cell: Option<Cell>,
 }
 
-/// The name of the row with the lower bound of the time.
 const BOUND: &str = "bound";
 
 impl Strategy {
-    pub(crate) fn of(cell: Cell) -> Self {
-        Self {
-            name: cell.method.name().to_owned(),
-            group: cell.batch.to_string(),
-            batch: cell.batch,
-            index: cell.index.name(),
-            cell: Some(cell),
-        }
+    fn name(&self) -> &'static str {
+        self.cell.map_or(BOUND, |cell| cell.method.name())
     }
 
-    /// Returns the strategy of the row with the lower bound of the time for a batch length.
-    pub(super) fn bound(batch: usize) -> Self {
-        Self { index: Index::None.name(), group: batch.to_string(), batch, ..Self::pages(BOUND) }
-    }
-
-    /// Returns the strategy of a writer of pages.
-    pub(super) fn pages(name: &str) -> Self {
-        Self { name: name.to_owned(), group: String::new(), batch: 0, index: "", cell: None }
+    fn index(&self) -> Index {
+        self.cell.map_or(Index::None, |cell| cell.index)
     }
 }
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.cell {
-            Some(Cell { shape, method, index, batch }) => {
-                write!(f, "{shape}, {method}, index {index}, batches of {batch}")
-            }
-            None => f.write_str(&self.name),
-        }
+        write!(f, "{}, index {}, batches of {}", self.name(), self.index(), self.batch)
     }
 }
 
 /// The figures of one round. Requests, bytes, syncs and seeks are per record.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Round {
+pub(super) struct Round {
     pub(super) batch: Option<f64>,
-    pub(super) writers: f64,
-    pub(crate) records: f64,
+    pub(super) records: f64,
     pub(super) per_s: f64,
-    acknowledged_per_s: Option<f64>,
-    pub(crate) service_s: Option<f64>,
-    /// The part of the service time in which the drive served reads.
-    pub(crate) reading_s: Option<f64>,
+    pub(super) service_s: Option<f64>,
     elapsed_s: Option<f64>,
-    p50_us: Option<f64>,
-    p99_us: Option<f64>,
-    p999_us: Option<f64>,
     cpu_us: Option<f64>,
-    pub(crate) reads: Option<f64>,
-    pub(crate) writes: Option<f64>,
+    pub(super) reads: Option<f64>,
+    pub(super) writes: Option<f64>,
     bytes: Option<f64>,
-    pub(crate) syncs: Option<f64>,
-    pub(crate) seeks: Option<f64>,
-    pub(crate) travel_cylinders: Option<f64>,
+    pub(super) syncs: Option<f64>,
+    pub(super) seeks: Option<f64>,
+    pub(super) travel_cylinders: Option<f64>,
 }
 
 impl Round {
     /// Returns a round that wrote `records` records in `seconds` seconds.
-    fn new(writers: usize, records: f64, seconds: f64) -> Self {
-        Self { writers: writers as f64, records, per_s: records / seconds, ..Self::default() }
+    fn new(records: f64, seconds: f64) -> Self {
+        Self { records, per_s: records / seconds, ..Self::default() }
     }
 
     /// Returns the round with its batch length, which is at most the number of records.
-    pub(crate) fn in_batches(self, batch: usize) -> Self {
+    pub(super) fn in_batches(self, batch: usize) -> Self {
         Self { batch: Some(self.records.min(batch as f64)), ..self }
     }
 
     /// Returns a round that took `service_s` seconds by the clock of a simulated drive.
-    pub(crate) fn of_service(writers: usize, records: f64, service_s: f64) -> Self {
-        Self { service_s: Some(service_s), ..Self::new(writers, records, service_s) }
+    pub(super) fn of_service(records: f64, service_s: f64) -> Self {
+        Self { service_s: Some(service_s), ..Self::new(records, service_s) }
     }
 
     /// Returns a round with the counters of a simulated drive.
-    pub(super) fn of_drive(
-        writers: usize,
-        records: f64,
-        requests: &Counters,
-        elapsed_s: Option<f64>,
-    ) -> Self {
+    pub(super) fn of_drive(records: f64, requests: &Counters, elapsed_s: Option<f64>) -> Self {
         let each = |number: u64| Some(number as f64 / records);
         Self {
             elapsed_s,
@@ -114,7 +79,7 @@ impl Round {
             syncs: each(requests.syncs),
             seeks: each(requests.seeks),
             travel_cylinders: Some(requests.seek_cylinders as f64),
-            ..Self::of_service(writers, records, requests.service_ns() as f64 / 1e9)
+            ..Self::of_service(records, requests.service_ns() as f64 / 1e9)
         }
     }
 
@@ -136,51 +101,21 @@ impl Round {
             writes: each(|requests| requests.writes),
             bytes: each(|requests| requests.read_bytes + requests.written_bytes),
             syncs: each(|requests| requests.syncs),
-            ..Self::new(1, records, elapsed_s)
-        }
-    }
-
-    /// Returns a round of page writes. Its rate, elapsed time, CPU time, write requests and
-    /// bytes include the final checkpoint, in which a page file writes logged pages to their places.
-    pub(super) fn of_sample(writers: usize, sample: &Sample) -> Self {
-        let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other.unwrap_or(0.0));
-        let cpu_s = sum(sample.cpu_seconds, sample.finish_cpu_seconds);
-        Self {
-            per_s: sample.rate_with_finish(),
-            acknowledged_per_s: Some(sample.rate()),
-            elapsed_s: sum(Some(sample.seconds), sample.finish_seconds),
-            p50_us: sample.p50_us,
-            p99_us: sample.p99_us,
-            p999_us: sample.p999_us,
-            cpu_us: sample.each(cpu_s).map(|seconds| seconds * 1e6),
-            reads: sample.each(sample.device_reads),
-            writes: sample.each(sum(sample.device_writes, sample.finish_writes)),
-            bytes: sample.each(sum(sample.device_bytes, sample.finish_bytes)),
-            syncs: sample.each(sample.device_syncs),
-            ..Self::new(writers, sample.appends, sample.seconds)
+            ..Self::new(records, elapsed_s)
         }
     }
 }
 
-pub(crate) const BAR: &str = "per_s";
+pub(super) const BAR: &str = "per_s";
 
-pub(crate) const FIELDS: &[Field<Strategy, Round>] = &[
-    Field::label("way", "method", |strategy| strategy.name.as_str().into()),
-    Field::label("index", "index", |strategy| strategy.index.into()),
+pub(super) const FIELDS: &[Field<Strategy, Round>] = &[
+    Field::label("way", "method", |strategy| strategy.name().into()),
+    Field::label("index", "index", |strategy| strategy.index().name().into()),
     Field::median(Column::number("batch", "batch", 0), batch),
-    Field::median(Column::number("writers", "writers", 0).ranked(1), |round| Some(round.writers)),
     Field::median(Column::number("records", "records", 0).ranked(4), |round| Some(round.records)),
     Field::spread(Column::number("per_s", "records/s", 0), 6, per_s),
-    Field::median(
-        Column::number("acknowledged_per_s", "acknowledged/s", 0).ranked(1),
-        acknowledged,
-    ),
     Field::median(Column::number("service_s", "service s", 2), |round| round.service_s),
-    Field::median(Column::number("reading_s", "reading s", 2).ranked(3), |round| round.reading_s),
     Field::median(Column::number("elapsed_s", "elapsed s", 2).ranked(3), |round| round.elapsed_s),
-    Field::median(Column::number("p50_us", "p50 µs", 0).ranked(2), |round| round.p50_us),
-    Field::median(Column::number("p99_us", "p99 µs", 0).ranked(3), |round| round.p99_us),
-    Field::median(Column::number("p999_us", "p99.9 µs", 0).ranked(2), |round| round.p999_us),
     Field::median(Column::number("cpu_us", "CPU µs", 1).ranked(2), |round| round.cpu_us),
     Field::median(Column::number("reads", "reads", 3).ranked(2), |round| round.reads),
     Field::median(Column::number("writes", "writes", 3).ranked(2), |round| round.writes),
@@ -196,21 +131,13 @@ fn batch(round: &Round) -> Option<f64> {
     round.batch
 }
 
-pub(crate) fn per_s(round: &Round) -> Option<f64> {
+pub(super) fn per_s(round: &Round) -> Option<f64> {
     Some(round.per_s)
-}
-
-fn acknowledged(round: &Round) -> Option<f64> {
-    round.acknowledged_per_s
 }
 
 /// Adds the ratios between the methods for each batch length. The ratios for the longest batch are
 /// also added under names without the length.
-pub(super) fn add_ratios_of_methods(
-    prefix: &str,
-    contest: &Contest<Strategy, Round>,
-    report: &mut Report,
-) {
+pub(super) fn add_ratios(prefix: &str, contest: &Contest<Strategy, Round>, report: &mut Report) {
     let entries = &contest.entries;
     let mut batches: Vec<_> = entries.iter().filter_map(|entry| entry.median(batch)).collect();
     batches.sort_by(f64::total_cmp);
@@ -224,8 +151,7 @@ pub(super) fn add_ratios_of_methods(
         };
         let entry = |name: &str, index: Index| {
             let mut entries = entries.iter().filter(|entry| entry.median(batch) == Some(*length));
-            entries
-                .find(|entry| entry.strategy.name == name && entry.strategy.index == index.name())
+            entries.find(|entry| (entry.strategy.name(), entry.strategy.index()) == (name, index))
         };
         let alone = |method: Method| entry(method.name(), Index::None);
         let mixed = |method: Method| entry(method.name(), Index::Mixed);
@@ -235,7 +161,6 @@ pub(super) fn add_ratios_of_methods(
             ("sorted_vs_random", merged, alone(Method::Random)),
             ("sorted_vs_random_direct", merged, alone(Method::Direct)),
             ("merged_vs_sorted", merged, alone(Method::Sorted)),
-            ("merged_vs_sorted_copied", merged, alone(Method::SortedCopied)),
             ("merged_vs_sorted_direct", merged, alone(Method::SortedDirect)),
             ("bound_vs_sorted", entry(BOUND, Index::None), merged),
             // `Merged` with a separate index and `SortedDirect` with a mixed index both sort their
@@ -272,40 +197,17 @@ fn seconds(round: &Round) -> Option<f64> {
     Some(round.records / round.per_s)
 }
 
-/// Adds the rate of the page file relative to the fastest variant of each other writer. The part of
-/// a name before the first `/` is the writer, the rest the variant.
-pub(super) fn add_ratios_of_pages(
-    prefix: &str,
-    contest: &Contest<Strategy, Round>,
-    writers: usize,
-    report: &mut Report,
-) {
-    let is_page_file =
-        |entry: &&Entry<Strategy, Round>| entry.strategy.name == Writer::PageFile.name();
-    let Some(page_file) = contest.entries.iter().find(is_page_file) else { return };
-    let others = contest.entries.iter().filter(|entry| !is_page_file(entry));
-    let family = |entry: &Entry<Strategy, Round>| {
-        let name = &entry.strategy.name;
-        name.split('/').next().unwrap_or(name).replace('-', "_")
-    };
-    for (other, best) in best_of_families(others, family, per_s) {
-        let name = format!("{prefix}page_file_vs_{other}_{writers}w");
-        let ratio = |figure| Ratio::of(page_file.samples(figure)?, best.samples(per_s)?);
-        report.ratio(format!("{name}_acknowledged"), ratio(acknowledged));
-        report.ratio(name, ratio(per_s));
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::records::Shape;
     use super::*;
     use crate::contest::{Outcome, columns};
     use crate::host::Host;
 
     fn contest(lines: &[(&str, Index, f64, &[f64])]) -> Contest<Strategy, Round> {
-        let strategy = |line: &(&str, Index, f64, &[f64])| Strategy {
-            index: line.1.name(),
-            ..Strategy::pages(line.0)
+        let strategy = |(name, index, _, _): &(&str, Index, f64, &[f64])| {
+            let cell = |method| Cell { shape: Shape::Records, method, index: *index, batch: 1 };
+            Strategy { batch: 1, cell: name.parse().ok().map(cell) }
         };
         let mut contest = Contest::new(FIELDS, lines.iter().map(strategy));
         for (which, (_, _, batch, rates)) in lines.iter().enumerate() {
@@ -330,11 +232,11 @@ mod tests {
     fn rows_have_medians_and_the_spread_of_the_rate() {
         let mut contest = contest(&[
             ("random", Index::None, 5.0, &[3.0, 1.0, 2.0]),
-            ("x", Index::None, 1.0, &[]),
+            ("sorted", Index::None, 1.0, &[]),
         ]);
         contest.record(1, Outcome::Skipped("no space".to_owned()));
         let mut report = report();
-        contest.report(&mut report, "t", |strategy| strategy.group.clone());
+        contest.report(&mut report, "t", |strategy| strategy.batch.to_string());
         let number = |key| report.value(&report.rows[0], key).unwrap().number();
         assert_eq!([number("per_s"), number("per_s_min")], [Some(2.0), Some(1.0)]);
         assert_eq!([number("per_s_max"), number("service_s")], [Some(3.0), None]);
@@ -353,7 +255,7 @@ mod tests {
             ("sorted-merged", Index::Separate, 1000.0, &[12.0]),
         ]);
         let mut report = report();
-        add_ratios_of_methods("spinning", &contest, &mut report);
+        add_ratios("spinning", &contest, &mut report);
         assert_ratios(
             &report,
             &[
@@ -366,35 +268,5 @@ mod tests {
                 ("spinning_apart_vs_mixed", 12.0),
             ],
         );
-    }
-
-    #[test]
-    fn page_file_is_compared_with_the_best_form_of_each_other_writer() {
-        let contest = contest(&[
-            ("page-file", Index::None, 0.0, &[80.0, 100.0, 90.0]),
-            ("pwrite-fdatasync", Index::None, 0.0, &[20.0; 3]),
-            ("sqlite", Index::None, 0.0, &[5.0; 3]),
-            ("sqlite/one-connection", Index::None, 0.0, &[9.0; 3]),
-        ]);
-        let mut report = report();
-        add_ratios_of_pages("", &contest, 16, &mut report);
-        let expected =
-            [("page_file_vs_pwrite_fdatasync_16w", 4.5), ("page_file_vs_sqlite_16w", 10.0)];
-        assert_ratios(&report, &expected);
-    }
-
-    #[test]
-    fn rounds_of_pages_include_the_final_checkpoint() {
-        let sample = Sample {
-            appends: 100.0,
-            seconds: 1.0,
-            finish_seconds: Some(1.0),
-            device_writes: Some(20.0),
-            finish_writes: Some(80.0),
-            ..Sample::default()
-        };
-        let round = Round::of_sample(16, &sample);
-        assert_eq!((Some(round.per_s), round.acknowledged_per_s), (Some(50.0), Some(100.0)));
-        assert_eq!((round.writes, round.elapsed_s, round.cpu_us), (Some(1.0), Some(2.0), None));
     }
 }

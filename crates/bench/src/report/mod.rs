@@ -2,8 +2,7 @@
 
 mod circumstances;
 mod ratio;
-pub(crate) mod ratio_table;
-pub(crate) mod table;
+mod table;
 pub(crate) mod text;
 
 use std::collections::BTreeMap;

@@ -1,12 +1,16 @@
 //! Formats a report as text: for a terminal, and as Markdown. Performs no I/O.
 
-use super::ratio_table::{ratio_rows, ratio_table};
-use super::text::{NOT_MEASURED, columns_wide, grouped, pad, wrapped};
+use super::ratio::{Ratio, Verdict, significant};
+use super::text::{NOT_MEASURED, columns_wide, grouped, lines, wrapped};
 use super::{Column, Report, Row, Value};
 
 /// The length limits of the longest bar in a table, in characters.
 const BAR_MAX: usize = 40;
 const BAR_MIN: usize = 8;
+
+/// The headings of the table of ratios. A/A is the factor by which rounds of the same method
+/// differ.
+const HEADS: [&str; 5] = ["ratios", "median", "interval", "A/A", ""];
 
 impl Report {
     /// Returns the text for a terminal: the host, tables with a bar for each row, ratios and notes.
@@ -14,75 +18,167 @@ impl Report {
     /// stay, even if they are wider.
     #[must_use]
     pub fn table(&self, width: usize) -> String {
-        terminal(self, width)
+        let mut out: String = self.heading().lines().map(|line| wrapped(line, width)).collect();
+        for table in self.tables() {
+            out += &if table.is_empty() { "\n".to_owned() } else { format!("\n{table}\n") };
+            self.terminal_table(table, width, &mut out);
+        }
+        if !self.ratios.is_empty() {
+            let ratios = self.ratios.iter().map(|(name, ratio)| cells_of_ratio(name, ratio));
+            let all: Vec<_> =
+                [HEADS.map(str::to_owned).to_vec()].into_iter().chain(ratios).collect();
+            let lines = lines(&all, |at| matches!(at, 1 | 3));
+            out += &format!("\n{}\n", lines.join("\n"));
+        }
+        for note in &self.notes {
+            out += &format!("\n{}", wrapped(note, width));
+        }
+        out
     }
 
     /// Returns the report in Markdown: the host, tables with all columns that have values, ratios
     /// and notes.
     #[must_use]
     pub fn markdown(&self) -> String {
-        markdown(self)
+        let mut out: String = self.heading().lines().map(|line| format!("- {line}\n")).collect();
+        for table in self.tables() {
+            out += &if table.is_empty() { "\n".to_owned() } else { format!("\n### {table}\n\n") };
+            let used = self.used(table);
+            let columns: Vec<_> = used.iter().map(|at| &self.columns[*at]).collect();
+            let heads: Vec<_> = columns.iter().map(|column| column.head).collect();
+            let rules: Vec<_> = columns
+                .iter()
+                .map(|column| if column.decimals.is_some() { "--:" } else { "---" })
+                .collect();
+            out += &format!("| {} | |\n|{}|---|\n", heads.join(" | "), rules.join("|"));
+            for row in self.rows_of(table) {
+                let cells: Vec<_> = used.iter().map(|at| escaped(&self.cell(row, *at))).collect();
+                let last = escaped(&self.last_cell(row, BAR_MAX / 4));
+                out += &format!("| {} | {last} |\n", cells.join(" | "));
+            }
+        }
+        if !self.ratios.is_empty() {
+            out += "\n| ratio | median | interval | A/A | |\n|---|--:|---|--:|---|\n";
+        }
+        for (name, ratio) in &self.ratios {
+            out += &format!("| `{name}` | {} |\n", cells_of_ratio(name, ratio)[1..].join(" | "));
+        }
+        for note in &self.notes {
+            out += &format!("\n{note}\n");
+        }
+        out
     }
-}
 
-/// Returns the names of all tables in the order of their first rows.
-pub(crate) fn tables(report: &Report) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in &report.rows {
-        if !names.contains(&row.table.as_str()) {
-            names.push(&row.table);
+    fn heading(&self) -> String {
+        match self.circumstances.command.as_str() {
+            "" => self.host.to_string(),
+            _ => format!("{}\n{}", self.host, self.circumstances),
         }
     }
-    names
-}
 
-fn rows_of<'a>(report: &'a Report, table: &str) -> impl Iterator<Item = &'a Row> {
-    report.rows.iter().filter(move |row| row.table == table)
-}
+    /// Returns the names of all tables in the order of their first rows.
+    fn tables(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !names.contains(&row.table.as_str()) {
+                names.push(&row.table);
+            }
+        }
+        names
+    }
 
-fn cell(column: &Column, value: Option<&Value>, has_numbers: bool) -> String {
-    match value {
-        Some(Value::Text(text)) => text.clone(),
-        Some(Value::Number(number)) => grouped(*number, column.decimals.unwrap_or(0)),
-        Some(Value::NotMeasured) | None if has_numbers => NOT_MEASURED.to_owned(),
-        Some(Value::NotMeasured) | None => String::new(),
+    fn rows_of<'a>(&'a self, table: &str) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().filter(move |row| row.table == table)
+    }
+
+    /// Returns the columns in which any row of the table has a value.
+    fn used(&self, table: &str) -> Vec<usize> {
+        let has_value = |at: &usize| {
+            let mut values = self.rows_of(table).filter_map(|row| row.values.get(*at));
+            values.any(|value| *value != Value::NotMeasured)
+        };
+        (0..self.columns.len()).filter(has_value).collect()
+    }
+
+    fn cell(&self, row: &Row, at: usize) -> String {
+        let Column { decimals, .. } = self.columns[at];
+        match row.values.get(at) {
+            Some(Value::Text(text)) => text.clone(),
+            Some(Value::Number(number)) => grouped(*number, decimals.unwrap_or(0)),
+            Some(Value::NotMeasured) | None if row.state.is_none() => NOT_MEASURED.to_owned(),
+            Some(Value::NotMeasured) | None => String::new(),
+        }
+    }
+
+    /// Returns the bar of a row, or the reason why it has no numbers. Bars are scaled by group.
+    fn last_cell(&self, row: &Row, length: usize) -> String {
+        let value = |row: &Row| self.value(row, self.bar).and_then(Value::number).unwrap_or(0.0);
+        let group = self.rows_of(&row.table).filter(|other| other.group == row.group);
+        row.state
+            .clone()
+            .unwrap_or_else(|| bar(value(row), group.map(value).fold(0.0, f64::max), length))
+    }
+
+    fn terminal_table(&self, table: &str, width: usize, out: &mut String) {
+        let rows: Vec<_> = self.rows_of(table).collect();
+        let used = self.used(table);
+        let wide = |at: usize| {
+            let cells = rows.iter().map(|row| columns_wide(&self.cell(row, at)));
+            cells.max().unwrap_or(0).max(columns_wide(self.columns[at].head))
+        };
+        let mut shown = used.clone();
+        while shown.iter().map(|at| wide(*at) + 2).sum::<usize>() + BAR_MIN > width {
+            let Some(at) = shown.iter().copied().max_by_key(|at| self.columns[*at].rank) else {
+                break;
+            };
+            if self.columns[at].rank == 0 {
+                break;
+            }
+            shown.retain(|other| *other != at);
+        }
+        let all: usize = shown.iter().map(|at| wide(*at) + 2).sum();
+        let length = width.saturating_sub(all).clamp(BAR_MIN, BAR_MAX);
+        let mut cells = vec![shown.iter().map(|at| self.columns[*at].head.to_owned()).collect()];
+        cells.extend(rows.iter().map(|row| {
+            let cells = shown.iter().map(|at| self.cell(row, *at));
+            cells.chain([self.last_cell(row, length)]).collect::<Vec<_>>()
+        }));
+        let lines = lines(&cells, |at| {
+            shown.get(at).is_some_and(|at| self.columns[*at].decimals.is_some())
+        });
+        *out += &format!("{}\n", lines[0]);
+        for (at, (row, line)) in rows.iter().zip(&lines[1..]).enumerate() {
+            if at > 0 && row.group != rows[at - 1].group {
+                out.push('\n');
+            }
+            *out += &format!("{line}\n");
+        }
+        let left_out = used.iter().filter(|at| !shown.contains(at));
+        let left_out: Vec<_> = left_out.map(|at| self.columns[*at].head).collect();
+        if !left_out.is_empty() {
+            *out += &wrapped(&format!("(too narrow for: {})", left_out.join(", ")), width);
+        }
     }
 }
 
-/// Returns the text of each cell of a row.
-pub(crate) fn cells(report: &Report, row: &Row) -> Vec<String> {
-    let text = |(at, column)| cell(column, row.values.get(at), row.state.is_none());
-    report.columns.iter().enumerate().map(text).collect()
-}
-
-/// Returns, for each column, `true` if any row of the table has a value in that column.
-pub(crate) fn used(report: &Report, table: &str) -> Vec<bool> {
-    let has_value = |at: usize| {
-        let mut values = rows_of(report, table).filter_map(|row| row.values.get(at));
-        values.any(|value| *value != Value::NotMeasured)
+/// Returns the name, the median, the interval, the factor by which rounds of the same method
+/// differ, and the verdict if that limits the use of the ratio.
+fn cells_of_ratio(name: &str, ratio: &Ratio) -> Vec<String> {
+    let interval = ratio.interval.map(|(low, high)| [significant(low), significant(high)]);
+    let verdict = match ratio.verdict {
+        Verdict::Noise | Verdict::TooFewRounds => ratio.verdict.name(),
+        Verdict::Different | Verdict::Amount => "",
     };
-    (0..report.columns.len()).map(has_value).collect()
+    vec![
+        name.to_owned(),
+        significant(ratio.value),
+        interval.map_or(NOT_MEASURED.to_owned(), |ends| ends.join(" to ")),
+        ratio.self_factor.map_or(String::new(), significant),
+        verdict.to_owned(),
+    ]
 }
 
-/// Returns, for each column, `true` if the column is shown. Columns are dropped, the highest rank
-/// first, until the remaining columns and a bar of the minimum length fit into `width` characters.
-fn shown(columns: &[Column], used: &[bool], widths: &[usize], width: usize) -> Vec<bool> {
-    let mut shown = used.to_vec();
-    loop {
-        let visible = || (0..columns.len()).filter(|at| shown[*at]);
-        let used: usize = visible().map(|at| widths[at] + 2).sum();
-        if used + BAR_MIN <= width {
-            return shown;
-        }
-        match visible().max_by_key(|at| columns[*at].rank) {
-            Some(at) if columns[at].rank > 0 => shown[at] = false,
-            _ => return shown,
-        }
-    }
-}
-
-/// Returns the bar of `value`. The bar of `max` has `length` characters; the bar of any positive
-/// value has at least half a character.
+/// Returns a bar of up to `length` characters, in halves.
 fn bar(value: f64, max: f64, length: usize) -> String {
     if value.is_nan() || value <= 0.0 || max.is_nan() || max <= 0.0 {
         return String::new();
@@ -94,115 +190,8 @@ fn bar(value: f64, max: f64, length: usize) -> String {
     "█".repeat(halves / 2) + half
 }
 
-fn bar_max(report: &Report, table: &str, group: &str) -> f64 {
-    let of_group = rows_of(report, table).filter(|row| row.group == group);
-    of_group.filter_map(|row| report.value(row, report.bar)?.number()).fold(0.0, f64::max)
-}
-
-fn one_table(report: &Report, table: &str, width: usize, out: &mut String) {
-    let rows: Vec<_> = rows_of(report, table).map(|row| (row, cells(report, row))).collect();
-    let wide = |at: usize, column: &Column| {
-        let cells = rows.iter().map(|(_, cells)| columns_wide(&cells[at]));
-        cells.max().unwrap_or(0).max(columns_wide(column.head))
-    };
-    let widths: Vec<_> = report.columns.iter().enumerate().map(|(at, c)| wide(at, c)).collect();
-    let used = used(report, table);
-    let shown = shown(&report.columns, &used, &widths, width);
-    let line = |texts: &[&str]| {
-        let mut line = String::new();
-        for (at, column) in report.columns.iter().enumerate().filter(|(at, _)| shown[*at]) {
-            line += &pad(texts[at], widths[at], column.decimals.is_some());
-            line += "  ";
-        }
-        line
-    };
-    let heads: Vec<_> = report.columns.iter().map(|column| column.head).collect();
-    let head = line(&heads);
-    let length = width.saturating_sub(columns_wide(&head)).clamp(BAR_MIN, BAR_MAX);
-    out.push_str(head.trim_end());
-    let mut group = rows.first().map_or("", |(row, _)| row.group.as_str());
-    for (row, cells) in &rows {
-        out.push_str(if row.group == group { "\n" } else { "\n\n" });
-        group = &row.group;
-        let texts: Vec<_> = cells.iter().map(String::as_str).collect();
-        let value = report.value(row, report.bar).and_then(Value::number).unwrap_or(0.0);
-        let text = match &row.state {
-            Some(state) => format!("{}  {state}", line(&texts).trim_end()),
-            None => line(&texts) + &bar(value, bar_max(report, table, group), length),
-        };
-        out.push_str(text.trim_end());
-    }
-    let is_left_out = |at: &usize| used[*at] && !shown[*at];
-    let left_out: Vec<_> = (0..heads.len()).filter(is_left_out).map(|at| heads[at]).collect();
-    if !left_out.is_empty() {
-        out.push('\n');
-        out.push_str(
-            wrapped(&format!("(too narrow for: {})", left_out.join(", ")), width).trim_end(),
-        );
-    }
-    out.push('\n');
-}
-
-/// Returns lines about the machine and the circumstances of the run.
-fn heading(report: &Report) -> String {
-    match report.circumstances.command.as_str() {
-        "" => report.host.to_string(),
-        _ => format!("{}\n{}", report.host, report.circumstances),
-    }
-}
-
-fn terminal(report: &Report, width: usize) -> String {
-    let mut out = String::new();
-    heading(report).lines().for_each(|line| out += &wrapped(line, width));
-    for table in tables(report) {
-        out += &if table.is_empty() { "\n".to_owned() } else { format!("\n{table}\n") };
-        one_table(report, table, width, &mut out);
-    }
-    out += &ratio_table(report);
-    for note in &report.notes {
-        out += &format!("\n{}", wrapped(note, width));
-    }
-    out
-}
-
-/// Escapes the text of a Markdown cell.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
-}
-
-fn markdown(report: &Report) -> String {
-    let mut out: String = heading(report).lines().map(|l| format!("- {l}\n")).collect();
-    for table in tables(report) {
-        out += &if table.is_empty() { "\n".to_owned() } else { format!("\n### {table}\n\n") };
-        let used = used(report, table);
-        let columns = || report.columns.iter().zip(&used).filter(|one| *one.1).map(|one| one.0);
-        let heads: Vec<_> = columns().map(|column| escaped(column.head)).collect();
-        let rule = |column: &Column| if column.decimals.is_some() { "--:" } else { "---" };
-        let rules: Vec<_> = columns().map(rule).collect();
-        out += &format!("| {} | |\n|{}|---|\n", heads.join(" | "), rules.join("|"));
-        for row in rows_of(report, table) {
-            let cells = cells(report, row);
-            let cells = cells.iter().zip(&used).filter(|one| *one.1).map(|one| escaped(one.0));
-            let cells: Vec<_> = cells.collect();
-            let value = report.value(row, report.bar).and_then(Value::number).unwrap_or(0.0);
-            let last = row.state.as_deref().map_or_else(
-                || bar(value, bar_max(report, table, &row.group), BAR_MAX / 4),
-                escaped,
-            );
-            out += &format!("| {} | {last} |\n", cells.join(" | "));
-        }
-    }
-    let ratios = ratio_rows(report);
-    if !ratios.is_empty() {
-        out += "\n| ratio | median | interval | A/A | |\n|---|--:|---|--:|---|\n";
-        for [name, rest @ ..] in ratios {
-            out += &format!("| `{name}` | {} |\n", rest.join(" | "));
-        }
-    }
-    for note in &report.notes {
-        out += &format!("\n{note}\n");
-    }
-    out
 }
 
 #[cfg(test)]

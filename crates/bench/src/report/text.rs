@@ -18,14 +18,28 @@ pub(super) fn grouped(number: f64, decimals: u8) -> String {
 }
 
 /// Returns the number of columns that a text takes in a terminal.
-pub(crate) fn columns_wide(text: &str) -> usize {
+pub(super) fn columns_wide(text: &str) -> usize {
     text.chars().count()
 }
 
 /// Pads a text to `width` columns; numbers are aligned at the right.
-pub(crate) fn pad(text: &str, width: usize, is_number: bool) -> String {
+fn pad(text: &str, width: usize, is_number: bool) -> String {
     let spaces = " ".repeat(width.saturating_sub(columns_wide(text)));
     if is_number { spaces + text } else { text.to_owned() + &spaces }
+}
+
+/// Aligns the cells of rows in columns; `is_number` tells which columns have numbers.
+pub(crate) fn lines(rows: &[Vec<String>], is_number: impl Fn(usize) -> bool) -> Vec<String> {
+    let wide = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        cells.map(|cell| columns_wide(cell)).max().unwrap_or(0)
+    };
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate();
+        let cells: Vec<_> = cells.map(|(at, cell)| pad(cell, wide(at), is_number(at))).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 /// Wraps text at `width` characters, but at 120 at most.

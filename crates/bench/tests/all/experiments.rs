@@ -144,8 +144,7 @@ fn relayed_bodies_need_fewer_system_calls_through_a_reused_pipe() {
 #[test]
 fn index_between_records_needs_more_time_than_both_alone() {
     let line = "--shapes records --ways sorted --index no,alone,mixed,apart,in-memory --rounds 1 \
-                --record-size 100 --records 400 --batches 100 --file-size 64MiB --index-size 8MiB \
-                --writers 1 --seconds 1ms";
+                --record-size 100 --records 400 --batches 100 --file-size 64MiB --index-size 8MiB";
     let Some(report) = report::<RandomWriteBench>(line, false) else { return };
     let of = |index: &str, key| {
         let rows = rows(&report, &[("way", "sorted"), ("index", index)]);
@@ -164,8 +163,7 @@ fn index_between_records_needs_more_time_than_both_alone() {
 #[test]
 fn pages_stored_through_a_mapping_are_read_first() {
     let line = "--shapes pages --ways random,random-mapped,sorted,sorted-mapped --records 200 \
-                --batches 200 --file-size 64MiB --index-size 0 --rounds 1 --writers 1 \
-                --seconds 1ms";
+                --batches 200 --file-size 64MiB --index-size 0 --rounds 1";
     let Some(report) = report::<RandomWriteBench>(line, false) else { return };
     let reads = |way: &str| number(&report, rows(&report, &[("way", way)])[0], "reads");
     // A read for a page that is stored first brings some of its neighbours.

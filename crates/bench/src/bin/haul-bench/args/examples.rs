@@ -54,7 +54,7 @@ pub(super) const RANDOM_WRITE: &str = "\
 Examples:
   sudo haul bench random-write
   sudo haul bench random-write --records 200000 --file-size 10GiB --batches 1000000 --rounds 1
-  haul bench random-write --drive none --dir /var/tmp --writers 1,16 --json write.json";
+  haul bench random-write --drive none --dir /var/tmp --json write.json";
 
 pub(super) const SMALL_FILES: &str = "\
 Examples:

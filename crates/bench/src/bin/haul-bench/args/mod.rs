@@ -126,13 +126,11 @@ pub(crate) enum BenchCommand {
     /// that bypass the page cache. Memory is limited as for direct-or-cached.
     #[command(after_long_help = examples::APP_CACHE)]
     AppCache(Measured<AppCacheBench>),
-    /// Random writes: in arrival order, sorted, merged, and durable page by page
+    /// Random writes: in arrival order, sorted and merged
     ///
     /// Records go to random offsets of a big file in durable batches, with and without entries of
     /// an index: on a simulated spinning disk with its own clock (docs/spinning-disk.md; needs root
-    /// and /dev/fuse), and, with --dir, on the disk of a directory. A page file is compared with
-    /// pwrite and fdatasync, and with databases if haul-bench-compare is installed. Takes some
-    /// minutes.
+    /// and /dev/fuse), and, with --dir, on the disk of a directory. Takes some minutes.
     #[command(after_long_help = examples::RANDOM_WRITE)]
     RandomWrite(Measured<RandomWriteBench>),
     /// Durable puts of small files: the file store, a plain group commit, synced files, databases

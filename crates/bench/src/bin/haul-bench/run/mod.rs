@@ -11,7 +11,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use haul_bench::log::LogBench;
-use haul_bench::random_write::RandomWriteBench;
 use haul_bench::small_files::SmallFilesBench;
 use haul_bench::{Benchmark, duplicates};
 use haul_cli_common::report::Result;
@@ -41,10 +40,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
         BenchCommand::PowerCuts(args) => bench(args, &args.options),
         BenchCommand::DirectOrCached(args) => bench(args, &args.options),
         BenchCommand::AppCache(args) => bench(args, &args.options),
-        BenchCommand::RandomWrite(args) => {
-            let rivals = rivals(args.options.rivals.as_ref());
-            bench(args, &RandomWriteBench { rivals, ..args.options.clone() })
-        }
+        BenchCommand::RandomWrite(args) => bench(args, &args.options),
         BenchCommand::SmallFiles(args) => {
             let rivals = rivals(args.options.rivals.as_ref());
             bench(args, &SmallFilesBench { rivals, ..args.options.clone() })
