@@ -83,7 +83,7 @@ struct Round {
 const BAR: &str = "bodies_per_s";
 
 const FIELDS: &[Field<Strategy, Round>] = &[
-    Field::parameter(Column::number("bytes", "bytes", 0), |it| (it.bytes as f64).into()),
+    Field::parameter(Column::number("bytes", "bytes", 0), |it| it.bytes.into()),
     Field::label("way", "method", |strategy| strategy.method.name().into()),
     Field::spread(Column::number("bodies_per_s", "bodies/s", 0), 6, rate),
     Field::percentile_us(Column::number("median_us", "µs", 1), 50.0, |round| &round.latencies),

@@ -123,9 +123,7 @@ struct Round {
 const BAR: &str = "reads_per_s";
 
 const FIELDS: &[Field<Point, Round>] = &[
-    Field::parameter(Column::number("readers", "readers", 0), |point| {
-        (point.readers as f64).into()
-    }),
+    Field::parameter(Column::number("readers", "readers", 0), |it| it.readers.into()),
     Field::label("way", "method", |point| point.method.name().into()),
     Field::spread(Column::number("reads_per_s", "reads/s", 0), 6, rate),
     Field::median(Column::number("mb_per_s", "MB/s", 1).ranked(5), |round| {

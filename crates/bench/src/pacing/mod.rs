@@ -32,7 +32,7 @@ use crate::reads::joined;
 use crate::report::{Column, Report};
 use crate::write_modes::VirtualDisk;
 use crate::write_modes::target_fs::TargetFs;
-use bulk::{Amount, Bulk, Mode};
+use bulk::{BULK, Bulk, DIRECT_BYTES, Mode};
 use dirty::DirtyLimits;
 use foreground::{
     Foreground, OVERWRITE_EVERY, PAGES, RECORD_BYTES, RECORDS, SYNC_EVERY, Writer, Written,
@@ -58,13 +58,6 @@ pub struct PacingBench {
     /// too. The limit is a fifth of the available memory, or --dirty-limit.
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bulk_size)]
     pub bulk: u64,
-    /// Number of files that the bulk data is written to at the same time
-    ///
-    /// A thread writes each of them, in writes that are shorter by this factor (64 KiB or more).
-    /// The pacers of all files share a budget of dirty bytes.
-    #[arg(long, value_name = "N", default_value = "1")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=1024))]
-    pub files: u64,
     /// Dirty bytes at which the pacer starts writeback (a window), 256KiB to 64MiB
     ///
     /// Each window is measured separately. The ratios use the first one.
@@ -171,18 +164,13 @@ impl Benchmark for PacingBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
         let _limits = self.dirty_limit.map(DirtyLimits::set).transpose()?;
-        let amount = Amount::new(self.files, self.bulk);
-        report.notes.push(note(self, amount));
-        let names = file_names(amount);
-        let names: Vec<_> = names.iter().map(String::as_str).collect();
-        let of = self.virtual_disk.len().max(1);
-        for number in 0..of {
-            let place = match self.virtual_disk.get(number) {
-                None => TargetFs::below(&self.dir, &names)?,
-                Some(kind) => TargetFs::on_virtual_disk(*kind, &self.dir, amount.bytes())?,
-            };
+        let bytes = self.bulk.next_multiple_of(DIRECT_BYTES as u64);
+        report.notes.push(note(self, bytes));
+        let places = TargetFs::all(&self.virtual_disk, &self.dir, &NAMES, bytes)?;
+        let of = places.len();
+        for (number, place) in places.iter().enumerate() {
             let stage = Stage { name: &place.name, number, of, rounds: self.rounds, watcher };
-            let contest = measure_on(&place, &stage, self, amount)?;
+            let contest = measure_on(place, &stage, self, bytes)?;
             contest.report(&mut report, &place.name, |it| it.foreground.name().to_owned());
             report.host.storage.push(place.facts.clone());
             let prefix = if of > 1 { format!("{}_", place.name) } else { String::new() };
@@ -203,7 +191,7 @@ fn measure_on(
     place: &TargetFs,
     stage: &Stage<'_>,
     options: &PacingBench,
-    amount: Amount,
+    bytes: u64,
 ) -> Result<Contest<Strategy, Round>> {
     let modes = Mode::all(&options.windows);
     let mut contest = contest(&modes);
@@ -213,7 +201,7 @@ fn measure_on(
         let outcomes = match bulk::obstacle(place, mode) {
             Some(reason) => [(); 2].map(|()| Outcome::Skipped(reason.to_owned())),
             None => {
-                measure(place, mode, amount, options.alone, stage.watcher)?.map(Outcome::Measured)
+                measure(place, mode, bytes, options.alone, stage.watcher)?.map(Outcome::Measured)
             }
         };
         for (number, outcome) in outcomes.into_iter().enumerate() {
@@ -223,25 +211,20 @@ fn measure_on(
     Ok(contest)
 }
 
-/// Returns the names of all files of a measurement.
-fn file_names(amount: Amount) -> Vec<String> {
-    let bulk = (0..amount.files).map(bulk::file_name);
-    bulk.chain([RECORDS, PAGES].map(str::to_owned)).collect()
-}
+/// The files of a round.
+const NAMES: [&str; 3] = [BULK, RECORDS, PAGES];
 
-fn note(options: &PacingBench, amount: Amount) -> String {
+fn note(options: &PacingBench, bytes: u64) -> String {
     format!(
-        "{} interleaved rounds, each with {} MiB of bulk data in {} new files, written at the same \
-         time, in writes of 1 MiB (direct: 4 MiB) divided by the number of files, at least 64 KiB, \
-         and synced at the end. Meanwhile one thread appends {RECORD_BYTES} B and syncs every {} \
+        "{} interleaved rounds, each with {} MiB of bulk data in a new file, in writes of at most \
+         1 MiB (direct: 4 MiB), synced at the end. Meanwhile one thread appends {RECORD_BYTES} B and syncs every {} \
          ms, and one overwrites a cached page every {} ms; a late writer writes at once, and a \
          stall counts for all writes it delayed. Numbers are medians of the rounds; the longest is \
          that of all. Dirty: the most dirty and writeback memory of the machine. Limits: {}. A \
          ratio \"a_vs_b\" is a divided by b: lower is better for p99.9 and the longest write, \
          higher for the rate; without \"overwrite\" it is of the writer that syncs.",
         options.rounds,
-        amount.bytes() >> 20,
-        amount.files,
+        bytes >> 20,
         SYNC_EVERY.as_millis(),
         OVERWRITE_EVERY.as_millis(),
         dirty::limits(),
@@ -252,7 +235,7 @@ fn note(options: &PacingBench, amount: Amount) -> String {
 fn measure(
     place: &TargetFs,
     mode: Mode,
-    amount: Amount,
+    bytes: u64,
     alone: Duration,
     watcher: &dyn Watcher,
 ) -> Result<[Round; 2]> {
@@ -264,12 +247,12 @@ fn measure(
         let first = scope.spawn(|| syncing.run(&stop));
         let second = scope.spawn(|| overwriting.run(&stop));
         let most = scope.spawn(|| most_dirty(&stop));
-        let bulk = bulk::write(place, mode, amount, alone, watcher);
+        let bulk = bulk::write(place, mode, bytes, alone, watcher);
         stop.store(true, Ordering::Relaxed);
         (bulk, joined(first), joined(second), joined(most))
     });
-    for name in file_names(amount) {
-        match place.disk.remove(&name) {
+    for name in NAMES {
+        match place.disk.remove(name) {
             Err(error) if error.is_not_found() => {}
             removed => removed?,
         }

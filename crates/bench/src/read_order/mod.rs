@@ -44,9 +44,7 @@ const BAR: &str = "service_s";
 /// The columns of the table: times are by the clock of the drive; requests are counted as in
 /// `iostat -x`.
 const FIELDS: &[Field<Strategy, Pass>] = &[
-    Field::parameter(Column::number("threads", "threads", 0), |strategy| {
-        (strategy.threads as f64).into()
-    }),
+    Field::parameter(Column::number("threads", "threads", 0), |it| it.threads.into()),
     Field::label("order", "order", |strategy| strategy.order.name().into()),
     Field::spread(Column::number("service_s", "service s", 2), 8, service_s),
     Field::median(Column::number("elapsed_s", "elapsed s", 2).ranked(5), |pass| pass.elapsed_s),

@@ -96,9 +96,7 @@ const FIELDS: &[Field<Method, Round>] = &[
     Field::median(Column::number("read_bytes", "B/file", 0), |round| {
         Some(round.each(round.requests.bytes_read))
     }),
-    Field::median(Column::number("seeks", "seeks/file", 2), |round| {
-        Some(round.each(round.requests.seeks))
-    }),
+    Field::median(Column::number("seeks", "seeks/file", 2), |it| Some(it.each(it.requests.seeks))),
     Field::median(Column::number("service_ms", "service ms/file", 2), |round| {
         Some(round.each(round.requests.service_ns()) / 1e6)
     }),

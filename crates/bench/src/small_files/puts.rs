@@ -150,12 +150,8 @@ const BAR: &str = "puts_per_s";
 /// The columns of the table: medians of the rounds.
 const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("target", "target", |strategy| strategy.target.name().into()),
-    Field::parameter(Column::number("file_bytes", "bytes", 0), |strategy| {
-        (strategy.file_bytes as f64).into()
-    }),
-    Field::parameter(Column::number("writers", "writers", 0), |strategy| {
-        (strategy.writers as f64).into()
-    }),
+    Field::parameter(Column::number("file_bytes", "bytes", 0), |it| it.file_bytes.into()),
+    Field::parameter(Column::number("writers", "writers", 0), |it| it.writers.into()),
     Field::spread(Column::number("puts_per_s", "puts/s", 0), 5, rate),
     Field::median(Column::number("p50_us", "p50 µs", 0), |round| round.sample.p50_us),
     Field::median(Column::number("p99_us", "p99 µs", 0), |round| round.sample.p99_us),

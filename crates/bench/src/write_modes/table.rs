@@ -29,9 +29,7 @@ pub(super) const BAR: &str = "records_per_s";
 /// `sync` of another program, which commits every journal, does not affect them.
 pub(super) const FIELDS: &[Field<Strategy, Pass>] = &[
     Field::label("sync", "sync", |strategy| strategy.cell.sync.name().into()),
-    Field::parameter(Column::number("record_bytes", "bytes", 0), |strategy| {
-        (strategy.cell.record_bytes as f64).into()
-    }),
+    Field::parameter(Column::number("record_bytes", "bytes", 0), |it| it.cell.record_bytes.into()),
     Field::parameter(Column::number("pass", "pass", 0), |strategy| (strategy.pass as f64).into()),
     Field::label("way", "preparation", |strategy| strategy.cell.preparation.name().into()),
     Field::median(Column::number("median_us", "µs", 1), median_us),
@@ -64,9 +62,7 @@ pub(super) const FIELDS: &[Field<Strategy, Pass>] = &[
     Field::median(Column::number("device_write_requests", "requests", 2).ranked(10), |pass| {
         pass.each(pass.counters?.writes)
     }),
-    Field::median(Column::number("fua_writes", "FUA", 2).ranked(10), |pass| {
-        pass.each(pass.traffic?.fua)
-    }),
+    Field::median(Column::number("fua_writes", "FUA", 2).ranked(10), |it| it.each(it.traffic?.fua)),
     Field::total(Column::number("records", "records", 0).ranked(11), |passes| {
         Some(passes.iter().map(|pass| pass.records as f64).sum())
     }),

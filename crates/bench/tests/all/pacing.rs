@@ -68,16 +68,6 @@ fn both_writers_are_measured_in_each_mode() {
 }
 
 #[test]
-fn several_files_are_measured_and_removed() {
-    let dir = disk_dir();
-    let report = PacingBench { files: 5, ..options(&dir) }.run(&Silent).unwrap();
-    check(&report);
-    // Five files of whole direct writes.
-    assert!(report.notes[0].contains("40 MiB of bulk data in 5 new files"), "{:?}", report.notes);
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
-}
-
-#[test]
 fn virtual_disk_has_a_journal() {
     let dir = disk_dir();
     let options = PacingBench { virtual_disk: vec![VirtualDisk::Ext4], ..options(&dir) };

@@ -33,7 +33,6 @@ fn wrong_options_name_the_expected_values() {
         ("pacing --dir d --windows 4KiB", "256KiB"),
         ("pacing --dir d --windows 8MiB,65MiB", "64MiB"),
         ("pacing --dir d --bulk 1MiB", "4MiB"),
-        ("pacing --dir d --files 0", "1..=1024"),
         ("pacing --dir d --dirty-limit 4KiB", "1MiB"),
         ("pacing --dir d --virtual-disk zfs", "ext4-nojournal"),
         ("random-write --drive seagate", "none"),
