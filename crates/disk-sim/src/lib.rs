@@ -107,7 +107,6 @@ mod model;
 #[cfg(feature = "spinning")]
 mod mounted;
 #[cfg(feature = "spinning")]
-mod plot;
 #[cfg(feature = "spinning")]
 mod queue;
 #[cfg(feature = "spinning")]
@@ -128,6 +127,5 @@ pub use model::{Drive, Kind, MS, Nanos, Parameters, Request, SECTOR_BYTES};
 #[cfg(feature = "spinning")]
 pub use mounted::MountedFs;
 #[cfg(feature = "spinning")]
-pub use plot::{plot, service_times};
 #[cfg(feature = "spinning")]
 pub use queue::ServedRead;

@@ -78,7 +78,7 @@ const FULL: [(Part, &str, u64, u64); 13] = [
     (Part::ReadOrder, "--drive deskstar-7k1000.c --files 2000 --threads 1,4 --time-scale 0", 20, 0),
     (Part::RandomWrite, "--drive deskstar-7k1000.c --records 4000 --batches 4000 --file-size 256MiB", 50, 0),
     (Part::Splice, "--sizes 1KiB,1MiB --seconds 100ms", 5, 0),
-    (Part::Log, "--writers 1,16 --seconds 400ms --rotations 50 --recovery 0", 40, 512),
+    (Part::Log, "--writers 1,16 --seconds 400ms", 40, 512),
 ];
 
 /// The same for `--quick`, which has no part `log`.

@@ -7,9 +7,7 @@ mod contender;
 mod drive;
 mod ours;
 mod raw;
-mod recovery;
 pub(crate) mod rivals;
-mod rotation;
 mod rounds;
 mod sample;
 mod scratch;
@@ -19,8 +17,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use haul_disk::probe;
-use haul_measure::{Latencies, Result, Spread, Watcher};
-use haul_units::{parse_bytes, parse_time};
+use haul_measure::{Result, Watcher};
+use haul_units::parse_time;
 
 pub(crate) use contender::failed;
 pub use contender::{Contender, Counts, Failure};
@@ -33,7 +31,7 @@ pub(crate) use scratch::Scratch;
 use crate::benchmark::Benchmark;
 use crate::host::Host;
 use crate::options::{count, rounds as round_count, size};
-use crate::report::{Ratio, Report, Samples};
+use crate::report::Report;
 use rivals::{NOT_BUILT, Rivals};
 use rounds::Rounds;
 
@@ -66,12 +64,6 @@ pub struct LogBench {
     /// Measure all configurations of each rival, not only its fastest configuration
     #[arg(long)]
     pub all_forms: bool,
-    /// Number of changes to a new log segment that are timed; 0 skips this part
-    #[arg(long, value_name = "N", default_value = "200", value_parser = count(0..=1_000_000))]
-    pub rotations: usize,
-    /// Size of the log whose recovery is timed; 0 skips this part
-    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = parse_bytes)]
-    pub recovery: u64,
 }
 
 fn record_size(text: &str) -> Result<usize, String> {
@@ -107,69 +99,6 @@ impl Benchmark for LogBench {
             report.amount(samples.name.clone(), Some(samples));
         }
         report.notes.extend(why);
-        drop(below);
-        if self.rotations > 0 {
-            self.rotation(&scratch, watcher, &mut report)?;
-        }
-        if self.recovery > 0 {
-            self.recovery(&scratch, watcher, &mut report)?;
-        }
         Ok(report)
-    }
-}
-
-impl LogBench {
-    /// Measures the appends around segment changes.
-    fn rotation(
-        &self,
-        scratch: &Scratch,
-        watcher: &dyn Watcher,
-        report: &mut Report,
-    ) -> Result<()> {
-        watcher.step(0, 1, "segment changes");
-        let scratch = Scratch::new(scratch.path(), "rotation")?;
-        let jitter = rotation::jitter(scratch.path(), self.rotations, watcher);
-        let jitter = jitter.map_err(failed("measure segment changes"))?;
-        report.ratio("rotation_p999_vs_steady", jitter.p999_ratio());
-        let text = |times: &Latencies| {
-            let us = times.percentile_us(99.9).unwrap_or_default();
-            format!("{us:.0} µs of {}", times.count())
-        };
-        report.notes.push(format!(
-            "{} segment changes, p99.9 of the appends around them: {}; of the other appends: {}",
-            jitter.changes,
-            text(&jitter.around),
-            text(&jitter.steady),
-        ));
-        Ok(())
-    }
-
-    /// Measures the opening of a log beside direct reads of its files.
-    fn recovery(
-        &self,
-        scratch: &Scratch,
-        watcher: &dyn Watcher,
-        report: &mut Report,
-    ) -> Result<()> {
-        watcher.step(0, 1, "recovery of a log");
-        let scratch = Scratch::new(scratch.path(), "recovery")?;
-        let seconds = recovery::recovery(scratch.path(), self.recovery, self.rounds, watcher);
-        let [open, read] = seconds.map_err(failed("measure the recovery of a log"))?;
-        let text = |seconds: &Samples| {
-            let seconds: Vec<_> = seconds.rounds.values().copied().collect();
-            let spread = Spread::of(&seconds);
-            let text =
-                spread.map(|it| format!("{:.2} s ({:.2} to {:.2})", it.median, it.min, it.max));
-            text.unwrap_or_default()
-        };
-        report.notes.push(format!(
-            "a closed log of {} MiB opens with cold caches in {}; reading the same files with \
-             direct I/O, 4 MiB at a time, takes {}",
-            self.recovery >> 20,
-            text(&open),
-            text(&read),
-        ));
-        report.ratio("recovery_vs_direct_read", Ratio::of(read, open));
-        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_append_log::{Log, Options, Position, Recovered, Room, Ticket};
+use haul_append_log::{Log, Options, Position, Room};
 use haul_disk::OsDisk;
 
 use super::contender::{Contender, Counts, Failure};
@@ -25,30 +25,18 @@ pub(crate) struct Ours {
 
 impl Ours {
     /// Opens the log in `dir`, or creates it.
-    pub(crate) fn open(dir: &Path, segment_bytes: u32) -> Result<(Self, Recovered), Failure> {
+    pub(crate) fn open(dir: &Path, segment_bytes: u32) -> Result<Self, Failure> {
         let reserve_bytes = Options::default().reserve_bytes.min(segment_bytes / 16);
         let buffer_bytes = Options::default().buffer_bytes.min(segment_bytes / 2);
         let options = Options { segment_bytes, reserve_bytes, buffer_bytes, ..Options::default() };
         let disk = Arc::new(OsDisk::open(dir)?);
-        let (log, recovered) = Log::open(disk, options, &mut |_: Position, _: &[u8]| {})?;
-        Ok((Self { log, segment_bytes: segment_bytes.into() }, recovered))
+        let (log, _recovered) = Log::open(disk, options, &mut |_: Position, _: &[u8]| {})?;
+        Ok(Self { log, segment_bytes: segment_bytes.into() })
     }
 
     /// Appends a record, and returns the number of its segment.
     pub(crate) fn append_to_segment(&self, record: &[u8]) -> Result<u32, Failure> {
         Ok(self.log.append(&[record], Room::Ordinary)?.wait()?.lsn.segment())
-    }
-
-    /// Appends `record` repeatedly until the records have `bytes` bytes in total, waits until all
-    /// are durable, and closes the log.
-    pub(crate) fn fill_and_close(self, bytes: u64, record: &[u8]) -> Result<(), Failure> {
-        let mut last: Option<Ticket> = None;
-        for _ in 0..bytes.div_ceil(record.len() as u64) {
-            last = Some(self.log.append(&[record], Room::Ordinary)?);
-        }
-        last.map(Ticket::wait).transpose()?;
-        self.log.close()?;
-        Ok(())
     }
 }
 

@@ -166,7 +166,7 @@ impl Rounds<'_> {
         let sample = match kind {
             Kind::Ours => {
                 let ours = Ours::open(dir, SEGMENT_BYTES);
-                let sample = ours.and_then(|(ours, _)| self.drive(&ours, &load));
+                let sample = ours.and_then(|ours| self.drive(&ours, &load));
                 return sample.map(Outcome::Measured).map_err(failed("measure the log"));
             }
             Kind::Raw(mode) => {

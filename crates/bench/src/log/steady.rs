@@ -43,7 +43,7 @@ pub(super) fn counts(
             (None, Some(format!("journal writes were not counted: {why}")))
         }
     };
-    let (ours, _) = Ours::open(dir, SEGMENT_BYTES)?;
+    let ours = Ours::open(dir, SEGMENT_BYTES)?;
     ours.warm_up()?;
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for _ in 0..rounds {

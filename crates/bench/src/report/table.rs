@@ -141,7 +141,8 @@ impl Report {
         let mut cells = vec![shown.iter().map(|at| self.columns[*at].head.to_owned()).collect()];
         cells.extend(rows.iter().map(|row| {
             let cells = shown.iter().map(|at| self.cell(row, *at));
-            cells.chain([self.last_cell(row, length)]).collect::<Vec<_>>()
+            let bar = row.state.is_none().then(|| self.last_cell(row, length));
+            cells.chain(bar).collect::<Vec<_>>()
         }));
         let lines = lines(&cells, |at| {
             shown.get(at).is_some_and(|at| self.columns[*at].decimals.is_some())
@@ -151,7 +152,8 @@ impl Report {
             if at > 0 && row.group != rows[at - 1].group {
                 out.push('\n');
             }
-            *out += &format!("{line}\n");
+            let state = row.state.iter().map(|state| format!("  {state}"));
+            *out += &format!("{line}{}\n", state.collect::<String>());
         }
         let left_out = used.iter().filter(|at| !shown.contains(at));
         let left_out: Vec<_> = left_out.map(|at| self.columns[*at].head).collect();

@@ -6,12 +6,10 @@
 //! with one write and one sync for each batch.
 
 mod contenders;
-mod get;
 mod haystack;
 mod objects;
 mod puts;
 
-pub use get::SmallFilesGetBench;
 pub use haystack::HaystackBench;
 pub use objects::key;
 pub use puts::SmallFilesBench;

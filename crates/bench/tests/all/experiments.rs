@@ -1,48 +1,12 @@
 //! Experiments of the texts: checks counts that are equal on any machine.
 
-use std::ffi::OsStr;
-
 use haul_bench::random_write::RandomWriteBench;
 use haul_bench::readahead::ReadaheadBench;
 use haul_bench::small_files::HaystackBench;
 use haul_bench::splice::SpliceBench;
 use haul_bench::write_modes::WriteModesBench;
-use haul_bench::{Benchmark, Error, Report, Row, Silent, Value};
-use haul_testing::skip;
 
-use crate::disk_dir;
-
-/// Runs a benchmark on a new directory; `None` if the machine lacks something.
-fn report<B: Benchmark>(line: &str, has_dir: bool) -> Option<Report> {
-    let dir = disk_dir();
-    let words = ["haul"].into_iter().chain(line.split_whitespace()).map(OsStr::new);
-    let place = has_dir.then_some([OsStr::new("--dir"), dir.path().as_os_str()]);
-    match B::parse_from(words.chain(place.into_iter().flatten())).run(&Silent) {
-        Ok(report) => {
-            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
-            Some(report)
-        }
-        Err(Error::Missing(why)) => {
-            skip(&why);
-            None
-        }
-        Err(error) => panic!("{error:?}"),
-    }
-}
-
-/// Returns the rows that have all these texts.
-fn rows<'a>(report: &'a Report, texts: &[(&str, &str)]) -> Vec<&'a Row> {
-    let has = |row: &Row| {
-        texts.iter().all(|(key, text)| report.value(row, key) == Some(&Value::from(*text)))
-    };
-    report.rows.iter().filter(|row| has(row)).collect()
-}
-
-#[track_caller]
-fn number(report: &Report, row: &Row, key: &str) -> f64 {
-    let value = report.value(row, key).and_then(Value::number);
-    value.unwrap_or_else(|| panic!("no {key} in {row:?}\n{}", report.notes.join("\n")))
-}
+use crate::reports::{number, report, rows};
 
 #[test]
 fn journal_costs_writes_only_in_new_blocks() {

@@ -11,6 +11,7 @@ mod pacing;
 mod power_cuts;
 mod read_order;
 mod relay;
+mod reports;
 mod write_modes;
 
 use haul_testing::disk_dir;

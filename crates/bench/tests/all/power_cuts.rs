@@ -1,33 +1,16 @@
 //! The benchmark `power-cuts`: the records that survive, which the simulated drive determines.
 
-use clap::Parser;
+use haul_bench::Value;
 use haul_bench::power_cuts::{FileSystem, PowerCutsBench};
-use haul_bench::{Benchmark, Error, Report, Row, Silent, Value};
-use haul_testing::skip;
 
-/// Cuts the power of a drive that writes each block of a file system whole. With smaller sectors, a
-/// cut may tear the superblock, and then no mount succeeds: see docs/power-cuts.md.
-fn report(file_systems: Vec<FileSystem>) -> Option<Report> {
-    let defaults = PowerCutsBench::parse_from(["haul", "--cuts=3", "--physical-sector=4KiB"]);
-    let bench = PowerCutsBench { file_systems, ..defaults };
-    match bench.run(&Silent) {
-        Ok(report) => Some(report),
-        Err(Error::Missing(why)) => {
-            skip(&why);
-            None
-        }
-        Err(error) => panic!("{error:?}"),
-    }
-}
-
-fn number(report: &Report, row: &Row, key: &str) -> f64 {
-    report.value(row, key).and_then(Value::number).unwrap()
-}
+use crate::reports::{number, report};
 
 #[test]
 fn synced_records_survive_without_a_journal_but_the_file_system_needs_a_repair() {
-    use FileSystem::{Ext4, Ext4NoJournal, Ext4NoJournalUnchecked};
-    let Some(report) = report(vec![Ext4, Ext4NoJournal, Ext4NoJournalUnchecked]) else { return };
+    use FileSystem::{Ext4NoJournal, Ext4NoJournalUnchecked};
+    let line = "--cuts 3 --physical-sector 4KiB \
+                --file-systems ext4,ext4-nojournal,ext4-nojournal-unchecked";
+    let Some(report) = report::<PowerCutsBench>(line, false) else { return };
     assert_eq!(report.rows.len(), 3 * 3 * 2);
     let mut unsynced_holes = 0.0;
     for row in &report.rows {

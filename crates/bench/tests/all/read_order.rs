@@ -1,29 +1,14 @@
 //! The benchmark `read-order`: compares seeks and requests by the counters of a simulated drive.
 
-use clap::Parser;
+use haul_bench::Report;
 use haul_bench::read_order::ReadOrderBench;
-use haul_bench::{Benchmark, Error, Report, Row, Silent, Value};
-use haul_testing::skip;
 
-fn number(report: &Report, row: &Row, key: &str) -> f64 {
-    let value = report.value(row, key).and_then(Value::number);
-    value.unwrap_or_else(|| panic!("no {key} in {row:?}"))
-}
+use crate::reports::{self, number};
 
-/// Returns the report of a small tree read by one thread; `None` if no disk can be simulated.
 fn report(replacements: usize) -> Option<Report> {
-    let words = "haul --drive travelstar-7k320 --files 400 --dirs 20 --threads 1 --rounds 1 \
-                 --time-scale 0 --disk-size 4GiB";
-    let options =
-        ReadOrderBench { replacements, ..ReadOrderBench::parse_from(words.split_whitespace()) };
-    match options.run(&Silent) {
-        Ok(report) => Some(report),
-        Err(Error::Missing(why)) => {
-            skip(&why);
-            None
-        }
-        Err(error) => panic!("{error:?}"),
-    }
+    let line = "--drive travelstar-7k320 --files 400 --dirs 20 --threads 1 --rounds 1 \
+                --time-scale 0 --disk-size 4GiB";
+    reports::report::<ReadOrderBench>(&format!("{line} --replacements {replacements}"), false)
 }
 
 #[test]

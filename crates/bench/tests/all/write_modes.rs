@@ -4,56 +4,23 @@ use std::ffi::OsStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Parser;
-use haul_bench::write_modes::{VirtualDisk, WriteModesBench};
-use haul_bench::{Benchmark, Error, Ratio, Report, Row, Silent, Value, Watcher};
-use haul_testing::skip;
-use tempfile::TempDir;
+use haul_bench::write_modes::WriteModesBench;
+use haul_bench::{Benchmark, Error, Ratio, Report, Row, Silent, Watcher};
 
 use crate::disk_dir;
+use crate::reports::{number, report, rows as rows_with};
 
-const RECORDS: u64 = 8;
-
-fn options(dir: &TempDir, modes: &[&str]) -> WriteModesBench {
-    let modes = modes.iter().map(|modes| modes.parse().unwrap()).collect();
-    // The median of five rounds is not affected by a single `sync` of another program.
-    let (records, rounds, sizes) = (RECORDS, 5, vec![4096]);
-    let words = [OsStr::new("haul"), OsStr::new("--dir"), dir.path().as_os_str()];
-    WriteModesBench { modes, records, rounds, sizes, ..WriteModesBench::parse_from(words) }
-}
-
-/// Returns the report of a short run on a virtual disk; `None` if it cannot be created.
-fn on(disk: VirtualDisk, modes: &[&str]) -> Option<Report> {
-    let dir = disk_dir();
-    let options = WriteModesBench { virtual_disk: vec![disk], ..options(&dir, modes) };
-    run_on(&dir, &options)
-}
-
-fn run_on(dir: &TempDir, options: &WriteModesBench) -> Option<Report> {
-    match options.run(&Silent) {
-        Ok(report) => {
-            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
-            Some(report)
-        }
-        Err(Error::Missing(why)) => {
-            skip(&why);
-            None
-        }
-        Err(error) => panic!("{error:?}"),
-    }
+/// Returns the report of a short run on a virtual disk; `None` if it cannot be created. The median
+/// of five rounds is not affected by a single `sync` of another program.
+fn on(disk: &str, modes: &[&str]) -> Option<Report> {
+    let modes = modes.join(",");
+    let line = format!("--virtual-disk {disk} --modes {modes} --sizes 4KiB --records 8");
+    report::<WriteModesBench>(&line, true)
 }
 
 /// Returns the rows of a mode: the first pass and the second.
 fn rows<'a>(report: &'a Report, preparation: &str, sync: &str) -> [&'a Row; 2] {
-    let is = |row: &Row, key, text: &str| report.value(row, key) == Some(&Value::from(text));
-    let found =
-        report.rows.iter().filter(|row| is(row, "way", preparation) && is(row, "sync", sync));
-    found.collect::<Vec<_>>().try_into().unwrap()
-}
-
-#[track_caller]
-fn number(report: &Report, row: &Row, key: &str) -> f64 {
-    let value = report.value(row, key).and_then(Value::number);
-    value.unwrap_or_else(|| panic!("no {key} in {row:?}\n{}", report.notes.join("\n")))
+    rows_with(report, &[("way", preparation), ("sync", sync)]).try_into().unwrap()
 }
 
 /// Checks that a record costs one write of a page, one sync, and nothing else.
@@ -77,7 +44,7 @@ fn ext4_journals_growing_files_but_not_overwrites() {
     let modes = modes.iter().flat_map(|one| ["fdatasync", "direct-dsync"].map(|sync| [*one, sync]));
     let modes: Vec<_> = modes.map(|mode| mode.join("+")).collect();
     let modes: Vec<_> = modes.iter().map(String::as_str).collect();
-    let Some(report) = on(VirtualDisk::Ext4, &modes) else { return };
+    let Some(report) = on("ext4", &modes) else { return };
     for sync in ["fdatasync", "direct-dsync"] {
         for preparation in ["append", "fallocate", "zero-range"] {
             let [first, second] = rows(&report, preparation, sync);
@@ -99,25 +66,22 @@ fn ext4_journals_growing_files_but_not_overwrites() {
 
 #[test]
 fn trace_and_device_counters_agree() {
-    let dir = disk_dir();
-    let virtual_disk = vec![VirtualDisk::Ext4];
-    let options =
-        WriteModesBench { virtual_disk, rounds: 1, ..options(&dir, &["fdatasync", "fsync"]) };
-    let Some(report) = run_on(&dir, &options) else { return };
+    let line = "--virtual-disk ext4 --modes fdatasync,fsync --sizes 4KiB --records 8 --rounds 1";
+    let Some(report) = report::<WriteModesBench>(line, true) else { return };
     for row in report.rows.iter().filter(|row| row.state.is_none()) {
         let of = |key| number(&report, row, key);
         let pages = of("data_writes") + of("metadata_writes") + of("other_writes");
         let traced = 4096.0 * pages + of("journal_bytes");
         let difference = (traced - of("device_written_bytes")).abs();
         assert!(difference < 1e-6, "they differ by {difference} B: {row:?}");
-        assert_eq!(of("records"), RECORDS as f64);
+        assert_eq!(of("records"), 8.0);
     }
 }
 
 #[test]
 fn xfs_log_writes_are_separated_from_data() {
     let modes = ["append+fdatasync", "recycled+fdatasync"];
-    let Some(report) = on(VirtualDisk::Xfs, &modes) else { return };
+    let Some(report) = on("xfs", &modes) else { return };
     let [first, second] = rows(&report, "append", "fdatasync");
     assert!(number(&report, first, "journal_writes") >= 1.0, "{first:?}");
     assert_one_write_and_one_sync(&report, second);
@@ -129,7 +93,7 @@ fn xfs_log_writes_are_separated_from_data() {
 #[test]
 fn ext4_without_a_journal_writes_metadata_in_place() {
     let modes = ["append+fdatasync", "append+none"];
-    let Some(report) = on(VirtualDisk::Ext4NoJournal, &modes) else { return };
+    let Some(report) = on("ext4-nojournal", &modes) else { return };
     let [first, _] = rows(&report, "append", "fdatasync");
     assert_eq!(number(&report, first, "journal_writes"), 0.0);
     assert!(number(&report, first, "metadata_writes") >= 1.0, "{first:?}");
@@ -143,7 +107,7 @@ fn ext4_without_a_journal_writes_metadata_in_place() {
 #[test]
 fn btrfs_writes_metadata_for_overwrites_too() {
     let modes = ["append+fdatasync", "recycled+fdatasync"];
-    let Some(report) = on(VirtualDisk::Btrfs, &modes) else { return };
+    let Some(report) = on("btrfs", &modes) else { return };
     for preparation in ["append", "recycled"] {
         for row in rows(&report, preparation, "fdatasync") {
             assert!(number(&report, row, "metadata_writes") >= 1.0, "{row:?}");
@@ -166,8 +130,9 @@ impl Watcher for StopAfter {
 fn directory_is_restored_after_completion_and_cancellation() {
     let dir = disk_dir();
     std::fs::write(dir.path().join("mine"), "").unwrap();
-    let modes = ["append+none", "recycled+msync", "recycled+direct-dsync"];
-    let options = WriteModesBench { sizes: vec![512], ..options(&dir, &modes) };
+    let line = "haul --modes append+none,recycled+msync,recycled+direct-dsync --sizes 512 --dir";
+    let words = line.split(' ').map(OsStr::new).chain([dir.path().as_os_str()]);
+    let options = WriteModesBench::parse_from(words);
     let report = options.run(&Silent).unwrap();
     assert_eq!(report.rows.len(), 6);
     for stop_after in [0, 1, 5, 100] {

@@ -62,24 +62,6 @@ fn sequential_reads_report_the_cached_part() {
 }
 
 #[test]
-fn orders_of_reading_are_measured_on_a_simulated_disk_or_it_says_why_not() {
-    let outside = tempfile::tempdir().unwrap();
-    let json = outside.path().join("report.json");
-    let small = ["--files", "60", "--dirs", "4", "--rounds", "1", "--threads", "1,2"];
-    let drive = ["--drive", "deskstar-7k1000.c", "--time-scale", "0", "--disk-size", "1GiB"];
-    let output = bench(&[&["read-order"], &small[..], &drive].concat(), &json);
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("needs root") {
-        return haul_testing::skip(&said);
-    }
-    assert!(output.status.success(), "{said}");
-    let report: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
-    assert_eq!(report["rows"].as_array().unwrap().len(), 6);
-    assert!(report["ratios"]["physical_vs_unsorted"]["value"].as_f64().unwrap() > 0.0);
-    assert!(report["ratios"]["physical_vs_inode_2t"]["value"].as_f64().unwrap() > 0.0);
-}
-
-#[test]
 fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
     if let Some(why) = no_memory_limit() {
         return haul_testing::skip(why);

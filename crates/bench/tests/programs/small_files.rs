@@ -29,21 +29,3 @@ fn puts_are_measured_beside_the_floor_and_files() {
         assert!(report["ratios"][ratio]["value"].as_f64().unwrap() > 0.0, "{ratio}");
     }
 }
-
-#[test]
-fn objects_are_read_cold_and_hot() {
-    let load = ["--sizes", "4KiB", "--data-size", "16MiB", "--threads", "3"];
-    let times = ["--rounds", "1", "--seconds", "50ms"];
-    let report = report(&[&["small-files-get"][..], &load, &times].concat());
-    let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2 * 2);
-    assert!(rows.iter().all(|row| row["gets_per_s"].as_f64().unwrap() > 0.0), "{rows:?}");
-    // The device counts the requests of other programs, too, but not fewer than those of the reads.
-    let is_cold_object = |row: &&Value| row["table"] == "cold" && row["target"] == "haul";
-    let cold = rows.iter().find(is_cold_object).unwrap();
-    let device_bytes = &cold["device_bytes_per_get"];
-    assert!(device_bytes.as_f64().is_none_or(|bytes| bytes > 1024.0), "{cold}");
-    for ratio in ["store_vs_floor_4096_of_4096_cold", "store_vs_floor_4096_of_4096_hot"] {
-        assert!(report["ratios"][ratio]["value"].as_f64().unwrap() > 0.0, "{ratio}");
-    }
-}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use clap::Parser;
-use haul_disk_sim::{Backing, MountedFs, Options, Parameters, SpinningDisk, plot};
+use haul_disk_sim::{Backing, MountedFs, Options, Parameters, SpinningDisk};
 use haul_testing::run;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -53,9 +53,6 @@ struct Args {
     /// Mount options of the file system
     #[arg(long, value_name = "OPTIONS", default_value = "", requires = "mount")]
     mount_options: String,
-    /// Write a plot of service time against seek distance as SVG, and exit
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
 }
 
 fn drive(name: &str) -> Result<Parameters, String> {
@@ -79,22 +76,13 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match &args.plot {
-        Some(file) => draw(&args.drive, file),
-        None => serve(&args),
-    }
-    .map_or_else(report, |()| ExitCode::SUCCESS)
+    serve(&args).map_or_else(report, |()| ExitCode::SUCCESS)
 }
 
 #[expect(clippy::print_stderr, reason = "errors of the program go to stderr")]
 fn report(why: String) -> ExitCode {
     eprintln!("spinning-disk: {why}");
     ExitCode::FAILURE
-}
-
-fn draw(drive: &Parameters, file: &Path) -> Result<(), String> {
-    std::fs::write(file, plot(drive))
-        .map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
 fn serve(args: &Args) -> Result<(), String> {

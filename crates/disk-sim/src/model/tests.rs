@@ -353,3 +353,29 @@ fn sweep_bound_adds_rotations_and_seeks() {
         assert_eq!(drive.sweep_ns(runs.iter().copied()), expected, "{runs:?}");
     }
 }
+
+#[test]
+fn read_times_lie_within_one_revolution_above_the_seek_curve() {
+    for parameters in Parameters::all() {
+        let pages = parameters.capacity_bytes / SECTOR_BYTES / PAGE;
+        let mut drive = Drive::new(parameters.clone(), parameters.capacity_bytes);
+        let (mut random, mut last) = (Random(1), 0);
+        let ns = |time: Nanos| time as f64;
+        let root_ns = ns(parameters.seek_average_ns - parameters.seek_track_ns) * 15.0 / 8.0;
+        // Outer tracks have up to twice as many sectors as inner ones, so the fraction of the
+        // stroke is between half and twice the fraction of the drive.
+        let curve_ns = |stroke: f64| ns(parameters.seek_track_ns) + root_ns * stroke.sqrt();
+        for _ in 0..1500 {
+            let (page, arrived_ns) = (random.below(pages), drive.free_ns());
+            let request = at(Kind::Read, page * PAGE, PAGE, arrived_ns);
+            let service_ns = drive.serve(&request) - arrived_ns;
+            let part = page.abs_diff(last) as f64 / pages as f64;
+            last = page;
+            let least_ns = curve_ns(part / 2.0).min(ns(parameters.seek_full_ns));
+            let most_ns = curve_ns((part * 2.0).min(1.0)).min(ns(parameters.seek_full_ns));
+            let slack_ns = ns(parameters.revolution_ns + parameters.overhead_ns + MS);
+            assert!(ns(service_ns) > least_ns, "{part}: {service_ns}");
+            assert!(ns(service_ns) < most_ns + slack_ns, "{part}: {service_ns}");
+        }
+    }
+}

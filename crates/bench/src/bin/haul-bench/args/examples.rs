@@ -14,26 +14,22 @@ Examples:
 pub(super) const PACING: &str = "\
 Examples:
   haul bench pacing --dir /var/tmp
-  haul bench pacing --dir /srv --bulk 8GiB --windows 4MiB,1MiB,32MiB --json pacing.json
-  sudo haul bench pacing --dir /srv --virtual-disk ext4 --dirty-limit 512MiB";
+  haul bench pacing --dir /srv --bulk 8GiB --windows 4MiB,1MiB,32MiB --json pacing.json";
 
 pub(super) const RANDOM_READ: &str = "\
 Examples:
   haul bench random-read --dir /var/tmp
-  haul bench random-read --dir /var/tmp --readers 1,32 --check-with fio
-  haul bench random-read --dir /srv --file-size 16GiB --readers 1,32 --seconds 2s --json read.json";
+  haul bench random-read --dir /var/tmp --readers 1,32 --check-with fio";
 
 pub(super) const SEQUENTIAL_READ: &str = "\
 Examples:
   haul bench sequential-read --dir /var/tmp
-  haul bench sequential-read --dir /srv --sizes 4KiB,128KiB,4MiB --advice normal
-  sudo haul bench sequential-read --dir /srv --read-ahead-kb 0,128,1024,8192";
+  haul bench sequential-read --dir /srv --sizes 4KiB,128KiB,4MiB --advice normal";
 
 pub(super) const READ_ORDER: &str = "\
 Examples:
   sudo haul bench read-order
-  sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1 --time-scale 0
-  sudo haul bench read-order --files 20000 --dirs 400 --scheduler mq-deadline --json order.json";
+  sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1 --time-scale 0";
 
 pub(super) const POWER_CUTS: &str = "\
 Examples:
@@ -53,20 +49,12 @@ Examples:
 pub(super) const RANDOM_WRITE: &str = "\
 Examples:
   sudo haul bench random-write
-  sudo haul bench random-write --records 200000 --file-size 10GiB --batches 1000000 --rounds 1
-  haul bench random-write --drive none --dir /var/tmp --json write.json";
+  sudo haul bench random-write --records 200000 --file-size 10GiB --batches 1000000 --rounds 1";
 
 pub(super) const SMALL_FILES: &str = "\
 Examples:
   haul bench small-files --dir /var/tmp
-  haul bench small-files --dir /srv --writers 64 --sizes 16KiB,64KiB --json small-files.json
-  haul bench small-files --dir /srv --rivals ./haul-bench-compare --writers 1,16,64
-  sudo haul bench small-files --dir /var/tmp --virtual-disk ext4,xfs --rounds 5";
-
-pub(super) const SMALL_FILES_GET: &str = "\
-Examples:
-  haul bench small-files-get --dir /var/tmp
-  haul bench small-files-get --dir /srv --sizes 4KiB --data-size 16GiB --threads 1 --json get.json";
+  haul bench small-files --dir /srv --writers 64 --sizes 16KiB,64KiB --json small-files.json";
 
 pub(super) const DUPLICATES: &str = "\
 Examples:
@@ -103,22 +91,17 @@ Examples:
 pub(super) const LOG: &str = "\
 Examples:
   haul bench log --dir /var/tmp
-  haul bench log --dir /var/tmp --writers 1,4,16,64 --sizes 100,1KiB,4KiB,64KiB --seconds 500ms
-  haul bench log --dir /var/tmp --rivals ./haul-bench-compare --all-forms --json log.json";
+  haul bench log --dir /var/tmp --writers 1,4,16,64 --sizes 100,1KiB,4KiB,64KiB --seconds 500ms";
 
 pub(super) const WRITE_MODES: &str = "\
 Examples:
   haul bench write-modes --dir . --modes fdatasync --sizes 4KiB
-  haul bench write-modes --dir /srv --modes fdatasync --check-with fio
-  haul bench write-modes --dir /srv --json modes.json --markdown modes.md
-  sudo haul bench write-modes --dir /srv --virtual-disk ext4,ext4-nojournal,xfs,btrfs
-  sudo haul bench write-modes --dir . --virtual-disk ext4 --modes fsync --trace lines.txt";
+  haul bench write-modes --dir /srv --modes fdatasync --check-with fio";
 
 pub(super) const ALL: &str = "\
 Examples:
   haul bench all --dir . --quick
-  sudo haul bench all --dir /srv --markdown all.md --json all.json
-  haul bench all --dir /srv --only disk,write-modes --force";
+  sudo haul bench all --dir /srv --markdown all.md --json all.json";
 
 pub(super) const COMPARE: &str = "\
 Examples:

@@ -77,8 +77,7 @@ fn defaults_measure_the_documented_ratios() {
     let parsed = |line: &str| Cli::parse_from(line.split(' ')).command;
     let BenchCommand::Log(log) = parsed("haul-bench log --dir d") else { panic!() };
     assert_eq!((log.options.writers, log.options.sizes), (vec![1, 16], vec![4096]));
-    assert!(log.options.rounds >= 5 && log.options.rotations > 0);
-    assert!(log.options.recovery >= 1 << 30);
+    assert!(log.options.rounds >= 5);
     let BenchCommand::Serve(serve) = parsed("haul-bench serve --dir d") else { panic!() };
     assert_eq!(serve.options.object_bytes, [4 << 10, 64 << 10, 1 << 20, 64 << 20]);
     assert!(serve.options.parts.len() == 2 && serve.options.rounds >= 5);

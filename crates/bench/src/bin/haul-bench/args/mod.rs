@@ -19,7 +19,7 @@ use haul_bench::power_cuts::PowerCutsBench;
 use haul_bench::random_write::RandomWriteBench;
 use haul_bench::read_order::ReadOrderBench;
 use haul_bench::readahead::ReadaheadBench;
-use haul_bench::small_files::{HaystackBench, SmallFilesBench, SmallFilesGetBench};
+use haul_bench::small_files::{HaystackBench, SmallFilesBench};
 use haul_bench::splice::SpliceBench;
 use haul_bench::write_modes::WriteModesBench;
 use haul_bench::{duplicates, files, relay, s3, serve};
@@ -141,14 +141,6 @@ pub(crate) enum BenchCommand {
     /// files. By default it takes five minutes, and 15 with the databases.
     #[command(after_long_help = examples::SMALL_FILES)]
     SmallFiles(Measured<SmallFilesBench>),
-    /// Reads of small files: the file store, and as many bytes from one file
-    ///
-    /// Many threads read whole objects, and ranges of long objects, in random order: cold, evicted
-    /// from the page cache before, and hot. The floor is pread at random offsets of one file. Rows
-    /// have rates, latencies, CPU time, and requests and bytes of the device. By default it takes
-    /// three minutes.
-    #[command(after_long_help = examples::SMALL_FILES_GET)]
-    SmallFilesGet(Measured<SmallFilesGetBench>),
     /// Reads of a cold small file: two for a file, one for an object of the store
     ///
     /// Counts the requests to a simulated drive for one file of each of many directories, with and

@@ -45,7 +45,6 @@ pub(crate) fn run(command: &BenchCommand) -> Result {
             let rivals = rivals(args.options.rivals.as_ref());
             bench(args, &SmallFilesBench { rivals, ..args.options.clone() })
         }
-        BenchCommand::SmallFilesGet(args) => bench(args, &args.options),
         BenchCommand::Haystack(args) => bench(args, &args.options),
         BenchCommand::Readahead(args) => bench(args, &args.options),
         BenchCommand::Splice(args) => bench(args, &args.options),
