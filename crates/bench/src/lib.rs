@@ -8,7 +8,8 @@
 //! - [`write_modes`] writes durable records, and counts the writes to the device by data, journal
 //!   and metadata.
 //! - [`pacing`] measures the latency of small writes while bulk data is written.
-//! - [`file_read`] reads one file, at random offsets or sequentially.
+//! - [`file_read`] reads one file, at random offsets or sequentially, and shows the windows of the
+//!   kernel's readahead.
 //! - [`page_cache`] measures reads through the page cache, and reads that bypass it, with limited
 //!   memory.
 //! - [`power_cuts`] cuts the power of a simulated disk, and counts the records that survive.
@@ -18,8 +19,7 @@
 //!   plain file.
 //! - [`small_files`] stores small files durably, in a file store, in files and in databases, and
 //!   reads them.
-//! - [`readahead`] shows the windows of the kernel's readahead, and [`mod@splice`] relays a file to a
-//!   socket by `splice` and by copies.
+//! - [`mod@splice`] relays a file to a socket by `splice` and by copies.
 //! - [`duplicates`] runs `haul dups` and other duplicate finders.
 //! - [`files`] measures HTTP file servers, [`serve`] and [`s3`] measure `haul serve`, alone and
 //!   beside other S3 servers, and [`relay`] measures TCP relays: each server runs on one core, with
@@ -94,7 +94,6 @@ pub mod page_cache;
 pub mod power_cuts;
 pub mod random_write;
 pub mod read_order;
-pub mod readahead;
 mod reads;
 pub mod relay;
 mod report;

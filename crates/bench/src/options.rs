@@ -43,13 +43,3 @@ pub fn pages(text: &str) -> Result<u64, String> {
     let bytes = size(text, 4 << 10..=64 << 20, expected)?;
     if bytes.is_multiple_of(4 << 10) { Ok(bytes) } else { Err(format!("expected {expected}")) }
 }
-
-/// Parses the time scale of a simulated drive: the real time per virtual time of the drive, from 0
-/// (requests take no time) to 1000.
-///
-/// # Errors
-/// Returns an error if `text` is no number from 0 to 1000.
-pub fn time_scale(text: &str) -> Result<f64, String> {
-    let scale = text.parse().ok().filter(|scale| (0.0..=1000.0).contains(scale));
-    scale.ok_or_else(|| "expected a number from 0 to 1000, such as 0.1".to_owned())
-}

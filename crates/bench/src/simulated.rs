@@ -1,7 +1,6 @@
 //! Creates simulated spinning disks, and formats and mounts file systems on them.
 
 use std::str::FromStr;
-use std::time::Duration;
 
 use haul_disk_sim::{
     Backing, Counters, MountedFs, Options as DiskOptions, Parameters, SpinningDisk,
@@ -58,7 +57,6 @@ pub(crate) struct Format<'a> {
 pub(crate) struct SimulatedDisk<'a> {
     disk: SpinningDisk,
     format: Format<'a>,
-    time_scale: f64,
 }
 
 /// Starts a simulated disk of `bytes` bytes without a file system, whose requests complete without
@@ -75,33 +73,20 @@ fn missing(why: String) -> Error {
 }
 
 impl<'a> SimulatedDisk<'a> {
-    /// Starts a simulated disk of `bytes` bytes and formats it. Its content is stored in `backing`.
+    /// Starts a simulated disk of `bytes` bytes, whose requests complete without delay, and formats
+    /// it. Its content is stored in `backing`.
     pub(crate) fn new(
         drive: &Drive,
         bytes: u64,
         backing: Backing,
-        time_scale: f64,
-        scheduler: &str,
         format: Format<'a>,
     ) -> Result<Self> {
         let mut options = DiskOptions::new(drive.parameters().clone(), bytes);
-        options.time_scale = time_scale;
+        options.time_scale = 0.0;
         options.backing = backing;
-        scheduler.clone_into(&mut options.scheduler);
         let disk = SpinningDisk::start(&options).map_err(missing)?;
-        let disk = Self { disk, format, time_scale };
-        disk.untimed(|disk| {
-            disk.disk.mkfs(format.file_system, format.mkfs_options).map_err(missing)
-        })?;
-        Ok(disk)
-    }
-
-    /// Runs `body`, such as a preparation, while requests to the drive complete without delay.
-    pub(crate) fn untimed<T>(&self, body: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
-        self.disk.set_time_scale(0.0).map_err(missing)?;
-        let done = body(self);
-        self.disk.set_time_scale(self.time_scale).map_err(missing)?;
-        done
+        disk.mkfs(format.file_system, format.mkfs_options).map_err(missing)?;
+        Ok(Self { disk, format })
     }
 
     pub(crate) fn mount(&self) -> Result<MountedFs<'_>> {
@@ -123,11 +108,5 @@ impl<'a> SimulatedDisk<'a> {
 
     pub(crate) fn counters(&self) -> Counters {
         self.disk.counters()
-    }
-
-    /// Converts wall-clock time to the virtual time of the simulated drive, in seconds. Returns
-    /// `None` if the time scale (wall-clock time per virtual time) is 0: requests then take none.
-    pub(crate) fn drive_seconds(&self, elapsed: Duration) -> Option<f64> {
-        (self.time_scale > 0.0).then(|| elapsed.as_secs_f64() / self.time_scale)
     }
 }

@@ -57,7 +57,7 @@ impl Claim {
 }
 
 named! {
-    /// Whether a claim holds on this disk.
+    /// The answer to a claim on this disk.
     pub(crate) enum Answer {
         Yes = "yes",
         No = "no",

@@ -48,7 +48,7 @@ named! {
     }
 }
 
-/// How a part runs.
+/// The options of a part, and what it needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// The options of the benchmark, without the directory.
@@ -75,7 +75,7 @@ const FULL: [(Part, &str, u64, u64); 13] = [
     (Part::DirectOrCached, "--memory 256MiB --data-percent 50,100,200,400,600 --seconds 300ms", 80, 1536),
     (Part::AppCache, "--cold-percent 400 --seconds 1s", 70, 1152),
     (Part::Pacing, "--bulk 512MiB --alone 1s", 60, 512),
-    (Part::ReadOrder, "--drive deskstar-7k1000.c --files 2000 --threads 1,4 --time-scale 0", 20, 0),
+    (Part::ReadOrder, "--drive deskstar-7k1000.c --files 2000 --threads 1,4", 20, 0),
     (Part::RandomWrite, "--drive deskstar-7k1000.c --records 4000 --batches 4000 --file-size 256MiB", 50, 0),
     (Part::Splice, "--sizes 1KiB,1MiB --seconds 100ms", 5, 0),
     (Part::Log, "--writers 1,16 --seconds 400ms", 40, 512),
@@ -93,7 +93,7 @@ const QUICK: [(Part, &str, u64, u64); 12] = [
     (Part::DirectOrCached, "--memory 64MiB --data-percent 50,100,600 --readers 16 --seconds 40ms", 8, 384),
     (Part::AppCache, "--memory 64MiB --cold-percent 300 --seconds 150ms", 6, 256),
     (Part::Pacing, "--bulk 32MiB --alone 200ms", 5, 32),
-    (Part::ReadOrder, "--drive deskstar-7k1000.c --files 300 --dirs 8 --disk-size 1GiB --threads 1,4 --time-scale 0", 3, 0),
+    (Part::ReadOrder, "--drive deskstar-7k1000.c --files 300 --dirs 8 --disk-size 1GiB --threads 1,4", 3, 0),
     (Part::RandomWrite, "--drive deskstar-7k1000.c --records 300 --batches 1000 --file-size 32MiB", 5, 0),
     (Part::Splice, "--sizes 1KiB,1MiB --seconds 20ms", 1, 0),
 ];

@@ -1,10 +1,12 @@
 //! Contains the benchmarks that read one file: at random offsets, or from its beginning to its end.
 
 mod random_read;
+mod readahead;
 mod ring;
 mod sequential_read;
 
 const NO_DIRECT_IO: &str = "no direct I/O here";
 
 pub use random_read::RandomReadBench;
+pub use readahead::ReadaheadBench;
 pub use sequential_read::SequentialReadBench;

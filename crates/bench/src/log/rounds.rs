@@ -5,9 +5,9 @@ use std::fmt;
 use haul_disk::{Device, error_chain};
 use haul_measure::{Result, Watcher};
 
-use super::LogBench;
 use super::contender::{Contender, Failure, failed};
 use super::drive::{Load, drive};
+use super::options::LogBench;
 use super::ours::Ours;
 use super::raw::{Raw, RawMode};
 use super::rivals::{FAMILIES, NOT_BUILT, PAGES, Rivals, SMALL_FILES};
@@ -212,7 +212,7 @@ fn add_ratios(
     }
 }
 
-/// Returns the rates of a family: of the floor the best one of each round, of others those of the
+/// Returns the rates of a family: the best one of each round for the floor, otherwise those of the
 /// form with the best median.
 fn rates(contest: &Contest<Competitor, Sample>, family: &str) -> Option<Samples> {
     if family == RAW {

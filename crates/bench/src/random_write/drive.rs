@@ -1,8 +1,6 @@
 //! Measures the methods of random writes on a simulated disk, by the clock and the counters of the
 //! simulation.
 
-use std::time::Instant;
-
 use haul_disk::{DelayedAllocation, Disk as _, Open, extents};
 use haul_disk_sim::{Backing, Drive as Model, Nanos, SECTOR_BYTES};
 use haul_measure::{Result, Watcher};
@@ -39,13 +37,11 @@ impl SimulatedDrive {
         drive: &Drive,
         watcher: &dyn Watcher,
     ) -> Result<Self> {
-        let RandomWriteBench { file_size, index_size, time_scale, scheduler, .. } = options;
+        let RandomWriteBench { file_size, index_size, .. } = options;
         let disk_bytes = file_size + file_size / 4 + (256 << 20);
         let backing = options.image_dir.clone().map_or(Backing::Memory, Backing::Dir);
-        let disk = SimulatedDisk::new(drive, disk_bytes, backing, *time_scale, scheduler, FORMAT)?;
-        disk.untimed(|disk| {
-            Files::create(&disk.mount()?.path(), *file_size, *index_size, watcher).map(drop)
-        })?;
+        let disk = SimulatedDisk::new(drive, disk_bytes, backing, FORMAT)?;
+        Files::create(&disk.mount()?.path(), *file_size, *index_size, watcher)?;
         let model = Model::new(drive.parameters().clone(), disk_bytes);
         Ok(Self { disk, model, runs: 0 })
     }
@@ -61,16 +57,11 @@ impl SimulatedDrive {
         let all = options.records_of(cell.shape, cell.batch, self.runs);
         let mounted = self.disk.mount_cold()?;
         let files = Files::on_drive(&mounted.path())?;
-        let (before, started) = (self.disk.counters(), Instant::now());
+        let before = self.disk.counters();
         files.write(cell, &all, watcher)?;
-        let elapsed_s = self.disk.drive_seconds(started.elapsed());
         let requests = self.disk.counters().since(&before);
-        self.disk.untimed(|_| {
-            files.verify(&all, cell.index)?;
-            drop((files, mounted));
-            Ok(())
-        })?;
-        let round = Round::of_drive(all.len() as f64, &requests, elapsed_s);
+        files.verify(&all, cell.index)?;
+        let round = Round::of_drive(all.len() as f64, &requests);
         Ok(round.in_batches(cell.batch))
     }
 

@@ -87,16 +87,8 @@ impl Benchmark for RandomWriteBench {
 }
 
 fn note(options: &RandomWriteBench) -> String {
-    let RandomWriteBench {
-        records,
-        batches_max,
-        file_size,
-        index_size,
-        rounds,
-        time_scale,
-        seed,
-        ..
-    } = options;
+    let RandomWriteBench { records, batches_max, file_size, index_size, rounds, seed, .. } =
+        options;
     let (shortest, longest) = Shape::Records.bytes(options.record_size).into_inner();
     let lengths = match shortest == longest {
         true => shortest.to_string(),
@@ -109,7 +101,7 @@ fn note(options: &RandomWriteBench) -> String {
         "{records} records of {lengths} B, at most {batches_max} batches, at random offsets of a \
          file of {} MiB (seed {seed}), with an entry of 64 B each in an index of {} MiB; a batch is \
          durable before the next one begins; cold caches{limit}; {rounds} interleaved rounds, medians. \
-         Times of simulated drives are by their own clock (service; time scale {time_scale}). \
+         Times of simulated drives are by their own clock (service). \
          Requests, bytes, syncs and seeks are per record. \"bound\" is the least time of one sweep \
          that reads each unit written in part and one that writes all, without rotational latency \
          (docs/random-writes.md). A ratio \"a_vs_b\" is the rate of a divided by that of b.",

@@ -8,7 +8,7 @@ use haul_units::parse_bytes;
 
 use super::method::{Cell, Index, Method, cells};
 use super::records::Shape;
-use crate::options::{count, file_size, rounds, size, time_scale};
+use crate::options::{count, file_size, rounds, size};
 use crate::simulated::Drive;
 
 /// A simulated drive; `None` for the argument `none`.
@@ -82,12 +82,6 @@ pub struct RandomWriteBench {
     /// Directory for the sparse images of simulated disks [default: in memory]
     #[arg(long, value_name = "DIR")]
     pub image_dir: Option<PathBuf>,
-    /// Real seconds per simulated second of the drive: 1 is real time, 0 no waiting
-    #[arg(long, value_name = "FACTOR", default_value = "0", value_parser = time_scale)]
-    pub time_scale: f64,
-    /// Kernel I/O scheduler of the simulated disk
-    #[arg(long, value_name = "NAME", default_value = "none")]
-    pub scheduler: String,
     /// Memory that the benchmark may use, page cache included; needs root and the memory cgroup
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,

@@ -69,10 +69,9 @@ impl Round {
     }
 
     /// Returns a round with the counters of a simulated drive.
-    pub(super) fn of_drive(records: f64, requests: &Counters, elapsed_s: Option<f64>) -> Self {
+    pub(super) fn of_drive(records: f64, requests: &Counters) -> Self {
         let each = |number: u64| Some(number as f64 / records);
         Self {
-            elapsed_s,
             reads: each(requests.reads),
             writes: each(requests.writes),
             bytes: each(requests.bytes_read + requests.bytes_written),

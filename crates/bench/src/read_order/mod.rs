@@ -41,13 +41,11 @@ impl fmt::Display for Strategy {
 
 const BAR: &str = "service_s";
 
-/// The columns of the table: times are by the clock of the drive; requests are counted as in
-/// `iostat -x`.
+/// The columns of the table: times are by the clock of the drive.
 const FIELDS: &[Field<Strategy, Pass>] = &[
     Field::parameter(Column::number("threads", "threads", 0), |it| it.threads.into()),
     Field::label("order", "order", |strategy| strategy.order.name().into()),
     Field::spread(Column::number("service_s", "service s", 2), 8, service_s),
-    Field::median(Column::number("elapsed_s", "elapsed s", 2).ranked(5), |pass| pass.elapsed_s),
     Field::median(Column::number("files_per_s", "files/s", 0).ranked(2), |pass| {
         Some(pass.files as f64 / service_s(pass)?)
     }),
@@ -55,27 +53,9 @@ const FIELDS: &[Field<Strategy, Pass>] = &[
     Field::median(Column::number("travel_cylinders", "cylinders", 0), |pass| {
         Some(pass.requests.seek_cylinders as f64)
     }),
-    Field::median(Column::number("travel_gb", "GB passed over", 1).ranked(6), |pass| {
-        Some(pass.requests.seek_sectors as f64 * 512.0 / 1e9)
-    }),
     Field::median(Column::number("requests", "requests", 0).ranked(1), reads),
     Field::median(Column::number("read_bytes", "B read", 0).ranked(3), |pass| {
-        Some(read_kb(pass) * 1000.0)
-    }),
-    Field::median(Column::number("reads_per_s", "r/s", 0).ranked(4), |pass| {
-        Some(reads(pass)? / service_s(pass)?)
-    }),
-    Field::median(Column::number("read_kb_per_s", "rkB/s", 0).ranked(4), |pass| {
-        Some(read_kb(pass) / service_s(pass)?)
-    }),
-    Field::median(Column::number("request_kb", "rareq-sz kB", 1).ranked(5), |pass| {
-        Some(read_kb(pass) / reads(pass)?)
-    }),
-    Field::median(Column::number("request_ms", "ms each", 2).ranked(5), |pass| {
-        Some(service_s(pass)? * 1000.0 / reads(pass)?)
-    }),
-    Field::median(Column::number("busy_percent", "%util", 0).ranked(7), |pass| {
-        Some(100.0 * service_s(pass)? / pass.elapsed_s?)
+        Some(pass.requests.bytes_read as f64)
     }),
 ];
 
@@ -85,10 +65,6 @@ fn service_s(pass: &Pass) -> Option<f64> {
 
 fn reads(pass: &Pass) -> Option<f64> {
     Some(pass.requests.reads as f64)
-}
-
-fn read_kb(pass: &Pass) -> f64 {
-    pass.requests.bytes_read as f64 / 1000.0
 }
 
 impl Benchmark for ReadOrderBench {
@@ -124,25 +100,13 @@ fn contest(options: &ReadOrderBench) -> Contest<Strategy, Pass> {
 }
 
 fn note(options: &ReadOrderBench) -> String {
-    let ReadOrderBench {
-        files,
-        dirs,
-        replacements,
-        rounds,
-        time_scale,
-        scheduler,
-        seed,
-        longest,
-        ..
-    } = options;
+    let ReadOrderBench { files, dirs, replacements, rounds, seed, longest, .. } = options;
     format!(
         "Simulated (docs/spinning-disk.md): {files} files of 1 to {} KiB in {dirs} directories, \
          written directory by directory; then, {replacements} times, half as many written anywhere \
-         and as many removed (seed {seed}); a disk of {} GiB, scheduler {scheduler}, {rounds} \
+         and as many removed (seed {seed}); a disk of {} GiB, {rounds} \
          interleaved rounds with cold caches. A row includes directories, inodes, extent queries \
-         and data. Service is the busy time of the drive by its own clock; elapsed is time by the \
-         clock at a time scale of {time_scale}, converted to seconds of the drive. Numbers are \
-         medians. A ratio \"a_vs_b\" is the service time of b divided by that of a.",
+         and data. Service is the busy time of the drive by its own clock. Numbers are medians. A ratio \"a_vs_b\" is the service time of b divided by that of a.",
         longest >> 10,
         options.disk_size >> 30
     )
@@ -194,11 +158,11 @@ mod tests {
             service,
             ..Counters::default()
         };
-        Outcome::Measured(Pass { files: 100, elapsed_s: Some(service_s as f64 * 2.0), requests })
+        Outcome::Measured(Pass { files: 100, requests })
     }
 
     #[test]
-    fn rows_have_the_figures_of_iostat_by_the_clock_of_the_drive() {
+    fn rows_have_figures_by_the_clock_of_the_drive() {
         let mut contest = contest(&ReadOrderBench::parse_from([""]));
         [10, 2, 5].into_iter().for_each(|seconds| contest.record(0, pass(seconds)));
         let mut report = Report::new("read-order", Host::default(), columns(FIELDS), BAR);
@@ -207,13 +171,9 @@ mod tests {
             ("service_s", 5.0),
             ("service_s_min", 2.0),
             ("service_s_max", 10.0),
-            ("elapsed_s", 10.0),
             ("files_per_s", 20.0),
-            ("reads_per_s", 10.0),
-            ("read_kb_per_s", 200.0),
-            ("request_kb", 20.0),
-            ("request_ms", 100.0),
-            ("busy_percent", 50.0),
+            ("requests", 50.0),
+            ("read_bytes", 1e6),
         ] {
             let number = report.value(&report.rows[0], key).unwrap().number().unwrap();
             assert!((number - expected).abs() < 1e-9, "{key}: {number}");

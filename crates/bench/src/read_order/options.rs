@@ -3,7 +3,7 @@
 use haul_measure::Result;
 
 use crate::named::named;
-use crate::options::{count, rounds, size, time_scale};
+use crate::options::{count, rounds, size};
 use crate::simulated::Drive;
 
 named! {
@@ -52,12 +52,6 @@ pub struct ReadOrderBench {
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-    /// Real seconds per simulated second of the drive: 1 is real time, 0 no waiting
-    #[arg(long, value_name = "FACTOR", default_value = "0.1", value_parser = time_scale)]
-    pub time_scale: f64,
-    /// Kernel I/O scheduler of the simulated disk
-    #[arg(long, value_name = "NAME", default_value = "none")]
-    pub scheduler: String,
     /// Seed of the random numbers that determine the tree
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use haul_disk_sim::{Backing, Counters};
 use haul_measure::{Error, Result, Watcher};
@@ -44,9 +44,6 @@ impl Checksum {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass {
     pub(super) files: u64,
-    /// The elapsed time, in seconds of the drive, from reading the first directory until the last
-    /// byte; `None` if the time scale is 0.
-    pub(super) elapsed_s: Option<f64>,
     /// The requests to the drive during the pass.
     pub(super) requests: Counters,
 }
@@ -79,19 +76,11 @@ impl Tree {
         drive: &Drive,
         watcher: &dyn Watcher,
     ) -> Result<Self> {
-        let ReadOrderBench { files, dirs, replacements, longest, seed, time_scale, .. } = *options;
+        let ReadOrderBench { files, dirs, replacements, longest, seed, .. } = *options;
         let format = format(options.fs);
-        let scheduler = &options.scheduler;
-        let disk = SimulatedDisk::new(
-            drive,
-            options.disk_size,
-            Backing::Memory,
-            time_scale,
-            scheduler,
-            format,
-        )?;
+        let disk = SimulatedDisk::new(drive, options.disk_size, Backing::Memory, format)?;
         let layout = Layout { files, dirs, replacements, bytes_end: longest, seed };
-        let expected = disk.untimed(|disk| age(&layout, &disk.mount()?.path(), watcher))?;
+        let expected = age(&layout, &disk.mount()?.path(), watcher)?;
         Ok(Self { disk, expected })
     }
 
@@ -99,16 +88,14 @@ impl Tree {
     pub(super) fn read(&self, order: Order, threads: usize, watcher: &dyn Watcher) -> Result<Pass> {
         let mounted = self.disk.mount_cold()?;
         let before = self.disk.counters();
-        let started = Instant::now();
         let files = listed(&mounted.path(), order)?;
         let found = read_all(&files, threads, watcher)?;
-        let elapsed_s = self.disk.drive_seconds(started.elapsed());
         let requests = self.disk.counters().since(&before);
         if found != self.expected {
             let why = format!("read {found:?}, expected {:?}", self.expected);
             return Err(Error::other("verify the bytes read")(std::io::Error::other(why)));
         }
-        Ok(Pass { files: found.files, elapsed_s, requests })
+        Ok(Pass { files: found.files, requests })
     }
 }
 

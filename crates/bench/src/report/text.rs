@@ -28,7 +28,8 @@ fn pad(text: &str, width: usize, is_number: bool) -> String {
     if is_number { spaces + text } else { text.to_owned() + &spaces }
 }
 
-/// Aligns the cells of rows in columns; `is_number` tells which columns have numbers.
+/// Aligns the cells of rows in columns; numbers, in columns for which `is_number` is true, at the
+/// right.
 pub(crate) fn lines(rows: &[Vec<String>], is_number: impl Fn(usize) -> bool) -> Vec<String> {
     let wide = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));

@@ -176,7 +176,7 @@ impl Photos {
         let HaystackBench { dirs, files, size, .. } = *options;
         let data_bytes = (dirs * files) as u64 * size.next_multiple_of(4096);
         let bytes = (FREE_BYTES + 4 * data_bytes).next_multiple_of(1 << 20);
-        let disk = SimulatedDisk::new(&options.drive, bytes, Backing::Memory, 0.0, "none", FORMAT)?;
+        let disk = SimulatedDisk::new(&options.drive, bytes, Backing::Memory, FORMAT)?;
         let content = noise(1, usize::try_from(size).unwrap_or(usize::MAX));
         let photos = Self { disk, dirs, files, content };
         let mounted = photos.disk.mount()?;

@@ -9,9 +9,8 @@ use haul_measure::{Error, Latencies, Result, Watcher};
 
 use super::modes::{Cell, Preparation, Sync};
 use super::prepare::{Prepared, prepare, remove};
-use super::table::{FIELDS, Strategy};
 use super::target_fs::TargetFs;
-use crate::contest::{Contest, Outcome};
+use crate::contest::Outcome;
 use crate::trace::{Tracing, Traffic};
 
 /// The figures of one pass.
@@ -137,16 +136,7 @@ fn finish(place: &TargetFs, prepared: &Prepared) -> Result<()> {
 }
 
 /// The number of passes over a file.
-const PASSES: usize = 2;
-
-/// Returns a contest of both passes of all modes, sorted by sync and length, then by pass.
-pub(super) fn contest(cells: &[Cell]) -> Contest<Strategy, Pass> {
-    let groups = cells.chunk_by(|a, b| (a.sync, a.record_bytes) == (b.sync, b.record_bytes));
-    let strategies = groups.flat_map(|group| {
-        (1..=PASSES).flat_map(|pass| group.iter().map(move |cell| Strategy { cell: *cell, pass }))
-    });
-    Contest::new(FIELDS, strategies)
-}
+pub(super) const PASSES: usize = 2;
 
 /// Creates the file of a mode, writes all passes and removes the file.
 pub(super) fn measure_passes(

@@ -26,7 +26,7 @@ use std::time::Duration;
 use haul_measure::{Error, Result, Watcher, turns};
 use haul_units::parse_time;
 
-use measure::{Limits, contest, measure_passes, trace_record};
+use measure::{Limits, measure_passes, trace_record};
 use modes::{Cell, cells};
 pub use modes::{Modes, Preparation, Sync};
 use prepare::{LOG, OLD};
@@ -40,7 +40,7 @@ use crate::options::{rounds, size};
 use crate::report::Report;
 use crate::setting::Setting;
 use crate::trace::Tracing;
-use table::{BAR, FIELDS, Strategy, add_journal_cost, add_ratios};
+use table::{BAR, FIELDS, Strategy, add_journal_cost, add_ratios, contest};
 use target_fs::TargetFs;
 
 /// The benchmark `write-modes`, and its options.

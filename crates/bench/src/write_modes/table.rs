@@ -4,7 +4,7 @@ use std::fmt;
 
 use haul_measure::Latencies;
 
-use super::measure::Pass;
+use super::measure::{PASSES, Pass};
 use super::modes::{Cell, Preparation, Sync};
 use crate::contest::{Contest, Field};
 use crate::fio;
@@ -150,6 +150,15 @@ pub(super) fn add_ratios(contest: &Contest<Strategy, Pass>, prefix: &str, report
         let writes = contest.samples(&strategy, journal_writes);
         report.amount(format!("{prefix}journal_writes_per_record_{preparation}_{length}"), writes);
     }
+}
+
+/// Returns a contest of both passes of all modes, sorted by sync and length, then by pass.
+pub(super) fn contest(cells: &[Cell]) -> Contest<Strategy, Pass> {
+    let groups = cells.chunk_by(|a, b| (a.sync, a.record_bytes) == (b.sync, b.record_bytes));
+    let strategies = groups.flat_map(|group| {
+        (1..=PASSES).flat_map(|pass| group.iter().map(move |cell| Strategy { cell: *cell, pass }))
+    });
+    Contest::new(FIELDS, strategies)
 }
 
 /// Adds what the journal of ext4 costs in new blocks: the latency with a journal divided by that

@@ -1,7 +1,7 @@
 //! Experiments of the texts: checks counts that are equal on any machine.
 
+use haul_bench::file_read::ReadaheadBench;
 use haul_bench::random_write::RandomWriteBench;
-use haul_bench::readahead::ReadaheadBench;
 use haul_bench::small_files::HaystackBench;
 use haul_bench::splice::SpliceBench;
 use haul_bench::write_modes::WriteModesBench;

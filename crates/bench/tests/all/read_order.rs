@@ -6,8 +6,8 @@ use haul_bench::read_order::ReadOrderBench;
 use crate::reports::{self, number};
 
 fn report(replacements: usize) -> Option<Report> {
-    let line = "--drive travelstar-7k320 --files 400 --dirs 20 --threads 1 --rounds 1 \
-                --time-scale 0 --disk-size 4GiB";
+    let line =
+        "--drive travelstar-7k320 --files 400 --dirs 20 --threads 1 --rounds 1 --disk-size 4GiB";
     reports::report::<ReadOrderBench>(&format!("{line} --replacements {replacements}"), false)
 }
 

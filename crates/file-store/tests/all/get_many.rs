@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_disk::{Disk, Op};
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::{Error, Options, Store};
+use haul_file_store::{Error, GetMany, Options, Store};
 use haul_testing::{PrintOnPanic, Random, disk_dir, replay_command, seed};
 use rustix::io::Errno;
 
@@ -36,7 +36,7 @@ fn texts(keys: &[String]) -> Vec<&str> {
 /// Asserts that `get_many` returns the result of `get` for each key.
 pub(crate) fn agrees_with_get(store: &Store, bucket: &str, keys: &[&str]) {
     let mut seen = vec![false; keys.len()];
-    let mut results = store.get_many(bucket, keys);
+    let mut results: GetMany<'_> = store.get_many(bucket, keys);
     assert_eq!(results.len(), keys.len());
     for (index, many) in results.by_ref() {
         let key = keys[index];

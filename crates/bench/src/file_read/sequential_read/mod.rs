@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use haul_disk::{AlignedBuf, Device};
 use haul_measure::{Error, Result, Watcher};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::NO_DIRECT_IO;
 use crate::benchmark::Benchmark;
@@ -20,6 +19,7 @@ use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::fio;
 use crate::guardian::Guardian;
 use crate::host::Host;
+use crate::log::process_cpu;
 use crate::report::{Column, Report};
 use crate::test_file::{TestFile, check};
 pub use options::SequentialReadBench;
@@ -171,17 +171,11 @@ impl ReadAheadKb {
     }
 }
 
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
-}
-
 fn measure(file: &TestFile, strategy: &Strategy, watcher: &dyn Watcher) -> Result<Round> {
     let mut source = Source::open(file, strategy)?;
     let request_bytes = strategy.request_bytes;
     let mut buffer = AlignedBuf::zeroed(usize::try_from(request_bytes).unwrap_or(usize::MAX));
-    let (before, cpu_before, started) = (file.device_reads(), cpu_time(), Instant::now());
+    let (before, cpu_before, started) = (file.device_reads(), process_cpu(), Instant::now());
     let (mut at, mut fetched) = (0, 0);
     while at < file.bytes {
         watcher.check()?;
@@ -197,7 +191,7 @@ fn measure(file: &TestFile, strategy: &Strategy, watcher: &dyn Watcher) -> Resul
         check(part, at)?;
         at += length;
     }
-    let (time, cpu) = (started.elapsed(), cpu_time().saturating_sub(cpu_before));
+    let (time, cpu) = (started.elapsed(), process_cpu().saturating_sub(cpu_before));
     let device_reads = file.device_reads().zip(before).map(|(after, before)| after - before);
     drop(source);
     Ok(Round { bytes: file.bytes, time, cpu, device_reads, cached: file.in_memory()? })

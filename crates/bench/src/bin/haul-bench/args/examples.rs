@@ -29,7 +29,7 @@ Examples:
 pub(super) const READ_ORDER: &str = "\
 Examples:
   sudo haul bench read-order
-  sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1 --time-scale 0";
+  sudo haul bench read-order --drive travelstar-7k320 --fs xfs --threads 1";
 
 pub(super) const POWER_CUTS: &str = "\
 Examples:
