@@ -22,8 +22,8 @@
 //! - [`mod@splice`] relays a file to a socket by `splice` and by copies.
 //! - [`duplicates`] runs `haul dups` and other duplicate finders.
 //! - [`files`] measures HTTP file servers, [`serve`] and [`s3`] measure `haul serve`, alone and
-//!   beside other S3 servers, and [`relay`] measures TCP relays: each server runs on one core, with
-//!   its clients on another.
+//!   beside other S3 servers, and [`relay`] measures relays: each server runs on one core, with the
+//!   load generator wrk or warp on another.
 //! - [`all`] runs the benchmarks of disks within minutes, and judges published claims;
 //!   [`compare`] compares the ratios of two reports.
 //! - [`Watcher`] receives progress and cancels a benchmark.
@@ -66,8 +66,7 @@
 //! significant digits.
 //!
 //! # Limits
-//! The HTTP and TCP clients are meant for the servers that a benchmark starts, not for other
-//! servers. `docs/measuring.md` has the rules for published figures.
+//! `docs/measuring.md` has the rules for published figures.
 //!
 //! # Sources
 //! \[HdrHistogram\] on recording latencies, \[Ftrace\] on attributing requests to tasks.
@@ -110,4 +109,5 @@ pub mod write_modes;
 pub use benchmark::Benchmark;
 pub use haul_measure::{Error, Latencies, Result, Silent, Spread, Turn, Watcher, turns};
 pub use host::{Host, StorageFacts};
+pub use net::NetOptions;
 pub use report::{Circumstances, Column, Ratio, Report, Row, Samples, Value, Verdict};

@@ -1,18 +1,22 @@
-//! Modules shared by the benchmarks of servers: they run a server as a process on its own core,
-//! measure its CPU time, and generate load on another core.
+//! Compares server programs: starts each on a core of its own, drives it with wrk from another core,
+//! and measures the CPU time of its processes, in interleaved rounds.
 
-pub(crate) mod comparison;
-pub(crate) mod congestion;
-pub(crate) mod content;
-pub(crate) mod cores;
-pub(crate) mod environment;
-pub(crate) mod haul;
-pub(crate) mod http;
+pub(crate) mod bench;
+pub(crate) mod client;
+mod congestion;
+mod cores;
+mod haul;
+pub(crate) mod meter;
 pub(crate) mod nginx;
-pub(crate) mod poller;
-pub(crate) mod proc_facts;
+pub(crate) mod objects;
+mod options;
+pub(crate) mod presigned;
 pub(crate) mod programs;
 pub(crate) mod sample;
 pub(crate) mod server;
-pub(crate) mod socket;
-pub(crate) mod usage;
+pub(crate) mod site;
+pub(crate) mod wrk;
+
+pub(crate) use cores::Pinned;
+pub(crate) use haul::{files_command, haul_command, serve_command, signed_serve};
+pub use options::NetOptions;

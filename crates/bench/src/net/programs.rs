@@ -1,7 +1,7 @@
-//! Finds rival programs and their versions, and builds rivals in Go.
+//! Finds programs and their versions, and builds those in Go.
 
 use std::env::{join_paths, split_paths};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +11,45 @@ use haul_measure::{Error, Result};
 /// Directories of server programs, which a user's `PATH` may not contain.
 const SERVER_DIRS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
+/// A program that is compared.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// The name in reports.
+    pub(crate) name: &'static str,
+    /// The name of the executable file.
+    pub(crate) file: &'static str,
+    /// The argument that prints the version.
+    pub(crate) version: &'static str,
+    /// The source of the program, which the executable file, a Go compiler, builds.
+    pub(crate) go_source: Option<&'static str>,
+}
+
+impl Program {
+    pub(crate) const fn new(name: &'static str, file: &'static str, version: &'static str) -> Self {
+        Self { name, file, version, go_source: None }
+    }
+
+    /// Returns a program that is built from Go source.
+    pub(crate) const fn go(source: &'static str) -> Self {
+        Self { go_source: Some(source), ..Self::new("go", "go", "version") }
+    }
+
+    pub(crate) fn is_haul(&self) -> bool {
+        self.name == "haul"
+    }
+
+    /// Finds the program in the directories of `path`, and builds it in `dir` if it is in Go.
+    /// Returns its path and version.
+    pub(crate) fn find(&self, path: &OsStr, dir: &Path) -> Result<Option<(PathBuf, String)>> {
+        let Some(program) = find(path, self.file) else { return Ok(None) };
+        let version = version(&output(&program, &[self.version]));
+        let built = self.go_source.map(|source| build_go(&program, path, dir, source));
+        Ok(Some((built.transpose()?.unwrap_or(program), version)))
+    }
+}
+
+pub(crate) const HAUL: Program = Program::new("haul", "haul", "--version");
+
 /// Searches for the program `name` in the directories of `path`, then in [`SERVER_DIRS`]. If `path`
 /// is empty, nothing is found.
 pub(crate) fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
@@ -19,66 +58,45 @@ pub(crate) fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
     dirs.map(|dir| dir.join(name)).find(|program| program.is_file())
 }
 
-/// Returns a note that names the measured `haul` program, whose build may differ from the build of
-/// this program.
-pub(crate) fn haul_note(program: Option<&Path>) -> Option<String> {
-    let program = program?;
-    let version = version(&output(program, &["--version"])).unwrap_or_else(|| "unknown".to_owned());
-    Some(format!(
-        "haul is {}, version {version}; this program is the load generator.",
-        program.display()
-    ))
-}
-
 /// Runs a program and returns its standard output and standard error; empty if it cannot run.
 pub(crate) fn output(program: &Path, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     output.map_or_else(
         |_| String::new(),
         |output| {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            text(&output.stdout) + &text(&output.stderr)
+            let [out, error] =
+                [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+            format!("{out}{error}")
         },
     )
 }
 
 /// Returns the first word that looks like a version: it contains a point and begins with a digit,
-/// after an optional `go`.
-pub(crate) fn version(text: &str) -> Option<String> {
+/// after an optional `v` or `go`.
+pub(crate) fn version(text: &str) -> String {
     let is_end = |c: char| !c.is_ascii_alphanumeric() && !".-+".contains(c);
     text.split(is_end)
-        .map(|word| word.strip_prefix("go").unwrap_or(word))
+        .map(|word| word.trim_start_matches("go").trim_start_matches('v'))
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
-        .map(str::to_owned)
+        .unwrap_or("unknown")
+        .to_owned()
 }
 
-/// Builds the Go program of `source`, which uses only the standard library, in `dir`. Returns the path
-/// of the program, which is called `name`. `path` has the directories to search for programs that
-/// the compiler `go` starts.
-pub(crate) fn build_go(
-    go: &Path,
-    path: &OsStr,
-    dir: &Path,
-    name: &str,
-    source: &str,
-) -> Result<PathBuf> {
-    let (file, program) = (dir.join(format!("{name}.go")), dir.join(name));
+/// Builds a program, whose source uses only Go's standard library, in `dir`.
+fn build_go(go: &Path, path: &OsStr, dir: &Path, source: &str) -> Result<PathBuf> {
+    let (file, program) = (dir.join("rival.go"), dir.join("rival"));
     fs::write(&file, source).map_err(Error::other(format!("write {}", file.display())))?;
+    // The compiler starts programs of its own directory.
+    let dirs = go.parent().map(PathBuf::from).into_iter().chain(split_paths(path));
     let mut command = Command::new(go);
-    command.args(["build", "-o"]).args([&program, &file]);
-    command.env("PATH", with_dir_of(go, path)).env("CGO_ENABLED", "0");
+    command.args(["build", "-o"]).args([&program, &file]).env("CGO_ENABLED", "0");
+    command.env("PATH", join_paths(dirs).unwrap_or_else(|_| path.to_owned()));
     let output = command.output().map_err(Error::other("start go build"))?;
     if output.status.success() {
         return Ok(program);
     }
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Missing(format!("cannot build {name}: {stderr}")))
-}
-
-fn with_dir_of(program: &Path, path: &OsStr) -> OsString {
-    let mut dirs: Vec<PathBuf> = program.parent().map(PathBuf::from).into_iter().collect();
-    dirs.extend(split_paths(path));
-    join_paths(dirs).unwrap_or_else(|_| path.to_owned())
+    let error = String::from_utf8_lossy(&output.stderr);
+    Err(Error::Missing(format!("cannot build a program in Go: {error}")))
 }
 
 #[cfg(test)]
@@ -88,13 +106,13 @@ mod tests {
     #[test]
     fn version_is_found_in_the_output_of_programs() {
         for (text, expected) in [
-            ("nginx version: nginx/1.22.1\n", Some("1.22.1")),
-            ("HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://", Some("2.6.12-1+deb12u4")),
-            ("go version go1.26.8 linux/amd64", Some("1.26.8")),
-            ("socat by Gerhard\nsocat version 1.7.4.4 on 06", Some("1.7.4.4")),
-            ("no number", None),
+            ("nginx version: nginx/1.22.1\n", "1.22.1"),
+            ("HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://", "2.6.12-1+deb12u4"),
+            ("go version go1.26.8 linux/amd64", "1.26.8"),
+            ("v2.6.2 h1:abc=", "2.6.2"),
+            ("no number", "unknown"),
         ] {
-            assert_eq!(version(text).as_deref(), expected, "{text}");
+            assert_eq!(version(text), expected, "{text}");
         }
     }
 
@@ -106,12 +124,5 @@ mod tests {
         assert_eq!(found, Some(dir.path().join("nginx")));
         assert_eq!(find(OsStr::new(""), "nginx"), None);
         assert_eq!(find(dir.path().as_os_str(), "no such program"), None);
-        assert_eq!(output(&dir.path().join("nginx"), &["-v"]), "");
-    }
-
-    #[test]
-    fn path_of_the_build_begins_with_the_directory_of_go() {
-        let path = with_dir_of(Path::new("/go/bin/go"), OsStr::new("/bin:/usr/bin"));
-        assert_eq!(path, "/go/bin:/bin:/usr/bin");
     }
 }

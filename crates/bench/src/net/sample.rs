@@ -1,141 +1,78 @@
-//! Measures a server once, and computes figures such as the CPU time per request.
+//! Computes the figures of one measurement, such as the CPU time per request. Performs no I/O.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::usage::{Meter, Used};
-use haul_measure::{Latencies, Result, Spread};
+use haul_measure::Spread;
+
+use super::meter::Used;
 
 /// The result of one measurement.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
     pub(crate) wall: Duration,
-    /// The number of requests, messages or connections; 0 if they were not counted.
+    /// The number of requests; 0 if they were not counted.
     pub(crate) requests: u64,
-    /// The number of bytes received, for a relay at both ends together; 0 if not counted.
+    /// The number of bytes received, heads included.
     pub(crate) bytes: u64,
     pub(crate) used: Used,
-    /// `true` if requests and downloads ran at the same time, so that the CPU time belongs to both.
-    pub(crate) mixed: bool,
-    pub(crate) latencies: Latencies,
-    /// The number of bytes of the files that are in the page cache after the measurement.
-    pub(crate) cached_bytes: Option<u64>,
-    /// The figure by which servers are compared under this workload.
+    pub(crate) p50_us: Option<f64>,
+    pub(crate) p99_us: Option<f64>,
+    /// The part of the requested files that is in the page cache afterwards.
+    pub(crate) cached_percent: Option<f64>,
+    /// The number of descriptors that the server holds for an idle connection.
+    pub(crate) descriptors: Option<f64>,
+    /// The first figure of the case.
     pub(crate) primary: Option<f64>,
 }
 
-/// A function that returns a figure of a sample.
-pub(crate) type Figure = fn(&Sample) -> Option<f64>;
-
-/// The condition that ends a measurement.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Extent {
-    /// The duration `measure` has passed, after a duration `settle` that is not measured.
-    Time { settle: Duration, measure: Duration },
-    /// This many requests were completed.
-    Requests(u64),
+/// A figure by which servers are compared.
+#[derive(Debug)]
+pub(crate) struct Figure {
+    /// The name in ratios.
+    pub(crate) key: &'static str,
+    pub(crate) value: fn(&Sample) -> Option<f64>,
 }
 
-/// Calls `step`, which adds its results to the sample, until `extent` ends the measurement and at
-/// least one request is complete.
-pub(crate) fn measure(
-    extent: Extent,
-    meter: Meter,
-    mut step: impl FnMut(&mut Sample) -> Result<()>,
-) -> Result<Sample> {
-    let (settle, time, requests) = match extent {
-        Extent::Time { settle, measure } => (settle, measure, u64::MAX),
-        Extent::Requests(requests) => (Duration::ZERO, Duration::MAX, requests),
-    };
-    let mut settling = Sample::default();
-    let start = Instant::now();
-    while start.elapsed() < settle {
-        step(&mut settling)?;
-    }
-    let mut sample = Sample::default();
-    let before = meter.usage();
-    let start = Instant::now();
-    while sample.requests < requests && (start.elapsed() < time || sample.requests == 0) {
-        step(&mut sample)?;
-    }
-    sample.wall = start.elapsed();
-    sample.used = before.until(&meter.usage());
-    Ok(sample)
-}
+pub(crate) const CPU: Figure = Figure { key: "cpu", value: Sample::cpu_us };
+pub(crate) const CPU_PER_GB: Figure = Figure { key: "cpu_per_gb", value: Sample::cpu_s_per_gb };
+pub(crate) const CORE: Figure = Figure { key: "core", value: Sample::core_us };
+pub(crate) const RATE: Figure = Figure { key: "rate", value: Sample::per_second };
+pub(crate) const TRANSFER_RATE: Figure = Figure { key: "rate", value: Sample::mib_per_second };
+pub(crate) const P99: Figure = Figure { key: "p99", value: |sample| sample.p99_us };
+pub(crate) const CACHE: Figure = Figure { key: "cache", value: |sample| sample.cached_percent };
+pub(crate) const DESCRIPTORS: Figure =
+    Figure { key: "descriptors", value: |sample| sample.descriptors };
 
-fn finite(number: f64) -> Option<f64> {
-    Some(number).filter(|number| number.is_finite())
+fn positive(number: f64) -> Option<f64> {
+    Some(number).filter(|number| number.is_finite() && *number > 0.0)
 }
 
 impl Sample {
     pub(crate) fn per_second(&self) -> Option<f64> {
-        finite(self.requests as f64 / self.wall.as_secs_f64()).filter(|rate| *rate > 0.0)
-    }
-
-    /// Returns the requests per second of busy time of the server's core.
-    pub(crate) fn per_core_second(&self) -> Option<f64> {
-        finite(1e6 / self.core_us()?)
+        positive(self.requests as f64 / self.wall.as_secs_f64())
     }
 
     pub(crate) fn mib_per_second(&self) -> Option<f64> {
-        finite(self.bytes as f64 / f64::from(1 << 20) / self.wall.as_secs_f64())
-            .filter(|_| self.mixed || self.bytes > 0)
+        positive(self.bytes as f64 / f64::from(1 << 20) / self.wall.as_secs_f64())
     }
 
-    /// Returns the CPU seconds that the server's processes used per GB (10^9 bytes).
-    pub(crate) fn process_s_per_gb(&self) -> Option<f64> {
-        self.cost(self.used.process, self.bytes as f64 / 1e9)
+    /// Returns the CPU seconds of the server's processes per GB (10^9 bytes).
+    pub(crate) fn cpu_s_per_gb(&self) -> Option<f64> {
+        positive(self.used.process?.as_secs_f64() / (self.bytes as f64 / 1e9))
     }
 
-    /// Returns the busy seconds of the server's core per GB (10^9 bytes).
-    pub(crate) fn core_s_per_gb(&self) -> Option<f64> {
-        self.cost(self.used.core, self.bytes as f64 / 1e9)
-    }
-
-    /// Returns the CPU microseconds that the server's processes used per request.
-    pub(crate) fn process_us(&self) -> Option<f64> {
-        self.cost(self.used.process, self.requests as f64 / 1e6)
+    /// Returns the CPU microseconds of the server's processes per request.
+    pub(crate) fn cpu_us(&self) -> Option<f64> {
+        positive(self.used.process?.as_secs_f64() * 1e6 / self.requests as f64)
     }
 
     /// Returns the busy microseconds of the server's core per request.
     pub(crate) fn core_us(&self) -> Option<f64> {
-        self.cost(self.used.core, self.requests as f64 / 1e6)
-    }
-
-    pub(crate) fn server_busy_percent(&self) -> Option<f64> {
-        self.percent(self.used.core?)
+        positive(self.used.core?.as_secs_f64() * 1e6 / self.requests as f64)
     }
 
     pub(crate) fn load_busy_percent(&self) -> Option<f64> {
-        self.percent(self.used.load_core?)
-    }
-
-    /// Returns the size of the cached part of the files as a percentage of the bytes received.
-    pub(crate) fn cached_percent(&self) -> Option<f64> {
-        finite(100.0 * self.cached_bytes? as f64 / self.bytes as f64)
-    }
-
-    pub(crate) fn p50_us(&self) -> Option<f64> {
-        self.latencies.percentile_us(50.0)
-    }
-
-    pub(crate) fn p99_us(&self) -> Option<f64> {
-        self.latencies.percentile_us(99.0)
-    }
-
-    pub(crate) fn p999_us(&self) -> Option<f64> {
-        self.latencies.percentile_us(99.9)
-    }
-
-    pub(crate) fn primary(&self) -> Option<f64> {
-        self.primary
-    }
-
-    fn percent(&self, busy: Duration) -> Option<f64> {
-        finite(100.0 * busy.as_secs_f64() / self.wall.as_secs_f64())
-    }
-
-    fn cost(&self, time: Option<Duration>, amount: f64) -> Option<f64> {
-        finite(time?.as_secs_f64() / amount).filter(|_| !self.mixed)
+        positive(100.0 * self.used.load_core?.as_secs_f64() / self.wall.as_secs_f64())
     }
 }
 
@@ -150,51 +87,46 @@ pub(crate) fn primary_max(samples: &[Sample]) -> Option<f64> {
 }
 
 fn primaries(samples: &[Sample]) -> Option<Spread> {
-    Spread::of(&samples.iter().map(Sample::primary).collect::<Option<Vec<_>>>()?)
+    Spread::of(&samples.iter().map(|sample| sample.primary).collect::<Option<Vec<_>>>()?)
+}
+
+/// Returns a number of bytes in the short form used in names of ratios: `64`, `4k`, `1m`.
+pub(crate) fn short(bytes: u64) -> String {
+    match bytes {
+        0 => "0".to_owned(),
+        bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sample(requests: u64, process_ms: u64, core_ms: u64) -> Sample {
+    #[test]
+    fn figures_are_per_second_gigabyte_and_request() {
         let ms = Duration::from_millis;
-        let used = Used { process: Some(ms(process_ms)), core: Some(ms(core_ms)), load_core: None };
-        let bytes = requests * 1_000_000;
-        Sample { wall: ms(2000), requests, bytes, used, ..Sample::default() }
-    }
-
-    #[test]
-    fn figures_are_per_second_core_gigabyte_and_request() {
-        let one = sample(1000, 400, 500);
-        assert_eq!(one.per_second(), Some(500.0));
-        assert_eq!(one.per_core_second(), Some(2000.0));
-        assert_eq!(one.process_s_per_gb(), Some(0.4));
-        assert_eq!(one.core_s_per_gb(), Some(0.5));
-        assert_eq!((one.process_us(), one.core_us()), (Some(400.0), Some(500.0)));
-        assert_eq!((one.server_busy_percent(), one.load_busy_percent()), (Some(25.0), None));
-        let mib = one.mib_per_second().unwrap();
+        let used = Used { process: Some(ms(400)), core: Some(ms(500)), load_core: None };
+        let (requests, bytes) = (1000, 1_000_000_000);
+        let sample = Sample { wall: ms(2000), requests, bytes, used, ..Sample::default() };
+        assert_eq!(sample.per_second(), Some(500.0));
+        assert_eq!((sample.cpu_us(), sample.core_us()), (Some(400.0), Some(500.0)));
+        assert_eq!((sample.cpu_s_per_gb(), sample.load_busy_percent()), (Some(0.4), None));
+        let mib = sample.mib_per_second().unwrap();
         assert!((mib - 476.837).abs() < 0.001, "{mib}");
-        let mixed = Sample { mixed: true, ..one };
-        assert_eq!((mixed.core_us(), mixed.core_s_per_gb()), (None, None));
-        assert!(mixed.per_second().is_some() && mixed.server_busy_percent().is_some());
+        let nothing = Sample::default();
+        for figure in [CPU, CPU_PER_GB, CORE, RATE, TRANSFER_RATE, P99, CACHE] {
+            assert_eq!((figure.value)(&nothing), None, "{}", figure.key);
+        }
     }
 
     #[test]
-    fn unknown_figures_are_no_numbers() {
-        let nothing = Sample::default();
-        let figures: [Figure; 7] = [
-            Sample::per_second,
-            Sample::per_core_second,
-            Sample::mib_per_second,
-            Sample::process_s_per_gb,
-            Sample::core_s_per_gb,
-            Sample::process_us,
-            Sample::core_us,
-        ];
-        assert!(figures.iter().all(|figure| figure(&nothing).is_none()));
-        assert_eq!(primary_min(&[]), None);
-        let known = Sample { primary: Some(1.0), ..Sample::default() };
-        assert_eq!(primary_min(&[known, nothing]), None, "one round is missing");
+    fn lengths_have_short_names() {
+        for (bytes, expected) in
+            [(0, "0"), (64, "64"), (1000, "1000"), (16 << 10, "16k"), (3 << 20, "3m")]
+        {
+            assert_eq!(short(bytes), expected);
+        }
     }
 }

@@ -13,8 +13,7 @@ use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use super::cores::{Cores, Pinned};
-use super::proc_facts::listens;
-use super::usage::{Meter, processes};
+use super::meter::{Meter, listens, processes};
 use crate::guardian::Guardian;
 use haul_measure::{Error, Result};
 
@@ -29,13 +28,28 @@ cat > /dev/null
 kill -s KILL -- "-$1"
 "#;
 
-/// The address, the cores and the empty directory of a server to start. The directory is for the
-/// server's log and configuration.
+/// The inputs of a server to start.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Placement<'a> {
+pub(crate) struct Start<'a> {
+    pub(crate) program: &'a Path,
     pub(crate) address: SocketAddr,
-    pub(crate) cores: Cores,
+    /// An empty directory for the server's log, configuration and data.
     pub(crate) dir: &'a Path,
+    /// The directory of the files that file servers serve.
+    pub(crate) site: &'a Path,
+    /// The address to which relays connect.
+    pub(crate) target: SocketAddr,
+    /// The files of the certificate and its key, for servers with TLS.
+    pub(crate) tls: Option<&'a [PathBuf; 2]>,
+}
+
+impl Start<'_> {
+    /// Writes a configuration file; returns its path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let file = self.dir.join(name);
+        let written = fs::write(&file, text);
+        written.map_err(Error::other(format!("write {}", file.display()))).map(|()| file)
+    }
 }
 
 /// A listening server. Its processes are killed when this value is dropped or this process ends.
@@ -50,8 +64,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server and waits until it listens; `forks` is `true` if the server starts a process
-    /// for each connection.
+    /// Starts a server on one core, and waits until it listens.
     ///
     /// # Errors
     /// [`Error::Missing`] with the last line of the server's output if the server ends or does not
@@ -59,22 +72,21 @@ impl Server {
     pub(crate) fn start(
         name: &str,
         mut command: Command,
-        forks: bool,
-        at: Placement<'_>,
+        at: &Start<'_>,
+        core: usize,
+        cores: Cores,
     ) -> Result<Self> {
-        let Placement { address, cores, dir } = at;
-        let log = dir.join(format!("{}.log", address.port()));
+        let log = at.dir.join("log");
         let file = File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
-        let what = || format!("create a log for {name}");
-        let (out, err) = file.map_err(Error::other(what()))?;
-        command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
-        let pinned = Pinned::to(cores.server)?;
+        let (out, error) = file.map_err(Error::other(format!("create a log for {name}")))?;
+        command.stdin(Stdio::null()).stdout(out).stderr(error).process_group(0);
+        let pinned = Pinned::to(core)?;
         let child = command.spawn().map_err(Error::other(format!("start {name}")))?;
         drop(pinned);
         let group = child.id();
         let guardian = Guardian::with(KILL, &[group.to_string().as_ref()]);
-        let meter = Meter { group, cores, forks };
-        let mut server = Self { name: name.to_owned(), address, meter, child, log, guardian: None };
+        let (name, meter) = (name.to_owned(), Meter { group, cores });
+        let mut server = Self { name, address: at.address, meter, child, log, guardian: None };
         server.guardian = Some(guardian?);
         server.wait_until_it_listens()?;
         Ok(server)
@@ -88,8 +100,11 @@ impl Server {
                 let line = self.last_line();
                 return Err(Error::Missing(format!("{} ended ({status}): {line}", self.name)));
             }
-            let tcp = fs::read_to_string("/proc/net/tcp").map_err(Error::other(&what))?;
-            if listens(&tcp, self.address.port()) {
+            let is_listening = |file: &&str| {
+                let tcp = fs::read_to_string(format!("/proc/net/{file}"));
+                tcp.is_ok_and(|tcp| listens(&tcp, self.address.port()))
+            };
+            if ["tcp", "tcp6"].iter().any(is_listening) {
                 return Ok(());
             }
             thread::sleep(POLL_INTERVAL);
@@ -149,26 +164,21 @@ mod tests {
 
     use super::*;
 
-    fn shell(script: &str, dir: &Path) -> Result<Server> {
+    fn shell(script: &str, address: SocketAddr, dir: &Path) -> Result<Server> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        let cores = Cores { server: 0, load: 0 };
-        let address = free_address().unwrap();
-        Server::start("it", command, false, Placement { address, cores, dir })
+        let program = Path::new("sh");
+        let at = Start { program, address, dir, site: dir, target: address, tls: None };
+        Server::start("it", command, &at, 0, Cores { server: 0, load: 0 })
     }
 
     #[test]
     fn ended_server_is_reported_with_its_last_line() {
         let dir = tempfile::tempdir().unwrap();
-        let error = shell("echo why not >&2; exit 3", dir.path()).unwrap_err();
-        assert_eq!(error.to_string(), "it ended (exit status: 3): why not");
-    }
-
-    #[test]
-    fn free_port_can_be_taken_and_nothing_listens() {
         let address = free_address().unwrap();
         TcpStream::connect(address).unwrap_err();
-        assert_eq!(TcpListener::bind(address).unwrap().local_addr().unwrap(), address);
+        let error = shell("echo why not >&2; exit 3", address, dir.path()).unwrap_err();
+        assert_eq!(error.to_string(), "it ended (exit status: 3): why not");
     }
 
     #[test]
@@ -176,12 +186,8 @@ mod tests {
         // This process listens in place of the server, which is enough for `start` to succeed.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let mut command = Command::new("sh");
-        command.args(["-c", "sleep 600 & sleep 600 & wait"]);
         let address = listener.local_addr().unwrap();
-        let cores = Cores { server: 0, load: 0 };
-        let placement = Placement { address, cores, dir: dir.path() };
-        let server = Server::start("it", command, true, placement).unwrap();
+        let server = shell("sleep 600 & sleep 600 & wait", address, dir.path()).unwrap();
         let group = server.meter.group;
         assert!(server.descriptors().unwrap() >= 3);
         drop(server);

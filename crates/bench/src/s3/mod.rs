@@ -1,50 +1,159 @@
-//! Compares `haul serve` with other S3 servers: signed PUT and GET of small objects, and listings.
+//! Compares `haul serve` with other S3 servers.
 //!
-//! Each server runs on one core, and the load generator on another, with the files of all servers
-//! in the same file system. Servers are measured in interleaved rounds. `haul serve` is measured
-//! twice in each round; the difference is noise. One response in 64 is compared byte by byte, and
-//! each listing is checked to have all keys.
+//! MinIO's warp stores objects with signed requests. wrk reads objects, and lists pages of 1,000 keys,
+//! with presigned requests. The files of all servers are in the same file system.
 
-mod listing;
-mod options;
-mod run;
 mod servers;
-mod workload;
+mod warp;
 
-use haul_disk::probe;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use crate::contest::columns;
-use crate::host::Host;
-use crate::net::comparison::Comparison;
-use crate::net::environment::Environment;
-pub use crate::net::http::s3::SignatureKind;
+use crate::named::named;
+use crate::net::NetOptions;
+use crate::net::bench::{Bench, Case, Rival};
+use crate::net::client::Request;
+use crate::net::objects::{Access, Objects, create_bucket};
+use crate::net::presigned::Signer;
+use crate::net::sample::{CPU, RATE};
+use crate::net::wrk::Load;
+use crate::options::{count, size};
+use crate::reads::joined;
 use crate::report::Report;
-use haul_measure::{Result, Watcher};
-pub use options::{Options, Part, Rival};
-use run::Bench;
-use servers::Servers;
-use workload::{BAR, FIELDS, ratios};
+use haul_measure::{Error, Result, Watcher};
+use servers::RIVALS;
+
+/// Options of `haul bench s3`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// The options of every benchmark of servers.
+    #[command(flatten)]
+    pub net: NetOptions,
+    /// Parts to measure: put, get, list
+    ///
+    /// put: objects stored, each with a new key; needs MinIO's warp. get: objects read from memory.
+    /// list: pages of 1000 keys.
+    #[arg(long = "only", value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "put,get,list")]
+    pub parts: Vec<Part>,
+    /// Sizes of the objects that are stored and read, 1 B to 16MiB
+    #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "4KiB,64KiB", value_parser = object_size)]
+    pub object_bytes: Vec<u64>,
+    /// Number of connections
+    #[arg(long, value_name = "N", default_value = "16", value_parser = count(1..=1000))]
+    pub connections: usize,
+    /// Number of keys that are listed
+    #[arg(long, value_name = "N", default_value = "20000", value_parser = count(1..=100_000_000))]
+    pub list_keys: usize,
+}
+
+named! {
+    /// A part of the benchmark.
+    pub enum Part {
+        /// PUT requests with new keys.
+        Put = "put",
+        /// GET requests of objects that were stored before.
+        Get = "get",
+        /// Listings of a bucket.
+        List = "list",
+    }
+}
+
+fn object_size(text: &str) -> std::result::Result<u64, String> {
+    size(text, 1..=16 << 20, "a size from 1 B to 16MiB")
+}
+
+/// The bucket of the objects that are listed.
+const LISTED: &str = "listed";
+const PAGE_KEYS: usize = 1000;
 
 /// Measures the parts that the options select. When this returns, the servers are killed, and their
 /// files removed. If this process is killed, the servers are killed, too, but the files remain.
 ///
 /// # Errors
-/// Returns [`crate::Error::Missing`] if there is only one core, and an error if `haul` fails, or
-/// sends wrong bytes. A failure of a rival is shown in its rows.
+/// Returns [`crate::Error::Missing`] if there is only one core or no wrk, and an error if `haul`
+/// fails, or sends wrong bytes. A failure of a rival is shown in its rows.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("s3", Host::here(), columns(FIELDS), BAR);
-    report.notes.push(options.note());
-    let program = options.program.as_deref();
-    let congestion = options.congestion.as_deref();
-    let environment = Environment::new(&options.dir, program, congestion, &mut report)?;
-    let dir = environment.scratch.path();
-    report.host = std::mem::take(&mut report.host).with_storage("", &probe(dir)?);
-    let servers = Servers::find(options, environment.cores, dir);
-    servers.describe(&mut report);
-    let comparison = Comparison::new(FIELDS, servers.variants());
-    let mut bench = Bench::new(options, watcher, &servers, comparison);
-    bench.run()?;
-    bench.comparison.report(&mut report);
-    report.ratios = ratios(&bench.comparison, &bench.workloads);
-    Ok(report)
+    let mut bench = Bench::new("s3", &options.net, &RIVALS, watcher)?;
+    bench.report.notes.push(
+        "haul serve syncs each object before it responds; in their default settings, which are used \
+         here, the other servers do not. serve runs without scrub and lifecycle checks."
+            .to_owned(),
+    );
+    for part in options.parts.iter().copied() {
+        match part {
+            Part::List => list(&mut bench, options)?,
+            Part::Get => options.object_bytes.iter().try_for_each(|bytes| {
+                let presigned = |_: &Rival| Access::Presigned;
+                let objects = Objects::create(&bench, *bytes, options.connections, presigned)?;
+                objects.get(&mut bench, &[RATE, CPU], &RIVALS)
+            })?,
+            Part::Put => warp::put(&mut bench, options)?,
+        }
+    }
+    bench.stop_servers();
+    Ok(bench.report)
+}
+
+/// Lists pages of a bucket in random order. Before the first round, the whole bucket is listed, and
+/// its keys are counted.
+fn list(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
+    let keys = options.list_keys;
+    let key = |number: usize| format!("{number:09}");
+    let pages = |address: SocketAddr| -> Vec<String> {
+        let signer = Signer::new(address);
+        let starts = (0..keys).step_by(PAGE_KEYS).map(|first| match first.checked_sub(1) {
+            Some(last) => format!("&start-after={}", key(last)),
+            None => String::new(),
+        });
+        let target = |start| {
+            let query = format!("list-type=2&max-keys={PAGE_KEYS}{start}");
+            signer.target("GET", &format!("/{LISTED}"), &query)
+        };
+        starts.map(target).collect()
+    };
+    bench.run(&Case {
+        table: "pages of 1000 listed keys",
+        load: format!("LIST {keys} keys"),
+        key: "list".to_owned(),
+        figures: &[RATE, CPU],
+        rivals: &RIVALS,
+        prepare: &|tools, one| {
+            let address = one.server(tools)?.address;
+            create_bucket(tools, address, LISTED, Access::Presigned)?;
+            let (next, signer) = (AtomicUsize::new(0), Signer::new(address));
+            let writer = || -> Result<()> {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= keys {
+                        return Ok(());
+                    }
+                    let path = format!("/{LISTED}/{}", key(number));
+                    Request::put(address, &signer.target("PUT", &path, ""), b"x").send()?;
+                }
+            };
+            thread::scope(|scope| {
+                let writers: Vec<_> =
+                    (0..options.connections).map(|_| scope.spawn(writer)).collect();
+                writers.into_iter().try_for_each(joined)
+            })?;
+            let mut listed = 0;
+            for target in pages(address) {
+                let page = Request::get(address, &target).send()?;
+                listed += String::from_utf8_lossy(&page).matches("<Key>").count();
+            }
+            match listed == keys {
+                true => Ok(()),
+                false => Err(Error::Missing(format!("a listing of {keys} keys has {listed}"))),
+            }
+        },
+        measure: &|tools, one| {
+            let server = one.server(tools)?;
+            let requests: Vec<_> =
+                pages(server.address).iter().map(|target| format!("GET {target}")).collect();
+            tools.load(server, &Load::new(&requests, options.connections, 1))
+        },
+    })
 }

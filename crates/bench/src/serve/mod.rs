@@ -1,53 +1,203 @@
 //! Compares the CPU time of `haul serve` per request with that of `haul files` and nginx, which
 //! send the same bytes from files, and with calls of the store in one process.
-//!
-//! Each server runs on one core, and the load generator on another. On each of its persistent
-//! connections, the load generator sends the next request as soon as the previous response has
-//! arrived. Servers are measured in interleaved rounds. The first server is measured twice in each
-//! round; the difference is noise. One response in 64 is compared byte by byte.
 
-mod objects;
-mod options;
-mod run;
-mod servers;
-mod workload;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
 
-use haul_disk::probe;
+use haul_disk::error_chain;
+use haul_file_store::{Attributes, Precondition, Store};
 
-use crate::contest::columns;
-use crate::host::Host;
-use crate::net::comparison::Comparison;
-use crate::net::environment::Environment;
-use crate::net::nginx::Nginx;
+use crate::log::process_cpu;
+use crate::named::named;
+use crate::net::bench::{Bench, Case, Contender, Rival, Tools};
+use crate::net::nginx::{NGINX, SENDFILE, file_server};
+use crate::net::objects::{Access, BUCKET, Objects, create_bucket};
+use crate::net::programs::HAUL;
+use crate::net::sample::{CPU, RATE, Sample};
+use crate::net::server::Start;
+use crate::net::wrk::Load;
+use crate::net::{NetOptions, Pinned, files_command, serve_command, signed_serve};
+use crate::options::{count, size};
+use crate::reads::joined;
 use crate::report::Report;
-use haul_measure::{Result, Watcher};
-pub use options::{Options, Part};
-use run::Bench;
-use servers::Servers;
-use workload::{BAR, FIELDS, ratios};
+use haul_measure::{Error, Result, Watcher};
+
+/// Options of `haul bench serve`.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Options {
+    /// The options of every benchmark of servers.
+    #[command(flatten)]
+    pub net: NetOptions,
+    /// Parts to measure: get, put
+    ///
+    /// get: CPU time of the server per GET of objects in memory, anonymous and presigned, beside
+    /// haul files and nginx. put: CPU time of the server per PUT of 4 KiB, of new keys and of keys
+    /// that exist, beside Store::put with as many threads in one process.
+    #[arg(long = "only", value_name = "LIST", value_delimiter = ',', default_value = "get,put")]
+    pub parts: Vec<Part>,
+    /// Sizes of the objects, 1 B to 1GiB; each size is measured separately
+    #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "4KiB,64KiB,1MiB,64MiB", value_parser = object_size)]
+    pub object_bytes: Vec<u64>,
+    /// Number of connections, and of threads that call Store::put
+    #[arg(long, value_name = "N", default_value = "16", value_parser = count(1..=1000))]
+    pub connections: usize,
+}
+
+named! {
+    /// A part of the benchmark.
+    pub enum Part {
+        /// GET requests for objects in memory.
+        Get = "get",
+        /// PUT requests of small objects.
+        Put = "put",
+    }
+}
+
+fn object_size(text: &str) -> std::result::Result<u64, String> {
+    size(text, 1..=1 << 30, "a size from 1 B to 1GiB")
+}
+
+/// The length in bytes of the objects that are stored.
+const PUT_BYTES: u64 = 4 << 10;
+/// The number of keys that are overwritten.
+const OVERWRITTEN: usize = 1000;
+
+static SERVE: Rival =
+    Rival::new(&HAUL, "serve", "serve, anonymous", |at| Ok(serve_command(at, None)));
+static SIGNED: Rival = Rival::new(&HAUL, "serve_presigned", "serve, presigned", signed_serve);
+static FILES: Rival = Rival::new(&HAUL, "files", "files", |at| Ok(files_command(at)));
+static NGINX_FILES: Rival =
+    Rival::new(&NGINX, "nginx", "sendfile, tcp_nopush", |at| file_server(at, false, SENDFILE));
+static STORE: Rival = Rival::new(&HAUL, "store", "Store::put", no_command);
+
+fn no_command(_: &Start<'_>) -> Result<Command> {
+    Err(Error::Missing("the store has no server".to_owned()))
+}
+
+static GET_RIVALS: [&Rival; 4] = [&SERVE, &SIGNED, &FILES, &NGINX_FILES];
+static PUT_RIVALS: [&Rival; 2] = [&SERVE, &STORE];
 
 /// Measures the parts that the options select. When this returns, the servers are killed, and the
 /// files and stores removed. If this process is killed, the servers are killed, too, but the files
 /// and stores remain.
 ///
 /// # Errors
-/// Returns [`crate::Error::Missing`] if there is only one core, and an error if the files or stores
-/// cannot be created, `haul` fails, or a server sends wrong bytes. Any other failure of nginx is
+/// Returns [`crate::Error::Missing`] if there is only one core or no wrk, and an error if the files
+/// or stores cannot be created, or `haul` fails or sends wrong bytes. Any other failure of nginx is
 /// shown in its rows.
 pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut report = Report::new("serve", Host::here(), columns(FIELDS), BAR);
-    report.notes.push(options.note());
-    let program = options.program.as_deref();
-    let congestion = options.congestion.as_deref();
-    let environment = Environment::new(&options.dir, program, congestion, &mut report)?;
-    let dir = environment.scratch.path();
-    report.host = std::mem::take(&mut report.host).with_storage("", &probe(dir)?);
-    let servers = Servers::find(options, environment.cores, dir);
-    Nginx::describe(servers.nginx.as_ref(), &mut report);
-    let comparison = Comparison::new(FIELDS, servers.variants());
-    let mut bench = Bench::new(options, watcher, &servers, comparison)?;
-    bench.run()?;
-    bench.comparison.report(&mut report);
-    report.ratios = ratios(&bench.comparison, &bench.workloads);
-    Ok(report)
+    let rivals = [&GET_RIVALS[..], &[&STORE]].concat();
+    let mut bench = Bench::new("serve", &options.net, &rivals, watcher)?;
+    let site = bench.tools.site();
+    fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
+    if options.parts.contains(&Part::Get) {
+        for bytes in options.object_bytes.iter().copied() {
+            get(&mut bench, options, bytes)?;
+        }
+    }
+    if options.parts.contains(&Part::Put) {
+        put(&mut bench, options)?;
+    }
+    bench.stop_servers();
+    Ok(bench.report)
+}
+
+fn get(bench: &mut Bench<'_>, options: &Options, bytes: u64) -> Result<()> {
+    let access = |rival: &Rival| match rival.key {
+        "serve" => Access::Anonymous,
+        "serve_presigned" => Access::Presigned,
+        _ => Access::Files,
+    };
+    let objects = Objects::create(bench, bytes, options.connections, access)?;
+    objects.get(bench, &[CPU, RATE], &GET_RIVALS)
+}
+
+fn put(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
+    let dir = bench.tools.scratch.path().join("store");
+    let pinned = Pinned::to(bench.tools.cores.server)?;
+    let store = open(&dir)?;
+    drop(pinned);
+    for (load, key) in [("new keys", "new"), ("overwrites", "overwrite")] {
+        // An overwrite is of one of the objects that the load before has stored in the same round.
+        let keys = |tools: &Tools<'_>| match key {
+            "new" => vec![format!("new/{}/%d", tools.next_number())],
+            _ => (0..OVERWRITTEN).map(|number| format!("overwritten/{number}")).collect(),
+        };
+        let measure = |tools: &Tools<'_>, one: &mut Contender| {
+            let keys = keys(tools);
+            if one.rival.key == STORE.key {
+                return put_in_process(tools, &store, &keys, options.connections);
+            }
+            let server = one.server(tools)?;
+            let put = |key: &String| format!("PUT /{BUCKET}/{key}");
+            let requests: Vec<_> = keys.iter().map(put).collect();
+            let load = Load::new(&requests, options.connections, 0);
+            tools.load(server, &Load { body_bytes: PUT_BYTES, ..load })
+        };
+        bench.run(&Case {
+            table: "PUT",
+            load: format!("PUT 4k, {load}"),
+            key: format!("put_4k_{key}"),
+            figures: &[CPU, RATE],
+            rivals: &PUT_RIVALS,
+            prepare: &|tools, one| {
+                if one.rival.key != STORE.key {
+                    create_bucket(tools, one.server(tools)?.address, BUCKET, Access::Anonymous)?;
+                }
+                measure(tools, one).map(drop)
+            },
+            measure: &measure,
+        })?;
+    }
+    store.close().map_err(|error| failed(&error))
+}
+
+fn failed(error: &haul_file_store::Error) -> Error {
+    Error::Missing(format!("cannot store the objects: {}", error_chain(error)))
+}
+
+/// Opens a store with a bucket.
+fn open(dir: &Path) -> Result<Store> {
+    let options = haul_file_store::Options::default();
+    let (store, _recovered) = Store::open(dir, options).map_err(|error| failed(&error))?;
+    store.create_bucket(BUCKET).map_err(|error| failed(&error))?;
+    Ok(store)
+}
+
+/// Stores objects with `threads` threads on the core of the server, and returns the CPU time of this
+/// process. Another key follows each time, or a number replaces the `%d` of a single key.
+fn put_in_process(
+    tools: &Tools<'_>,
+    store: &Store,
+    keys: &[String],
+    threads: usize,
+) -> Result<Sample> {
+    let body = vec![b'x'; usize::try_from(PUT_BYTES).unwrap_or_default()];
+    let next = AtomicUsize::new(0);
+    let (start, before) = (Instant::now(), process_cpu());
+    let writer = || -> Result<()> {
+        let attributes = Attributes::new();
+        while start.elapsed() < tools.options.time {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let key = keys[number % keys.len()].replace("%d", &number.to_string());
+            let put = store.put(BUCKET, &key, &body, &attributes, &Precondition::None);
+            put.map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let pinned = Pinned::to(tools.cores.server)?;
+        let writers: Vec<_> = (0..threads).map(|_| scope.spawn(writer)).collect();
+        drop(pinned);
+        writers.into_iter().try_for_each(joined)
+    })?;
+    let mut sample = Sample { wall: start.elapsed(), ..Sample::default() };
+    sample.requests = next.into_inner() as u64;
+    sample.used.process = Some(process_cpu().saturating_sub(before));
+    Ok(sample)
 }

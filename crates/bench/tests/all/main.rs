@@ -6,11 +6,9 @@
 )]
 
 mod experiments;
-mod files;
 mod pacing;
 mod power_cuts;
 mod read_order;
-mod relay;
 mod reports;
 mod write_modes;
 

@@ -1,155 +1,181 @@
-//! Runs the benchmarks of servers for a short time, and checks the rows of `haul`.
+//! Runs the benchmarks of servers for a second each, and checks the rows of `haul`.
 
 use serde_json::Value;
 
 use crate::work_dir::WorkDir;
 
-/// Returns the report of a short run, or `None` if there is only one core.
+/// Returns the report of a short run, or `None` if there is only one core, or no wrk.
 fn report(words: &[&str]) -> Option<Value> {
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        haul_testing::skip("a server and its load need a core each");
-        return None;
-    }
     let place = WorkDir::on_disk();
     std::fs::create_dir(place.path("d")).unwrap();
     let begin = [words[0], "--dir", "d", "--rounds", "1", "--json", "report"];
     let haul = haul_testing::program("haul");
     let program = ["--program", haul.to_str().unwrap()];
-    let time: &[_] = if ["serve", "s3"].contains(&words[0]) { &[] } else { &["--seconds", "30ms"] };
-    place.run(&[&begin[..], &program, time, &words[1..]].concat()).code(0);
+    let run = place.run(&[&begin[..], &program, &words[1..]].concat());
+    let error = String::from_utf8_lossy(&run.0.stderr).into_owned();
+    if let Some(line) = error.lines().find(|line| {
+        ["wrk is not installed", "only one is available"].iter().any(|why| line.contains(why))
+    }) {
+        haul_testing::skip(line);
+        return None;
+    }
+    run.code(0);
     assert_eq!(std::fs::read_dir(place.path("d")).unwrap().count(), 0, "left behind");
     let report = std::fs::read(place.path("report")).unwrap();
     Some(serde_json::from_slice(&report).unwrap())
 }
 
-fn of<'a>(report: &'a Value, program: &'a str, key: &'a str) -> impl Iterator<Item = &'a Value> {
+/// Checks that the rows of a load with this server were measured, and returns their settings.
+fn settings<'a>(report: &'a Value, load: &str, server: &str, figure: &str) -> Vec<&'a str> {
     let rows = report["rows"].as_array().unwrap().iter();
-    rows.filter(move |row| row[key] == program)
+    let rows = rows.filter(|row| row["load"] == load && row["server"] == server);
+    rows.map(|row| {
+        assert_eq!(row["state"], "measured", "{row}");
+        assert!(row[figure].as_f64().unwrap() > 0.0, "{row}");
+        row["setting"].as_str().unwrap()
+    })
+    .collect()
+}
+
+fn has_version(report: &Value, program: &str) -> bool {
+    let is_installed = report["host"]["versions"].get(program).is_some();
+    if !is_installed {
+        haul_testing::skip(&format!("{program} is not on PATH"));
+    }
+    is_installed
+}
+
+fn ratio(report: &Value, name: &str) -> f64 {
+    report["ratios"][name]["value"].as_f64().unwrap_or_default()
 }
 
 #[test]
-fn haul_files_is_measured_with_correct_responses() {
-    let sizes = ["--sizes", "1KiB,100KiB", "--files", "20", "--big", "2MiB", "--big-files", "3"];
-    let words = [&["files", "--only", "hot,warm,cold"][..], &sizes].concat();
+fn haul_files_is_measured_beside_nginx() {
+    let sizes = ["--sizes", "1000", "--files", "20", "--big", "2MiB", "--big-files", "3"];
+    let parts = ["files", "--only", "hot,close,tls,cold", "--connections", "4"];
+    let words = [&parts[..], &sizes, &["--rivals", "nginx"]].concat();
     let Some(report) = report(&words) else { return };
-    let ours: Vec<_> = of(&report, "haul", "server").collect();
-    // Each of the four workloads has two rows, because `haul` is measured twice. The cold workload
-    // has a third row, for `--cold splice`.
-    assert_eq!(ours.len(), 2 * 4 + 1, "{ours:?}");
-    for row in ours {
-        assert_eq!(row["state"], "measured", "{row}");
-        let rate = if row["load"].as_str().unwrap().starts_with("hot") {
-            &row["requests_per_s"]
-        } else {
-            &row["mib_per_s"]
-        };
-        assert!(rate.as_f64().unwrap() > 0.0, "{row}");
+    let copy = "--cold copy";
+    let again = "--cold copy, again";
+    for load in ["1000 x 4, hot", "1000 x 4, close"] {
+        assert_eq!(settings(&report, load, "haul", "cpu_us"), [copy, again]);
     }
-    assert!(report["ratios"]["cold_cpu_per_gb_splice_vs_copy"]["value"].as_f64().unwrap() > 0.0);
+    assert_eq!(settings(&report, "1000 x 4, tls", "haul", "cpu_us"), ["TLS", "TLS, again"]);
+    let cold = settings(&report, "cold", "haul", "cpu_s_per_gb");
+    assert_eq!(cold, [copy, again, "--cold splice"]);
+    if !has_version(&report, "nginx") {
+        return;
+    }
+    let sendfile = "sendfile, tcp_nopush";
+    assert_eq!(settings(&report, "1000 x 4, hot", "nginx", "requests_per_s"), [sendfile]);
+    let cold = settings(&report, "cold", "nginx", "cpu_s_per_gb");
+    assert_eq!(cold, [sendfile, "sendfile, aio threads", "directio 1m, aio threads"]);
+    // Direct reads leave nothing in the page cache, and sendfile leaves the files. The kernel may
+    // reclaim some of the pages at any time.
+    let rows = report["rows"].as_array().unwrap().iter().filter(|row| row["load"] == "cold");
+    for row in rows {
+        let cached = row["cached_percent"].as_f64().unwrap();
+        match row["setting"].as_str().unwrap() {
+            setting if setting.starts_with("sendfile") => assert!(cached > 75.0, "{row}"),
+            _ => assert!(cached < 5.0, "{row}"),
+        }
+    }
+    for name in ["hot_1000_x4_cpu_vs_nginx_sendfile", "close_1000_x4_rate_vs_nginx_sendfile"] {
+        assert!(ratio(&report, name) > 0.0, "{name}: {}", report["ratios"]);
+    }
 }
 
 #[test]
 fn latency_of_hot_files_is_measured_during_downloads() {
     let sizes = ["--memory", "48MiB", "--big", "2MiB", "--big-files", "3", "--connections", "4"];
-    let words = [&["files", "--only", "latency"][..], &sizes].concat();
+    let words = [&["files", "--only", "latency", "--rivals", "nginx"][..], &sizes].concat();
     let Some(report) = report(&words) else { return };
     if report["rows"].as_array().unwrap().is_empty() {
         return haul_testing::skip("there is no memory cgroup");
     }
     for load in ["at rest", "beside downloads"] {
-        let rows: Vec<_> = of(&report, load, "load").collect();
-        // There are six rows if nginx is installed, otherwise three.
-        assert!(rows.len() == 3 || rows.len() == 6, "{rows:?}");
-        for row in rows {
-            assert_eq!(row["state"], "measured", "{row}");
-            assert!(row["p50_us"].as_f64().unwrap() <= row["p99_us"].as_f64().unwrap(), "{row}");
-            let downloaded = row["mib_per_s"].as_f64().unwrap() > 0.0;
-            assert_eq!(downloaded, load == "beside downloads", "{row}");
-        }
+        let settings = settings(&report, load, "haul", "p99_us");
+        assert_eq!(settings, ["--cold copy", "--cold copy, again", "--cold splice"]);
     }
+    assert!(ratio(&report, "hot_during_cold_p99_noise") > 0.0);
 }
 
 #[test]
-fn haul_files_is_measured_over_tls() {
-    let Some(report) = report(&["files", "--only", "tls", "--files", "4"]) else { return };
-    for load in ["TLS, 4k", "TLS, 1m"] {
-        let rows = of(&report, load, "load").filter(|row| row["server"] == "haul");
-        let rows: Vec<_> =
-            rows.inspect(|row| assert_eq!(row["state"], "measured", "{row}")).collect();
-        assert_eq!(rows.len(), 2, "{rows:?}");
-    }
-}
-
-#[test]
-fn haul_serve_is_measured_anonymous_and_signed() {
-    let sizes = ["--sizes", "4KiB,100KiB,5MiB", "--requests", "200", "--puts", "200"];
-    let words = [&["serve", "--connections", "4"][..], &sizes].concat();
+fn haul_serve_is_measured_anonymous_and_presigned() {
+    let words = ["serve", "--connections", "4", "--sizes", "4KiB,5MiB"];
     let Some(report) = report(&words) else { return };
-    for load in ["GET 4k", "GET 100k", "GET 5m", "PUT 4k, new keys", "PUT 4k, overwrites"] {
-        let rows: Vec<_> =
-            of(&report, load, "load").filter(|row| row["server"] == "haul").collect();
-        // Anonymous, again, signed, and files or Store::put.
-        assert_eq!(rows.len(), 4, "{rows:?}");
-        for row in rows {
-            assert_eq!(row["state"], "measured", "{row}");
-            assert!(row["process_us"].as_f64().unwrap() > 0.0, "{row}");
-            assert!(row["requests_per_s"].as_f64().unwrap() > 0.0, "{row}");
-        }
+    let serve = ["serve, anonymous", "serve, anonymous, again"];
+    for load in ["GET 4k", "GET 5m"] {
+        let found = settings(&report, load, "haul", "cpu_us");
+        assert_eq!(found, [serve[0], serve[1], "serve, presigned", "files"]);
     }
-    let ratios = &report["ratios"];
-    for key in ["get_4k_signed_cpu_vs_files", "put_4k_overwrite_cpu_vs_store"] {
-        assert!(ratios[key]["value"].as_f64().unwrap() > 0.0, "{key}");
+    for load in ["PUT 4k, new keys", "PUT 4k, overwrites"] {
+        let found = settings(&report, load, "haul", "requests_per_s");
+        assert_eq!(found, [serve[0], serve[1], "Store::put"]);
+    }
+    for name in ["get_4k_cpu_vs_files", "put_4k_overwrite_cpu_vs_store", "get_5m_cpu_noise"] {
+        assert!(ratio(&report, name) > 0.0, "{name}: {}", report["ratios"]);
     }
 }
 
 #[test]
-fn haul_serve_is_measured_beside_other_s3_servers() {
-    let counts = ["--puts", "50", "--gets", "100", "--list-keys", "2500", "--sizes", "4KiB"];
-    for (signature, note) in [("header", "in the header"), ("presigned", "UNSIGNED-PAYLOAD")] {
-        let words = ["s3", "--connections", "4", "--signature", signature];
-        let Some(report) = report(&[&words[..], &counts].concat()) else { return };
-        let notes = report["notes"].to_string();
-        assert!(notes.contains(note), "{notes}");
-        for load in ["PUT 4k", "GET 4k", "LIST 2500 keys"] {
-            let rows: Vec<_> =
-                of(&report, load, "load").filter(|row| row["server"] == "haul").collect();
-            assert_eq!(rows.len(), 2, "{rows:?}");
-            for row in rows {
-                assert_eq!(row["state"], "measured", "{row}");
-                assert!(row["per_s"].as_f64().unwrap() > 0.0, "{row}");
-            }
-        }
+fn haul_serve_is_measured_as_an_s3_server() {
+    let words = [
+        "s3",
+        "--only",
+        "get,list",
+        "--connections",
+        "4",
+        "--sizes",
+        "4KiB",
+        "--list-keys",
+        "2500",
+    ];
+    let Some(report) = report(&words) else { return };
+    for load in ["GET 4k", "LIST 2500 keys"] {
+        let found = settings(&report, load, "haul", "requests_per_s");
+        assert_eq!(found, ["serve, synced", "serve, synced, again"]);
     }
 }
 
 #[test]
 fn haul_relay_is_measured_in_each_move_mode() {
-    let words = ["relay", "--sizes", "64,200KiB", "--flows", "1,3", "--rivals", "tokio"];
+    let words = ["relay", "--sizes", "200KiB", "--flows", "3", "--rivals", "haproxy,nginx"];
     let Some(report) = report(&words) else { return };
-    for setting in ["auto", "auto, again", "copy", "splice"] {
-        let rows: Vec<_> =
-            of(&report, "haul", "relay").filter(|row| row["setting"] == setting).collect();
-        assert_eq!(rows.len(), if setting == "auto, again" { 8 } else { 9 }, "{rows:?}");
-        assert!(rows.iter().all(|row| row["state"] == "measured"), "{rows:?}");
+    let modes = ["auto", "auto, again", "copy", "splice"];
+    assert_eq!(settings(&report, "3 flows", "haul", "cpu_s_per_gb"), modes);
+    for load in ["messages, 200k", "connections, 200k"] {
+        assert_eq!(settings(&report, load, "haul", "cpu_us"), modes);
     }
-    let ratios = &report["ratios"];
-    for key in ["adaptive_message_64_cpu_vs_best_own", "adaptive_message_200k_cpu_vs_best_own"] {
-        assert!(ratios[key]["value"].as_f64().unwrap() > 0.0, "{key}");
+    assert_eq!(settings(&report, "http, 200k", "haul", "cpu_us"), ["--http", "--http, again"]);
+    for row in report["rows"].as_array().unwrap() {
+        assert!(row["state"] == "measured" || row["server"] == "nginx", "{row}");
+        if row["load"] == "idle" && row["server"] == "haul" {
+            assert_eq!(row["descriptors"], 2, "{row}");
+        }
     }
-    assert_eq!(ratios["descriptors_per_idle_connection_haul_auto"]["value"], 2.0);
-    let pipes = &ratios["pipes_per_connection_haul_auto"]["value"];
-    assert!(pipes.is_null() || *pipes == 0.0, "{pipes}");
+    if has_version(&report, "haproxy") {
+        let found = settings(&report, "http, 200k", "haproxy", "cpu_us");
+        assert_eq!(found, ["mode http, splice"]);
+        assert!(ratio(&report, "bulk_3_cpu_per_gb_vs_haproxy_splice") > 0.0);
+    }
 }
 
 #[test]
-fn missing_program_of_an_option_is_an_error() {
+fn missing_programs_are_errors() {
     let place = WorkDir::new();
-    for words in [
-        ["relay", "--dir", ".", "--compare", "nowhere"],
-        ["relay", "--dir", ".", "--program", "nowhere"],
-        ["files", "--dir", ".", "--program", "nowhere"],
-        ["serve", "--dir", ".", "--program", "nowhere"],
+    for (words, message) in [
+        (["relay", "--compare", "nowhere"], "cannot find the program nowhere"),
+        (["relay", "--program", "nowhere"], "cannot find the program nowhere"),
+        (["files", "--program", "nowhere"], "cannot find the program nowhere"),
+        (["serve", "--program", "nowhere"], "cannot find the program nowhere"),
     ] {
-        place.run(&words).code(1).stderr_contains(&["cannot find the program nowhere"]);
+        place.run(&[&words[..], &["--dir", "."]].concat()).code(1).stderr_contains(&[message]);
     }
+    let words = ["files", "--dir", ".", "--program", "/bin/false", "--only", "hot"];
+    let run = place.run(&words).code(1);
+    let error = String::from_utf8_lossy(&run.0.stderr).into_owned();
+    let expected = ["haul ended", "wrk is not installed", "only one is available"];
+    assert!(expected.iter().any(|part| error.contains(part)), "{error}");
+    assert_eq!(std::fs::read_dir(place.path(".")).unwrap().count(), 0, "left behind");
 }

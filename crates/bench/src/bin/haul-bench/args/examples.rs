@@ -67,26 +67,25 @@ Examples:
   sudo haul bench files --dir /var/tmp --congestion cubic --json files.json
   haul bench files --dir /var/tmp --only hot --sizes 4KiB --rounds 11
   sudo haul bench files --dir /var/tmp --only latency --memory 512MiB --big-files 32
-  haul bench files --dir /var/tmp --only matrix,tls --files 8 --rounds 5 --seconds 200ms";
+  haul bench files --dir /var/tmp --only hot,close,tls --sizes 4KiB,1MiB --connections 1,64,1000";
 
 pub(super) const SERVE: &str = "\
 Examples:
   sudo haul bench serve --dir /var/tmp --congestion cubic --json serve.json
   haul bench serve --dir /var/tmp --only get --sizes 4KiB,1MiB --rounds 11
-  haul bench serve --dir /srv --only put --connections 64";
+  haul bench serve --dir /srv --only put --connections 64 --seconds 2s";
 
 pub(super) const S3: &str = "\
 Examples:
   haul bench s3 --dir /var/tmp --json s3.json
   haul bench s3 --dir /var/tmp --only put,get --sizes 4KiB,64KiB --rounds 11
-  haul bench s3 --dir /var/tmp --only put,get --signature presigned --json presigned.json
   haul bench s3 --dir /srv --only list --list-keys 1000000 --rivals seaweedfs";
 
 pub(super) const RELAY: &str = "\
 Examples:
-  sudo haul bench relay --congestion cubic --compare ./haul-bench-compare --json relay.json
-  haul bench relay --only messages --sizes 64,4KiB,64KiB --rivals haproxy --rounds 11
-  haul bench relay --only bulk --flows 1,4,16,64 --seconds 1s";
+  sudo haul bench relay --dir /tmp --congestion cubic --json relay.json
+  haul bench relay --dir /tmp --only messages --sizes 64,4KiB,64KiB --rivals haproxy --rounds 11
+  haul bench relay --dir /tmp --only bulk --flows 1,4,16,64 --compare ./haul-bench-compare";
 
 pub(super) const LOG: &str = "\
 Examples:

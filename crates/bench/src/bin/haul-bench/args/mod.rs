@@ -158,36 +158,32 @@ pub(crate) enum BenchCommand {
     /// and 64 KiB. Rows have rates, latencies, system calls and CPU time for each body.
     #[command(after_long_help = examples::SPLICE)]
     Splice(Measured<SpliceBench>),
-    /// Files over HTTP, compared with nginx
+    /// Files over HTTP, compared with nginx, Caddy and Go
     ///
-    /// Measures haul files and nginx with several settings, each on one core, with the load
-    /// generator on another core: small files in memory, big files in memory and not in memory, and
-    /// the latency of hot files during downloads of cold files. Responses are verified. Takes about
-    /// eight minutes by default.
+    /// Measures haul files and the installed rivals, each on one core, with the load generator wrk
+    /// on another core: small files in memory, big files that are not in memory, and the latency of
+    /// hot files during downloads of cold files. All bodies are compared before.
     #[command(after_long_help = examples::FILES)]
     Files(Measured<files::Options>),
     /// CPU time of haul serve per request, compared with haul files, nginx and the store
     ///
-    /// Measures GET of objects in memory, anonymous and signed, beside haul files and nginx with
+    /// Measures GET of objects in memory, anonymous and presigned, beside haul files and nginx with
     /// the same bytes, and PUT of 4 KiB beside calls of the store in one process. Each server runs
-    /// on one core, with the load generator on another core. Responses are verified. Takes about
-    /// two minutes by default.
+    /// on one core, with the load generator wrk on another core.
     #[command(after_long_help = examples::SERVE)]
     Serve(Measured<serve::Options>),
-    /// S3 servers: haul serve, SeaweedFS, versitygw and Garage; signed PUT and GET, and listings
+    /// S3 servers: haul serve, MinIO, SeaweedFS, versitygw and Garage
     ///
     /// Each server runs on one core, with the load generator on another core, and has its files in
-    /// the same file system. haul serve has synced an object when it responds; by default, the
-    /// others have not. Responses are verified. Takes about ten minutes by default, most of them to
-    /// store the objects that are listed.
+    /// the same file system. MinIO's warp stores objects; wrk reads and lists them with presigned
+    /// requests. haul serve has synced an object when it responds; by default, the others have not.
     #[command(after_long_help = examples::S3)]
     S3(Measured<s3::Options>),
-    /// TCP relays, compared with haproxy, nginx, Go, socat and tokio
+    /// Relays, compared with haproxy, nginx, Go and tokio
     ///
-    /// Measures haul relay with each --move mode and the installed rivals, each on one core, with
-    /// clients and backend on another core: bulk data, messages of many sizes, short connections,
-    /// and the pipes and descriptors per connection. Received bytes are verified. Takes about eight
-    /// minutes by default.
+    /// Measures haul relay with each --move mode, with --http, and the installed rivals, each on one
+    /// core, with the load generator wrk and the backend on another core: long and short responses,
+    /// short connections, and the descriptors of idle connections.
     #[command(after_long_help = examples::RELAY)]
     Relay(Measured<relay::Options>),
     /// The ratios of two reports in JSON side by side
