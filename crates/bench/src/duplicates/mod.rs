@@ -2,21 +2,17 @@
 //!
 //! Every tool runs as a process over the same files, in interleaved rounds and with all settings
 //! that may be its fastest. Its results are compared with those of `haul dups`. It runs with the
-//! files in the page cache (warm) and without (cold). By default, fclones uses one thread on a
-//! rotational disk. Virtual disks often report themselves as rotational wrongly, so fclones also
-//! runs with the kernel's setting `rotational` changed to 0.
+//! files in the page cache (warm) and without (cold).
 //!
 //! # Sources
 //! \[fclones\], \[yadf, jdupes, rdfind, czkawka\].
 
 mod corpus;
-mod corpus_dir;
-mod groups;
+mod place;
 mod process;
-mod sweep;
-mod table;
 mod tools;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,18 +22,15 @@ use haul_units::parse_bytes;
 
 pub use corpus::Corpus;
 
-use self::corpus::Sizes;
-use self::corpus_dir::CorpusDir;
-use self::groups::Groups;
-use self::process::run as run_once;
-use self::table::{BAR, FIELDS, Run, add_ratios};
-use self::tools::{Competitor, State, Tool, competitors, missing};
-use crate::contest::{Contest, Outcome, Stage, columns};
+use self::place::{Place, Traffic, drop_caches};
+use self::process::{Cost, run as run_once};
+use self::tools::{Competitor, Groups, State, Tool};
+use crate::contest::{Contest, Entry, Field, Outcome, Stage, columns};
 use crate::host::{Host, StorageFacts};
 use crate::log::Scratch;
+use crate::net::programs::find;
 use crate::options::{count, rounds};
-use crate::report::Report;
-use crate::setting::Setting;
+use crate::report::{Column, Ratio, Report};
 
 /// Options of `haul bench duplicates`.
 #[derive(Debug, Clone, clap::Parser)]
@@ -51,22 +44,19 @@ pub struct Options {
     /// The directories to search for rival programs, separated by colons as in `PATH`.
     #[arg(skip)]
     pub path: OsString,
-    /// Files to search: small, middle, somewhere, big, reflinks, spinning, spinning-fresh,
-    /// spinning-medium, paths
+    /// Files to search: small, middle, big, reflinks, spinning, paths
     ///
     /// small: files of up to 16 KiB. middle: big files of one length that differ in a sixteenth in
-    /// the middle. somewhere: big files of one length that differ in one page. big: big files, each
-    /// twice. reflinks: a big file and its reflinks on btrfs. spinning: small files on a simulated
-    /// spinning disk, in a directory tree aged by replacing files. spinning-fresh: the same number
-    /// of files in a fresh tree. spinning-medium: files of 64 KiB to 1 MiB in an aged tree. paths:
-    /// a million short files, to measure memory use. The last five take long or need root.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "small,middle,somewhere,big")]
+    /// the middle. big: big files, each twice. reflinks: a big file and its reflinks on btrfs.
+    /// spinning: small files on a simulated spinning disk, in a directory tree aged by replacing
+    /// files. paths: a million short files, to measure memory use. The last three take long or need
+    /// root.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "small,middle,big")]
     pub corpus: Vec<Corpus>,
     /// Number of files in "small"
     #[arg(long, value_name = "N", default_value = "60000", value_parser = count(2..=10_000_000))]
     pub files: usize,
-    /// Number of files in "spinning" and "spinning-fresh"; "spinning-medium": a tenth
+    /// Number of files in "spinning"
     #[arg(long, value_name = "N", default_value = "6000", value_parser = count(2..=100_000))]
     pub spinning_files: usize,
     /// Number of files in "paths"
@@ -80,15 +70,58 @@ pub struct Options {
     pub rounds: usize,
 }
 
-impl Options {
-    fn sizes(&self) -> Sizes {
-        Sizes {
-            small_files: self.files,
-            spinning_files: self.spinning_files,
-            paths: self.paths,
-            big_bytes: self.big,
-        }
-    }
+/// The figures of one run of a tool.
+#[derive(Debug, Clone)]
+struct Run {
+    cost: Cost,
+    traffic: Traffic,
+    cached_bytes: Option<u64>,
+    groups: usize,
+    agrees: bool,
+}
+
+const BAR: &str = "seconds";
+
+const FIELDS: &[Field<Competitor, Run>] = &[
+    Field::label("state", "state", |one| one.state.name().into()),
+    Field::label("tool", "tool", |one| one.tool.name().into()),
+    Field::label("setting", "setting", |one| one.setting.0.into()),
+    Field::spread(Column::number(BAR, "s", 3), 5, |run| Some(run.cost.wall.as_secs_f64())),
+    Field::median(Column::number("cpu_seconds", "CPU s", 3).ranked(2), |run| {
+        Some(run.cost.cpu.as_secs_f64())
+    }),
+    Field::median(Column::number("memory_mib", "memory MiB", 1).ranked(3), memory_mib),
+    Field::median(Column::number("device_reads", "reads", 0).ranked(4), |run| {
+        Some(run.traffic.reads as f64)
+    }),
+    Field::median(Column::number("device_read_mib", "read MiB", 1).ranked(4), |run| {
+        Some(mib(run.traffic.read_bytes))
+    }),
+    Field::median(Column::number("disk_seconds", "disk s", 3).ranked(6), |run| run.traffic.disk_s),
+    Field::median(Column::number("seeks", "seeks", 0).ranked(7), |run| run.traffic.seeks),
+    Field::median(Column::number("cached_mib", "left in cache MiB", 1).ranked(3), cached_mib),
+    Field::median(Column::number("groups", "groups", 0).ranked(5), |run| Some(run.groups as f64)),
+    Field::summary(Column::text("agrees", "agrees").ranked(1), |runs| {
+        if runs.iter().all(|run| run.agrees) { "yes" } else { "NO" }.into()
+    }),
+];
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn memory_mib(run: &Run) -> Option<f64> {
+    run.cost.memory_bytes.map(mib)
+}
+
+fn cached_mib(run: &Run) -> Option<f64> {
+    run.cached_bytes.map(mib)
+}
+
+/// Returns the time that ratios compare: the time in which a simulated disk was reading, otherwise
+/// the wall-clock time.
+fn time(run: &Run) -> Option<f64> {
+    Some(run.traffic.disk_s.unwrap_or(run.cost.wall.as_secs_f64()))
 }
 
 /// Runs the benchmark. The files are removed when this returns, but not if the process is killed.
@@ -102,19 +135,49 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
     let options = &Options { dir, ..options.clone() };
     let mut report = Report::new("duplicates", Host::here(), columns(FIELDS), BAR);
-    report.notes.push(note(options));
-    let missing = missing(&options.path);
-    if !missing.is_empty() {
-        report.notes.push(format!("Not found and not measured: {}.", missing.join(", ")));
+    let Options { rounds, files, big, spinning_files, .. } = options;
+    report.notes.push(format!(
+        "{rounds} interleaved rounds; numbers are medians. small: {files} files of up to 16 KiB; big \
+         ones: {} MiB in 16 files; spinning: {spinning_files} files on a simulated 2.5-inch disk, by \
+         its own clock (disk s). cold: without cached files and names; rerun: warm, with the tool's \
+         own cache filled. A ratio is the time of a rival in its best setting divided by ours. \
+         Rivals with other results than ours are in no ratio.",
+        big >> 20,
+    ));
+    let mut programs = BTreeMap::from([(Tool::Haul, options.program.clone())]);
+    for tool in Tool::ALL.into_iter().skip(1) {
+        match find(&options.path, tool.program()) {
+            Some(program) => drop(programs.insert(tool, program)),
+            None => report.notes.push(format!("{tool} is not installed, so it was not measured.")),
+        }
     }
     for corpus in options.corpus.iter().copied() {
         watcher.check()?;
         watcher.step(0, 1, &format!("writing the files of {corpus}"));
-        let place = CorpusDir::new(corpus, &options.dir, options.big)?;
+        let place = Place::new(corpus, &options.dir, options.big)?;
         report.host.storage.push(StorageFacts::of(corpus.name(), &place.storage));
-        place.write(|root| options.sizes().write(corpus, root))?;
-        for state in states(corpus).iter().copied() {
-            let contest = measure(options, &place, corpus, state, watcher)?;
+        place.write(|root| corpus::write(corpus, options, root))?;
+        let states: &[State] = match corpus {
+            Corpus::Small => &[State::Warm, State::Rerun, State::Cold],
+            Corpus::Middle | Corpus::Big => &[State::Warm, State::Cold],
+            Corpus::Paths => &[State::Warm],
+            Corpus::Reflinks | Corpus::Spinning => &[State::Cold],
+        };
+        for state in states.iter().copied() {
+            let all = programs.iter().flat_map(|(tool, program)| {
+                tool.settings(state == State::Rerun).iter().map(move |setting| Competitor {
+                    tool: *tool,
+                    program: program.clone(),
+                    setting: *setting,
+                    state,
+                })
+            });
+            let mut contest = Contest::new(FIELDS, all);
+            // One round is enough for memory use, which does not vary between rounds.
+            let rounds = if corpus == Corpus::Paths { 1 } else { options.rounds };
+            let name = format!("{corpus} {state}");
+            let stage = Stage { name: &name, ..Stage::only(rounds, watcher) };
+            measure(&mut contest, &stage, &place, &options.dir, state)?;
             contest.report(&mut report, corpus.name(), |it| it.state.name().to_owned());
             add_ratios(&contest, corpus, state, &mut report);
         }
@@ -122,75 +185,23 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
     Ok(report)
 }
 
-fn note(options: &Options) -> String {
-    let Options { rounds, files, big, spinning_files, .. } = options;
-    format!(
-        "{rounds} interleaved rounds; numbers are medians. small: {files} files of up to 16 KiB; big \
-         ones: {} MiB in 16 files; spinning: {spinning_files} files, a tenth of it medium ones, on a \
-         simulated 2.5-inch disk, by its own clock (disk s). cold: without cached files and names; \
-         rerun: warm, with the tool's own cache filled. A ratio is the time of a rival in its best \
-         setting divided by ours. Rivals with other results than ours are in no ratio.",
-        big >> 20,
-    )
-}
-
-/// Returns the states of the caches in which a corpus is searched.
-fn states(corpus: Corpus) -> &'static [State] {
-    match corpus {
-        Corpus::Small => &[State::Warm, State::Rerun, State::Cold],
-        Corpus::Middle | Corpus::Somewhere | Corpus::Big => &[State::Warm, State::Cold],
-        Corpus::Paths => &[State::Warm],
-        _ => &[State::Cold],
-    }
-}
-
+/// Measures the tools in turns. Before that, `haul dups` runs once, which returns the expected
+/// groups; in the state `rerun`, each rival runs once to fill its cache.
 fn measure(
-    options: &Options,
-    place: &CorpusDir,
-    corpus: Corpus,
+    contest: &mut Contest<Competitor, Run>,
+    stage: &Stage<'_>,
+    place: &Place,
+    dir: &Path,
     state: State,
-    watcher: &dyn Watcher,
-) -> Result<Contest<Competitor, Run>> {
-    let Options { program, path, .. } = options;
-    let all = competitors(program, path, state, place.is_rotational_in_doubt());
-    let mut contest = Contest::new(FIELDS, all);
-    let home = Scratch::new(&options.dir, &format!("haul-bench-homes.{}", std::process::id()))?;
+) -> Result<()> {
+    let homes = Scratch::new(dir, &format!("haul-bench-homes.{}", std::process::id()))?;
+    let home = |number: usize| homes.path().join(number.to_string());
     if state != State::Cold {
         place.warm()?;
     }
-    let expected = prepare(&mut contest, place, home.path(), state)?;
-    // One round is enough: memory use does not vary between rounds.
-    let rounds = if corpus == Corpus::Paths { 1 } else { options.rounds };
-    let name = format!("{corpus} {state}");
-    let stage = Stage { name: &name, ..Stage::only(rounds, watcher) };
-    for turn in turns(rounds, contest.entries.len()) {
-        let competitor = &contest.entries[turn.which].strategy;
-        stage.step(turn, competitor)?;
-        if contest.entries[turn.which].is_skipped() {
-            continue;
-        }
-        let home = home.path().join(turn.which.to_string());
-        let outcome = match measure_once(competitor, place, state, &home, &expected) {
-            Ok(run) => Outcome::Measured(run),
-            Err(Error::Missing(why)) if competitor.tool != Tool::Haul => Outcome::Skipped(why),
-            Err(error) => return Err(error),
-        };
-        contest.record(turn.which, outcome);
-    }
-    Ok(contest)
-}
-
-/// Creates a home directory for each tool, runs `haul dups` once, and returns the groups of
-/// duplicates it finds. In the state `rerun`, also runs each rival once to fill the rival's cache.
-fn prepare(
-    contest: &mut Contest<Competitor, Run>,
-    place: &CorpusDir,
-    homes: &Path,
-    state: State,
-) -> Result<Groups> {
     let mut expected = Groups::new();
     for number in 0..contest.entries.len() {
-        let home = homes.join(number.to_string());
+        let home = home(number);
         fs::create_dir(&home).map_err(Error::other(format!("create {}", home.display())))?;
         let competitor = &contest.entries[number].strategy;
         let is_ours = competitor.tool == Tool::Haul;
@@ -205,22 +216,115 @@ fn prepare(
             }
         }
     }
-    Ok(expected)
+    for turn in turns(stage.rounds, contest.entries.len()) {
+        let entry = &contest.entries[turn.which];
+        stage.step(turn, &entry.strategy)?;
+        if entry.is_skipped() {
+            continue;
+        }
+        let outcome = match measure_once(&entry.strategy, place, &home(turn.which), &expected) {
+            Ok(run) => Outcome::Measured(run),
+            Err(Error::Missing(why)) if entry.strategy.tool != Tool::Haul => Outcome::Skipped(why),
+            Err(error) => return Err(error),
+        };
+        contest.record(turn.which, outcome);
+    }
+    Ok(())
 }
 
-fn measure_once(
-    competitor: &Competitor,
-    place: &CorpusDir,
-    state: State,
-    home: &Path,
-    expected: &Groups,
-) -> Result<Run> {
-    let rotational = place.rotational_setting().filter(|_| competitor.as_solid);
-    let _changed = rotational.map(|path| Setting::change(&path, "0")).transpose()?;
-    if state == State::Cold {
-        place.drop_caches()?;
+fn measure_once(one: &Competitor, place: &Place, home: &Path, expected: &Groups) -> Result<Run> {
+    let is_cold = one.state == State::Cold;
+    if is_cold {
+        drop_caches()?;
     }
-    let ((cost, groups), traffic) = place.watch(|| run_once(competitor, &place.root, home))?;
-    let cached_bytes = (state == State::Cold).then(|| place.cached_bytes()).transpose()?;
+    let ((cost, groups), traffic) = place.watch(|| run_once(one, &place.root, home))?;
+    let cached_bytes = is_cold.then(|| place.cached_bytes()).transpose()?;
     Ok(Run { cost, traffic, cached_bytes, groups: groups.len(), agrees: groups == *expected })
+}
+
+/// Adds the ratios, except of rivals whose results differ from those of `haul`.
+///
+/// A ratio such as `small_warm_vs_fclones` is the time of the rival in its fastest setting divided
+/// by the time of `haul`. `big_cold_cache_vs_fclones` is the number of bytes that `haul` leaves in
+/// the page cache divided by the number that the rival leaves. `paths_memory_mib` is the peak memory
+/// of `haul`.
+fn add_ratios(
+    contest: &Contest<Competitor, Run>,
+    corpus: Corpus,
+    state: State,
+    report: &mut Report,
+) {
+    let is_ours = |entry: &&Entry<Competitor, Run>| entry.strategy.tool == Tool::Haul;
+    let Some(own) = contest.entries.iter().find(is_ours) else { return };
+    if corpus == Corpus::Paths {
+        report.amount("paths_memory_mib", own.samples(memory_mib));
+    }
+    let ratios = &mut report.ratios;
+    let mut add = |key: String, ratio: Option<Ratio>, is_better: fn(&f64, &f64) -> bool| {
+        let Some(ratio) = ratio else { return };
+        if ratios.get(&key).is_none_or(|before| is_better(&ratio.value, &before.value)) {
+            ratios.insert(key, ratio);
+        }
+    };
+    let agrees = |entry: &&Entry<Competitor, Run>| entry.rounds.iter().all(|run| run.agrees);
+    for rival in contest.entries.iter().filter(|it| !is_ours(it)).filter(agrees) {
+        let tool = rival.strategy.tool;
+        add(format!("{corpus}_{state}_vs_{tool}"), rival.ratio(own, time), f64::lt);
+        if corpus == Corpus::Big {
+            let part = own.ratio(rival, cached_mib);
+            add(format!("{corpus}_{state}_cache_vs_{tool}"), part, f64::gt);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn run(seconds: u64, agrees: bool) -> Outcome<Run> {
+        Outcome::Measured(Run {
+            cost: Cost { wall: Duration::from_secs(seconds), ..Cost::default() },
+            traffic: Traffic::default(),
+            cached_bytes: Some(seconds << 20),
+            groups: 1,
+            agrees,
+        })
+    }
+
+    #[test]
+    fn rivals_count_in_their_best_setting_and_with_equal_results() {
+        let competitor = |tool, setting| Competitor {
+            tool,
+            program: PathBuf::new(),
+            setting: (setting, &[]),
+            state: State::Cold,
+        };
+        let all = [
+            competitor(Tool::Haul, ""),
+            competitor(Tool::Fclones, "slow"),
+            competitor(Tool::Fclones, "fast"),
+            competitor(Tool::Fclones, "failed"),
+            competitor(Tool::Rdfind, "wrong"),
+        ];
+        let mut contest = Contest::new(FIELDS, all);
+        [2, 1, 9].into_iter().for_each(|seconds| contest.record(0, run(seconds, true)));
+        contest.record(1, run(10, true));
+        contest.record(2, run(6, true));
+        contest.record(3, Outcome::Skipped("exit status: 1".to_owned()));
+        contest.record(4, run(1, false));
+        let mut report = Report::new("duplicates", Host::default(), columns(FIELDS), BAR);
+        contest.report(&mut report, "big", |_| String::new());
+        add_ratios(&contest, Corpus::Big, State::Cold, &mut report);
+        assert_eq!(
+            report.values().into_iter().collect::<Vec<_>>(),
+            [
+                ("big_cold_cache_vs_fclones".to_owned(), 2.0 / 6.0),
+                ("big_cold_vs_fclones".to_owned(), 3.0)
+            ]
+        );
+        assert_eq!(report.rows[4].values.last(), Some(&"NO".into()));
+        assert_eq!(report.rows[3].state.as_deref(), Some("exit status: 1"));
+    }
 }

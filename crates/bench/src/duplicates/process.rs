@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use haul_measure::{Error, Result};
 use wait4::Wait4;
 
-use super::groups::Groups;
-use super::tools::Competitor;
+use super::tools::{Competitor, Groups};
 
 /// The cost of one run of a tool.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,14 +23,14 @@ pub(super) struct Cost {
 
 /// Runs a tool over `root`, with its output and its caches in `home`; returns its cost and results.
 pub(super) fn run(competitor: &Competitor, root: &Path, home: &Path) -> Result<(Cost, Groups)> {
-    let name = competitor.program().display();
+    let name = competitor.program.display();
     let fail = |what: &str| Error::other(format!("{what} {name}"));
     let (stdout, stderr) = (home.join("stdout"), home.join("stderr"));
     let out = home.join("out");
     drop(fs::remove_file(&out));
-    let mut command = Command::new(competitor.program());
+    let mut command = Command::new(&competitor.program);
     command
-        .args(competitor.arguments(root, &out))
+        .args(competitor.tool.arguments(competitor.setting.1, root, &out))
         .env("HOME", home)
         .env_remove("XDG_CACHE_HOME")
         .stdin(Stdio::null())

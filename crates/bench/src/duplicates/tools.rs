@@ -1,11 +1,11 @@
-//! Lists the compared tools, the settings of each that may be its fastest, and their arguments.
+//! Lists the compared tools and their settings, and parses their results. Performs no I/O.
 
-use std::env::split_paths;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::groups::{Groups, from_czkawka, from_fdupes, from_rdfind};
 use crate::named::named;
 
 named! {
@@ -33,50 +33,35 @@ named! {
 /// A placeholder argument for the file to which a tool writes its results.
 const OUT: &str = "\0out";
 
-impl Tool {
-    fn rivals() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|tool| *tool != Self::Haul)
-    }
+/// A setting of a tool: its name, and its options.
+type Setting = (&'static str, &'static [&'static str]);
 
-    fn program(self) -> &'static str {
+impl Tool {
+    pub(super) fn program(self) -> &'static str {
         if self == Self::Czkawka { "czkawka_cli" } else { self.name() }
     }
 
-    /// Returns `true` if the tool reads files in physical or inode order on a spinning disk.
-    pub(super) fn sorts(self) -> bool {
-        matches!(self, Self::Haul | Self::Fclones | Self::Rdfind)
-    }
-
-    /// Returns the names and arguments of the tool's settings; if `cached` is `true`, only settings
-    /// that use the tool's own cache.
-    fn forms(self, cached: bool) -> &'static [(&'static str, &'static [&'static str])] {
+    /// Returns the settings that may be the tool's fastest; if `cached` is `true`, only settings that
+    /// use the tool's own cache.
+    pub(super) fn settings(self, cached: bool) -> &'static [Setting] {
         match (self, cached) {
-            (Self::Haul, false) => &[("default", &[])],
             (Self::Haul, true) => &[("--cache", &["--cache"])],
-            // By default, fclones uses one thread on a rotational disk.
-            (Self::Fclones, false) => &[
-                ("default", &[]),
-                ("--threads 2", &["--threads", "2"]),
-                ("--threads 8", &["--threads", "8"]),
-                ("--threads 32", &["--threads", "32"]),
-            ],
-            (Self::Fclones, true) => &[
-                ("--cache", &["--cache"]),
-                ("--cache --threads 8", &["--cache", "--threads", "8"]),
-            ],
-            (Self::Yadf, false) => {
-                &[("default", &[]), ("--io-threads 16", &["--io-threads", "16"])]
-            }
+            (Self::Fclones, true) => &[("--cache", &["--cache"])],
+            (_, true) => &[],
+            (Self::Haul, false) => &[("default", &[])],
+            // By default, fclones uses one thread on a disk that reports itself as rotational, as
+            // many virtual disks do.
+            (Self::Fclones, false) => &[("default", &[]), ("--threads 8", &["--threads", "8"])],
+            (Self::Yadf, false) => &[("default", &[])],
             // Without -Q jdupes compares all bytes, which no other tool does.
             (Self::Jdupes, false) => &[("-Q", &["-Q"]), ("default", &[])],
-            (Self::Rdfind, false) => &[("default", &[]), ("-checksum md5", &["-checksum", "md5"])],
+            (Self::Rdfind, false) => &[("default", &[])],
             (Self::Czkawka, false) => &[("default", &[]), ("-t XXH3", &["-t", "XXH3"])],
-            (_, true) => &[],
         }
     }
 
     /// Returns the arguments to search `root`, with the results on stdout or in the file `out`.
-    fn arguments(self, options: &[&str], root: &Path, out: &Path) -> Vec<OsString> {
+    pub(super) fn arguments(self, options: &[&str], root: &Path, out: &Path) -> Vec<OsString> {
         let (before, after): (&[&str], &[&str]) = match self {
             Self::Haul => (&["dups", "--no-ignore", "--hidden", "--format", "fdupes"], &[]),
             Self::Fclones => {
@@ -106,12 +91,9 @@ impl Tool {
 #[derive(Debug, Clone)]
 pub(super) struct Competitor {
     pub(super) tool: Tool,
-    pub(super) form: String,
-    program: PathBuf,
-    options: &'static [&'static str],
+    pub(super) program: PathBuf,
+    pub(super) setting: Setting,
     pub(super) state: State,
-    /// `true` to run the tool with the disk set to non-rotational.
-    pub(super) as_solid: bool,
 }
 
 impl fmt::Display for Competitor {
@@ -120,96 +102,82 @@ impl fmt::Display for Competitor {
     }
 }
 
-impl Competitor {
-    pub(super) fn arguments(&self, root: &Path, out: &Path) -> Vec<OsString> {
-        self.tool.arguments(self.options, root, out)
-    }
+/// Sets of identical files.
+pub(super) type Groups = BTreeSet<BTreeSet<PathBuf>>;
 
-    pub(super) fn program(&self) -> &Path {
-        &self.program
-    }
+fn path(bytes: &[u8]) -> PathBuf {
+    Path::new(OsStr::from_bytes(bytes)).to_path_buf()
 }
 
-/// Returns `haul` and the rivals found in the directories of `path`, each in all its settings. If
-/// `in_doubt` is `true`, the disk may report itself as rotational wrongly; then fclones is also
-/// returned with the disk set to non-rotational.
-pub(super) fn competitors(
-    haul: &Path,
-    path: &OsStr,
-    state: State,
-    in_doubt: bool,
-) -> Vec<Competitor> {
-    let found = |tool: Tool| {
-        split_paths(path).map(|dir| dir.join(tool.program())).find(|program| program.is_file())
-    };
-    let rivals = Tool::rivals().filter_map(|tool| Some((tool, found(tool)?)));
-    let tools = std::iter::once((Tool::Haul, haul.to_path_buf())).chain(rivals);
-    let mut all: Vec<Competitor> = tools
-        .flat_map(|(tool, program)| {
-            tool.forms(state == State::Rerun).iter().map(move |(form, options)| Competitor {
-                tool,
-                form: (*form).to_owned(),
-                program: program.clone(),
-                options,
-                state,
-                as_solid: false,
-            })
-        })
-        .collect();
-    let corrected = all.iter().position(|one| one.tool == Tool::Fclones && in_doubt);
-    if let Some(at) = corrected {
-        let form = format!("{}, rotational 0", all[at].form);
-        all.insert(at + 1, Competitor { form, as_solid: true, ..all[at].clone() });
-    }
-    all
+/// Returns the sets that have at least two files.
+fn groups(sets: impl Iterator<Item = BTreeSet<PathBuf>>) -> Groups {
+    sets.filter(|set| set.len() > 1).collect()
 }
 
-/// Returns the programs of the rivals that are not installed.
-pub(super) fn missing(path: &OsStr) -> Vec<&'static str> {
-    let is_installed =
-        |tool: &Tool| split_paths(path).any(|dir| dir.join(tool.program()).is_file());
-    Tool::rivals().filter(|tool| !is_installed(tool)).map(|tool| tool.program()).collect()
+/// Parses the format of fdupes: one path per line, and an empty line between groups.
+fn from_fdupes(text: &[u8]) -> Groups {
+    let lines: Vec<_> = text.split(|byte| *byte == b'\n').collect();
+    groups(lines.split(|line| line.is_empty()).map(|lines| lines.iter().map(|l| path(l)).collect()))
+}
+
+/// Parses the table of rdfind, whose columns are: kind, id (positive for the first file of a group,
+/// the same number negated for its copies), depth, size, device, inode, priority, name.
+fn from_rdfind(text: &[u8]) -> Groups {
+    let mut sets: BTreeMap<u64, BTreeSet<PathBuf>> = BTreeMap::new();
+    for line in text.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"DUPTYPE_")) {
+        let mut fields = line.splitn(8, |byte| *byte == b' ').skip(1);
+        let id = fields.next().and_then(|id| str::from_utf8(id).ok()?.parse::<i64>().ok());
+        if let (Some(id), Some(name)) = (id, fields.nth(5)) {
+            sets.entry(id.unsigned_abs()).or_default().insert(path(name));
+        }
+    }
+    groups(sets.into_values())
+}
+
+/// Parses the JSON of czkawka: an object that maps each file length to a list of groups. A group is
+/// a list of objects with a `path`.
+fn from_czkawka(text: &[u8]) -> Groups {
+    let Ok(json) = serde_json::from_slice::<serde_json::Value>(text) else { return Groups::new() };
+    let by_length = json.as_object().into_iter().flatten();
+    let lists = by_length.flat_map(|(_, lists)| lists.as_array().into_iter().flatten());
+    groups(lists.map(|list| {
+        let files = list.as_array().into_iter().flatten();
+        files.filter_map(|file| Some(file["path"].as_str()?.into())).collect()
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn expected() -> Groups {
+        let set = |names: &[&str]| names.iter().map(PathBuf::from).collect();
+        [set(&["/a b", "/c"]), set(&["/d", "/e", "/f"])].into_iter().collect()
+    }
+
     #[test]
-    fn installed_tools_compete_in_all_settings() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["fclones", "rdfind"] {
-            std::fs::write(dir.path().join(name), "").unwrap();
+    fn all_formats_have_the_same_groups() {
+        assert_eq!(from_fdupes(b"/c\n/a b\n\n/f\n/e\n/d\n\n/alone\n"), expected());
+        let rdfind = b"# Automatically generated\n\
+            # duptype id depth size device inode priority name\n\
+            DUPTYPE_FIRST_OCCURRENCE 1 0 3 65024 11 1 /a b\n\
+            DUPTYPE_WITHIN_SAME_TREE -1 0 3 65024 12 1 /c\n\
+            DUPTYPE_FIRST_OCCURRENCE 4 0 5 65024 13 1 /d\n\
+            DUPTYPE_WITHIN_SAME_TREE -4 0 5 65024 14 1 /e\n\
+            DUPTYPE_WITHIN_SAME_TREE -4 0 5 65024 15 1 /f\n# end of file\n";
+        assert_eq!(from_rdfind(rdfind), expected());
+        let czkawka = br#"{"3":[[{"path":"/a b","size":3},{"path":"/c","size":3}]],
+            "5":[[{"path":"/d"},{"path":"/e"},{"path":"/f"}]]}"#;
+        assert_eq!(from_czkawka(czkawka), expected());
+        for text in [&b""[..], b"\n\n", b"{}", b"not json"] {
+            assert!(from_fdupes(text).is_empty() && from_rdfind(text).is_empty());
+            assert!(from_czkawka(text).is_empty());
         }
-        let path = dir.path().as_os_str();
-        let haul = Path::new("/somewhere/haul");
-        let forms = |state, in_doubt| {
-            let all = competitors(haul, path, state, in_doubt);
-            all.iter().map(|one| format!("{} {}", one.tool.name(), one.form)).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            forms(State::Warm, true),
-            [
-                "haul default",
-                "fclones default",
-                "fclones default, rotational 0",
-                "fclones --threads 2",
-                "fclones --threads 8",
-                "fclones --threads 32",
-                "rdfind default",
-                "rdfind -checksum md5",
-            ]
-        );
-        assert_eq!(
-            forms(State::Rerun, false),
-            ["haul --cache", "fclones --cache", "fclones --cache --threads 8"]
-        );
-        assert_eq!(missing(path), ["yadf", "jdupes", "czkawka_cli"]);
     }
 
     #[test]
     fn searched_directory_is_the_last_argument() {
-        for tool in Tool::rivals() {
+        for tool in Tool::ALL {
             let words = tool.arguments(&["--option"], Path::new("/root"), Path::new("/out"));
             assert_eq!(words.last().unwrap(), "/root", "{tool:?}");
             assert!(words.iter().any(|word| word == "--option"));

@@ -1,0 +1,173 @@
+//! Creates the directory of a corpus, counts the requests to its disk, and drops or fills caches.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use haul_disk::{Device, DeviceCounters, Disk, Open, OsDisk, Storage, probe, resident};
+use haul_disk_sim::{Backing, MountedFs, Options as SimOptions, Parameters, SpinningDisk};
+use haul_testing::DetachedImage;
+use rustix::mount::{MountFlags, mount_remount};
+
+use super::corpus::Corpus;
+use crate::guardian::Guardian;
+use crate::log::Scratch;
+use haul_measure::{Error, Result};
+
+/// A shell script that waits for EOF on stdin, and then unmounts and removes a directory.
+const UNMOUNT: &str = r#"cat > /dev/null; umount -l "$1"; rmdir "$1""#;
+/// The size of the simulated disk in bytes: room for some thousand files and the file system.
+const SPINNING_BYTES: u64 = 8 << 30;
+
+/// A directory for a corpus, on a real or a simulated disk.
+pub(super) struct Place {
+    /// The absolute path without symbolic links, as in the results of the tools.
+    pub(super) root: PathBuf,
+    pub(super) storage: Storage,
+    device: Option<Device>,
+    kind: Kind,
+}
+
+enum Kind {
+    Plain { _files: Scratch },
+    Image { _guardian: Guardian, _image: DetachedImage },
+    Spinning { _guardian: Guardian, disk: Box<SpinningDisk> },
+}
+
+/// The read requests to a disk during one run of a tool.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Traffic {
+    pub(super) reads: u64,
+    pub(super) read_bytes: u64,
+    /// The time in which a simulated disk was reading, by its own clock, and its seeks.
+    pub(super) disk_s: Option<f64>,
+    pub(super) seeks: Option<f64>,
+}
+
+impl Place {
+    /// Creates the directory of `corpus`: in `dir`, or on a file system in an image file in `dir`.
+    pub(super) fn new(corpus: Corpus, dir: &Path, big_bytes: u64) -> Result<Self> {
+        let name = format!("haul-bench-duplicates.{}-{corpus}", std::process::id());
+        let root = dir.join(&name);
+        let kind = match corpus {
+            Corpus::Reflinks => {
+                let image = DetachedImage::new("btrfs", &["-q"], "", big_bytes + (1 << 30), dir)
+                    .map_err(Error::Missing)?;
+                let guardian = attach(&root, |root| image.attach(root))?;
+                Kind::Image { _guardian: guardian, _image: image }
+            }
+            Corpus::Spinning => {
+                let mut options = SimOptions::new(Parameters::travelstar_7k320(), SPINNING_BYTES);
+                // Real time, because some tools measure seek times.
+                options.time_scale = 1.0;
+                options.backing = Backing::Dir(dir.to_path_buf());
+                let disk = SpinningDisk::start(&options).map_err(Error::Missing)?;
+                let lazy = "lazy_itable_init=0,lazy_journal_init=0";
+                disk.mkfs("ext4", &["-q", "-F", "-E", lazy]).map_err(Error::Missing)?;
+                let mounted = disk.mount("ext4", "").map_err(Error::Missing)?;
+                let guardian = attach(&root, |root| MountedFs::attach(&mounted, root))?;
+                drop(mounted);
+                Kind::Spinning { _guardian: guardian, disk: Box::new(disk) }
+            }
+            _ => Kind::Plain { _files: Scratch::new(dir, &name)? },
+        };
+        let storage = probe(&root)?;
+        let device = storage.device.clone();
+        Ok(Self { root, storage, device, kind })
+    }
+
+    /// Runs `write` on the directory; on a simulated disk its requests take no time.
+    pub(super) fn write(&self, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let scale = |scale: f64| match &self.kind {
+            Kind::Spinning { disk, .. } => disk.set_time_scale(scale).map_err(Error::Missing),
+            _ => Ok(()),
+        };
+        scale(0.0)?;
+        write(&self.root)?;
+        rustix::fs::sync();
+        if matches!(self.kind, Kind::Spinning { .. }) {
+            // Writes the metadata in the journal to its place: `drop_caches` cannot drop it before
+            // that, so the first tool would read less metadata than the others.
+            for flags in [MountFlags::NOATIME | MountFlags::RDONLY, MountFlags::NOATIME] {
+                let remounted = mount_remount(&self.root, flags, "").map_err(io::Error::from);
+                remounted.map_err(Error::other(format!("remount {}", self.root.display())))?;
+            }
+        }
+        scale(1.0)
+    }
+
+    /// Runs `body`; returns its result and the requests to the disk in the meantime.
+    pub(super) fn watch<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<(T, Traffic)> {
+        let counters = || self.device.as_ref().and_then(|device| DeviceCounters::of(device).ok());
+        let simulated = || match &self.kind {
+            Kind::Spinning { disk, .. } => Some(disk.counters()),
+            _ => None,
+        };
+        let (before, simulated_before) = (counters(), simulated());
+        let done = body()?;
+        let mut traffic = Traffic::default();
+        if let (Some(before), Some(after)) = (before, counters()) {
+            let since = after.since(&before);
+            (traffic.reads, traffic.read_bytes) = (since.reads, since.read_bytes);
+        }
+        if let (Some(before), Some(after)) = (simulated_before, simulated()) {
+            let since = after.since(&before);
+            traffic.disk_s = Some(since.reading_ns() as f64 / 1e9);
+            traffic.seeks = Some(since.seeks as f64);
+        }
+        Ok((done, traffic))
+    }
+
+    /// Reads every file once, so that it is in the page cache.
+    pub(super) fn warm(&self) -> Result<()> {
+        let read = |path: &Path| io::copy(&mut File::open(path)?, &mut io::sink()).map(drop);
+        let read = each_file(&self.root, &mut |path| read(path));
+        read.map_err(Error::other(format!("read the files in {}", self.root.display())))
+    }
+
+    /// Returns the number of bytes of the corpus that are in the page cache.
+    pub(super) fn cached_bytes(&self) -> Result<u64> {
+        let disk = OsDisk::open(&self.root)?;
+        let mut cached = 0;
+        let counted = each_file(&self.root, &mut |path| {
+            let name = path.strip_prefix(&self.root).map_err(io::Error::other)?;
+            let file =
+                disk.open(&name.to_string_lossy(), Open { read_only: true, ..Open::default() });
+            let resident = file.and_then(|file| resident(&*file, 0, u64::MAX));
+            cached += resident.map_err(io::Error::other)?.resident_bytes;
+            Ok(())
+        });
+        let what = || format!("query the cached pages of {}", self.root.display());
+        counted.map_err(Error::other(what())).map(|()| cached)
+    }
+}
+
+/// Creates a directory and attaches a file system to it, visible to all processes. The guardian
+/// unmounts the file system on drop and when the process ends.
+fn attach(
+    dir: &Path,
+    attach: impl FnOnce(&Path) -> std::result::Result<(), String>,
+) -> Result<Guardian> {
+    fs::create_dir(dir).map_err(Error::other(format!("create {}", dir.display())))?;
+    let guardian = Guardian::with(UNMOUNT, &[dir.as_os_str()])?;
+    attach(dir).map_err(Error::Missing).map(|()| guardian)
+}
+
+/// Drops the page, dentry and inode caches, which needs root.
+pub(super) fn drop_caches() -> Result<()> {
+    rustix::fs::sync();
+    let path = "/proc/sys/vm/drop_caches";
+    fs::write(path, "3").map_err(Error::other(format!("write to {path}")))
+}
+
+fn each_file(dir: &Path, body: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => each_file(&entry.path(), body)?,
+            kind if kind.is_file() => body(&entry.path())?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
