@@ -14,7 +14,7 @@ const LOSS_BYTES: usize = 16;
 const FLAG_REBUILT: u32 = 1;
 
 /// A copy consists of whole pages, so that a shorter one needs no new space.
-pub(super) const ALIGN: usize = 4096;
+const ALIGN: usize = 4096;
 
 /// A range of a volume whose loss the operator has accepted: its keys are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -57,21 +57,6 @@ fn read_copy(disk: &dyn Disk, name: &str) -> Result<Option<Manifest>> {
     Ok(Manifest::decode(&bytes[..read]))
 }
 
-/// Returns `true` if the file `name` is what the interrupted creation of a store leaves: a manifest
-/// without volumes, which begins with one sector, or only zeros.
-///
-/// # Errors
-/// [`crate::Error::Disk`] if the file cannot be read.
-pub(crate) fn is_unfinished(disk: &dyn Disk, name: &str) -> Result<bool> {
-    let file = disk.open(name, Open { read_only: true, ..Open::default() })?;
-    let mut bytes = vec![0; format::ALIGN];
-    let read = read_full(&*file, &mut bytes, 0)?;
-    let is_empty = |manifest: Manifest| manifest.volumes.is_empty();
-    let is_ours =
-        bytes.iter().all(|byte| *byte == 0) || Manifest::decode(&bytes).is_some_and(is_empty);
-    Ok(is_ours && file.bytes()? <= read as u64)
-}
-
 /// The manifest of an open store.
 #[derive(Debug)]
 pub(crate) struct ManifestFile {

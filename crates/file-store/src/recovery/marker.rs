@@ -6,8 +6,8 @@ use haul_disk::{Disk, Durability, LOCK_NAME, Open, read_full, write_full};
 
 use crate::error::{Error, Result};
 use crate::format::MARKER_TEXT;
+use crate::manifest::ManifestFile;
 use crate::manifest::format::Manifest;
-use crate::manifest::{self, ManifestFile};
 use crate::names;
 
 /// A directory that a new file system contains.
@@ -53,29 +53,39 @@ pub(crate) fn read(root: &dyn Disk) -> Result<Marker> {
 /// Returns a name in a directory without a marker that belongs neither to a store nor to a new file
 /// system.
 fn foreign(root: &dyn Disk) -> Result<Option<String>> {
-    // Names that a crash before the creation of the marker leaves behind.
-    let ours = [LOCK_NAME, names::VOLUMES, names::OBJECTS, LOST_AND_FOUND];
+    const DIRS: [&str; 3] = [names::VOLUMES, names::OBJECTS, names::INDEX];
     let unfinished = names::unfinished(names::MARKER);
     let names = root.list("")?;
-    let mut foreign = None;
-    for name in names.iter().filter(|name| !ours.contains(&name.as_str()) && **name != unfinished) {
-        if !names::MANIFESTS.contains(&name.as_str()) || !manifest::is_unfinished(root, name)? {
-            foreign = Some(name.clone());
-            break;
-        }
+    // Names that a crash leaves behind before the marker has its name. An interrupted snapshot has a
+    // manifest, too, but no unfinished marker before its volumes are durable.
+    let is_being_made = names.contains(&unfinished);
+    let is_ours = |name: &str| {
+        [LOCK_NAME, LOST_AND_FOUND].contains(&name)
+            || DIRS.contains(&name)
+            || name == unfinished
+            || is_being_made && names::MANIFESTS.contains(&name)
+    };
+    if let Some(name) = names.iter().find(|name| !is_ours(name)) {
+        return Ok(Some(name.clone()));
     }
     // The names alone are not sufficient: another program's files may be in these directories.
-    for dir in [names::VOLUMES, names::OBJECTS] {
-        if foreign.is_none() && names.iter().any(|name| name == dir) {
-            let mut inside = root.list(dir)?.into_iter();
-            let first = inside.find(|name| name != LOST_AND_FOUND && name != LOCK_NAME);
-            foreign = first.map(|name| format!("{dir}/{name}"));
+    for dir in DIRS.into_iter().filter(|dir| names.iter().any(|name| name == dir)) {
+        let mut inside = root.list(dir)?.into_iter();
+        let first = inside.find(|name| name != LOST_AND_FOUND && name != LOCK_NAME);
+        if let Some(name) = first {
+            return Ok(Some(format!("{dir}/{name}")));
         }
     }
-    Ok(foreign)
+    Ok(None)
 }
 
 /// Makes an empty directory a store with an empty manifest.
+///
+/// 1. Creates the directories, and the marker under a temporary name. Without it, a manifest is that
+///    of another program or of an interrupted snapshot.
+/// 2. Writes the manifest. It must be durable before the marker has its name: a store without a
+///    manifest has lost it.
+/// 3. Renames the marker. From here on the directory is a store.
 ///
 /// # Errors
 /// A failed system call; [`Error::Full`] if there is no space for the manifest.
@@ -85,18 +95,18 @@ fn foreign(root: &dyn Disk) -> Result<Option<String>> {
 pub(crate) fn make(root: &Arc<dyn Disk>) -> Result<()> {
     root.create_dir(names::VOLUMES)?;
     root.create_dir(names::OBJECTS)?;
-    // The manifest must be durable before the marker: a store without one has lost it.
-    ManifestFile::open(root, Manifest { generation: 1, ..Manifest::default() }, true)?;
+    root.create_dir(names::INDEX)?;
     let unfinished = names::unfinished(names::MARKER);
-    match root.remove(&unfinished) {
-        Err(error) if !error.is_not_found() => return Err(error.into()),
-        _ => {}
-    }
-    let marker = root.create(&unfinished, Open::default())?;
+    // A file that a crash left behind is not removed: it belongs to the manifest beside it.
+    let marker = match root.open(&unfinished, Open::default()) {
+        Err(error) if error.is_not_found() => root.create(&unfinished, Open::default())?,
+        opened => opened?,
+    };
     write_full(&*marker, MARKER_TEXT.as_bytes(), 0)?;
+    marker.resize(MARKER_TEXT.len() as u64)?;
     marker.sync(Durability::Everything)?;
-    // The directories must be durable before the marker.
     root.sync_dir("")?;
+    ManifestFile::open(root, Manifest { generation: 1, ..Manifest::default() }, true)?;
     root.rename(&unfinished, names::MARKER)?;
     root.sync_dir("")?;
     Ok(())

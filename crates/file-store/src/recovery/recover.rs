@@ -89,13 +89,14 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
     if marker::read(&**disk)? == Marker::Empty {
         marker::make(disk)?;
     } else {
+        refuse_without_copy(&**disk)?;
+        // A snapshot has no index.
+        disk.create_dir(names::INDEX)?;
         // The process that created the store may have been killed before this sync: the names are
         // visible, but a power cut would remove them and leave volumes in a directory that is not a
         // store.
         disk.sync_dir("")?;
     }
-    refuse_without_copy(&**disk)?;
-    disk.create_dir(names::INDEX)?;
     let subdir = |name| -> Arc<dyn Disk> { Arc::new(Subdir::new(Arc::clone(disk), name)) };
     let (volumes, objects) = (subdir(names::VOLUMES), subdir(names::OBJECTS));
     let index_disk = subdir(names::INDEX);

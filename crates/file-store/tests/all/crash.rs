@@ -281,6 +281,24 @@ fn store_of_a_killed_creator_survives_the_next_power_cut() {
     }
 }
 
+/// The manifest is durable before the marker, so a new store never seems to have lost it.
+#[test]
+fn crash_while_a_store_is_created_leaves_no_damage() {
+    let disk = MemoryDisk::default();
+    drop(open_on(&disk));
+    let mut medium = Medium::default();
+    for step in disk.steps() {
+        medium.apply_step(&step);
+        let halves = (0..8).map(|seed| Survival::Half { seed });
+        for survival in halves.chain([Survival::Nothing, Survival::Everything]) {
+            let left = MemoryDisk::on(&medium.cut(survival));
+            let (store, recovered) = open_on(&left);
+            assert_eq!(recovered.damage, [], "{step:?}, {survival:?}");
+            store.create_bucket("bucket").unwrap();
+        }
+    }
+}
+
 #[test]
 fn crash_loses_no_acknowledged_short_objects() {
     let crashes = Crashes { draws: 3, again_one_in: 16, ..Crashes::default() };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_disk::{Disk, File, Open, read_full, write_full};
+use haul_disk::{Disk, File, Open, read_full};
 use haul_disk_sim::{Medium, MemoryDisk, Survival};
 use haul_file_store::{
     Attributes, Error, ListRequest, Options, Precondition, RecoveryReport, Result, Store,
@@ -199,25 +199,12 @@ fn cut_volume_of_a_killed_store_hides_what_may_have_been_acknowledged() {
 }
 
 #[test]
-fn store_of_version_1_gets_a_manifest_and_keeps_its_objects() {
+fn missing_manifest_is_damage_until_it_is_accepted() {
     let disk = MemoryDisk::default();
     let (store, _) = open_on(&disk);
     store.create_bucket(BUCKET).unwrap();
     put(&store, "key", b"bytes");
     store.close().unwrap();
-    for name in ["MANIFEST", "MANIFEST.copy", "STORE", INDEX] {
-        disk.remove(name).unwrap();
-    }
-    let marker = disk.create("STORE", Open::default()).unwrap();
-    write_full(&*marker, b"haul file store, version 1\n", 0).unwrap();
-    for _ in 0..2 {
-        let (store, recovered) = open_on(&disk);
-        assert_eq!(recovered.damage, []);
-        assert_eq!(try_get(&store, "key").unwrap(), b"bytes");
-        assert!(disk.list("").unwrap().contains(&"MANIFEST".to_owned()));
-        store.close().unwrap();
-    }
-    // From now on, a missing manifest is an error.
     for name in ["MANIFEST", "MANIFEST.copy"] {
         disk.remove(name).unwrap();
     }

@@ -83,6 +83,8 @@ fn foreign_directory_is_refused_and_unchanged() {
         "volumes/notes.txt".to_owned(),
         format!("objects/{md5}"),
         "objects/something.new".to_owned(),
+        "MANIFEST".to_owned(),
+        "MANIFEST.copy".to_owned(),
         "STORE".to_owned(),
     ] {
         let dir = disk_dir();
@@ -92,6 +94,11 @@ fn foreign_directory_is_refused_and_unchanged() {
         let before = file_names(dir.path());
         let refused = Store::open(dir.path(), small()).unwrap_err();
         assert!(matches!(refused, Error::NotAStore { .. }), "{foreign}: {refused:?}");
+        if foreign == "STORE" {
+            let why = "its STORE file contains \"haul file store, version 5\", \
+                       not \"haul file store, version 1\"";
+            assert!(refused.to_string().contains(why), "{refused}");
+        }
         assert_eq!(file_names(dir.path()), before);
         assert_eq!(fs::read(&path).unwrap(), b"haul file store, version 5\n");
     }

@@ -87,7 +87,7 @@ fn bytes_of_a_run_match_the_format_page() {
     let values = b"\x01\x01v";
     let place = [&7_u64.to_le_bytes()[..], &0_u64.to_le_bytes(), keys, values].concat();
     let index = b"\x00\x13";
-    let mut footer = 2_u32.to_le_bytes().to_vec();
+    let mut footer = 1_u32.to_le_bytes().to_vec();
     footer.extend([7_u64, 2, 1].iter().flat_map(|number| number.to_le_bytes()));
     footer.extend([1, haul_crc::crc32c(index)].iter().flat_map(|number| number.to_le_bytes()));
     footer.extend([19_u64, 2].iter().flat_map(|number| number.to_le_bytes()));
