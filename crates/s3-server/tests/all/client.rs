@@ -19,8 +19,6 @@ use tokio::sync::oneshot;
 
 pub(crate) use crate::reply::{Reply, assert_refused};
 
-/// The maximum time a test waits for the server to stop.
-
 /// The default of a Tokio runtime.
 const BLOCKING_THREADS_MAX: usize = 512;
 

@@ -15,8 +15,6 @@ const MUTATIONS: u64 = 5000;
 /// The state on which the requests work is made again after this many requests.
 const REQUESTS_OF_A_STATE: u64 = 50;
 
-/// A response that takes longer is a failure.
-
 /// Pieces that mutations insert: names, separators and values that parsers interpret.
 const PIECES: &[&str] = &[
     "\r\n",
