@@ -11,6 +11,7 @@
 //! - [`child_test`], [`program`], [`Finished`]: other processes and their output
 //! - [`http`]: one end of an HTTP/1.1 connection
 //! - [`tls`]: a certificate authority, and one end of a TLS connection
+//! - [`ReservedAddress`]: an address for a process that the test starts later
 //! - [`Transport`], [`Endpoint`], [`over!`]: the same tests over TCP, inherited sockets and TLS
 //! - [`raise_descriptor_limit`], [`memory_lock`]: limits of the process
 //! - [`docs`]: the examples in documentation; [`assert_well_formed`]: documents of HTML and SVG
@@ -46,6 +47,7 @@ mod markup;
 mod program;
 mod random;
 mod report;
+mod reserved;
 mod run;
 #[cfg(feature = "net")]
 pub mod tls;
@@ -61,6 +63,7 @@ pub use markup::assert_well_formed;
 pub use program::{files_below, program, root};
 pub use random::{Random, depth, noise, replay_command, seed};
 pub use report::{PrintOnPanic, skip};
+pub use reserved::ReservedAddress;
 pub use run::{Finished, run};
 #[cfg(feature = "net")]
 pub use transport::{ClientStream, Endpoint, Transport, server_certificate};

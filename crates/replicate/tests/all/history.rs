@@ -41,7 +41,7 @@ fn empty() -> (MemoryDisk, Arc<dyn Disk>) {
 }
 
 fn follow(log: &TestLog, remote: &Remote, options: Options) -> Replica {
-    let progress = Arc::new(Progress::new(Duration::from_secs(20)));
+    let progress = Arc::new(Progress::new(haul_testing::PATIENCE));
     Replica::follow_with(log.source(), remote, options, progress).unwrap()
 }
 
@@ -155,7 +155,7 @@ fn deleted_big_object_is_in_the_state_before_its_deletion() {
         let (store, _) = Store::open_on(Arc::new(disk.clone()), store_options()).unwrap();
         let store = Arc::new(store);
         let source = StoreSource::new(Arc::clone(&store), Arc::new(disk.clone()));
-        let progress = Arc::new(Progress::new(Duration::from_secs(20)));
+        let progress = Arc::new(Progress::new(haul_testing::PATIENCE));
         let replica = Replica::follow_with(source, &remote, kept(), progress).unwrap();
         if round == 0 {
             store.create_bucket("bucket").unwrap();

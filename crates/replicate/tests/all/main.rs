@@ -71,7 +71,7 @@ impl TestLog {
     }
 
     fn follow(&self, remote: &Remote) -> haul_replicate::Result<Replica> {
-        let progress = Arc::new(Progress::new(Duration::from_secs(20)));
+        let progress = Arc::new(Progress::new(haul_testing::PATIENCE));
         Replica::follow_with(self.source(), remote, options(), progress)
     }
 

@@ -48,7 +48,7 @@ impl Original {
     }
 
     pub(crate) fn open_with(disk: &MemoryDisk, remote: &Remote, options: ReplicaOptions) -> Self {
-        let progress = Arc::new(Progress::new(Duration::from_secs(20)));
+        let progress = Arc::new(Progress::new(haul_testing::PATIENCE));
         let (store, _) =
             Store::open_on(Arc::new(disk.clone()), store_options(Some(&progress))).unwrap();
         let store = Arc::new(store);

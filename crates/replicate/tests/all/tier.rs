@@ -1,7 +1,6 @@
 //! Tests stores of which parts are only in the copy.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use haul_disk::{Disk, Open};
 use haul_disk_sim::{MemoryDisk, Survival};
@@ -9,6 +8,7 @@ use haul_file_store::{Error as StoreError, Store};
 use haul_replicate::{
     Fetch, Progress, Remote, Replica, StoreSource, Tier, TierStatus, TieredDisk, restore_store,
 };
+use haul_testing::eventually;
 
 use crate::faulty::FaultyStore;
 use crate::log::{names, read, write};
@@ -64,7 +64,7 @@ impl Tiered {
     /// Continues the copy. Call this only on the store that owns it.
     fn follow(&self) -> Replica {
         let source = StoreSource::new(Arc::clone(&self.store), Arc::clone(&self.disk) as _);
-        let progress = Arc::new(Progress::new(Duration::from_secs(20)));
+        let progress = Arc::new(Progress::new(haul_testing::PATIENCE));
         Replica::follow_with(source, &self.remote, options(), progress).unwrap()
     }
 
@@ -79,11 +79,7 @@ impl Tiered {
 
 /// Waits until the state of a tier is as wanted.
 fn wait_until(tier: &Tier, is_wanted: impl Fn(&TierStatus) -> bool) {
-    let began = Instant::now();
-    while !is_wanted(&tier.status()) {
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", tier.status());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually("the tier has the wanted state", || is_wanted(&tier.status()));
 }
 
 #[test]
@@ -314,10 +310,10 @@ fn part_that_differs_from_the_copy_is_not_dropped() {
     let tier = tiered.tier(Some(1));
     // Each look compares everything again.
     let before = remote.requests();
-    while remote.requests() - before < 30 {
+    eventually("the tier has compared everything", || {
         assert_eq!(tier.status().last_error, None);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        remote.requests() - before >= 30
+    });
     drop(tier);
     assert_eq!(tiered.remote_volumes(), 0);
     assert!(!TieredDisk::is_needed(&disk).unwrap());
