@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_testing::http::Peer;
-use haul_testing::{Endpoint, Transport, eventually, over, server_certificate};
+use haul_testing::{Endpoint, ReservedAddress, Transport, eventually, over, server_certificate};
 use rustix::process::Signal;
 
 use crate::helper::{Serving, TestDir};
@@ -95,11 +95,6 @@ fn admin_page(admin: &str, path: &str) -> Option<String> {
     peer.response().ok().map(|response| response.text().to_owned())
 }
 
-/// Returns an address on which no process listens.
-fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
-}
-
 /// Replaces the server process repeatedly: with `overlap`, each time by one that is ready before the
 /// other drains, otherwise by one that starts while the other drains. Returns the number of requests.
 #[expect(clippy::print_stdout, reason = "the number of requests, for the documentation")]
@@ -172,7 +167,8 @@ fn hand_over(
 fn files_are_served_without_a_gap_while_processes_hand_over(transport: Transport) {
     let place = TestDir::on_disk();
     place.write("www/a", "content");
-    let admin = free_address();
+    let reserved = ReservedAddress::new();
+    let admin = reserved.to_string();
     let arguments = ["files", "www", "--threads", "2", "--access-log", "access", "--admin", &admin];
     let requests = hand_over(transport, &place, &arguments, [("GET /a", "content"); 3], true);
     // A process keeps its lines until the process before it has written its last line.
@@ -184,7 +180,8 @@ fn requests_are_relayed_without_a_gap_while_processes_hand_over(transport: Trans
     place.write("www/a", "content");
     let target = TestDir::start(&mut place.command(&["files", "www", "--listen", "127.0.0.1:0"]));
     let to = target.address("files").to_owned();
-    let admin = free_address();
+    let reserved = ReservedAddress::new();
+    let admin = reserved.to_string();
     let arguments = ["relay", "--http", "--to", &to, "--threads", "2", "--access-log", "access"];
     let arguments = [&arguments[..], &["--admin", &admin]].concat();
     let requests = hand_over(transport, &place, &arguments, [("GET /a", "content"); 3], true);
@@ -305,7 +302,9 @@ fn admin_address_is_taken_when_the_other_process_ends() {
     let place = TestDir::new();
     place.write("www/a", "content");
     for server in ["files", "relay"] {
-        let (socket, admin) = (TcpListener::bind("127.0.0.1:0").unwrap(), free_address());
+        let (socket, reserved) =
+            (TcpListener::bind("127.0.0.1:0").unwrap(), ReservedAddress::new());
+        let admin = reserved.to_string();
         let target = TcpListener::bind("127.0.0.1:0").unwrap();
         let to = target.local_addr().unwrap().to_string();
         let arguments: &[&str] = match server {
