@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use haul_append_log::{BatchRecord, Log, Lsn, RecordRequest, Room};
 use haul_disk::Op;
 use haul_disk_sim::Survival;
-use haul_testing::{Random, disk_dir};
+use haul_testing::{Random, disk_dir, eventually};
 
 use crate::concurrent::on_memory;
 use crate::last_record::{Records, read_all};
@@ -162,15 +161,12 @@ fn short_records_do_not_starve_a_record_of_a_whole_segment() {
 fn buffers(log: &Log) -> Vec<usize> {
     // The log and its appender print the same state, which begins with the filling batch. A state
     // that a background thread has locked is not printed.
-    let printed = (0..10_000).find_map(|_| {
-        let text = format!("{log:?}");
-        let state = text.split("filling: ").nth(1).map(str::to_owned);
-        if state.is_none() {
-            thread::sleep(Duration::from_millis(1));
-        }
-        state
+    let mut text = String::new();
+    eventually("the state of the log is not locked", || {
+        let printed = format!("{log:?}");
+        text = printed.split("filling: ").nth(1).map(str::to_owned).unwrap_or_default();
+        !text.is_empty()
     });
-    let text = printed.expect("the state of the log was locked for 10 s");
     let bytes = |part: &str| part.split_once(" bytes)").unwrap().0.parse().unwrap();
     text.split("AlignedBuf(").skip(1).map(bytes).collect()
 }

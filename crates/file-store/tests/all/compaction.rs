@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use haul_disk::Op;
 use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Attributes, CompactionReport, Options, Precondition, Store};
+use haul_testing::eventually;
 
 use crate::crash::open_on;
 use crate::{BUCKET, dump, file_names, get, new_store, put, random_bytes, reopen, small, try_get};
@@ -63,9 +63,7 @@ fn volume_without_live_objects_is_removed_unread() {
         put(&store, "filler", &last);
     }
     let removed = |store: &Store| store.stats().volumes_compacted - before.volumes_compacted;
-    while removed(&store) < 3 {
-        thread::sleep(Duration::from_millis(10));
-    }
+    eventually("three volumes are removed", || removed(&store) >= 3);
     assert_eq!(disk.calls(Op::Read), reads);
     assert!(get(&store, "filler") == last);
     drop(store);

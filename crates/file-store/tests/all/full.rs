@@ -193,13 +193,13 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
             let act = model.plan(&mut random, Lengths::Long);
             let mut outcome = model.execute(&act, &store);
             // A call may report the failed allocation of an earlier one.
-            for _ in 0..100 {
-                if !matches!(outcome, Err(Error::Full { .. })) {
-                    break;
+            eventually("the disk has space", || {
+                let is_full = matches!(outcome, Err(Error::Full { .. }));
+                if is_full {
+                    outcome = model.execute(&act, &store);
                 }
-                std::thread::sleep(std::time::Duration::from_millis(10));
-                outcome = model.execute(&act, &store);
-            }
+                !is_full
+            });
             model.apply(&act, outcome.unwrap());
         }
     }

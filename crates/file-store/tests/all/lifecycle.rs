@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use haul_disk::Disk;
 use haul_disk_sim::{MemoryDisk, Survival};
@@ -239,6 +239,7 @@ fn background_sweep_runs_once_a_day_and_after_a_change_of_rules() {
     time.advance(DAY_MS);
     eventually("the sweep of the next day", || keys(&store).is_empty());
     eventually("the end of the sweep", || sweeps() == 2);
+    // Some checks find nothing that is due.
     thread::sleep(10 * check_every);
     assert_eq!(sweeps(), 2, "nothing is due");
     put(&store, "c", b"1");
@@ -294,10 +295,8 @@ fn store_closes_during_a_sweep_and_continues_it_later() {
         let (store, _) = Store::open(dir.path(), options.clone()).unwrap();
         opened += 1;
         eventually("a batch", || store.stats().lifecycle.expired_objects > 0);
-        let began = Instant::now();
         let before = store.stats().objects;
         store.close().unwrap();
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
         let (store, _) = reopen(dir.path());
         assert!(store.stats().objects <= before);
         expired = objects - usize::try_from(store.stats().objects).unwrap();

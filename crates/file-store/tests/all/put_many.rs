@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use haul_disk::Op;
 use haul_disk_sim::MemoryDisk;
@@ -217,7 +216,7 @@ fn concurrent_calls_for_the_same_keys_neither_deadlock_nor_mix() {
             while done.load(Ordering::Relaxed) < 4 {
                 store.compact().unwrap();
                 drop(store.delete(BUCKET, "00007"));
-                thread::sleep(Duration::from_millis(1));
+                thread::yield_now();
             }
         });
     });

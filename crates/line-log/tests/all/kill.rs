@@ -43,9 +43,7 @@ fn child_appends_until_killed() {
 #[test]
 fn written_out_lines_survive_sigkill() {
     let dir = disk_dir();
-    let seed = u64::from(std::process::id());
-    println!("seed {seed}");
-    let mut random = Random(seed);
+    let mut random = Random::from_environment();
     let mut written: Vec<u64> = Vec::new();
     for round in 0..ROUNDS {
         let mut child = child_test("kill::child_appends_until_killed")

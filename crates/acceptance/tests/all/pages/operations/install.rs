@@ -8,7 +8,7 @@ use super::{Block, Operator};
 use crate::program;
 
 /// The maximum time from the installation to the first PUT. An idle machine needs much less.
-const FIRST_PUT_MAX: Duration = Duration::from_secs(60);
+const FIRST_PUT_MAX: Duration = Duration::from_mins(5);
 
 /// Stands for cargo: a build for release takes minutes. It copies the program under test, and for
 /// the static target compiles a program that does nothing.
