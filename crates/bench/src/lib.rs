@@ -109,5 +109,4 @@ pub mod write_modes;
 pub use benchmark::Benchmark;
 pub use haul_measure::{Error, Latencies, Result, Silent, Spread, Turn, Watcher, turns};
 pub use host::{Host, StorageFacts};
-pub use net::NetOptions;
 pub use report::{Circumstances, Column, Ratio, Report, Row, Samples, Value, Verdict};

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use haul_measure::{Error, Result};
 use haul_testing::Random;
 
-use super::Options;
 use crate::aging::{Aging, Step};
 use crate::named::named;
 
@@ -21,31 +20,37 @@ named! {
         Middle = "middle",
         /// Pairs of big files with equal content.
         Big = "big",
-        /// A big file and its reflinks, on a btrfs image.
-        Reflinks = "reflinks",
         /// Small files on a simulated spinning disk, in a tree in which many files were replaced.
         Spinning = "spinning",
-        /// Files of up to 256 B, by default a million, to measure memory use.
-        Paths = "paths",
     }
 }
 
 const FILES_PER_DIRECTORY: usize = 100;
 /// The number of times that half of the files of an aged tree are replaced by new files.
 const REPLACEMENTS: usize = 8;
+/// The possible lengths of small files, few enough that several files share each length.
+const STEP_BYTES: u64 = 32;
+const STEPS: u64 = 512;
 const BIG_FILES: u64 = 16;
 const CHUNK_BYTES: u64 = 1 << 20;
 
+/// The sizes of the corpora.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) small_files: usize,
+    pub(super) spinning_files: usize,
+    /// The total length in bytes of the big files of a corpus.
+    pub(super) big_bytes: u64,
+}
+
 /// Writes the files of `corpus` to `dir`.
-pub(super) fn write(corpus: Corpus, options: &Options, dir: &Path) -> Result<()> {
+pub(super) fn write(corpus: Corpus, sizes: Sizes, dir: &Path) -> Result<()> {
     let written = match corpus {
-        Corpus::Small => write_small(dir, &contents(options.files, 32, 512)),
-        Corpus::Paths => write_small(dir, &contents(options.paths, 1, 256)),
-        Corpus::Spinning => write_aged(dir, options.spinning_files),
-        Corpus::Middle => write_middle(dir, options.big),
+        Corpus::Small => write_small(dir, &contents(sizes.small_files)),
+        Corpus::Spinning => write_aged(dir, sizes.spinning_files),
+        Corpus::Middle => write_middle(dir, sizes.big_bytes),
         Corpus::Big => (0..BIG_FILES)
-            .try_for_each(|number| write_big(dir, number, number / 2, options.big).map(drop)),
-        Corpus::Reflinks => write_reflinks(dir, options.big),
+            .try_for_each(|number| write_big(dir, number, number / 2, sizes.big_bytes).map(drop)),
     };
     written.map_err(Error::other(format!("write the corpus {corpus} to {}", dir.display())))
 }
@@ -81,10 +86,10 @@ fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or_default()
 }
 
-/// Returns the contents of `files` small files, whose lengths are multiples of `step_bytes`. A third
+/// Returns the contents of `files` small files, a third of which
 /// are copies of an earlier file; a quarter of the rest differ from an earlier file only in the last
 /// byte.
-fn contents(files: usize, step_bytes: u64, steps: u64) -> Vec<Content> {
+fn contents(files: usize) -> Vec<Content> {
     let mut random = Random(0x68_61_75_6c);
     let mut contents: Vec<Content> = Vec::with_capacity(files);
     for number in 0..files {
@@ -94,7 +99,7 @@ fn contents(files: usize, step_bytes: u64, steps: u64) -> Vec<Content> {
             (4..6, Some(other)) => Content { is_variant: !other.is_variant, ..other },
             _ => {
                 // The smaller one of two random numbers, so that short files are more frequent.
-                let bytes = (random.below(steps).min(random.below(steps)) + 1) * step_bytes;
+                let bytes = (random.below(STEPS).min(random.below(STEPS)) + 1) * STEP_BYTES;
                 Content { seed: random.number(), bytes, is_variant: false }
             }
         });
@@ -132,7 +137,7 @@ fn write_small(dir: &Path, contents: &[Content]) -> io::Result<()> {
 /// directory and inode number.
 fn write_aged(dir: &Path, files: usize) -> io::Result<()> {
     let directories = create_directories(dir, files)?;
-    let contents = contents(files, 32, 512);
+    let contents = contents(files);
     let directory_of = |file: u64| Random(file).number() % directories;
     let path = |file: u64| {
         let name = format!("{:016x}", Random(!file).number());
@@ -169,17 +174,6 @@ fn write_middle(dir: &Path, all_bytes: u64) -> io::Result<()> {
     })
 }
 
-/// Writes a file, and seven reflinks: files that share its blocks.
-fn write_reflinks(dir: &Path, all_bytes: u64) -> io::Result<()> {
-    let file = write_big(dir, 0, 1, all_bytes)?;
-    file.sync_all()?;
-    (1..8).try_for_each(|number| {
-        let copy = File::create_new(dir.join(format!("copy-{number}")))?;
-        rustix::fs::ioctl_ficlone(&copy, &file)?;
-        copy.sync_all()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -188,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_third_of_the_small_files_are_copies_and_nearly_all_share_their_length() {
-        let contents = contents(60_000, 32, 512);
+        let contents = contents(60_000);
         let mut lengths: BTreeMap<u64, usize> = BTreeMap::new();
         let mut copies: BTreeMap<Content, usize> = BTreeMap::new();
         for content in &contents {

@@ -22,6 +22,7 @@ use haul_units::parse_bytes;
 
 pub use corpus::Corpus;
 
+use self::corpus::Sizes;
 use self::place::{Place, Traffic, drop_caches};
 use self::process::{Cost, run as run_once};
 use self::tools::{Competitor, Groups, State, Tool};
@@ -44,13 +45,11 @@ pub struct Options {
     /// The directories to search for rival programs, separated by colons as in `PATH`.
     #[arg(skip)]
     pub path: OsString,
-    /// Files to search: small, middle, big, reflinks, spinning, paths
+    /// Files to search: small, middle, big, spinning
     ///
     /// small: files of up to 16 KiB. middle: big files of one length that differ in a sixteenth in
-    /// the middle. big: big files, each twice. reflinks: a big file and its reflinks on btrfs.
-    /// spinning: small files on a simulated spinning disk, in a directory tree aged by replacing
-    /// files. paths: a million short files, to measure memory use. The last three take long or need
-    /// root.
+    /// the middle. big: big files, each twice. spinning: small files on a simulated spinning disk, in
+    /// a directory tree aged by replacing files; needs root and /dev/fuse.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "small,middle,big")]
     pub corpus: Vec<Corpus>,
     /// Number of files in "small"
@@ -59,9 +58,6 @@ pub struct Options {
     /// Number of files in "spinning"
     #[arg(long, value_name = "N", default_value = "6000", value_parser = count(2..=100_000))]
     pub spinning_files: usize,
-    /// Number of files in "paths"
-    #[arg(long, value_name = "N", default_value = "1000000", value_parser = count(2..=10_000_000))]
-    pub paths: usize,
     /// Total size of the big files in a set
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_bytes)]
     pub big: u64,
@@ -151,17 +147,18 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
             None => report.notes.push(format!("{tool} is not installed, so it was not measured.")),
         }
     }
+    let (small_files, spinning_files, big_bytes) = (*files, *spinning_files, *big);
+    let sizes = Sizes { small_files, spinning_files, big_bytes };
     for corpus in options.corpus.iter().copied() {
         watcher.check()?;
         watcher.step(0, 1, &format!("writing the files of {corpus}"));
-        let place = Place::new(corpus, &options.dir, options.big)?;
+        let place = Place::new(corpus, &options.dir)?;
         report.host.storage.push(StorageFacts::of(corpus.name(), &place.storage));
-        place.write(|root| corpus::write(corpus, options, root))?;
+        place.write(|root| corpus::write(corpus, sizes, root))?;
         let states: &[State] = match corpus {
             Corpus::Small => &[State::Warm, State::Rerun, State::Cold],
             Corpus::Middle | Corpus::Big => &[State::Warm, State::Cold],
-            Corpus::Paths => &[State::Warm],
-            Corpus::Reflinks | Corpus::Spinning => &[State::Cold],
+            Corpus::Spinning => &[State::Cold],
         };
         for state in states.iter().copied() {
             let all = programs.iter().flat_map(|(tool, program)| {
@@ -173,10 +170,8 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
                 })
             });
             let mut contest = Contest::new(FIELDS, all);
-            // One round is enough for memory use, which does not vary between rounds.
-            let rounds = if corpus == Corpus::Paths { 1 } else { options.rounds };
             let name = format!("{corpus} {state}");
-            let stage = Stage { name: &name, ..Stage::only(rounds, watcher) };
+            let stage = Stage { name: &name, ..Stage::only(options.rounds, watcher) };
             measure(&mut contest, &stage, &place, &options.dir, state)?;
             contest.report(&mut report, corpus.name(), |it| it.state.name().to_owned());
             add_ratios(&contest, corpus, state, &mut report);
@@ -246,8 +241,7 @@ fn measure_once(one: &Competitor, place: &Place, home: &Path, expected: &Groups)
 ///
 /// A ratio such as `small_warm_vs_fclones` is the time of the rival in its fastest setting divided
 /// by the time of `haul`. `big_cold_cache_vs_fclones` is the number of bytes that `haul` leaves in
-/// the page cache divided by the number that the rival leaves. `paths_memory_mib` is the peak memory
-/// of `haul`.
+/// the page cache divided by the number that the rival leaves.
 fn add_ratios(
     contest: &Contest<Competitor, Run>,
     corpus: Corpus,
@@ -256,9 +250,6 @@ fn add_ratios(
 ) {
     let is_ours = |entry: &&Entry<Competitor, Run>| entry.strategy.tool == Tool::Haul;
     let Some(own) = contest.entries.iter().find(is_ours) else { return };
-    if corpus == Corpus::Paths {
-        report.amount("paths_memory_mib", own.samples(memory_mib));
-    }
     let ratios = &mut report.ratios;
     let mut add = |key: String, ratio: Option<Ratio>, is_better: fn(&f64, &f64) -> bool| {
         let Some(ratio) = ratio else { return };

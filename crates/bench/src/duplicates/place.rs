@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use haul_disk::{Device, DeviceCounters, Disk, Open, OsDisk, Storage, probe, resident};
 use haul_disk_sim::{Backing, MountedFs, Options as SimOptions, Parameters, SpinningDisk};
-use haul_testing::DetachedImage;
 use rustix::mount::{MountFlags, mount_remount};
 
 use super::corpus::Corpus;
@@ -30,7 +29,6 @@ pub(super) struct Place {
 
 enum Kind {
     Plain { _files: Scratch },
-    Image { _guardian: Guardian, _image: DetachedImage },
     Spinning { _guardian: Guardian, disk: Box<SpinningDisk> },
 }
 
@@ -45,17 +43,11 @@ pub(super) struct Traffic {
 }
 
 impl Place {
-    /// Creates the directory of `corpus`: in `dir`, or on a file system in an image file in `dir`.
-    pub(super) fn new(corpus: Corpus, dir: &Path, big_bytes: u64) -> Result<Self> {
+    /// Creates the directory of `corpus`: in `dir`, or on a simulated disk whose sectors are in `dir`.
+    pub(super) fn new(corpus: Corpus, dir: &Path) -> Result<Self> {
         let name = format!("haul-bench-duplicates.{}-{corpus}", std::process::id());
         let root = dir.join(&name);
         let kind = match corpus {
-            Corpus::Reflinks => {
-                let image = DetachedImage::new("btrfs", &["-q"], "", big_bytes + (1 << 30), dir)
-                    .map_err(Error::Missing)?;
-                let guardian = attach(&root, |root| image.attach(root))?;
-                Kind::Image { _guardian: guardian, _image: image }
-            }
             Corpus::Spinning => {
                 let mut options = SimOptions::new(Parameters::travelstar_7k320(), SPINNING_BYTES);
                 // Real time, because some tools measure seek times.
@@ -65,7 +57,11 @@ impl Place {
                 let lazy = "lazy_itable_init=0,lazy_journal_init=0";
                 disk.mkfs("ext4", &["-q", "-F", "-E", lazy]).map_err(Error::Missing)?;
                 let mounted = disk.mount("ext4", "").map_err(Error::Missing)?;
-                let guardian = attach(&root, |root| MountedFs::attach(&mounted, root))?;
+                fs::create_dir(&root)
+                    .map_err(Error::other(format!("create {}", root.display())))?;
+                // Visible to all processes, and unmounted on drop and when the process ends.
+                let guardian = Guardian::with(UNMOUNT, &[root.as_os_str()])?;
+                MountedFs::attach(&mounted, &root).map_err(Error::Missing)?;
                 drop(mounted);
                 Kind::Spinning { _guardian: guardian, disk: Box::new(disk) }
             }
@@ -140,17 +136,6 @@ impl Place {
         let what = || format!("query the cached pages of {}", self.root.display());
         counted.map_err(Error::other(what())).map(|()| cached)
     }
-}
-
-/// Creates a directory and attaches a file system to it, visible to all processes. The guardian
-/// unmounts the file system on drop and when the process ends.
-fn attach(
-    dir: &Path,
-    attach: impl FnOnce(&Path) -> std::result::Result<(), String>,
-) -> Result<Guardian> {
-    fs::create_dir(dir).map_err(Error::other(format!("create {}", dir.display())))?;
-    let guardian = Guardian::with(UNMOUNT, &[dir.as_os_str()])?;
-    attach(dir).map_err(Error::Missing).map(|()| guardian)
 }
 
 /// Drops the page, dentry and inode caches, which needs root.

@@ -12,13 +12,13 @@ use haul_disk::{error_chain, probe};
 
 use super::congestion::Congestion;
 use super::cores::{Cores, Pinned};
-use super::options::NetOptions;
 use super::programs::{HAUL, Program, find, output, version};
 use super::sample::{Figure, Sample, primary_max, primary_min};
 use super::server::{Server, Start, free_address};
 use crate::contest::{Contest, Field, Outcome, Stage, columns};
 use crate::host::Host;
 use crate::log::Scratch;
+use crate::options::NetOptions;
 use crate::report::{Column, Report, Value};
 use haul_measure::{Error, Result, Watcher, load};
 
@@ -95,7 +95,7 @@ impl Contender {
     }
 }
 
-/// What every measurement needs. While this exists, the thread that created it runs on the core of
+/// The inputs of every measurement. While this exists, the thread that created it runs on the core of
 /// the load, and so do the load generators that it starts.
 pub(crate) struct Tools<'a> {
     pub(crate) options: &'a NetOptions,

@@ -51,16 +51,11 @@ impl<'a> Request<'a> {
             loop {
                 let count = response.read(&mut chunk)?;
                 if let Some(file) = &mut file {
-                    // At EOF, the file must be at its end, too.
-                    let part = if count == 0 { 1 } else { count };
-                    let read = file.read(&mut expected[..part])?;
-                    let rest = part - read;
-                    if count > 0 && rest > 0 {
-                        file.read_exact(&mut expected[read..part])?;
-                    }
-                    if (count == 0 && read > 0) || chunk[..count] != expected[..count] {
-                        let at = format!("wrong or missing bytes after {bytes}");
-                        return Err(io::Error::new(io::ErrorKind::InvalidData, at));
+                    file.read_exact(&mut expected[..count])?;
+                    let is_short = count == 0 && file.read(&mut expected[..1])? > 0;
+                    if is_short || chunk[..count] != expected[..count] {
+                        let what = format!("wrong or missing bytes after {bytes}");
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
                     }
                 }
                 if count == 0 {

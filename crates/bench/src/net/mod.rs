@@ -9,7 +9,6 @@ mod haul;
 pub(crate) mod meter;
 pub(crate) mod nginx;
 pub(crate) mod objects;
-mod options;
 pub(crate) mod presigned;
 pub(crate) mod programs;
 pub(crate) mod sample;
@@ -19,4 +18,3 @@ pub(crate) mod wrk;
 
 pub(crate) use cores::Pinned;
 pub(crate) use haul::{files_command, haul_command, serve_command, signed_serve};
-pub use options::NetOptions;

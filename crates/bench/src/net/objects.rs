@@ -24,7 +24,7 @@ const OBJECTS_MAX: u64 = 1000;
 const READY_MAX: Duration = Duration::from_secs(60);
 const READY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How a server sends the objects.
+/// The source from which a server sends the objects, and its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// From a bucket, without a signature.

@@ -11,7 +11,7 @@ use haul_measure::{Error, Result};
 
 const SCRIPT: &str = include_str!("wrk.lua");
 
-/// A load on a server for [`NetOptions::time`](super::NetOptions::time).
+/// A load on a server for [`NetOptions::time`](crate::options::NetOptions::time).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load<'a> {
     /// The requests, such as `GET /name`, which are sent in random order. `%d` in the target of a

@@ -19,8 +19,8 @@ use crate::net::sample::{CORE, CPU, CPU_PER_GB, DESCRIPTORS, Figure, RATE, Sampl
 use crate::net::server::{Server, Start};
 use crate::net::site::Files;
 use crate::net::wrk::Load;
-use crate::net::{NetOptions, files_command, haul_command};
-use crate::options::{count, size};
+use crate::net::{files_command, haul_command};
+use crate::options::{NetOptions, count, size};
 use crate::report::Report;
 use haul_measure::{Error, Result, Watcher};
 

@@ -3,6 +3,7 @@
 //! MinIO's warp stores objects with signed requests. wrk reads objects, and lists pages of 1,000 keys,
 //! with presigned requests. The files of all servers are in the same file system.
 
+mod options;
 mod servers;
 mod warp;
 
@@ -10,60 +11,17 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::named::named;
-use crate::net::NetOptions;
 use crate::net::bench::{Bench, Case, Rival};
 use crate::net::client::Request;
 use crate::net::objects::{Access, Objects, create_bucket};
 use crate::net::presigned::Signer;
 use crate::net::sample::{CPU, RATE};
 use crate::net::wrk::Load;
-use crate::options::{count, size};
 use crate::reads::joined;
 use crate::report::Report;
 use haul_measure::{Error, Result, Watcher};
+pub use options::{Options, Part};
 use servers::RIVALS;
-
-/// Options of `haul bench s3`.
-#[derive(Debug, Clone, clap::Parser)]
-pub struct Options {
-    /// The options of every benchmark of servers.
-    #[command(flatten)]
-    pub net: NetOptions,
-    /// Parts to measure: put, get, list
-    ///
-    /// put: objects stored, each with a new key; needs MinIO's warp. get: objects read from memory.
-    /// list: pages of 1000 keys.
-    #[arg(long = "only", value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "put,get,list")]
-    pub parts: Vec<Part>,
-    /// Sizes of the objects that are stored and read, 1 B to 16MiB
-    #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "4KiB,64KiB", value_parser = object_size)]
-    pub object_bytes: Vec<u64>,
-    /// Number of connections
-    #[arg(long, value_name = "N", default_value = "16", value_parser = count(1..=1000))]
-    pub connections: usize,
-    /// Number of keys that are listed
-    #[arg(long, value_name = "N", default_value = "20000", value_parser = count(1..=100_000_000))]
-    pub list_keys: usize,
-}
-
-named! {
-    /// A part of the benchmark.
-    pub enum Part {
-        /// PUT requests with new keys.
-        Put = "put",
-        /// GET requests of objects that were stored before.
-        Get = "get",
-        /// Listings of a bucket.
-        List = "list",
-    }
-}
-
-fn object_size(text: &str) -> std::result::Result<u64, String> {
-    size(text, 1..=16 << 20, "a size from 1 B to 16MiB")
-}
 
 /// The bucket of the objects that are listed.
 const LISTED: &str = "listed";

@@ -8,7 +8,8 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::{Options, RIVALS};
+use super::options::Options;
+use super::servers::RIVALS;
 use crate::net::bench::{Bench, Case, Tools};
 use crate::net::meter::Used;
 use crate::net::objects::{Access, BUCKET, create_bucket};
@@ -43,7 +44,7 @@ pub(super) fn put(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Stores objects of `bytes` bytes for [`NetOptions::time`](crate::net::NetOptions::time).
+/// Stores objects of `bytes` bytes for [`NetOptions::time`](crate::options::NetOptions::time).
 fn run(
     tools: &Tools<'_>,
     warp: &Path,

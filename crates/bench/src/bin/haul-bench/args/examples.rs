@@ -60,7 +60,7 @@ pub(super) const DUPLICATES: &str = "\
 Examples:
   haul bench duplicates --dir /var/tmp --files 20000 --big 1GiB
   sudo haul bench duplicates --dir /var/tmp --corpus small --rounds 11 --json small.json
-  sudo haul bench duplicates --dir /var/tmp --corpus reflinks,spinning,paths";
+  sudo haul bench duplicates --dir /var/tmp --corpus spinning";
 
 pub(super) const FILES: &str = "\
 Examples:

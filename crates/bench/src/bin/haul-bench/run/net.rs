@@ -2,7 +2,8 @@
 
 use std::env;
 
-use haul_bench::{NetOptions, files, relay, s3, serve};
+use haul_bench::options::NetOptions;
+use haul_bench::{files, relay, s3, serve};
 use haul_cli_common::report::Result;
 
 use super::measured::measured;
