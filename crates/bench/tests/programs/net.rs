@@ -86,6 +86,7 @@ fn haul_files_is_measured_beside_nginx() {
 }
 
 #[test]
+#[ignore = "full: it loads servers for half a minute"]
 fn latency_of_hot_files_is_measured_during_downloads() {
     let sizes = ["--memory", "48MiB", "--big", "2MiB", "--big-files", "3", "--connections", "4"];
     let words = [&["files", "--only", "latency", "--rivals", "nginx"][..], &sizes].concat();
@@ -101,6 +102,7 @@ fn latency_of_hot_files_is_measured_during_downloads() {
 }
 
 #[test]
+#[ignore = "full: it loads servers for half a minute"]
 fn haul_serve_is_measured_anonymous_and_presigned() {
     let words = ["serve", "--connections", "4", "--sizes", "4KiB,5MiB"];
     let Some(report) = report(&words) else { return };
@@ -119,6 +121,7 @@ fn haul_serve_is_measured_anonymous_and_presigned() {
 }
 
 #[test]
+#[ignore = "full: it loads servers for half a minute"]
 fn haul_serve_is_measured_as_an_s3_server() {
     let words = [
         "s3",
@@ -139,6 +142,7 @@ fn haul_serve_is_measured_as_an_s3_server() {
 }
 
 #[test]
+#[ignore = "full: it loads servers for half a minute"]
 fn haul_relay_is_measured_in_each_move_mode() {
     let words = ["relay", "--sizes", "200KiB", "--flows", "3", "--rivals", "haproxy,nginx"];
     let Some(report) = report(&words) else { return };

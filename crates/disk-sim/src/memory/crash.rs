@@ -19,6 +19,9 @@ use crate::memory::step::{Note, Step};
 /// Options of [`crash_everywhere`].
 #[derive(Debug, Clone)]
 pub struct Crashes {
+    /// The approximate number of steps, for each unit of [`depth`], after which a machine is
+    /// stopped. A workload with fewer steps is stopped after all of them.
+    pub steps: u64,
     /// The most hostile kind of device tested; all kinds before it in the order of [`Device`] are
     /// tested, too.
     pub worst: Device,
@@ -40,6 +43,7 @@ pub struct Crashes {
 impl Default for Crashes {
     fn default() -> Self {
         Self {
+            steps: 400,
             worst: Device::StaleBlocks,
             all_up_to: 32,
             draws: 4,
@@ -67,8 +71,8 @@ impl Crash {
 }
 
 /// Runs a workload once and records its steps. Then stops the machine before the first step and
-/// after each step, both by killing the process and by cutting the power, and calls `check` with
-/// each resulting state. `check` recovers, verifies the state, and may continue to work. For some
+/// after each step (of a long workload, after random ones: see [`Crashes::steps`]), both by killing
+/// the process and by cutting the power, and calls `check` with each resulting state. `check` recovers, verifies the state, and may continue to work. For some
 /// states, the machine is crashed again at steps of `check` (see [`Crashes::again_one_in`]).
 /// Returns and prints the number of states checked.
 ///
@@ -98,6 +102,10 @@ pub fn crash_everywhere<W>(
     run.crash_at(&medium, &notes, "before the first step");
     for (number, step) in steps.iter().enumerate() {
         apply_step(&mut medium, &mut notes, step);
+        let is_last = number + 1 == steps.len();
+        if run.random.below(steps.len() as u64) >= crashes.steps * depth() && !is_last {
+            continue;
+        }
         let moment = format!("after step {} of {}, {step:?}", number + 1, steps.len());
         run.crash_at(&medium, &notes, &moment);
     }
