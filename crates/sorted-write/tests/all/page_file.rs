@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use haul_disk::{Disk, Op, Subdir};
 use haul_disk_sim::{MemoryDisk, Survival};
@@ -109,6 +110,8 @@ fn concurrent_writers_share_syncs_and_pages_are_written_once() {
     let disk = disk_with("big", 1 << 20);
     let (page_file, _) = open(&disk, options(64 << 20));
     let syncs = disk.calls(Op::Sync);
+    // On a busy machine, each writer would otherwise run alone and take a sync of its own.
+    disk.slow_down(Op::Sync, Duration::from_millis(1));
     thread::scope(|scope| {
         for thread in 0..WRITERS {
             let page_file = &page_file;
