@@ -25,7 +25,7 @@ named! {
 }
 
 /// The column with the command lines.
-pub(crate) const COLUMN: Column = Column::text("fio", "fio").ranked(12);
+pub(crate) const COLUMN: Column = Column::text("fio", "fio").rank(12);
 
 /// The figure of fio that is comparable with the figure of a row.
 #[derive(Debug, Clone, Copy)]

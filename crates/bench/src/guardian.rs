@@ -8,15 +8,12 @@ use std::process::{Child, Command, Stdio};
 use haul_measure::{Error, Result};
 
 /// A shell script that waits for EOF on stdin, which the end of this process causes, and then
-/// removes the files and the directory. `rmdir` fails while the directory is in use, so the script
+/// removes the empty directory `$1`. `rmdir` fails while the directory is in use, so the script
 /// retries for five seconds.
-const SCRIPT: &str = r#"
+const REMOVE: &str = r#"
 cat > /dev/null
-dir=$1
-shift
-for name in "$@"; do rm -f -- "$dir/$name"; done
 tries=0
-while [ -d "$dir" ] && ! rmdir -- "$dir" 2> /dev/null && [ $tries -lt 50 ]; do
+while [ -d "$1" ] && ! rmdir -- "$1" 2> /dev/null && [ $tries -lt 50 ]; do
     tries=$((tries + 1))
     sleep 0.1
 done
@@ -45,10 +42,10 @@ done
 pub(crate) struct Guardian(Child);
 
 impl Guardian {
-    /// Starts a guardian that removes `files` in the directory `dir`, which is relative to `base`,
-    /// and then `dir`. The directory may be created after this call.
-    pub(crate) fn of(base: &Path, dir: &str, files: &[&str]) -> Result<Self> {
-        Self::start(Command::new("/bin/sh").args(["-c", SCRIPT, "sh", dir]).args(files), base)
+    /// Starts a guardian that removes the directory `dir`, which is relative to `base`, and which has
+    /// no files of its own. The directory may be created after this call.
+    pub(crate) fn of(base: &Path, dir: &Path) -> Result<Self> {
+        Self::start(Command::new("/bin/sh").args(["-c", REMOVE, "sh"]).arg(dir), base)
     }
 
     /// Creates a directory in `base`, called `name` with the process id appended, and starts a
@@ -88,17 +85,6 @@ impl Guardian {
     }
 }
 
-/// Creates a directory in `base`, and starts a guardian that removes this directory and the `files`
-/// in it. The directory is called `name`, with the process id appended.
-pub(crate) fn guarded_dir(base: &Path, name: &str, files: &[&str]) -> Result<(PathBuf, Guardian)> {
-    let name = format!("{name}-{}", std::process::id());
-    let guardian = Guardian::of(base, &name, files)?;
-    let path = base.join(&name);
-    std::fs::create_dir(&path)
-        .map_err(Error::other(format!("create the directory {}", path.display())))?;
-    Ok((path, guardian))
-}
-
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
@@ -112,36 +98,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_value_of_a_setting_is_restored() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a setting");
-        let guardian = Guardian::writing(&path, "128").unwrap();
-        std::fs::write(&path, "4096").unwrap();
-        drop(guardian);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "128");
-    }
-
-    #[test]
     fn tree_is_removed_with_all_that_is_in_it() {
         let dir = tempfile::tempdir().unwrap();
         let (path, guardian) = Guardian::of_tree(dir.path(), "tree").unwrap();
         std::fs::create_dir_all(path.join("a/b")).unwrap();
         std::fs::write(path.join("a/b/file"), "").unwrap();
+        std::fs::write(dir.path().join("other"), "").unwrap();
         drop(guardian);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn only_guarded_files_are_removed() {
-        let dir = tempfile::tempdir().unwrap();
-        let (ours, other) = (dir.path().join("ours"), dir.path().join("other"));
-        let guardian = Guardian::of(dir.path(), "ours", &["a", "b c", "not there"]).unwrap();
-        for dir in [&ours, &other] {
-            std::fs::create_dir(dir).unwrap();
-            std::fs::write(dir.join("a"), "").unwrap();
-            std::fs::write(dir.join("b c"), "").unwrap();
-        }
-        drop(guardian);
-        assert!(!ours.exists() && other.join("a").exists() && other.join("b c").exists());
+        assert!(!path.exists() && dir.path().join("other").exists());
     }
 }

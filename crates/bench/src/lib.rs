@@ -58,8 +58,8 @@
 //!   the device.
 //! - When a benchmark ends, its files, file systems and tracing instances are removed, its servers
 //!   are stopped, and changed kernel settings are restored. After a kill, the kernel and a child
-//!   process do the same, but the directories of [`mod@log`], [`small_files`], [`files`], [`serve`],
-//!   [`s3`], [`relay`] and [`duplicates`], and the directory of page files of [`random_write`], remain.
+//!   process do the same, but the directories of [`mod@log`], [`files`], [`serve`], [`s3`], [`relay`]
+//!   and [`duplicates`] remain.
 //!
 //! # Cost
 //! Each measured latency costs two readings of the clock. Latencies are recorded with three

@@ -9,16 +9,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::guardian::Guardian;
 use haul_measure::{Error, Result};
 
-/// A shell script that removes the cgroup once this process has left it or ended.
-const REMOVE: &str = r#"
-cat > /dev/null
-tries=0
-while [ -d "$1" ] && ! rmdir -- "$1" 2> /dev/null && [ $tries -lt 50 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
-"#;
-
 /// A memory cgroup that contains this process; on drop the process returns to its old cgroup.
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
@@ -65,7 +55,7 @@ impl MemoryLimit {
         static CREATED: AtomicU32 = AtomicU32::new(0);
         let number = CREATED.fetch_add(1, Ordering::Relaxed);
         let group = hierarchy.parent.join(format!("haul-bench-{}-{number}", std::process::id()));
-        let guardian = Guardian::with(REMOVE, &[group.as_os_str()])?;
+        let guardian = Guardian::of(Path::new("/"), &group)?;
         let failed =
             |error: io::Error| missing(format!("cannot set up {}: {error}", group.display()));
         fs::create_dir(&group).map_err(failed)?;

@@ -18,12 +18,12 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
 use crate::named::named;
 use crate::options::{rounds, size};
 use crate::reads::joined;
-use crate::report::{Column, Report};
+use crate::report::Report;
 
 /// The benchmark `splice`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
@@ -83,14 +83,13 @@ struct Round {
 const BAR: &str = "bodies_per_s";
 
 const FIELDS: &[Field<Strategy, Round>] = &[
-    Field::parameter(Column::number("bytes", "bytes", 0), |it| it.bytes.into()),
+    number("bytes", "bytes", 0).label(|it| it.bytes.into()),
     Field::label("way", "method", |strategy| strategy.method.name().into()),
-    Field::spread(Column::number("bodies_per_s", "bodies/s", 0), 6, rate),
-    Field::percentile_us(Column::number("median_us", "µs", 1), 50.0, |round| &round.latencies),
-    Field::median(Column::number("cpu_us", "CPU µs", 2), cpu_us),
-    Field::median(Column::number("system_calls", "system calls", 1), |round| {
-        Some(round.system_calls as f64 / round.bodies as f64)
-    }),
+    number("bodies_per_s", "bodies/s", 0).spread(6, rate),
+    number("median_us", "µs", 1).percentile_us(50.0, |round| &round.latencies),
+    number("cpu_us", "CPU µs", 2).median(cpu_us),
+    number("system_calls", "system calls", 1)
+        .median(|it| Some(it.system_calls as f64 / it.bodies as f64)),
 ];
 
 fn rate(round: &Round) -> Option<f64> {

@@ -15,7 +15,7 @@ use haul_disk::{
 
 use haul_measure::{Error, Result, Watcher};
 
-use crate::guardian::{Guardian, guarded_dir};
+use crate::guardian::Guardian;
 
 const NAME: &str = "data";
 const CHUNK_BYTES: usize = 1 << 20;
@@ -38,7 +38,7 @@ impl TestFile {
     /// cache.
     pub(crate) fn new(dir: &Path, bytes: u64, watcher: &dyn Watcher) -> Result<Self> {
         let storage = probe(dir)?;
-        let (path, guardian) = guarded_dir(dir, "haul-bench", &[NAME])?;
+        let (path, guardian) = Guardian::of_tree(dir, "haul-bench")?;
         let disk = OsDisk::open(&path)?;
         let file = disk.create(NAME, Open::default())?;
         let mut chunk = AlignedBuf::zeroed(CHUNK_BYTES);

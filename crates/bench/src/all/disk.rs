@@ -20,17 +20,13 @@ pub(super) struct WriteCurve {
 /// The figures of the disk.
 #[derive(Debug, Clone)]
 pub(super) struct DiskFigures {
-    pub(super) storage: StorageFacts,
-    pub(super) rotation: Rotation,
-    pub(super) writes: Vec<WriteCurve>,
+    storage: StorageFacts,
+    writes: Vec<WriteCurve>,
     /// Pairs of queue depth and random reads per second.
-    pub(super) reads: Vec<(usize, f64)>,
-    /// The smallest depth with nearly the best rate.
-    pub(super) knee: Option<usize>,
-    pub(super) read_bytes_per_s: Option<f64>,
-    pub(super) write_bytes_per_s: Option<f64>,
+    reads: Vec<(usize, f64)>,
+    measured: Measured,
     /// The time in seconds for which writers that never sync may be blocked.
-    pub(super) stall_s: Option<f64>,
+    stall_s: Option<f64>,
 }
 
 /// Measures the disk below `dir`.
@@ -44,30 +40,23 @@ pub(super) fn measure_disk(
     let rounds = if is_quick { 3 } else { 5 };
     let measured = measure(&Options { bytes, rounds, ..Options::new(dir) }, watcher)?;
     let limit_bytes = KernelFiles::default().machine().limits().map(|it| it.limit_bytes as f64);
-    Ok(DiskFigures::of(storage, &measured, limit_bytes))
+    Ok(DiskFigures::of(storage, measured, limit_bytes))
 }
 
 impl DiskFigures {
-    fn of(storage: StorageFacts, measured: &Measured, limit_bytes: Option<f64>) -> Self {
+    fn of(storage: StorageFacts, measured: Measured, limit_bytes: Option<f64>) -> Self {
         let curve = |write: &haul_measure::MethodWrite| {
-            let latencies = &write.sample.latencies;
             Some(WriteCurve {
                 name: write.method.to_string(),
                 is_durable: write.method.is_durable(),
-                median_us: latencies.percentile_us(50.0)?,
+                median_us: write.sample.latencies.percentile_us(50.0)?,
             })
         };
-        let reads = measured.reads.iter();
-        Self {
-            storage,
-            rotation: measured.rotation,
-            writes: measured.writes.iter().filter_map(curve).collect(),
-            reads: reads.filter_map(|row| Some((row.depth, row.sample.per_second()?))).collect(),
-            knee: measured.depth,
-            read_bytes_per_s: measured.read_bytes_per_s,
-            write_bytes_per_s: measured.write_bytes_per_s,
-            stall_s: limit_bytes.zip(measured.write_bytes_per_s).map(|(limit, rate)| limit / rate),
-        }
+        let read = |row: &haul_measure::DepthRead| Some((row.depth, row.sample.per_second()?));
+        let writes = measured.writes.iter().filter_map(curve).collect();
+        let reads = measured.reads.iter().filter_map(read).collect();
+        let stall_s = limit_bytes.zip(measured.write_bytes_per_s).map(|(limit, rate)| limit / rate);
+        Self { storage, writes, reads, measured, stall_s }
     }
 
     /// Returns the durable method with the smallest median latency.
@@ -91,7 +80,7 @@ impl DiskFigures {
             parts.push(format!("durable 4 KiB write {ms:.2} ms (best: {}{other})", best.name));
         }
         let rate = |depth| self.reads.iter().find(|it| it.0 == depth).map(|it| it.1);
-        if let (Some(knee), Some(one)) = (self.knee, self.reads.first().map(|it| it.1)) {
+        if let (Some(knee), Some(one)) = (self.measured.depth, self.reads.first().map(|it| it.1)) {
             let best = rate(knee).unwrap_or(one);
             parts.push(format!(
                 "random reads {} alone, {} at depth {knee} {}",
@@ -110,7 +99,7 @@ impl DiskFigures {
     }
 
     fn kind(&self) -> &'static str {
-        match (self.storage.rotational, self.rotation) {
+        match (self.storage.rotational, self.measured.rotation) {
             (Some(true), Rotation::Denied) => " (reports itself as spinning, but is not)",
             (Some(true), _) => " (spinning)",
             _ => "",
@@ -126,8 +115,8 @@ impl DiskFigures {
         let reads = self.reads.iter().map(|it| json!({ "depth": it.0, "reads_per_s": it.1 }));
         json!({
             "writes": writes.collect::<Vec<_>>(), "reads": reads.collect::<Vec<_>>(),
-            "knee": self.knee, "read_bytes_per_s": self.read_bytes_per_s,
-            "write_bytes_per_s": self.write_bytes_per_s, "stall_s": self.stall_s,
+            "knee": self.measured.depth, "read_bytes_per_s": self.measured.read_bytes_per_s,
+            "write_bytes_per_s": self.measured.write_bytes_per_s, "stall_s": self.stall_s,
         })
     }
 }
@@ -161,16 +150,21 @@ mod tests {
                 rotational: Some(true),
                 ..StorageFacts::default()
             },
-            rotation: Rotation::Denied,
             writes: vec![
                 curve(&Method::Fdatasync.to_string(), 250.0, true),
                 curve(&Method::DirectDsync.to_string(), 210.0, true),
                 curve(&Method::WrittenOut.to_string(), 100.0, false),
             ],
             reads: vec![(1, 4100.0), (2, 8000.0), (4, 15_000.0), (8, 52_000.0), (16, 52_500.0)],
-            knee: Some(8),
-            read_bytes_per_s: Some(1e9),
-            write_bytes_per_s: Some(2e8),
+            measured: Measured {
+                writes: Vec::new(),
+                reads: Vec::new(),
+                read_bytes_per_s: Some(1e9),
+                write_bytes_per_s: Some(2e8),
+                depth: Some(8),
+                rotation: Rotation::Denied,
+                notes: Vec::new(),
+            },
             stall_s: Some(18.2),
         }
     }
@@ -185,7 +179,6 @@ mod tests {
         let nothing = DiskFigures {
             writes: Vec::new(),
             reads: Vec::new(),
-            knee: None,
             stall_s: None,
             storage: StorageFacts::default(),
             ..figures()

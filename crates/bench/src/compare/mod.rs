@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde_json::{Value as Json, json};
 
+use crate::named::named;
 use crate::report::text::lines;
 use crate::report::{significant, with_interval};
 pub use read::RunFile;
@@ -28,32 +29,23 @@ impl fmt::Display for Stated {
     }
 }
 
-/// The judgement on a ratio of two runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Agreement {
-    /// The ratios differ by at most a tenth.
-    Close,
-    /// The ratios differ by more than a tenth, but their intervals overlap.
-    Overlapping,
-    /// The ratios differ by more than a tenth, and their intervals do not overlap.
-    Moved,
-    /// Only the first report has the ratio.
-    OnlyInA,
-    /// Only the second report has the ratio.
-    OnlyInB,
+named! {
+    /// The judgement on a ratio of two runs.
+    pub enum Agreement {
+        /// The ratios differ by at most a tenth.
+        Close = "agrees",
+        /// The ratios differ by more than a tenth, but their intervals overlap.
+        Overlapping = "agrees by interval",
+        /// The ratios differ by more than a tenth, and their intervals do not overlap.
+        Moved = "moved",
+        /// Only the first report has the ratio.
+        OnlyInA = "only in A",
+        /// Only the second report has the ratio.
+        OnlyInB = "only in B",
+    }
 }
 
 impl Agreement {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Close => "agrees",
-            Self::Overlapping => "agrees by interval",
-            Self::Moved => "moved",
-            Self::OnlyInA => "only in A",
-            Self::OnlyInB => "only in B",
-        }
-    }
-
     fn of(a: Option<Stated>, b: Option<Stated>) -> Self {
         let (Some(a), Some(b)) = (a, b) else {
             return if a.is_some() { Self::OnlyInA } else { Self::OnlyInB };

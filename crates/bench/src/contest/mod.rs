@@ -38,42 +38,7 @@ enum Source<S, R> {
 impl<S, R> Field<S, R> {
     /// Returns a field with a property of the strategy, as text.
     pub(crate) const fn label(key: &'static str, head: &'static str, of: fn(&S) -> Value) -> Self {
-        Self { column: Column::text(key, head), source: Source::Label(of) }
-    }
-
-    /// Returns a field with a property of the strategy, as a number.
-    pub(crate) const fn parameter(column: Column, of: fn(&S) -> Value) -> Self {
-        Self { column, source: Source::Label(of) }
-    }
-
-    /// Returns a field with the median of the rounds.
-    pub(crate) const fn median(column: Column, of: Figure<R>) -> Self {
-        Self { column, source: Source::Median(of) }
-    }
-
-    /// Returns a field with the median of the rounds, followed by two columns of the
-    /// [`Column::rank`] `rank`: the smallest and the largest value of a round.
-    pub(crate) const fn spread(column: Column, rank: u8, of: Figure<R>) -> Self {
-        Self { column, source: Source::Spread(of, rank) }
-    }
-
-    /// Returns a field with a percentile of the latencies of all rounds, in microseconds.
-    pub(crate) const fn percentile_us(
-        column: Column,
-        percent: f64,
-        of: fn(&R) -> &Latencies,
-    ) -> Self {
-        Self { column, source: Source::Percentile(percent, of) }
-    }
-
-    /// Returns a field with a figure computed from all rounds together.
-    pub(crate) const fn total(column: Column, of: Total<R>) -> Self {
-        Self { column, source: Source::Total(of) }
-    }
-
-    /// Returns a field with a text about all rounds together.
-    pub(crate) const fn summary(column: Column, of: fn(&[R]) -> Value) -> Self {
-        Self { column, source: Source::Summary(of) }
+        Column::text(key, head).label(of)
     }
 
     fn columns(&self) -> Vec<Column> {
@@ -103,6 +68,52 @@ impl<S, R> Field<S, R> {
                 values.unwrap_or([const { Value::NotMeasured }; 3]).to_vec()
             }
         }
+    }
+}
+
+/// Returns a column of numbers, of which one of the following methods makes a field.
+pub(crate) const fn number(key: &'static str, head: &'static str, decimals: u8) -> Column {
+    Column::number(key, head, decimals)
+}
+
+impl Column {
+    const fn from<S, R>(self, source: Source<S, R>) -> Field<S, R> {
+        Field { column: self, source }
+    }
+
+    /// Returns a field with a property of the strategy.
+    pub(crate) const fn label<S, R>(self, of: fn(&S) -> Value) -> Field<S, R> {
+        self.from(Source::Label(of))
+    }
+
+    /// Returns a field with the median of the rounds.
+    pub(crate) const fn median<S, R>(self, of: Figure<R>) -> Field<S, R> {
+        self.from(Source::Median(of))
+    }
+
+    /// Returns a field with the median of the rounds, followed by two columns of the
+    /// [`Column::rank`] `rank`: the smallest and the largest value of a round.
+    pub(crate) const fn spread<S, R>(self, rank: u8, of: Figure<R>) -> Field<S, R> {
+        self.from(Source::Spread(of, rank))
+    }
+
+    /// Returns a field with a percentile of the latencies of all rounds, in microseconds.
+    pub(crate) const fn percentile_us<S, R>(
+        self,
+        percent: f64,
+        of: fn(&R) -> &Latencies,
+    ) -> Field<S, R> {
+        self.from(Source::Percentile(percent, of))
+    }
+
+    /// Returns a field with a figure computed from all rounds together.
+    pub(crate) const fn total<S, R>(self, of: Total<R>) -> Field<S, R> {
+        self.from(Source::Total(of))
+    }
+
+    /// Returns a field with a text about all rounds together.
+    pub(crate) const fn summary<S, R>(self, of: fn(&[R]) -> Value) -> Field<S, R> {
+        self.from(Source::Summary(of))
     }
 }
 
@@ -361,9 +372,9 @@ mod tests {
 
     const FIELDS: &[Field<&str, f64>] = &[
         Field::label("name", "name", |name| (*name).into()),
-        Field::spread(Column::number("rate", "rate", 0), 6, |round| Some(*round)),
-        Field::median(Column::number("odd", "odd", 0), |round| (*round > 1.5).then_some(*round)),
-        Field::total(Column::number("sum", "sum", 0), |rounds| Some(rounds.iter().sum())),
+        number("rate", "rate", 0).spread(6, |round| Some(*round)),
+        number("odd", "odd", 0).median(|round| (*round > 1.5).then_some(*round)),
+        number("sum", "sum", 0).total(|rounds| Some(rounds.iter().sum())),
     ];
 
     fn contest() -> Contest<&'static str, f64> {

@@ -26,7 +26,8 @@ use self::corpus::Sizes;
 use self::place::{Place, Traffic, drop_caches};
 use self::process::{Cost, run as run_once};
 use self::tools::{Competitor, Groups, State, Tool};
-use crate::contest::{Contest, Entry, Field, Outcome, Stage, columns};
+use crate::benchmark::Benchmark;
+use crate::contest::{Contest, Entry, Field, Outcome, Stage, columns, number};
 use crate::host::{Host, StorageFacts};
 use crate::log::Scratch;
 use crate::net::programs::find;
@@ -82,24 +83,18 @@ const FIELDS: &[Field<Competitor, Run>] = &[
     Field::label("state", "state", |one| one.state.name().into()),
     Field::label("tool", "tool", |one| one.tool.name().into()),
     Field::label("setting", "setting", |one| one.setting.0.into()),
-    Field::spread(Column::number(BAR, "s", 3), 5, |run| Some(run.cost.wall.as_secs_f64())),
-    Field::median(Column::number("cpu_seconds", "CPU s", 3).ranked(2), |run| {
-        Some(run.cost.cpu.as_secs_f64())
-    }),
-    Field::median(Column::number("memory_mib", "memory MiB", 1).ranked(3), memory_mib),
-    Field::median(Column::number("device_reads", "reads", 0).ranked(4), |run| {
-        Some(run.traffic.reads as f64)
-    }),
-    Field::median(Column::number("device_read_mib", "read MiB", 1).ranked(4), |run| {
-        Some(mib(run.traffic.read_bytes))
-    }),
-    Field::median(Column::number("disk_seconds", "disk s", 3).ranked(6), |run| run.traffic.disk_s),
-    Field::median(Column::number("seeks", "seeks", 0).ranked(7), |run| run.traffic.seeks),
-    Field::median(Column::number("cached_mib", "left in cache MiB", 1).ranked(3), cached_mib),
-    Field::median(Column::number("groups", "groups", 0).ranked(5), |run| Some(run.groups as f64)),
-    Field::summary(Column::text("agrees", "agrees").ranked(1), |runs| {
-        if runs.iter().all(|run| run.agrees) { "yes" } else { "NO" }.into()
-    }),
+    number(BAR, "s", 3).spread(5, |run| Some(run.cost.wall.as_secs_f64())),
+    number("cpu_seconds", "CPU s", 3).rank(2).median(|run| Some(run.cost.cpu.as_secs_f64())),
+    number("memory_mib", "memory MiB", 1).rank(3).median(memory_mib),
+    number("device_reads", "reads", 0).rank(4).median(|run| Some(run.traffic.reads as f64)),
+    number("device_read_mib", "read MiB", 1).rank(4).median(|it| Some(mib(it.traffic.read_bytes))),
+    number("disk_seconds", "disk s", 3).rank(6).median(|run| run.traffic.disk_s),
+    number("seeks", "seeks", 0).rank(7).median(|run| run.traffic.seeks),
+    number("cached_mib", "left in cache MiB", 1).rank(3).median(cached_mib),
+    number("groups", "groups", 0).rank(5).median(|run| Some(run.groups as f64)),
+    Column::text("agrees", "agrees")
+        .rank(1)
+        .summary(|it| if it.iter().all(|run| run.agrees) { "yes" } else { "NO" }.into()),
 ];
 
 fn mib(bytes: u64) -> f64 {
@@ -120,64 +115,66 @@ fn time(run: &Run) -> Option<f64> {
     Some(run.traffic.disk_s.unwrap_or(run.cost.wall.as_secs_f64()))
 }
 
-/// Runs the benchmark. The files are removed when this returns, but not if the process is killed.
-///
-/// # Errors
-/// Returns an error if files cannot be created or `haul dups` fails. The failure of a rival is
-/// reported in its row.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    // The path must be absolute, because the tools have different working directories.
-    let dir = &options.dir;
-    let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
-    let options = &Options { dir, ..options.clone() };
-    let mut report = Report::new("duplicates", Host::here(), columns(FIELDS), BAR);
-    let Options { rounds, files, big, spinning_files, .. } = options;
-    report.notes.push(format!(
-        "{rounds} interleaved rounds; numbers are medians. small: {files} files of up to 16 KiB; big \
-         ones: {} MiB in 16 files; spinning: {spinning_files} files on a simulated 2.5-inch disk, by \
-         its own clock (disk s). cold: without cached files and names; rerun: warm, with the tool's \
-         own cache filled. A ratio is the time of a rival in its best setting divided by ours. \
-         Rivals with other results than ours are in no ratio.",
-        big >> 20,
-    ));
-    let mut programs = BTreeMap::from([(Tool::Haul, options.program.clone())]);
-    for tool in Tool::ALL.into_iter().skip(1) {
-        match find(&options.path, tool.program()) {
-            Some(program) => drop(programs.insert(tool, program)),
-            None => report.notes.push(format!("{tool} is not installed, so it was not measured.")),
+impl Benchmark for Options {
+    const NAME: &'static str = "duplicates";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let options = self;
+        // The path must be absolute, because the tools have different working directories.
+        let dir = &options.dir;
+        let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
+        let options = &Options { dir, ..options.clone() };
+        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        let Options { rounds, files, big, spinning_files, .. } = options;
+        report.notes.push(format!(
+            "{rounds} interleaved rounds; numbers are medians. small: {files} files of up to 16 KiB; big \
+             ones: {} MiB in 16 files; spinning: {spinning_files} files on a simulated 2.5-inch disk, by \
+             its own clock (disk s). cold: without cached files and names; rerun: warm, with the tool's \
+             own cache filled. A ratio is the time of a rival in its best setting divided by ours. \
+             Rivals with other results than ours are in no ratio.",
+            big >> 20,
+        ));
+        let mut programs = BTreeMap::from([(Tool::Haul, options.program.clone())]);
+        for tool in Tool::ALL.into_iter().skip(1) {
+            match find(&options.path, tool.program()) {
+                Some(program) => drop(programs.insert(tool, program)),
+                None => {
+                    report.notes.push(format!("{tool} is not installed, so it was not measured."))
+                }
+            }
         }
-    }
-    let (small_files, spinning_files, big_bytes) = (*files, *spinning_files, *big);
-    let sizes = Sizes { small_files, spinning_files, big_bytes };
-    for corpus in options.corpus.iter().copied() {
-        watcher.check()?;
-        watcher.step(0, 1, &format!("writing the files of {corpus}"));
-        let place = Place::new(corpus, &options.dir)?;
-        report.host.storage.push(StorageFacts::of(corpus.name(), &place.storage));
-        place.write(|root| corpus::write(corpus, sizes, root))?;
-        let states: &[State] = match corpus {
-            Corpus::Small => &[State::Warm, State::Rerun, State::Cold],
-            Corpus::Middle | Corpus::Big => &[State::Warm, State::Cold],
-            Corpus::Spinning => &[State::Cold],
-        };
-        for state in states.iter().copied() {
-            let all = programs.iter().flat_map(|(tool, program)| {
-                tool.settings(state == State::Rerun).iter().map(move |setting| Competitor {
-                    tool: *tool,
-                    program: program.clone(),
-                    setting: *setting,
-                    state,
-                })
-            });
-            let mut contest = Contest::new(FIELDS, all);
-            let name = format!("{corpus} {state}");
-            let stage = Stage { name: &name, ..Stage::only(options.rounds, watcher) };
-            measure(&mut contest, &stage, &place, &options.dir, state)?;
-            contest.report(&mut report, corpus.name(), |it| it.state.name().to_owned());
-            add_ratios(&contest, corpus, state, &mut report);
+        let (small_files, spinning_files, big_bytes) = (*files, *spinning_files, *big);
+        let sizes = Sizes { small_files, spinning_files, big_bytes };
+        for corpus in options.corpus.iter().copied() {
+            watcher.check()?;
+            watcher.step(0, 1, &format!("writing the files of {corpus}"));
+            let place = Place::new(corpus, &options.dir)?;
+            report.host.storage.push(StorageFacts::of(corpus.name(), &place.storage));
+            place.write(|root| corpus::write(corpus, sizes, root))?;
+            let states: &[State] = match corpus {
+                Corpus::Small => &[State::Warm, State::Rerun, State::Cold],
+                Corpus::Middle | Corpus::Big => &[State::Warm, State::Cold],
+                Corpus::Spinning => &[State::Cold],
+            };
+            for state in states.iter().copied() {
+                let all = programs.iter().flat_map(|(tool, program)| {
+                    tool.settings(state == State::Rerun).iter().map(move |setting| Competitor {
+                        tool: *tool,
+                        program: program.clone(),
+                        setting: *setting,
+                        state,
+                    })
+                });
+                let mut contest = Contest::new(FIELDS, all);
+                let name = format!("{corpus} {state}");
+                let stage = Stage { name: &name, ..Stage::only(options.rounds, watcher) };
+                measure(&mut contest, &stage, &place, &options.dir, state)?;
+                contest.report(&mut report, corpus.name(), |it| it.state.name().to_owned());
+                add_ratios(&contest, corpus, state, &mut report);
+            }
         }
+        Ok(report)
     }
-    Ok(report)
 }
 
 /// Measures the tools in turns. Before that, `haul dups` runs once, which returns the expected

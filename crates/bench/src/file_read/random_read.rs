@@ -15,13 +15,13 @@ use haul_units::parse_time;
 
 use super::{NO_DIRECT_IO, ring};
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::fio::{self, Checker};
 use crate::host::Host;
 use crate::named::named;
 use crate::options::{count, file_size, pages, rounds};
 use crate::reads::{Load, Reads};
-use crate::report::{Column, Report};
+use crate::report::Report;
 use crate::test_file::TestFile;
 
 /// The benchmark `random-read`, and its options.
@@ -123,22 +123,18 @@ struct Round {
 const BAR: &str = "reads_per_s";
 
 const FIELDS: &[Field<Point, Round>] = &[
-    Field::parameter(Column::number("readers", "readers", 0), |it| it.readers.into()),
+    number("readers", "readers", 0).label(|it| it.readers.into()),
     Field::label("way", "method", |point| point.method.name().into()),
-    Field::spread(Column::number("reads_per_s", "reads/s", 0), 6, rate),
-    Field::median(Column::number("mb_per_s", "MB/s", 1).ranked(5), |round| {
-        Some(rate(round)? * round.read_bytes as f64 / 1e6)
-    }),
-    Field::percentile_us(Column::number("median_us", "µs", 1), 50.0, latencies),
-    Field::percentile_us(Column::number("p99_us", "p99 µs", 1).ranked(1), 99.0, latencies),
-    Field::percentile_us(Column::number("p999_us", "p99.9 µs", 1).ranked(2), 99.9, latencies),
-    Field::median(Column::number("device_reads", "device reads", 2).ranked(3), |round| {
-        round.reads.device_reads_each()
-    }),
-    Field::total(Column::number("reads", "reads", 0).ranked(7), |rounds| {
-        Some(rounds.iter().map(|round| round.reads.latencies.count() as f64).sum())
-    }),
-    Field::parameter(fio::COLUMN, |point| fio::cell(point.fio_options())),
+    number("reads_per_s", "reads/s", 0).spread(6, rate),
+    number("mb_per_s", "MB/s", 1).rank(5).median(|it| Some(rate(it)? * it.read_bytes as f64 / 1e6)),
+    number("median_us", "µs", 1).percentile_us(50.0, latencies),
+    number("p99_us", "p99 µs", 1).rank(1).percentile_us(99.0, latencies),
+    number("p999_us", "p99.9 µs", 1).rank(2).percentile_us(99.9, latencies),
+    number("device_reads", "device reads", 2).rank(3).median(|it| it.reads.device_reads_each()),
+    number("reads", "reads", 0)
+        .rank(7)
+        .total(|it| Some(it.iter().map(|round| round.reads.latencies.count() as f64).sum())),
+    fio::COLUMN.label(|point| fio::cell(point.fio_options())),
 ];
 
 fn rate(round: &Round) -> Option<f64> {
@@ -310,24 +306,6 @@ mod tests {
         let mut report = Report::new("random-read", Host::default(), columns(FIELDS), BAR);
         contest.report(&mut report, "cold", |point| point.readers.to_string());
         report
-    }
-
-    #[test]
-    fn rows_have_rate_and_requests_per_read() {
-        let options = RandomReadBench::parse_from(["", "--dir", "d", "--readers", "4"]);
-        let mut contest = contest(&options, Cache::Cold);
-        contest.record(1, round(500));
-        contest.record(2, Outcome::Skipped(NO_DIRECT_IO.to_owned()));
-        let report = report(&contest);
-        for (key, expected) in
-            [("readers", 4.0), ("reads_per_s", 500.0), ("mb_per_s", 2.048), ("device_reads", 2.0)]
-        {
-            let number = report.value(&report.rows[1], key).unwrap().number().unwrap();
-            assert!((number - expected).abs() < 1e-9, "{key}: {number}");
-        }
-        assert_eq!(report.rows[2].state.as_deref(), Some(NO_DIRECT_IO));
-        let first = contest.entries[0].strategy.to_string();
-        assert_eq!(first, "cold, 4 readers, pread, shared descriptor");
     }
 
     #[test]

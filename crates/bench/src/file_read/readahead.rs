@@ -11,7 +11,7 @@ use haul_disk::{AlignedBuf, Disk, Durability, Open, evict, write_full};
 use haul_measure::{Result, Watcher};
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
 use crate::named::named;
 use crate::options::{file_size, pages};
@@ -89,25 +89,18 @@ const LISTED: usize = 12;
 const BAR: &str = "largest_kib";
 
 const FIELDS: &[Field<Strategy, Round>] = &[
-    Field::parameter(Column::number("read_ahead_kib", "readahead KiB", 0), |strategy| {
-        (strategy.read_ahead_kb as f64).into()
-    }),
-    Field::parameter(Column::number("read_kib", "read KiB", 0), |strategy| {
-        ((strategy.read_bytes >> 10) as f64).into()
-    }),
+    number("read_ahead_kib", "readahead KiB", 0).label(|it| (it.read_ahead_kb as f64).into()),
+    number("read_kib", "read KiB", 0).label(|strategy| ((strategy.read_bytes >> 10) as f64).into()),
     Field::label("pattern", "reads", |strategy| strategy.pattern.name().into()),
-    Field::summary(Column::text("windows_kib", "windows KiB"), |rounds| {
-        rounds.first().map(listed).unwrap_or_default().into()
-    }),
-    Field::median(Column::number("first_kib", "first", 0), first_kib),
-    Field::median(Column::number("next_kib", "next", 0).ranked(3), next_kib),
-    Field::median(Column::number("after_kib", "after the random read", 0).ranked(2), |round| {
-        Some(kib(after(round)?.first()?))
-    }),
-    Field::median(Column::number("largest_kib", "largest", 0), largest_kib),
-    Field::median(Column::number("windows", "windows", 0).ranked(1), |round| {
-        Some(round.windows.len() as f64)
-    }),
+    Column::text("windows_kib", "windows KiB")
+        .summary(|it| it.first().map(listed).unwrap_or_default().into()),
+    number("first_kib", "first", 0).median(first_kib),
+    number("next_kib", "next", 0).rank(3).median(next_kib),
+    number("after_kib", "after the random read", 0)
+        .rank(2)
+        .median(|it| Some(kib(after(it)?.first()?))),
+    number("largest_kib", "largest", 0).median(largest_kib),
+    number("windows", "windows", 0).rank(1).median(|round| Some(round.windows.len() as f64)),
 ];
 
 fn kib(window: &Window) -> f64 {

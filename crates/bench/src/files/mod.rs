@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use haul_testing::tls::Authority;
 
+use crate::benchmark::Benchmark;
 use crate::memory_limit::MemoryLimit;
 use crate::named::named;
 use crate::net::bench::{Bench, Case, Contender, Rival, Tools};
@@ -149,37 +150,39 @@ fn haul(at: &Start<'_>, cold: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Measures the parts that the options select. When this returns, the servers are killed and the
-/// files removed. If this process is killed, the servers are killed, too, but the files remain.
-///
-/// # Errors
-/// Returns [`crate::Error::Missing`] if there is only one core or no wrk, and an error if the files
-/// cannot be created, or `haul` fails or sends wrong bytes. Any other failure of a rival is shown in
-/// its rows.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut bench =
-        Bench::new("files", &options.net, &[&COLD_RIVALS[..], &TLS_RIVALS].concat(), watcher)?;
-    let wanted = |part: Part| options.parts.contains(&part);
-    if wanted(Part::Tls) {
-        let issued = Authority::new().issue(&["localhost"]);
-        bench.tools.tls = Some(issued.write(bench.tools.scratch.path(), "site"));
-    }
-    for bytes in options.hot_bytes.iter().copied() {
-        if [Part::Hot, Part::Close, Part::Tls].into_iter().any(wanted) {
-            hot(&mut bench, options, bytes)?;
+impl Benchmark for Options {
+    const NAME: &'static str = "files";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let options = self;
+        let mut bench = Bench::new(
+            Self::NAME,
+            &options.net,
+            &[&COLD_RIVALS[..], &TLS_RIVALS].concat(),
+            watcher,
+        )?;
+        let wanted = |part: Part| options.parts.contains(&part);
+        if wanted(Part::Tls) {
+            let issued = Authority::new().issue(&["localhost"]);
+            bench.tools.tls = Some(issued.write(bench.tools.scratch.path(), "site"));
         }
-    }
-    if wanted(Part::Cold) || wanted(Part::Latency) {
-        let root = bench.tools.site();
-        let big = Files::create(&root, "big", options.big_files, options.big_bytes, watcher)?;
-        if wanted(Part::Cold) {
-            cold(&mut bench, &big.first(COLD_FILES_MAX))?;
+        for bytes in options.hot_bytes.iter().copied() {
+            if [Part::Hot, Part::Close, Part::Tls].into_iter().any(wanted) {
+                hot(&mut bench, options, bytes)?;
+            }
         }
-        if wanted(Part::Latency) {
-            latency(&mut bench, options, &big)?;
+        if wanted(Part::Cold) || wanted(Part::Latency) {
+            let root = bench.tools.site();
+            let big = Files::create(&root, "big", options.big_files, options.big_bytes, watcher)?;
+            if wanted(Part::Cold) {
+                cold(&mut bench, &big.first(COLD_FILES_MAX))?;
+            }
+            if wanted(Part::Latency) {
+                latency(&mut bench, options, &big)?;
+            }
         }
+        Ok(bench.report)
     }
-    Ok(bench.report)
 }
 
 fn hot(bench: &mut Bench<'_>, options: &Options, bytes: u64) -> Result<()> {

@@ -47,37 +47,4 @@ pub trait Contender: Sync {
     fn housekeep(&self) -> Result<(), Failure> {
         Ok(())
     }
-
-    /// Performs deferred work, such as a checkpoint, after the writers have stopped.
-    ///
-    /// # Errors
-    /// Any error of the log.
-    fn finish(&self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Returns the counters of the log; `None` if the log has no counters.
-    fn counts(&self) -> Option<Counts> {
-        None
-    }
-}
-
-/// The counters of a log since it was opened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Batches of records; each batch is made durable by one write and one sync.
-    pub commits: u64,
-    /// Bytes written for the batches, padding included.
-    pub padded_bytes: u64,
-}
-
-impl Counts {
-    /// Returns the counters minus those of `before`.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            commits: self.commits.saturating_sub(before.commits),
-            padded_bytes: self.padded_bytes.saturating_sub(before.padded_bytes),
-        }
-    }
 }

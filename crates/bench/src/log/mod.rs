@@ -18,7 +18,7 @@ use haul_disk::probe;
 use haul_measure::{Result, Watcher};
 
 pub(crate) use contender::failed;
-pub use contender::{Contender, Counts, Failure};
+pub use contender::{Contender, Failure};
 pub(crate) use drive::process_cpu;
 pub use drive::{Load, drive};
 pub use options::LogBench;

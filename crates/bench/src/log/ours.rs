@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haul_append_log::{Log, Options, Position, Room};
+use haul_append_log::{Log, Options, Position, Room, Stats};
 use haul_disk::OsDisk;
 
-use super::contender::{Contender, Counts, Failure};
+use super::contender::{Contender, Failure};
 
 /// The number of segments (files of the log) to retain, including the current segment. Older
 /// segments are removed, as a database does after a checkpoint.
@@ -38,6 +38,10 @@ impl Ours {
     pub(crate) fn append_to_segment(&self, record: &[u8]) -> Result<u32, Failure> {
         Ok(self.log.append(&[record], Room::Ordinary)?.wait()?.lsn.segment())
     }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.log.stats()
+    }
 }
 
 impl Contender for Ours {
@@ -61,10 +65,5 @@ impl Contender for Ours {
         segments[..superfluous]
             .iter()
             .try_for_each(|segment| self.log.remove_segment(segment.number).map_err(Failure::from))
-    }
-
-    fn counts(&self) -> Option<Counts> {
-        let stats = self.log.stats();
-        Some(Counts { commits: stats.batches, padded_bytes: stats.written_bytes })
     }
 }

@@ -15,8 +15,6 @@ use super::sample::Sample;
 
 /// The name of the program that drives the rivals.
 pub const RIVALS_PROGRAM: &str = "haul-bench-compare";
-/// The prefix of the forms that write pages, which `haul bench random-write` measures.
-pub(crate) const PAGES: &str = "pages/";
 /// The prefix of the forms that store objects, which `haul bench small-files` measures.
 pub(crate) const SMALL_FILES: &str = "small-files/";
 /// The rivals that can be built into the program.
@@ -53,14 +51,12 @@ impl Rivals {
         self.forms.iter().filter_map(move |form| form.strip_prefix(prefix))
     }
 
-    /// Measures a form in a separate process. `dir` must be an empty directory; `more` are
-    /// additional arguments of the process.
+    /// Measures a form in a separate process. `dir` must be an empty directory.
     pub(crate) fn measure(
         &self,
         form: &str,
         dir: &Path,
         load: &Load,
-        more: &[String],
         watcher: &dyn Watcher,
     ) -> Result<Sample, Failure> {
         let ms = |time: Duration| time.as_millis().to_string();
@@ -68,7 +64,6 @@ impl Rivals {
             .args(["--log", form, "--writers", &load.writers.to_string()])
             .args(["--record-bytes", &load.record_bytes.to_string()])
             .args(["--settle-ms", &ms(load.settle), "--measure-ms", &ms(load.measure)])
-            .args(more)
             .arg("--dir")
             .arg(dir)
             .stdin(Stdio::null())
@@ -152,11 +147,5 @@ mod tests {
         assert!(late.to_string().contains("not done in time"));
         let stopped = wait(shell("exec sleep 600"), minute, &Impatient).unwrap_err();
         assert!(stopped.to_string().contains("cancelled"));
-    }
-
-    #[test]
-    fn missing_program_is_named() {
-        let error = Rivals::query(Path::new("no/such/program")).unwrap_err();
-        assert!(error.to_string().contains("no/such/program"));
     }
 }

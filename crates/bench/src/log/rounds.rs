@@ -10,10 +10,10 @@ use super::drive::{Load, drive};
 use super::options::LogBench;
 use super::ours::Ours;
 use super::raw::{Raw, RawMode};
-use super::rivals::{FAMILIES, NOT_BUILT, PAGES, Rivals, SMALL_FILES};
+use super::rivals::{FAMILIES, NOT_BUILT, Rivals, SMALL_FILES};
 use super::sample::Sample;
 use super::scratch::Scratch;
-use crate::contest::{Contest, Field, Outcome, Stage, best_of_families};
+use crate::contest::{Contest, Field, Outcome, Stage, best_of_families, number};
 use crate::report::{Column, Ratio, Report, Samples};
 
 /// The length in bytes of a segment (file of the log). raft-engine and okaywal's form `long-files`
@@ -67,30 +67,20 @@ pub(super) const BAR: &str = "appends_per_s";
 
 const FIELDS: &[Field<Competitor, Sample>] = &[
     Field::label("log", "log", |it| it.name.as_str().into()),
-    Field::parameter(Column::number("writers", "writers", 0).ranked(1), |it| it.writers.into()),
-    Field::parameter(Column::number("record_bytes", "record", 0).ranked(1), |competitor| {
-        competitor.record_bytes.into()
-    }),
-    Field::spread(Column::number("appends_per_s", "appends/s", 0), 5, rate),
-    Field::median(Column::number("p50_us", "p50 µs", 0), |sample| sample.p50_us),
-    Field::median(Column::number("p99_us", "p99 µs", 0).ranked(1), |sample| sample.p99_us),
-    Field::median(Column::number("p999_us", "p99.9 µs", 0).ranked(2), |sample| sample.p999_us),
-    Field::median(Column::number("appends", "appends", 0).ranked(6), |it| Some(it.appends)),
-    Field::median(Column::number("cpu_us_per_append", "CPU µs", 1).ranked(2), |sample| {
-        Some(sample.each(sample.cpu_seconds)? * 1e6)
-    }),
-    Field::median(Column::number("device_writes_per_append", "writes", 2).ranked(3), |sample| {
-        sample.each(sample.device_writes)
-    }),
-    Field::median(Column::number("device_bytes_per_append", "bytes", 0).ranked(3), |sample| {
-        sample.each(sample.device_bytes)
-    }),
-    Field::median(Column::number("device_syncs_per_append", "syncs", 2).ranked(3), |sample| {
-        sample.each(sample.device_syncs)
-    }),
-    Field::median(Column::number("device_reads_per_append", "reads", 3).ranked(4), |sample| {
-        sample.each(sample.device_reads)
-    }),
+    number("writers", "writers", 0).rank(1).label(|it| it.writers.into()),
+    number("record_bytes", "record", 0).rank(1).label(|it| it.record_bytes.into()),
+    number("appends_per_s", "appends/s", 0).spread(5, rate),
+    number("p50_us", "p50 µs", 0).median(|sample| sample.p50_us),
+    number("p99_us", "p99 µs", 0).rank(1).median(|sample| sample.p99_us),
+    number("p999_us", "p99.9 µs", 0).rank(2).median(|sample| sample.p999_us),
+    number("appends", "appends", 0).rank(6).median(|it| Some(it.appends)),
+    number("cpu_us_per_append", "CPU µs", 1)
+        .rank(2)
+        .median(|it| Some(it.each(it.cpu_seconds)? * 1e6)),
+    number("device_writes_per_append", "writes", 2).rank(3).median(|it| it.each(it.device_writes)),
+    number("device_bytes_per_append", "bytes", 0).rank(3).median(|it| it.each(it.device_bytes)),
+    number("device_syncs_per_append", "syncs", 2).rank(3).median(|it| it.each(it.device_syncs)),
+    number("device_reads_per_append", "reads", 3).rank(4).median(|it| it.each(it.device_reads)),
 ];
 
 pub(super) fn columns() -> Vec<Column> {
@@ -142,7 +132,7 @@ impl Rounds<'_> {
             competitor(GROWING, Kind::Raw(RawMode::Growing)),
         ];
         let forms = self.rivals.iter().flat_map(|rivals| &rivals.forms);
-        let logs = forms.filter(|form| !form.starts_with(PAGES) && !form.starts_with(SMALL_FILES));
+        let logs = forms.filter(|form| !form.starts_with(SMALL_FILES));
         let wanted = logs.filter(|form| self.bench.all_forms || !form.contains('/'));
         all.extend(wanted.map(|form| competitor(form, Kind::Rival)));
         for family in FAMILIES {
@@ -174,7 +164,7 @@ impl Rounds<'_> {
             }
             Kind::Rival | Kind::Missing => {
                 let rivals = self.rivals.as_ref().ok_or_else(|| Failure::from(NOT_BUILT));
-                rivals.and_then(|it| it.measure(name, dir, &load, &[], self.watcher))
+                rivals.and_then(|it| it.measure(name, dir, &load, self.watcher))
             }
         };
         Ok(sample.map_or_else(|it| Outcome::Skipped(error_chain(&*it)), Outcome::Measured))
@@ -278,19 +268,6 @@ mod tests {
         let expected =
             [("log_vs_growing_file_1w", 5.0), ("log_vs_raw_1w", 0.95), ("log_vs_sqlite_16w", 20.0)];
         assert_eq!(report.values(), expected.map(|(key, ratio)| (key.to_owned(), ratio)).into());
-    }
-
-    #[test]
-    fn rows_have_figures_or_a_reason() {
-        let contest = contest(16, &[(OURS, &[3.0, 1.0, 2.0]), ("failed", &[0.0])]);
-        let mut report = report();
-        contest.report(&mut report, "", |_| String::new());
-        let of = |key| report.value(&report.rows[0], key).unwrap().number();
-        assert_eq!((of("writers"), of("record_bytes")), (Some(16.0), Some(4096.0)));
-        assert_eq!((of("appends_per_s"), of("appends_per_s_min")), (Some(2.0), Some(1.0)));
-        assert_eq!((of("appends_per_s_max"), of("appends")), (Some(3.0), Some(2.0)));
-        assert_eq!(of("p50_us"), None);
-        assert_eq!(report.rows[1].state.as_deref(), Some("no space left"));
     }
 
     #[test]

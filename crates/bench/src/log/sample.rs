@@ -17,8 +17,6 @@ pub struct Sample {
     pub p99_us: Option<f64>,
     /// The 99.9th percentile of the latencies in microseconds.
     pub p999_us: Option<f64>,
-    /// The longest latency in microseconds.
-    pub max_us: Option<f64>,
     /// The CPU time of the process in seconds, in user and kernel mode.
     pub cpu_seconds: Option<f64>,
     /// Read requests to the device, including those of other programs.
@@ -29,19 +27,6 @@ pub struct Sample {
     pub device_bytes: Option<f64>,
     /// Requests to flush the write cache of the device.
     pub device_syncs: Option<f64>,
-    /// Batches of records, each with one sync.
-    pub commits: Option<f64>,
-    /// Bytes written for the batches, padding included.
-    pub padded_bytes: Option<f64>,
-    /// The time in seconds of the deferred work, such as a checkpoint, after the writers have
-    /// stopped.
-    pub finish_seconds: Option<f64>,
-    /// The CPU time of the deferred work in seconds.
-    pub finish_cpu_seconds: Option<f64>,
-    /// Write requests to the device during the deferred work.
-    pub finish_writes: Option<f64>,
-    /// Bytes written to the device during the deferred work.
-    pub finish_bytes: Option<f64>,
 }
 
 impl Sample {
@@ -49,12 +34,6 @@ impl Sample {
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.appends / self.seconds
-    }
-
-    /// Returns the appends per second of measured time plus the time of the deferred work.
-    #[must_use]
-    pub fn rate_with_finish(&self) -> f64 {
-        self.appends / (self.seconds + self.finish_seconds.unwrap_or(0.0))
     }
 
     /// Returns `number` divided by the number of appends.
@@ -68,7 +47,6 @@ impl Sample {
             p50_us: times.percentile_us(50.0),
             p99_us: times.percentile_us(99.0),
             p999_us: times.percentile_us(99.9),
-            max_us: times.max_us(),
             ..self
         }
     }
@@ -98,23 +76,16 @@ impl Sample {
         Some(sample)
     }
 
-    fn members(&mut self) -> [(&'static str, &mut Option<f64>); 15] {
+    fn members(&mut self) -> [(&'static str, &mut Option<f64>); 8] {
         [
             ("p50_us", &mut self.p50_us),
             ("p99_us", &mut self.p99_us),
             ("p999_us", &mut self.p999_us),
-            ("max_us", &mut self.max_us),
             ("cpu_seconds", &mut self.cpu_seconds),
             ("device_reads", &mut self.device_reads),
             ("device_writes", &mut self.device_writes),
             ("device_bytes", &mut self.device_bytes),
             ("device_syncs", &mut self.device_syncs),
-            ("commits", &mut self.commits),
-            ("padded_bytes", &mut self.padded_bytes),
-            ("finish_seconds", &mut self.finish_seconds),
-            ("finish_cpu_seconds", &mut self.finish_cpu_seconds),
-            ("finish_writes", &mut self.finish_writes),
-            ("finish_bytes", &mut self.finish_bytes),
         ]
     }
 }
@@ -140,22 +111,5 @@ mod tests {
         for text in ["", "{}", "[]", "panicked", r#"{"appends": 1}"#, r#"{"appends":"1"}"#] {
             assert_eq!(Sample::from_json(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn counts_are_per_append() {
-        let sample = Sample {
-            appends: 100.0,
-            seconds: 2.0,
-            device_writes: Some(50.0),
-            commits: Some(25.0),
-            ..Sample::default()
-        };
-        assert!((sample.rate() - 50.0).abs() < 1e-9);
-        assert!((sample.rate_with_finish() - 50.0).abs() < 1e-9);
-        let deferred = Sample { finish_seconds: Some(3.0), ..sample.clone() };
-        assert!((deferred.rate_with_finish() - 20.0).abs() < 1e-9);
-        assert_eq!(sample.each(sample.device_writes), Some(0.5));
-        assert_eq!(sample.each(sample.device_reads), None);
     }
 }

@@ -79,19 +79,20 @@ fn round(
 ) -> Result<Vec<(&'static str, f64)>, Failure> {
     append_until_change(ours, 1, RECORD_BYTES, watcher)?;
     rustix::fs::sync();
-    let (before, requests) = (ours.counts().unwrap_or_default(), DeviceCounters::of(device)?);
+    let (before, requests) = (ours.stats(), DeviceCounters::of(device)?);
     tracing.map(Tracing::start).transpose()?;
     let appended = append_until_change(ours, SEGMENTS, RECORD_BYTES, watcher)?;
     let trace = tracing.map(Tracing::stop).transpose()?;
     let requests = DeviceCounters::of(device)?.since(&requests);
-    let counts = ours.counts().unwrap_or_default().since(&before);
-    let commits = counts.commits.max(1) as f64;
+    let after = ours.stats();
+    let commits = (after.batches - before.batches).max(1) as f64;
+    let padded_bytes = (after.written_bytes - before.written_bytes).max(1) as f64;
     let written_bytes = requests.written_bytes as f64;
     let payload_bytes = (appended * RECORD_BYTES as u64).max(1) as f64;
     let mut round = vec![
         ("reads_per_commit", requests.reads as f64 / commits),
         ("device_bytes_per_payload_byte", written_bytes / payload_bytes),
-        ("device_bytes_per_padded_byte", written_bytes / counts.padded_bytes.max(1) as f64),
+        ("device_bytes_per_padded_byte", written_bytes / padded_bytes),
     ];
     let whole = |trace: &Trace| trace.lost == 0;
     if let Some(trace) = trace.filter(whole) {

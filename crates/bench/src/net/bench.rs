@@ -15,11 +15,11 @@ use super::cores::{Cores, Pinned};
 use super::programs::{HAUL, Program, find, output, version};
 use super::sample::{Figure, Sample, primary_max, primary_min};
 use super::server::{Server, Start, free_address};
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
 use crate::log::Scratch;
 use crate::options::NetOptions;
-use crate::report::{Column, Report, Value};
+use crate::report::{Report, Value};
 use haul_measure::{Error, Result, Watcher, load};
 
 /// A program in one of its settings.
@@ -183,21 +183,18 @@ const FIELDS: &[Field<Series, Sample>] = &[
     Field::label("load", "load", |series| Value::from(&*series.load)),
     Field::label("server", "server", |series| series.rival.program.name.into()),
     Field::label("setting", "setting", |series| series.setting().into()),
-    Field::median(Column::number(BAR, "CPU µs", 2), Sample::cpu_us),
-    Field::median(Column::number("cpu_s_per_gb", "CPU s/GB", 3), Sample::cpu_s_per_gb),
-    Field::total(Column::number("min", "min", 3).ranked(4), primary_min),
-    Field::total(Column::number("max", "max", 3).ranked(4), primary_max),
-    Field::median(Column::number("core_us", "core µs", 2).ranked(3), Sample::core_us),
-    Field::median(Column::number("requests_per_s", "requests/s", 0).ranked(1), Sample::per_second),
-    Field::median(Column::number("mib_per_s", "MiB/s", 0).ranked(2), Sample::mib_per_second),
-    Field::median(Column::number("p50_us", "p50 µs", 0).ranked(3), |sample| sample.p50_us),
-    Field::median(Column::number("p99_us", "p99 µs", 0).ranked(1), |sample| sample.p99_us),
-    Field::median(Column::number("cached_percent", "cached %", 2), |sample| sample.cached_percent),
-    Field::median(Column::number("descriptors", "descriptors", 1), |sample| sample.descriptors),
-    Field::median(
-        Column::number("load_busy_percent", "load %", 0).ranked(3),
-        Sample::load_busy_percent,
-    ),
+    number(BAR, "CPU µs", 2).median(Sample::cpu_us),
+    number("cpu_s_per_gb", "CPU s/GB", 3).median(Sample::cpu_s_per_gb),
+    number("min", "min", 3).rank(4).total(primary_min),
+    number("max", "max", 3).rank(4).total(primary_max),
+    number("core_us", "core µs", 2).rank(3).median(Sample::core_us),
+    number("requests_per_s", "requests/s", 0).rank(1).median(Sample::per_second),
+    number("mib_per_s", "MiB/s", 0).rank(2).median(Sample::mib_per_second),
+    number("p50_us", "p50 µs", 0).rank(3).median(|sample| sample.p50_us),
+    number("p99_us", "p99 µs", 0).rank(1).median(|sample| sample.p99_us),
+    number("cached_percent", "cached %", 2).median(|sample| sample.cached_percent),
+    number("descriptors", "descriptors", 1).median(|sample| sample.descriptors),
+    number("load_busy_percent", "load %", 0).rank(3).median(Sample::load_busy_percent),
 ];
 
 /// A comparison of servers, and its report so far.

@@ -153,21 +153,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_window_is_paced_and_the_first_one_dropped() {
-        let names: Vec<_> = Mode::all(&[8 << 20, 1 << 20]).iter().map(Mode::to_string).collect();
-        let expected = [
-            "alone",
-            "unpaced",
-            "paced 8192 KiB",
-            "paced 1024 KiB",
-            "paced, dropped 8192 KiB",
-            "direct",
-        ];
-        assert_eq!(names, expected);
-        assert_eq!(Mode::all(&[]).len(), 3);
-    }
-
-    #[test]
     fn writes_are_at_most_a_window() {
         for (mode, bytes) in [
             (Mode::Unpaced, 1 << 20),

@@ -16,13 +16,13 @@ use haul_units::parse_time;
 use super::cached_pages::CachedPages;
 use super::{NO_DIRECT_IO, memory_size};
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
 use crate::memory_limit::MemoryLimit;
 use crate::named::named;
 use crate::options::{count, rounds};
 use crate::reads::{Load, Reads, joined};
-use crate::report::{Column, Report};
+use crate::report::Report;
 use crate::test_file::{TestFile, check};
 
 /// The benchmark `app-cache`, and its options.
@@ -104,19 +104,17 @@ const BAR: &str = "p99_us";
 
 const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("way", "strategy", |strategy| strategy.name().into()),
-    Field::spread(Column::number("reads_per_s", "hot reads/s", 0), 6, rate),
-    Field::percentile_us(Column::number("median_us", "µs", 1).ranked(1), 50.0, latencies),
-    Field::percentile_us(Column::number("p99_us", "p99 µs", 1), 99.0, latencies),
-    Field::percentile_us(Column::number("p999_us", "p99.9 µs", 1).ranked(2), 99.9, latencies),
-    Field::median(Column::number("kept_percent", "% cached", 1).ranked(3), |round| {
-        Some(round.cached * 100.0)
-    }),
-    Field::median(Column::number("scan_mb_per_s", "scan MB/s", 0).ranked(4), |round| {
-        Some(round.scanned_bytes as f64 / 1e6 / round.reads.time.as_secs_f64())
-    }),
-    Field::total(Column::number("reads", "reads", 0).ranked(7), |rounds| {
-        Some(rounds.iter().map(|round| round.reads.latencies.count() as f64).sum())
-    }),
+    number("reads_per_s", "hot reads/s", 0).spread(6, rate),
+    number("median_us", "µs", 1).rank(1).percentile_us(50.0, latencies),
+    number("p99_us", "p99 µs", 1).percentile_us(99.0, latencies),
+    number("p999_us", "p99.9 µs", 1).rank(2).percentile_us(99.9, latencies),
+    number("kept_percent", "% cached", 1).rank(3).median(|round| Some(round.cached * 100.0)),
+    number("scan_mb_per_s", "scan MB/s", 0)
+        .rank(4)
+        .median(|it| Some(it.scanned_bytes as f64 / 1e6 / it.reads.time.as_secs_f64())),
+    number("reads", "reads", 0)
+        .rank(7)
+        .total(|it| Some(it.iter().map(|round| round.reads.latencies.count() as f64).sum())),
 ];
 
 fn rate(round: &Round) -> Option<f64> {

@@ -16,13 +16,13 @@ use haul_units::parse_time;
 
 use super::{NO_DIRECT_IO, memory_size};
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
 use crate::memory_limit::MemoryLimit;
 use crate::named::named;
 use crate::options::{count, rounds};
 use crate::reads::{Load, Reads};
-use crate::report::{Column, Ratio, Report, Samples, Verdict};
+use crate::report::{Ratio, Report, Samples, Verdict};
 use crate::test_file::TestFile;
 
 /// The benchmark `direct-or-cached`, and its options.
@@ -97,23 +97,16 @@ impl DirectOrCachedBench {
 const BAR: &str = "reads_per_s";
 
 const FIELDS: &[Field<Point, Reads>] = &[
-    Field::parameter(Column::number("data_per_memory", "data/memory", 2), |point| {
-        (point.percent as f64 / 100.0).into()
-    }),
+    number("data_per_memory", "data/memory", 2).label(|it| (it.percent as f64 / 100.0).into()),
     Field::label("way", "method", |point| point.method.name().into()),
-    Field::parameter(Column::number("data_mib", "data MiB", 0).ranked(5), |point| {
-        ((point.data_bytes >> 20) as f64).into()
-    }),
-    Field::spread(Column::number("reads_per_s", "reads/s", 0), 6, Reads::per_second),
-    Field::percentile_us(Column::number("median_us", "µs", 1).ranked(1), 50.0, latencies),
-    Field::percentile_us(Column::number("p99_us", "p99 µs", 1).ranked(1), 99.0, latencies),
-    Field::median(
-        Column::number("device_reads", "device reads", 2).ranked(3),
-        Reads::device_reads_each,
-    ),
-    Field::total(Column::number("reads", "reads", 0).ranked(7), |rounds| {
-        Some(rounds.iter().map(|round| round.latencies.count() as f64).sum())
-    }),
+    number("data_mib", "data MiB", 0).rank(5).label(|it| ((it.data_bytes >> 20) as f64).into()),
+    number("reads_per_s", "reads/s", 0).spread(6, Reads::per_second),
+    number("median_us", "µs", 1).rank(1).percentile_us(50.0, latencies),
+    number("p99_us", "p99 µs", 1).rank(1).percentile_us(99.0, latencies),
+    number("device_reads", "device reads", 2).rank(3).median(Reads::device_reads_each),
+    number("reads", "reads", 0)
+        .rank(7)
+        .total(|it| Some(it.iter().map(|round| round.latencies.count() as f64).sum())),
 ];
 
 fn latencies(reads: &Reads) -> &Latencies {
@@ -288,13 +281,5 @@ mod tests {
         assert_eq!(report.values(), BTreeMap::from(expected));
         let number = |key| report.value(&report.rows[0], key).unwrap().number();
         assert_eq!((number("data_per_memory"), number("data_mib")), (Some(0.5), Some(50.0)));
-    }
-
-    #[test]
-    fn data_is_whole_pages() {
-        let mut options = DirectOrCachedBench::parse_from(["", "--dir", "d", "--memory", "100MiB"]);
-        assert_eq!((options.data_bytes(50), options.data_bytes(1600)), (50 << 20, 1600 << 20));
-        options.memory = 4096;
-        assert_eq!(options.data_bytes(1), 4096);
     }
 }

@@ -32,9 +32,9 @@ const COLUMNS: &[Column] = &[
     Column::number("durable_records", "durable", 0),
     Column::number("lost_records", "lost", 0),
     Column::number("holes", "cuts with a hole", 0),
-    Column::number("other_records", "torn or other", 0).ranked(1),
-    Column::number("repaired", "repaired", 0).ranked(2),
-    Column::number("unusable", "unusable", 0).ranked(2),
+    Column::number("other_records", "torn or other", 0).rank(1),
+    Column::number("repaired", "repaired", 0).rank(2),
+    Column::number("unusable", "unusable", 0).rank(2),
     Column::number("overwritten_records", "overwritten", 0),
 ];
 

@@ -7,11 +7,11 @@ use std::time::Instant;
 use haul_disk::{DeviceCounters, Storage, probe};
 use haul_measure::{Result, Watcher};
 
-use super::files::{BIG, Files, INDEX};
+use super::files::Files;
 use super::method::Cell;
 use super::options::RandomWriteBench;
 use super::table::Round;
-use crate::guardian::{Guardian, guarded_dir};
+use crate::guardian::Guardian;
 use crate::log::process_cpu;
 
 /// A directory with the file of records and the index; it is removed on drop and when the process
@@ -31,7 +31,7 @@ impl Disk {
         watcher: &dyn Watcher,
     ) -> Result<Self> {
         let storage = probe(dir)?;
-        let (path, guardian) = guarded_dir(dir, "haul-bench-write", &[BIG, INDEX])?;
+        let (path, guardian) = Guardian::of_tree(dir, "haul-bench-write")?;
         let files = Files::create(&path, options.file_size, options.index_size, watcher)?;
         Ok(Self { storage, files, runs: 0, _guardian: guardian })
     }

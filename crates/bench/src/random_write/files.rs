@@ -15,7 +15,7 @@ use super::records::{ENTRY_BYTES, RECORD_BYTES, Record, not_overwritten};
 
 /// The names of the file of records and of its index.
 pub(super) const BIG: &str = "big";
-pub(super) const INDEX: &str = "index";
+const INDEX: &str = "index";
 
 /// The maximum number of records that are verified.
 const VERIFIED: usize = 100;

@@ -1,13 +1,9 @@
-//! Measures batches of random writes with several methods, and page writes that are durable one by
-//! one.
+//! Measures batches of random writes with several methods.
 //!
 //! Records of 100 B to 4 KiB are written to random offsets of a big file in batches of one to a
 //! million. Each batch is durable before the next one begins. The writes are measured without an
 //! index, and with an entry for each record in a small index file. Times on a simulated drive are
-//! by the drive's own clock; times on a real disk are by the wall clock. Then many threads write
-//! random pages, each durable when its call returns: with a page file
-//! (`haul_sorted_write::PageFile`, which writes to a log first), with plain files that sync each
-//! write, and with databases.
+//! by the drive's own clock; times on a real disk are by the wall clock.
 //!
 //! # Sources
 //! \[Coffman72\] on sweeps; `docs/random-writes.md` has the results.
@@ -21,11 +17,8 @@ mod output;
 mod records;
 mod table;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use haul_disk::probe;
 use haul_measure::{Result, Watcher};
-use haul_testing::Random;
 
 use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Outcome, Stage, columns};
@@ -136,27 +129,4 @@ fn measure_shape(
     };
     add_ratios(&prefix, &contest, report);
     Ok(())
-}
-
-/// A sequence of pseudo-random page numbers for each writer, uniformly distributed.
-#[derive(Debug)]
-pub struct Places {
-    next: Vec<AtomicU64>,
-    pages: u64,
-}
-
-impl Places {
-    /// Creates the sequences for `writers` threads in a file of `pages` pages.
-    #[must_use]
-    pub fn new(writers: usize, pages: u64) -> Self {
-        let seed = |writer: usize| AtomicU64::new((writer as u64) << 40);
-        Self { next: (0..writers).map(seed).collect(), pages: pages.max(1) }
-    }
-
-    /// Returns the number of the next page of a writer.
-    #[must_use]
-    pub fn next(&self, writer: usize) -> u64 {
-        let number = self.next[writer].fetch_add(1, Ordering::Relaxed);
-        Random(number).below(self.pages)
-    }
 }

@@ -11,6 +11,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use crate::benchmark::Benchmark;
 use crate::named::named;
 use crate::net::bench::{Bench, Case, Rival};
 use crate::net::nginx::{NGINX, http_relay, stream_relay};
@@ -183,72 +184,72 @@ impl Traffic<'_> {
     }
 }
 
-/// Measures the parts that the options select. When this returns, the relays are killed and their
-/// files removed. If this process is killed, the relays are killed, too, but the files remain.
-///
-/// # Errors
-/// Returns [`crate::Error::Missing`] if there is only one core, no wrk or no `haul`, and an error if
-/// `haul` fails or relays wrong bytes. Any other failure of a rival is shown in its rows.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let rivals = [&TCP_RIVALS[..], &HTTP_RIVALS].concat();
-    let mut net = options.net.clone();
-    net.programs.extend(options.compare.clone().map(|program| (TOKIO.name, program)));
-    let mut bench = Bench::new("relay", &net, &rivals, watcher)?;
-    let site = bench.tools.site();
-    fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
-    let missing = || Error::Missing("haul is the backend, and is not installed".to_owned());
-    let program = net.programs.get(HAUL.name).ok_or_else(missing)?;
-    let backend = bench.tools.start_on(bench.tools.cores.load, &BACKEND, program)?;
-    bench.tools.target = backend.address;
-    let wanted = |part: Part| options.parts.contains(&part);
-    if wanted(Part::Bulk) {
-        let files = &Files::create(&site, "bulk", FILES, BULK_BYTES, watcher)?;
-        for connections in options.flows.iter().copied() {
-            let (load, key) = (format!("{connections} flows"), format!("bulk_{connections}"));
-            let (table, figures, rivals, close) = ("bulk", &[CPU_PER_GB], &TCP_RIVALS, false);
-            Traffic { table, load, key, figures, rivals, files, connections, close }
-                .measure(&mut bench)?;
+impl Benchmark for Options {
+    const NAME: &'static str = "relay";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let options = self;
+        let rivals = [&TCP_RIVALS[..], &HTTP_RIVALS].concat();
+        let mut net = options.net.clone();
+        net.programs.extend(options.compare.clone().map(|program| (TOKIO.name, program)));
+        let mut bench = Bench::new(Self::NAME, &net, &rivals, watcher)?;
+        let site = bench.tools.site();
+        fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
+        let missing = || Error::Missing("haul is the backend, and is not installed".to_owned());
+        let program = net.programs.get(HAUL.name).ok_or_else(missing)?;
+        let backend = bench.tools.start_on(bench.tools.cores.load, &BACKEND, program)?;
+        bench.tools.target = backend.address;
+        let wanted = |part: Part| options.parts.contains(&part);
+        if wanted(Part::Bulk) {
+            let files = &Files::create(&site, "bulk", FILES, BULK_BYTES, watcher)?;
+            for connections in options.flows.iter().copied() {
+                let (load, key) = (format!("{connections} flows"), format!("bulk_{connections}"));
+                let (table, figures, rivals, close) = ("bulk", &[CPU_PER_GB], &TCP_RIVALS, false);
+                Traffic { table, load, key, figures, rivals, files, connections, close }
+                    .measure(&mut bench)?;
+            }
         }
-    }
-    for bytes in options.message_bytes.iter().copied() {
-        let name = short(bytes);
-        let files = &Files::create(&site, &name, FILES, bytes, watcher)?;
-        for part in options.parts.iter().copied() {
-            let (table, figures, rivals): (_, &'static [Figure], &[&'static Rival]) = match part {
-                Part::Messages => ("messages", &[CPU, RATE], &TCP_RIVALS),
-                Part::Connections => ("connections", &[CPU, CORE], &TCP_RIVALS),
-                Part::Http => ("relays that parse HTTP", &[CPU, RATE], &HTTP_RIVALS),
-                Part::Bulk | Part::Idle => continue,
-            };
-            let (load, key) = (format!("{part}, {name}"), format!("{part}_{name}"));
-            let (connections, close) = (CONNECTIONS, part == Part::Connections);
-            Traffic { table, load, key, figures, rivals, files, connections, close }
-                .measure(&mut bench)?;
+        for bytes in options.message_bytes.iter().copied() {
+            let name = short(bytes);
+            let files = &Files::create(&site, &name, FILES, bytes, watcher)?;
+            for part in options.parts.iter().copied() {
+                let (table, figures, rivals): (_, &'static [Figure], &[&'static Rival]) = match part
+                {
+                    Part::Messages => ("messages", &[CPU, RATE], &TCP_RIVALS),
+                    Part::Connections => ("connections", &[CPU, CORE], &TCP_RIVALS),
+                    Part::Http => ("relays that parse HTTP", &[CPU, RATE], &HTTP_RIVALS),
+                    Part::Bulk | Part::Idle => continue,
+                };
+                let (load, key) = (format!("{part}, {name}"), format!("{part}_{name}"));
+                let (connections, close) = (CONNECTIONS, part == Part::Connections);
+                Traffic { table, load, key, figures, rivals, files, connections, close }
+                    .measure(&mut bench)?;
+            }
         }
+        if wanted(Part::Idle) {
+            let files = Files::create(&site, "idle", 1, IDLE_BYTES, watcher)?;
+            bench.run(&Case {
+                table: "idle connections",
+                load: "idle".to_owned(),
+                key: "idle".to_owned(),
+                figures: &[DESCRIPTORS],
+                rivals: &TCP_RIVALS,
+                prepare: &|tools, one| files.compare(one.server(tools)?.address),
+                measure: &|tools, one| {
+                    let server = one.server(tools)?;
+                    // Fills the pool of pipes, which belong to no connection.
+                    drop(transfer(server)?);
+                    let before = settled_descriptors(server)?;
+                    let idle = transfer(server)?;
+                    let more = settled_descriptors(server)? as f64 - before as f64;
+                    let descriptors = Some(more / idle.len() as f64);
+                    Ok(Sample { descriptors, ..Sample::default() })
+                },
+            })?;
+        }
+        bench.stop_servers();
+        Ok(bench.report)
     }
-    if wanted(Part::Idle) {
-        let files = Files::create(&site, "idle", 1, IDLE_BYTES, watcher)?;
-        bench.run(&Case {
-            table: "idle connections",
-            load: "idle".to_owned(),
-            key: "idle".to_owned(),
-            figures: &[DESCRIPTORS],
-            rivals: &TCP_RIVALS,
-            prepare: &|tools, one| files.compare(one.server(tools)?.address),
-            measure: &|tools, one| {
-                let server = one.server(tools)?;
-                // Fills the pool of pipes, which belong to no connection.
-                drop(transfer(server)?);
-                let before = settled_descriptors(server)?;
-                let idle = transfer(server)?;
-                let more = settled_descriptors(server)? as f64 - before as f64;
-                let descriptors = Some(more / idle.len() as f64);
-                Ok(Sample { descriptors, ..Sample::default() })
-            },
-        })?;
-    }
-    bench.stop_servers();
-    Ok(bench.report)
 }
 
 /// Opens connections, each of which receives a file and is idle afterwards.

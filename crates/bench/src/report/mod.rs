@@ -93,7 +93,7 @@ impl Column {
 
     /// Returns the column with its rank set to `rank`.
     #[must_use]
-    pub const fn ranked(self, rank: u8) -> Self {
+    pub const fn rank(self, rank: u8) -> Self {
         Self { rank, ..self }
     }
 

@@ -7,6 +7,8 @@ use std::fmt;
 use haul_measure::Spread;
 use serde_json::{Value as Json, json};
 
+use crate::named::named;
+
 /// The smallest probability with which the interval of a median covers the true median. With fewer
 /// than five rounds, even the interval from the smallest to the largest value covers it less often.
 const COVERAGE_MIN: f64 = 0.9;
@@ -40,31 +42,19 @@ impl Samples {
     }
 }
 
-/// The judgement on a ratio.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The two methods differ by more than noise.
-    Different,
-    /// The interval contains 1, or the ratio is not farther from 1 than the rounds of one method
-    /// are from each other.
-    Noise,
-    /// There are fewer than five rounds, too few for an interval.
-    TooFewRounds,
-    /// The number is no ratio of two methods, such as a number of writes per record: its distance
-    /// from 1 has no meaning.
-    Amount,
-}
-
-impl Verdict {
-    /// Returns the name in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Different => "different",
-            Self::Noise => "noise",
-            Self::TooFewRounds => "too few rounds",
-            Self::Amount => "amount",
-        }
+named! {
+    /// The judgement on a ratio.
+    pub enum Verdict {
+        /// The two methods differ by more than noise.
+        Different = "different",
+        /// The interval contains 1, or the ratio is not farther from 1 than the rounds of one method
+        /// are from each other.
+        Noise = "noise",
+        /// There are fewer than five rounds, too few for an interval.
+        TooFewRounds = "too few rounds",
+        /// The number is no ratio of two methods, such as a number of writes per record: its
+        /// distance from 1 has no meaning.
+        Amount = "amount",
     }
 }
 

@@ -205,9 +205,9 @@ mod tests {
     const COLUMNS: &[Column] = &[
         Column::text("way", "way"),
         Column::number("rate", "records/s", 0),
-        Column::number("writes", "writes", 2).ranked(1),
-        Column::number("journal", "journal", 2).ranked(2),
-        Column::number("nothing", "nothing", 2).ranked(3),
+        Column::number("writes", "writes", 2).rank(1),
+        Column::number("journal", "journal", 2).rank(2),
+        Column::number("nothing", "nothing", 2).rank(3),
     ];
 
     fn report() -> Report {

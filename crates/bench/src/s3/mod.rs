@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::benchmark::Benchmark;
 use crate::net::bench::{Bench, Case, Rival};
 use crate::net::client::Request;
 use crate::net::objects::{Access, Objects, create_bucket};
@@ -27,32 +28,31 @@ use servers::RIVALS;
 const LISTED: &str = "listed";
 const PAGE_KEYS: usize = 1000;
 
-/// Measures the parts that the options select. When this returns, the servers are killed, and their
-/// files removed. If this process is killed, the servers are killed, too, but the files remain.
-///
-/// # Errors
-/// Returns [`crate::Error::Missing`] if there is only one core or no wrk, and an error if `haul`
-/// fails, or sends wrong bytes. A failure of a rival is shown in its rows.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let mut bench = Bench::new("s3", &options.net, &RIVALS, watcher)?;
-    bench.report.notes.push(
-        "haul serve syncs each object before it responds; in their default settings, which are used \
-         here, the other servers do not. serve runs without scrub and lifecycle checks."
-            .to_owned(),
-    );
-    for part in options.parts.iter().copied() {
-        match part {
-            Part::List => list(&mut bench, options)?,
-            Part::Get => options.object_bytes.iter().try_for_each(|bytes| {
-                let presigned = |_: &Rival| Access::Presigned;
-                let objects = Objects::create(&bench, *bytes, options.connections, presigned)?;
-                objects.get(&mut bench, &[RATE, CPU], &RIVALS)
-            })?,
-            Part::Put => warp::put(&mut bench, options)?,
+impl Benchmark for Options {
+    const NAME: &'static str = "s3";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let options = self;
+        let mut bench = Bench::new(Self::NAME, &options.net, &RIVALS, watcher)?;
+        bench.report.notes.push(
+            "haul serve syncs each object before it responds; in their default settings, which are used \
+             here, the other servers do not. serve runs without scrub and lifecycle checks."
+                .to_owned(),
+        );
+        for part in options.parts.iter().copied() {
+            match part {
+                Part::List => list(&mut bench, options)?,
+                Part::Get => options.object_bytes.iter().try_for_each(|bytes| {
+                    let presigned = |_: &Rival| Access::Presigned;
+                    let objects = Objects::create(&bench, *bytes, options.connections, presigned)?;
+                    objects.get(&mut bench, &[RATE, CPU], &RIVALS)
+                })?,
+                Part::Put => warp::put(&mut bench, options)?,
+            }
         }
+        bench.stop_servers();
+        Ok(bench.report)
     }
-    bench.stop_servers();
-    Ok(bench.report)
 }
 
 /// Lists pages of a bucket in random order. Before the first round, the whole bucket is listed, and

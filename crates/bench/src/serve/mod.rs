@@ -11,6 +11,7 @@ use std::time::Instant;
 use haul_disk::error_chain;
 use haul_file_store::{Attributes, Precondition, Store};
 
+use crate::benchmark::Benchmark;
 use crate::log::process_cpu;
 use crate::named::named;
 use crate::net::bench::{Bench, Case, Contender, Rival, Tools};
@@ -82,29 +83,26 @@ fn no_command(_: &Start<'_>) -> Result<Command> {
 static GET_RIVALS: [&Rival; 4] = [&SERVE, &SIGNED, &FILES, &NGINX_FILES];
 static PUT_RIVALS: [&Rival; 2] = [&SERVE, &STORE];
 
-/// Measures the parts that the options select. When this returns, the servers are killed, and the
-/// files and stores removed. If this process is killed, the servers are killed, too, but the files
-/// and stores remain.
-///
-/// # Errors
-/// Returns [`crate::Error::Missing`] if there is only one core or no wrk, and an error if the files
-/// or stores cannot be created, or `haul` fails or sends wrong bytes. Any other failure of nginx is
-/// shown in its rows.
-pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Report> {
-    let rivals = [&GET_RIVALS[..], &[&STORE]].concat();
-    let mut bench = Bench::new("serve", &options.net, &rivals, watcher)?;
-    let site = bench.tools.site();
-    fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
-    if options.parts.contains(&Part::Get) {
-        for bytes in options.object_bytes.iter().copied() {
-            get(&mut bench, options, bytes)?;
+impl Benchmark for Options {
+    const NAME: &'static str = "serve";
+
+    fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
+        let options = self;
+        let rivals = [&GET_RIVALS[..], &[&STORE]].concat();
+        let mut bench = Bench::new(Self::NAME, &options.net, &rivals, watcher)?;
+        let site = bench.tools.site();
+        fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
+        if options.parts.contains(&Part::Get) {
+            for bytes in options.object_bytes.iter().copied() {
+                get(&mut bench, options, bytes)?;
+            }
         }
+        if options.parts.contains(&Part::Put) {
+            put(&mut bench, options)?;
+        }
+        bench.stop_servers();
+        Ok(bench.report)
     }
-    if options.parts.contains(&Part::Put) {
-        put(&mut bench, options)?;
-    }
-    bench.stop_servers();
-    Ok(bench.report)
 }
 
 fn get(bench: &mut Bench<'_>, options: &Options, bytes: u64) -> Result<()> {

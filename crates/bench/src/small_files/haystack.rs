@@ -18,12 +18,12 @@ use haul_testing::{Random, noise};
 
 use super::objects::{Numbered, evict_below, fill, key};
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
 use crate::log::{Failure, failed};
 use crate::named::named;
 use crate::options::{count, rounds, size};
-use crate::report::{Column, Report};
+use crate::report::Report;
 use crate::simulated::{Drive, Format, SimulatedDisk};
 
 /// The benchmark `haystack`, and its options.
@@ -92,15 +92,12 @@ const BAR: &str = "reads";
 
 const FIELDS: &[Field<Method, Round>] = &[
     Field::label("way", "method", |method| method.name().into()),
-    Field::spread(Column::number("reads", "reads/file", 2), 4, reads),
-    Field::median(Column::number("read_bytes", "B/file", 0), |round| {
-        Some(round.each(round.requests.bytes_read))
-    }),
-    Field::median(Column::number("seeks", "seeks/file", 2), |it| Some(it.each(it.requests.seeks))),
-    Field::median(Column::number("service_ms", "service ms/file", 2), |round| {
-        Some(round.each(round.requests.service_ns()) / 1e6)
-    }),
-    Field::median(Column::number("files", "files", 0).ranked(5), |round| Some(round.files as f64)),
+    number("reads", "reads/file", 2).spread(4, reads),
+    number("read_bytes", "B/file", 0).median(|round| Some(round.each(round.requests.bytes_read))),
+    number("seeks", "seeks/file", 2).median(|it| Some(it.each(it.requests.seeks))),
+    number("service_ms", "service ms/file", 2)
+        .median(|it| Some(it.each(it.requests.service_ns()) / 1e6)),
+    number("files", "files", 0).rank(5).median(|round| Some(round.files as f64)),
 ];
 
 fn reads(round: &Round) -> Option<f64> {
@@ -205,7 +202,7 @@ impl Photos {
         let (store, _recovered) = Store::open(dir, store_options())?;
         store.create_bucket(BUCKET)?;
         let objects = (self.dirs * self.files) as u64;
-        fill(&store, BUCKET, self.objects(), 0..objects)?;
+        fill(&store, BUCKET, self.objects(), objects)?;
         Ok(store.close()?)
     }
 

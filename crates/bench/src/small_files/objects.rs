@@ -2,16 +2,12 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use haul_file_store::{Attributes, NewObject, Precondition, Store};
 
 use crate::log::Failure;
-use crate::reads::joined;
 use crate::test_file::evict_all;
 
 /// Returns the key of the object with this number. All targets and rivals use the same keys.
@@ -23,7 +19,6 @@ pub fn key(number: u64) -> String {
 /// Objects of the same bytes, but for their number, with which each begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbered<'a> {
-    /// Returns the key of an object.
     /// The bytes of an object, at least 8; its number replaces the first 8.
     pub(crate) content: &'a [u8],
 }
@@ -39,44 +34,30 @@ impl Numbered<'_> {
     }
 }
 
-/// The threads that store objects, and the most objects and bytes of a call.
-const LOADERS: usize = 4;
-const BATCH_MAX: u64 = 100;
-const BATCH_BYTES_MAX: u64 = 4 << 20;
+/// The number of objects that a call stores.
+const BATCH: usize = 100;
 
-/// Stores the objects with these numbers in `bucket`. When this returns, all of them are durable.
+/// Stores the first `count` objects in `bucket`. When this returns, all of them are durable.
 pub(super) fn fill(
     store: &Store,
     bucket: &str,
     objects: Numbered<'_>,
-    numbers: Range<u64>,
+    count: u64,
 ) -> Result<(), Failure> {
-    let in_batch = (BATCH_BYTES_MAX / objects.content.len() as u64).clamp(1, BATCH_MAX);
-    let next = AtomicU64::new(numbers.start);
     let (attributes, precondition) = (&Attributes::new(), &Precondition::None);
-    let put = || -> Result<(), Failure> {
-        loop {
-            let from = next.fetch_add(in_batch, Ordering::Relaxed);
-            let batch = from..numbers.end.min(from + in_batch);
-            if batch.is_empty() {
-                return Ok(());
-            }
-            let keyed = batch.map(|number| {
-                let mut bytes = Vec::new();
-                objects.bytes(number, &mut bytes);
-                (key(number), bytes)
-            });
-            let keyed: Vec<_> = keyed.collect();
-            let new = keyed.iter();
-            let new = new.map(|(key, bytes)| NewObject { key, bytes, attributes, precondition });
-            let new: Vec<_> = new.collect();
-            store.put_many(bucket, &new).into_iter().try_for_each(|outcome| outcome.map(drop))?;
-        }
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..LOADERS).map(|_| scope.spawn(put)).collect();
-        threads.into_iter().try_for_each(joined)
-    })
+    for from in (0..count).step_by(BATCH) {
+        let keyed = (from..count).take(BATCH).map(|number| {
+            let mut bytes = Vec::new();
+            objects.bytes(number, &mut bytes);
+            (key(number), bytes)
+        });
+        let keyed: Vec<_> = keyed.collect();
+        let new = keyed.iter();
+        let new = new.map(|(key, bytes)| NewObject { key, bytes, attributes, precondition });
+        let new: Vec<_> = new.collect();
+        store.put_many(bucket, &new).into_iter().try_for_each(|outcome| outcome.map(drop))?;
+    }
+    Ok(())
 }
 
 /// The bytes that may stay in the page cache: a page may be in use when it is evicted.

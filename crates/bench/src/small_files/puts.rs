@@ -10,12 +10,12 @@ use haul_units::parse_time;
 
 use super::contenders::{FILE_BYTES, GroupCommit, ObjectStore, SyncedFiles};
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Entry, Field, Outcome, Stage, best_of_families, columns};
+use crate::contest::{Contest, Entry, Field, Outcome, Stage, best_of_families, columns, number};
 use crate::host::Host;
 use crate::log::rivals::{NOT_BUILT, Rivals, SMALL_FILES};
 use crate::log::{Contender, Failure, Load, Sample, Scratch, drive, failed};
 use crate::options::{count, rounds, size};
-use crate::report::{Column, Report};
+use crate::report::Report;
 use crate::write_modes::VirtualDisk;
 use crate::write_modes::target_fs::TargetFs;
 
@@ -150,21 +150,20 @@ const BAR: &str = "puts_per_s";
 /// The columns of the table: medians of the rounds.
 const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("target", "target", |strategy| strategy.target.name().into()),
-    Field::parameter(Column::number("file_bytes", "bytes", 0), |it| it.file_bytes.into()),
-    Field::parameter(Column::number("writers", "writers", 0), |it| it.writers.into()),
-    Field::spread(Column::number("puts_per_s", "puts/s", 0), 5, rate),
-    Field::median(Column::number("p50_us", "p50 µs", 0), |round| round.sample.p50_us),
-    Field::median(Column::number("p99_us", "p99 µs", 0), |round| round.sample.p99_us),
-    Field::median(Column::number("cpu_us_per_put", "CPU µs", 1), |round| {
-        Some(round.sample.each(round.sample.cpu_seconds)? * 1e6)
-    }),
-    Field::median(Column::number("device_bytes_per_byte", "bytes/byte", 2), amplification),
-    Field::median(Column::number("device_writes_per_put", "writes", 2).ranked(3), |round| {
-        round.sample.each(round.sample.device_writes)
-    }),
-    Field::median(Column::number("device_syncs_per_put", "syncs", 3).ranked(3), |round| {
-        round.sample.each(round.sample.device_syncs)
-    }),
+    number("file_bytes", "bytes", 0).label(|it| it.file_bytes.into()),
+    number("writers", "writers", 0).label(|it| it.writers.into()),
+    number("puts_per_s", "puts/s", 0).spread(5, rate),
+    number("p50_us", "p50 µs", 0).median(|round| round.sample.p50_us),
+    number("p99_us", "p99 µs", 0).median(|round| round.sample.p99_us),
+    number("cpu_us_per_put", "CPU µs", 1)
+        .median(|it| Some(it.sample.each(it.sample.cpu_seconds)? * 1e6)),
+    number("device_bytes_per_byte", "bytes/byte", 2).median(amplification),
+    number("device_writes_per_put", "writes", 2)
+        .rank(3)
+        .median(|it| it.sample.each(it.sample.device_writes)),
+    number("device_syncs_per_put", "syncs", 3)
+        .rank(3)
+        .median(|it| it.sample.each(it.sample.device_syncs)),
 ];
 
 /// Adds the rate of the store divided by those of the other targets, and the bytes it writes. A
@@ -202,7 +201,7 @@ impl Benchmark for SmallFilesBench {
         if rivals.is_none() {
             report.notes.push(format!("databases are {NOT_BUILT}"));
         }
-        let places = TargetFs::all(&self.virtual_disk, &self.dir, &[], VIRTUAL_DISK_BYTES)?;
+        let places = TargetFs::all(&self.virtual_disk, &self.dir, VIRTUAL_DISK_BYTES)?;
         let mut loads = Vec::new();
         for place in &places {
             for &file_bytes in &self.sizes {
@@ -287,7 +286,7 @@ impl SmallFilesBench {
             Target::Rival(form) => {
                 let rivals = rivals.ok_or(NOT_BUILT)?;
                 let form = format!("{SMALL_FILES}{form}");
-                return rivals.measure(&form, dir, &load, &[], watcher);
+                return rivals.measure(&form, dir, &load, watcher);
             }
         };
         rustix::fs::sync();

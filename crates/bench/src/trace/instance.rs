@@ -83,7 +83,7 @@ impl Tracing {
         let number = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let name = format!("instances/haul-{}-{number}", std::process::id());
         let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
-        let guardian = Guardian::of(&root, &name, &[])?;
+        let guardian = Guardian::of(&root, name.as_ref())?;
         let tracing = Self { _guardian: guardian, mount, name };
         fs::create_dir(tracing.path("")).map_err(Error::other("create a tracing instance"))?;
         tracing.write("tracing_on", "0")?;

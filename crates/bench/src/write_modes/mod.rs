@@ -29,7 +29,6 @@ use haul_units::parse_time;
 use measure::{Limits, measure_passes, trace_record};
 use modes::{Cell, cells};
 pub use modes::{Modes, Preparation, Sync};
-use prepare::{LOG, OLD};
 pub use virtual_disk::VirtualDisk;
 
 use crate::benchmark::Benchmark;
@@ -105,7 +104,7 @@ struct Place {
 impl WriteModesBench {
     fn places(&self, cells: &[Cell], report: &mut Report) -> Result<Vec<Place>> {
         let longest = cells.iter().map(|cell| cell.file_bytes(self.records)).max().unwrap_or(0);
-        let all = TargetFs::all(&self.virtual_disk, &self.dir, &[LOG, OLD], longest)?;
+        let all = TargetFs::all(&self.virtual_disk, &self.dir, longest)?;
         let mut places = Vec::new();
         for fs in all {
             let protected = self.protected_cache.then(|| fs.set("write_cache", "write through"));
@@ -242,19 +241,6 @@ mod tests {
             let got = report.value(&report.rows[1], key).unwrap().number().unwrap();
             assert!((got / expected - 1.0).abs() < 2e-3, "{key}: {got}");
         }
-    }
-
-    #[test]
-    fn round_without_a_trace_has_no_journal_writes() {
-        let mut contest = contest(&[CELL]);
-        contest.record(0, pass(10, 100, Some(30)));
-        contest.record(0, pass(10, 100, None));
-        contest.record(1, Outcome::Skipped("not supported".to_owned()));
-        let report = report(&contest);
-        let number = |key| report.value(&report.rows[0], key).unwrap().number();
-        assert_eq!(number("journal_writes"), None);
-        assert_eq!(number("device_write_requests"), Some(2.0));
-        assert_eq!(report.rows[1].state.as_deref(), Some("not supported"));
     }
 
     #[test]

@@ -16,8 +16,8 @@ use super::modes::{Cell, Preparation, Sync};
 use super::target_fs::TargetFs;
 
 /// The names of the file that is written, and of the old file that is recycled.
-pub(crate) const LOG: &str = "log";
-pub(crate) const OLD: &str = "log.old";
+const LOG: &str = "log";
+const OLD: &str = "log.old";
 
 /// The length in bytes of one write when a file is filled.
 const FILL_BYTES: usize = 1 << 20;

@@ -6,9 +6,9 @@ use haul_measure::Latencies;
 
 use super::measure::{PASSES, Pass};
 use super::modes::{Cell, Preparation, Sync};
-use crate::contest::{Contest, Field};
+use crate::contest::{Contest, Field, number};
 use crate::fio;
-use crate::report::{Column, Ratio, Report};
+use crate::report::{Ratio, Report};
 
 /// A mode in one of its passes, which are numbered from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,44 +29,33 @@ pub(super) const BAR: &str = "records_per_s";
 /// `sync` of another program, which commits every journal, does not affect them.
 pub(super) const FIELDS: &[Field<Strategy, Pass>] = &[
     Field::label("sync", "sync", |strategy| strategy.cell.sync.name().into()),
-    Field::parameter(Column::number("record_bytes", "bytes", 0), |it| it.cell.record_bytes.into()),
-    Field::parameter(Column::number("pass", "pass", 0), |strategy| (strategy.pass as f64).into()),
+    number("record_bytes", "bytes", 0).label(|it| it.cell.record_bytes.into()),
+    number("pass", "pass", 0).label(|strategy| (strategy.pass as f64).into()),
     Field::label("way", "preparation", |strategy| strategy.cell.preparation.name().into()),
-    Field::median(Column::number("median_us", "µs", 1), median_us),
-    Field::percentile_us(Column::number("p99_us", "p99 µs", 1).ranked(3), 99.0, latencies),
-    Field::spread(Column::number("records_per_s", "records/s", 0), 9, |pass| {
-        Some(pass.records as f64 / pass.time.as_secs_f64())
-    }),
-    Field::median(Column::number("device_written_bytes", "B written", 0).ranked(6), |pass| {
-        pass.each(pass.counters?.written_bytes)
-    }),
-    Field::median(Column::number("data_writes", "writes", 2).ranked(4), |pass| {
-        pass.each(pass.traffic?.data.writes)
-    }),
-    Field::median(Column::number("journal_writes", "journal", 2).ranked(1), journal_writes),
-    Field::median(Column::number("journal_bytes", "journal B", 0).ranked(8), |pass| {
-        pass.each(pass.traffic?.journal.bytes)
-    }),
-    Field::median(Column::number("metadata_writes", "metadata", 2).ranked(5), |pass| {
-        pass.each(pass.traffic?.metadata.writes)
-    }),
-    Field::median(Column::number("other_writes", "others", 2).ranked(7), |pass| {
-        pass.each(pass.traffic?.others.writes)
-    }),
-    Field::median(Column::number("device_syncs", "syncs", 2).ranked(2), |pass| {
-        pass.each(pass.counters?.syncs)
-    }),
-    Field::median(Column::number("device_reads", "reads", 2).ranked(6), |pass| {
-        pass.each(pass.counters?.reads)
-    }),
-    Field::median(Column::number("device_write_requests", "requests", 2).ranked(10), |pass| {
-        pass.each(pass.counters?.writes)
-    }),
-    Field::median(Column::number("fua_writes", "FUA", 2).ranked(10), |it| it.each(it.traffic?.fua)),
-    Field::total(Column::number("records", "records", 0).ranked(11), |passes| {
-        Some(passes.iter().map(|pass| pass.records as f64).sum())
-    }),
-    Field::parameter(fio::COLUMN, |strategy| fio::cell(fio_options(strategy))),
+    number("median_us", "µs", 1).median(median_us),
+    number("p99_us", "p99 µs", 1).rank(3).percentile_us(99.0, latencies),
+    number("records_per_s", "records/s", 0)
+        .spread(9, |it| Some(it.records as f64 / it.time.as_secs_f64())),
+    number("device_written_bytes", "B written", 0)
+        .rank(6)
+        .median(|it| it.each(it.counters?.written_bytes)),
+    number("data_writes", "writes", 2).rank(4).median(|it| it.each(it.traffic?.data.writes)),
+    number("journal_writes", "journal", 2).rank(1).median(journal_writes),
+    number("journal_bytes", "journal B", 0).rank(8).median(|it| it.each(it.traffic?.journal.bytes)),
+    number("metadata_writes", "metadata", 2)
+        .rank(5)
+        .median(|it| it.each(it.traffic?.metadata.writes)),
+    number("other_writes", "others", 2).rank(7).median(|it| it.each(it.traffic?.others.writes)),
+    number("device_syncs", "syncs", 2).rank(2).median(|pass| pass.each(pass.counters?.syncs)),
+    number("device_reads", "reads", 2).rank(6).median(|pass| pass.each(pass.counters?.reads)),
+    number("device_write_requests", "requests", 2)
+        .rank(10)
+        .median(|it| it.each(it.counters?.writes)),
+    number("fua_writes", "FUA", 2).rank(10).median(|it| it.each(it.traffic?.fua)),
+    number("records", "records", 0)
+        .rank(11)
+        .total(|it| Some(it.iter().map(|pass| pass.records as f64).sum())),
+    fio::COLUMN.label(|strategy| fio::cell(fio_options(strategy))),
 ];
 
 /// The number of records that fio writes.

@@ -9,7 +9,7 @@ use haul_disk::{Device, DeviceCounters, Disk, OsDisk, Storage, probe};
 use haul_testing::DetachedImage;
 
 use super::virtual_disk::VirtualDisk;
-use crate::guardian::{Guardian, guarded_dir};
+use crate::guardian::Guardian;
 use crate::host::StorageFacts;
 use crate::setting::Setting;
 use crate::trace::{Journalling, Tracing, Watched};
@@ -32,38 +32,23 @@ pub(crate) struct TargetFs {
 }
 
 impl TargetFs {
-    /// Creates a directory below `dir` for files with the given names; it is removed when this
-    /// process ends.
-    pub(crate) fn below(dir: &Path, names: &[&str]) -> Result<Self> {
+    /// Creates a directory below `dir`, which is removed when this process ends.
+    pub(crate) fn below(dir: &Path) -> Result<Self> {
         let storage = probe(dir)?;
-        let (path, files) = guarded_dir(dir, "haul-bench", names)?;
+        let (path, files) = Guardian::of_tree(dir, "haul-bench")?;
         let name = storage.file_system.to_string();
         let facts = StorageFacts::of(&name, &storage);
         let disk = OsDisk::open(&path)?;
         let journalling = Journalling::of(&storage);
-        let files = Some(files);
-        Ok(Self {
-            name,
-            disk,
-            storage,
-            facts,
-            journalling,
-            _files: files,
-            root: None,
-            _image: None,
-        })
+        let _files = Some(files);
+        Ok(Self { name, disk, storage, facts, journalling, _files, root: None, _image: None })
     }
 
     /// Creates the virtual disks of `kinds`, for files of `file_bytes` bytes in all; without any, a
-    /// directory below `dir` for files with these names.
-    pub(crate) fn all(
-        kinds: &[VirtualDisk],
-        dir: &Path,
-        names: &[&str],
-        file_bytes: u64,
-    ) -> Result<Vec<Self>> {
+    /// directory below `dir`.
+    pub(crate) fn all(kinds: &[VirtualDisk], dir: &Path, file_bytes: u64) -> Result<Vec<Self>> {
         if kinds.is_empty() {
-            return Ok(vec![Self::below(dir, names)?]);
+            return Ok(vec![Self::below(dir)?]);
         }
         kinds.iter().map(|kind| Self::on_virtual_disk(*kind, dir, file_bytes)).collect()
     }

@@ -1,16 +1,16 @@
 //! The benchmark `pacing`: checks invariants of its report that hold on any disk.
 
 use std::ffi::OsStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Parser;
 use haul_bench::pacing::PacingBench;
 use haul_bench::write_modes::VirtualDisk;
-use haul_bench::{Benchmark, Error, Report, Row, Silent, Value, Watcher};
+use haul_bench::{Benchmark, Error, Report, Row, Silent, Value};
 use haul_testing::skip;
 use tempfile::TempDir;
 
 use crate::disk_dir;
+use crate::reports::StopAfter;
 
 fn options(dir: &TempDir) -> PacingBench {
     let words = "haul --bulk 32MiB --windows 1MiB,256KiB --rounds 1 --alone 30ms --dir";
@@ -47,6 +47,9 @@ fn check(report: &Report) {
             _ => assert_eq!(cached, Some(0.0), "{row:?}"),
         }
     }
+    let paced = |row: &&Row| bulk(row) == Some(Value::from("paced")) && row.state.is_none();
+    let windows = report.rows.iter().filter(paced).map(|row| number(report, row, "window_mib"));
+    assert_eq!(windows.collect::<Vec<_>>(), [1.0, 0.25, 1.0, 0.25].map(Some));
     for name in ["p999", "overwrite_p999", "bulk_rate"] {
         for mode in ["paced", "dropping"] {
             assert!(report.ratios[&format!("{mode}_{name}_vs_unpaced")].value > 0.0);
@@ -80,17 +83,6 @@ fn virtual_disk_has_a_journal() {
         Err(error) => panic!("{error:?}"),
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
-}
-
-/// A watcher that passes as many checks as its number states, and then cancels.
-struct StopAfter(AtomicUsize);
-
-impl Watcher for StopAfter {
-    fn is_cancelled(&self) -> bool {
-        self.0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
-            .is_err()
-    }
 }
 
 #[test]

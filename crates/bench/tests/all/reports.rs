@@ -1,8 +1,9 @@
 //! Runs benchmarks, and selects rows and numbers of their reports.
 
 use std::ffi::OsStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haul_bench::{Benchmark, Error, Report, Row, Silent, Value};
+use haul_bench::{Benchmark, Error, Report, Row, Silent, Value, Watcher};
 use haul_testing::skip;
 
 use crate::disk_dir;
@@ -37,4 +38,15 @@ pub(crate) fn rows<'a>(report: &'a Report, texts: &[(&str, &str)]) -> Vec<&'a Ro
 pub(crate) fn number(report: &Report, row: &Row, key: &str) -> f64 {
     let value = report.value(row, key).and_then(Value::number);
     value.unwrap_or_else(|| panic!("no {key} in {row:?}\n{}", report.notes.join("\n")))
+}
+
+/// A watcher that passes as many checks as its number states, and then cancels.
+pub(crate) struct StopAfter(pub(crate) AtomicUsize);
+
+impl Watcher for StopAfter {
+    fn is_cancelled(&self) -> bool {
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+            .is_err()
+    }
 }

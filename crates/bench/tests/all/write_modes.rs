@@ -1,14 +1,13 @@
 //! The benchmark `write-modes`: checks the counts of requests, which are equal on any disk.
 
 use std::ffi::OsStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Parser;
 use haul_bench::write_modes::WriteModesBench;
-use haul_bench::{Benchmark, Error, Ratio, Report, Row, Silent, Watcher};
+use haul_bench::{Benchmark, Error, Ratio, Report, Row, Silent};
 
 use crate::disk_dir;
-use crate::reports::{number, report, rows as rows_with};
+use crate::reports::{StopAfter, number, report, rows as rows_with};
 
 /// Returns the report of a short run on a virtual disk; `None` if it cannot be created. The median
 /// of five rounds is not affected by a single `sync` of another program.
@@ -112,17 +111,6 @@ fn btrfs_writes_metadata_for_overwrites_too() {
         for row in rows(&report, preparation, "fdatasync") {
             assert!(number(&report, row, "metadata_writes") >= 1.0, "{row:?}");
         }
-    }
-}
-
-/// A watcher that passes as many checks as its number states, and then cancels.
-struct StopAfter(AtomicUsize);
-
-impl Watcher for StopAfter {
-    fn is_cancelled(&self) -> bool {
-        self.0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
-            .is_err()
     }
 }
 

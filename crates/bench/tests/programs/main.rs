@@ -6,7 +6,6 @@ mod all;
 mod compare;
 mod log;
 mod net;
-mod pacing;
 mod read;
 mod small_files;
 mod work_dir;

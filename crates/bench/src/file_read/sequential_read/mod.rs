@@ -15,12 +15,12 @@ use haul_measure::{Error, Result, Watcher};
 
 use super::NO_DIRECT_IO;
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns};
+use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::fio;
 use crate::guardian::Guardian;
 use crate::host::Host;
 use crate::log::process_cpu;
-use crate::report::{Column, Report};
+use crate::report::Report;
 use crate::test_file::{TestFile, check};
 pub use options::SequentialReadBench;
 use source::{Source, prefetch};
@@ -43,25 +43,19 @@ const BAR: &str = "mb_per_s";
 
 const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("readahead", "readahead", |strategy| strategy.readahead.to_string().into()),
-    Field::parameter(Column::number("request_kib", "KiB", 0), |strategy| {
-        (strategy.request_bytes as f64 / 1024.0).into()
-    }),
+    number("request_kib", "KiB", 0).label(|it| (it.request_bytes as f64 / 1024.0).into()),
     Field::label("way", "method", |strategy| strategy.method.name().into()),
-    Field::parameter(Column::number("window_kib", "window KiB", 0), |strategy| {
-        strategy.window_bytes.map(|bytes| bytes as f64 / 1024.0).into()
-    }),
-    Field::spread(Column::number("mb_per_s", "MB/s", 0), 4, rate),
-    Field::median(Column::number("cpu_ms_per_gib", "CPU ms/GiB", 0).ranked(2), |round| {
-        Some(round.cpu.as_secs_f64() * 1000.0 * f64::from(1 << 30) / round.bytes as f64)
-    }),
-    Field::median(
-        Column::number("device_reads_per_mib", "device reads/MiB", 2).ranked(3),
-        |round| Some(round.device_reads? as f64 * f64::from(1 << 20) / round.bytes as f64),
-    ),
-    Field::median(Column::number("cached_percent", "% cached", 0).ranked(1), |round| {
-        Some(round.cached * 100.0)
-    }),
-    Field::parameter(fio::COLUMN, |strategy| fio::cell(strategy.fio_options())),
+    number("window_kib", "window KiB", 0)
+        .label(|it| it.window_bytes.map(|bytes| bytes as f64 / 1024.0).into()),
+    number("mb_per_s", "MB/s", 0).spread(4, rate),
+    number("cpu_ms_per_gib", "CPU ms/GiB", 0)
+        .rank(2)
+        .median(|it| Some(it.cpu.as_secs_f64() * 1000.0 * f64::from(1 << 30) / it.bytes as f64)),
+    number("device_reads_per_mib", "device reads/MiB", 2)
+        .rank(3)
+        .median(|it| Some(it.device_reads? as f64 * f64::from(1 << 20) / it.bytes as f64)),
+    number("cached_percent", "% cached", 0).rank(1).median(|round| Some(round.cached * 100.0)),
+    fio::COLUMN.label(|strategy| fio::cell(strategy.fio_options())),
 ];
 
 fn rate(round: &Round) -> Option<f64> {
@@ -215,24 +209,6 @@ mod tests {
             device_reads: Some(4096),
             cached: 0.25,
         })
-    }
-
-    #[test]
-    fn rows_have_rate_cost_and_cached_part() {
-        let mut contest = Contest::new(FIELDS, options(&["--sizes", "1MiB"]).strategies());
-        contest.record(0, round(2));
-        let mut report = Report::new("b", Host::default(), columns(FIELDS), BAR);
-        contest.report(&mut report, "", |_| String::new());
-        for (key, expected) in [
-            ("mb_per_s", 536.870_912),
-            ("cpu_ms_per_gib", 200.0),
-            ("device_reads_per_mib", 4.0),
-            ("cached_percent", 25.0),
-            ("request_kib", 1024.0),
-        ] {
-            let number = report.value(&report.rows[0], key).unwrap().number().unwrap();
-            assert!((number - expected).abs() < 1e-6, "{key}: {number}");
-        }
     }
 
     #[test]
