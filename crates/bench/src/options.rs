@@ -54,7 +54,7 @@ pub struct NetOptions {
     /// Directory for files, configurations and logs, removed at the end; some GiB must be free
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Programs to compare haul with, such as nginx,go [default: all installed]
+    /// Programs to measure beside haul, such as nginx,go, or haul alone [default: all installed]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub rivals: Option<Vec<String>>,
     /// Number of interleaved rounds

@@ -18,6 +18,7 @@ use crate::named::named;
 use crate::net::bench::{Bench, Case, Contender, Rival, Tools};
 use crate::net::client::Request;
 use crate::net::files_command;
+use crate::net::meter::Used;
 use crate::net::nginx::{NGINX, SENDFILE, file_server};
 use crate::net::programs::{HAUL, Program};
 use crate::net::sample::{CACHE, CPU, CPU_PER_GB, P99, RATE, Sample, TRANSFER_RATE, short};
@@ -273,24 +274,14 @@ fn latency(bench: &mut Bench<'_>, options: &Options, big: &Files) -> Result<()> 
         bench.report.notes.push(format!("Latency during downloads was not measured: {why}."));
         return Ok(());
     }
+    bench.stop_servers();
     let number = usize::try_from(options.memory_bytes / 4 / QUICK_BYTES).unwrap_or(1).max(1);
     let (root, watcher) = (bench.tools.site(), bench.tools.watcher);
     let quick = Files::create(&root, "quick", number, QUICK_BYTES, watcher)?;
     let (requests, connections) = (quick.requests(), options.connections[0]);
     let load = Load { pause: QUICK_PAUSE, ..Load::new(&requests, connections, QUICK_BYTES) };
     for during_downloads in [false, true] {
-        let measure = |tools: &Tools<'_>, one: &mut Contender| {
-            one.stop();
-            quick.evict(tools.cores)?;
-            big.evict(tools.cores)?;
-            let _limit = MemoryLimit::new(options.memory_bytes)?;
-            let server = one.server(tools)?;
-            // Each file is requested twice, so that a server that counts requests treats it as hot.
-            quick.compare(server.address)?;
-            quick.compare(server.address)?;
-            if !during_downloads {
-                return tools.load(server, &load);
-            }
+        let beside_downloads = |tools: &Tools<'_>, server: &Server| {
             let (over, next) = (AtomicBool::new(false), AtomicUsize::new(0));
             let next = || match over.load(Ordering::Relaxed) {
                 true => usize::MAX,
@@ -302,8 +293,25 @@ fn latency(bench: &mut Bench<'_>, options: &Options, big: &Files) -> Result<()> 
                 over.store(true, Ordering::Relaxed);
                 let bytes = joined(downloads)?;
                 // The CPU time belongs to both, and requests are few.
-                Ok(Sample { bytes, used: Default::default(), ..sample? })
+                Ok(Sample { bytes, used: Used::default(), ..sample? })
             })
+        };
+        let measure = |tools: &Tools<'_>, one: &mut Contender| {
+            quick.evict(tools.cores)?;
+            big.evict(tools.cores)?;
+            let limit = MemoryLimit::new(options.memory_bytes)?;
+            let server = one.server(tools)?;
+            // Each file is requested twice, so that a server that counts requests treats it as hot.
+            quick.compare(server.address)?;
+            quick.compare(server.address)?;
+            let sample = match during_downloads {
+                true => beside_downloads(tools, server),
+                false => tools.load(server, &load),
+            };
+            // A cgroup can be removed only after its processes have ended.
+            one.stop();
+            drop(limit);
+            sample
         };
         let name = if during_downloads { "beside downloads" } else { "at rest" };
         bench.run(&Case {

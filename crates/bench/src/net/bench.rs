@@ -12,7 +12,7 @@ use haul_disk::{error_chain, probe};
 
 use super::congestion::Congestion;
 use super::cores::{Cores, Pinned};
-use super::programs::{HAUL, Program, find, output, version};
+use super::programs::{Program, find, output, version};
 use super::sample::{Figure, Sample, primary_max, primary_min};
 use super::server::{Server, Start, free_address};
 use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
@@ -323,7 +323,6 @@ fn contenders(
     report: &mut Report,
 ) -> Result<Vec<Contender>> {
     let mut names: Vec<_> = rivals.iter().map(|rival| rival.program.name).collect();
-    names.retain(|name| *name != HAUL.name);
     names.dedup();
     let mut selected = options.rivals.iter().flatten();
     if let Some(name) = selected.find(|name| !names.contains(&name.as_str())) {

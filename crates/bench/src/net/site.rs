@@ -103,18 +103,22 @@ impl Files {
     /// Returns an error if bytes stay in memory after all attempts, because the kernel still reads
     /// ahead or network packets reference the bytes.
     pub(crate) fn evict(&self, cores: Cores) -> Result<()> {
-        self.each(|name, file| {
-            for _ in 0..EVICTIONS_MAX {
+        let mut left = 0;
+        for _ in 0..EVICTIONS_MAX {
+            left = 0;
+            self.each(|_, file| {
                 evict(file, 0, u64::MAX)?;
-                if resident(file, 0, u64::MAX)?.resident_bytes == 0 {
-                    return Ok(());
-                }
-                cores.release_packets()?;
-                thread::sleep(EVICTION_INTERVAL);
+                left += resident(file, 0, u64::MAX)?.resident_bytes;
+                Ok(())
+            })?;
+            if left == 0 {
+                return Ok(());
             }
-            let why = std::io::Error::other("bytes remain");
-            Err(Error::other(format!("evict {name} from memory"))(why))
-        })
+            cores.release_packets()?;
+            thread::sleep(EVICTION_INTERVAL);
+        }
+        let what = std::io::Error::other(format!("{left} bytes remain"));
+        Err(Error::other(format!("evict the files below {}", self.root.display()))(what))
     }
 
     /// Returns the part of the files that is in the page cache, in percent.

@@ -89,7 +89,7 @@ fn haul_files_is_measured_beside_nginx() {
 #[ignore = "full: it loads servers for half a minute"]
 fn latency_of_hot_files_is_measured_during_downloads() {
     let sizes = ["--memory", "48MiB", "--big", "2MiB", "--big-files", "3", "--connections", "4"];
-    let words = [&["files", "--only", "latency", "--rivals", "nginx"][..], &sizes].concat();
+    let words = [&["files", "--only", "latency", "--rivals", "haul"][..], &sizes].concat();
     let Some(report) = report(&words) else { return };
     if report["rows"].as_array().unwrap().is_empty() {
         return haul_testing::skip("there is no memory cgroup");
