@@ -3,7 +3,7 @@
 //! # What it is
 //! - [`LoopImage`]: a file system on a loop device, for tests that count requests or fill a disk
 //! - [`Random`], [`noise`], [`seed`] and [`replay_command`]: reproducible random numbers
-//! - [`times`]: longer runs of a test
+//! - [`depth`]: how deep a random exploration goes
 //! - [`eventually`], [`until_full`] and [`within_a_minute`]: waiting for a condition or a result; [`PATIENCE`]: the
 //!   timeout of everything else that a test waits for
 //! - [`disk_dir`], [`skip`], [`PrintOnPanic`]: temporary directories, skipped tests, messages of
