@@ -165,7 +165,14 @@ impl<S: Read + Write> Peer<S> {
     /// # Errors
     /// See [`Peer`].
     pub fn head(&mut self) -> io::Result<Message> {
-        if self.reader.fill_buf()?.is_empty() {
+        // Unlike the other calls of the standard library, this one does not repeat an interrupted read.
+        let is_at_end = loop {
+            match self.reader.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                filled => break filled?.is_empty(),
+            }
+        };
+        if is_at_end {
             return Ok(Message::default());
         }
         let mut message = Message::with_line(self.line()?);

@@ -151,21 +151,32 @@ impl ClientStream {
     }
 }
 
+/// Repeats a call that a signal interrupted. The kernel ends calls on a socket with a timeout when it
+/// stops and continues the process, or another process traces it, even without a signal handler.
+fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
 impl Read for ClientStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
+        uninterrupted(|| match self {
             Self::Plain(socket) => socket.read(buffer),
             Self::Tls(tls) => tls.read(buffer),
-        }
+        })
     }
 }
 
 impl Write for ClientStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
+        uninterrupted(|| match self {
             Self::Plain(socket) => socket.write(bytes),
             Self::Tls(tls) => tls.write(bytes),
-        }
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
