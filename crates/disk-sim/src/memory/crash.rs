@@ -43,7 +43,7 @@ pub struct Crashes {
 impl Default for Crashes {
     fn default() -> Self {
         Self {
-            steps: 400,
+            steps: 200,
             worst: Device::StaleBlocks,
             all_up_to: 32,
             draws: 4,
