@@ -4,7 +4,6 @@
 //! build it. With `--relay`, as `haul bench relay` starts it, the program relays connections with
 //! tokio until it is killed.
 
-mod lmdb_pages;
 mod okaywal;
 mod raft_engine;
 mod relay;
@@ -12,7 +11,6 @@ mod relay;
 mod rocksdb;
 mod small_files;
 mod sqlite;
-mod sqlite_pages;
 mod variants;
 mod walrus;
 mod workload;
@@ -50,9 +48,6 @@ struct Cli {
     /// Size of a record, in bytes
     #[arg(long, default_value_t = 4096)]
     record_bytes: usize,
-    /// Number of pages to overwrite, for logs named pages/...
-    #[arg(long, default_value_t = 65_536)]
-    pages: u64,
     /// Duration of writing before the measurement begins, in milliseconds
     #[arg(long, default_value_t = 250)]
     settle_ms: u64,
@@ -107,7 +102,7 @@ fn measure(cli: &Cli) -> Result<Sample, Failure> {
         return Err(restart(dir));
     }
     let device = haul_disk::probe(dir)?.device;
-    let workload = Workload { dir, writers: cli.writers, pages: cli.pages };
+    let workload = Workload { dir, writers: cli.writers };
     let contender = open(workload)?;
     contender.warm_up()?;
     // Writes back the dirty pages of the warm-up, so that the measurement does not include them.

@@ -15,9 +15,8 @@ const BUSY_MAX: Duration = Duration::from_secs(60);
 /// overwrites the log from its start. The default of 1000 causes a checkpoint every few hundred
 /// rows.
 const CHECKPOINT_PAGES: u32 = 4000;
-/// The table of records and pages.
-pub(crate) const RECORDS: &str =
-    "CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, bytes BLOB)";
+/// The table of records.
+const RECORDS: &str = "CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, bytes BLOB)";
 const INSERT: &str = "INSERT INTO records (bytes) VALUES (?1)";
 
 /// The assignment of connections to writers.

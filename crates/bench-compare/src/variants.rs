@@ -1,21 +1,19 @@
-//! Lists the rivals of Haul's append log, page file and file store, each with the settings worth
+//! Lists the rivals of Haul's append log and file store, each with the settings worth
 //! measuring.
 
-use crate::lmdb_pages::Map;
 use crate::okaywal::Files;
 use crate::sqlite::Sharing;
 use crate::walrus::Topics;
 use crate::workload::{Open, Tuning};
-use crate::{lmdb_pages, okaywal, raft_engine, small_files, sqlite, sqlite_pages, walrus};
+use crate::{okaywal, raft_engine, small_files, sqlite, walrus};
 
 /// Returns the names and constructors of all variants.
 pub(crate) fn all() -> impl Iterator<Item = &'static (&'static str, Open)> {
     VARIANTS.iter().chain(small_files::VARIANTS)
 }
 
-/// The name and the constructor of each variant. Variants with the prefix `pages/` overwrite random
-/// pages instead of appending. The first variant of a rival was the fastest when measured and has
-/// no suffix; the suffix of any other variant names its setting.
+/// The name and the constructor of each variant. The first variant of a rival was the fastest when
+/// measured and has no suffix; the suffix of any other variant names its setting.
 pub(crate) const VARIANTS: &[(&str, Open)] = &[
     ("okaywal", |load| Ok(Box::new(okaywal::Log::open(load.dir, Files::Default)?))),
     ("okaywal/long-files", |load| Ok(Box::new(okaywal::Log::open(load.dir, Files::Long)?))),
@@ -35,10 +33,4 @@ pub(crate) const VARIANTS: &[(&str, Open)] = &[
     ("sqlite/one-connection", |load| {
         Ok(Box::new(sqlite::Log::open(load.dir, Sharing::One, load.writers)?))
     }),
-    ("pages/sqlite", |load| Ok(Box::new(sqlite_pages::Pages::open(load, Sharing::Each)?))),
-    ("pages/sqlite/one-connection", |load| {
-        Ok(Box::new(sqlite_pages::Pages::open(load, Sharing::One)?))
-    }),
-    ("pages/lmdb", |load| Ok(Box::new(lmdb_pages::Pages::open(load, Map::ReadOnly)?))),
-    ("pages/lmdb/write-map", |load| Ok(Box::new(lmdb_pages::Pages::open(load, Map::Writable)?))),
 ];

@@ -19,8 +19,6 @@ pub(crate) enum Tuning {
 pub(crate) struct Workload<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) writers: usize,
-    /// The number of pages, for rivals that overwrite pages.
-    pub(crate) pages: u64,
 }
 
 /// A function that opens a rival for a workload.

@@ -4,11 +4,10 @@
 use std::path::Path;
 
 use haul_bench::log::Failure;
-use heed::Env;
 use heed::types::{Bytes, Str};
+use heed::{Env, EnvOpenOptions};
 
 use super::database::{Database, Object};
-use crate::lmdb_pages::{Map, open_env};
 
 /// The length of the map in bytes, more than the objects of any measurement. The file grows only as
 /// objects are stored.
@@ -21,12 +20,20 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn open(dir: &Path) -> Result<Self, Failure> {
-        let env = open_env(dir, MAP_BYTES, Map::ReadOnly)?;
+        let env = open_env(dir)?;
         let mut transaction = env.write_txn()?;
         let database = env.create_database(&mut transaction, None)?;
         transaction.commit()?;
         Ok(Self { env, database })
     }
+}
+
+#[expect(unsafe_code, reason = "no other process opens the mapped file")]
+fn open_env(dir: &Path) -> Result<Env, Failure> {
+    let mut options = EnvOpenOptions::new();
+    options.map_size(MAP_BYTES);
+    // SAFETY: only this program uses the directory, and opens the database in it once.
+    Ok(unsafe { options.open(dir) }?)
 }
 
 impl Database for Objects {

@@ -23,9 +23,7 @@ fn variants() -> Vec<String> {
 fn first_variant_of_a_rival_has_no_suffix() {
     let mut families = Vec::new();
     for variant in variants() {
-        let prefixes = ["pages/", "small-files/"];
-        let of = prefixes.iter().find_map(|prefix| variant.strip_prefix(prefix));
-        let of = of.unwrap_or(&variant);
+        let of = variant.strip_prefix("small-files/").unwrap_or(&variant);
         let front = &variant[..variant.len() - of.len()];
         let family = format!("{front}{}", of.split('/').next().unwrap());
         if !families.contains(&family) {
@@ -37,7 +35,7 @@ fn first_variant_of_a_rival_has_no_suffix() {
     if cfg!(feature = "rocksdb") {
         expected.push("rocksdb");
     }
-    expected.extend(["sqlite", "pages/sqlite", "pages/lmdb"]);
+    expected.push("sqlite");
     if cfg!(feature = "rocksdb") {
         expected.push("small-files/rocksdb");
     }
@@ -58,8 +56,6 @@ fn every_variant_appends_from_several_threads_and_reports_figures() {
             "3",
             "--record-bytes",
             "1000",
-            "--pages",
-            "100",
             "--settle-ms",
             "10",
             "--measure-ms",
@@ -71,12 +67,10 @@ fn every_variant_appends_from_several_threads_and_reports_figures() {
         let sample = stdout.lines().last().and_then(Sample::from_json);
         let sample = sample.unwrap_or_else(|| panic!("{variant}: {stdout}"));
         assert!(sample.appends > 0.0 && sample.p50_us.is_some(), "{variant}: {stdout}");
-        // All appended records are in the directory. Overwriting a page takes no additional space,
-        // and okaywal reuses its files of 1 MiB.
+        // All appended records are in the directory; okaywal reuses its files of 1 MiB.
         let bytes: u64 = size_below(dir.path());
         let least = match variant.as_str() {
             "okaywal" => (sample.appends * 1000.0).min(f64::from(1 << 20)),
-            pages if pages.starts_with("pages/") => 100.0 * 4096.0,
             _ => sample.appends * 1000.0,
         };
         assert!(bytes as f64 >= least, "{variant}: {bytes} bytes, {stdout}");

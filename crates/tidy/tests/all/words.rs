@@ -22,7 +22,7 @@ const RULES: &[Rule] = &[
         words: "unsafe",
         applies: Source::is_rust,
         exceptions: &[
-            ("crates/bench-compare/src/lmdb_pages.rs", "LMDB maps its file into memory"),
+            ("crates/bench-compare/src/small_files/lmdb.rs", "LMDB maps its file into memory"),
             ("crates/disk-sim/src/memory/heap.rs", "crash tests change settings of the heap"),
             ("crates/disk/src/access/buffer.rs", "allocates aligned memory"),
             ("crates/disk/src/access/map.rs", "maps files into memory"),
