@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use haul_disk::{Error, Op, warm};
+use haul_disk::{Error, Op, Residency, resident, warm};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, pread};
 
+use crate::counts::page_bytes;
 use crate::events::WarmEvents;
 use crate::files::{FoundFile, open_quietly};
 
@@ -93,9 +94,20 @@ impl Piece {
     /// Waits until the piece is in the page cache, by reading the last byte of each readahead
     /// request.
     fn wait(&self) -> haul_disk::Result<()> {
+        self.read_each(WAIT_BYTES)?;
+        // If the kernel finds no free page at once, it leaves out the rest of a readahead.
+        let is_missing = |found: Residency| found.resident_bytes < self.bytes;
+        if resident(&self.file.1, self.offset, self.bytes).is_ok_and(is_missing) {
+            self.read_each(page_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Reads the last byte of each part of this length.
+    fn read_each(&self, part_bytes: u64) -> haul_disk::Result<()> {
         let mut at = self.offset;
         while at < self.offset + self.bytes {
-            let end = (at + WAIT_BYTES).min(self.offset + self.bytes);
+            let end = (at + part_bytes).min(self.offset + self.bytes);
             match pread(&self.file.1, &mut [0], end - 1) {
                 Ok(_) => at = end,
                 Err(Errno::INTR) => {}
