@@ -14,7 +14,7 @@
 //!   memory.
 //! - [`power_cuts`] cuts the power of a simulated disk, and counts the records that survive.
 //! - [`read_order`] reads a tree on a simulated spinning disk in several orders.
-//! - [`random_write`] writes batches of records at random offsets, and durable pages.
+//! - [`random_write`] writes batches of records at random offsets.
 //! - [`mod@log`] drives the append log and other logs, and compares them with durable writes to a
 //!   plain file.
 //! - [`small_files`] stores small files durably, in a file store, in files and in databases, and
@@ -82,7 +82,6 @@ pub mod files;
 pub mod fio;
 mod guardian;
 mod host;
-mod host_facts;
 pub mod log;
 mod memory_limit;
 mod named;

@@ -30,6 +30,14 @@ pub fn size(text: &str, range: RangeInclusive<u64>, expected: &str) -> Result<u6
     if range.contains(&bytes) { Ok(bytes) } else { Err(format!("expected {expected}")) }
 }
 
+/// Returns a parser of sizes in bytes in `range`, which `expected` describes.
+pub fn size_in(
+    range: RangeInclusive<u64>,
+    expected: &'static str,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
+    move |text| size(text, range.clone(), expected)
+}
+
 /// Parses the length of a file, at least 1 MiB, and returns it in bytes, rounded down to whole MiB.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
 use crate::named::named;
-use crate::options::{rounds, size};
+use crate::options::{rounds, size_in};
 use crate::reads::joined;
 use crate::report::Report;
 
@@ -30,7 +30,7 @@ use crate::report::Report;
 pub struct SpliceBench {
     /// Lengths of a body, 1 B to 64MiB
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1KiB,64KiB,1MiB")]
-    #[arg(value_parser = body_size)]
+    #[arg(value_parser = size_in(1..=64 << 20, "1 B to 64MiB"))]
     pub sizes: Vec<u64>,
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
@@ -38,10 +38,6 @@ pub struct SpliceBench {
     /// Duration of one measurement, such as 1s
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = parse_time)]
     pub seconds: Duration,
-}
-
-fn body_size(text: &str) -> Result<u64, String> {
-    size(text, 1..=64 << 20, "1 B to 64MiB")
 }
 
 named! {

@@ -11,6 +11,7 @@ use rustix::mount::{MountFlags, mount_remount};
 use super::corpus::Corpus;
 use crate::guardian::Guardian;
 use crate::log::Scratch;
+use crate::test_file::files_below;
 use haul_measure::{Error, Result};
 
 /// A shell script that waits for EOF on stdin, and then unmounts and removes a directory.
@@ -116,25 +117,24 @@ impl Place {
 
     /// Reads every file once, so that it is in the page cache.
     pub(super) fn warm(&self) -> Result<()> {
-        let read = |path: &Path| io::copy(&mut File::open(path)?, &mut io::sink()).map(drop);
-        let read = each_file(&self.root, &mut |path| read(path));
+        let read = |path: PathBuf| io::copy(&mut File::open(path)?, &mut io::sink()).map(drop);
+        let read = files_below(&self.root).and_then(|all| all.into_iter().try_for_each(read));
         read.map_err(Error::other(format!("read the files in {}", self.root.display())))
     }
 
     /// Returns the number of bytes of the corpus that are in the page cache.
     pub(super) fn cached_bytes(&self) -> Result<u64> {
         let disk = OsDisk::open(&self.root)?;
-        let mut cached = 0;
-        let counted = each_file(&self.root, &mut |path| {
+        let cached = |path: PathBuf| -> io::Result<u64> {
             let name = path.strip_prefix(&self.root).map_err(io::Error::other)?;
-            let file =
-                disk.open(&name.to_string_lossy(), Open { read_only: true, ..Open::default() });
+            let open = Open { read_only: true, ..Open::default() };
+            let file = disk.open(&name.to_string_lossy(), open);
             let resident = file.and_then(|file| resident(&*file, 0, u64::MAX));
-            cached += resident.map_err(io::Error::other)?.resident_bytes;
-            Ok(())
-        });
+            Ok(resident.map_err(io::Error::other)?.resident_bytes)
+        };
+        let cached = files_below(&self.root).and_then(|all| all.into_iter().map(cached).sum());
         let what = || format!("query the cached pages of {}", self.root.display());
-        counted.map_err(Error::other(what())).map(|()| cached)
+        cached.map_err(Error::other(what()))
     }
 }
 
@@ -143,16 +143,4 @@ pub(super) fn drop_caches() -> Result<()> {
     rustix::fs::sync();
     let path = "/proc/sys/vm/drop_caches";
     fs::write(path, "3").map_err(Error::other(format!("write to {path}")))
-}
-
-fn each_file(dir: &Path, body: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        match entry.file_type()? {
-            kind if kind.is_dir() => each_file(&entry.path(), body)?,
-            kind if kind.is_file() => body(&entry.path())?,
-            _ => {}
-        }
-    }
-    Ok(())
 }

@@ -2,7 +2,6 @@
 
 mod random_read;
 mod readahead;
-mod ring;
 mod sequential_read;
 
 const NO_DIRECT_IO: &str = "no direct I/O here";

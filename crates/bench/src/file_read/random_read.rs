@@ -7,22 +7,22 @@ use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use haul_disk::{File, Open, read_full, warm};
+use haul_disk::{AlignedBuf, File, Open, Ring, RingOp, RingRequest, read_full, warm};
 use haul_measure::{Error, Latencies, Result, Watcher};
 use haul_units::parse_time;
 
-use super::{NO_DIRECT_IO, ring};
+use super::NO_DIRECT_IO;
 use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::fio::{self, Checker};
 use crate::host::Host;
 use crate::named::named;
 use crate::options::{count, file_size, pages, rounds};
-use crate::reads::{Load, Reads};
+use crate::reads::{Load, Offsets, Reads};
 use crate::report::Report;
-use crate::test_file::TestFile;
+use crate::test_file::{TestFile, check};
 
 /// The benchmark `random-read`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
@@ -229,7 +229,7 @@ fn measure(options: &RandomReadBench, file: &TestFile, point: &Point) -> Result<
     let direct = point.cache == Cache::Cold;
     let before = file.device_reads();
     let reads = match point.method {
-        Method::Ring => match ring::read(file, direct, point.readers, &load)? {
+        Method::Ring => match read_by_ring(file, direct, point.readers, &load)? {
             Some(reads) => reads,
             None => return Outcome::skipped("no io_uring here"),
         },
@@ -287,6 +287,48 @@ fn add_ratios(
     ] {
         report.ratio(format!("{name}_{cache}"), contest.ratio(&a, &b, rate));
     }
+}
+
+/// Keeps `depth` reads in flight until the time of `load` has passed, and measures each; returns
+/// `None` if io_uring is not available.
+fn read_by_ring(file: &TestFile, direct: bool, depth: usize, load: &Load) -> Result<Option<Reads>> {
+    let file = file.open(Open { direct, random: true, ..Open::default() })?;
+    let Some(fd) = file.descriptor() else { return Ok(None) };
+    let mut ring = match Ring::new(u32::try_from(depth).unwrap_or(u32::MAX)) {
+        Ok(ring) => ring,
+        Err(error) if error.is_unsupported() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let bytes = usize::try_from(load.read_bytes).unwrap_or(usize::MAX);
+    let mut buffers: Vec<_> = (0..depth).map(|_| AlignedBuf::zeroed(bytes)).collect();
+    // The start time of each read in flight, by its tag.
+    let mut begun = vec![Instant::now(); depth];
+    let mut tags: Vec<usize> = (0..depth).collect();
+    let mut offsets = Offsets::new(load.read_bytes, load.data_bytes, 1);
+    let mut latencies = Latencies::default();
+    let started = Instant::now();
+    loop {
+        let is_over = started.elapsed() >= load.time;
+        while !is_over && let (Some(tag), false) = (tags.last().copied(), ring.is_full()) {
+            let Some(buffer) = buffers.pop() else { break };
+            let offset = offsets.next();
+            begun[tag] = Instant::now();
+            let read =
+                RingRequest { file: fd, offset, buffer, bytes, op: RingOp::Read, tag: tag as u64 };
+            if ring.push(read).is_err() {
+                break;
+            }
+            tags.pop();
+        }
+        let Some(done) = ring.wait()? else { break };
+        let tag = usize::try_from(done.request.tag).unwrap_or(0);
+        latencies.record(begun[tag].elapsed());
+        let read = done.outcome.map_err(Error::other("read the file"))?;
+        check(&done.request.buffer[..read.min(bytes)], done.request.offset)?;
+        tags.push(tag);
+        buffers.push(done.request.buffer);
+    }
+    Ok(Some(Reads { time: started.elapsed(), latencies, device_reads: None }))
 }
 
 #[cfg(test)]

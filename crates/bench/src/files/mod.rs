@@ -25,7 +25,7 @@ use crate::net::sample::{CACHE, CPU, CPU_PER_GB, P99, RATE, Sample, TRANSFER_RAT
 use crate::net::server::{Server, Start};
 use crate::net::site::Files;
 use crate::net::wrk::Load;
-use crate::options::{NetOptions, count, size};
+use crate::options::{NetOptions, count, size_in};
 use crate::reads::joined;
 use crate::report::Report;
 use haul_measure::{Error, Result, Watcher};
@@ -48,7 +48,8 @@ pub struct Options {
     pub parts: Vec<Part>,
     /// Sizes of hot files, 1 B to 16MiB; each size is measured separately
     #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "1KiB,4KiB,16KiB,1MiB", value_parser = hot_size)]
+    #[arg(default_value = "1KiB,4KiB,16KiB,1MiB")]
+    #[arg(value_parser = size_in(1..=16 << 20, "a size from 1 B to 16MiB"))]
     pub hot_bytes: Vec<u64>,
     /// Number of hot files of each size, at most 64 MiB of them
     #[arg(long = "files", value_name = "N", default_value = "1000")]
@@ -59,14 +60,15 @@ pub struct Options {
     #[arg(value_parser = count(1..=1000))]
     pub connections: Vec<usize>,
     /// Size of each big file, 1MiB to 1TiB
-    #[arg(long = "big", value_name = "SIZE", default_value = "256MiB", value_parser = big_size)]
+    #[arg(long = "big", value_name = "SIZE", default_value = "256MiB")]
+    #[arg(value_parser = size_in(1 << 20..=1 << 40, "a size from 1MiB to 1TiB"))]
     pub big_bytes: u64,
     /// Number of big files; the part cold uses four of them
     #[arg(long, value_name = "N", default_value = "16", value_parser = count(1..=10_000))]
     pub big_files: usize,
     /// Memory of a server during the part latency, including the page cache
     #[arg(long = "memory", value_name = "SIZE", default_value = "256MiB")]
-    #[arg(value_parser = memory_size)]
+    #[arg(value_parser = size_in(32 << 20..=1 << 44, "a size of at least 32MiB, which a server needs"))]
     pub memory_bytes: u64,
 }
 
@@ -84,18 +86,6 @@ named! {
         /// The latency of hot files, alone and during downloads of cold ones.
         Latency = "latency",
     }
-}
-
-fn hot_size(text: &str) -> std::result::Result<u64, String> {
-    size(text, 1..=16 << 20, "a size from 1 B to 16MiB")
-}
-
-fn big_size(text: &str) -> std::result::Result<u64, String> {
-    size(text, 1 << 20..=1 << 40, "a size from 1MiB to 1TiB")
-}
-
-fn memory_size(text: &str) -> std::result::Result<u64, String> {
-    size(text, 32 << 20..=1 << 44, "a size of at least 32MiB, which a server needs")
 }
 
 /// The maximum total size of the hot files of one size.

@@ -120,13 +120,4 @@ mod tests {
             assert_eq!((figure.value)(&nothing), None, "{}", figure.key);
         }
     }
-
-    #[test]
-    fn lengths_have_short_names() {
-        for (bytes, expected) in
-            [(0, "0"), (64, "64"), (1000, "1000"), (16 << 10, "16k"), (3 << 20, "3m")]
-        {
-            assert_eq!(short(bytes), expected);
-        }
-    }
 }

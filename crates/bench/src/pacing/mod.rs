@@ -27,7 +27,7 @@ use haul_units::parse_time;
 use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
-use crate::options::{rounds, size};
+use crate::options::{rounds, size_in};
 use crate::reads::joined;
 use crate::report::Report;
 use crate::write_modes::VirtualDisk;
@@ -56,13 +56,14 @@ pub struct PacingBench {
     ///
     /// If it exceeds about half of the kernel's dirty limit, writers that never sync are throttled
     /// too. The limit is a fifth of the available memory, or --dirty-limit.
-    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bulk_size)]
+    #[arg(long, value_name = "SIZE", default_value = "2GiB")]
+    #[arg(value_parser = size_in(4 << 20..=16 << 40, "4MiB to 16TiB"))]
     pub bulk: u64,
     /// Dirty bytes at which the pacer starts writeback (a window), 256KiB to 64MiB
     ///
     /// Each window is measured separately. The ratios use the first one.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4MiB")]
-    #[arg(value_parser = window_size)]
+    #[arg(value_parser = size_in(WINDOW_BYTES_MIN..=WINDOW_BYTES_MAX, "256KiB to 64MiB"))]
     pub windows: Vec<u64>,
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
@@ -74,20 +75,8 @@ pub struct PacingBench {
     ///
     /// Needs root, and affects the whole machine. Both limits are restored at the end, also when
     /// the program is killed.
-    #[arg(long, value_name = "SIZE", value_parser = dirty_limit)]
+    #[arg(long, value_name = "SIZE", value_parser = size_in(1 << 20..=u64::MAX, "1MiB or more"))]
     pub dirty_limit: Option<u64>,
-}
-
-fn bulk_size(text: &str) -> Result<u64, String> {
-    size(text, 4 << 20..=16 << 40, "4MiB to 16TiB")
-}
-
-fn window_size(text: &str) -> Result<u64, String> {
-    size(text, WINDOW_BYTES_MIN..=WINDOW_BYTES_MAX, "256KiB to 64MiB")
-}
-
-fn dirty_limit(text: &str) -> Result<u64, String> {
-    size(text, 1 << 20..=u64::MAX, "1MiB or more")
 }
 
 /// A foreground writer, and the mode in which bulk data is written at the same time.

@@ -252,15 +252,9 @@ mod tests {
 
     #[test]
     fn each_amount_of_data_has_ratios_and_rows() {
-        let options = DirectOrCachedBench::parse_from([
-            "",
-            "--dir",
-            "d",
-            "--memory",
-            "100MiB",
-            "--data-percent",
-            "50,200",
-        ]);
+        let options = DirectOrCachedBench::parse_from(
+            "haul --dir d --memory 100MiB --data-percent 50,200".split(' '),
+        );
         let mut contest = Contest::new(FIELDS, options.points());
         for (which, count) in [800, 100, 200, 100, 50, 150].into_iter().enumerate() {
             let mut reads = Reads { time: Duration::from_secs(1), ..Reads::default() };

@@ -1,7 +1,6 @@
 //! Benchmarks of the page cache in a process whose memory, including page cache, is limited.
 
 mod app_cache;
-mod cached_pages;
 mod direct_or_cached;
 
 pub use app_cache::AppCacheBench;

@@ -1,7 +1,7 @@
 //! Defines the options of the benchmark of power cuts.
 
 use crate::named::named;
-use crate::options::{count, size};
+use crate::options::{count, size, size_in};
 use crate::simulated::Drive;
 use haul_measure::Result;
 
@@ -59,7 +59,8 @@ pub struct PowerCutsBench {
     #[arg(long, value_name = "N", default_value = "64", value_parser = count(2..=4096))]
     pub records: usize,
     /// Size of the simulated disk, 384MiB or more; only written blocks take memory
-    #[arg(long, value_name = "SIZE", default_value = "384MiB", value_parser = disk_size)]
+    #[arg(long, value_name = "SIZE", default_value = "384MiB")]
+    #[arg(value_parser = size_in(384 << 20..=1 << 40, "384MiB to 1TiB"))]
     pub disk_size: u64,
     /// Model of the simulated drive
     #[arg(long, value_name = "MODEL", default_value = "travelstar-7k320")]
@@ -75,10 +76,6 @@ pub struct PowerCutsBench {
 fn physical_sector(text: &str) -> Result<u64, String> {
     let bytes = size(text, 512..=4096, "512B or 4KiB")?;
     if bytes == 512 || bytes == 4096 { Ok(bytes) } else { Err("expected 512B or 4KiB".to_owned()) }
-}
-
-fn disk_size(text: &str) -> Result<u64, String> {
-    size(text, 384 << 20..=1 << 40, "384MiB to 1TiB")
 }
 
 impl FileSystem {

@@ -8,7 +8,7 @@ use haul_units::parse_bytes;
 
 use super::method::{Cell, Index, Method, cells};
 use super::records::Shape;
-use crate::options::{count, file_size, rounds, size};
+use crate::options::{count, file_size, rounds, size_in};
 use crate::simulated::Drive;
 
 /// A simulated drive; `None` for the argument `none`.
@@ -51,7 +51,7 @@ pub struct RandomWriteBench {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "records,pages")]
     pub shapes: Vec<Shape>,
     /// Length of each record of the shape records, 1 B to 4KiB [default: 100 to 4,096 B]
-    #[arg(long, value_name = "SIZE", value_parser = record_size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_in(1..=4096, "1 B to 4KiB"))]
     pub record_size: Option<u64>,
     /// Maximum number of records to write in one measurement
     #[arg(long, value_name = "N", default_value = "20000", value_parser = count(1..=100_000_000))]
@@ -88,10 +88,6 @@ pub struct RandomWriteBench {
     /// Seed of the random offsets of records
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
-}
-
-fn record_size(text: &str) -> Result<u64, String> {
-    size(text, 1..=4096, "1 B to 4KiB")
 }
 
 impl RandomWriteBench {

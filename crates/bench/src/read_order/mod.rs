@@ -10,7 +10,6 @@
 
 mod layout;
 mod options;
-mod order;
 mod tree;
 
 use std::fmt;
@@ -23,8 +22,7 @@ use crate::host::Host;
 use crate::report::Report;
 pub use crate::simulated::Drive;
 pub use options::{FileSystem, ReadOrderBench};
-use order::Order;
-use tree::{Pass, Tree};
+use tree::{Order, Pass, Tree};
 
 /// An order of reading, with a number of threads.
 #[derive(Debug, Clone, Copy, PartialEq)]

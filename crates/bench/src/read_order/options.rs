@@ -3,7 +3,7 @@
 use haul_measure::Result;
 
 use crate::named::named;
-use crate::options::{count, rounds, size};
+use crate::options::{count, rounds, size, size_in};
 use crate::simulated::Drive;
 
 named! {
@@ -27,7 +27,8 @@ pub struct ReadOrderBench {
     #[arg(long, value_name = "FS", default_value = "ext4")]
     pub fs: FileSystem,
     /// Size of the simulated disk, 1GiB or more; only written blocks take memory
-    #[arg(long, value_name = "SIZE", default_value = "16GiB", value_parser = disk_size)]
+    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
+    #[arg(value_parser = size_in(1 << 30..=u64::MAX, "1GiB or more"))]
     pub disk_size: u64,
     /// Number of files in the tree
     #[arg(long, value_name = "N", default_value = "2000", value_parser = count(10..=1_000_000))]
@@ -61,8 +62,4 @@ fn longest(text: &str) -> Result<u64, String> {
     let expected = "a power of two from 2KiB to 16MiB";
     let bytes = size(text, 2 << 10..=16 << 20, expected)?;
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("expected {expected}")) }
-}
-
-fn disk_size(text: &str) -> Result<u64, String> {
-    size(text, 1 << 30..=u64::MAX, "1GiB or more")
 }

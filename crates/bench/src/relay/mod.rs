@@ -21,7 +21,7 @@ use crate::net::server::{Server, Start};
 use crate::net::site::Files;
 use crate::net::wrk::Load;
 use crate::net::{files_command, haul_command};
-use crate::options::{NetOptions, count, size};
+use crate::options::{NetOptions, count, size_in};
 use crate::report::Report;
 use haul_measure::{Error, Result, Watcher};
 
@@ -51,7 +51,8 @@ pub struct Options {
     pub flows: Vec<usize>,
     /// Lengths of responses in the parts messages, connections and http, 1 B to 16MiB
     #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "64,16KiB,256KiB,1MiB", value_parser = message_size)]
+    #[arg(default_value = "64,16KiB,256KiB,1MiB")]
+    #[arg(value_parser = size_in(1..=16 << 20, "a size from 1 B to 16MiB"))]
     pub message_bytes: Vec<u64>,
 }
 
@@ -69,10 +70,6 @@ named! {
         /// The descriptors of idle connections.
         Idle = "idle",
     }
-}
-
-fn message_size(text: &str) -> std::result::Result<u64, String> {
-    size(text, 1..=16 << 20, "a size from 1 B to 16MiB")
 }
 
 const BULK_BYTES: u64 = 16 << 20;

@@ -1,7 +1,7 @@
 //! Defines the options of `haul bench s3`.
 
 use crate::named::named;
-use crate::options::{NetOptions, count, size};
+use crate::options::{NetOptions, count, size_in};
 
 /// Options of `haul bench s3`.
 #[derive(Debug, Clone, clap::Parser)]
@@ -18,7 +18,8 @@ pub struct Options {
     pub parts: Vec<Part>,
     /// Sizes of the objects that are stored and read, 1 B to 16MiB
     #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "4KiB,64KiB", value_parser = object_size)]
+    #[arg(default_value = "4KiB,64KiB")]
+    #[arg(value_parser = size_in(1..=16 << 20, "a size from 1 B to 16MiB"))]
     pub object_bytes: Vec<u64>,
     /// Number of connections
     #[arg(long, value_name = "N", default_value = "16", value_parser = count(1..=1000))]
@@ -38,8 +39,4 @@ named! {
         /// Listings of a bucket.
         List = "list",
     }
-}
-
-fn object_size(text: &str) -> Result<u64, String> {
-    size(text, 1..=16 << 20, "a size from 1 B to 16MiB")
 }

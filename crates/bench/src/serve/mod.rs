@@ -22,7 +22,7 @@ use crate::net::sample::{CPU, RATE, Sample};
 use crate::net::server::Start;
 use crate::net::wrk::Load;
 use crate::net::{Pinned, files_command, serve_command, signed_serve};
-use crate::options::{NetOptions, count, size};
+use crate::options::{NetOptions, count, size_in};
 use crate::reads::joined;
 use crate::report::Report;
 use haul_measure::{Error, Result, Watcher};
@@ -42,7 +42,8 @@ pub struct Options {
     pub parts: Vec<Part>,
     /// Sizes of the objects, 1 B to 1GiB; each size is measured separately
     #[arg(long = "sizes", value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "4KiB,64KiB,1MiB,64MiB", value_parser = object_size)]
+    #[arg(default_value = "4KiB,64KiB,1MiB,64MiB")]
+    #[arg(value_parser = size_in(1..=1 << 30, "a size from 1 B to 1GiB"))]
     pub object_bytes: Vec<u64>,
     /// Number of connections, and of threads that call Store::put
     #[arg(long, value_name = "N", default_value = "16", value_parser = count(1..=1000))]
@@ -57,10 +58,6 @@ named! {
         /// PUT requests of small objects.
         Put = "put",
     }
-}
-
-fn object_size(text: &str) -> std::result::Result<u64, String> {
-    size(text, 1..=1 << 30, "a size from 1 B to 1GiB")
 }
 
 /// The length in bytes of the objects that are stored.

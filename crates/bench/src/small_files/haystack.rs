@@ -22,7 +22,7 @@ use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
 use crate::log::{Failure, failed};
 use crate::named::named;
-use crate::options::{count, rounds, size};
+use crate::options::{count, rounds, size_in};
 use crate::report::Report;
 use crate::simulated::{Drive, Format, SimulatedDisk};
 
@@ -39,15 +39,12 @@ pub struct HaystackBench {
     #[arg(long, value_name = "N", default_value = "100", value_parser = count(1..=10_000))]
     pub files: usize,
     /// Length of each file, 64 B to 64KiB
-    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = file_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    #[arg(value_parser = size_in(64..=64 << 10, "64 B to 64KiB"))]
     pub size: u64,
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-}
-
-fn file_bytes(text: &str) -> Result<u64, String> {
-    size(text, 64..=64 << 10, "64 B to 64KiB")
 }
 
 named! {

@@ -1,14 +1,13 @@
 //! Determines the objects of the benchmarks: their keys and bytes.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use haul_file_store::{Attributes, NewObject, Precondition, Store};
 
 use crate::log::Failure;
-use crate::test_file::evict_all;
+use crate::test_file::{evict_all, files_below};
 
 /// Returns the key of the object with this number. All targets and rivals use the same keys.
 #[must_use]
@@ -69,29 +68,4 @@ pub(super) fn evict_below(dir: &Path) -> Result<(), Failure> {
     let open = |path: &PathBuf| File::open(path).map(OwnedFd::from);
     let files: Vec<_> = files_below(dir)?.iter().map(open).collect::<Result<_, _>>()?;
     Ok(evict_all(&files.iter().collect::<Vec<_>>(), LEFT_MAX)?)
-}
-
-fn files_below(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        match entry.file_type()? {
-            kind if kind.is_dir() => files.extend(files_below(&entry.path())?),
-            _ => files.push(entry.path()),
-        }
-    }
-    Ok(files)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn object_begins_with_its_number() {
-        let objects = Numbered { content: b"0123456789" };
-        let mut buffer = Vec::new();
-        assert_eq!(objects.bytes(1, &mut buffer), b"\x01\0\0\0\0\0\0\089");
-        assert_eq!(objects.bytes(2, &mut buffer), b"\x02\0\0\0\0\0\0\089");
-    }
 }

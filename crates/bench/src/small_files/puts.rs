@@ -14,7 +14,7 @@ use crate::contest::{Contest, Entry, Field, Outcome, Stage, best_of_families, co
 use crate::host::Host;
 use crate::log::rivals::{NOT_BUILT, Rivals, SMALL_FILES};
 use crate::log::{Contender, Failure, Load, Sample, Scratch, drive, failed};
-use crate::options::{count, rounds, size};
+use crate::options::{count, rounds, size, size_in};
 use crate::report::Report;
 use crate::write_modes::VirtualDisk;
 use crate::write_modes::target_fs::TargetFs;
@@ -40,7 +40,8 @@ pub struct SmallFilesBench {
     #[arg(value_parser = file_bytes)]
     pub sizes: Vec<usize>,
     /// Length from which the store writes an object to a file of its own
-    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = big_object_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "4MiB")]
+    #[arg(value_parser = size_in(64 << 10..=16 << 20, "64KiB to 16MiB"))]
     pub big_object: u64,
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
@@ -59,10 +60,6 @@ pub struct SmallFilesBench {
 fn file_bytes(text: &str) -> Result<usize, String> {
     let bytes = size(text, 1..=16 << 20, "1 B to 16MiB")?;
     usize::try_from(bytes).map_err(|error| error.to_string())
-}
-
-fn big_object_bytes(text: &str) -> Result<u64, String> {
-    size(text, 64 << 10..=16 << 20, "64KiB to 16MiB")
 }
 
 /// The target of the puts.

@@ -35,7 +35,7 @@ use crate::benchmark::Benchmark;
 use crate::contest::{Stage, columns};
 use crate::fio::{self, Checker};
 use crate::host::Host;
-use crate::options::{rounds, size};
+use crate::options::{rounds, size_in};
 use crate::report::Report;
 use crate::setting::Setting;
 use crate::trace::Tracing;
@@ -64,7 +64,7 @@ pub struct WriteModesBench {
     pub modes: Vec<Modes>,
     /// Record lengths, 1 B to 16MiB; each length is measured separately
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "512,4KiB,64KiB")]
-    #[arg(value_parser = record_size)]
+    #[arg(value_parser = size_in(1..=16 << 20, "1 B to 16MiB"))]
     pub sizes: Vec<u64>,
     /// Maximum number of records written in one pass over a file
     #[arg(long, value_name = "N", default_value = "64")]
@@ -88,10 +88,6 @@ pub struct WriteModesBench {
     /// for the file. Without this option, fio is not run.
     #[arg(long, value_name = "PROGRAM")]
     pub check_with: Option<Checker>,
-}
-
-fn record_size(text: &str) -> Result<u64, String> {
-    size(text, 1..=16 << 20, "1 B to 16MiB")
 }
 
 /// A file system, and the block trace of its device.

@@ -5,23 +5,12 @@ use serde_json::Value;
 
 use crate::work_dir::WorkDir;
 
-/// A benchmark with many ratios.
-const BENCH: [&str; 9] = [
-    "random-write",
-    "--drive",
-    "deskstar-7k1000.c",
-    "--records",
-    "400",
-    "--batches",
-    "1000",
-    "--file-size",
-    "64MiB",
-];
-
 #[test]
 fn each_ratio_of_a_report_agrees_with_itself() {
+    let bench = "random-write --drive deskstar-7k1000.c --records 400 --batches 1000 \
+                 --file-size 64MiB --json a.json";
     let place = WorkDir::new();
-    let ended = place.run(&[&BENCH, &["--json", "a.json"][..]].concat());
+    let ended = place.run(&bench.split(' ').collect::<Vec<_>>());
     if ended.stderr().contains("needs root") {
         return skip(&ended.stderr());
     }

@@ -1,31 +1,12 @@
 //! Runs `haul bench log` with a small load, and checks its report and errors.
 
-use std::path::Path;
-use std::process::{Command, Output};
-
-use serde_json::Value;
-
-fn bench(dir: &Path, more: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_haul-bench"))
-        .args(["log", "--writers", "1,3", "--rounds", "1", "--seconds", "50ms"])
-        .arg("--dir")
-        .arg(dir)
-        .args(more)
-        .output()
-        .unwrap()
-}
+use crate::work_dir::{WorkDir, report};
 
 #[test]
 fn log_is_measured_with_its_floor() {
-    let dir = tempfile::tempdir().unwrap();
-    let outside = tempfile::tempdir().unwrap();
-    let json = outside.path().join("log.json");
+    let load = ["log", "--writers", "1,3", "--rounds", "1", "--seconds", "50ms"];
     // The program `true` prints an empty list of rivals, so none are measured.
-    let output = bench(dir.path(), &["--rivals", "true", "--json", json.to_str().unwrap()]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-
-    let report: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let report = report(&[&load[..], &["--rivals", "true"]].concat());
     let rows = report["rows"].as_array().unwrap();
     let state = |log: &str| rows.iter().find(|row| row["log"] == log).unwrap()["state"].clone();
     for log in ["haul", "raw/direct-fdatasync", "raw/direct-dsync", "growing-file"] {
@@ -54,14 +35,12 @@ fn log_is_measured_with_its_floor() {
     {
         assert!(of_pages < payload, "a record of a page takes more than one: {ratios:?}");
     }
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn missing_rivals_program_is_reported_before_any_measurement() {
-    let dir = tempfile::tempdir().unwrap();
-    let output = bench(dir.path(), &["--rivals", "no/such/program"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("no/such/program"), "{said}");
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let place = WorkDir::new();
+    let ended = place.run(&["log", "--dir", ".", "--rivals", "no/such/program"]);
+    ended.code(1).stderr_contains(&["no/such/program"]);
+    assert_eq!(std::fs::read_dir(place.path("")).unwrap().count(), 0);
 }

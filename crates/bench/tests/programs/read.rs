@@ -2,35 +2,22 @@
 //! behind.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
-use serde_json::Value;
-
-fn bench(arguments: &[&str], json: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_haul-bench"))
-        .args(arguments)
-        .arg("--json")
-        .arg(json)
-        .output()
-        .unwrap()
-}
-
-/// Runs a benchmark in a new directory and returns its report; checks that no file remains.
-fn report(arguments: &[&str]) -> Value {
-    let (dir, outside) =
-        (tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), tempfile::tempdir().unwrap());
-    let json = outside.path().join("report.json");
-    let place = dir.path().to_str().unwrap();
-    let output = bench(&[arguments, &["--rounds", "1", "--dir", place]].concat(), &json);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
-    serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap()
-}
+use crate::work_dir::report;
 
 #[test]
 fn random_reads_are_measured_by_all_readers_in_all_ways() {
-    let report =
-        report(&["random-read", "--readers", "1,3", "--file-size", "8MiB", "--seconds", "30ms"]);
+    let report = report(&[
+        "random-read",
+        "--rounds",
+        "1",
+        "--readers",
+        "1,3",
+        "--file-size",
+        "8MiB",
+        "--seconds",
+        "30ms",
+    ]);
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 2 * 4);
     for row in rows.iter().filter(|row| row["state"] == "measured") {
@@ -44,7 +31,9 @@ fn random_reads_are_measured_by_all_readers_in_all_ways() {
 #[test]
 fn sequential_reads_report_the_cached_part() {
     let sizes = ["--file-size", "8MiB", "--sizes", "256KiB", "--windows", "1MiB"];
-    let report = report(&[&["sequential-read", "--advice", "normal,random"][..], &sizes].concat());
+    let report = report(
+        &[&["sequential-read", "--rounds", "1", "--advice", "normal,random"][..], &sizes].concat(),
+    );
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 6 + 5);
     for row in rows.iter().filter(|row| row["state"] == "measured") {
@@ -66,7 +55,7 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
         return haul_testing::skip(why);
     }
     let before = groups();
-    let small = ["--memory", "64MiB", "--readers", "2", "--seconds", "50ms"];
+    let small = ["--memory", "64MiB", "--readers", "2", "--seconds", "50ms", "--rounds", "1"];
     let direct = report(&[&["direct-or-cached", "--data-percent", "20,200"][..], &small].concat());
     let rows = direct["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 3);

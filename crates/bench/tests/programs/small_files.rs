@@ -1,19 +1,6 @@
 //! Runs the benchmarks of the file store with small loads, and checks their reports.
 
-use serde_json::Value;
-
-use crate::work_dir::WorkDir;
-
-/// Runs a benchmark in the directory `d`, which must be empty afterwards, and returns its report.
-fn report(arguments: &[&str]) -> Value {
-    let place = WorkDir::on_disk();
-    std::fs::create_dir(place.path("d")).unwrap();
-    let begin = [&arguments[..1], &["--dir", "d", "--json", "report"]].concat();
-    place.run(&[&begin[..], &arguments[1..]].concat()).code(0);
-    assert_eq!(std::fs::read_dir(place.path("d")).unwrap().count(), 0, "left behind");
-    let text = std::fs::read(place.path("report")).unwrap();
-    serde_json::from_slice(&text).unwrap()
-}
+use crate::work_dir::report;
 
 #[test]
 fn puts_are_measured_beside_the_floor_and_files() {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use haul_testing::Finished;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A directory to run the program in.
@@ -30,7 +31,21 @@ impl WorkDir {
         command
     }
 
+    /// Returns the report of a benchmark that ran in the directory `d`, which must be empty.
+    pub(crate) fn report(&self) -> Value {
+        assert_eq!(std::fs::read_dir(self.path("d")).unwrap().count(), 0, "left behind");
+        serde_json::from_slice(&std::fs::read(self.path("report")).unwrap()).unwrap()
+    }
+
     pub(crate) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Finished {
         Finished(self.command(arguments).output().unwrap())
     }
+}
+
+/// Runs a benchmark in a new directory, which must be empty afterwards, and returns its report.
+pub(crate) fn report(arguments: &[&str]) -> Value {
+    let place = WorkDir::on_disk();
+    std::fs::create_dir(place.path("d")).unwrap();
+    place.run(&[arguments, &["--dir", "d", "--json", "report"]].concat()).code(0);
+    place.report()
 }
