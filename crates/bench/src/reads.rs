@@ -37,6 +37,8 @@ impl Offsets {
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     pub(crate) time: Duration,
+    /// The length in bytes of each read.
+    pub(crate) read_bytes: u64,
     pub(crate) latencies: Latencies,
     /// Read requests to the device during the round, including those of other programs.
     pub(crate) device_reads: Option<u64>,
@@ -44,7 +46,7 @@ pub(crate) struct Reads {
 
 impl Reads {
     /// Returns the reads of several threads, each with its latencies, start and end.
-    pub(crate) fn of(parts: &[(Latencies, Instant, Instant)]) -> Self {
+    fn of(read_bytes: u64, parts: &[(Latencies, Instant, Instant)]) -> Self {
         let mut latencies = Latencies::default();
         parts.iter().for_each(|(times, _, _)| latencies.add(times));
         // On a busy machine the threads neither begin nor end at the same time, so the round lasts
@@ -52,12 +54,16 @@ impl Reads {
         let began = parts.iter().map(|part| part.1).min();
         let ended = parts.iter().map(|part| part.2).max();
         let time = ended.zip(began).map_or(Duration::ZERO, |(ended, began)| ended - began);
-        Self { time, latencies, device_reads: None }
+        Self { time, read_bytes, latencies, device_reads: None }
     }
 
     pub(crate) fn per_second(&self) -> Option<f64> {
         let count = self.latencies.count() as f64;
         Some(count / self.time.as_secs_f64()).filter(|rate| *rate > 0.0)
+    }
+
+    pub(crate) fn megabytes_per_second(&self) -> Option<f64> {
+        Some(self.per_second()? * self.read_bytes as f64 / 1e6)
     }
 
     /// Returns the number of requests to the device per read.
@@ -79,6 +85,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// Returns a load in which threads read as fast as possible.
+    pub(crate) fn new(read_bytes: u64, data_bytes: u64, time: Duration) -> Self {
+        Self { read_bytes, data_bytes, time, interval: Duration::ZERO }
+    }
+
     /// Reads with one thread per reader until the duration `time` has passed.
     pub(crate) fn run<R>(&self, readers: Vec<R>) -> Result<Reads>
     where
@@ -97,7 +108,7 @@ impl Load {
             let threads: Vec<_> = threads.collect();
             threads.into_iter().map(joined).collect::<Result<Vec<_>>>()
         })?;
-        Ok(Reads::of(&parts))
+        Ok(Reads::of(self.read_bytes, &parts))
     }
 
     fn read(&self, reader: &impl Fn(&mut [u8], u64) -> Result<()>, seed: u64) -> Result<Latencies> {

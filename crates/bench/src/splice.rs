@@ -4,7 +4,6 @@
 //! Text 002 finds that `splice` gains nothing for empty bodies, that it is 1.5 times as fast as
 //! copies through a buffer of 1 KiB for bodies of 1 MiB, and that a pipe for each call is waste.
 
-use std::fmt;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -58,12 +57,6 @@ named! {
 struct Strategy {
     bytes: u64,
     method: Method,
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} B", self.method, self.bytes)
-    }
 }
 
 /// The bodies of a round.

@@ -17,6 +17,9 @@ use haul_measure::{Error, Result, Watcher};
 
 use crate::guardian::Guardian;
 
+/// The reason why direct reads are not measured.
+pub(crate) const NO_DIRECT_IO: &str = "no direct I/O here";
+
 const NAME: &str = "data";
 const CHUNK_BYTES: usize = 1 << 20;
 /// The maximum number of attempts to evict the file from the page cache, 20 ms apart.
@@ -41,16 +44,7 @@ impl TestFile {
         let (path, guardian) = Guardian::of_tree(dir, "haul-bench")?;
         let disk = OsDisk::open(&path)?;
         let file = disk.create(NAME, Open::default())?;
-        let mut chunk = AlignedBuf::zeroed(CHUNK_BYTES);
-        let mut at = 0;
-        while at < bytes {
-            watcher.check()?;
-            stamp(&mut chunk, at);
-            let length = usize::try_from(bytes - at).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
-            write_full(&*file, &chunk[..length], at)?;
-            at += length as u64;
-        }
-        file.sync(Durability::Data)?;
+        fill(&*file, bytes, watcher, stamp)?;
         disk.sync_dir("")?;
         evict(&*file, 0, u64::MAX)?;
         Ok(Self { storage, bytes, disk, path: path.join(NAME), _guardian: guardian })
@@ -83,9 +77,16 @@ impl TestFile {
         }
     }
 
-    /// Returns the number of read requests that the device has received from all programs so far.
-    pub(crate) fn device_reads(&self) -> Option<u64> {
-        DeviceCounters::of(self.storage.device.as_ref()?).ok().map(|counters| counters.reads)
+    /// Runs `body`; returns its result and the number of read requests that the device has received
+    /// from all programs in the meantime.
+    pub(crate) fn count_reads<T>(
+        &self,
+        body: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, Option<u64>)> {
+        let counters = || DeviceCounters::of(self.storage.device.as_ref()?).ok();
+        let before = counters();
+        let done = body()?;
+        Ok((done, counters().zip(before).map(|(after, before)| after.since(&before).reads)))
     }
 
     /// Reads the first `bytes` bytes once through the page cache.
@@ -130,6 +131,23 @@ pub(crate) fn evict_all<F: HasFd + ?Sized>(files: &[&F], left_max: u64) -> Resul
     }
     let why = io::Error::other(format!("{left} bytes stay"));
     Err(Error::other("empty the page cache of the files")(why))
+}
+
+/// Writes the first `bytes` bytes of a file, in chunks that `stamp` fills, and syncs them.
+pub(crate) fn fill(
+    file: &dyn File,
+    bytes: u64,
+    watcher: &dyn Watcher,
+    stamp: impl Fn(&mut [u8], u64),
+) -> Result<()> {
+    let mut chunk = AlignedBuf::zeroed(CHUNK_BYTES);
+    for at in (0..bytes).step_by(CHUNK_BYTES) {
+        watcher.check()?;
+        stamp(&mut chunk, at);
+        let length = usize::try_from(bytes - at).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
+        write_full(file, &chunk[..length], at)?;
+    }
+    Ok(file.sync(Durability::Everything)?)
 }
 
 /// Writes the offset of each page into the page, followed by bytes that compress badly.

@@ -2,7 +2,6 @@
 //! device itself was faster or slower during such a round.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
 use haul_measure::{Result, Spread, turns};
 
@@ -30,7 +29,7 @@ impl CountedRounds {
     }
 }
 
-impl<S: Display, R> Contest<S, R> {
+impl<S, R> Contest<S, R> {
     /// Measures as [`Self::run`] does, and drops the rounds whose floor is not near the median.
     /// Dropped rounds are replaced by further rounds, but at most twice the number of rounds of the
     /// stage are run. `is_floor` selects the strategies of the floor; the best of their `rate` in a
@@ -48,10 +47,10 @@ impl<S: Display, R> Contest<S, R> {
             if is_first && all >= stage.rounds && self.kept(&is_floor, rate).len() >= stage.rounds {
                 break;
             }
-            let strategy = &self.entries[turn.which].strategy;
+            let entry = &self.entries[turn.which];
             let done = turn.done.min(turn.of / 2);
-            stage.step(haul_measure::Turn { done, of: turn.of / 2, ..turn }, strategy)?;
-            let outcome = measure(strategy)?;
+            stage.step(haul_measure::Turn { done, of: turn.of / 2, ..turn }, &entry.name)?;
+            let outcome = measure(&entry.strategy)?;
             self.record(turn.which, outcome);
             all = turn.round + 1;
         }
@@ -59,9 +58,7 @@ impl<S: Display, R> Contest<S, R> {
         self.retain(&kept);
         Ok(CountedRounds { counted: kept.len(), all })
     }
-}
 
-impl<S, R> Contest<S, R> {
     /// Returns the best rate in each round of the strategies that `selected` accepts.
     pub(crate) fn best_of_rounds(
         &self,

@@ -4,7 +4,6 @@
 mod floor;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 
 use haul_measure::{Latencies, Result, Spread, Turn, Watcher, shuffled_turns, turns};
 
@@ -13,9 +12,8 @@ use crate::report::{Column, Ratio, Report, Row, Samples, Value};
 /// A function that returns a figure of one round, or `None` if the figure could not be measured.
 pub(crate) type Figure<R> = fn(&R) -> Option<f64>;
 
-/// A function that returns a figure of all rounds of a strategy, such as a percentile of all
-/// latencies.
-pub(crate) type Total<R> = fn(&[R]) -> Option<f64>;
+/// A function that returns a value of all rounds of a strategy, such as a sum or a text.
+pub(crate) type Total<R> = fn(&[R]) -> Value;
 
 /// One column of the report, or three for a spread, and the function that computes their values
 /// from the results of a strategy.
@@ -32,7 +30,7 @@ enum Source<S, R> {
     Spread(Figure<R>, u8),
     Percentile(f64, fn(&R) -> &Latencies),
     Total(Total<R>),
-    Summary(fn(&[R]) -> Value),
+    Sum(fn(&R) -> u64),
 }
 
 impl<S, R> Field<S, R> {
@@ -52,21 +50,31 @@ impl<S, R> Field<S, R> {
         }
     }
 
+    /// Returns the property of a strategy if the field is a label that is always shown.
+    fn name(&self, strategy: &S) -> Option<String> {
+        match (&self.source, self.column.rank) {
+            (Source::Label(of), 0) => match of(strategy) {
+                Value::Text(text) => Some(text),
+                Value::Number(number) => Some(format!("{number} {}", self.column.head)),
+                Value::NotMeasured => None,
+            },
+            _ => None,
+        }
+    }
+
     fn values(&self, entry: &Entry<S, R>) -> Vec<Value> {
         match self.source {
             Source::Label(of) => vec![of(&entry.strategy)],
             Source::Median(of) => vec![entry.median(of).into()],
             Source::Percentile(percent, of) => vec![entry.percentile_us(percent, of).into()],
-            Source::Summary(_) | Source::Total(_) if entry.rounds.is_empty() => {
-                vec![Value::NotMeasured]
-            }
-            Source::Summary(of) => vec![of(&entry.rounds)],
-            Source::Total(of) => vec![of(&entry.rounds).into()],
             Source::Spread(of, _) => {
                 let spread = entry.spread(of);
                 let values = spread.map(|s| [s.median, s.min, s.max].map(Value::from));
                 values.unwrap_or([const { Value::NotMeasured }; 3]).to_vec()
             }
+            _ if entry.rounds.is_empty() => vec![Value::NotMeasured],
+            Source::Total(of) => vec![of(&entry.rounds)],
+            Source::Sum(of) => vec![entry.rounds.iter().map(of).sum::<u64>().into()],
         }
     }
 }
@@ -106,14 +114,14 @@ impl Column {
         self.from(Source::Percentile(percent, of))
     }
 
-    /// Returns a field with a figure computed from all rounds together.
+    /// Returns a field with a value computed from all rounds together.
     pub(crate) const fn total<S, R>(self, of: Total<R>) -> Field<S, R> {
         self.from(Source::Total(of))
     }
 
-    /// Returns a field with a text about all rounds together.
-    pub(crate) const fn summary<S, R>(self, of: fn(&[R]) -> Value) -> Field<S, R> {
-        self.from(Source::Summary(of))
+    /// Returns a field with the sum of a count over the rounds.
+    pub(crate) const fn sum<S, R>(self, of: fn(&R) -> u64) -> Field<S, R> {
+        self.from(Source::Sum(of))
     }
 }
 
@@ -140,6 +148,8 @@ impl<R> Outcome<R> {
 /// One strategy with its results so far.
 pub(crate) struct Entry<S, R> {
     pub(crate) strategy: S,
+    /// The labels of the strategy that are always shown.
+    pub(crate) name: String,
     pub(crate) rounds: Vec<R>,
     /// The number of the round of each element of `rounds`.
     numbers: Vec<usize>,
@@ -194,13 +204,11 @@ impl<S, R> Entry<S, R> {
     pub(crate) fn is_skipped(&self) -> bool {
         self.skipped.is_some()
     }
-}
 
-impl<S: Display, R> Entry<S, R> {
     /// Returns a figure of each round, or `None` if the figure is missing in any round.
     pub(crate) fn samples(&self, of: Figure<R>) -> Option<Samples> {
         let rounds = self.numbered().map(|(number, round)| Some((number, of(round)?)));
-        Some(Samples { name: self.strategy.to_string(), rounds: rounds.collect::<Option<_>>()? })
+        Some(Samples { name: self.name.clone(), rounds: rounds.collect::<Option<_>>()? })
     }
 
     /// Returns the ratio of a figure to the same figure of `base`.
@@ -249,7 +257,7 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`] once the watcher cancels.
-    pub(crate) fn step(&self, turn: Turn, strategy: &dyn Display) -> Result<()> {
+    pub(crate) fn step(&self, turn: Turn, strategy: &str) -> Result<()> {
         let separator = if self.name.is_empty() { "" } else { ": " };
         let what = format!("{}{separator}{strategy}", self.name);
         self.watcher.step(self.number * turn.of + turn.done, self.of * turn.of, &what);
@@ -269,12 +277,10 @@ impl<S, R> Contest<S, R> {
         fields: &'static [Field<S, R>],
         strategies: impl IntoIterator<Item = S>,
     ) -> Self {
-        let entry = |strategy| Entry {
-            strategy,
-            rounds: Vec::new(),
-            numbers: Vec::new(),
-            outcomes: 0,
-            skipped: None,
+        let entry = |strategy| {
+            let name: Vec<_> = fields.iter().filter_map(|field| field.name(&strategy)).collect();
+            let (name, rounds, numbers) = (name.join(", "), Vec::new(), Vec::new());
+            Entry { strategy, name, rounds, numbers, outcomes: 0, skipped: None }
         };
         Self { fields, entries: strategies.into_iter().map(entry).collect() }
     }
@@ -301,7 +307,7 @@ impl<S, R> Contest<S, R> {
     }
 }
 
-impl<S: PartialEq + Display, R> Contest<S, R> {
+impl<S: PartialEq, R> Contest<S, R> {
     /// Returns the ratio of a figure of `a` to that of `b`.
     pub(crate) fn ratio(&self, a: &S, b: &S, of: Figure<R>) -> Option<Ratio> {
         self.entry(a)?.ratio(self.entry(b)?, of)
@@ -324,7 +330,7 @@ impl<S: PartialEq + Display, R> Contest<S, R> {
     }
 }
 
-impl<S: Display, R> Contest<S, R> {
+impl<S, R> Contest<S, R> {
     /// Measures all strategies in each round; the order rotates from round to round.
     ///
     /// # Errors
@@ -356,9 +362,9 @@ impl<S: Display, R> Contest<S, R> {
         mut measure: impl FnMut(&S) -> Result<Outcome<R>>,
     ) -> Result<()> {
         for turn in turns {
-            let strategy = &self.entries[turn.which].strategy;
-            stage.step(turn, strategy)?;
-            let outcome = measure(strategy)?;
+            let entry = &self.entries[turn.which];
+            stage.step(turn, &entry.name)?;
+            let outcome = measure(&entry.strategy)?;
             self.record(turn.which, outcome);
         }
         Ok(())
@@ -374,7 +380,7 @@ mod tests {
         Field::label("name", "name", |name| (*name).into()),
         number("rate", "rate", 0).spread(6, |round| Some(*round)),
         number("odd", "odd", 0).median(|round| (*round > 1.5).then_some(*round)),
-        number("sum", "sum", 0).total(|rounds| Some(rounds.iter().sum())),
+        number("sum", "sum", 0).total(|rounds| rounds.iter().sum::<f64>().into()),
     ];
 
     fn contest() -> Contest<&'static str, f64> {

@@ -93,7 +93,7 @@ fn contents(files: usize) -> Vec<Content> {
     let mut random = Random(0x68_61_75_6c);
     let mut contents: Vec<Content> = Vec::with_capacity(files);
     for number in 0..files {
-        let other = contents.get(index(random.below(number.max(1) as u64))).copied();
+        let other = contents.get(random.index(number.max(1))).copied();
         contents.push(match (random.below(12), other) {
             (0..4, Some(other)) => other,
             (4..6, Some(other)) => Content { is_variant: !other.is_variant, ..other },
@@ -124,9 +124,7 @@ fn write_small(dir: &Path, contents: &[Content]) -> io::Result<()> {
     create_directories(dir, contents.len())?;
     let mut order: Vec<_> = contents.iter().enumerate().collect();
     let mut random = Random(7);
-    for at in (1..order.len()).rev() {
-        order.swap(at, index(random.below(at as u64 + 1)));
-    }
+    order.sort_by_cached_key(|_| random.number());
     order.into_iter().try_for_each(|(number, content)| {
         let name = format!("{:08x}-{number}", Random(number as u64).number() >> 32);
         content.write(&directory(dir, number / FILES_PER_DIRECTORY).join(name))

@@ -94,7 +94,7 @@ const FIELDS: &[Field<Competitor, Run>] = &[
     number("groups", "groups", 0).rank(5).median(|run| Some(run.groups as f64)),
     Column::text("agrees", "agrees")
         .rank(1)
-        .summary(|it| if it.iter().all(|run| run.agrees) { "yes" } else { "NO" }.into()),
+        .total(|it| if it.iter().all(|run| run.agrees) { "yes" } else { "NO" }.into()),
 ];
 
 fn mib(bytes: u64) -> f64 {
@@ -210,7 +210,7 @@ fn measure(
     }
     for turn in turns(stage.rounds, contest.entries.len()) {
         let entry = &contest.entries[turn.which];
-        stage.step(turn, &entry.strategy)?;
+        stage.step(turn, &entry.name)?;
         if entry.is_skipped() {
             continue;
         }
@@ -305,13 +305,10 @@ mod tests {
         let mut report = Report::new("duplicates", Host::default(), columns(FIELDS), BAR);
         contest.report(&mut report, "big", |_| String::new());
         add_ratios(&contest, Corpus::Big, State::Cold, &mut report);
-        assert_eq!(
-            report.values().into_iter().collect::<Vec<_>>(),
-            [
-                ("big_cold_cache_vs_fclones".to_owned(), 2.0 / 6.0),
-                ("big_cold_vs_fclones".to_owned(), 3.0)
-            ]
-        );
+        report.assert_ratios(&[
+            ("big_cold_cache_vs_fclones", 2.0 / 6.0),
+            ("big_cold_vs_fclones", 3.0),
+        ]);
         assert_eq!(report.rows[4].values.last(), Some(&"NO".into()));
         assert_eq!(report.rows[3].state.as_deref(), Some("exit status: 1"));
     }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -94,12 +93,6 @@ pub(super) struct Competitor {
     pub(super) program: PathBuf,
     pub(super) setting: Setting,
     pub(super) state: State,
-}
-
-impl fmt::Display for Competitor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.tool.fmt(f)
-    }
 }
 
 /// Sets of identical files.

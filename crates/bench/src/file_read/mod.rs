@@ -4,8 +4,6 @@ mod random_read;
 mod readahead;
 mod sequential_read;
 
-const NO_DIRECT_IO: &str = "no direct I/O here";
-
 pub use random_read::RandomReadBench;
 pub use readahead::ReadaheadBench;
 pub use sequential_read::SequentialReadBench;

@@ -3,7 +3,6 @@
 //! Cold reads use `O_DIRECT`, so each cold read reads from the device. Warm reads find the file in
 //! the page cache. Every read is timed and verified.
 
-use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +12,6 @@ use haul_disk::{AlignedBuf, File, Open, Ring, RingOp, RingRequest, read_full, wa
 use haul_measure::{Error, Latencies, Result, Watcher};
 use haul_units::parse_time;
 
-use super::NO_DIRECT_IO;
 use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::fio::{self, Checker};
@@ -22,7 +20,7 @@ use crate::named::named;
 use crate::options::{count, file_size, pages, rounds};
 use crate::reads::{Load, Offsets, Reads};
 use crate::report::Report;
-use crate::test_file::{TestFile, check};
+use crate::test_file::{NO_DIRECT_IO, TestFile, check};
 
 /// The benchmark `random-read`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
@@ -108,42 +106,20 @@ impl Point {
     }
 }
 
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} readers, {}", self.cache, self.readers, self.method)
-    }
-}
-
-/// The reads of one round, and the length in bytes of each read.
-struct Round {
-    reads: Reads,
-    read_bytes: u64,
-}
-
 const BAR: &str = "reads_per_s";
 
-const FIELDS: &[Field<Point, Round>] = &[
+const FIELDS: &[Field<Point, Reads>] = &[
     number("readers", "readers", 0).label(|it| it.readers.into()),
     Field::label("way", "method", |point| point.method.name().into()),
-    number("reads_per_s", "reads/s", 0).spread(6, rate),
-    number("mb_per_s", "MB/s", 1).rank(5).median(|it| Some(rate(it)? * it.read_bytes as f64 / 1e6)),
-    number("median_us", "µs", 1).percentile_us(50.0, latencies),
-    number("p99_us", "p99 µs", 1).rank(1).percentile_us(99.0, latencies),
-    number("p999_us", "p99.9 µs", 1).rank(2).percentile_us(99.9, latencies),
-    number("device_reads", "device reads", 2).rank(3).median(|it| it.reads.device_reads_each()),
-    number("reads", "reads", 0)
-        .rank(7)
-        .total(|it| Some(it.iter().map(|round| round.reads.latencies.count() as f64).sum())),
+    number("reads_per_s", "reads/s", 0).spread(6, Reads::per_second),
+    number("mb_per_s", "MB/s", 1).rank(5).median(Reads::megabytes_per_second),
+    number("median_us", "µs", 1).percentile_us(50.0, |it| &it.latencies),
+    number("p99_us", "p99 µs", 1).rank(1).percentile_us(99.0, |it| &it.latencies),
+    number("p999_us", "p99.9 µs", 1).rank(2).percentile_us(99.9, |it| &it.latencies),
+    number("device_reads", "device reads", 2).rank(3).median(Reads::device_reads_each),
+    number("reads", "reads", 0).rank(7).sum(|round| round.latencies.count()),
     fio::COLUMN.label(|point| fio::cell(point.fio_options())),
 ];
-
-fn rate(round: &Round) -> Option<f64> {
-    round.reads.per_second()
-}
-
-fn latencies(round: &Round) -> &Latencies {
-    &round.reads.latencies
-}
 
 impl Benchmark for RandomReadBench {
     const NAME: &'static str = "random-read";
@@ -174,7 +150,7 @@ impl Benchmark for RandomReadBench {
     }
 }
 
-fn contest(options: &RandomReadBench, cache: Cache) -> Contest<Point, Round> {
+fn contest(options: &RandomReadBench, cache: Cache) -> Contest<Point, Reads> {
     let (read_bytes, file_bytes) = (options.size, options.file_size);
     let of = |readers: &usize| {
         let readers = *readers;
@@ -218,25 +194,17 @@ fn prepare(
     Ok(None)
 }
 
-fn measure(options: &RandomReadBench, file: &TestFile, point: &Point) -> Result<Outcome<Round>> {
-    let read_bytes = options.size;
-    let load = Load {
-        read_bytes,
-        data_bytes: options.file_size,
-        time: options.seconds,
-        interval: Duration::ZERO,
-    };
+fn measure(options: &RandomReadBench, file: &TestFile, point: &Point) -> Result<Outcome<Reads>> {
+    let load = Load::new(options.size, options.file_size, options.seconds);
     let direct = point.cache == Cache::Cold;
-    let before = file.device_reads();
-    let reads = match point.method {
-        Method::Ring => match read_by_ring(file, direct, point.readers, &load)? {
-            Some(reads) => reads,
-            None => return Outcome::skipped("no io_uring here"),
-        },
-        method => read_by_threads(file, method, direct, point.readers, &load)?,
-    };
-    let device_reads = file.device_reads().zip(before).map(|(after, before)| after - before);
-    Ok(Outcome::Measured(Round { reads: Reads { device_reads, ..reads }, read_bytes }))
+    let (reads, device_reads) = file.count_reads(|| match point.method {
+        Method::Ring => read_by_ring(file, direct, point.readers, &load),
+        method => read_by_threads(file, method, direct, point.readers, &load).map(Some),
+    })?;
+    match reads {
+        Some(reads) => Ok(Outcome::Measured(Reads { device_reads, ..reads })),
+        None => Outcome::skipped("no io_uring here"),
+    }
 }
 
 fn read_by_threads(
@@ -269,7 +237,7 @@ fn read_by_threads(
 /// Adds the ratios between the rates of the methods with the most readers, and the ratio of the
 /// rate with the most readers to the rate with the fewest readers.
 fn add_ratios(
-    contest: &Contest<Point, Round>,
+    contest: &Contest<Point, Reads>,
     cache: Cache,
     options: &RandomReadBench,
     report: &mut Report,
@@ -285,7 +253,7 @@ fn add_ratios(
         (format!("own_vs_shared_{most}"), point(Method::OwnPread, most), shared),
         (format!("shared_{most}_vs_{least}"), shared, point(Method::SharedPread, least)),
     ] {
-        report.ratio(format!("{name}_{cache}"), contest.ratio(&a, &b, rate));
+        report.ratio(format!("{name}_{cache}"), contest.ratio(&a, &b, Reads::per_second));
     }
 }
 
@@ -328,7 +296,8 @@ fn read_by_ring(file: &TestFile, direct: bool, depth: usize, load: &Load) -> Res
         tags.push(tag);
         buffers.push(done.request.buffer);
     }
-    Ok(Some(Reads { time: started.elapsed(), latencies, device_reads: None }))
+    let (time, read_bytes) = (started.elapsed(), load.read_bytes);
+    Ok(Some(Reads { time, read_bytes, latencies, device_reads: None }))
 }
 
 #[cfg(test)]
@@ -337,17 +306,10 @@ mod tests {
 
     use super::*;
 
-    fn round(count: u64) -> Outcome<Round> {
+    fn round(count: u64) -> Outcome<Reads> {
         let mut reads = Reads { time: Duration::from_secs(1), ..Reads::default() };
         (0..count).for_each(|_| reads.latencies.record(Duration::from_micros(100)));
-        reads.device_reads = Some(2 * count);
-        Outcome::Measured(Round { reads, read_bytes: 4096 })
-    }
-
-    fn report(contest: &Contest<Point, Round>) -> Report {
-        let mut report = Report::new("random-read", Host::default(), columns(FIELDS), BAR);
-        contest.report(&mut report, "cold", |point| point.readers.to_string());
-        report
+        Outcome::Measured(reads)
     }
 
     #[test]
@@ -357,15 +319,14 @@ mod tests {
         for (which, reads) in [10, 10, 10, 10, 160, 80, 40, 320].into_iter().enumerate() {
             cold.record(which, round(reads));
         }
-        let mut report = report(&cold);
+        let mut report = Report::new("random-read", Host::default(), [], BAR);
         add_ratios(&cold, Cache::Cold, &options, &mut report);
         add_ratios(&contest(&options, Cache::Warm), Cache::Warm, &options, &mut report);
-        let expected = [
+        report.assert_ratios(&[
             ("own_vs_shared_16_cold", 0.5),
             ("ring_vs_shared_16_cold", 2.0),
             ("shared_16_vs_1_cold", 16.0),
             ("shared_vs_locked_16_cold", 4.0),
-        ];
-        assert_eq!(report.values(), expected.map(|(name, ratio)| (name.to_owned(), ratio)).into());
+        ]);
     }
 }

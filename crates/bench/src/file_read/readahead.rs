@@ -4,10 +4,9 @@
 //! Text 003 describes a first window of two to four times the length of a read, which doubles up to
 //! a maximum, and which any random read ends.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use haul_disk::{AlignedBuf, Disk, Durability, Open, evict, write_full};
+use haul_disk::{AlignedBuf, Disk, Open, evict};
 use haul_measure::{Result, Watcher};
 
 use crate::benchmark::Benchmark;
@@ -17,7 +16,7 @@ use crate::named::named;
 use crate::options::{file_size, pages};
 use crate::reads::Offsets;
 use crate::report::{Column, Report};
-use crate::test_file::{check, stamp};
+use crate::test_file::{check, fill, stamp};
 use crate::trace::{Line, Tracing};
 use crate::write_modes::VirtualDisk;
 use crate::write_modes::target_fs::TargetFs;
@@ -60,13 +59,6 @@ struct Strategy {
     pattern: Pattern,
 }
 
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { read_ahead_kb, read_bytes, pattern } = self;
-        write!(f, "{pattern}, {} KiB, readahead {read_ahead_kb} KiB", read_bytes >> 10)
-    }
-}
-
 /// The bytes that one call of the reader caused the kernel to read from the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Window {
@@ -93,7 +85,7 @@ const FIELDS: &[Field<Strategy, Round>] = &[
     number("read_kib", "read KiB", 0).label(|strategy| ((strategy.read_bytes >> 10) as f64).into()),
     Field::label("pattern", "reads", |strategy| strategy.pattern.name().into()),
     Column::text("windows_kib", "windows KiB")
-        .summary(|it| it.first().map(listed).unwrap_or_default().into()),
+        .total(|it| it.first().map(listed).unwrap_or_default().into()),
     number("first_kib", "first", 0).median(first_kib),
     number("next_kib", "next", 0).rank(3).median(next_kib),
     number("after_kib", "after the random read", 0)
@@ -141,7 +133,6 @@ fn listed(round: &Round) -> String {
 
 /// The name of the test file.
 const NAME: &str = "data";
-const CHUNK_BYTES: usize = 1 << 20;
 
 impl Benchmark for ReadaheadBench {
     const NAME: &'static str = "readahead";
@@ -151,7 +142,8 @@ impl Benchmark for ReadaheadBench {
         let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
         report.host.storage.push(place.facts.clone());
         report.notes.push(self.note());
-        create(&place, self.file_size)?;
+        fill(&*place.disk.create(NAME, Open::default())?, self.file_size, watcher, stamp)?;
+        place.settle()?;
         let tracing = place.tracing()?;
         let of = |read_ahead_kb: &u64| {
             let read_ahead_kb = *read_ahead_kb;
@@ -168,17 +160,6 @@ impl Benchmark for ReadaheadBench {
         add_ratios(&contest, &mut report);
         Ok(report)
     }
-}
-
-fn create(place: &TargetFs, bytes: u64) -> Result<()> {
-    let file = place.disk.create(NAME, Open::default())?;
-    let mut chunk = AlignedBuf::zeroed(CHUNK_BYTES);
-    for at in (0..bytes).step_by(CHUNK_BYTES) {
-        stamp(&mut chunk, at);
-        write_full(&*file, &chunk, at)?;
-    }
-    file.sync(Durability::Everything)?;
-    place.settle()
 }
 
 /// Reads the file, which is not cached at the start, and traces the requests of each call.

@@ -135,6 +135,7 @@ static HOT_RIVALS: [&Rival; 3] = [&COPY, &NGINX_SENDFILE, &GO_FILES];
 static TLS_RIVALS: [&Rival; 2] = [&HAUL_TLS, &NGINX_TLS];
 static COLD_RIVALS: [&Rival; 6] =
     [&COPY, &SPLICE, &NGINX_SENDFILE, &NGINX_THREADS, &NGINX_DIRECT, &GO_FILES];
+
 fn haul(at: &Start<'_>, cold: &str) -> Result<Command> {
     let mut command = files_command(at);
     command.args(["--cold", cold]);
@@ -145,31 +146,26 @@ impl Benchmark for Options {
     const NAME: &'static str = "files";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let options = self;
-        let mut bench = Bench::new(
-            Self::NAME,
-            &options.net,
-            &[&COLD_RIVALS[..], &TLS_RIVALS].concat(),
-            watcher,
-        )?;
-        let wanted = |part: Part| options.parts.contains(&part);
+        let rivals = [&COLD_RIVALS[..], &TLS_RIVALS].concat();
+        let mut bench = Bench::new(Self::NAME, &self.net, &rivals, watcher)?;
+        let wanted = |part: Part| self.parts.contains(&part);
         if wanted(Part::Tls) {
             let issued = Authority::new().issue(&["localhost"]);
             bench.tools.tls = Some(issued.write(bench.tools.scratch.path(), "site"));
         }
-        for bytes in options.hot_bytes.iter().copied() {
+        for bytes in self.hot_bytes.iter().copied() {
             if [Part::Hot, Part::Close, Part::Tls].into_iter().any(wanted) {
-                hot(&mut bench, options, bytes)?;
+                hot(&mut bench, self, bytes)?;
             }
         }
         if wanted(Part::Cold) || wanted(Part::Latency) {
-            let root = bench.tools.site();
-            let big = Files::create(&root, "big", options.big_files, options.big_bytes, watcher)?;
+            let root = bench.tools.site.clone();
+            let big = Files::create(&root, "big", self.big_files, self.big_bytes, watcher)?;
             if wanted(Part::Cold) {
                 cold(&mut bench, &big.first(COLD_FILES_MAX))?;
             }
             if wanted(Part::Latency) {
-                latency(&mut bench, options, &big)?;
+                latency(&mut bench, self, &big)?;
             }
         }
         Ok(bench.report)
@@ -179,7 +175,7 @@ impl Benchmark for Options {
 fn hot(bench: &mut Bench<'_>, options: &Options, bytes: u64) -> Result<()> {
     let number = usize::try_from(HOT_BYTES_MAX / bytes).unwrap_or(usize::MAX);
     let number = number.min(options.hot_files);
-    let (root, watcher) = (bench.tools.site(), bench.tools.watcher);
+    let (root, watcher) = (bench.tools.site.clone(), bench.tools.watcher);
     let files = Files::create(&root, &format!("hot-{bytes}"), number, bytes, watcher)?;
     let requests = files.requests();
     let all =
@@ -193,21 +189,22 @@ fn hot(bench: &mut Bench<'_>, options: &Options, bytes: u64) -> Result<()> {
         };
         let (is_tls, close) = (part == Part::Tls, part == Part::Close);
         let load = Load { tls: is_tls, close, ..Load::new(&requests, connections, bytes) };
-        bench.run(&Case {
+        let name = short(bytes);
+        let case = Case {
             table,
-            load: format!("{} x {connections}, {part}", short(bytes)),
-            key: format!("{part}_{}_x{connections}", short(bytes)),
+            load: format!("{name} x {connections}, {part}"),
+            key: format!("{part}_{name}_x{connections}"),
             figures: &[CPU, RATE],
             rivals,
-            prepare: &|tools, one| {
-                files.load()?;
-                let server = one.server(tools)?;
-                // The client compares bytes without TLS only; wrk checks their number.
-                if is_tls { Ok(()) } else { files.compare(server.address) }?;
-                tools.load(server, &load).map(drop)
-            },
-            measure: &|tools, one| tools.load(one.server(tools)?, &load),
-        })?;
+        };
+        let prepare = |tools: &Tools<'_>, one: &mut Contender| {
+            files.load()?;
+            let server = one.server(tools)?;
+            // The client compares bytes without TLS only; wrk checks their number.
+            if is_tls { Ok(()) } else { files.compare(server.address) }?;
+            tools.load(server, &load).map(drop)
+        };
+        bench.run(&case, prepare, |tools, one| tools.load(one.server(tools)?, &load))?;
     }
     Ok(())
 }
@@ -215,24 +212,24 @@ fn hot(bench: &mut Bench<'_>, options: &Options, bytes: u64) -> Result<()> {
 /// Downloads each file once, from servers that were just started: a server that counts requests
 /// would otherwise treat a file as hot in the next round.
 fn cold(bench: &mut Bench<'_>, big: &Files) -> Result<()> {
-    bench.run(&Case {
+    let case = Case {
         table: "big files that are not in memory",
         load: "cold".to_owned(),
         key: "cold".to_owned(),
         figures: &[CPU_PER_GB, TRANSFER_RATE, CACHE],
         rivals: &COLD_RIVALS,
-        prepare: &|tools, one| big.compare(one.server(tools)?.address),
-        measure: &|tools, one| {
-            big.evict(tools.cores)?;
-            let server = one.restart(tools)?;
-            let (before, start) = (server.meter.usage(), Instant::now());
-            let next = AtomicUsize::new(0);
-            let bytes = download(server, big, || next.fetch_add(1, Ordering::Relaxed))?;
-            let (wall, used) = (start.elapsed(), before.until(&server.meter.usage()));
-            let cached_percent = Some(big.cached_percent()?);
-            Ok(Sample { wall, bytes, used, cached_percent, ..Sample::default() })
-        },
-    })?;
+    };
+    let measure = |tools: &Tools<'_>, one: &mut Contender| {
+        big.evict(tools.cores)?;
+        let server = one.restart(tools)?;
+        let (before, start) = (server.meter.usage(), Instant::now());
+        let next = AtomicUsize::new(0);
+        let bytes = download(server, big, || next.fetch_add(1, Ordering::Relaxed))?;
+        let (wall, used) = (start.elapsed(), before.until(&server.meter.usage()));
+        let cached_percent = Some(big.cached_percent()?);
+        Ok(Sample { wall, bytes, used, cached_percent, ..Sample::default() })
+    };
+    bench.run(&case, |tools, one| big.compare(one.server(tools)?.address), measure)?;
     bench.stop_servers();
     Ok(())
 }
@@ -266,7 +263,7 @@ fn latency(bench: &mut Bench<'_>, options: &Options, big: &Files) -> Result<()> 
     }
     bench.stop_servers();
     let number = usize::try_from(options.memory_bytes / 4 / QUICK_BYTES).unwrap_or(1).max(1);
-    let (root, watcher) = (bench.tools.site(), bench.tools.watcher);
+    let (root, watcher) = (bench.tools.site.clone(), bench.tools.watcher);
     let quick = Files::create(&root, "quick", number, QUICK_BYTES, watcher)?;
     let (requests, connections) = (quick.requests(), options.connections[0]);
     let load = Load { pause: QUICK_PAUSE, ..Load::new(&requests, connections, QUICK_BYTES) };
@@ -303,16 +300,12 @@ fn latency(bench: &mut Bench<'_>, options: &Options, big: &Files) -> Result<()> 
             drop(limit);
             sample
         };
-        let name = if during_downloads { "beside downloads" } else { "at rest" };
-        bench.run(&Case {
-            table: "hot files, with little memory",
-            load: name.to_owned(),
-            key: if during_downloads { "hot_during_cold" } else { "hot_at_rest" }.to_owned(),
-            figures: &[P99],
-            rivals: &COLD_RIVALS,
-            prepare: &|_, _| Ok(()),
-            measure: &measure,
-        })?;
+        let (load, key) = match during_downloads {
+            true => ("beside downloads".to_owned(), "hot_during_cold".to_owned()),
+            false => ("at rest".to_owned(), "hot_at_rest".to_owned()),
+        };
+        let (table, figures, rivals) = ("hot files, with little memory", &[P99], &COLD_RIVALS);
+        bench.run(&Case { table, load, key, figures, rivals }, |_, _| Ok(()), measure)?;
     }
     fs::remove_dir_all(root.join("quick")).map_err(Error::other("remove the hot files"))
 }

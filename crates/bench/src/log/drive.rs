@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use haul_disk::{Device, DeviceCounters};
 use haul_measure::Latencies;
+use haul_testing::noise;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::contender::{Contender, Failure};
@@ -42,7 +43,7 @@ pub fn drive(
     thread::scope(|scope| {
         let writers: Vec<_> = (0..load.writers)
             .map(|writer| {
-                let record = record(writer, load.record_bytes);
+                let record = noise(writer as u64 + 1, load.record_bytes);
                 scope.spawn(move || write_until(contender, writer, record, from, until))
             })
             .collect();
@@ -91,19 +92,6 @@ fn housekeep_until(contender: &dyn Contender, end: Instant) -> Result<(), Failur
         }
         thread::sleep(left.min(HOUSEKEEPING_EVERY));
     }
-}
-
-/// Returns incompressible bytes, which differ between writers.
-fn record(writer: usize, bytes: usize) -> Vec<u8> {
-    let mut state = writer as u64 + 1;
-    // The generator xorshift64* (Marsaglia 2003, Vigna 2016).
-    let mut next = || {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes()[7]
-    };
-    (0..bytes).map(|_| next()).collect()
 }
 
 /// Returns the CPU time of this process so far, in user and kernel mode.
@@ -211,15 +199,5 @@ mod tests {
         let fake = Fake { fails_at: Some(3), ..Fake::default() };
         let failure = drive(&fake, &LOAD, None).unwrap_err();
         assert_eq!(failure.to_string(), "the disk is gone");
-    }
-
-    #[test]
-    fn records_are_incompressible_and_differ_between_writers() {
-        let (one, two) = (record(0, 4096), record(1, 4096));
-        assert_ne!(one, two);
-        let mut counts = [0; 256];
-        one.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
-        // 16 of each byte are expected; 50 would be eight standard deviations off.
-        assert!(counts.iter().all(|count| *count < 50), "{counts:?}");
     }
 }

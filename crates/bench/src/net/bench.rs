@@ -2,7 +2,6 @@
 //! fails once is not measured again.
 
 use std::cell::Cell;
-use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -103,6 +102,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) cores: Cores,
     pub(crate) wrk: PathBuf,
     pub(crate) scratch: Scratch,
+    /// The directory of the files that file servers serve.
+    pub(crate) site: PathBuf,
     /// The address to which relays connect.
     pub(crate) target: SocketAddr,
     /// The files of the certificate and its key, for servers with TLS.
@@ -113,11 +114,6 @@ pub(crate) struct Tools<'a> {
 }
 
 impl Tools<'_> {
-    /// Returns the directory of the files that file servers serve.
-    pub(crate) fn site(&self) -> PathBuf {
-        self.scratch.path().join("site")
-    }
-
     /// Returns a number that no earlier call returned.
     pub(crate) fn next_number(&self) -> usize {
         self.started.replace(self.started.get() + 1)
@@ -132,9 +128,8 @@ impl Tools<'_> {
         let dir = self.scratch.path().join(format!("server-{}", self.next_number()));
         let data = dir.join("data");
         fs::create_dir_all(&data).map_err(Error::other(format!("create {}", data.display())))?;
-        let (address, target, site) = (free_address()?, self.target, self.site());
-        let tls = self.tls.as_ref();
-        let at = Start { program, address, dir: &dir, site: &site, target, tls };
+        let (address, target, tls) = (free_address()?, self.target, self.tls.as_ref());
+        let at = Start { program, address, dir: &dir, site: &self.site, target, tls };
         Server::start(rival.program.name, (rival.command)(&at)?, &at, core, self.cores)
     }
 }
@@ -150,9 +145,6 @@ pub(crate) struct Case<'c> {
     pub(crate) key: String,
     pub(crate) figures: &'static [Figure],
     pub(crate) rivals: &'c [&'static Rival],
-    /// Compares results, and fills caches, before the first round.
-    pub(crate) prepare: &'c dyn Fn(&Tools<'_>, &mut Contender) -> Result<()>,
-    pub(crate) measure: &'c dyn Fn(&Tools<'_>, &mut Contender) -> Result<Sample>,
 }
 
 /// A load and a rival, whose measurements form one row.
@@ -170,12 +162,6 @@ impl Series {
     }
 }
 
-impl Display for Series {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}, {}", self.load, self.rival.program.name, self.setting())
-    }
-}
-
 const BAR: &str = "cpu_us";
 
 /// The columns of the table.
@@ -185,8 +171,8 @@ const FIELDS: &[Field<Series, Sample>] = &[
     Field::label("setting", "setting", |series| series.setting().into()),
     number(BAR, "CPU µs", 2).median(Sample::cpu_us),
     number("cpu_s_per_gb", "CPU s/GB", 3).median(Sample::cpu_s_per_gb),
-    number("min", "min", 3).rank(4).total(primary_min),
-    number("max", "max", 3).rank(4).total(primary_max),
+    number("min", "min", 3).rank(4).total(|it| primary_min(it).into()),
+    number("max", "max", 3).rank(4).total(|it| primary_max(it).into()),
     number("core_us", "core µs", 2).rank(3).median(Sample::core_us),
     number("requests_per_s", "requests/s", 0).rank(1).median(Sample::per_second),
     number("mib_per_s", "MiB/s", 0).rank(2).median(Sample::mib_per_second),
@@ -225,6 +211,8 @@ impl<'a> Bench<'a> {
         let dir = &options.dir;
         let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
         let scratch = Scratch::new(&dir, &format!("haul-bench-{name}.{}", std::process::id()))?;
+        let site = scratch.path().join("site");
+        fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
         let congestion = Congestion::set(options.congestion.as_deref())?;
         let mut report = Report::new(name, Host::here(), columns(FIELDS), BAR);
         report.host = report.host.with_storage("", &probe(scratch.path())?);
@@ -250,6 +238,7 @@ impl<'a> Bench<'a> {
             cores,
             wrk,
             scratch,
+            site,
             target,
             tls: None,
             started,
@@ -259,15 +248,21 @@ impl<'a> Bench<'a> {
         Ok(Self { contenders, tools, report })
     }
 
-    /// Measures a case with those of its rivals that are installed.
-    pub(crate) fn run(&mut self, case: &Case<'_>) -> Result<()> {
+    /// Measures a case with those of its rivals that are installed. `prepare` compares results, and
+    /// fills caches, before the first round.
+    pub(crate) fn run(
+        &mut self,
+        case: &Case<'_>,
+        prepare: impl Fn(&Tools<'_>, &mut Contender) -> Result<()>,
+        measure: impl Fn(&Tools<'_>, &mut Contender) -> Result<Sample>,
+    ) -> Result<()> {
         let Self { contenders, tools, report } = self;
         let mut all = Vec::new();
         for rival in case.rivals {
             let found = contenders.iter_mut().find(|one| one.rival.key == rival.key);
             let Some(contender) = found else { continue };
             tools.watcher.check()?;
-            contender.attempt(|one| (case.prepare)(tools, one))?;
+            contender.attempt(|one| prepare(tools, one))?;
             all.push(Series { load: case.load.clone(), rival: contender.rival, again: false });
         }
         if let Some(first) = all.first().cloned() {
@@ -277,7 +272,7 @@ impl<'a> Bench<'a> {
         contest.run(&Stage::only(tools.options.rounds, tools.watcher), |series| {
             let found = contenders.iter_mut().find(|one| one.rival.key == series.rival.key);
             let Some(contender) = found else { return Outcome::skipped("") };
-            let Some(sample) = contender.attempt(|one| (case.measure)(tools, one))? else {
+            let Some(sample) = contender.attempt(|one| measure(tools, one))? else {
                 return Outcome::skipped(contender.failure.as_deref().unwrap_or_default());
             };
             let primary = case.figures.first().and_then(|figure| (figure.value)(&sample));

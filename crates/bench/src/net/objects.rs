@@ -65,7 +65,7 @@ impl<F: Fn(&Rival) -> Access> Objects<F> {
     ) -> Result<Self> {
         let number = (TOTAL_BYTES / bytes).clamp(OBJECTS_MIN, OBJECTS_MAX);
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let (site, watcher) = (bench.tools.site(), bench.tools.watcher);
+        let (site, watcher) = (bench.tools.site.clone(), bench.tools.watcher);
         let files = Files::create(&site, &short(bytes), number, bytes, watcher)?;
         Ok(Self { files, connections, access })
     }
@@ -79,19 +79,14 @@ impl<F: Fn(&Rival) -> Access> Objects<F> {
         rivals: &[&'static Rival],
     ) -> Result<()> {
         let name = short(self.files.bytes);
-        bench.run(&Case {
-            table: "GET of objects in memory",
-            load: format!("GET {name}"),
-            key: format!("get_{name}"),
-            figures,
-            rivals,
-            prepare: &|tools, one| {
-                self.store(tools, one)?;
-                // Servers admit some objects to their caches only after several requests.
-                self.measure(tools, one).map(drop)
-            },
-            measure: &|tools, one| self.measure(tools, one),
-        })
+        let (table, load) = ("GET of objects in memory", format!("GET {name}"));
+        let case = Case { table, load, key: format!("get_{name}"), figures, rivals };
+        let prepare = |tools: &Tools<'_>, one: &mut Contender| {
+            self.store(tools, one)?;
+            // Servers admit some objects to their caches only after several requests.
+            self.measure(tools, one).map(drop)
+        };
+        bench.run(&case, prepare, |tools, one| self.measure(tools, one))
     }
 
     fn store(&self, tools: &Tools<'_>, one: &mut Contender) -> Result<()> {

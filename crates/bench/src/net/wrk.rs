@@ -4,9 +4,10 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::bench::Tools;
+use super::bench::{Bench, Case, Tools};
 use super::sample::Sample;
 use super::server::Server;
+use super::site::Files;
 use haul_measure::{Error, Result};
 
 const SCRIPT: &str = include_str!("wrk.lua");
@@ -62,12 +63,12 @@ impl Tools<'_> {
         let output = command.stdin(Stdio::null()).output().map_err(Error::other("start wrk"))?;
         let used = before.until(&server.meter.usage());
         let text = String::from_utf8_lossy(&output.stdout);
-        let summary = parse(&text).ok_or_else(|| {
+        let (sample, errors) = parse(&text).ok_or_else(|| {
             let error = String::from_utf8_lossy(&output.stderr);
             let line = error.lines().chain(text.lines()).last().unwrap_or("no output");
             Error::Missing(format!("wrk failed: {line}"))
         })?;
-        let Summary { requests, bytes, wall, errors, p50_us, p99_us } = summary;
+        let Sample { requests, bytes, .. } = sample;
         if errors != [0; 5] || requests == 0 {
             let [connect, read, write, status, timeout] = errors;
             return Err(Error::Missing(format!(
@@ -78,30 +79,45 @@ impl Tools<'_> {
         if bytes < requests * load.response_bytes {
             return Err(Error::Missing(format!("{requests} responses have only {bytes} bytes")));
         }
-        let (p50_us, p99_us) = (Some(p50_us), Some(p99_us));
-        Ok(Sample { wall, requests, bytes, used, p50_us, p99_us, ..Sample::default() })
+        Ok(Sample { used, ..sample })
     }
 }
 
-/// The summary that the script prints.
-#[derive(Debug, PartialEq)]
-struct Summary {
-    requests: u64,
-    bytes: u64,
-    wall: Duration,
-    p50_us: f64,
-    p99_us: f64,
-    /// The errors of connect, read and write, of the status, and timeouts.
-    errors: [u64; 5],
+impl Bench<'_> {
+    /// Measures requests of files by wrk, with a new connection for each if `close` is `true`. Before
+    /// the first round, all files are compared.
+    pub(crate) fn run_files(
+        &mut self,
+        case: &Case<'_>,
+        files: &Files,
+        connections: usize,
+        close: bool,
+    ) -> Result<()> {
+        let requests = files.requests();
+        let load = Load { close, ..Load::new(&requests, connections, files.bytes) };
+        self.run(
+            case,
+            |tools, one| files.compare(one.server(tools)?.address),
+            |tools, one| tools.load(one.server(tools)?, &load),
+        )
+    }
 }
 
-fn parse(output: &str) -> Option<Summary> {
+/// Parses the summary that the script prints: the figures, and the errors of connect, read and
+/// write, of the status, and timeouts.
+fn parse(output: &str) -> Option<(Sample, [u64; 5])> {
     let line = output.lines().find_map(|line| line.strip_prefix("haul-bench: "))?;
     let numbers: Vec<u64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
     let ([requests, bytes, wall_us, p50_us, p99_us], errors) = numbers.split_first_chunk()?;
-    let (wall, errors) = (Duration::from_micros(*wall_us), errors.try_into().ok()?);
-    let (p50_us, p99_us) = (*p50_us as f64, *p99_us as f64);
-    Some(Summary { requests: *requests, bytes: *bytes, wall, p50_us, p99_us, errors })
+    let sample = Sample {
+        wall: Duration::from_micros(*wall_us),
+        requests: *requests,
+        bytes: *bytes,
+        p50_us: Some(*p50_us as f64),
+        p99_us: Some(*p99_us as f64),
+        ..Sample::default()
+    };
+    Some((sample, errors.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -112,12 +128,11 @@ mod tests {
     fn summary_is_found_behind_the_table_of_wrk() {
         let output = "Running 1s test @ http://127.0.0.1:1/\n  508 requests in 1.06s, 100.21KB read\n\
                       haul-bench: 508 102616 1055875 1560 260200 0 1 0 2 0\n";
-        let wall = Duration::from_micros(1_055_875);
-        let (p50_us, p99_us) = (1560.0, 260_200.0);
-        let errors = [0, 1, 0, 2, 0];
-        let expected = Summary { requests: 508, bytes: 102_616, wall, p50_us, p99_us, errors };
-        assert_eq!(parse(output), Some(expected));
-        assert_eq!(parse("haul-bench: 508 102616\n"), None);
-        assert_eq!(parse("unable to connect"), None);
+        let (sample, errors) = parse(output).unwrap();
+        assert_eq!((sample.requests, sample.bytes, errors), (508, 102_616, [0, 1, 0, 2, 0]));
+        assert_eq!(sample.wall, Duration::from_micros(1_055_875));
+        assert_eq!((sample.p50_us, sample.p99_us), (Some(1560.0), Some(260_200.0)));
+        assert!(parse("haul-bench: 508 102616\n").is_none());
+        assert!(parse("unable to connect").is_none());
     }
 }

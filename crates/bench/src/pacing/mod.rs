@@ -14,7 +14,6 @@ mod bulk;
 pub(crate) mod dirty;
 mod foreground;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -86,12 +85,6 @@ struct Strategy {
     mode: Mode,
 }
 
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.foreground.name(), self.mode)
-    }
-}
-
 /// The results of a foreground writer and of the bulk writer in one round.
 #[derive(Debug, Clone)]
 struct Round {
@@ -116,11 +109,9 @@ const FIELDS: &[Field<Strategy, Round>] = &[
     number("p99_us", "p99 µs", 0).rank(2).median(|it| it.written.latencies.percentile_us(99.0)),
     number("p999_us", "p99.9 µs", 0).spread(8, p999_us),
     number("longest_us", "longest µs", 0).rank(5).total(|it| {
-        it.iter().filter_map(|round| round.written.latencies.max_us()).reduce(f64::max)
+        it.iter().filter_map(|round| round.written.latencies.max_us()).reduce(f64::max).into()
     }),
-    number("writes", "writes", 0)
-        .rank(9)
-        .total(|it| Some(it.iter().map(|round| round.written.writes as f64).sum())),
+    number("writes", "writes", 0).rank(9).sum(|round| round.written.writes),
     number("bulk_mib_per_s", "bulk MiB/s", 0).spread(7, bulk_rate),
     number("bulk_longest_ms", "longest bulk ms", 1).rank(5).median(bulk_longest),
     number("waiting_mib", "dirty MiB", 0).rank(3).median(|it| Some(it.dirty_bytes? as f64 / MIB)),
@@ -180,7 +171,7 @@ fn measure_on(
     let mut contest = contest(&modes);
     for turn in turns(options.rounds, modes.len()) {
         let mode = modes[turn.which];
-        stage.step(turn, &mode)?;
+        stage.step(turn, &mode.to_string())?;
         let outcomes = match bulk::obstacle(place, mode) {
             Some(reason) => [(); 2].map(|()| Outcome::Skipped(reason.to_owned())),
             None => {
@@ -273,55 +264,41 @@ fn add_ratios(contest: &Contest<Strategy, Round>, prefix: &str, report: &mut Rep
 mod tests {
     use super::*;
 
-    const WINDOW: Mode = Mode::Paced { window_bytes: 1 << 19 };
-
-    /// Records a round of both writers: `us` has the latency of each writer's writes, and `bulk_ms`
-    /// the time of the bulk writes.
-    fn record(
-        contest: &mut Contest<Strategy, Round>,
-        which: usize,
-        us: [u64; 2],
-        bulk_ms: Option<u64>,
-    ) {
-        let modes = contest.entries.len() / 2;
-        for (number, us) in us.into_iter().enumerate() {
-            let mut written = Written { writes: 100, ..Written::default() };
-            (0..100).for_each(|_| written.latencies.record(Duration::from_micros(us)));
-            let bulk = bulk_ms.map(|ms| Bulk {
-                bytes: 100 << 20,
-                time: Duration::from_millis(ms),
-                longest: Duration::from_millis(ms / 10),
-                cached: Some(0.5),
-            });
-            let round = Round { written, bulk, dirty_bytes: Some(3 << 20) };
-            contest.record(number * modes + which, Outcome::Measured(round));
-        }
-    }
-
-    fn report(contest: &Contest<Strategy, Round>) -> Report {
-        let mut report = Report::new("pacing", Host::default(), columns(FIELDS), BAR);
-        contest.report(&mut report, "ext4", |it| it.foreground.name().to_owned());
-        report
-    }
-
     #[test]
     fn ratios_are_relative_to_unpaced_with_the_first_window() {
-        let second = Mode::Paced { window_bytes: 1 << 20 };
-        let mut contest = contest(&[Mode::Alone, Mode::Unpaced, WINDOW, second, Mode::Direct]);
-        record(&mut contest, 0, [1, 1], None);
-        record(&mut contest, 1, [1000, 10], Some(1000));
-        record(&mut contest, 2, [100, 5], Some(1250));
-        record(&mut contest, 3, [7, 7], Some(7));
-        contest.record(9, Outcome::Skipped("not supported".to_owned()));
-        let mut report = report(&contest);
-        add_ratios(&contest, "", &mut report);
-        let expected =
-            [("bulk_longest", 1.25), ("bulk_rate", 0.8), ("overwrite_p999", 0.5), ("p999", 0.1)];
-        assert_eq!(report.ratios.len(), expected.len(), "{:?}", report.ratios);
-        for ((name, got), (what, ratio)) in report.ratios.iter().zip(expected) {
-            assert_eq!(*name, format!("paced_{what}_vs_unpaced"));
-            assert!((got.value / ratio - 1.0).abs() < 3e-3, "{name}: {got}");
+        let [first, second] = [19, 20].map(|bits| Mode::Paced { window_bytes: 1 << bits });
+        let modes = [Mode::Alone, Mode::Unpaced, first, second, Mode::Direct];
+        let mut contest = contest(&modes);
+        // The latency of the writes of both writers, and the time of the bulk writes.
+        for (which, us, bulk_ms) in [
+            (0, [1, 1], None),
+            (1, [1000, 10], Some(1000)),
+            (2, [100, 5], Some(1250)),
+            (3, [7, 7], Some(7)),
+        ] {
+            for (number, us) in us.into_iter().enumerate() {
+                let mut written = Written { writes: 100, ..Written::default() };
+                (0..100).for_each(|_| written.latencies.record(Duration::from_micros(us)));
+                let bulk = bulk_ms.map(Duration::from_millis).map(|time| Bulk {
+                    bytes: 100 << 20,
+                    time,
+                    longest: time / 10,
+                    cached: Some(0.5),
+                });
+                let round = Round { written, bulk, dirty_bytes: Some(3 << 20) };
+                contest.record(number * modes.len() + which, Outcome::Measured(round));
+            }
         }
+        contest.record(9, Outcome::Skipped("not supported".to_owned()));
+        let mut report = Report::new("pacing", Host::default(), columns(FIELDS), BAR);
+        contest.report(&mut report, "ext4", |it| it.foreground.name().to_owned());
+        add_ratios(&contest, "", &mut report);
+        report.assert_ratios(&[
+            ("paced_bulk_longest_vs_unpaced", 1.25),
+            ("paced_bulk_rate_vs_unpaced", 0.8),
+            ("paced_overwrite_p999_vs_unpaced", 0.5),
+            ("paced_p999_vs_unpaced", 0.1),
+        ]);
         assert_eq!(report.rows[9].state.as_deref(), Some("not supported"));
         assert_eq!(report.value(&report.rows[5], "bulk_mib_per_s").unwrap().number(), None);
     }

@@ -6,15 +6,14 @@
 //! which bypasses the page cache.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use haul_disk::{Open, PAGE_BYTES, read_full, read_uncached};
-use haul_measure::{Latencies, Result, Watcher};
+use haul_measure::{Result, Watcher};
 use haul_units::parse_time;
 
-use super::{NO_DIRECT_IO, memory_size};
+use super::memory_size;
 use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
@@ -23,7 +22,7 @@ use crate::named::named;
 use crate::options::{count, rounds};
 use crate::reads::{Load, Reads};
 use crate::report::{Ratio, Report, Samples, Verdict};
-use crate::test_file::TestFile;
+use crate::test_file::{NO_DIRECT_IO, TestFile};
 
 /// The benchmark `direct-or-cached`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
@@ -62,23 +61,11 @@ named! {
 }
 
 /// A method of reading, with an amount of data.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Point {
     percent: u64,
     method: Method,
     data_bytes: u64,
-}
-
-impl PartialEq for Point {
-    fn eq(&self, other: &Self) -> bool {
-        (self.percent, self.method) == (other.percent, other.method)
-    }
-}
-
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} %, {}", self.percent, self.method)
-    }
 }
 
 impl DirectOrCachedBench {
@@ -101,17 +88,11 @@ const FIELDS: &[Field<Point, Reads>] = &[
     Field::label("way", "method", |point| point.method.name().into()),
     number("data_mib", "data MiB", 0).rank(5).label(|it| ((it.data_bytes >> 20) as f64).into()),
     number("reads_per_s", "reads/s", 0).spread(6, Reads::per_second),
-    number("median_us", "µs", 1).rank(1).percentile_us(50.0, latencies),
-    number("p99_us", "p99 µs", 1).rank(1).percentile_us(99.0, latencies),
+    number("median_us", "µs", 1).rank(1).percentile_us(50.0, |it| &it.latencies),
+    number("p99_us", "p99 µs", 1).rank(1).percentile_us(99.0, |it| &it.latencies),
     number("device_reads", "device reads", 2).rank(3).median(Reads::device_reads_each),
-    number("reads", "reads", 0)
-        .rank(7)
-        .total(|it| Some(it.iter().map(|round| round.latencies.count() as f64).sum())),
+    number("reads", "reads", 0).rank(7).sum(|reads| reads.latencies.count()),
 ];
-
-fn latencies(reads: &Reads) -> &Latencies {
-    &reads.latencies
-}
 
 impl Benchmark for DirectOrCachedBench {
     const NAME: &'static str = "direct-or-cached";
@@ -164,12 +145,7 @@ fn measure(
         file.read_through_cache(point.data_bytes, watcher)?;
     }
     let opened = &*file.open(Open { direct, random: true, ..Open::default() })?;
-    let load = Load {
-        read_bytes: PAGE,
-        data_bytes: point.data_bytes,
-        time: options.seconds,
-        interval: Duration::ZERO,
-    };
+    let load = Load::new(PAGE, point.data_bytes, options.seconds);
     let method = point.method;
     let read = |page: &mut [u8], offset| {
         match method {
@@ -178,9 +154,7 @@ fn measure(
         };
         Ok(())
     };
-    let before = file.device_reads();
-    let reads = load.run(vec![read; options.readers])?;
-    let device_reads = file.device_reads().zip(before).map(|(after, before)| after - before);
+    let (reads, device_reads) = file.count_reads(|| load.run(vec![read; options.readers]))?;
     Ok(Reads { device_reads, ..reads })
 }
 
@@ -264,15 +238,13 @@ mod tests {
         let mut report = Report::new("b", Host::default(), columns(FIELDS), BAR);
         contest.report(&mut report, "", |point| point.percent.to_string());
         add_ratios(&contest, &mut report);
-        let expected = [
+        report.assert_ratios(&[
             ("crossover", 2.0),
             ("direct_vs_cached_200_percent", 1.5),
             ("direct_vs_cached_50_percent", 0.25),
             ("uncached_vs_cached_200_percent", 0.5),
             ("uncached_vs_cached_50_percent", 0.125),
-        ];
-        let expected = expected.map(|(name, ratio)| (name.to_owned(), ratio));
-        assert_eq!(report.values(), BTreeMap::from(expected));
+        ]);
         let number = |key| report.value(&report.rows[0], key).unwrap().number();
         assert_eq!((number("data_per_memory"), number("data_mib")), (Some(0.5), Some(50.0)));
     }

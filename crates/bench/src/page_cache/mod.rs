@@ -8,8 +8,6 @@ pub use direct_or_cached::DirectOrCachedBench;
 
 use crate::options::size;
 
-const NO_DIRECT_IO: &str = "no direct I/O here";
-
 fn memory_size(text: &str) -> Result<u64, String> {
     size(text, 64 << 20..=u64::MAX, "64MiB or more, which the readers alone need")
 }

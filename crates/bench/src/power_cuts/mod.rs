@@ -10,58 +10,60 @@
 mod options;
 mod records;
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use haul_disk::OsDisk;
-use haul_disk_sim::{MountedFs, SpinningDisk};
+use haul_disk_sim::{Backing, MountedFs, SpinningDisk};
 use haul_measure::{Error, Result, Watcher};
 use haul_testing::Random;
 
 use crate::benchmark::Benchmark;
+use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
-use crate::report::{Column, Report, Row, Value};
+use crate::report::Report;
 use crate::simulated::start;
 use records::Found;
 
 pub use options::{FileSystem, PowerCutsBench, Preparation, Sync};
 
-const COLUMNS: &[Column] = &[
-    Column::text("prepared", "file"),
-    Column::text("synced", "synced"),
-    Column::number("cuts", "cuts", 0),
-    Column::number("durable_records", "durable", 0),
-    Column::number("lost_records", "lost", 0),
-    Column::number("holes", "cuts with a hole", 0),
-    Column::number("other_records", "torn or other", 0).rank(1),
-    Column::number("repaired", "repaired", 0).rank(2),
-    Column::number("unusable", "unusable", 0).rank(2),
-    Column::number("overwritten_records", "overwritten", 0),
-];
-
 const BAR: &str = "lost_records";
 
-/// The counts of a row.
+/// The columns of the table: sums over the power cuts.
+const FIELDS: &[Field<Case, Counts>] = &[
+    Field::label("prepared", "file", |case| case.preparation.name().into()),
+    Field::label("synced", "synced", |case| case.sync.name().into()),
+    number("cuts", "cuts", 0).sum(|_| 1),
+    number("durable_records", "durable", 0).sum(|counts| counts.durable),
+    number("lost_records", "lost", 0).sum(|counts| counts.lost),
+    number("holes", "cuts with a hole", 0).sum(|counts| counts.has_hole.into()),
+    number("other_records", "torn or other", 0).rank(1).sum(|counts| counts.other),
+    number("repaired", "repaired", 0).rank(2).sum(|counts| counts.is_repaired.into()),
+    number("unusable", "unusable", 0).rank(2).sum(|counts| counts.is_unusable.into()),
+    number("overwritten_records", "overwritten", 0).sum(|counts| counts.overwritten),
+];
+
+/// The records after a power cut, and the state of the file system.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    cuts: usize,
     /// Records whose sync had returned.
-    durable: usize,
+    durable: u64,
     /// Durable records that are not in the file.
-    lost: usize,
-    /// Cuts after which a record is in the file, and an earlier one is not.
-    holes: usize,
+    lost: u64,
+    /// `true` if a record is in the file, and an earlier one is not.
+    has_hole: bool,
     /// Places that have neither their record nor zeros, such as a part of the record.
-    other: usize,
-    /// Cuts after which the file system was not consistent before it was repaired.
-    repaired: usize,
-    /// Cuts after which the file system could not be mounted, or a second file not be written.
-    unusable: usize,
+    other: u64,
+    /// `true` if the file system was not consistent before it was repaired.
+    is_repaired: bool,
+    /// `true` if the file system could not be mounted, or a second file not be written.
+    is_unusable: bool,
     /// Records that were in the file, until a second file was written.
-    overwritten: usize,
+    overwritten: u64,
 }
 
 /// One row: the file system, the file and the time of syncs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Case {
     fs: FileSystem,
     preparation: Preparation,
@@ -76,41 +78,43 @@ impl Benchmark for PowerCutsBench {
     const NAME: &'static str = "power-cuts";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = Report::new(Self::NAME, Host::here(), COLUMNS, BAR);
+        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
         report.notes.push(note(self));
         let drive = self.drive.with_physical_sectors(self.physical_sector);
-        let disk = start(&drive, self.disk_size)?;
-        let cases: Vec<Case> = cases(self).collect();
-        for (number, case) in cases.iter().enumerate() {
-            let mut counts = Counts::default();
-            let requests = match requests(&disk, *case) {
-                // The programs of another file system may be installed.
-                Err(Error::Missing(why)) => {
-                    report.rows.push(counts.row(*case).without_numbers(why));
-                    continue;
+        let disk = start(&drive, self.disk_size, Backing::Memory)?;
+        for (number, fs) in self.file_systems.iter().copied().enumerate() {
+            let cases: Vec<_> = cases(fs, self.records).collect();
+            let mut contest = Contest::new(FIELDS, cases.iter().copied());
+            let of = self.file_systems.len();
+            let stage = Stage { name: fs.name(), number, of, rounds: self.cuts, watcher };
+            let (mut requests, mut done) = (BTreeMap::new(), 0);
+            contest.run(&stage, |case| {
+                let seed = self.seed.wrapping_add(done / cases.len() as u64);
+                done += 1;
+                if !requests.contains_key(case) {
+                    // The programs of another file system may be installed.
+                    match count_requests(&disk, *case) {
+                        Err(Error::Missing(why)) => return Ok(Outcome::Skipped(why)),
+                        counted => requests.insert(*case, counted?),
+                    };
                 }
-                counted => counted?,
-            };
-            for cut in 0..self.cuts {
-                let Case { fs, preparation, sync, .. } = case;
-                let what = format!("{fs}, {preparation}, synced {sync}");
-                watcher.step(number * self.cuts + cut, cases.len() * self.cuts, &what);
-                watcher.check()?;
-                let seed = self.seed.wrapping_add(cut as u64);
-                let (of_cut, failure) = cut_power(&disk, *case, requests, seed)?;
-                counts.add(&of_cut);
+                let (counts, failure) = cut_power(&disk, *case, requests[case], seed)?;
                 if let Some(failure) = failure.filter(|_| fs.is_consistent()) {
-                    report.notes.push(format!("{what}, seed {seed}: {failure}"));
+                    let Case { preparation, sync, .. } = case;
+                    report.notes.push(format!(
+                        "{fs}, {preparation}, synced {sync}, seed {seed}: {failure}"
+                    ));
                 }
-            }
-            report.rows.push(counts.row(*case));
+                Ok(Outcome::Measured(counts))
+            })?;
+            contest.report(&mut report, fs.name(), |_| String::new());
         }
         Ok(report)
     }
 }
 
 /// Returns the number of requests that writing all records takes.
-fn requests(disk: &SpinningDisk, case: Case) -> Result<u64> {
+fn count_requests(disk: &SpinningDisk, case: Case) -> Result<u64> {
     let mounted = case.mount_new(disk)?;
     let file = records::prepare(&OsDisk::open(mounted.path())?, case.preparation, case.records)?;
     let before = disk.counters().requests;
@@ -130,14 +134,11 @@ impl Case {
     }
 }
 
-fn cases(options: &PowerCutsBench) -> impl Iterator<Item = Case> {
-    let records = options.records;
-    options.file_systems.iter().flat_map(move |fs| {
-        Preparation::ALL.into_iter().flat_map(move |preparation| {
-            Sync::ALL.into_iter().map(move |sync| {
-                let times = if sync == Sync::Once { UNSYNCED } else { 1 };
-                Case { fs: *fs, preparation, sync, records: records * times }
-            })
+fn cases(fs: FileSystem, records: usize) -> impl Iterator<Item = Case> {
+    Preparation::ALL.into_iter().flat_map(move |preparation| {
+        Sync::ALL.map(|sync| {
+            let times = if sync == Sync::Once { UNSYNCED } else { 1 };
+            Case { fs, preparation, sync, records: records * times }
         })
     })
 }
@@ -165,7 +166,7 @@ fn cut_power(
     let mounted = match case.mount(disk) {
         Err(error) => {
             let found = vec![Found::Other; records];
-            let counts = Counts { unusable: 1, ..Counts::of(&found, durable) };
+            let counts = Counts { is_unusable: true, ..Counts::of(&found, durable) };
             return Ok((counts, Some(format!("{error}; {}", findings(fs, disk.device())))));
         }
         Ok(mounted) => mounted,
@@ -177,9 +178,9 @@ fn cut_power(
     let is_overwritten =
         |(before, later): &(&Found, &Found)| **before == Found::Record && **later != Found::Record;
     let counts = Counts {
-        repaired: usize::from(is_repaired),
-        unusable: usize::from(written.is_err()),
-        overwritten: found.iter().zip(&later).filter(is_overwritten).count(),
+        is_repaired,
+        is_unusable: written.is_err(),
+        overwritten: found.iter().zip(&later).filter(is_overwritten).count() as u64,
         ..Counts::of(&found, durable)
     };
     Ok((counts, written.err().map(|error| error.to_string())))
@@ -224,41 +225,12 @@ impl Counts {
         let is_record = |found: &Found| *found == Found::Record;
         let last = found.iter().rposition(is_record).unwrap_or(0);
         Self {
-            cuts: 1,
-            durable,
-            lost: found[..durable].iter().filter(|found| !is_record(found)).count(),
-            holes: usize::from(!found[..last].iter().all(is_record)),
-            other: found.iter().filter(|found| **found == Found::Other).count(),
+            durable: durable as u64,
+            lost: found[..durable].iter().filter(|found| !is_record(found)).count() as u64,
+            has_hole: !found[..last].iter().all(is_record),
+            other: found.iter().filter(|found| **found == Found::Other).count() as u64,
             ..Self::default()
         }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.cuts += other.cuts;
-        self.durable += other.durable;
-        self.lost += other.lost;
-        self.holes += other.holes;
-        self.other += other.other;
-        self.repaired += other.repaired;
-        self.unusable += other.unusable;
-        self.overwritten += other.overwritten;
-    }
-
-    fn row(&self, case: Case) -> Row {
-        let Case { fs, preparation, sync, .. } = case;
-        let numbers = [
-            self.cuts,
-            self.durable,
-            self.lost,
-            self.holes,
-            self.other,
-            self.repaired,
-            self.unusable,
-            self.overwritten,
-        ];
-        let texts = [preparation.name(), sync.name()].map(Value::from);
-        let numbers = numbers.map(|count| Value::from(count as f64));
-        Row::new(fs.name(), "", texts.into_iter().chain(numbers).collect())
     }
 }
 
@@ -284,12 +256,12 @@ mod tests {
     #[test]
     fn lost_records_and_holes_are_counted() {
         let of = |found: &[Found], durable| {
-            let Counts { lost, holes, other, .. } = Counts::of(found, durable);
-            (lost, holes, other)
+            let Counts { lost, has_hole, other, .. } = Counts::of(found, durable);
+            (lost, has_hole, other)
         };
-        assert_eq!(of(&[Record, Record, Zeros, Missing], 2), (0, 0, 0));
-        assert_eq!(of(&[Record, Zeros, Record, Missing], 1), (0, 1, 0));
-        assert_eq!(of(&[Record, Other, Missing], 3), (2, 0, 1));
-        assert_eq!(of(&[Missing, Missing], 0), (0, 0, 0));
+        assert_eq!(of(&[Record, Record, Zeros, Missing], 2), (0, false, 0));
+        assert_eq!(of(&[Record, Zeros, Record, Missing], 1), (0, true, 0));
+        assert_eq!(of(&[Record, Other, Missing], 3), (2, false, 1));
+        assert_eq!(of(&[Missing, Missing], 0), (0, false, 0));
     }
 }

@@ -3,6 +3,7 @@
 use crate::named::named;
 use crate::options::{count, size, size_in};
 use crate::simulated::Drive;
+use crate::write_modes::VirtualDisk;
 use haul_measure::Result;
 
 named! {
@@ -79,12 +80,17 @@ fn physical_sector(text: &str) -> Result<u64, String> {
 }
 
 impl FileSystem {
-    pub(super) const fn kind(self) -> &'static str {
-        if matches!(self, Self::Xfs) { "xfs" } else { "ext4" }
+    /// Returns the virtual disk with the same type and options of mkfs.
+    const fn disk(self) -> VirtualDisk {
+        match self {
+            Self::Ext4NoJournal | Self::Ext4NoJournalUnchecked => VirtualDisk::Ext4NoJournal,
+            Self::Xfs => VirtualDisk::Xfs,
+            _ => VirtualDisk::Ext4,
+        }
     }
 
-    pub(super) const fn has_journal(self) -> bool {
-        !matches!(self, Self::Ext4NoJournal | Self::Ext4NoJournalUnchecked)
+    pub(super) const fn kind(self) -> &'static str {
+        self.disk().file_system()
     }
 
     /// `true` if the file system is to be usable after each power cut.
@@ -93,13 +99,7 @@ impl FileSystem {
     }
 
     pub(super) const fn mkfs_options(self) -> &'static [&'static str] {
-        match self {
-            Self::Xfs => &["-q", "-f"],
-            _ if self.has_journal() => {
-                &["-q", "-F", "-b4096", "-Elazy_itable_init=0,lazy_journal_init=0"]
-            }
-            _ => &["-q", "-F", "-b4096", "-O^has_journal", "-Elazy_itable_init=0"],
-        }
+        self.disk().mkfs_options()
     }
 
     pub(super) const fn mount_options(self) -> &'static str {

@@ -11,14 +11,7 @@ use super::method::Cell;
 use super::options::RandomWriteBench;
 use super::records::{Record, Shape, records};
 use super::table::Round;
-use crate::simulated::{Drive, Format, SimulatedDisk};
-
-/// RandomWriteBench of ext4 that disable background initialization, which would disturb the measurement.
-const FORMAT: Format<'static> = Format {
-    file_system: "ext4",
-    mkfs_options: &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-    mount_options: "noinit_itable",
-};
+use crate::simulated::{Drive, EXT4, SimulatedDisk};
 
 /// The unit in bytes of reads and writes, a page.
 const UNIT_BYTES: u64 = 4096;
@@ -40,7 +33,7 @@ impl SimulatedDrive {
         let RandomWriteBench { file_size, index_size, .. } = options;
         let disk_bytes = file_size + file_size / 4 + (256 << 20);
         let backing = options.image_dir.clone().map_or(Backing::Memory, Backing::Dir);
-        let disk = SimulatedDisk::new(drive, disk_bytes, backing, FORMAT)?;
+        let disk = SimulatedDisk::new(drive, disk_bytes, backing, EXT4)?;
         Files::create(&disk.mount()?.path(), *file_size, *index_size, watcher)?;
         let model = Model::new(drive.parameters().clone(), disk_bytes);
         Ok(Self { disk, model, runs: 0 })

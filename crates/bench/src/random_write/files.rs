@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use haul_disk::{AlignedBuf, DeviceKind, Disk, Durability, Open, OsDisk, read_full, write_full};
+use haul_disk::{DeviceKind, Disk, Open, OsDisk, read_full};
 use haul_measure::{Error, Result, Watcher};
 use haul_sorted_write::plan::{Costs, Entry, Piece, Rules, plan};
 use haul_sorted_write::{FileId, Options as SortedOptions, SortedWriter};
@@ -12,6 +12,7 @@ use haul_sorted_write::{FileId, Options as SortedOptions, SortedWriter};
 use super::method::{Cell, Index, Method};
 use super::output::Output;
 use super::records::{ENTRY_BYTES, RECORD_BYTES, Record, not_overwritten};
+use crate::test_file::fill;
 
 /// The names of the file of records and of its index.
 pub(super) const BIG: &str = "big";
@@ -38,18 +39,10 @@ impl Files {
         watcher: &dyn Watcher,
     ) -> Result<Self> {
         let disk = OsDisk::open(dir)?;
-        let chunk = AlignedBuf::zeroed(1 << 20);
         // The index is created second, so that it is allocated after the file of records.
         for (name, bytes) in [(BIG, big_bytes), (INDEX, index_bytes)] {
             let file = disk.create(name, Open { direct: true, ..Open::default() })?;
-            let mut at = 0;
-            while at < bytes {
-                watcher.check()?;
-                let length = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(chunk.len());
-                write_full(&*file, &chunk[..length], at)?;
-                at += length as u64;
-            }
-            file.sync(Durability::Everything)?;
+            fill(&*file, bytes, watcher, |_, _| {})?;
         }
         disk.sync_dir("")?;
         Ok(Self { disk, kind: None })

@@ -1,6 +1,5 @@
 //! Defines the columns of the report and computes its ratios. Performs no I/O.
 
-use std::fmt;
 use std::time::Duration;
 
 use haul_disk::DeviceCounters;
@@ -26,12 +25,6 @@ impl Strategy {
 
     fn index(&self) -> Index {
         self.cell.map_or(Index::None, |cell| cell.index)
-    }
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, index {}, batches of {}", self.name(), self.index(), self.batch)
     }
 }
 
@@ -198,7 +191,7 @@ fn seconds(round: &Round) -> Option<f64> {
 mod tests {
     use super::super::records::Shape;
     use super::*;
-    use crate::contest::{Outcome, columns};
+    use crate::contest::Outcome;
     use crate::host::Host;
 
     fn contest(lines: &[(&str, Index, f64, &[f64])]) -> Contest<Strategy, Round> {
@@ -216,15 +209,6 @@ mod tests {
         contest
     }
 
-    fn report() -> Report {
-        Report::new("random-write", Host::default(), columns(FIELDS), BAR)
-    }
-
-    fn assert_ratios(report: &Report, expected: &[(&str, f64)]) {
-        let expected = expected.iter().map(|(name, ratio)| ((*name).to_owned(), *ratio));
-        assert_eq!(report.values(), expected.collect());
-    }
-
     #[test]
     fn ratios_of_methods_are_per_batch_and_of_the_longest_one() {
         let contest = contest(&[
@@ -236,19 +220,16 @@ mod tests {
             ("sorted-direct", Index::Mixed, 1000.0, &[1.0]),
             ("sorted-merged", Index::Separate, 1000.0, &[12.0]),
         ]);
-        let mut report = report();
+        let mut report = Report::new("random-write", Host::default(), [], BAR);
         add_ratios("spinning", &contest, &mut report);
-        assert_ratios(
-            &report,
-            &[
-                ("spinning_sorted_vs_random_batch_10", 1.5),
-                ("spinning_sorted_vs_random_batch_1000", 7.0),
-                ("spinning_sorted_vs_random", 7.0),
-                ("spinning_bound_vs_sorted_batch_1000", 1.5),
-                ("spinning_bound_vs_sorted", 1.5),
-                ("spinning_apart_vs_mixed_batch_1000", 12.0),
-                ("spinning_apart_vs_mixed", 12.0),
-            ],
-        );
+        report.assert_ratios(&[
+            ("spinning_sorted_vs_random_batch_10", 1.5),
+            ("spinning_sorted_vs_random_batch_1000", 7.0),
+            ("spinning_sorted_vs_random", 7.0),
+            ("spinning_bound_vs_sorted_batch_1000", 1.5),
+            ("spinning_bound_vs_sorted", 1.5),
+            ("spinning_apart_vs_mixed_batch_1000", 12.0),
+            ("spinning_apart_vs_mixed", 12.0),
+        ]);
     }
 }

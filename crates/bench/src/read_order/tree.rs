@@ -58,7 +58,7 @@ fn content(file: u64, bytes: usize) -> Vec<u8> {
     content
 }
 
-/// ReadOrderBench of mkfs.ext4. `hash_seed` decides the order of names in a directory and the block groups
+/// Options of mkfs.ext4. `hash_seed` decides the order of names in a directory and the block groups
 /// of directories: with a fixed one, two runs read equal trees.
 const EXT4_OPTIONS: &str = "lazy_itable_init=1,hash_seed=6a09e667-bb67-4ae8-bc6e-f372fe94f82b";
 

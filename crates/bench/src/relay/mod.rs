@@ -3,7 +3,6 @@
 //! wrk requests files from `haul files` through each relay: long ones (bulk), short ones on
 //! persistent connections (messages) or with a connection each, and through relays that parse HTTP.
 
-use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -19,7 +18,6 @@ use crate::net::programs::{HAUL, Program};
 use crate::net::sample::{CORE, CPU, CPU_PER_GB, DESCRIPTORS, Figure, RATE, Sample, short};
 use crate::net::server::{Server, Start};
 use crate::net::site::Files;
-use crate::net::wrk::Load;
 use crate::net::{files_command, haul_command};
 use crate::options::{NetOptions, count, size_in};
 use crate::report::Report;
@@ -92,11 +90,11 @@ static HAPROXY: Program = Program::new("haproxy", "haproxy", "-v");
 static GO: Program = Program::go(include_str!("relay.go"));
 static TOKIO: Program = Program::new("tokio", "haul-bench-compare", "--version");
 
-static AUTO: Rival = Rival::new(&HAUL, "haul", "auto", |at| Ok(haul(at, &["--move", "auto"])));
-static COPY: Rival = Rival::new(&HAUL, "haul_copy", "copy", |at| Ok(haul(at, &["--move", "copy"])));
+static AUTO: Rival = Rival::new(&HAUL, "haul", "auto", |at| haul(at, &["--move", "auto"]));
+static COPY: Rival = Rival::new(&HAUL, "haul_copy", "copy", |at| haul(at, &["--move", "copy"]));
 static SPLICE: Rival =
-    Rival::new(&HAUL, "haul_splice", "splice", |at| Ok(haul(at, &["--move", "splice"])));
-static HAUL_HTTP: Rival = Rival::new(&HAUL, "haul_http", "--http", |at| Ok(haul(at, &["--http"])));
+    Rival::new(&HAUL, "haul_splice", "splice", |at| haul(at, &["--move", "splice"]));
+static HAUL_HTTP: Rival = Rival::new(&HAUL, "haul_http", "--http", |at| haul(at, &["--http"]));
 static HAPROXY_SPLICE: Rival =
     Rival::new(&HAPROXY, "haproxy_splice", "splice-request, -response", |at| {
         haproxy(at, "tcp", SPLICED)
@@ -129,10 +127,10 @@ static HTTP_RIVALS: [&Rival; 3] = [&HAUL_HTTP, &HAPROXY_HTTP, &NGINX_HTTP];
 
 const SPLICED: &str = "    option splice-request\n    option splice-response\n";
 
-fn haul(at: &Start<'_>, options: &[&str]) -> Command {
+fn haul(at: &Start<'_>, options: &[&str]) -> Result<Command> {
     let mut command = haul_command(at, "relay");
     command.arg("--to").arg(at.target.to_string()).args(["--threads", "1"]).args(options);
-    command
+    Ok(command)
 }
 
 /// Returns the command of haproxy with one thread and as many pipes as connections. With the
@@ -151,65 +149,33 @@ fn haproxy(at: &Start<'_>, mode: &str, lines: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Files that wrk requests through relays.
-struct Traffic<'t> {
-    table: &'static str,
-    load: String,
-    key: String,
-    figures: &'static [Figure],
-    rivals: &'t [&'static Rival],
-    files: &'t Files,
-    connections: usize,
-    /// `true` if each request has a new connection.
-    close: bool,
-}
-
-impl Traffic<'_> {
-    fn measure(self, bench: &mut Bench<'_>) -> Result<()> {
-        let Self { table, load, key, figures, rivals, files, connections, close } = self;
-        let requests = files.requests();
-        let requested = Load { close, ..Load::new(&requests, connections, files.bytes) };
-        bench.run(&Case {
-            table,
-            load,
-            key,
-            figures,
-            rivals,
-            prepare: &|tools, one| files.compare(one.server(tools)?.address),
-            measure: &|tools, one| tools.load(one.server(tools)?, &requested),
-        })
-    }
-}
-
 impl Benchmark for Options {
     const NAME: &'static str = "relay";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let options = self;
         let rivals = [&TCP_RIVALS[..], &HTTP_RIVALS].concat();
-        let mut net = options.net.clone();
-        net.programs.extend(options.compare.clone().map(|program| (TOKIO.name, program)));
+        let mut net = self.net.clone();
+        net.programs.extend(self.compare.clone().map(|program| (TOKIO.name, program)));
         let mut bench = Bench::new(Self::NAME, &net, &rivals, watcher)?;
-        let site = bench.tools.site();
-        fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
+        let site = bench.tools.site.clone();
         let missing = || Error::Missing("haul is the backend, and is not installed".to_owned());
         let program = net.programs.get(HAUL.name).ok_or_else(missing)?;
         let backend = bench.tools.start_on(bench.tools.cores.load, &BACKEND, program)?;
         bench.tools.target = backend.address;
-        let wanted = |part: Part| options.parts.contains(&part);
+        let wanted = |part: Part| self.parts.contains(&part);
         if wanted(Part::Bulk) {
             let files = &Files::create(&site, "bulk", FILES, BULK_BYTES, watcher)?;
-            for connections in options.flows.iter().copied() {
+            for connections in self.flows.iter().copied() {
                 let (load, key) = (format!("{connections} flows"), format!("bulk_{connections}"));
-                let (table, figures, rivals, close) = ("bulk", &[CPU_PER_GB], &TCP_RIVALS, false);
-                Traffic { table, load, key, figures, rivals, files, connections, close }
-                    .measure(&mut bench)?;
+                let (table, figures, rivals) = ("bulk", &[CPU_PER_GB], &TCP_RIVALS);
+                let case = Case { table, load, key, figures, rivals };
+                bench.run_files(&case, files, connections, false)?;
             }
         }
-        for bytes in options.message_bytes.iter().copied() {
+        for bytes in self.message_bytes.iter().copied() {
             let name = short(bytes);
             let files = &Files::create(&site, &name, FILES, bytes, watcher)?;
-            for part in options.parts.iter().copied() {
+            for part in self.parts.iter().copied() {
                 let (table, figures, rivals): (_, &'static [Figure], &[&'static Rival]) = match part
                 {
                     Part::Messages => ("messages", &[CPU, RATE], &TCP_RIVALS),
@@ -218,35 +184,33 @@ impl Benchmark for Options {
                     Part::Bulk | Part::Idle => continue,
                 };
                 let (load, key) = (format!("{part}, {name}"), format!("{part}_{name}"));
-                let (connections, close) = (CONNECTIONS, part == Part::Connections);
-                Traffic { table, load, key, figures, rivals, files, connections, close }
-                    .measure(&mut bench)?;
+                let case = Case { table, load, key, figures, rivals };
+                bench.run_files(&case, files, CONNECTIONS, part == Part::Connections)?;
             }
         }
         if wanted(Part::Idle) {
             let files = Files::create(&site, "idle", 1, IDLE_BYTES, watcher)?;
-            bench.run(&Case {
-                table: "idle connections",
-                load: "idle".to_owned(),
-                key: "idle".to_owned(),
-                figures: &[DESCRIPTORS],
-                rivals: &TCP_RIVALS,
-                prepare: &|tools, one| files.compare(one.server(tools)?.address),
-                measure: &|tools, one| {
-                    let server = one.server(tools)?;
-                    // Fills the pool of pipes, which belong to no connection.
-                    drop(transfer(server)?);
-                    let before = settled_descriptors(server)?;
-                    let idle = transfer(server)?;
-                    let more = settled_descriptors(server)? as f64 - before as f64;
-                    let descriptors = Some(more / idle.len() as f64);
-                    Ok(Sample { descriptors, ..Sample::default() })
-                },
-            })?;
+            let (load, key) = ("idle".to_owned(), "idle".to_owned());
+            let (table, figures, rivals) = ("idle connections", &[DESCRIPTORS], &TCP_RIVALS);
+            bench.run(
+                &Case { table, load, key, figures, rivals },
+                |tools, one| files.compare(one.server(tools)?.address),
+                |tools, one| idle_descriptors(one.server(tools)?),
+            )?;
         }
         bench.stop_servers();
         Ok(bench.report)
     }
+}
+
+/// Counts the descriptors that a relay holds for each idle connection.
+fn idle_descriptors(server: &Server) -> Result<Sample> {
+    // Fills the pool of pipes, which belong to no connection.
+    drop(transfer(server)?);
+    let before = settled_descriptors(server)?;
+    let idle = transfer(server)?;
+    let more = settled_descriptors(server)? as f64 - before as f64;
+    Ok(Sample { descriptors: Some(more / idle.len() as f64), ..Sample::default() })
 }
 
 /// Opens connections, each of which receives a file and is idle afterwards.

@@ -223,10 +223,17 @@ impl Report {
         })
     }
 
-    /// Returns the values of all ratios.
+    /// Panics unless the report has these ratios, with values that differ by at most a hundredth.
     #[cfg(test)]
-    pub(crate) fn values(&self) -> BTreeMap<String, f64> {
-        self.ratios.iter().map(|(name, ratio)| (name.clone(), ratio.value)).collect()
+    #[track_caller]
+    pub(crate) fn assert_ratios(&self, expected: &[(&str, f64)]) {
+        let names: Vec<_> = self.ratios.keys().map(String::as_str).collect();
+        let mut expected = expected.to_vec();
+        expected.sort_by_key(|ratio| ratio.0);
+        assert_eq!(names, expected.iter().map(|ratio| ratio.0).collect::<Vec<_>>());
+        for (ratio, (name, value)) in self.ratios.values().zip(expected) {
+            assert!((ratio.value - value).abs() <= value * 0.01, "{name}: {ratio}, not {value}");
+        }
     }
 
     fn row_json(&self, row: &Row) -> Json {

@@ -27,19 +27,15 @@ pub(super) fn put(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
     };
     for bytes in options.object_bytes.iter().copied() {
         let name = short(bytes);
-        bench.run(&Case {
-            table: "requests",
-            load: format!("PUT {name}"),
-            key: format!("put_{name}"),
-            figures: &[RATE, CPU],
-            rivals: &RIVALS,
-            prepare: &|tools, one| {
+        let (load, key) = (format!("PUT {name}"), format!("put_{name}"));
+        let (table, figures, rivals) = ("requests", &[RATE, CPU], &RIVALS);
+        bench.run(
+            &Case { table, load, key, figures, rivals },
+            |tools, one| {
                 create_bucket(tools, one.server(tools)?.address, BUCKET, Access::Presigned)
             },
-            measure: &|tools, one| {
-                run(tools, &warp, one.server(tools)?, bytes, options.connections)
-            },
-        })?;
+            |tools, one| run(tools, &warp, one.server(tools)?, bytes, options.connections),
+        )?;
     }
     Ok(())
 }

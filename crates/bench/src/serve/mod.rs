@@ -1,7 +1,6 @@
 //! Compares the CPU time of `haul serve` per request with that of `haul files` and nginx, which
 //! send the same bytes from files, and with calls of the store in one process.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,18 +83,15 @@ impl Benchmark for Options {
     const NAME: &'static str = "serve";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let options = self;
         let rivals = [&GET_RIVALS[..], &[&STORE]].concat();
-        let mut bench = Bench::new(Self::NAME, &options.net, &rivals, watcher)?;
-        let site = bench.tools.site();
-        fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
-        if options.parts.contains(&Part::Get) {
-            for bytes in options.object_bytes.iter().copied() {
-                get(&mut bench, options, bytes)?;
+        let mut bench = Bench::new(Self::NAME, &self.net, &rivals, watcher)?;
+        if self.parts.contains(&Part::Get) {
+            for bytes in self.object_bytes.iter().copied() {
+                get(&mut bench, self, bytes)?;
             }
         }
-        if options.parts.contains(&Part::Put) {
-            put(&mut bench, options)?;
+        if self.parts.contains(&Part::Put) {
+            put(&mut bench, self)?;
         }
         bench.stop_servers();
         Ok(bench.report)
@@ -134,20 +130,15 @@ fn put(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
             let load = Load::new(&requests, options.connections, 0);
             tools.load(server, &Load { body_bytes: PUT_BYTES, ..load })
         };
-        bench.run(&Case {
-            table: "PUT",
-            load: format!("PUT 4k, {load}"),
-            key: format!("put_4k_{key}"),
-            figures: &[CPU, RATE],
-            rivals: &PUT_RIVALS,
-            prepare: &|tools, one| {
-                if one.rival.key != STORE.key {
-                    create_bucket(tools, one.server(tools)?.address, BUCKET, Access::Anonymous)?;
-                }
-                measure(tools, one).map(drop)
-            },
-            measure: &measure,
-        })?;
+        let prepare = |tools: &Tools<'_>, one: &mut Contender| {
+            if one.rival.key != STORE.key {
+                create_bucket(tools, one.server(tools)?.address, BUCKET, Access::Anonymous)?;
+            }
+            measure(tools, one).map(drop)
+        };
+        let (load, key) = (format!("PUT 4k, {load}"), format!("put_4k_{key}"));
+        let (table, figures, rivals) = ("PUT", &[CPU, RATE], &PUT_RIVALS);
+        bench.run(&Case { table, load, key, figures, rivals }, prepare, measure)?;
     }
     store.close().map_err(|error| failed(&error))
 }

@@ -7,8 +7,7 @@
 //! # Sources
 //! \[Haystack10\]: the number of disk operations for a photo in files, and in their store.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use haul_disk_sim::{Backing, Counters};
@@ -16,7 +15,7 @@ use haul_file_store::{Options as StoreOptions, Store};
 use haul_measure::{Error, Result, Watcher};
 use haul_testing::{Random, noise};
 
-use super::objects::{Numbered, evict_below, fill, key};
+use super::objects::{evict_below, fill, key, numbered};
 use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
@@ -24,7 +23,7 @@ use crate::log::{Failure, failed};
 use crate::named::named;
 use crate::options::{count, rounds, size_in};
 use crate::report::Report;
-use crate::simulated::{Drive, Format, SimulatedDisk};
+use crate::simulated::{Drive, EXT4, SimulatedDisk};
 
 /// The benchmark `haystack`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
@@ -101,13 +100,6 @@ fn reads(round: &Round) -> Option<f64> {
     Some(round.each(round.requests.reads))
 }
 
-/// Options of mkfs without background initialization, and with pages as blocks on a small disk.
-const FORMAT: Format<'static> = Format {
-    file_system: "ext4",
-    mkfs_options: &["-q", "-F", "-b4096", "-Elazy_itable_init=0,lazy_journal_init=0"],
-    mount_options: "noinit_itable",
-};
-
 const BUCKET: &str = "photos";
 const STORE: &str = "store";
 const TREE: &str = "tree";
@@ -170,7 +162,7 @@ impl Photos {
         let HaystackBench { dirs, files, size, .. } = *options;
         let data_bytes = (dirs * files) as u64 * size.next_multiple_of(4096);
         let bytes = (FREE_BYTES + 4 * data_bytes).next_multiple_of(1 << 20);
-        let disk = SimulatedDisk::new(&options.drive, bytes, Backing::Memory, FORMAT)?;
+        let disk = SimulatedDisk::new(&options.drive, bytes, Backing::Memory, EXT4)?;
         let content = noise(1, usize::try_from(size).unwrap_or(usize::MAX));
         let photos = Self { disk, dirs, files, content };
         let mounted = photos.disk.mount()?;
@@ -182,14 +174,12 @@ impl Photos {
     }
 
     fn write_tree(&self, root: &Path, watcher: &dyn Watcher) -> Result<()> {
-        let mut content = Vec::new();
         for dir in 0..self.dirs {
             watcher.check()?;
             let wrong = || Error::other("write the files");
             fs::create_dir_all(root.join(format!("{TREE}/{dir:05}"))).map_err(wrong())?;
             for file in 0..self.files {
-                let bytes = self.objects().bytes((dir * self.files + file) as u64, &mut content);
-                fs::write(root.join(path(dir, file)), bytes).map_err(wrong())?;
+                fs::write(root.join(path(dir, file)), self.bytes(dir, file)).map_err(wrong())?;
             }
         }
         Ok(())
@@ -198,13 +188,17 @@ impl Photos {
     fn write_store(&self, dir: &Path) -> Result<(), Failure> {
         let (store, _recovered) = Store::open(dir, store_options())?;
         store.create_bucket(BUCKET)?;
-        let objects = (self.dirs * self.files) as u64;
-        fill(&store, BUCKET, self.objects(), objects)?;
+        fill(&store, BUCKET, &self.content, self.number(self.dirs, 0))?;
         Ok(store.close()?)
     }
 
-    fn objects(&self) -> Numbered<'_> {
-        Numbered { content: &self.content }
+    /// Returns the number of the object with the bytes of a file.
+    fn number(&self, dir: usize, file: usize) -> u64 {
+        (dir * self.files + file) as u64
+    }
+
+    fn bytes(&self, dir: usize, file: usize) -> Vec<u8> {
+        numbered(&self.content, self.number(dir, file))
     }
 
     /// Mounts the disk with cold caches, and reads a file of each directory, in random order.
@@ -212,9 +206,7 @@ impl Photos {
         let mut random = Random(round);
         let mut chosen: Vec<_> =
             (0..self.dirs).map(|dir| (dir, random.index(self.files))).collect();
-        for at in (1..chosen.len()).rev() {
-            chosen.swap(at, random.index(at + 1));
-        }
+        chosen.sort_by_cached_key(|_| random.number());
         let mounted = self.disk.mount_cold_with(method.mount_options())?;
         let root = mounted.path();
         let requests = match method {
@@ -232,14 +224,12 @@ impl Photos {
     }
 
     fn read_files(&self, root: &Path, chosen: &[(usize, usize)]) -> Result<Counters> {
-        let (mut bytes, mut expected) = (vec![0; self.content.len()], Vec::new());
         let before = self.disk.counters();
         for (dir, file) in chosen.iter().copied() {
             let path = root.join(path(dir, file));
-            let read = File::open(&path).and_then(|mut file| file.read_exact(&mut bytes));
-            read.map_err(Error::other(format!("read {}", path.display())))?;
-            let number = (dir * self.files + file) as u64;
-            if bytes[..] != *self.objects().bytes(number, &mut expected) {
+            let bytes =
+                fs::read(&path).map_err(Error::other(format!("read {}", path.display())))?;
+            if bytes != self.bytes(dir, file) {
                 return Err(Error::Missing(format!("{} has wrong bytes", path.display())));
             }
         }
@@ -249,13 +239,12 @@ impl Photos {
     fn read_objects(&self, dir: &Path, chosen: &[(usize, usize)]) -> Result<Counters, Failure> {
         let (store, _recovered) = Store::open(dir, store_options())?;
         evict_below(dir)?;
-        let mut expected = Vec::new();
         let before = self.disk.counters();
-        for (dir, file) in chosen {
-            let number = (dir * self.files + file) as u64;
-            let bytes = store.get(BUCKET, &key(number))?.read(0, self.content.len())?;
-            if bytes[..] != *self.objects().bytes(number, &mut expected) {
-                return Err(format!("{} has wrong bytes", key(number)).into());
+        for (dir, file) in chosen.iter().copied() {
+            let key = key(self.number(dir, file));
+            let bytes = store.get(BUCKET, &key)?.read(0, self.content.len())?;
+            if bytes[..] != self.bytes(dir, file) {
+                return Err(format!("{key} has wrong bytes").into());
             }
         }
         let requests = self.disk.counters().since(&before);

@@ -15,42 +15,23 @@ pub fn key(number: u64) -> String {
     format!("files/{number:010}")
 }
 
-/// Objects of the same bytes, but for their number, with which each begins.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Numbered<'a> {
-    /// The bytes of an object, at least 8; its number replaces the first 8.
-    pub(crate) content: &'a [u8],
-}
-
-impl Numbered<'_> {
-    /// Returns the bytes of an object; `buffer` is empty, or has the bytes of another object.
-    pub(crate) fn bytes<'a>(&self, number: u64, buffer: &'a mut Vec<u8>) -> &'a [u8] {
-        if buffer.is_empty() {
-            buffer.extend_from_slice(self.content);
-        }
-        buffer[..8].copy_from_slice(&number.to_le_bytes());
-        buffer
-    }
+/// Returns the bytes of the object with this number: `content`, whose first 8 bytes the number
+/// replaces.
+pub(super) fn numbered(content: &[u8], number: u64) -> Vec<u8> {
+    let mut bytes = content.to_vec();
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    bytes
 }
 
 /// The number of objects that a call stores.
 const BATCH: usize = 100;
 
 /// Stores the first `count` objects in `bucket`. When this returns, all of them are durable.
-pub(super) fn fill(
-    store: &Store,
-    bucket: &str,
-    objects: Numbered<'_>,
-    count: u64,
-) -> Result<(), Failure> {
+pub(super) fn fill(store: &Store, bucket: &str, content: &[u8], count: u64) -> Result<(), Failure> {
     let (attributes, precondition) = (&Attributes::new(), &Precondition::None);
     for from in (0..count).step_by(BATCH) {
-        let keyed = (from..count).take(BATCH).map(|number| {
-            let mut bytes = Vec::new();
-            objects.bytes(number, &mut bytes);
-            (key(number), bytes)
-        });
-        let keyed: Vec<_> = keyed.collect();
+        let numbers = (from..count).take(BATCH);
+        let keyed: Vec<_> = numbers.map(|it| (key(it), numbered(content, it))).collect();
         let new = keyed.iter();
         let new = new.map(|(key, bytes)| NewObject { key, bytes, attributes, precondition });
         let new: Vec<_> = new.collect();

@@ -1,6 +1,5 @@
 //! Measures durable puts of small files: into the file store, a group commit, files and databases.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -119,12 +118,6 @@ impl Strategy {
     }
 }
 
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.group(), self.target.name())
-    }
-}
-
 /// One measurement, with the length of a file.
 #[derive(Debug, Clone)]
 struct Round {
@@ -223,7 +216,9 @@ impl Benchmark for SmallFilesBench {
                         watcher.check()?;
                         Ok(Outcome::Skipped(error_chain(&*failure)))
                     }
-                    Err(failure) => Err(failed(format!("measure {strategy}"))(failure)),
+                    Err(failure) => {
+                        Err(failed(format!("measure {}", strategy.target.name()))(failure))
+                    }
                 }
             })?;
             let group = contest.entries[0].strategy.group();
@@ -319,11 +314,10 @@ mod tests {
         }
         let mut report = Report::new("small-files", Host::default(), columns(FIELDS), BAR);
         add_ratios(&contest, "", &mut report);
-        let expected = [
+        report.assert_ratios(&[
             ("device_bytes_per_byte_4096_16w", 2.0),
             ("store_vs_floor_4096_16w", 0.5),
             ("store_vs_lmdb_4096_16w", 2.0),
-        ];
-        assert_eq!(report.values(), expected.map(|(name, ratio)| (name.to_owned(), ratio)).into());
+        ]);
     }
 }

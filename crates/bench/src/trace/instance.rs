@@ -1,13 +1,12 @@
 //! Records block events in a tracing instance: a trace buffer of the kernel for this process only.
 
 use std::fs;
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use haul_disk::Device;
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use haul_testing::mount_detached;
 
 use super::parse::Trace;
 use crate::guardian::Guardian;
@@ -79,7 +78,9 @@ impl Tracing {
     /// # Errors
     /// Returns an error without root, or if the kernel does not support tracing.
     pub(crate) fn new() -> Result<Self> {
-        let mount = mount_detached().map_err(Error::other("mount the tracing file system"))?;
+        // Closing the descriptor unmounts the file system.
+        let mount = mount_detached("tracefs", "tracefs", "");
+        let mount = mount.map_err(Error::other("mount the tracing file system"))?;
         let number = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let name = format!("instances/haul-{}-{number}", std::process::id());
         let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
@@ -149,13 +150,4 @@ impl Tracing {
     pub(crate) fn parse(&self, text: &str) -> Trace {
         Trace::parse(text, &self.name)
     }
-}
-
-/// Mounts the tracing file system without a mount point; closing the returned descriptor unmounts
-/// it.
-fn mount_detached() -> io::Result<OwnedFd> {
-    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(&context)?;
-    let attributes = MountAttrFlags::empty();
-    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }

@@ -249,10 +249,10 @@ mod tests {
         contest.record(4, pass(1, 7, Some(9)));
         let mut report = report(&contest);
         add_ratios(&contest, "", &mut report);
-        assert_eq!(report.ratios.len(), 3);
-        let near = |name: &str, expected: f64| (report.ratios[name].value - expected).abs() < 0.01;
-        assert!(near("recycled_vs_append_fdatasync_4k", 3.0));
-        assert!(near("journal_writes_per_record_recycled_4k", 0.0));
-        assert!(near("journal_writes_per_record_append_4k", 2.5));
+        report.assert_ratios(&[
+            ("recycled_vs_append_fdatasync_4k", 3.0),
+            ("journal_writes_per_record_recycled_4k", 0.0),
+            ("journal_writes_per_record_append_4k", 2.5),
+        ]);
     }
 }

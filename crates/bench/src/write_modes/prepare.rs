@@ -5,22 +5,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
-use haul_disk::{
-    AlignedBuf, Allocation, DirectIo, Disk, Durability, File, Map, Open, evict, write_full,
-};
-
-use haul_measure::{Error, Result};
+use haul_disk::{Allocation, DirectIo, Disk, Durability, File, Map, Open, evict};
+use haul_measure::{Error, Result, Silent};
 use rustix::fs::OFlags;
 
 use super::modes::{Cell, Preparation, Sync};
 use super::target_fs::TargetFs;
+use crate::test_file::fill;
 
 /// The names of the file that is written, and of the old file that is recycled.
 const LOG: &str = "log";
 const OLD: &str = "log.old";
-
-/// The length in bytes of one write when a file is filled.
-const FILL_BYTES: usize = 1 << 20;
 
 /// A file that is prepared for records: with its mapping for `msync`, or opened a second time with
 /// `O_SYNC`.
@@ -84,34 +79,21 @@ fn open_sync(file: &dyn File) -> Result<StdFile> {
 
 fn create(disk: &dyn Disk, preparation: Preparation, bytes: u64) -> Result<()> {
     let name = if preparation == Preparation::Recycled { OLD } else { LOG };
+    let old = |chunk: &mut [u8], _| chunk.fill(b'o');
     let file = disk.create(name, Open::default())?;
     match preparation {
         Preparation::Append => {}
         Preparation::Fallocate => file.allocate(Allocation::Reserve, 0, bytes)?,
         Preparation::WriteZeroes => file.allocate(Allocation::WriteZeroes, 0, bytes)?,
-        Preparation::Filled => fill(&*file, bytes, 0)?,
+        Preparation::Filled => fill(&*file, bytes, &Silent, |_, _| {})?,
         Preparation::ZeroRange => {
-            fill(&*file, bytes, b'o')?;
-            file.sync(Durability::Everything)?;
+            fill(&*file, bytes, &Silent, old)?;
             file.allocate(Allocation::ZeroRange, 0, bytes)?;
         }
         Preparation::Recycled => {
-            fill(&*file, bytes, b'o')?;
-            file.sync(Durability::Everything)?;
+            fill(&*file, bytes, &Silent, old)?;
             disk.rename(OLD, LOG)?;
         }
-    }
-    Ok(())
-}
-
-fn fill(file: &dyn File, bytes: u64, with: u8) -> Result<()> {
-    let mut buffer = AlignedBuf::zeroed(FILL_BYTES);
-    buffer.fill(with);
-    let mut offset = 0;
-    while offset < bytes {
-        let step = usize::try_from(bytes - offset).map_or(FILL_BYTES, |left| left.min(FILL_BYTES));
-        write_full(file, &buffer[..step], offset)?;
-        offset += step as u64;
     }
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! Defines the columns of the report. Performs no I/O.
 
-use std::fmt;
-
 use haul_measure::Latencies;
 
 use super::measure::{PASSES, Pass};
@@ -15,12 +13,6 @@ use crate::report::{Ratio, Report};
 pub(super) struct Strategy {
     pub(super) cell: Cell,
     pub(super) pass: usize,
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, pass {}", self.cell, self.pass)
-    }
 }
 
 pub(super) const BAR: &str = "records_per_s";
@@ -52,9 +44,7 @@ pub(super) const FIELDS: &[Field<Strategy, Pass>] = &[
         .rank(10)
         .median(|it| it.each(it.counters?.writes)),
     number("fua_writes", "FUA", 2).rank(10).median(|it| it.each(it.traffic?.fua)),
-    number("records", "records", 0)
-        .rank(11)
-        .total(|it| Some(it.iter().map(|pass| pass.records as f64).sum())),
+    number("records", "records", 0).rank(11).sum(|pass| pass.records),
     fio::COLUMN.label(|strategy| fio::cell(fio_options(strategy))),
 ];
 

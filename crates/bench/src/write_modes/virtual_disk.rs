@@ -60,18 +60,3 @@ impl VirtualDisk {
         file_bytes.saturating_mul(4).saturating_add(512 << 20).next_multiple_of(1 << 20)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn virtual_disks_have_names_and_space_for_four_files() {
-        for disk in VirtualDisk::ALL {
-            assert_eq!(disk.name().parse(), Ok(disk));
-        }
-        assert!("ntfs".parse::<VirtualDisk>().unwrap_err().contains("ext4-nojournal"));
-        assert_eq!(VirtualDisk::image_bytes(1), 513 << 20);
-        assert_eq!(VirtualDisk::image_bytes(1 << 30), (4 << 30) + (512 << 20));
-    }
-}

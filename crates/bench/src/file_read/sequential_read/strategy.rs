@@ -87,9 +87,3 @@ impl Strategy {
         ))
     }
 }
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} KiB, {}", self.method, self.request_bytes >> 10, self.readahead)
-    }
-}

@@ -1,10 +1,8 @@
 //! Defines the command line of `haul-bench`: its benchmarks, their options and the help.
 
-#[cfg(test)]
-mod documented;
 mod examples;
 #[cfg(test)]
-mod mistakes;
+mod tests;
 
 use std::path::PathBuf;
 
