@@ -29,28 +29,24 @@ pub(crate) const COLUMN: Column = Column::text("fio", "fio").rank(12);
 
 /// The figure of fio that is comparable with the figure of a row.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Figure {
-    OperationsPerSecond,
-    MegabytesPerSecond,
+pub(crate) struct Figure {
+    column: Column,
+    /// The member of a job's reads or writes in the output of fio, and the factor of its unit.
+    key: &'static str,
+    unit: f64,
 }
 
-impl Figure {
-    const fn column(self) -> Column {
-        match self {
-            Self::OperationsPerSecond => Column::number("fio_per_s", "fio/s", 0),
-            Self::MegabytesPerSecond => Column::number("fio_mb_per_s", "fio MB/s", 0),
-        }
-    }
+pub(crate) const OPERATIONS_PER_SECOND: Figure =
+    Figure { column: Column::number("fio_per_s", "fio/s", 0), key: "iops", unit: 1.0 };
+pub(crate) const MEGABYTES_PER_SECOND: Figure =
+    Figure { column: Column::number("fio_mb_per_s", "fio MB/s", 0), key: "bw_bytes", unit: 1e6 };
 
+impl Figure {
     /// Returns the figure of the only job in the output of fio; `None` if the output has none.
     fn of(self, output: &Json) -> Option<f64> {
         let job = output["jobs"].get(0)?;
-        let figures = [&job["read"], &job["write"]].into_iter();
-        let figure = |it: &Json| match self {
-            Self::OperationsPerSecond => it["iops"].as_f64(),
-            Self::MegabytesPerSecond => Some(it["bw_bytes"].as_f64()? / 1e6),
-        };
-        figures.filter_map(figure).find(|number| *number > 0.0)
+        let figures = ["read", "write"].into_iter().filter_map(|it| job[it][self.key].as_f64());
+        figures.map(|number| number / self.unit).find(|number| *number > 0.0)
     }
 }
 
@@ -91,7 +87,7 @@ pub(crate) fn check(
             }
         };
     }
-    report.columns.push(figure.column());
+    report.columns.push(figure.column);
     for (row, command) in report.rows.iter_mut().zip(commands) {
         row.values.push(command.and_then(|command| known.get(&command).copied()).into());
     }
@@ -139,9 +135,9 @@ mod tests {
             "jobs": [{ "read": { "iops": 0.0, "bw_bytes": 0 },
                        "write": { "iops": 508.0, "bw_bytes": 2_000_000 } }]
         });
-        assert_eq!(Figure::OperationsPerSecond.of(&output), Some(508.0));
-        assert_eq!(Figure::MegabytesPerSecond.of(&output), Some(2.0));
-        assert_eq!(Figure::MegabytesPerSecond.of(&Json::Null), None);
+        assert_eq!(OPERATIONS_PER_SECOND.of(&output), Some(508.0));
+        assert_eq!(MEGABYTES_PER_SECOND.of(&output), Some(2.0));
+        assert_eq!(MEGABYTES_PER_SECOND.of(&Json::Null), None);
     }
 
     #[test]
@@ -152,7 +148,7 @@ mod tests {
         for options in [Some(options.to_owned()), None] {
             report.rows.push(Row::new("", "", vec![cell(options)]));
         }
-        check(&mut report, Figure::OperationsPerSecond, dir.path(), &Silent).unwrap();
+        check(&mut report, OPERATIONS_PER_SECOND, dir.path(), &Silent).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "removed");
         if report.notes[0].contains("not installed") {
             return haul_testing::skip("fio is not installed");

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::read_to_string;
 use std::thread::available_parallelism;
 
-use haul_disk::Storage;
+use haul_disk::{KernelFiles, Storage};
 use serde_json::{Value as Json, json};
 
 /// The machine, the storage and the programs of a measurement; unknown facts are `None`.
@@ -58,7 +58,7 @@ impl Host {
         Self {
             cpu: read("/proc/cpuinfo").and_then(|text| cpu_model(&text)),
             cores: available_parallelism().ok().map(usize::from),
-            memory_bytes: read("/proc/meminfo").and_then(|text| memory_bytes(&text)),
+            memory_bytes: KernelFiles::default().machine().memory.total_bytes,
             kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
             versions: BTreeMap::from([("haul".to_owned(), haul)]),
             storage: Vec::new(),
@@ -168,13 +168,6 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     })
 }
 
-/// Returns the memory of the machine in bytes, from the text of `/proc/meminfo`.
-fn memory_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,15 +213,6 @@ a file on ext4";
             ("", None),
         ] {
             assert_eq!(cpu_model(text).as_deref(), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn memory_is_in_bytes() {
-        let text = "MemFree:  1 kB\nMemTotal:       24689612 kB\n";
-        assert_eq!(memory_bytes(text), Some(24_689_612 * 1024));
-        for text in ["", "MemTotal: kB", "MemTotal: -1 kB", "MemTotal: 18446744073709551615 kB"] {
-            assert_eq!(memory_bytes(text), None, "{text}");
         }
     }
 }

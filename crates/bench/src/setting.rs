@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use haul_disk::Device;
+
 use crate::guardian::Guardian;
 use haul_measure::{Error, Result};
 
@@ -22,6 +24,12 @@ impl Setting {
     pub(crate) fn change(path: &Path, value: &str) -> Result<Option<Self>> {
         let before = read(path)?;
         (before != value).then(|| Self::exchange(path, value, path, &before)).transpose()
+    }
+
+    /// Changes a setting of a device in `/sys/block/<disk>/queue`; returns `None` if it has this
+    /// value already.
+    pub(crate) fn of_device(device: &Device, name: &str, value: &str) -> Result<Option<Self>> {
+        Self::change(Path::new(&format!("/sys/block/{}/queue/{name}", device.disk)), value)
     }
 
     /// Writes `value` to `path`. On drop, `before` is written to `back`. The two paths differ if

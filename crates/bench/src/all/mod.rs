@@ -21,7 +21,7 @@ use serde_json::{Value as Json, json};
 use crate::guardian::Guardian;
 use crate::host::Host;
 use crate::report::{Circumstances, Report};
-use claim::{Answer, Judgement, judge};
+use claim::{Judgement, judge};
 use disk::{DiskFigures, measure_disk};
 pub use part::Part;
 use part::{Plan, SECONDS_MAX, SECONDS_MAX_QUICK};
@@ -213,11 +213,6 @@ impl Judgement {
             "answer": self.answer.name(), "meaning": self.meaning,
         })
     }
-}
-
-/// Returns the number of claims with each answer, in the order of [`Answer::ALL`].
-fn counts(judgements: &[Judgement]) -> [usize; 3] {
-    Answer::ALL.map(|answer| judgements.iter().filter(|it| it.answer == answer).count())
 }
 
 /// Fails unless the files of a part fit, with a tenth of the space left free.

@@ -1,7 +1,7 @@
 //! Formats the results of a run for a terminal. Performs no I/O.
 
+use super::Run;
 use super::claim::{Answer, claims};
-use super::{Run, counts};
 use crate::report::text::{indented, wrapped};
 
 impl Run {
@@ -20,34 +20,24 @@ impl Run {
             out += &format!("{text}\n");
             for judgement in judgements.iter().filter(|it| it.claim.text == *text) {
                 let claim = judgement.claim;
-                out += &indented(
-                    &format!(
-                        "{:<5} {}",
-                        if judgement.answer == Answer::Undecided {
-                            "?"
-                        } else {
-                            judgement.answer.name()
-                        },
-                        claim.sentence
-                    ),
-                    width,
-                    2,
-                    8,
-                );
+                let answer = match judgement.answer {
+                    Answer::Undecided => "?",
+                    answer => answer.name(),
+                };
+                out += &indented(&format!("{answer:<5} {}", claim.sentence), width, 2, 8);
                 let figures = format!("text: {}; here: {}", claim.figure, judgement.figure());
                 out += &indented(&figures, width, 8, 8);
                 out += &indented(&judgement.meaning, width, 8, 8);
             }
             out.push('\n');
         }
-        let [yes, no, unknown] = counts(&judgements);
-        out += &wrapped(
-            &format!(
-                "Of {} claims, {yes} hold on this disk, {no} do not, and {unknown} are undecided.",
-                judgements.len()
-            ),
-            width,
+        let count = |answer| judgements.iter().filter(|it| it.answer == answer).count();
+        let [yes, no, unknown] = Answer::ALL.map(count);
+        let all = judgements.len();
+        let counts = format!(
+            "Of {all} claims, {yes} hold on this disk, {no} do not, and {unknown} are undecided."
         );
+        out += &wrapped(&counts, width);
         for missing in &self.missing {
             out += &wrapped(&format!("not measured: {}: {}", missing.part, missing.why), width);
         }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haul_disk::{Device, DeviceCounters, Disk, Open, OsDisk, Storage, probe, resident};
+use haul_disk::{DeviceCounters, Disk, Open, OsDisk, Storage, probe, resident};
 use haul_disk_sim::{Backing, MountedFs, Options as SimOptions, Parameters, SpinningDisk};
 use rustix::mount::{MountFlags, mount_remount};
 
@@ -24,13 +24,10 @@ pub(super) struct Place {
     /// The absolute path without symbolic links, as in the results of the tools.
     pub(super) root: PathBuf,
     pub(super) storage: Storage,
-    device: Option<Device>,
-    kind: Kind,
-}
-
-enum Kind {
-    Plain { _files: Scratch },
-    Spinning { _guardian: Guardian, disk: Box<SpinningDisk> },
+    _files: Option<Scratch>,
+    // Dropped in this order: the mount before its disk.
+    _mount: Option<Guardian>,
+    spinning: Option<SpinningDisk>,
 }
 
 /// The read requests to a disk during one run of a tool.
@@ -48,7 +45,7 @@ impl Place {
     pub(super) fn new(corpus: Corpus, dir: &Path) -> Result<Self> {
         let name = format!("haul-bench-duplicates.{}-{corpus}", std::process::id());
         let root = dir.join(&name);
-        let kind = match corpus {
+        let (files, mount, spinning) = match corpus {
             Corpus::Spinning => {
                 let mut options = SimOptions::new(Parameters::travelstar_7k320(), SPINNING_BYTES);
                 // Real time, because some tools measure seek times.
@@ -64,25 +61,24 @@ impl Place {
                 let guardian = Guardian::with(UNMOUNT, &[root.as_os_str()])?;
                 MountedFs::attach(&mounted, &root).map_err(Error::Missing)?;
                 drop(mounted);
-                Kind::Spinning { _guardian: guardian, disk: Box::new(disk) }
+                (None, Some(guardian), Some(disk))
             }
-            _ => Kind::Plain { _files: Scratch::new(dir, &name)? },
+            _ => (Some(Scratch::new(dir, &name)?), None, None),
         };
         let storage = probe(&root)?;
-        let device = storage.device.clone();
-        Ok(Self { root, storage, device, kind })
+        Ok(Self { root, storage, _files: files, _mount: mount, spinning })
     }
 
     /// Runs `write` on the directory; on a simulated disk its requests take no time.
     pub(super) fn write(&self, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        let scale = |scale: f64| match &self.kind {
-            Kind::Spinning { disk, .. } => disk.set_time_scale(scale).map_err(Error::Missing),
-            _ => Ok(()),
+        let scale = |scale: f64| match &self.spinning {
+            Some(disk) => disk.set_time_scale(scale).map_err(Error::Missing),
+            None => Ok(()),
         };
         scale(0.0)?;
         write(&self.root)?;
         rustix::fs::sync();
-        if matches!(self.kind, Kind::Spinning { .. }) {
+        if self.spinning.is_some() {
             // Writes the metadata in the journal to its place: `drop_caches` cannot drop it before
             // that, so the first tool would read less metadata than the others.
             for flags in [MountFlags::NOATIME | MountFlags::RDONLY, MountFlags::NOATIME] {
@@ -95,11 +91,8 @@ impl Place {
 
     /// Runs `body`; returns its result and the requests to the disk in the meantime.
     pub(super) fn watch<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<(T, Traffic)> {
-        let counters = || self.device.as_ref().and_then(|device| DeviceCounters::of(device).ok());
-        let simulated = || match &self.kind {
-            Kind::Spinning { disk, .. } => Some(disk.counters()),
-            _ => None,
-        };
+        let counters = || DeviceCounters::of(self.storage.device.as_ref()?).ok();
+        let simulated = || self.spinning.as_ref().map(SpinningDisk::counters);
         let (before, simulated_before) = (counters(), simulated());
         let done = body()?;
         let mut traffic = Traffic::default();

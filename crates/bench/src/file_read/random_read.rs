@@ -144,7 +144,7 @@ impl Benchmark for RandomReadBench {
             add_ratios(&contest, cache, self, &mut report);
         }
         if self.check_with.is_some() {
-            fio::check(&mut report, fio::Figure::OperationsPerSecond, &self.dir, watcher)?;
+            fio::check(&mut report, fio::OPERATIONS_PER_SECOND, &self.dir, watcher)?;
         }
         Ok(report)
     }

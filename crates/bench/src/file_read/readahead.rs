@@ -17,7 +17,7 @@ use crate::options::{file_size, pages};
 use crate::reads::Offsets;
 use crate::report::{Column, Report};
 use crate::test_file::{check, fill, stamp};
-use crate::trace::{Line, Tracing};
+use crate::trace::{Line, REQUESTS, Tracing};
 use crate::write_modes::VirtualDisk;
 use crate::write_modes::target_fs::TargetFs;
 
@@ -144,7 +144,7 @@ impl Benchmark for ReadaheadBench {
         report.notes.push(self.note());
         fill(&*place.disk.create(NAME, Open::default())?, self.file_size, watcher, stamp)?;
         place.settle()?;
-        let tracing = place.tracing()?;
+        let tracing = place.tracing(REQUESTS)?;
         let of = |read_ahead_kb: &u64| {
             let read_ahead_kb = *read_ahead_kb;
             self.sizes.iter().flat_map(move |&read_bytes| {

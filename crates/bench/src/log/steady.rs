@@ -9,7 +9,7 @@ use haul_disk::{Device, DeviceCounters, Storage};
 use super::contender::{Contender, Failure};
 use super::ours::Ours;
 use crate::report::Samples;
-use crate::trace::{Journalling, Trace, Tracing, Traffic, Watched};
+use crate::trace::{Journalling, REQUESTS, Trace, Tracing, Traffic};
 use haul_disk::error_chain as chain;
 use haul_measure::{Error, Result, Watcher};
 
@@ -48,8 +48,7 @@ pub(super) fn counts(
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for _ in 0..rounds {
         let round = round(&ours, device, tracing.as_ref(), journalling, watcher)?;
-        let of_pages = bytes_of_pages(&ours, device, watcher)?;
-        for (key, number) in round.into_iter().chain([of_pages]) {
+        for (key, number) in round {
             all.entry(key).or_default().push(number);
         }
     }
@@ -64,12 +63,11 @@ fn trace(storage: &Storage, device: &Device, journalling: Journalling) -> Result
     if storage.journal == Some(false) {
         return Err(Error::Missing("this file system has no journal".to_owned()));
     }
-    let tracing = Tracing::new()?;
-    tracing.watch(Watched::of(device)?)?;
-    Ok(tracing)
+    Tracing::new(device, REQUESTS)
 }
 
-/// Measures from one segment change to the [`SEGMENTS`]th change after it.
+/// Measures from one segment change to the [`SEGMENTS`]th change after it, and then records of
+/// [`PAGE_RECORD_BYTES`].
 fn round(
     ours: &Ours,
     device: &Device,
@@ -79,16 +77,14 @@ fn round(
 ) -> Result<Vec<(&'static str, f64)>, Failure> {
     append_until_change(ours, 1, RECORD_BYTES, watcher)?;
     rustix::fs::sync();
-    let (before, requests) = (ours.stats(), DeviceCounters::of(device)?);
+    let before = ours.stats();
     tracing.map(Tracing::start).transpose()?;
-    let appended = append_until_change(ours, SEGMENTS, RECORD_BYTES, watcher)?;
+    let (payload_bytes, requests) = appended(ours, device, SEGMENTS, RECORD_BYTES, watcher)?;
     let trace = tracing.map(Tracing::stop).transpose()?;
-    let requests = DeviceCounters::of(device)?.since(&requests);
     let after = ours.stats();
     let commits = (after.batches - before.batches).max(1) as f64;
     let padded_bytes = (after.written_bytes - before.written_bytes).max(1) as f64;
     let written_bytes = requests.written_bytes as f64;
-    let payload_bytes = (appended * RECORD_BYTES as u64).max(1) as f64;
     let mut round = vec![
         ("reads_per_commit", requests.reads as f64 / commits),
         ("device_bytes_per_payload_byte", written_bytes / payload_bytes),
@@ -100,22 +96,27 @@ fn round(
         let journal = Traffic::of(&trace, own, journalling).journal;
         round.push(("journal_writes_per_commit", journal.writes as f64 / commits));
     }
+    append_until_change(ours, 1, PAGE_RECORD_BYTES, watcher)?;
+    rustix::fs::sync();
+    let (payload_bytes, requests) = appended(ours, device, 1, PAGE_RECORD_BYTES, watcher)?;
+    let of_pages = requests.written_bytes as f64 / payload_bytes;
+    round.push(("device_bytes_per_payload_byte_of_pages", of_pages));
     Ok(round)
 }
 
-/// Measures the bytes written to the device for each byte of records of [`PAGE_RECORD_BYTES`].
-fn bytes_of_pages(
+/// Appends records for this number of segment changes; returns their bytes, and the requests to the
+/// device in the meantime.
+fn appended(
     ours: &Ours,
     device: &Device,
+    changes: u32,
+    record_bytes: usize,
     watcher: &dyn Watcher,
-) -> Result<(&'static str, f64), Failure> {
-    append_until_change(ours, 1, PAGE_RECORD_BYTES, watcher)?;
-    rustix::fs::sync();
+) -> Result<(f64, DeviceCounters), Failure> {
     let before = DeviceCounters::of(device)?;
-    let appended = append_until_change(ours, 1, PAGE_RECORD_BYTES, watcher)?;
-    let written_bytes = DeviceCounters::of(device)?.since(&before).written_bytes as f64;
-    let payload_bytes = (appended * PAGE_RECORD_BYTES as u64) as f64;
-    Ok(("device_bytes_per_payload_byte_of_pages", written_bytes / payload_bytes))
+    let records = append_until_change(ours, changes, record_bytes, watcher)?;
+    let requests = DeviceCounters::of(device)?.since(&before);
+    Ok(((records * record_bytes as u64) as f64, requests))
 }
 
 /// Appends until the log has changed its segment `changes` times. Returns the number of records.

@@ -12,7 +12,7 @@ use haul_disk::{error_chain, probe};
 use super::congestion::Congestion;
 use super::cores::{Cores, Pinned};
 use super::programs::{Program, find, output, version};
-use super::sample::{Figure, Sample, primary_max, primary_min};
+use super::sample::{Figure, Sample};
 use super::server::{Server, Start, free_address};
 use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::host::Host;
@@ -169,15 +169,13 @@ const FIELDS: &[Field<Series, Sample>] = &[
     Field::label("load", "load", |series| Value::from(&*series.load)),
     Field::label("server", "server", |series| series.rival.program.name.into()),
     Field::label("setting", "setting", |series| series.setting().into()),
-    number(BAR, "CPU µs", 2).median(Sample::cpu_us),
-    number("cpu_s_per_gb", "CPU s/GB", 3).median(Sample::cpu_s_per_gb),
-    number("min", "min", 3).rank(4).total(|it| primary_min(it).into()),
-    number("max", "max", 3).rank(4).total(|it| primary_max(it).into()),
+    number(BAR, "CPU µs", 2).spread(4, Sample::cpu_us),
+    number("cpu_s_per_gb", "CPU s/GB", 3).spread(4, Sample::cpu_s_per_gb),
     number("core_us", "core µs", 2).rank(3).median(Sample::core_us),
-    number("requests_per_s", "requests/s", 0).rank(1).median(Sample::per_second),
+    number("requests_per_s", "requests/s", 0).rank(1).spread(4, Sample::per_second),
     number("mib_per_s", "MiB/s", 0).rank(2).median(Sample::mib_per_second),
     number("p50_us", "p50 µs", 0).rank(3).median(|sample| sample.p50_us),
-    number("p99_us", "p99 µs", 0).rank(1).median(|sample| sample.p99_us),
+    number("p99_us", "p99 µs", 0).rank(1).spread(4, |sample| sample.p99_us),
     number("cached_percent", "cached %", 2).median(|sample| sample.cached_percent),
     number("descriptors", "descriptors", 1).median(|sample| sample.descriptors),
     number("load_busy_percent", "load %", 0).rank(3).median(Sample::load_busy_percent),
@@ -272,11 +270,10 @@ impl<'a> Bench<'a> {
         contest.run(&Stage::only(tools.options.rounds, tools.watcher), |series| {
             let found = contenders.iter_mut().find(|one| one.rival.key == series.rival.key);
             let Some(contender) = found else { return Outcome::skipped("") };
-            let Some(sample) = contender.attempt(|one| measure(tools, one))? else {
-                return Outcome::skipped(contender.failure.as_deref().unwrap_or_default());
-            };
-            let primary = case.figures.first().and_then(|figure| (figure.value)(&sample));
-            Ok(Outcome::Measured(Sample { primary, ..sample }))
+            match contender.attempt(|one| measure(tools, one))? {
+                Some(sample) => Ok(Outcome::Measured(sample)),
+                None => Outcome::skipped(contender.failure.as_deref().unwrap_or_default()),
+            }
         })?;
         // If a rival failed in any round, its earlier rounds are discarded.
         for entry in &mut contest.entries {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use haul_measure::Spread;
-
 use super::meter::Used;
 
 /// The result of one measurement.
@@ -21,8 +19,6 @@ pub(crate) struct Sample {
     pub(crate) cached_percent: Option<f64>,
     /// The number of descriptors that the server holds for an idle connection.
     pub(crate) descriptors: Option<f64>,
-    /// The first figure of the case.
-    pub(crate) primary: Option<f64>,
 }
 
 /// A figure by which servers are compared.
@@ -74,20 +70,6 @@ impl Sample {
     pub(crate) fn load_busy_percent(&self) -> Option<f64> {
         positive(100.0 * self.used.load_core?.as_secs_f64() / self.wall.as_secs_f64())
     }
-}
-
-/// Returns the smallest primary figure; `None` if a round has none.
-pub(crate) fn primary_min(samples: &[Sample]) -> Option<f64> {
-    primaries(samples).map(|spread| spread.min)
-}
-
-/// Returns the largest primary figure; `None` if a round has none.
-pub(crate) fn primary_max(samples: &[Sample]) -> Option<f64> {
-    primaries(samples).map(|spread| spread.max)
-}
-
-fn primaries(samples: &[Sample]) -> Option<Spread> {
-    Spread::of(&samples.iter().map(|sample| sample.primary).collect::<Option<Vec<_>>>()?)
 }
 
 /// Returns a number of bytes in the short form used in names of ratios: `64`, `4k`, `1m`.

@@ -79,27 +79,16 @@ enum Target {
 }
 
 impl Target {
-    fn name(&self) -> &str {
+    /// Returns the name in rows, and that in ratios: for a rival that of its family, which all of
+    /// its forms share.
+    fn names(&self) -> (&str, &str) {
         match self {
-            Self::Store => "haul",
-            Self::Overwriting => "haul: overwriting",
-            Self::Floor => "floor: group commit",
-            Self::NewBlocks => "floor: new blocks",
-            Self::Files => "file, fsync",
-            Self::Rival(form) => form,
-        }
-    }
-
-    /// Returns the name of the target in ratios: for a rival that of its family, which all of its
-    /// forms share.
-    fn family(&self) -> &str {
-        match self {
-            Self::Store => "store",
-            Self::Overwriting => "overwriting",
-            Self::Floor => "floor",
-            Self::NewBlocks => "new_blocks",
-            Self::Files => "files",
-            Self::Rival(form) => form.split('/').next().unwrap_or(form),
+            Self::Store => ("haul", "store"),
+            Self::Overwriting => ("haul: overwriting", "overwriting"),
+            Self::Floor => ("floor: group commit", "floor"),
+            Self::NewBlocks => ("floor: new blocks", "new_blocks"),
+            Self::Files => ("file, fsync", "files"),
+            Self::Rival(form) => (form, form.split('/').next().unwrap_or(form)),
         }
     }
 }
@@ -139,7 +128,7 @@ const BAR: &str = "puts_per_s";
 
 /// The columns of the table: medians of the rounds.
 const FIELDS: &[Field<Strategy, Round>] = &[
-    Field::label("target", "target", |strategy| strategy.target.name().into()),
+    Field::label("target", "target", |strategy| strategy.target.names().0.into()),
     number("file_bytes", "bytes", 0).label(|it| it.file_bytes.into()),
     number("writers", "writers", 0).label(|it| it.writers.into()),
     number("puts_per_s", "puts/s", 0).spread(5, rate),
@@ -165,10 +154,10 @@ fn add_ratios(contest: &Contest<Strategy, Round>, prefix: &str, report: &mut Rep
         let is_same_load = |entry: &&Entry<Strategy, Round>| {
             entry.strategy.file_bytes == file_bytes && entry.strategy.writers == writers
         };
-        let family = |entry: &Entry<Strategy, Round>| entry.strategy.target.family().to_owned();
+        let family = |entry: &Entry<Strategy, Round>| entry.strategy.target.names().1.to_owned();
         let entries = contest.entries.iter().filter(is_same_load);
         for (family, best) in best_of_families(entries, family, rate) {
-            if family != Target::Store.family() {
+            if family != Target::Store.names().1 {
                 let name = format!("{prefix}store_vs_{family}_{file_bytes}_{writers}w");
                 report.ratio(name, store.ratio(best, rate));
             }
@@ -217,7 +206,7 @@ impl Benchmark for SmallFilesBench {
                         Ok(Outcome::Skipped(error_chain(&*failure)))
                     }
                     Err(failure) => {
-                        Err(failed(format!("measure {}", strategy.target.name()))(failure))
+                        Err(failed(format!("measure {}", strategy.target.names().0))(failure))
                     }
                 }
             })?;

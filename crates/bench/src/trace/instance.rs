@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use haul_disk::Device;
@@ -10,16 +10,18 @@ use haul_testing::mount_detached;
 
 use super::parse::Trace;
 use crate::guardian::Guardian;
+use crate::setting::read;
 use haul_measure::{Error, Result};
 
 /// The size in KiB of the trace buffer of each CPU. An event takes about 100 bytes, so about 80,000
 /// events of a measurement fit.
 const BUFFER_KIB: u32 = 8 << 10;
 
-const EVENTS: [&str; 2] = ["block_bio_queue", "block_rq_issue"];
+/// The events that attribute a request to the task that caused it.
+pub(crate) const REQUESTS: &[&str] = &["block_bio_queue", "block_rq_issue"];
 
 /// The events of all steps of a request, in the order of the steps.
-const ALL_EVENTS: [&str; 7] = [
+pub(crate) const ALL_STEPS: &[&str] = &[
     "block_bio_remap",
     "block_bio_queue",
     "block_bio_backmerge",
@@ -42,29 +44,17 @@ pub(crate) struct Tracing {
     name: String,
 }
 
-/// The device numbers of the disk whose events are recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Watched {
-    /// The device number to which the file system submits operations: the partition, if there is
-    /// one.
-    queued: u64,
-    /// The device number that receives requests: the whole disk.
-    issued: u64,
-}
-
-impl Watched {
-    /// Returns the device numbers of `device` in the format of the kernel's event filters.
-    pub(crate) fn of(device: &Device) -> Result<Self> {
-        let path = format!("/sys/block/{}/dev", device.disk);
-        let text = fs::read_to_string(&path).map_err(Error::other(format!("read {path}")))?;
-        let disk = text
-            .trim()
-            .split_once(':')
-            .and_then(|(major, minor)| Some(number(major.parse().ok()?, minor.parse().ok()?)));
-        let invalid = || Error::Missing(format!("{path} contains no device number: {text:?}"));
-        let queued = number(device.major, device.minor);
-        Ok(Self { queued, issued: disk.ok_or_else(invalid)? })
-    }
+/// Returns the filter of the events of `device`: the file system submits operations to the partition,
+/// if there is one, and the whole disk receives requests.
+fn filter(device: &Device) -> Result<String> {
+    let path = format!("/sys/block/{}/dev", device.disk);
+    let text = read(Path::new(&path))?;
+    let disk = text
+        .split_once(':')
+        .and_then(|(major, minor)| Some(number(major.parse().ok()?, minor.parse().ok()?)));
+    let invalid = || Error::Missing(format!("{path} contains no device number: {text:?}"));
+    let queued = number(device.major, device.minor);
+    Ok(format!("dev == {queued} || dev == {}", disk.ok_or_else(invalid)?))
 }
 
 /// Packs a device number as the kernel does (`dev_t`).
@@ -73,11 +63,13 @@ fn number(major: u32, minor: u32) -> u64 {
 }
 
 impl Tracing {
-    /// Creates an instance, which records nothing before [`Tracing::start`].
+    /// Creates an instance for `events` of `device`, which records nothing before
+    /// [`Tracing::start`].
     ///
     /// # Errors
     /// Returns an error without root, or if the kernel does not support tracing.
-    pub(crate) fn new() -> Result<Self> {
+    pub(crate) fn new(device: &Device, events: &[&str]) -> Result<Self> {
+        let filter = filter(device)?;
         // Closing the descriptor unmounts the file system.
         let mount = mount_detached("tracefs", "tracefs", "");
         let mount = mount.map_err(Error::other("mount the tracing file system"))?;
@@ -89,6 +81,10 @@ impl Tracing {
         fs::create_dir(tracing.path("")).map_err(Error::other("create a tracing instance"))?;
         tracing.write("tracing_on", "0")?;
         tracing.write("buffer_size_kb", &BUFFER_KIB.to_string())?;
+        for event in events {
+            tracing.write(&format!("events/block/{event}/filter"), &filter)?;
+            tracing.write(&format!("events/block/{event}/enable"), "1")?;
+        }
         Ok(tracing)
     }
 
@@ -101,25 +97,6 @@ impl Tracing {
     fn write(&self, file: &str, text: &str) -> Result<()> {
         let what = || format!("set {file} of the kernel's tracing to \"{text}\"");
         fs::write(self.path(file), text).map_err(|source| Error::other(what())(source))
-    }
-
-    /// Limits the instance to the events of one device, and enables them.
-    pub(crate) fn watch(&self, device: Watched) -> Result<()> {
-        for (event, number) in EVENTS.iter().zip([device.queued, device.issued]) {
-            self.enable(&format!("block/{event}"), &format!("dev == {number}"))?;
-        }
-        Ok(())
-    }
-
-    /// Limits the instance to one device, and enables the events of all steps of a request.
-    pub(crate) fn watch_all(&self, device: Watched) -> Result<()> {
-        let filter = format!("dev == {} || dev == {}", device.queued, device.issued);
-        ALL_EVENTS.iter().try_for_each(|event| self.enable(&format!("block/{event}"), &filter))
-    }
-
-    fn enable(&self, event: &str, filter: &str) -> Result<()> {
-        self.write(&format!("events/{event}/filter"), filter)?;
-        self.write(&format!("events/{event}/enable"), "1")
     }
 
     /// Clears the trace and starts recording.

@@ -10,6 +10,6 @@ mod instance;
 mod parse;
 mod traffic;
 
-pub(crate) use instance::{Tracing, Watched};
+pub(crate) use instance::{ALL_STEPS, REQUESTS, Tracing};
 pub(crate) use parse::{Line, Trace};
 pub(crate) use traffic::{Journalling, Traffic};

@@ -13,15 +13,11 @@ pub(crate) struct Trace {
     /// The identifier, as used in the trace, of the measuring thread, which wrote the marker: a
     /// known text that appears in the trace with its writer. `None` if the trace has no marker.
     pub(crate) marked_by: Option<u32>,
-    /// The time of the marker in microseconds.
-    pub(crate) marked_us: Option<u64>,
 }
 
 /// One block event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// The time of the event in microseconds, since an unspecified start.
-    pub(crate) at_us: u64,
     pub(crate) kind: Kind,
     /// The name of the task in whose context the event occurred.
     pub(crate) comm: String,
@@ -77,8 +73,6 @@ impl Flags {
 /// A line of a trace: an event with the task in whose context it occurred.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Line<'a> {
-    /// The time in microseconds, since an unspecified start.
-    pub(crate) at_us: u64,
     pub(crate) comm: &'a str,
     pub(crate) pid: u32,
     pub(crate) event: &'a str,
@@ -103,10 +97,9 @@ impl<'a> Line<'a> {
             !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit())
         })?;
         let (comm, pid) = line[..at].trim().rsplit_once('-')?;
-        let (flags_and_time, rest) = line[at..].split_once(": ")?;
-        let at_us = microseconds(flags_and_time.rsplit(' ').next()?).unwrap_or(0);
+        let (_flags_and_time, rest) = line[at..].split_once(": ")?;
         let (event, fields) = rest.split_once(':')?;
-        Some(Self { at_us, comm, pid: pid.parse().ok()?, event: event.trim(), fields })
+        Some(Self { comm, pid: pid.parse().ok()?, event: event.trim(), fields })
     }
 
     /// Returns the text that [`super::Tracing::mark`] wrote.
@@ -134,9 +127,7 @@ impl Trace {
                 trace.lost += lost;
             } else if let Some(line) = Line::parse(line) {
                 match line.mark() {
-                    Some(text) if text == marker => {
-                        (trace.marked_by, trace.marked_us) = (Some(line.pid), Some(line.at_us));
-                    }
+                    Some(text) if text == marker => trace.marked_by = Some(line.pid),
                     _ => trace.events.extend(event_of(&line)),
                 }
             }
@@ -156,13 +147,6 @@ fn lost(line: &str) -> Option<u64> {
     count.parse().ok()
 }
 
-/// Parses a time in seconds with six digits after the point.
-fn microseconds(time: &str) -> Option<u64> {
-    let (seconds, micros) = time.split_once('.')?;
-    (micros.len() == 6).then_some(())?;
-    Some(seconds.parse::<u64>().ok()?.saturating_mul(1_000_000) + micros.parse::<u64>().ok()?)
-}
-
 fn event_of(line: &Line<'_>) -> Option<Event> {
     let kind = match line.event {
         "block_bio_queue" => Kind::Queued,
@@ -171,8 +155,8 @@ fn event_of(line: &Line<'_>) -> Option<Event> {
     };
     let Operation { rwbs, sector, sectors } = line.operation()?;
     let flags = Flags::parse(rwbs)?;
-    let Line { at_us, comm, pid, .. } = *line;
-    Some(Event { at_us, kind, comm: comm.to_owned(), pid, flags, sector, sectors })
+    let Line { comm, pid, .. } = *line;
+    Some(Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors })
 }
 
 #[cfg(test)]
@@ -201,11 +185,8 @@ CPU:1 [LOST 5 EVENTS]
         assert_eq!((trace.lost, trace.marked_by), (7, Some(21537)));
         let event = |kind, comm: &str, pid, rwbs, sector, sectors| {
             let flags = Flags::parse(rwbs).unwrap();
-            Event { at_us: 0, kind, comm: comm.to_owned(), pid, flags, sector, sectors }
+            Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors }
         };
-        let times: Vec<_> = trace.events.iter().map(|event| event.at_us).collect();
-        assert_eq!((trace.marked_us, times[0]), (Some(1_602_817_535), 1_602_821_093));
-        let untimed = trace.events.iter().map(|it| Event { at_us: 0, ..it.clone() });
         let expected = [
             event(Kind::Queued, "my - task [x]", 99, "WS", 33112, 8),
             event(Kind::Queued, "jbd2/loop0-8", 21521, "FWFSM", 262_472, 8),
@@ -213,19 +194,8 @@ CPU:1 [LOST 5 EVENTS]
             event(Kind::Issued, "kworker/1:0H", 24, "WSM", 262_472, 8),
             event(Kind::Issued, "old-kernel", 3, "RAM", 264, 16),
         ];
-        assert_eq!(untimed.collect::<Vec<_>>(), expected);
+        assert_eq!(trace.events, expected);
         assert_eq!(Trace::parse(TEXT, "haul 8").marked_by, None, "the marker of another instance");
-    }
-
-    #[test]
-    fn lines_have_the_time_and_the_operation() {
-        let lines: Vec<_> = TEXT.lines().filter_map(Line::parse).collect();
-        assert_eq!((lines.len(), lines[0].mark()), (7, Some("haul 7")));
-        let complete = lines.last().unwrap();
-        assert_eq!((complete.at_us, complete.event), (1_602_821_270, "block_rq_complete"));
-        let operation = complete.operation().unwrap();
-        assert_eq!((operation.rwbs, operation.sector, operation.sectors), ("WS", 33112, 8));
-        assert_eq!((complete.mark(), lines[0].operation()), (None, None));
     }
 
     #[test]

@@ -123,7 +123,7 @@ mod tests {
 
     fn event(kind: Kind, comm: &str, pid: u32, rwbs: &str, sector: u64, sectors: u64) -> Event {
         let flags = Flags::parse(rwbs).unwrap();
-        Event { at_us: 0, kind, comm: comm.to_owned(), pid, flags, sector, sectors }
+        Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors }
     }
 
     fn queued(comm: &str, pid: u32, rwbs: &str, sector: u64, sectors: u64) -> Event {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn of(events: Vec<Event>, journalling: Journalling) -> Traffic {
-        Traffic::of(&Trace { events, lost: 0, marked_by: None, marked_us: None }, OWN, journalling)
+        Traffic::of(&Trace { events, lost: 0, marked_by: None }, OWN, journalling)
     }
 
     #[test]

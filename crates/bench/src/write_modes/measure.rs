@@ -11,7 +11,7 @@ use super::modes::{Cell, Preparation, Sync};
 use super::prepare::{Prepared, prepare, remove};
 use super::target_fs::TargetFs;
 use crate::contest::Outcome;
-use crate::trace::{Tracing, Traffic};
+use crate::trace::{ALL_STEPS, Tracing, Traffic};
 
 /// The figures of one pass.
 #[derive(Debug, Clone, Default)]
@@ -75,32 +75,29 @@ fn pass(
 /// A writer of consecutive records.
 struct Writer<'a> {
     prepared: &'a mut Prepared,
-    sync: Sync,
-    grows: bool,
-    step_bytes: u64,
+    cell: &'a Cell,
     record: AlignedBuf,
     length: usize,
 }
 
 impl<'a> Writer<'a> {
-    fn new(cell: &Cell, prepared: &'a mut Prepared) -> Result<Self> {
+    fn new(cell: &'a Cell, prepared: &'a mut Prepared) -> Result<Self> {
         let step_bytes = cell.step_bytes();
         let length = usize::try_from(step_bytes)
             .map_err(|_beyond| Error::Missing(format!("records of {step_bytes} B are too long")))?;
         let mut record = AlignedBuf::zeroed(length);
         record.fill(b'n');
-        let grows = cell.preparation == Preparation::Append;
-        Ok(Self { prepared, sync: cell.sync, grows, step_bytes, record, length })
+        Ok(Self { prepared, cell, record, length })
     }
 
     /// Writes the record with this number and syncs it.
     fn write(&mut self, number: u64) -> Result<()> {
-        let offset = number * self.step_bytes;
+        let offset = number * self.length as u64;
         let record = &self.record[..self.length];
         match self.prepared {
             Prepared::File(file) => {
                 write_full(&**file, record, offset)?;
-                match self.sync {
+                match self.cell.sync {
                     Sync::Fdatasync => file.sync(Durability::Data)?,
                     Sync::Fsync => file.sync(Durability::Everything)?,
                     Sync::Nothing
@@ -114,8 +111,8 @@ impl<'a> Writer<'a> {
                 opened.write_all_at(record, offset).map_err(Error::other("write with O_SYNC"))?;
             }
             Prepared::Map(_, map) => {
-                let end = offset + self.step_bytes;
-                if self.grows && map.end() < end {
+                let end = offset + self.length as u64;
+                if self.cell.preparation == Preparation::Append && map.end() < end {
                     map.grow(end)?;
                 }
                 let offset = usize::try_from(offset)
@@ -164,7 +161,7 @@ pub(super) fn measure_passes(
 
 /// Returns the lines of the kernel's block trace for the second record of a new file.
 pub(super) fn trace_record(place: &TargetFs, cell: &Cell) -> Result<String> {
-    let tracing = place.tracing_of_all()?;
+    let tracing = place.tracing(ALL_STEPS)?;
     let Some(mut prepared) = prepare(place, cell, 2)? else { return Ok(String::new()) };
     let mut writer = Writer::new(cell, &mut prepared)?;
     writer.write(0)?;

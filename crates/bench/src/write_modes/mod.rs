@@ -38,7 +38,7 @@ use crate::host::Host;
 use crate::options::{rounds, size_in};
 use crate::report::Report;
 use crate::setting::Setting;
-use crate::trace::Tracing;
+use crate::trace::{REQUESTS, Tracing};
 use table::{BAR, FIELDS, Strategy, add_journal_cost, add_ratios, contest};
 use target_fs::TargetFs;
 
@@ -104,7 +104,7 @@ impl WriteModesBench {
         let mut places = Vec::new();
         for fs in all {
             let protected = self.protected_cache.then(|| fs.set("write_cache", "write through"));
-            let tracing = fs.tracing().map_err(|why| {
+            let tracing = fs.tracing(REQUESTS).map_err(|why| {
                 report.notes.push(format!(
                     "{}: writes are not attributed, which needs root and the kernel's tracing: {}.",
                     fs.name,
@@ -163,7 +163,7 @@ impl Benchmark for WriteModesBench {
             std::fs::write(file, lines).map_err(Error::other(what))?;
         }
         if self.check_with.is_some() && self.virtual_disk.is_empty() {
-            fio::check(&mut report, fio::Figure::OperationsPerSecond, &self.dir, watcher)?;
+            fio::check(&mut report, fio::OPERATIONS_PER_SECOND, &self.dir, watcher)?;
         }
         Ok(report)
     }

@@ -12,7 +12,7 @@ use super::virtual_disk::VirtualDisk;
 use crate::guardian::Guardian;
 use crate::host::StorageFacts;
 use crate::setting::Setting;
-use crate::trace::{Journalling, Tracing, Watched};
+use crate::trace::{Journalling, Tracing};
 use haul_measure::{Error, Result};
 
 /// The longest wait for the device to become idle; other programs may keep it busy.
@@ -115,30 +115,19 @@ impl TargetFs {
         }
     }
 
-    /// Creates a trace of the requests to the device.
-    pub(crate) fn tracing(&self) -> Result<Tracing> {
-        let tracing = Tracing::new()?;
-        tracing.watch(self.watched()?)?;
-        Ok(tracing)
+    /// Creates a trace of these events of the requests to the device.
+    pub(crate) fn tracing(&self, events: &[&str]) -> Result<Tracing> {
+        Tracing::new(self.device()?, events)
     }
 
-    /// Creates a trace of all steps of the requests to the device.
-    pub(crate) fn tracing_of_all(&self) -> Result<Tracing> {
-        let tracing = Tracing::new()?;
-        tracing.watch_all(self.watched()?)?;
-        Ok(tracing)
-    }
-
-    fn watched(&self) -> Result<Watched> {
+    fn device(&self) -> Result<&Device> {
         let missing = || Error::Missing("the device of the file system is unknown".to_owned());
-        Watched::of(self.storage.device.as_ref().ok_or_else(missing)?)
+        self.storage.device.as_ref().ok_or_else(missing)
     }
 
     /// Changes a setting of the device in `/sys/block/<disk>/queue`; returns `None` if it has this
     /// value already.
     pub(crate) fn set(&self, name: &str, value: &str) -> Result<Option<Setting>> {
-        let missing = || Error::Missing("the device of the file system is unknown".to_owned());
-        let disk = &self.storage.device.as_ref().ok_or_else(missing)?.disk;
-        Setting::change(Path::new(&format!("/sys/block/{disk}/queue/{name}")), value)
+        Setting::of_device(self.device()?, name, value)
     }
 }

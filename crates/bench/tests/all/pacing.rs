@@ -1,32 +1,18 @@
 //! The benchmark `pacing`: checks invariants of its report that hold on any disk.
 
-use std::ffi::OsStr;
-
-use clap::Parser;
 use haul_bench::pacing::PacingBench;
-use haul_bench::write_modes::VirtualDisk;
-use haul_bench::{Benchmark, Error, Report, Row, Silent, Value};
-use haul_testing::skip;
-use tempfile::TempDir;
+use haul_bench::{Report, Row, Value};
 
-use crate::disk_dir;
-use crate::reports::StopAfter;
+use crate::reports::{cancel, report};
 
-fn options(dir: &TempDir) -> PacingBench {
-    let words = "haul --bulk 32MiB --windows 1MiB,256KiB --rounds 1 --alone 30ms --dir";
-    PacingBench::parse_from(words.split(' ').map(OsStr::new).chain([dir.path().as_os_str()]))
-}
-
-fn number(report: &Report, row: &Row, key: &str) -> Option<f64> {
-    report.value(row, key)?.number()
-}
+const LINE: &str = "--bulk 32MiB --windows 1MiB,256KiB --rounds 1 --alone 30ms";
 
 /// Checks the invariants of a report on any file system.
 fn check(report: &Report) {
     let bulk = |row: &Row| report.value(row, "bulk").cloned();
     assert_eq!(report.rows.len(), 2 * 6);
     for row in report.rows.iter().filter(|row| row.state.is_none()) {
-        let of = |key| number(report, row, key);
+        let of = |key| report.value(row, key)?.number();
         assert!(of("writes").is_some_and(|writes| writes > 0.0), "{row:?}");
         assert!(of("p50_us") <= of("p99_us") && of("p99_us") <= of("p999_us"), "{row:?}");
         let is_alone = bulk(row) == Some(Value::from("alone"));
@@ -48,8 +34,9 @@ fn check(report: &Report) {
         }
     }
     let paced = |row: &&Row| bulk(row) == Some(Value::from("paced")) && row.state.is_none();
-    let windows = report.rows.iter().filter(paced).map(|row| number(report, row, "window_mib"));
-    assert_eq!(windows.collect::<Vec<_>>(), [1.0, 0.25, 1.0, 0.25].map(Some));
+    let windows = report.rows.iter().filter(paced).map(|row| report.value(row, "window_mib"));
+    let expected = [1.0, 0.25, 1.0, 0.25].map(Value::Number);
+    assert_eq!(windows.collect::<Vec<_>>(), expected.each_ref().map(Some));
     for name in ["p999", "overwrite_p999", "bulk_rate"] {
         for mode in ["paced", "dropping"] {
             assert!(report.ratios[&format!("{mode}_{name}_vs_unpaced")].value > 0.0);
@@ -59,38 +46,22 @@ fn check(report: &Report) {
 
 #[test]
 fn both_writers_are_measured_in_each_mode() {
-    let dir = disk_dir();
-    let report = options(&dir).run(&Silent).unwrap();
+    let report = report::<PacingBench>(LINE, true).unwrap();
     check(&report);
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
-    let limits = std::fs::read_to_string("/proc/sys/vm/dirty_ratio").unwrap();
-    assert!(
-        report.notes[0].contains(&format!("vm.dirty_ratio {}", limits.trim()))
-            || limits.trim() == "0"
-    );
+    let limit = std::fs::read_to_string("/proc/sys/vm/dirty_ratio").unwrap();
+    let limit = format!("vm.dirty_ratio {}", limit.trim());
+    assert!(report.notes[0].contains(&limit) || limit.ends_with(" 0"), "{:?}", report.notes);
 }
 
 #[test]
 fn virtual_disk_has_a_journal() {
-    let dir = disk_dir();
-    let options = PacingBench { virtual_disk: vec![VirtualDisk::Ext4], ..options(&dir) };
-    match options.run(&Silent) {
-        Ok(report) => {
-            check(&report);
-            assert_eq!(report.host.storage[0].journal, Some(true));
-        }
-        Err(Error::Missing(why)) => skip(&why),
-        Err(error) => panic!("{error:?}"),
-    }
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
+    let line = format!("{LINE} --virtual-disk ext4");
+    let Some(report) = report::<PacingBench>(&line, true) else { return };
+    check(&report);
+    assert_eq!(report.host.storage[0].journal, Some(true));
 }
 
 #[test]
 fn cancelled_pacing_leaves_no_files() {
-    let dir = disk_dir();
-    for stop_after in [0, 1, 20, 50] {
-        let stopped = options(&dir).run(&StopAfter(stop_after.into()));
-        assert!(matches!(stopped, Err(Error::Cancelled)), "after {stop_after}");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "after {stop_after}");
-    }
+    cancel::<PacingBench>(LINE, &[0, 1, 20, 50]);
 }

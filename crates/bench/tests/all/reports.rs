@@ -1,6 +1,7 @@
 //! Runs benchmarks, and selects rows and numbers of their reports.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haul_bench::{Benchmark, Error, Report, Row, Silent, Value, Watcher};
@@ -11,9 +12,7 @@ use crate::disk_dir;
 /// Runs a benchmark on a new directory; `None` if the machine lacks something.
 pub(crate) fn report<B: Benchmark>(line: &str, has_dir: bool) -> Option<Report> {
     let dir = disk_dir();
-    let words = ["haul"].into_iter().chain(line.split_whitespace()).map(OsStr::new);
-    let place = has_dir.then_some([OsStr::new("--dir"), dir.path().as_os_str()]);
-    match B::parse_from(words.chain(place.into_iter().flatten())).run(&Silent) {
+    match parsed::<B>(line, has_dir.then_some(dir.path())).run(&Silent) {
         Ok(report) => {
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "left behind");
             Some(report)
@@ -23,6 +22,25 @@ pub(crate) fn report<B: Benchmark>(line: &str, has_dir: bool) -> Option<Report> 
             None
         }
         Err(error) => panic!("{error:?}"),
+    }
+}
+
+fn parsed<B: Benchmark>(line: &str, dir: Option<&Path>) -> B {
+    let words = ["haul"].into_iter().chain(line.split_whitespace()).map(OsStr::new);
+    let dir = dir.map(|dir| [OsStr::new("--dir"), dir.as_os_str()]);
+    B::parse_from(words.chain(dir.into_iter().flatten()))
+}
+
+/// Runs a benchmark that is cancelled after each of these numbers of checks; checks that it leaves
+/// only the files that were in its directory before.
+pub(crate) fn cancel<B: Benchmark>(line: &str, checks: &[usize]) {
+    let dir = disk_dir();
+    std::fs::write(dir.path().join("mine"), "").unwrap();
+    let bench = parsed::<B>(line, Some(dir.path()));
+    for checks in checks.iter().copied() {
+        let stopped = bench.run(&StopAfter(checks.into()));
+        assert!(matches!(stopped, Err(Error::Cancelled)), "after {checks}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "after {checks}");
     }
 }
 
@@ -41,7 +59,7 @@ pub(crate) fn number(report: &Report, row: &Row, key: &str) -> f64 {
 }
 
 /// A watcher that passes as many checks as its number states, and then cancels.
-pub(crate) struct StopAfter(pub(crate) AtomicUsize);
+struct StopAfter(AtomicUsize);
 
 impl Watcher for StopAfter {
     fn is_cancelled(&self) -> bool {

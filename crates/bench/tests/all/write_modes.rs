@@ -1,18 +1,13 @@
 //! The benchmark `write-modes`: checks the counts of requests, which are equal on any disk.
 
-use std::ffi::OsStr;
-
-use clap::Parser;
 use haul_bench::write_modes::WriteModesBench;
-use haul_bench::{Benchmark, Error, Ratio, Report, Row, Silent};
+use haul_bench::{Report, Row};
 
-use crate::disk_dir;
-use crate::reports::{StopAfter, number, report, rows as rows_with};
+use crate::reports::{cancel, number, report, rows as rows_with};
 
 /// Returns the report of a short run on a virtual disk; `None` if it cannot be created. The median
 /// of five rounds is not affected by a single `sync` of another program.
-fn on(disk: &str, modes: &[&str]) -> Option<Report> {
-    let modes = modes.join(",");
+fn on(disk: &str, modes: &str) -> Option<Report> {
     let line = format!("--virtual-disk {disk} --modes {modes} --sizes 4KiB --records 8");
     report::<WriteModesBench>(&line, true)
 }
@@ -40,9 +35,7 @@ fn assert_one_write_and_one_sync(report: &Report, row: &Row) {
 #[test]
 fn ext4_journals_growing_files_but_not_overwrites() {
     let modes = ["append", "fallocate", "zero-range", "filled", "recycled"];
-    let modes = modes.iter().flat_map(|one| ["fdatasync", "direct-dsync"].map(|sync| [*one, sync]));
-    let modes: Vec<_> = modes.map(|mode| mode.join("+")).collect();
-    let modes: Vec<_> = modes.iter().map(String::as_str).collect();
+    let modes = modes.map(|one| format!("{one}+fdatasync,{one}+direct-dsync")).join(",");
     let Some(report) = on("ext4", &modes) else { return };
     for sync in ["fdatasync", "direct-dsync"] {
         for preparation in ["append", "fallocate", "zero-range"] {
@@ -56,11 +49,11 @@ fn ext4_journals_growing_files_but_not_overwrites() {
             }
         }
     }
-    let ratio = |name: &str| -> &Ratio { &report.ratios[name] };
-    assert_eq!(ratio("journal_writes_per_record_recycled_4k").value, 0.0);
-    assert!(ratio("journal_writes_per_record_append_4k").value >= 1.0);
-    assert!(report.ratios["recycled_vs_append_fdatasync_4k"].value > 0.0);
-    assert!(report.ratios["recycled_vs_fallocate_fdatasync_4k"].value > 0.0);
+    assert_eq!(report.ratios["journal_writes_per_record_recycled_4k"].value, 0.0);
+    assert!(report.ratios["journal_writes_per_record_append_4k"].value >= 1.0);
+    for name in ["recycled_vs_append_fdatasync_4k", "recycled_vs_fallocate_fdatasync_4k"] {
+        assert!(report.ratios[name].value > 0.0, "{name}");
+    }
 }
 
 #[test]
@@ -79,8 +72,7 @@ fn trace_and_device_counters_agree() {
 
 #[test]
 fn xfs_log_writes_are_separated_from_data() {
-    let modes = ["append+fdatasync", "recycled+fdatasync"];
-    let Some(report) = on("xfs", &modes) else { return };
+    let Some(report) = on("xfs", "append+fdatasync,recycled+fdatasync") else { return };
     let [first, second] = rows(&report, "append", "fdatasync");
     assert!(number(&report, first, "journal_writes") >= 1.0, "{first:?}");
     assert_one_write_and_one_sync(&report, second);
@@ -91,8 +83,7 @@ fn xfs_log_writes_are_separated_from_data() {
 
 #[test]
 fn ext4_without_a_journal_writes_metadata_in_place() {
-    let modes = ["append+fdatasync", "append+none"];
-    let Some(report) = on("ext4-nojournal", &modes) else { return };
+    let Some(report) = on("ext4-nojournal", "append+fdatasync,append+none") else { return };
     let [first, _] = rows(&report, "append", "fdatasync");
     assert_eq!(number(&report, first, "journal_writes"), 0.0);
     assert!(number(&report, first, "metadata_writes") >= 1.0, "{first:?}");
@@ -105,8 +96,7 @@ fn ext4_without_a_journal_writes_metadata_in_place() {
 
 #[test]
 fn btrfs_writes_metadata_for_overwrites_too() {
-    let modes = ["append+fdatasync", "recycled+fdatasync"];
-    let Some(report) = on("btrfs", &modes) else { return };
+    let Some(report) = on("btrfs", "append+fdatasync,recycled+fdatasync") else { return };
     for preparation in ["append", "recycled"] {
         for row in rows(&report, preparation, "fdatasync") {
             assert!(number(&report, row, "metadata_writes") >= 1.0, "{row:?}");
@@ -116,17 +106,7 @@ fn btrfs_writes_metadata_for_overwrites_too() {
 
 #[test]
 fn directory_is_restored_after_completion_and_cancellation() {
-    let dir = disk_dir();
-    std::fs::write(dir.path().join("mine"), "").unwrap();
-    let line = "haul --modes append+none,recycled+msync,recycled+direct-dsync --sizes 512 --dir";
-    let words = line.split(' ').map(OsStr::new).chain([dir.path().as_os_str()]);
-    let options = WriteModesBench::parse_from(words);
-    let report = options.run(&Silent).unwrap();
-    assert_eq!(report.rows.len(), 6);
-    for stop_after in [0, 1, 5, 100] {
-        let stopped = options.run(&StopAfter(stop_after.into()));
-        assert!(matches!(stopped, Err(Error::Cancelled)), "after {stop_after}");
-        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
-        assert_eq!(left.len(), 1, "after {stop_after}: {left:?}");
-    }
+    let line = "--modes append+none,recycled+msync,recycled+direct-dsync --sizes 512";
+    assert_eq!(report::<WriteModesBench>(line, true).unwrap().rows.len(), 6);
+    cancel::<WriteModesBench>(line, &[0, 1, 5, 100]);
 }

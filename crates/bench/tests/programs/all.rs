@@ -9,18 +9,15 @@ use serde_json::Value;
 
 use crate::work_dir::WorkDir;
 
-const FILES: [&str; 4] = ["--json", "all.json", "--markdown", "all.md"];
+const QUICK: &str =
+    "all --quick --force --only disk,sequential-read --json all.json --markdown all.md";
+const SLOW: &str = "all --dir d --force --only disk,pacing --json all.json --markdown all.md";
 
 /// Starts a run whose second part takes long, and returns it once the first part is saved.
 fn running(place: &WorkDir) -> Child {
     fs::create_dir(place.path("d")).unwrap();
-    let begin = ["all", "--dir", "d", "--force", "--only", "disk,pacing"];
-    let child = place
-        .command(&[&begin, &FILES[..]].concat())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut command = place.command(&SLOW.split(' ').collect::<Vec<_>>());
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     eventually("the first part is saved", || place.path("all.md").exists());
     child
 }
@@ -36,32 +33,25 @@ fn is_empty(place: &WorkDir) -> bool {
 #[test]
 fn run_has_a_line_on_the_disk_and_an_answer_to_each_claim() {
     let place = WorkDir::on_disk();
-    let begin = ["all", "--dir", ".", "--quick", "--force", "--only", "disk,sequential-read"];
-    let ended = place.run(&[&begin, &FILES[..]].concat());
-    assert!(ended.0.status.success(), "{}", ended.stderr());
+    let ended = place.run_line(&format!("{QUICK} --dir .")).code(0);
     let json = json(&place);
     let line = json["line"].as_str().unwrap();
     assert!(line.contains(" on ") && ended.text().starts_with(&line[..20]), "{line}");
     assert_eq!(json["reports"][0]["bench"], "sequential-read");
     let claims = json["claims"].as_array().unwrap();
     let answers = ["yes", "no", "undecided"];
-    assert!(
-        claims.len() > 20
-            && claims.iter().all(|it| answers.contains(&it["answer"].as_str().unwrap()))
-    );
+    assert!(claims.len() > 20);
+    assert!(claims.iter().all(|it| answers.contains(&it["answer"].as_str().unwrap())));
     let of_reads = claims.iter().find(|it| it["ratio"] == "readahead_vs_none").unwrap();
     assert_ne!(of_reads["figure_here"], "not measured");
     let missing = json["missing"].as_array().unwrap();
     let why = "it was not selected with --only";
     assert!(missing.len() == 11 && missing.iter().all(|it| it["why"] == why), "{missing:?}");
     let page = fs::read_to_string(place.path("all.md")).unwrap();
-    assert_eq!(
-        claims.iter().filter(|it| page.contains(it["claim"].as_str().unwrap())).count(),
-        claims.len()
-    );
+    assert!(claims.iter().all(|it| page.contains(it["claim"].as_str().unwrap())), "{page}");
     assert_eq!(fs::read_dir(place.path("")).unwrap().count(), 2, "the two reports");
-    let ended = place.run(&["compare", "all.json", "all.json"]);
-    assert!(ended.0.status.success() && ended.text().contains("0 moved"), "{}", ended.text());
+    let ended = place.run_line("compare all.json all.json").code(0);
+    assert!(ended.text().contains("0 moved"), "{}", ended.text());
 }
 
 #[test]
@@ -71,19 +61,11 @@ fn part_that_does_not_fit_is_missing_and_the_others_are_measured() {
         Ok(image) => image,
         Err(why) => return skip(&why),
     };
-    let dir = format!(
-        "/proc/{}/{}",
-        std::process::id(),
-        image.path().strip_prefix("/proc/self").unwrap().display()
-    );
-    let begin = ["all", "--dir", &dir, "--quick", "--force", "--only", "disk,sequential-read"];
-    let ended = place.run(&[&begin, &FILES[..]].concat());
-    assert!(ended.0.status.success(), "{}", ended.stderr());
+    let own = format!("/proc/{}/", std::process::id());
+    let dir = image.path().display().to_string().replace("/proc/self/", &own);
+    place.run_line(&format!("{QUICK} --dir {dir}")).code(0);
     let json = json(&place);
-    assert_eq!(
-        (&json["line"], &json["reports"][0]["bench"]),
-        (&Value::Null, &"sequential-read".into())
-    );
+    assert!(json["line"].is_null() && json["reports"][0]["bench"] == "sequential-read", "{json:#}");
     let disk = json["missing"].as_array().unwrap().iter().find(|it| it["part"] == "disk");
     assert!(disk.unwrap()["why"].as_str().unwrap().contains("MiB are free"), "{json:#}");
 }
@@ -92,8 +74,7 @@ fn part_that_does_not_fit_is_missing_and_the_others_are_measured() {
 fn stopped_run_keeps_its_finished_parts_and_states_what_is_missing() {
     let place = WorkDir::on_disk();
     let mut child = running(&place);
-    let id = i32::try_from(child.id()).unwrap();
-    kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let json = json(&place);
     assert!(json["line"].is_string(), "{json:#}");

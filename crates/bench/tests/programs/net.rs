@@ -5,18 +5,15 @@ use serde_json::Value;
 use crate::work_dir::WorkDir;
 
 /// Returns the report of a short run, or `None` if there is only one core, or no wrk.
-fn report(words: &[&str]) -> Option<Value> {
+fn report(line: &str) -> Option<Value> {
     let place = WorkDir::on_disk();
     std::fs::create_dir(place.path("d")).unwrap();
-    let begin = [words[0], "--dir", "d", "--rounds", "1", "--json", "report"];
     let haul = haul_testing::program("haul");
-    let program = ["--program", haul.to_str().unwrap()];
-    let run = place.run(&[&begin[..], &program, &words[1..]].concat());
-    let error = String::from_utf8_lossy(&run.0.stderr).into_owned();
-    if let Some(line) = error.lines().find(|line| {
-        ["wrk is not installed", "only one is available"].iter().any(|why| line.contains(why))
-    }) {
-        haul_testing::skip(line);
+    let more = format!("--dir d --rounds 1 --json report --program {}", haul.display());
+    let run = place.run_line(&format!("{line} {more}"));
+    let error = run.stderr();
+    if error.contains("wrk is not installed") || error.contains("only one is available") {
+        haul_testing::skip(&error);
         return None;
     }
     run.code(0);
@@ -49,10 +46,9 @@ fn ratio(report: &Value, name: &str) -> f64 {
 
 #[test]
 fn haul_files_is_measured_beside_nginx() {
-    let sizes = ["--sizes", "1000", "--files", "20", "--big", "2MiB", "--big-files", "3"];
-    let parts = ["files", "--only", "hot,close,tls,cold", "--connections", "4"];
-    let words = [&parts[..], &sizes, &["--rivals", "nginx"]].concat();
-    let Some(report) = report(&words) else { return };
+    let line = "files --only hot,close,tls,cold --connections 4 --rivals nginx --sizes 1000 \
+                --files 20 --big 2MiB --big-files 3";
+    let Some(report) = report(line) else { return };
     let copy = "--cold copy";
     let again = "--cold copy, again";
     for load in ["1000 x 4, hot", "1000 x 4, close"] {
@@ -86,9 +82,9 @@ fn haul_files_is_measured_beside_nginx() {
 #[test]
 #[ignore = "full: it loads servers for half a minute"]
 fn latency_of_hot_files_is_measured_during_downloads() {
-    let sizes = ["--memory", "48MiB", "--big", "2MiB", "--big-files", "3", "--connections", "4"];
-    let words = [&["files", "--only", "latency", "--rivals", "haul"][..], &sizes].concat();
-    let Some(report) = report(&words) else { return };
+    let line = "files --only latency --rivals haul --memory 48MiB --big 2MiB --big-files 3 \
+                --connections 4";
+    let Some(report) = report(line) else { return };
     if report["rows"].as_array().unwrap().is_empty() {
         return haul_testing::skip("there is no memory cgroup");
     }
@@ -102,8 +98,7 @@ fn latency_of_hot_files_is_measured_during_downloads() {
 #[test]
 #[ignore = "full: it loads servers for half a minute"]
 fn haul_serve_is_measured_anonymous_and_presigned() {
-    let words = ["serve", "--connections", "4", "--sizes", "4KiB,5MiB"];
-    let Some(report) = report(&words) else { return };
+    let Some(report) = report("serve --connections 4 --sizes 4KiB,5MiB") else { return };
     let serve = ["serve, anonymous", "serve, anonymous, again"];
     for load in ["GET 4k", "GET 5m"] {
         let found = settings(&report, load, "haul", "cpu_us");
@@ -121,9 +116,8 @@ fn haul_serve_is_measured_anonymous_and_presigned() {
 #[test]
 #[ignore = "full: it loads servers for half a minute"]
 fn haul_serve_is_measured_as_an_s3_server() {
-    let words = "s3 --only get,list --connections 4 --sizes 4KiB --list-keys 2500";
-    let words: Vec<_> = words.split(' ').collect();
-    let Some(report) = report(&words) else { return };
+    let line = "s3 --only get,list --connections 4 --sizes 4KiB --list-keys 2500";
+    let Some(report) = report(line) else { return };
     for load in ["GET 4k", "LIST 2500 keys"] {
         let found = settings(&report, load, "haul", "requests_per_s");
         assert_eq!(found, ["serve, synced", "serve, synced, again"]);
@@ -133,8 +127,8 @@ fn haul_serve_is_measured_as_an_s3_server() {
 #[test]
 #[ignore = "full: it loads servers for half a minute"]
 fn haul_relay_is_measured_in_each_move_mode() {
-    let words = ["relay", "--sizes", "200KiB", "--flows", "3", "--rivals", "haproxy,nginx"];
-    let Some(report) = report(&words) else { return };
+    let line = "relay --sizes 200KiB --flows 3 --rivals haproxy,nginx";
+    let Some(report) = report(line) else { return };
     let modes = ["auto", "auto, again", "copy", "splice"];
     assert_eq!(settings(&report, "3 flows", "haul", "cpu_s_per_gb"), modes);
     for load in ["messages, 200k", "connections, 200k"] {
@@ -157,17 +151,11 @@ fn haul_relay_is_measured_in_each_move_mode() {
 #[test]
 fn missing_programs_are_errors() {
     let place = WorkDir::new();
-    for (words, message) in [
-        (["relay", "--compare", "nowhere"], "cannot find the program nowhere"),
-        (["relay", "--program", "nowhere"], "cannot find the program nowhere"),
-        (["files", "--program", "nowhere"], "cannot find the program nowhere"),
-        (["serve", "--program", "nowhere"], "cannot find the program nowhere"),
-    ] {
-        place.run(&[&words[..], &["--dir", "."]].concat()).code(1).stderr_contains(&[message]);
+    for wrong in ["relay --compare", "relay --program", "files --program", "serve --program"] {
+        let ended = place.run_line(&format!("{wrong} nowhere --dir ."));
+        ended.code(1).stderr_contains(&["cannot find the program nowhere"]);
     }
-    let words = ["files", "--dir", ".", "--program", "/bin/false", "--only", "hot"];
-    let run = place.run(&words).code(1);
-    let error = String::from_utf8_lossy(&run.0.stderr).into_owned();
+    let error = place.run_line("files --dir . --program /bin/false --only hot").code(1).stderr();
     let expected = ["haul ended", "wrk is not installed", "only one is available"];
     assert!(expected.iter().any(|part| error.contains(part)), "{error}");
     assert_eq!(std::fs::read_dir(place.path(".")).unwrap().count(), 0, "left behind");

@@ -7,17 +7,8 @@ use crate::work_dir::report;
 
 #[test]
 fn random_reads_are_measured_by_all_readers_in_all_ways() {
-    let report = report(&[
-        "random-read",
-        "--rounds",
-        "1",
-        "--readers",
-        "1,3",
-        "--file-size",
-        "8MiB",
-        "--seconds",
-        "30ms",
-    ]);
+    let line = "random-read --rounds 1 --readers 1,3 --file-size 8MiB --seconds 30ms";
+    let report = report(line);
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 2 * 4);
     for row in rows.iter().filter(|row| row["state"] == "measured") {
@@ -30,9 +21,9 @@ fn random_reads_are_measured_by_all_readers_in_all_ways() {
 
 #[test]
 fn sequential_reads_report_the_cached_part() {
-    let sizes = ["--file-size", "8MiB", "--sizes", "256KiB", "--windows", "1MiB"];
     let report = report(
-        &[&["sequential-read", "--rounds", "1", "--advice", "normal,random"][..], &sizes].concat(),
+        "sequential-read --rounds 1 --advice normal,random --file-size 8MiB --sizes 256KiB \
+         --windows 1MiB",
     );
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 6 + 5);
@@ -55,8 +46,8 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
         return haul_testing::skip(why);
     }
     let before = groups();
-    let small = ["--memory", "64MiB", "--readers", "2", "--seconds", "50ms", "--rounds", "1"];
-    let direct = report(&[&["direct-or-cached", "--data-percent", "20,200"][..], &small].concat());
+    let small = "--memory 64MiB --readers 2 --seconds 50ms --rounds 1";
+    let direct = report(&format!("direct-or-cached --data-percent 20,200 {small}"));
     let rows = direct["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 3);
     let device_reads = |row: usize| rows[row]["device_reads"].as_f64();
@@ -64,8 +55,7 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
     assert!(device_reads(0).is_none_or(|reads| reads < 0.5), "{}", rows[0]);
     assert!(device_reads(2).is_none_or(|reads| reads > 0.9), "{}", rows[2]);
 
-    let cold = ["--cold-percent", "200", "--hot-percent", "20"];
-    let app = report(&[&["app-cache"][..], &cold, &small].concat());
+    let app = report(&format!("app-cache --cold-percent 200 --hot-percent 20 {small}"));
     let rows = app["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 5);
     // Pages in the application cache stay, even if the kernel reclaims page cache.

@@ -4,9 +4,9 @@ use crate::work_dir::report;
 
 #[test]
 fn puts_are_measured_beside_the_floor_and_files() {
-    let load = ["--sizes", "4KiB", "--writers", "2", "--rounds", "1", "--seconds", "50ms"];
     // The program `true` prints an empty list of rivals, so none are measured.
-    let report = report(&[&["small-files", "--rivals", "true"][..], &load].concat());
+    let load = "small-files --sizes 4KiB --writers 2 --rounds 1 --seconds 50ms --rivals true";
+    let report = report(load);
     let rows = report["rows"].as_array().unwrap();
     let targets: Vec<_> = rows.iter().map(|row| row["target"].as_str().unwrap()).collect();
     let floors = ["floor: group commit", "floor: new blocks"];

@@ -40,12 +40,17 @@ impl WorkDir {
     pub(crate) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Finished {
         Finished(self.command(arguments).output().unwrap())
     }
+
+    /// Runs the program with the words of `line`.
+    pub(crate) fn run_line(&self, line: &str) -> Finished {
+        self.run(&line.split_whitespace().collect::<Vec<_>>())
+    }
 }
 
 /// Runs a benchmark in a new directory, which must be empty afterwards, and returns its report.
-pub(crate) fn report(arguments: &[&str]) -> Value {
+pub(crate) fn report(line: &str) -> Value {
     let place = WorkDir::on_disk();
     std::fs::create_dir(place.path("d")).unwrap();
-    place.run(&[arguments, &["--dir", "d", "--json", "report"]].concat()).code(0);
+    place.run_line(&format!("{line} --dir d --json report")).code(0);
     place.report()
 }

@@ -1,25 +1,16 @@
 //! Runs `haul bench random-write` with a small load, and checks its report.
 
-use serde_json::Value;
-
 use crate::work_dir::{WorkDir, report};
 
-fn load<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let load = "random-write --rounds 1 --records 60 --file-size 16MiB --index-size 1MiB \
-                --batches 1,1000 --batches-max 20";
-    load.split(' ').chain(more.iter().copied()).collect()
-}
-
-fn methods(report: &Value) -> Vec<&str> {
-    report["rows"].as_array().unwrap().iter().map(|row| row["way"].as_str().unwrap()).collect()
-}
+const LOAD: &str = "random-write --rounds 1 --records 60 --file-size 16MiB --index-size 1MiB \
+                    --batches 1,1000 --batches-max 20";
 
 #[test]
 fn all_methods_are_measured_in_a_directory() {
-    let report = report(&load(&["--drive", "none"]));
-    let methods = methods(&report);
-    assert_eq!(methods.iter().filter(|method| **method == "sorted-merged").count(), 2 * 3);
-    for row in report["rows"].as_array().unwrap() {
+    let report = report(&format!("{LOAD} --drive none"));
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().filter(|row| row["way"] == "sorted-merged").count(), 2 * 3);
+    for row in rows {
         if row["state"] == "measured" {
             assert!(row["per_s"].as_f64().unwrap() > 0.0, "{row}");
         }
@@ -31,7 +22,7 @@ fn all_methods_are_measured_in_a_directory() {
 fn simulated_drive_reports_service_times_and_the_bound() {
     let place = WorkDir::new();
     std::fs::create_dir(place.path("d")).unwrap();
-    let ended = place.run(&load(&["--ways", "random,sorted-merged", "--json", "report"]));
+    let ended = place.run_line(&format!("{LOAD} --ways random,sorted-merged --json report"));
     if ended.stderr().contains("needs root") {
         return haul_testing::skip(&ended.stderr());
     }

@@ -5,18 +5,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use haul_testing::{eventually, skip};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use haul_testing::{eventually, mount_detached, skip};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 
 use crate::work_dir::WorkDir;
 
 /// Opens the tracing file system without a visible mount; `None` without root or kernel tracing.
 fn tracing() -> Option<OwnedFd> {
-    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).ok()?;
-    fsconfig_create(&context).ok()?;
-    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty()).ok()
+    mount_detached("tracefs", "tracefs", "").ok()
 }
 
 /// Returns `true` if the process has a tracing instance.
@@ -34,6 +30,8 @@ fn has_loop_device(dir: &Path) -> bool {
         text.starts_with(&format!("{}/", dir.display()))
     })
 }
+
+const SIGNALS: [Signal; 2] = [Signal::INT, Signal::KILL];
 
 fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).unwrap().next().is_none()
@@ -55,14 +53,13 @@ fn measuring(place: &WorkDir, tracing: &OwnedFd, arguments: &[&str]) -> Child {
 #[test]
 fn a_bench_reports_to_people_and_to_programs() {
     let place = WorkDir::new();
-    let arguments = ["write-modes", "--dir", ".", "--modes", "filled+fdatasync,append"];
-    let more = ["--sizes", "4KiB", "--records", "4", "--rounds", "5"];
-    let files = ["--json", "report.json", "--markdown", "report.md"];
-    let ended = place.run(&[&arguments[..], &more, &files].concat()).code(0);
+    fs::create_dir(place.path("d")).unwrap();
+    let line = "write-modes --dir d --modes filled+fdatasync,append --sizes 4KiB --records 4 \
+                --rounds 5 --json report --markdown report.md";
+    let ended = place.run_line(line).code(0);
     assert!(ended.text().contains("records/s") && ended.text().contains('█'), "{}", ended.text());
 
-    let json: Value =
-        serde_json::from_slice(&fs::read(place.path("report.json")).unwrap()).unwrap();
+    let json = place.report();
     assert_eq!(json["bench"], "write-modes");
     for key in ["cpu", "cores", "memory_bytes", "kernel", "versions", "storage"] {
         assert!(json["host"].get(key).is_some(), "{key}");
@@ -76,7 +73,7 @@ fn a_bench_reports_to_people_and_to_programs() {
     let ratio = &json["ratios"]["recycled_vs_append_fdatasync_4k"];
     assert!(ratio.is_null(), "recycled was not measured");
     let command = json["circumstances"]["command"].as_str().unwrap();
-    assert!(command.starts_with("haul bench write-modes --dir ."), "{command}");
+    assert!(command.starts_with("haul bench write-modes --dir d"), "{command}");
     for end in ["start", "end"] {
         assert!(json["circumstances"]["load_average"][end].is_number(), "{end}");
     }
@@ -85,36 +82,26 @@ fn a_bench_reports_to_people_and_to_programs() {
 }
 
 #[test]
-fn cancelled_benchmark_leaves_no_files() {
+fn a_bench_that_is_cancelled_or_killed_leaves_nothing_behind() {
     let Some(tracing) = tracing() else { return skip("no tracing file system, or no root") };
-    for arguments in [&[][..], &["--virtual-disk", "ext4"]] {
+    let arguments = [&[][..], &["--virtual-disk", "ext4"], &["--virtual-disk", "xfs"]];
+    for (arguments, signal) in arguments.iter().flat_map(|it| SIGNALS.map(|signal| (it, signal))) {
         let place = WorkDir::new();
         fs::create_dir(place.path("d")).unwrap();
         let dir = place.path("d").canonicalize().unwrap();
         let mut child = measuring(&place, &tracing, arguments);
         assert_eq!(has_loop_device(&dir), !arguments.is_empty());
-        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(130));
-        assert!(!has_instance(&tracing, child.id()), "a tracing instance");
-        // Another process that searches for a free loop device may keep this one open for a moment.
-        eventually("the loop device is gone", || !has_loop_device(&dir));
-        assert!(is_empty(&dir), "files");
-    }
-}
-
-#[test]
-fn a_bench_that_is_killed_leaves_nothing_behind() {
-    let Some(tracing) = tracing() else { return skip("no tracing file system, or no root") };
-    for arguments in [&[][..], &["--virtual-disk", "ext4"], &["--virtual-disk", "xfs"]] {
-        let place = WorkDir::new();
-        fs::create_dir(place.path("d")).unwrap();
-        let dir = place.path("d").canonicalize().unwrap();
-        let mut child = measuring(&place, &tracing, arguments);
-        let device_was_there = has_loop_device(&dir);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(device_was_there, !arguments.is_empty());
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let code = child.wait().unwrap().code();
+        if signal == Signal::INT {
+            assert_eq!(code, Some(130));
+            assert!(
+                !has_instance(&tracing, child.id()) && is_empty(&dir),
+                "removed before the end"
+            );
+        }
         eventually("the tracing instance is gone", || !has_instance(&tracing, child.id()));
+        // Another process that searches for a free loop device may keep this one open for a moment.
         eventually("the loop device is gone", || !has_loop_device(&dir));
         eventually("the files are gone", || is_empty(&dir));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

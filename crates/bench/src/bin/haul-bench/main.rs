@@ -13,8 +13,8 @@ use crate::args::{BenchCommand, Cli};
 fn main() -> ExitCode {
     // If the command line is wrong, `parse` prints a message and exits with code 2.
     let cli = Cli::parse();
-    report::exit_code(match &cli.command {
-        BenchCommand::Completions { shell } => generate::completions(&mut Cli::command(), *shell),
+    report::exit_code(match cli.command {
+        BenchCommand::Completions { shell } => generate::completions(&mut Cli::command(), shell),
         BenchCommand::Man { dir } => generate::man(Cli::command(), dir.as_deref()),
         bench => run::run(bench),
     })

@@ -7,19 +7,18 @@ mod options;
 mod source;
 mod strategy;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use haul_disk::{AlignedBuf, Device};
+use haul_disk::AlignedBuf;
 use haul_measure::{Error, Result, Watcher};
 
 use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
 use crate::fio;
-use crate::guardian::Guardian;
 use crate::host::Host;
 use crate::log::process_cpu;
 use crate::report::Report;
+use crate::setting::Setting;
 use crate::test_file::{NO_DIRECT_IO, TestFile, check};
 pub use options::SequentialReadBench;
 use source::{Source, prefetch};
@@ -70,22 +69,22 @@ impl Benchmark for SequentialReadBench {
         let host = Host::here().with_storage("", &file.storage);
         let mut report = Report::new(Self::NAME, host, columns(FIELDS), BAR);
         report.notes.push(note(self));
-        let device = match (self.read_ahead_kb.is_empty(), &file.storage.device) {
-            (true, _) => None,
-            (false, Some(device)) => Some(ReadAheadKb::of(device)?),
-            (false, None) => {
-                let why = "the file system has no device whose readahead can be set";
-                return Err(Error::Missing(why.to_owned()));
-            }
-        };
+        let device = file.storage.device.as_ref();
+        if !self.read_ahead_kb.is_empty() && device.is_none() {
+            let why = "the file system has no device whose readahead can be set";
+            return Err(Error::Missing(why.to_owned()));
+        }
         let mut contest = Contest::new(FIELDS, self.strategies());
         contest.run_shuffled(&Stage::only(self.rounds, watcher), |strategy| {
             if strategy.method == Method::Direct && !file.is_direct(strategy.request_bytes) {
                 return Outcome::skipped(NO_DIRECT_IO);
             }
-            if let (Readahead::Kib(kib), Some(device)) = (strategy.readahead, &device) {
-                device.set(kib)?;
-            }
+            let _setting = match (strategy.readahead, device) {
+                (Readahead::Kib(kib), Some(device)) => {
+                    Setting::of_device(device, "read_ahead_kb", &kib.to_string())?
+                }
+                _ => None,
+            };
             file.make_cold()?;
             measure(&file, strategy, watcher).map(Outcome::Measured)
         })?;
@@ -94,7 +93,7 @@ impl Benchmark for SequentialReadBench {
         });
         add_ratios(&contest, &mut report);
         if self.check_with.is_some() {
-            fio::check(&mut report, fio::Figure::MegabytesPerSecond, &self.dir, watcher)?;
+            fio::check(&mut report, fio::MEGABYTES_PER_SECOND, &self.dir, watcher)?;
         }
         Ok(report)
     }
@@ -141,27 +140,6 @@ fn add_ratios(contest: &Contest<Strategy, Round>, report: &mut Report) {
         .map(|it| Strategy { readahead: Readahead::Advice(Advice::Random), ..it });
     let pair = strategy(Method::Read).zip(unread).filter(|(a, b)| a != b);
     report.ratio("readahead_vs_none", pair.and_then(|(a, b)| contest.ratio(&a, &b, rate)));
-}
-
-/// The readahead setting of a device, restored on drop and when the process is killed.
-#[derive(Debug)]
-struct ReadAheadKb {
-    path: PathBuf,
-    _restored: Guardian,
-}
-
-impl ReadAheadKb {
-    fn of(device: &Device) -> Result<Self> {
-        let path = PathBuf::from(format!("/sys/block/{}/queue/read_ahead_kb", device.disk));
-        let restored = Guardian::writing(&path, &crate::setting::read(&path)?)?;
-        Ok(Self { path, _restored: restored })
-    }
-
-    /// Sets the readahead in KiB for files that are opened afterwards.
-    fn set(&self, kib: u64) -> Result<()> {
-        let what = || format!("write {kib} to {}, which needs root", self.path.display());
-        std::fs::write(&self.path, kib.to_string()).map_err(Error::other(what()))
-    }
 }
 
 fn measure(file: &TestFile, strategy: &Strategy, watcher: &dyn Watcher) -> Result<Round> {
