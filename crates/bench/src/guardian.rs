@@ -8,32 +8,24 @@ use std::process::{Child, Command, Stdio};
 use haul_measure::{Error, Result};
 
 /// A shell script that waits for EOF on stdin, which the end of this process causes, and then
-/// removes the empty directory `$1`. `rmdir` fails while the directory is in use, so the script
-/// retries for five seconds.
+/// removes the directory `$1` with the command `$2`. The script retries for five seconds, because
+/// the directory may still be in use, or files be created in it.
 const REMOVE: &str = r#"
 cat > /dev/null
 tries=0
-while [ -d "$1" ] && ! rmdir -- "$1" 2> /dev/null && [ $tries -lt 50 ]; do
+while [ -d "$1" ] && ! $2 -- "$1" 2> /dev/null && [ $tries -lt 50 ]; do
     tries=$((tries + 1))
     sleep 0.1
 done
 "#;
+
+/// Removes a directory with all that is in it on the same file system.
+const TREE: &str = "rm -rf --one-file-system";
 
 /// A shell script that waits for EOF on stdin, and then writes the text `$2` to the file `$1`.
 const RESTORE: &str = r#"
 cat > /dev/null
 printf %s "$2" > "$1"
-"#;
-
-/// A shell script that waits for EOF on stdin, and then removes the directory `$1` with all that is
-/// in it on the same file system. It retries for five seconds, because files may still be created.
-const REMOVE_TREE: &str = r#"
-cat > /dev/null
-tries=0
-while [ -d "$1" ] && ! rm -rf --one-file-system -- "$1" 2> /dev/null && [ $tries -lt 50 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
 "#;
 
 /// A child process that cleans up on drop and when this process ends, even by a kill. Depending on
@@ -45,7 +37,7 @@ impl Guardian {
     /// Starts a guardian that removes the directory `dir`, which is relative to `base`, and which has
     /// no files of its own. The directory may be created after this call.
     pub(crate) fn of(base: &Path, dir: &Path) -> Result<Self> {
-        Self::start(Command::new("/bin/sh").args(["-c", REMOVE, "sh"]).arg(dir), base)
+        Self::start(Command::new("/bin/sh").args(["-c", REMOVE, "sh"]).arg(dir).arg("rmdir"), base)
     }
 
     /// Creates a directory in `base`, called `name` with the process id appended, and starts a
@@ -54,7 +46,7 @@ impl Guardian {
         let base = std::path::absolute(base);
         let base = base.map_err(Error::other("find the directory for the test files"))?;
         let path = base.join(format!("{name}-{}", std::process::id()));
-        let guardian = Self::with(REMOVE_TREE, &[path.as_os_str()])?;
+        let guardian = Self::with(REMOVE, &[path.as_os_str(), TREE.as_ref()])?;
         std::fs::create_dir(&path)
             .map_err(Error::other(format!("create the directory {}", path.display())))?;
         Ok((path, guardian))

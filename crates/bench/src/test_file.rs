@@ -173,20 +173,6 @@ pub(crate) fn check(buffer: &[u8], offset: u64) -> Result<()> {
     Err(Error::other("verify the bytes read")(io::Error::other(why)))
 }
 
-/// Returns the files in `dir` and in the directories below it.
-pub(crate) fn files_below(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        match entry.file_type()? {
-            kind if kind.is_dir() => files.extend(files_below(&entry.path())?),
-            kind if kind.is_file() => files.push(entry.path()),
-            _ => {}
-        }
-    }
-    Ok(files)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,21 +9,10 @@ use serde_json::{Value as Json, json};
 
 use crate::host::StorageFacts;
 
-/// The latencies of one method of writing a durable block.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct WriteCurve {
-    pub(super) name: String,
-    pub(super) is_durable: bool,
-    pub(super) median_us: f64,
-}
-
 /// The figures of the disk.
 #[derive(Debug, Clone)]
 pub(super) struct DiskFigures {
     storage: StorageFacts,
-    writes: Vec<WriteCurve>,
-    /// Pairs of queue depth and random reads per second.
-    reads: Vec<(usize, f64)>,
     measured: Measured,
     /// The time in seconds for which writers that never sync may be blocked.
     stall_s: Option<f64>,
@@ -40,29 +29,22 @@ pub(super) fn measure_disk(
     let rounds = if is_quick { 3 } else { 5 };
     let measured = measure(&Options { bytes, rounds, ..Options::new(dir) }, watcher)?;
     let limit_bytes = KernelFiles::default().machine().limits().map(|it| it.limit_bytes as f64);
-    Ok(DiskFigures::of(storage, measured, limit_bytes))
+    let stall_s = limit_bytes.zip(measured.write_bytes_per_s).map(|(limit, rate)| limit / rate);
+    Ok(DiskFigures { storage, measured, stall_s })
 }
 
 impl DiskFigures {
-    fn of(storage: StorageFacts, measured: Measured, limit_bytes: Option<f64>) -> Self {
-        let curve = |write: &haul_measure::MethodWrite| {
-            Some(WriteCurve {
-                name: write.method.to_string(),
-                is_durable: write.method.is_durable(),
-                median_us: write.sample.latencies.percentile_us(50.0)?,
-            })
-        };
-        let read = |row: &haul_measure::DepthRead| Some((row.depth, row.sample.per_second()?));
-        let writes = measured.writes.iter().filter_map(curve).collect();
-        let reads = measured.reads.iter().filter_map(read).collect();
-        let stall_s = limit_bytes.zip(measured.write_bytes_per_s).map(|(limit, rate)| limit / rate);
-        Self { storage, writes, reads, measured, stall_s }
+    /// Returns the methods of writing a durable block that were measured, and their median latencies
+    /// in microseconds.
+    fn writes(&self) -> impl Iterator<Item = (Method, f64)> {
+        let writes = self.measured.writes.iter();
+        writes.filter_map(|it| Some((it.method, it.sample.latencies.percentile_us(50.0)?)))
     }
 
-    /// Returns the durable method with the smallest median latency.
-    pub(super) fn best_write(&self) -> Option<&WriteCurve> {
-        let durable = self.writes.iter().filter(|curve| curve.is_durable);
-        durable.min_by(|a, b| a.median_us.total_cmp(&b.median_us))
+    /// Returns pairs of queue depth and random reads per second.
+    fn reads(&self) -> Vec<(usize, f64)> {
+        let reads = self.measured.reads.iter();
+        reads.filter_map(|it| Some((it.depth, it.sample.per_second()?))).collect()
     }
 
     /// Describes the disk in one line. `crossover` is the ratio of data to memory from which on
@@ -70,23 +52,22 @@ impl DiskFigures {
     pub(super) fn line(&self, crossover: Option<f64>) -> String {
         let device = self.storage.device.as_deref().unwrap_or("an unknown device");
         let mut parts = vec![format!("{} on {device}{}", self.storage.file_system, self.kind())];
-        if let Some(best) = self.best_write() {
-            let ms = best.median_us / 1000.0;
-            let name = Method::Fdatasync.to_string();
-            let other = self.writes.iter().find(|it| it.name == name && it.name != best.name);
-            let other = other
-                .map(|it| format!("; fdatasync {:.2} ms", it.median_us / 1000.0))
-                .unwrap_or_default();
-            parts.push(format!("durable 4 KiB write {ms:.2} ms (best: {}{other})", best.name));
+        let durable = self.writes().filter(|(method, _)| method.is_durable());
+        if let Some((best, us)) = durable.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            let mut others = self.writes().filter(|it| it.0 == Method::Fdatasync && it.0 != best);
+            let other = others.next().map(|it| format!("; fdatasync {:.2} ms", it.1 / 1000.0));
+            let (ms, other) = (us / 1000.0, other.unwrap_or_default());
+            parts.push(format!("durable 4 KiB write {ms:.2} ms (best: {best}{other})"));
         }
-        let rate = |depth| self.reads.iter().find(|it| it.0 == depth).map(|it| it.1);
-        if let (Some(knee), Some(one)) = (self.measured.depth, self.reads.first().map(|it| it.1)) {
+        let reads = self.reads();
+        let rate = |depth| reads.iter().find(|it| it.0 == depth).map(|it| it.1);
+        if let (Some(knee), Some(one)) = (self.measured.depth, reads.first().map(|it| it.1)) {
             let best = rate(knee).unwrap_or(one);
             parts.push(format!(
                 "random reads {} alone, {} at depth {knee} {}",
                 rate_label(one),
                 rate_label(best),
-                sparkline(&self.reads)
+                sparkline(&reads)
             ));
         }
         if let Some(crossover) = crossover {
@@ -107,12 +88,12 @@ impl DiskFigures {
     }
 
     pub(super) fn json(&self) -> Json {
-        let writes = self.writes.iter().map(|it| {
-            json!({
-                "method": it.name, "durable": it.is_durable, "median_us": it.median_us,
-            })
+        let writes = self.writes().map(|(method, median_us)| {
+            let (name, is_durable) = (method.to_string(), method.is_durable());
+            json!({ "method": name, "durable": is_durable, "median_us": median_us })
         });
-        let reads = self.reads.iter().map(|it| json!({ "depth": it.0, "reads_per_s": it.1 }));
+        let reads = self.reads().into_iter();
+        let reads = reads.map(|it| json!({ "depth": it.0, "reads_per_s": it.1 }));
         json!({
             "writes": writes.collect::<Vec<_>>(), "reads": reads.collect::<Vec<_>>(),
             "knee": self.measured.depth, "read_bytes_per_s": self.measured.read_bytes_per_s,
@@ -135,14 +116,24 @@ fn sparkline(reads: &[(usize, f64)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use haul_measure::{DepthRead, MethodWrite, Sample};
+
     use super::*;
 
+    fn sample(us: u64, count: u32) -> Sample {
+        let mut sample = Sample { time: Duration::from_secs(1), ..Sample::default() };
+        (0..count).for_each(|_| sample.latencies.record(Duration::from_micros(us)));
+        sample
+    }
+
     fn figures() -> DiskFigures {
-        let curve = |name: &str, us: f64, is_durable| WriteCurve {
-            name: name.to_owned(),
-            is_durable,
-            median_us: us,
-        };
+        let write = |(method, us)| MethodWrite { method, sample: sample(us, 1), why_not: None };
+        let read = |(depth, count)| DepthRead { depth, sample: sample(1, count) };
+        let writes =
+            [(Method::Fdatasync, 250), (Method::DirectDsync, 210), (Method::WrittenOut, 100)];
+        let reads = [(1, 4100), (2, 8000), (4, 15_000), (8, 52_000), (16, 52_500)];
         DiskFigures {
             storage: StorageFacts {
                 file_system: "ext4".to_owned(),
@@ -150,15 +141,9 @@ mod tests {
                 rotational: Some(true),
                 ..StorageFacts::default()
             },
-            writes: vec![
-                curve(&Method::Fdatasync.to_string(), 250.0, true),
-                curve(&Method::DirectDsync.to_string(), 210.0, true),
-                curve(&Method::WrittenOut.to_string(), 100.0, false),
-            ],
-            reads: vec![(1, 4100.0), (2, 8000.0), (4, 15_000.0), (8, 52_000.0), (16, 52_500.0)],
             measured: Measured {
-                writes: Vec::new(),
-                reads: Vec::new(),
+                writes: writes.map(write).into(),
+                reads: reads.map(read).into(),
                 read_bytes_per_s: Some(1e9),
                 write_bytes_per_s: Some(2e8),
                 depth: Some(8),
@@ -176,13 +161,9 @@ mod tests {
             4.1k/s alone, 52k/s at depth 8 ▂▂▃██ · direct reads pay off from 4 times the memory · \
             unsynced writers may stall 18 s";
         assert_eq!(figures().line(Some(4.0)), expected);
-        let nothing = DiskFigures {
-            writes: Vec::new(),
-            reads: Vec::new(),
-            stall_s: None,
-            storage: StorageFacts::default(),
-            ..figures()
-        };
+        let mut nothing = DiskFigures { stall_s: None, ..figures() };
+        nothing.storage = StorageFacts::default();
+        (nothing.measured.writes, nothing.measured.reads) = (Vec::new(), Vec::new());
         assert_eq!(nothing.line(None), " on an unknown device");
     }
 }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use haul_disk::{DeviceCounters, Disk, Open, OsDisk, Storage, probe, resident};
 use haul_disk_sim::{Backing, MountedFs, Options as SimOptions, Parameters, SpinningDisk};
+use haul_testing::files_below;
 use rustix::mount::{MountFlags, mount_remount};
 
 use super::corpus::Corpus;
 use crate::guardian::Guardian;
 use crate::log::Scratch;
-use crate::test_file::files_below;
 use haul_measure::{Error, Result};
 
 /// A shell script that waits for EOF on stdin, and then unmounts and removes a directory.
@@ -111,7 +111,7 @@ impl Place {
     /// Reads every file once, so that it is in the page cache.
     pub(super) fn warm(&self) -> Result<()> {
         let read = |path: PathBuf| io::copy(&mut File::open(path)?, &mut io::sink()).map(drop);
-        let read = files_below(&self.root).and_then(|all| all.into_iter().try_for_each(read));
+        let read = files_below(&self.root).into_iter().try_for_each(read);
         read.map_err(Error::other(format!("read the files in {}", self.root.display())))
     }
 
@@ -125,9 +125,12 @@ impl Place {
             let resident = file.and_then(|file| resident(&*file, 0, u64::MAX));
             Ok(resident.map_err(io::Error::other)?.resident_bytes)
         };
-        let cached = files_below(&self.root).and_then(|all| all.into_iter().map(cached).sum());
-        let what = || format!("query the cached pages of {}", self.root.display());
-        cached.map_err(Error::other(what()))
+        let what = format!("query the cached pages of {}", self.root.display());
+        files_below(&self.root)
+            .into_iter()
+            .map(cached)
+            .sum::<io::Result<_>>()
+            .map_err(Error::other(what))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Runs the rounds of all competitors under each load, and reports rows and ratios.
 
+use std::collections::BTreeSet;
+
 use haul_disk::{Device, error_chain};
 use haul_measure::{Result, Watcher};
 
@@ -169,28 +171,24 @@ impl Rounds<'_> {
     }
 }
 
-/// The ratios of rates of records of this length: name, family of the divisor, writers.
+/// The length of the records whose rates are compared.
 const RECORD_BYTES: usize = 4096;
-const RATIOS: &[(&str, &str, usize)] = &[
-    ("log_vs_raw_1w", RAW, 1),
-    ("log_vs_growing_file_1w", GROWING, 1),
-    ("log_vs_okaywal_16w", "okaywal", 16),
-    ("log_vs_walrus_16w", "walrus", 16),
-    ("log_vs_raft_engine_16w", "raft-engine", 16),
-    ("log_vs_rocksdb_16w", "rocksdb", 16),
-    ("log_vs_sqlite_16w", "sqlite", 16),
-];
 
+/// Adds the rate of our log divided by that of each other family with as many writers, such as
+/// `log_vs_raft_engine_16w`.
 fn add_ratios(
     contest: &Contest<Competitor, Sample>,
     writers: usize,
     record_bytes: usize,
     report: &mut Report,
 ) {
-    let is_load = |of: usize| record_bytes == RECORD_BYTES && writers == of;
-    for (key, family, _) in RATIOS.iter().filter(|(_, _, writers)| is_load(*writers)) {
+    let others = contest.entries.iter().map(|entry| &entry.strategy);
+    let others = others.filter(|it| it.writers == writers && it.kind != Kind::Ours);
+    let families: BTreeSet<_> = others.map(Competitor::family).collect();
+    for family in families.into_iter().filter(|_| record_bytes == RECORD_BYTES) {
+        let key = format!("log_vs_{}_{writers}w", family.replace('-', "_"));
         let rates = rates(contest, OURS).zip(rates(contest, family));
-        report.ratio(*key, rates.and_then(|(ours, theirs)| Ratio::of(ours, theirs)));
+        report.ratio(key, rates.and_then(|(ours, theirs)| Ratio::of(ours, theirs)));
     }
 }
 
@@ -212,7 +210,7 @@ mod tests {
     fn contest(writers: usize, rates: &[(&str, &[f64])]) -> Contest<Competitor, Sample> {
         let competitor = |(name, _): &(&str, &[f64])| Competitor {
             name: (*name).to_owned(),
-            kind: Kind::Rival,
+            kind: if *name == OURS { Kind::Ours } else { Kind::Rival },
             writers,
             record_bytes: 4096,
             group: String::new(),
@@ -250,8 +248,10 @@ mod tests {
         add_ratios(&contest(16, &many), 16, 4096, &mut report);
         report.assert_ratios(&[
             ("log_vs_growing_file_1w", 5.0),
+            ("log_vs_okaywal_1w", 95.0),
             ("log_vs_raw_1w", 0.95),
             ("log_vs_sqlite_16w", 20.0),
+            ("log_vs_sqlite_like_16w", 800.0 / 99.0),
         ]);
     }
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use haul_disk::{error_chain, probe};
 
-use super::congestion::Congestion;
+use super::congestion;
 use super::cores::{Cores, Pinned};
 use super::programs::{Program, find, output, version};
 use super::sample::{Figure, Sample};
@@ -19,6 +19,7 @@ use crate::host::Host;
 use crate::log::Scratch;
 use crate::options::NetOptions;
 use crate::report::{Report, Value};
+use crate::setting::Setting;
 use haul_measure::{Error, Result, Watcher, load};
 
 /// A program in one of its settings.
@@ -109,7 +110,7 @@ pub(crate) struct Tools<'a> {
     /// The files of the certificate and its key, for servers with TLS.
     pub(crate) tls: Option<[PathBuf; 2]>,
     started: Cell<usize>,
-    _congestion: Congestion,
+    _congestion: Option<Setting>,
     _pinned: Pinned,
 }
 
@@ -211,7 +212,7 @@ impl<'a> Bench<'a> {
         let scratch = Scratch::new(&dir, &format!("haul-bench-{name}.{}", std::process::id()))?;
         let site = scratch.path().join("site");
         fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
-        let congestion = Congestion::set(options.congestion.as_deref())?;
+        let (_congestion, note) = congestion::set(options.congestion.as_deref())?;
         let mut report = Report::new(name, Host::here(), columns(FIELDS), BAR);
         report.host = report.host.with_storage("", &probe(scratch.path())?);
         report.notes.push(format!(
@@ -224,12 +225,12 @@ impl<'a> Bench<'a> {
             options.time.as_secs(),
         ));
         report.notes.extend(load());
-        report.notes.push(congestion.note.clone());
+        report.notes.push(note);
         let contenders = contenders(options, rivals, &scratch, &mut report)?;
         let wrk_version = version(&output(&wrk, &["-v"]));
         report.host.versions.insert("wrk".to_owned(), wrk_version);
         let (started, target) = (Cell::new(0), SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let (_congestion, _pinned) = (congestion, Pinned::to(cores.load)?);
+        let _pinned = Pinned::to(cores.load)?;
         let tools = Tools {
             options,
             watcher,

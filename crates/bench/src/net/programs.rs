@@ -61,14 +61,8 @@ pub(crate) fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
 /// Runs a program and returns its standard output and standard error; empty if it cannot run.
 pub(crate) fn output(program: &Path, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    output.map_or_else(
-        |_| String::new(),
-        |output| {
-            let [out, error] =
-                [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
-            format!("{out}{error}")
-        },
-    )
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    output.map(|it| text(&it.stdout) + &text(&it.stderr)).unwrap_or_default()
 }
 
 /// Returns the first word that looks like a version: it contains a point and begins with a digit,

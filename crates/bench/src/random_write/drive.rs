@@ -103,8 +103,8 @@ impl RandomWriteBench {
     /// limited, so a run with short batches has fewer records.
     pub(super) fn records_of(&self, shape: Shape, batch: usize, run: u64) -> Vec<Record> {
         let count = self.records.min(batch.saturating_mul(self.batches_max));
-        let Self { record_size, file_size, index_size, seed, .. } = *self;
-        records(shape, record_size, count, file_size, index_size, seed, run)
+        let Self { record_size, file_size, index_size, .. } = *self;
+        records(shape, record_size, count, file_size, index_size, run)
     }
 }
 

@@ -216,7 +216,7 @@ mod tests {
         let all = cells(Shape::Records, &Method::ALL, &[1, 100, 1 << 20], &Index::ALL);
         for cell in all.into_iter().filter(|cell| cell.index != Index::Alone) {
             let count = if cell.batch == 1 { 20 } else { 300 };
-            let all = records(cell.shape, None, count, 2 << 20, 64 << 10, 3, 1);
+            let all = records(cell.shape, None, count, 2 << 20, 64 << 10, 1);
             std::fs::write(dir.path().join(BIG), vec![0; 2 << 20]).unwrap();
             std::fs::write(dir.path().join(INDEX), vec![0; 64 << 10]).unwrap();
             assert!(files.verify(&all, cell.index).is_err(), "the file has zeros");

@@ -41,7 +41,6 @@ impl Benchmark for RandomWriteBench {
             report.host = report.host.with_storage("", &probe(dir)?);
         }
         report.notes.push(note(self));
-        report.seed = Some(self.seed);
         let _limit = self.memory_limit.map(MemoryLimit::new).transpose()?;
         let drives = self.drive.iter().filter_map(|drive| drive.0.as_ref());
         for (number, drive) in drives.enumerate() {
@@ -80,8 +79,7 @@ impl Benchmark for RandomWriteBench {
 }
 
 fn note(options: &RandomWriteBench) -> String {
-    let RandomWriteBench { records, batches_max, file_size, index_size, rounds, seed, .. } =
-        options;
+    let RandomWriteBench { records, batches_max, file_size, index_size, rounds, .. } = options;
     let (shortest, longest) = Shape::Records.bytes(options.record_size).into_inner();
     let lengths = match shortest == longest {
         true => shortest.to_string(),
@@ -92,7 +90,7 @@ fn note(options: &RandomWriteBench) -> String {
     });
     format!(
         "{records} records of {lengths} B, at most {batches_max} batches, at random offsets of a \
-         file of {} MiB (seed {seed}), with an entry of 64 B each in an index of {} MiB; a batch is \
+         file of {} MiB, with an entry of 64 B each in an index of {} MiB; a batch is \
          durable before the next one begins; cold caches{limit}; {rounds} interleaved rounds, medians. \
          Times of simulated drives are by their own clock (service). \
          Requests, bytes, syncs and seeks are per record. \"bound\" is the least time of one sweep \

@@ -37,13 +37,12 @@ pub struct RandomWriteBench {
     /// Models of the simulated drives to measure, or "none"
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "deskstar-7k1000.c")]
     pub drive: Vec<DriveOrNone>,
-    /// Methods: random, random-direct, random-mapped, sorted, sorted-copied, sorted-direct,
-    /// sorted-mapped, sorted-merged
+    /// Methods: random, random-direct, random-mapped, sorted, sorted-direct, sorted-mapped,
+    /// sorted-merged
     ///
     /// random writes in arrival order, sorted in offset order, both with pwrite; -direct adds
-    /// O_DIRECT, and -mapped writes through mmap and syncs with msync. sorted-copied first copies the
-    /// bytes of a batch into memory, as a program must that receives them; the others compute them.
-    /// sorted-merged uses Haul's sorted writer, which also merges adjacent records.
+    /// O_DIRECT, and -mapped writes through mmap and syncs with msync. sorted-merged uses Haul's
+    /// sorted writer, which also merges adjacent records.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "random,random-direct,sorted,sorted-direct,sorted-merged")]
     pub ways: Vec<Method>,
@@ -85,9 +84,6 @@ pub struct RandomWriteBench {
     /// Memory that the benchmark may use, page cache included; needs root and the memory cgroup
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
-    /// Seed of the random offsets of records
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub seed: u64,
 }
 
 impl RandomWriteBench {

@@ -17,25 +17,27 @@ pub(super) struct Layout {
     pub(super) replacements: usize,
     /// The length in bytes that no file reaches, a power of two.
     pub(super) bytes_end: u64,
-    pub(super) seed: u64,
 }
+
+/// The seed of the random numbers, fixed so that every run reads an equal tree.
+const SEED: u64 = 1;
 
 impl Layout {
     /// Returns the number of a file's directory.
     pub(super) fn dir_of(&self, file: u64) -> u64 {
-        Random(self.seed ^ (file << 1)).number() % self.dirs.max(1) as u64
+        Random(SEED ^ (file << 1)).number() % self.dirs.max(1) as u64
     }
 
     /// Returns the path of a file. Names are pseudo-random, so that their order differs from the
     /// order of writing.
     pub(super) fn path_of(&self, file: u64) -> String {
-        let name = Random(self.seed.wrapping_add(file)).number();
+        let name = Random(SEED.wrapping_add(file)).number();
         format!("{:03}/{name:016x}", self.dir_of(file))
     }
 
     /// Returns the length of a file in bytes; each power of two is equally frequent.
     pub(super) fn bytes_of(&self, file: u64) -> usize {
-        let mut random = Random(self.seed ^ !file);
+        let mut random = Random(SEED ^ !file);
         let powers = (self.bytes_end / BYTES_MIN).ilog2().max(1);
         let whole = BYTES_MIN << random.below(u64::from(powers));
         usize::try_from(whole + random.below(whole)).unwrap_or_default()
@@ -43,8 +45,8 @@ impl Layout {
 
     /// Returns the steps that create the tree, and the numbers of the files that exist at the end.
     pub(super) fn steps(&self) -> (Vec<Step>, Vec<u64>) {
-        let Self { files, replacements, seed, .. } = *self;
-        Aging { files, replacements, seed }.steps(|file| self.dir_of(file))
+        let Self { files, replacements, .. } = *self;
+        Aging { files, replacements, seed: SEED }.steps(|file| self.dir_of(file))
     }
 }
 
@@ -54,8 +56,7 @@ mod tests {
 
     use super::*;
 
-    const LAYOUT: Layout =
-        Layout { files: 500, dirs: 7, replacements: 6, bytes_end: 1 << 17, seed: 3 };
+    const LAYOUT: Layout = Layout { files: 500, dirs: 7, replacements: 6, bytes_end: 1 << 17 };
 
     #[test]
     fn live_files_are_those_written_and_not_removed() {

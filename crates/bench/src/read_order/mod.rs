@@ -57,7 +57,6 @@ impl Benchmark for ReadOrderBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
         report.notes.push(note(self));
-        report.seed = Some(self.seed);
         for (number, drive) in self.drive.iter().enumerate() {
             let name = drive.name();
             watcher.step(number, self.drive.len(), &format!("{name}: writing the tree"));
@@ -84,11 +83,11 @@ fn contest(options: &ReadOrderBench) -> Contest<Strategy, Pass> {
 }
 
 fn note(options: &ReadOrderBench) -> String {
-    let ReadOrderBench { files, dirs, replacements, rounds, seed, longest, .. } = options;
+    let ReadOrderBench { files, dirs, replacements, rounds, longest, .. } = options;
     format!(
         "Simulated (docs/spinning-disk.md): {files} files of 1 to {} KiB in {dirs} directories, \
          written directory by directory; then, {replacements} times, half as many written anywhere \
-         and as many removed (seed {seed}); a disk of {} GiB, {rounds} \
+         and as many removed; a disk of {} GiB, {rounds} \
          interleaved rounds with cold caches. A row includes directories, inodes, extent queries \
          and data. Service is the busy time of the drive by its own clock. Numbers are medians. A ratio \"a_vs_b\" is the service time of b divided by that of a.",
         longest >> 10,

@@ -53,9 +53,6 @@ pub struct ReadOrderBench {
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-    /// Seed of the random numbers that determine the tree
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub seed: u64,
 }
 
 fn longest(text: &str) -> Result<u64, String> {

@@ -79,10 +79,10 @@ impl Tree {
         drive: &Drive,
         watcher: &dyn Watcher,
     ) -> Result<Self> {
-        let ReadOrderBench { files, dirs, replacements, longest, seed, .. } = *options;
+        let ReadOrderBench { files, dirs, replacements, longest, .. } = *options;
         let format = format(options.fs);
         let disk = SimulatedDisk::new(drive, options.disk_size, Backing::Memory, format)?;
-        let layout = Layout { files, dirs, replacements, bytes_end: longest, seed };
+        let layout = Layout { files, dirs, replacements, bytes_end: longest };
         let expected = age(&layout, &disk.mount()?.path(), watcher)?;
         Ok(Self { disk, expected })
     }

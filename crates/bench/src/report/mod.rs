@@ -24,8 +24,6 @@ pub struct Report {
     pub host: Host,
     /// The command line, the date, and the load of the machine.
     pub circumstances: Circumstances,
-    /// The seed of the random numbers, if it is an option of the benchmark.
-    pub seed: Option<u64>,
     /// The columns of the table.
     pub columns: Vec<Column>,
     /// The key of the column whose values are drawn as bars.
@@ -185,8 +183,8 @@ impl Report {
     ) -> Self {
         let (bench, columns) = (bench.to_owned(), columns.into());
         let (rows, ratios, notes) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let (circumstances, seed) = (Circumstances::default(), None);
-        Self { bench, host, circumstances, seed, columns, bar, rows, ratios, notes }
+        let circumstances = Circumstances::default();
+        Self { bench, host, circumstances, columns, bar, rows, ratios, notes }
     }
 
     /// Adds a ratio, unless it is missing.
@@ -205,8 +203,7 @@ impl Report {
         row.values.get(self.columns.iter().position(|column| column.is(key))?)
     }
 
-    /// Returns a JSON object with `bench`, `circumstances`, `seed`, `host`, `rows`, `ratios` and
-    /// `notes`. A row has a member for each column, by key, and `state`; a missing number is `null`.
+    /// Returns a JSON object with `bench`, `circumstances`, `host`, `rows`, `ratios` and `notes`. A row has a member for each column, by key, and `state`; a missing number is `null`.
     /// A ratio has its value, interval and verdict, and the figures of each round.
     #[must_use]
     pub fn json(&self) -> String {
@@ -218,7 +215,7 @@ impl Report {
         let ratios = self.ratios.iter().map(|(name, ratio)| (name.clone(), ratio.json()));
         let ratios: Map<_, _> = ratios.collect();
         json!({
-            "bench": self.bench, "circumstances": self.circumstances.json(), "seed": self.seed,
+            "bench": self.bench, "circumstances": self.circumstances.json(),
             "host": self.host.json(), "rows": rows, "ratios": ratios, "notes": self.notes,
         })
     }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use haul_disk::{
-    AlignedBuf, Allocation, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, fill, write_full,
+    AlignedBuf, Allocation, Disk, Durability, File, Open, OsDisk, PAGE_BYTES, align_down, fill,
+    write_full,
 };
 use haul_file_store::{Attributes, Options, Precondition, Store};
 
@@ -97,32 +98,27 @@ struct State {
 }
 
 impl GroupCommit {
-    /// Creates a file in `dir` whose blocks were written before, with buffers for one put of
-    /// `file_bytes` from each writer.
-    pub(super) fn open(dir: &Path, file_bytes: usize, writers: usize) -> Result<Self, Failure> {
-        let (disk, file) = create(dir)?;
-        fill(&*file, FILE_BYTES)?;
-        disk.sync_dir("")?;
-        Ok(Self::of(file, FILE_BYTES, file_bytes, writers))
-    }
-
-    /// As [`Self::open`], but the blocks are only reserved. If all of them are written, batches
-    /// continue in blocks that were written before.
-    pub(super) fn on_new_blocks(
+    /// Creates a file in `dir` with buffers for one put of `put_bytes` from each writer. Its blocks
+    /// were written before; with `new_blocks`, they are only reserved. If all of these are written,
+    /// batches continue in blocks that were written before.
+    pub(super) fn open(
         dir: &Path,
-        file_bytes: usize,
+        put_bytes: usize,
         writers: usize,
+        new_blocks: bool,
     ) -> Result<Self, Failure> {
-        let (disk, file) = create(dir)?;
-        let free_bytes = disk.free_bytes()?.unwrap_or(NEW_BYTES_MAX);
-        let bytes = (free_bytes / 2).min(NEW_BYTES_MAX) / PAGE_BYTES as u64 * PAGE_BYTES as u64;
-        file.allocate(Allocation::Reserve, 0, bytes)?;
-        file.sync(Durability::Everything)?;
+        let disk = OsDisk::open(dir)?;
+        let file = disk.create("file", Open { direct: true, ..Open::default() })?;
+        let mut file_bytes = FILE_BYTES;
+        if new_blocks {
+            let free_bytes = disk.free_bytes()?.unwrap_or(NEW_BYTES_MAX);
+            file_bytes = align_down((free_bytes / 2).min(NEW_BYTES_MAX), PAGE_BYTES as u64);
+            file.allocate(Allocation::Reserve, 0, file_bytes)?;
+            file.sync(Durability::Everything)?;
+        } else {
+            fill(&*file, FILE_BYTES)?;
+        }
         disk.sync_dir("")?;
-        Ok(Self::of(file, bytes, file_bytes, writers))
-    }
-
-    fn of(file: Arc<dyn File>, bytes: u64, put_bytes: usize, writers: usize) -> Self {
         let buffer_bytes = (put_bytes * writers).next_multiple_of(PAGE_BYTES);
         let state = State {
             filling: AlignedBuf::zeroed(buffer_bytes),
@@ -133,14 +129,8 @@ impl GroupCommit {
             offset: 0,
             failed: None,
         };
-        Self { file, file_bytes: bytes, state: Mutex::new(state), synced: Condvar::new() }
+        Ok(Self { file, file_bytes, state: Mutex::new(state), synced: Condvar::new() })
     }
-}
-
-fn create(dir: &Path) -> Result<(OsDisk, Arc<dyn File>), Failure> {
-    let disk = OsDisk::open(dir)?;
-    let file = disk.create("file", Open { direct: true, ..Open::default() })?;
-    Ok((disk, file))
 }
 
 impl Contender for GroupCommit {
@@ -186,7 +176,7 @@ mod tests {
     fn every_put_is_in_the_file_when_its_call_returns() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let file_bytes = 4096;
-        let target = GroupCommit::open(dir.path(), file_bytes, 4).unwrap();
+        let target = GroupCommit::open(dir.path(), file_bytes, 4, false).unwrap();
         thread::scope(|scope| {
             for writer in 0..4_u8 {
                 let target = &target;

@@ -5,9 +5,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use haul_file_store::{Attributes, NewObject, Precondition, Store};
+use haul_testing::files_below;
 
 use crate::log::Failure;
-use crate::test_file::{evict_all, files_below};
+use crate::test_file::evict_all;
 
 /// Returns the key of the object with this number. All targets and rivals use the same keys.
 #[must_use]
@@ -47,6 +48,6 @@ const LEFT_MAX: u64 = 1 << 20;
 pub(super) fn evict_below(dir: &Path) -> Result<(), Failure> {
     rustix::fs::sync();
     let open = |path: &PathBuf| File::open(path).map(OwnedFd::from);
-    let files: Vec<_> = files_below(dir)?.iter().map(open).collect::<Result<_, _>>()?;
+    let files: Vec<_> = files_below(dir).iter().map(open).collect::<Result<_, _>>()?;
     Ok(evict_all(&files.iter().collect::<Vec<_>>(), LEFT_MAX)?)
 }

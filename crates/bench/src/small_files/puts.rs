@@ -261,8 +261,10 @@ impl SmallFilesBench {
                 let keys = (FILE_BYTES / file_bytes as u64).max(1);
                 Box::new(ObjectStore::open(dir, keys, big)?)
             }
-            Target::Floor => Box::new(GroupCommit::open(dir, file_bytes, writers)?),
-            Target::NewBlocks => Box::new(GroupCommit::on_new_blocks(dir, file_bytes, writers)?),
+            Target::Floor | Target::NewBlocks => {
+                let new_blocks = *target == Target::NewBlocks;
+                Box::new(GroupCommit::open(dir, file_bytes, writers, new_blocks)?)
+            }
             Target::Files => Box::new(SyncedFiles::open(dir, writers)?),
             Target::Rival(form) => {
                 let rivals = rivals.ok_or(NOT_BUILT)?;

@@ -56,26 +56,22 @@ impl SequentialReadBench {
     /// Returns all methods for each readahead. Direct reads have no readahead, so they are returned
     /// only with the first readahead.
     pub(super) fn strategies(&self) -> Vec<Strategy> {
+        let file_bytes = self.file_size;
+        let windows: Vec<_> = self.windows.iter().copied().map(Some).collect();
         let mut strategies = Vec::new();
         for (number, readahead) in self.readaheads().into_iter().enumerate() {
             for method in Method::ALL.into_iter().filter(|it| number == 0 || *it != Method::Direct)
             {
-                let windows: Vec<_> = match method {
-                    Method::MmapAdvised | Method::ReadAhead => {
-                        self.windows.iter().copied().map(Some).collect()
-                    }
-                    _ => vec![None],
-                };
-                let file_bytes = self.file_size;
+                let prefetches = matches!(method, Method::MmapAdvised | Method::ReadAhead);
+                let windows = if prefetches { &windows[..] } else { &[None] };
                 for request_bytes in self.sizes.iter().copied() {
-                    let of = |window_bytes| Strategy {
+                    strategies.extend(windows.iter().copied().map(|window_bytes| Strategy {
                         readahead,
                         method,
                         request_bytes,
                         window_bytes,
                         file_bytes,
-                    };
-                    strategies.extend(windows.iter().copied().map(of));
+                    }));
                 }
             }
         }
