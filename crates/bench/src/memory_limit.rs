@@ -131,22 +131,16 @@ mod tests {
     #[test]
     fn both_versions_of_cgroups_are_found() {
         let text = "9:name=systemd:/\n4:cpu,memory:/a/b\n0::/user/me\n";
-        let found = hierarchies(text, Path::new("/cg"));
-        assert_eq!(
-            found,
-            [
-                Hierarchy {
-                    home: "/cg/memory/a/b".into(),
-                    parent: "/cg/memory/a/b".into(),
-                    limit: V1_LIMIT
-                },
-                Hierarchy {
-                    home: "/cg/user/me".into(),
-                    parent: "/cg/user".into(),
-                    limit: V2_LIMIT
-                },
-            ]
-        );
+        let hierarchy = |home: &str, parent: &str, limit| Hierarchy {
+            home: home.into(),
+            parent: parent.into(),
+            limit,
+        };
+        let expected = [
+            hierarchy("/cg/memory/a/b", "/cg/memory/a/b", V1_LIMIT),
+            hierarchy("/cg/user/me", "/cg/user", V2_LIMIT),
+        ];
+        assert_eq!(hierarchies(text, Path::new("/cg")), expected);
         assert_eq!(hierarchies("nonsense", Path::new("/cg")), []);
     }
 }

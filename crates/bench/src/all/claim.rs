@@ -199,11 +199,8 @@ mod tests {
         report.ratio(&*claim.ratio, Some(ratio(&[3.0, 3.0, 3.0, 3.0, 3.0])));
         let found = judge(&[report], why);
         assert_eq!((found[0].answer, &*found[0].meaning), (Answer::Yes, &*claim.if_yes));
-        assert!(
-            found[0].figure().starts_with("3.00 (3.00 to 3.00) times"),
-            "{}",
-            found[0].figure()
-        );
+        let figure = found[0].figure();
+        assert!(figure.starts_with("3.00 (3.00 to 3.00) times"), "{figure}");
     }
 
     #[test]

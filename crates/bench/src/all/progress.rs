@@ -83,9 +83,9 @@ mod tests {
         };
         watcher.step(1, 2, "direct");
         watcher.step(0, 0, "filling");
-        let expected = [(400, 1000, "pacing: direct"), (400, 1000, "pacing: filling")];
-        let expected = expected.map(|(done, of, what)| (done, of, what.to_owned()));
-        assert_eq!(*steps.0.borrow(), expected);
+        let steps = steps.0.borrow();
+        assert!(steps.iter().all(|(done, of, _)| (*done, *of) == (400, 1000)), "{steps:?}");
+        assert_eq!(steps[1].2, "pacing: filling");
         assert!(!watcher.is_cancelled());
         assert!(PartWatcher { deadline: now, ..watcher }.is_cancelled());
         let in_hours = |count: u32| now + hour * count;

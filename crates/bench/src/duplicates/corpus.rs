@@ -206,12 +206,9 @@ mod tests {
     #[test]
     fn corpus_is_deterministic() {
         let read = |dir: &Path| {
-            let directories =
-                (0..2).flat_map(|number| fs::read_dir(directory(dir, number)).unwrap());
-            let files = directories.map(|entry| entry.unwrap().path());
-            files
-                .map(|path| (path.file_name().unwrap().to_owned(), fs::read(&path).unwrap()))
-                .collect::<BTreeMap<_, _>>()
+            let files = haul_testing::files_below(dir).into_iter();
+            let read = files.map(|path| (path.file_name().unwrap().to_owned(), fs::read(&path)));
+            read.map(|(name, bytes)| (name, bytes.unwrap())).collect::<BTreeMap<_, _>>()
         };
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for dir in [&one, &two] {

@@ -88,10 +88,8 @@ mod tests {
 
     #[test]
     fn peak_memory_is_parsed_from_the_status() {
-        assert_eq!(
-            peak_of("VmPeak:\t  9 kB\nVmHWM:\t     1540 kB\nVmRSS:\t 8 kB\n"),
-            Some(1540 << 10)
-        );
+        let status = "VmPeak:\t  9 kB\nVmHWM:\t     1540 kB\nVmRSS:\t 8 kB\n";
+        assert_eq!(peak_of(status), Some(1540 << 10));
         assert_eq!(peak_of("Name:\tx\nState:\tZ (zombie)\n"), None);
         let own = fs::read_to_string("/proc/self/status").unwrap();
         assert!(peak_of(&own).is_some_and(|bytes| bytes > 1 << 20));

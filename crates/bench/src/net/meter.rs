@@ -191,9 +191,7 @@ mod tests {
             1: 00000000000000000000000000000000:0016 0:0000 0A 00000000:00000000 00:00000000\n\
             2: 0100007F:2000 0100007F:1F90 01 00000000:00000000 00:00000000\n\
             3: 0200007F:2001 00000000:0000 0A 00000000:00000000 00:00000000\n";
-        assert_eq!(
-            [0x1f90, 22, 0x2000, 0x2001].map(|port| listens(tcp, port)),
-            [true, true, false, false]
-        );
+        let ports = [0x1f90, 22, 0x2000, 0x2001].map(|port| listens(tcp, port));
+        assert_eq!(ports, [true, true, false, false]);
     }
 }

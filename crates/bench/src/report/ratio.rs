@@ -256,15 +256,8 @@ mod tests {
 
     #[test]
     fn numbers_have_three_significant_digits() {
-        for (number, expected) in [
-            (45.76, "45.8"),
-            (1.0, "1.00"),
-            (0.000_596, "0.000596"),
-            (1234.5, "1234"),
-            (0.0, "0.00"),
-        ] {
-            assert_eq!(significant(number), expected);
-        }
+        let numbers = [45.76, 1.0, 0.000_596, 1234.5, 0.0].map(significant);
+        assert_eq!(numbers, ["45.8", "1.00", "0.000596", "1234", "0.00"]);
         let found = ratio(&[2.0, 2.0, 2.0, 2.0, 4.0], &[1.0; 5]);
         assert_eq!(found.to_string(), "2.00 (2.00 to 4.00)");
     }

@@ -290,11 +290,8 @@ Three rounds.
 
     #[test]
     fn small_bars_are_visible() {
-        for (value, max, expected) in
-            [(0.0, 10.0, ""), (0.001, 10.0, "▌"), (5.0, 10.0, "██"), (10.0, 10.0, "████")]
-        {
-            assert_eq!(bar(value, max, 4), expected, "{value}");
-        }
+        let bars = [0.0, 0.001, 5.0, 10.0].map(|value| bar(value, 10.0, 4));
+        assert_eq!(bars, ["", "▌", "██", "████"]);
         assert_eq!(bar(1.0, 0.0, 4) + &bar(f64::NAN, 1.0, 4), "");
     }
 }

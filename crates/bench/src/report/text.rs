@@ -90,14 +90,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped_and_small_bars_are_visible() {
-        for (number, decimals, expected) in [
-            (0.0, 0, "0"),
-            (999.6, 0, "1,000"),
-            (1_234_567.891, 2, "1,234,567.89"),
-            (-1234.0, 0, "-1,234"),
-        ] {
-            assert_eq!(grouped(number, decimals), expected);
-        }
+    fn digits_are_grouped_in_threes() {
+        let numbers = [(0.0, 0), (999.6, 0), (1_234_567.891, 2), (-1234.0, 0)];
+        let texts = numbers.map(|(number, decimals)| grouped(number, decimals));
+        assert_eq!(texts, ["0", "1,000", "1,234,567.89", "-1,234"]);
     }
 }

@@ -138,9 +138,7 @@ Skipping nothing.
         let failed = REPORT.replace("\"total_errors\": 0", "\"total_errors\": 2");
         assert_eq!(parse(&failed).unwrap_err(), "2 of 3208 requests failed");
         assert_eq!(parse("too few samples").unwrap_err(), "it has no JSON");
-        assert_eq!(
-            parse(&REPORT.replace("Z\"", "\"")).unwrap_err().split(' ').next(),
-            Some("end_time")
-        );
+        let invalid = parse(&REPORT.replace("Z\"", "\"")).unwrap_err();
+        assert!(invalid.starts_with("end_time"), "{invalid}");
     }
 }

@@ -121,18 +121,14 @@ mod tests {
 
     const OWN: u32 = 7;
 
-    fn event(kind: Kind, comm: &str, pid: u32, rwbs: &str, sector: u64, sectors: u64) -> Event {
-        let flags = Flags::parse(rwbs).unwrap();
-        Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors }
-    }
-
     fn queued(comm: &str, pid: u32, rwbs: &str, sector: u64, sectors: u64) -> Event {
-        event(Kind::Queued, comm, pid, rwbs, sector, sectors)
+        let (kind, flags) = (Kind::Queued, Flags::parse(rwbs).unwrap());
+        Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors }
     }
 
     /// Returns a request sent by a kernel worker.
     fn issued(rwbs: &str, sector: u64, sectors: u64) -> Event {
-        event(Kind::Issued, "kworker/0:0H", 10, rwbs, sector, sectors)
+        Event { kind: Kind::Issued, ..queued("kworker/0:0H", 10, rwbs, sector, sectors) }
     }
 
     fn share(writes: u64, bytes: u64) -> Share {

@@ -188,66 +188,31 @@ fn note(options: &WriteModesBench) -> String {
 
 #[cfg(test)]
 mod tests {
-    use haul_disk::DeviceCounters;
-
     use super::measure::Pass;
     use super::*;
-    use crate::contest::{Contest, Outcome};
+    use crate::contest::Outcome;
     use crate::trace::Traffic;
 
     const CELL: Cell =
         Cell { sync: Sync::Fdatasync, record_bytes: 4096, preparation: Preparation::Append };
 
-    fn pass(records: u64, us: u64, journal: Option<u64>) -> Outcome<Pass> {
-        let mut pass =
-            Pass { records, time: Duration::from_micros(us * records), ..Pass::default() };
+    fn pass(records: u64, us: u64, journal_writes: u64) -> Outcome<Pass> {
+        let mut traffic = Traffic::default();
+        traffic.journal.writes = journal_writes;
+        let mut pass = Pass { records, traffic: Some(traffic), ..Pass::default() };
         (0..records).for_each(|_| pass.latencies.record(Duration::from_micros(us)));
-        pass.counters = Some(DeviceCounters { writes: 2 * records, ..DeviceCounters::default() });
-        pass.traffic = journal.map(|writes| {
-            let mut traffic = Traffic::default();
-            traffic.journal.writes = writes;
-            traffic
-        });
         Outcome::Measured(pass)
-    }
-
-    fn report(contest: &Contest<Strategy, Pass>) -> Report {
-        let mut report = Report::new("write-modes", Host::default(), columns(FIELDS), BAR);
-        contest.report(&mut report, "ext4", |_| String::new());
-        report
-    }
-
-    #[test]
-    fn counts_are_per_record_and_medians_of_the_rounds() {
-        let mut contest = contest(&[CELL]);
-        for (records, us, journal) in [(10, 100, 30), (20, 1000, 60), (10, 200, 31)] {
-            contest.record(1, pass(records, us, Some(journal)));
-        }
-        let report = report(&contest);
-        for (key, expected) in [
-            ("median_us", 200.0),
-            ("p99_us", 1000.0),
-            ("records_per_s", 5000.0),
-            ("records_per_s_max", 10000.0),
-            ("device_write_requests", 2.0),
-            ("journal_writes", 3.0),
-            ("records", 40.0),
-            ("pass", 2.0),
-        ] {
-            let got = report.value(&report.rows[1], key).unwrap().number().unwrap();
-            assert!((got / expected - 1.0).abs() < 2e-3, "{key}: {got}");
-        }
     }
 
     #[test]
     fn ratios_are_of_pages_in_the_first_pass() {
         let recycled = Cell { preparation: Preparation::Recycled, ..CELL };
         let mut contest = contest(&[CELL, recycled, Cell { record_bytes: 512, ..CELL }]);
-        contest.record(0, pass(2, 300, Some(5)));
-        contest.record(1, pass(2, 100, Some(0)));
-        contest.record(2, pass(1, 7, Some(9)));
-        contest.record(4, pass(1, 7, Some(9)));
-        let mut report = report(&contest);
+        contest.record(0, pass(2, 300, 5));
+        contest.record(1, pass(2, 100, 0));
+        contest.record(2, pass(1, 7, 9));
+        contest.record(4, pass(1, 7, 9));
+        let mut report = Report::new("write-modes", Host::default(), [], BAR);
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[
             ("recycled_vs_append_fdatasync_4k", 3.0),

@@ -6,18 +6,15 @@ use haul_bench::small_files::HaystackBench;
 use haul_bench::splice::SpliceBench;
 use haul_bench::write_modes::WriteModesBench;
 
-use crate::reports::{number, report, rows};
+use crate::reports::{number, numbers, report};
 
 #[test]
 fn journal_costs_writes_only_in_new_blocks() {
     let line = "--virtual-disk ext4,ext4-nojournal --modes zero-range --sizes 4KiB --records 8";
     let Some(report) = report::<WriteModesBench>(line, true) else { return };
-    let counts = |disk: &str| -> Vec<_> {
-        let rows = rows(&report, &[("sync", "fdatasync")]).into_iter();
-        let rows = rows.filter(|row| row.table == disk);
-        rows.map(|row| number(&report, row, "journal_writes")).collect()
-    };
-    assert_eq!((counts("ext4"), counts("ext4-nojournal")), (vec![2.0, 0.0], vec![0.0, 0.0]));
+    // The passes of ext4, and those without a journal.
+    let counts = numbers(&report, &[("sync", "fdatasync")], "journal_writes");
+    assert_eq!(counts, [2.0, 0.0, 0.0, 0.0]);
     assert!(report.ratios.contains_key("nojournal_vs_journal_zero_range_fsync"));
 }
 
@@ -26,10 +23,7 @@ fn records_of_512_bytes_commit_each_reserved_block_once() {
     let line = "--virtual-disk ext4 --modes append+fdatasync,fallocate+fdatasync \
                 --sizes 512 --records 16";
     let Some(report) = report::<WriteModesBench>(line, true) else { return };
-    let journal = |way: &str| -> Vec<_> {
-        let rows = rows(&report, &[("way", way)]);
-        rows.into_iter().map(|row| number(&report, row, "journal_writes")).collect()
-    };
+    let journal = |way: &str| numbers(&report, &[("way", way)], "journal_writes");
     // A commit is two writes; a block has eight records.
     assert_eq!((journal("append"), journal("fallocate")), (vec![2.0, 0.0], vec![0.25, 0.0]));
 }
@@ -93,16 +87,12 @@ fn readahead_windows_grow_to_the_maximum_of_the_device() {
 fn relayed_bodies_need_fewer_system_calls_through_a_reused_pipe() {
     let line = "--sizes 1KiB,256KiB --rounds 1 --seconds 20ms";
     let Some(report) = report::<SpliceBench>(line, false) else { return };
-    let calls = |bytes: f64, way: &str| {
-        let rows = rows(&report, &[("way", way)]);
-        let row = rows.into_iter().find(|row| number(&report, row, "bytes") == bytes).unwrap();
-        number(&report, row, "system_calls")
-    };
-    assert_eq!(calls(1024.0, "splice, a pipe per call"), 5.0);
-    assert_eq!(calls(1024.0, "splice, reused pipe"), 2.0);
-    assert_eq!(calls(262_144.0, "read + write, 1 KiB"), 512.0);
-    let reused = calls(262_144.0, "splice, reused pipe");
-    assert!((8.0..64.0).contains(&reused), "{reused}");
+    // Those of bodies of 1 KiB, and of 256 KiB.
+    let calls = |way: &str| numbers(&report, &[("way", way)], "system_calls");
+    assert_eq!(calls("splice, a pipe per call")[0], 5.0);
+    assert_eq!(calls("read + write, 1 KiB")[1], 512.0);
+    let reused = calls("splice, reused pipe");
+    assert!(reused[0] == 2.0 && (8.0..64.0).contains(&reused[1]), "{reused:?}");
 }
 
 #[test]
@@ -110,10 +100,7 @@ fn index_between_records_needs_more_time_than_both_alone() {
     let line = "--shapes records --ways sorted --index no,alone,mixed,apart,in-memory --rounds 1 \
                 --record-size 100 --records 400 --batches 100 --file-size 64MiB --index-size 8MiB";
     let Some(report) = report::<RandomWriteBench>(line, false) else { return };
-    let of = |index: &str, key| {
-        let rows = rows(&report, &[("way", "sorted"), ("index", index)]);
-        number(&report, rows[0], key)
-    };
+    let of = |index: &str, key| numbers(&report, &[("way", "sorted"), ("index", index)], key)[0];
     let ratio = |name: &str| report.ratios[name].value;
     assert!(ratio("spinning_mixed_vs_sum") > 1.0, "{:?}", report.ratios);
     assert!(ratio("spinning_mixed_vs_sum") > ratio("spinning_apart_vs_sum"));
@@ -129,7 +116,7 @@ fn pages_stored_through_a_mapping_are_read_first() {
     let line = "--shapes pages --ways random,random-mapped,sorted,sorted-mapped --records 200 \
                 --batches 200 --file-size 64MiB --index-size 0 --rounds 1";
     let Some(report) = report::<RandomWriteBench>(line, false) else { return };
-    let reads = |way: &str| number(&report, rows(&report, &[("way", way)])[0], "reads");
+    let reads = |way: &str| numbers(&report, &[("way", way)], "reads")[0];
     // A read for a page that is stored first brings some of its neighbours.
     assert!(reads("random-mapped") > 0.3 && reads("sorted-mapped") > 0.3);
     assert!(reads("random") < 0.1 && reads("sorted") < 0.1);

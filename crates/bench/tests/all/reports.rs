@@ -52,6 +52,12 @@ pub(crate) fn rows<'a>(report: &'a Report, texts: &[(&str, &str)]) -> Vec<&'a Ro
     report.rows.iter().filter(|row| has(row)).collect()
 }
 
+/// Returns the numbers of a column in the rows that have all these texts.
+#[track_caller]
+pub(crate) fn numbers(report: &Report, texts: &[(&str, &str)], key: &str) -> Vec<f64> {
+    rows(report, texts).into_iter().map(|row| number(report, row, key)).collect()
+}
+
 #[track_caller]
 pub(crate) fn number(report: &Report, row: &Row, key: &str) -> f64 {
     let value = report.value(row, key).and_then(Value::number);

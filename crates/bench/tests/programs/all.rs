@@ -71,24 +71,20 @@ fn part_that_does_not_fit_is_missing_and_the_others_are_measured() {
 }
 
 #[test]
-fn stopped_run_keeps_its_finished_parts_and_states_what_is_missing() {
-    let place = WorkDir::on_disk();
-    let mut child = running(&place);
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    let json = json(&place);
-    assert!(json["line"].is_string(), "{json:#}");
-    let stopped = json["missing"].as_array().unwrap().iter().find(|it| it["part"] == "pacing");
-    assert!(stopped.unwrap()["why"].as_str().unwrap().contains("stopped"), "{json:#}");
-    assert!(is_empty(&place), "test files");
-}
-
-#[test]
-fn killed_run_keeps_its_finished_parts_and_leaves_no_test_files() {
-    let place = WorkDir::on_disk();
-    let mut child = running(&place);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(json(&place)["line"].is_string());
-    eventually("the test files are gone", || is_empty(&place));
+fn stopped_and_killed_runs_keep_their_finished_parts_and_leave_no_test_files() {
+    for signal in [Signal::INT, Signal::KILL] {
+        let place = WorkDir::on_disk();
+        let mut child = running(&place);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let code = child.wait().unwrap().code();
+        let json = json(&place);
+        assert!(json["line"].is_string(), "{json:#}");
+        if signal == Signal::INT {
+            assert!(code == Some(130) && is_empty(&place), "test files");
+            let mut missing = json["missing"].as_array().unwrap().iter();
+            let stopped = missing.find(|it| it["part"] == "pacing").unwrap();
+            assert!(stopped["why"].as_str().unwrap().contains("stopped"), "{json:#}");
+        }
+        eventually("the test files are gone", || is_empty(&place));
+    }
 }

@@ -5,7 +5,7 @@ use crate::work_dir::{WorkDir, report};
 #[test]
 fn log_is_measured_with_its_floor() {
     // The program `true` prints an empty list of rivals, so none are measured.
-    let report = report("log --writers 1,3 --rounds 1 --seconds 50ms --rivals true");
+    let report = report("log --dir d --writers 1,3 --rounds 1 --seconds 50ms --rivals true");
     let rows = report["rows"].as_array().unwrap();
     let state = |log: &str| rows.iter().find(|row| row["log"] == log).unwrap()["state"].clone();
     for log in ["haul", "raw/direct-fdatasync", "raw/direct-dsync", "growing-file"] {

@@ -2,22 +2,13 @@
 
 use serde_json::Value;
 
-use crate::work_dir::WorkDir;
+use crate::work_dir::{WorkDir, report_unless};
 
 /// Returns the report of a short run, or `None` if there is only one core, or no wrk.
 fn report(line: &str) -> Option<Value> {
-    let place = WorkDir::on_disk();
-    std::fs::create_dir(place.path("d")).unwrap();
     let haul = haul_testing::program("haul");
-    let more = format!("--dir d --rounds 1 --json report --program {}", haul.display());
-    let run = place.run_line(&format!("{line} {more}"));
-    let error = run.stderr();
-    if error.contains("wrk is not installed") || error.contains("only one is available") {
-        haul_testing::skip(&error);
-        return None;
-    }
-    run.code(0);
-    Some(place.report())
+    let line = format!("{line} --dir d --rounds 1 --program {}", haul.display());
+    report_unless(&line, &["wrk is not installed", "only one is available"])
 }
 
 /// Checks that the rows of a load with this server were measured, and returns their settings.

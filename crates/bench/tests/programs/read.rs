@@ -1,13 +1,16 @@
 //! Runs the benchmarks of reading with small loads, and checks that they measure and leave nothing
 //! behind.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::work_dir::report;
+use haul_testing::files_below;
+
+use crate::work_dir::{report, report_unless};
 
 #[test]
 fn random_reads_are_measured_by_all_readers_in_all_ways() {
-    let line = "random-read --rounds 1 --readers 1,3 --file-size 8MiB --seconds 30ms";
+    let line = "random-read --dir d --rounds 1 --readers 1,3 --file-size 8MiB --seconds 30ms";
     let report = report(line);
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 2 * 4);
@@ -22,7 +25,7 @@ fn random_reads_are_measured_by_all_readers_in_all_ways() {
 #[test]
 fn sequential_reads_report_the_cached_part() {
     let report = report(
-        "sequential-read --rounds 1 --advice normal,random --file-size 8MiB --sizes 256KiB \
+        "sequential-read --dir d --rounds 1 --advice normal,random --file-size 8MiB --sizes 256KiB \
          --windows 1MiB",
     );
     let rows = report["rows"].as_array().unwrap();
@@ -42,12 +45,11 @@ fn sequential_reads_report_the_cached_part() {
 
 #[test]
 fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
-    if let Some(why) = no_memory_limit() {
-        return haul_testing::skip(why);
-    }
     let before = groups();
-    let small = "--memory 64MiB --readers 2 --seconds 50ms --rounds 1";
-    let direct = report(&format!("direct-or-cached --data-percent 20,200 {small}"));
+    let small = "--dir d --memory 64MiB --readers 2 --seconds 50ms --rounds 1";
+    let line = format!("direct-or-cached --data-percent 20,200 {small}");
+    let needs = "limiting memory needs root and the memory cgroup";
+    let Some(direct) = report_unless(&line, &[needs]) else { return };
     let rows = direct["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2 * 3);
     let device_reads = |row: usize| rows[row]["device_reads"].as_f64();
@@ -73,33 +75,8 @@ fn pages_are_read_with_little_memory_and_the_limit_is_gone_afterwards() {
 }
 
 /// Returns the names of the cgroups that benchmarks created.
-fn groups() -> Vec<String> {
-    let mut names = walk(Path::new("/sys/fs/cgroup"), 5);
-    names.retain(|name| name.starts_with("haul-bench-"));
-    names
-}
-
-/// Returns the reason why memory cannot be limited; `None` if it can.
-fn no_memory_limit() -> Option<&'static str> {
-    let controllers = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let is_known =
-        controllers.contains("memory") || Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
-    if !rustix::process::geteuid().is_root() {
-        return Some("limiting memory needs root");
-    }
-    (!is_known).then_some("there is no memory cgroup")
-}
-
-/// Returns the names of all directories below `dir`, up to `depth` levels deep.
-fn walk(dir: &Path, depth: usize) -> Vec<String> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            names.push(entry.file_name().to_string_lossy().into_owned());
-            if depth > 1 {
-                names.extend(walk(&entry.path(), depth - 1));
-            }
-        }
-    }
-    names
+fn groups() -> BTreeSet<String> {
+    let files = files_below(Path::new("/sys/fs/cgroup")).into_iter();
+    let names = files.filter_map(|file| Some(file.parent()?.file_name()?.to_str()?.to_owned()));
+    names.filter(|name| name.starts_with("haul-bench-")).collect()
 }

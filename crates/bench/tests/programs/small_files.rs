@@ -5,7 +5,8 @@ use crate::work_dir::report;
 #[test]
 fn puts_are_measured_beside_the_floor_and_files() {
     // The program `true` prints an empty list of rivals, so none are measured.
-    let load = "small-files --sizes 4KiB --writers 2 --rounds 1 --seconds 50ms --rivals true";
+    let load =
+        "small-files --dir d --sizes 4KiB --writers 2 --rounds 1 --seconds 50ms --rivals true";
     let report = report(load);
     let rows = report["rows"].as_array().unwrap();
     let targets: Vec<_> = rows.iter().map(|row| row["target"].as_str().unwrap()).collect();

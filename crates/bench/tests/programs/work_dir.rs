@@ -49,8 +49,18 @@ impl WorkDir {
 
 /// Runs a benchmark in a new directory, which must be empty afterwards, and returns its report.
 pub(crate) fn report(line: &str) -> Value {
+    report_unless(line, &[]).unwrap()
+}
+
+/// As [`report`]; returns `None` if the benchmark cannot run on this machine for one of `reasons`.
+pub(crate) fn report_unless(line: &str, reasons: &[&str]) -> Option<Value> {
     let place = WorkDir::on_disk();
     std::fs::create_dir(place.path("d")).unwrap();
-    place.run_line(&format!("{line} --dir d --json report")).code(0);
-    place.report()
+    let ended = place.run_line(&format!("{line} --json report"));
+    if reasons.iter().any(|why| ended.stderr().contains(why)) {
+        haul_testing::skip(&ended.stderr());
+        return None;
+    }
+    ended.code(0);
+    Some(place.report())
 }

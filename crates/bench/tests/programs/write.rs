@@ -1,13 +1,13 @@
 //! Runs `haul bench random-write` with a small load, and checks its report.
 
-use crate::work_dir::{WorkDir, report};
+use crate::work_dir::{report, report_unless};
 
 const LOAD: &str = "random-write --rounds 1 --records 60 --file-size 16MiB --index-size 1MiB \
                     --batches 1,1000 --batches-max 20";
 
 #[test]
 fn all_methods_are_measured_in_a_directory() {
-    let report = report(&format!("{LOAD} --drive none"));
+    let report = report(&format!("{LOAD} --drive none --dir d"));
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.iter().filter(|row| row["way"] == "sorted-merged").count(), 2 * 3);
     for row in rows {
@@ -20,14 +20,8 @@ fn all_methods_are_measured_in_a_directory() {
 
 #[test]
 fn simulated_drive_reports_service_times_and_the_bound() {
-    let place = WorkDir::new();
-    std::fs::create_dir(place.path("d")).unwrap();
-    let ended = place.run_line(&format!("{LOAD} --ways random,sorted-merged --json report"));
-    if ended.stderr().contains("needs root") {
-        return haul_testing::skip(&ended.stderr());
-    }
-    ended.code(0);
-    let report = place.report();
+    let line = format!("{LOAD} --ways random,sorted-merged");
+    let Some(report) = report_unless(&line, &["needs root"]) else { return };
     let rows = report["rows"].as_array().unwrap();
     let service = |method: &str| {
         let found = rows.iter().find(|row| row["way"] == method && row["batch"] == 60);
