@@ -44,13 +44,10 @@ impl MemoryLimit {
         let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         let text = fs::read_to_string("/proc/self/cgroup")
             .map_err(|error| missing(format!("cannot read /proc/self/cgroup: {error}")))?;
-        let found = hierarchies(&text, Path::new("/sys/fs/cgroup"));
-        let hierarchy = found
-            .into_iter()
-            .find(|one| one.home.join("cgroup.procs").exists() && one.is_for_memory())
-            .ok_or_else(|| {
-                missing("no memory cgroup is mounted below /sys/fs/cgroup".to_owned())
-            })?;
+        let mut found = hierarchies(&text, Path::new("/sys/fs/cgroup")).into_iter();
+        let hierarchy = found.find(Hierarchy::is_usable);
+        let none = "no memory cgroup is mounted below /sys/fs/cgroup";
+        let hierarchy = hierarchy.ok_or_else(|| missing(none.to_owned()))?;
         // The cgroup of an earlier limit may not have been removed yet.
         static CREATED: AtomicU32 = AtomicU32::new(0);
         let number = CREATED.fetch_add(1, Ordering::Relaxed);
@@ -74,8 +71,9 @@ impl Drop for MemoryLimit {
 }
 
 impl Hierarchy {
-    fn is_for_memory(&self) -> bool {
-        self.limit == V1_LIMIT || self.home.join(V2_LIMIT).exists()
+    fn is_usable(&self) -> bool {
+        let is_for_memory = self.limit == V1_LIMIT || self.home.join(V2_LIMIT).exists();
+        is_for_memory && self.home.join("cgroup.procs").exists()
     }
 }
 

@@ -17,8 +17,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::named::named;
 use crate::options::{rounds, size_in};
 use crate::reads::joined;
@@ -93,8 +92,7 @@ impl Benchmark for SpliceBench {
     const NAME: &'static str = "splice";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
-        report.notes.push(self.note());
+        let mut report = new_report(Self::NAME, FIELDS, BAR, self.note());
         report.notes.extend(haul_measure::load());
         let longest = self.sizes.iter().copied().max().unwrap_or(1);
         let file = file(longest)?;

@@ -47,13 +47,6 @@ impl AllOptions {
     }
 }
 
-/// A part without results, and the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Missing {
-    part: Part,
-    why: String,
-}
-
 /// The results of all parts so far.
 #[derive(Debug, Clone)]
 pub struct Run {
@@ -62,7 +55,8 @@ pub struct Run {
     is_quick: bool,
     disk: Option<DiskFigures>,
     reports: Vec<Report>,
-    missing: Vec<Missing>,
+    /// The parts without results, and the reason.
+    missing: Vec<(Part, String)>,
 }
 
 /// Runs the selected parts in `options.dir`. Calls `save` with the results so far after each part.
@@ -93,7 +87,7 @@ pub fn run(
     for part in Part::ALL {
         match part.plan(options.quick).filter(|_| options.selects(part)) {
             Some(plan) => plans.push((part, plan)),
-            None => run.miss(part, not_selected(options, part)),
+            None => run.missing.push((part, not_selected(options, part))),
         }
     }
     let of: u64 = plans.iter().map(|(_, plan)| plan.seconds).sum();
@@ -109,7 +103,7 @@ pub fn run(
             furthest: Cell::new(0),
         };
         if let Err(why) = run.attempt(part, plan, &dir, &watcher) {
-            run.miss(part, why);
+            run.missing.push((part, why));
         }
         before += plan.seconds;
         run.circumstances = run.circumstances.clone().at_end();
@@ -126,10 +120,6 @@ fn not_selected(options: &AllOptions, part: Part) -> String {
 }
 
 impl Run {
-    fn miss(&mut self, part: Part, why: String) {
-        self.missing.push(Missing { part, why });
-    }
-
     /// Runs a part; returns the reason if it has no results.
     fn attempt(
         &mut self,
@@ -179,8 +169,8 @@ impl Run {
 
     fn judgements(&self) -> Vec<Judgement> {
         let why = |part| {
-            let missing = self.missing.iter().find(|missing| missing.part == part);
-            missing.map(|missing| missing.why.clone())
+            let missing = self.missing.iter().find(|missing| missing.0 == part);
+            missing.map(|(_, why)| why.clone())
         };
         judge(&self.reports, why)
     }
@@ -190,8 +180,8 @@ impl Run {
     #[must_use]
     pub fn json(&self) -> String {
         let judgements = self.judgements();
-        let missing =
-            self.missing.iter().map(|it| json!({ "part": it.part.name(), "why": it.why }));
+        let missing = self.missing.iter();
+        let missing = missing.map(|(part, why)| json!({ "part": part.name(), "why": why }));
         let run = json!({
             "bench": "all", "quick": self.is_quick, "circumstances": self.circumstances.json(),
             "host": self.host.json(), "line": self.line(),

@@ -38,8 +38,8 @@ impl Run {
             "Of {all} claims, {yes} hold on this disk, {no} do not, and {unknown} are undecided."
         );
         out += &wrapped(&counts, width);
-        for missing in &self.missing {
-            out += &wrapped(&format!("not measured: {}: {}", missing.part, missing.why), width);
+        for (part, why) in &self.missing {
+            out += &wrapped(&format!("not measured: {part}: {why}"), width);
         }
         out += &wrapped(&self.circumstances.to_string(), width);
         out
@@ -57,8 +57,8 @@ impl Run {
             let cells = [&claim.text, &claim.sentence, &claim.figure, &figure, answer.name()];
             out += &format!("| {} | {} |\n", cells.join(" | "), judgement.meaning);
         }
-        for missing in &self.missing {
-            out += &format!("\nNot measured: {}: {}.\n", missing.part, missing.why);
+        for (part, why) in &self.missing {
+            out += &format!("\nNot measured: {part}: {why}.\n");
         }
         for report in &self.reports {
             out += &format!("\n## {}\n\n{}", report.bench, report.markdown());

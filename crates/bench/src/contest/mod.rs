@@ -5,8 +5,9 @@ mod floor;
 
 use std::collections::BTreeMap;
 
-use haul_measure::{Latencies, Result, Spread, Turn, Watcher, shuffled_turns, turns};
+use haul_measure::{Latencies, Result, Spread, Turn, Watcher, turns};
 
+use crate::host::Host;
 use crate::report::{Column, Ratio, Report, Row, Samples, Value};
 
 /// A function that returns a figure of one round, or `None` if the figure could not be measured.
@@ -125,9 +126,18 @@ impl Column {
     }
 }
 
-/// Returns the columns of all `fields`.
-pub(crate) fn columns<S, R>(fields: &[Field<S, R>]) -> Vec<Column> {
-    fields.iter().flat_map(Field::columns).collect()
+/// Returns a report of this machine without rows, with the columns of `fields` and a note. The
+/// values of the column `bar` are drawn as bars.
+pub(crate) fn new_report<S, R>(
+    bench: &str,
+    fields: &[Field<S, R>],
+    bar: &'static str,
+    note: String,
+) -> Report {
+    let columns: Vec<_> = fields.iter().flat_map(Field::columns).collect();
+    let mut report = Report::new(bench, Host::here(), columns, bar);
+    report.notes.push(note);
+    report
 }
 
 /// The result of one strategy in one round.
@@ -343,19 +353,11 @@ impl<S, R> Contest<S, R> {
         self.run_in(turns(stage.rounds, self.entries.len()), stage, measure)
     }
 
-    /// Measures all strategies in each round, in a pseudo-random order.
+    /// Measures the strategies in the order of `turns`.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`], and the errors of `measure`.
-    pub(crate) fn run_shuffled(
-        &mut self,
-        stage: &Stage<'_>,
-        measure: impl FnMut(&S) -> Result<Outcome<R>>,
-    ) -> Result<()> {
-        self.run_in(shuffled_turns(stage.rounds, self.entries.len()), stage, measure)
-    }
-
-    fn run_in(
+    pub(crate) fn run_in(
         &mut self,
         turns: impl Iterator<Item = Turn>,
         stage: &Stage<'_>,
@@ -374,7 +376,6 @@ impl<S, R> Contest<S, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
 
     const FIELDS: &[Field<&str, f64>] = &[
         Field::label("name", "name", |name| (*name).into()),
@@ -402,7 +403,7 @@ mod tests {
 
     #[test]
     fn rows_have_the_spread_of_the_rounds() {
-        let mut report = Report::new("b", Host::default(), columns(FIELDS), "rate");
+        let mut report = new_report("b", FIELDS, "rate", String::new());
         contest().report(&mut report, "t", |name| (*name).to_owned());
         let of = |row: usize, key: &str| report.value(&report.rows[row], key)?.number();
         // The strategies run in the order: slow fast missing, fast missing slow, missing slow fast.

@@ -27,8 +27,8 @@ use self::place::{Place, Traffic, drop_caches};
 use self::process::{Cost, run as run_once};
 use self::tools::{Competitor, Groups, State, Tool};
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Entry, Field, Outcome, Stage, columns, number};
-use crate::host::{Host, StorageFacts};
+use crate::contest::{Contest, Entry, Field, Outcome, Stage, new_report, number};
+use crate::host::StorageFacts;
 use crate::log::Scratch;
 use crate::net::programs::find;
 use crate::options::{count, rounds};
@@ -124,16 +124,16 @@ impl Benchmark for Options {
         let dir = &options.dir;
         let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
         let options = &Options { dir, ..options.clone() };
-        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
         let Options { rounds, files, big, spinning_files, .. } = options;
-        report.notes.push(format!(
+        let note = format!(
             "{rounds} interleaved rounds; numbers are medians. small: {files} files of up to 16 KiB; big \
              ones: {} MiB in 16 files; spinning: {spinning_files} files on a simulated 2.5-inch disk, by \
              its own clock (disk s). cold: without cached files and names; rerun: warm, with the tool's \
              own cache filled. A ratio is the time of a rival in its best setting divided by ours. \
              Rivals with other results than ours are in no ratio.",
             big >> 20,
-        ));
+        );
+        let mut report = new_report(Self::NAME, FIELDS, BAR, note);
         let mut programs = BTreeMap::from([(Tool::Haul, options.program.clone())]);
         for tool in Tool::ALL.into_iter().skip(1) {
             match find(&options.path, tool.program()) {
@@ -302,7 +302,7 @@ mod tests {
         contest.record(2, run(6, true));
         contest.record(3, Outcome::Skipped("exit status: 1".to_owned()));
         contest.record(4, run(1, false));
-        let mut report = Report::new("duplicates", Host::default(), columns(FIELDS), BAR);
+        let mut report = new_report("duplicates", FIELDS, BAR, String::new());
         contest.report(&mut report, "big", |_| String::new());
         add_ratios(&contest, Corpus::Big, State::Cold, &mut report);
         report.assert_ratios(&[

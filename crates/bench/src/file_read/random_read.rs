@@ -13,9 +13,8 @@ use haul_measure::{Error, Latencies, Result, Watcher};
 use haul_units::parse_time;
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::fio::{self, Checker};
-use crate::host::Host;
 use crate::named::named;
 use crate::options::{count, file_size, pages, rounds};
 use crate::reads::{Load, Offsets, Reads};
@@ -127,9 +126,8 @@ impl Benchmark for RandomReadBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         watcher.step(0, 1, "writing the test file");
         let file = TestFile::new(&self.dir, self.file_size, watcher)?;
-        let host = Host::here().with_storage("", &file.storage);
-        let mut report = Report::new(Self::NAME, host, columns(FIELDS), BAR);
-        report.notes.push(note(self));
+        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        report.host = report.host.with_storage("", &file.storage);
         // Cold reads are measured first, because their preparation evicts the file, and warm reads need
         // the file in the page cache.
         for (number, cache) in Cache::ALL.into_iter().enumerate() {
@@ -319,7 +317,7 @@ mod tests {
         for (which, reads) in [10, 10, 10, 10, 160, 80, 40, 320].into_iter().enumerate() {
             cold.record(which, round(reads));
         }
-        let mut report = Report::new("random-read", Host::default(), [], BAR);
+        let mut report = new_report("random-read", FIELDS, BAR, String::new());
         add_ratios(&cold, Cache::Cold, &options, &mut report);
         add_ratios(&contest(&options, Cache::Warm), Cache::Warm, &options, &mut report);
         report.assert_ratios(&[

@@ -10,8 +10,7 @@ use haul_disk::{AlignedBuf, Disk, Open, evict};
 use haul_measure::{Result, Watcher};
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::named::named;
 use crate::options::{file_size, pages};
 use crate::reads::Offsets;
@@ -139,9 +138,8 @@ impl Benchmark for ReadaheadBench {
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         let place = TargetFs::on_virtual_disk(VirtualDisk::Ext4, &self.dir, self.file_size)?;
-        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        let mut report = new_report(Self::NAME, FIELDS, BAR, self.note());
         report.host.storage.push(place.facts.clone());
-        report.notes.push(self.note());
         fill(&*place.disk.create(NAME, Open::default())?, self.file_size, watcher, stamp)?;
         place.settle()?;
         let tracing = place.tracing(REQUESTS)?;

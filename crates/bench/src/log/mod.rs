@@ -27,7 +27,7 @@ pub use sample::Sample;
 pub(crate) use scratch::Scratch;
 
 use crate::benchmark::Benchmark;
-use crate::host::Host;
+use crate::contest::new_report;
 use crate::report::Report;
 use rivals::{NOT_BUILT, Rivals};
 use rounds::Rounds;
@@ -39,14 +39,14 @@ impl Benchmark for LogBench {
         let storage = probe(&self.dir)?;
         let scratch = Scratch::new(&self.dir, &format!("haul-bench-log.{}", std::process::id()))?;
         let rivals = self.rivals.as_deref().map(Rivals::query).transpose()?;
-        let host = Host::here().with_storage("", &storage);
-        let mut report = Report::new(Self::NAME, host, rounds::columns(), rounds::BAR);
-        report.notes.push(format!(
+        let note = format!(
             "{} interleaved rounds, {} ms each; rows are medians of the rounds that count; raw and \
              growing-file have one writer; requests of the device include other programs",
             self.rounds,
             self.seconds.as_millis()
-        ));
+        );
+        let mut report = new_report(Self::NAME, rounds::FIELDS, rounds::BAR, note);
+        report.host = report.host.with_storage("", &storage);
         if rivals.is_none() {
             report.notes.push(format!("rivals are {NOT_BUILT}"));
         }

@@ -14,7 +14,7 @@ use super::rivals::{FAMILIES, NOT_BUILT, Rivals, SMALL_FILES};
 use super::sample::Sample;
 use super::scratch::Scratch;
 use crate::contest::{Contest, Field, Outcome, Stage, best_of_families, number};
-use crate::report::{Column, Ratio, Report, Samples};
+use crate::report::{Ratio, Report, Samples};
 
 /// The length in bytes of a segment (file of the log). raft-engine and okaywal's form `long-files`
 /// use the same length, for equal conditions.
@@ -29,7 +29,7 @@ const GROWING: &str = "growing-file";
 
 /// A log or a floor under one load.
 #[derive(Debug, Clone, PartialEq)]
-struct Competitor {
+pub(super) struct Competitor {
     /// The name of the family, and for rivals with several forms, the form after a slash.
     name: String,
     kind: Kind,
@@ -59,7 +59,7 @@ fn rate(sample: &Sample) -> Option<f64> {
 
 pub(super) const BAR: &str = "appends_per_s";
 
-const FIELDS: &[Field<Competitor, Sample>] = &[
+pub(super) const FIELDS: &[Field<Competitor, Sample>] = &[
     Field::label("log", "log", |it| it.name.as_str().into()),
     number("writers", "writers", 0).rank(1).label(|it| it.writers.into()),
     number("record_bytes", "record", 0).rank(1).label(|it| it.record_bytes.into()),
@@ -76,10 +76,6 @@ const FIELDS: &[Field<Competitor, Sample>] = &[
     number("device_syncs_per_append", "syncs", 2).rank(3).median(|it| it.each(it.device_syncs)),
     number("device_reads_per_append", "reads", 3).rank(4).median(|it| it.each(it.device_reads)),
 ];
-
-pub(super) fn columns() -> Vec<Column> {
-    crate::contest::columns(FIELDS)
-}
 
 /// The rounds of all loads.
 pub(super) struct Rounds<'a> {
@@ -205,7 +201,7 @@ fn rates(contest: &Contest<Competitor, Sample>, family: &str) -> Option<Samples>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
+    use crate::contest::new_report;
 
     fn contest(writers: usize, rates: &[(&str, &[f64])]) -> Contest<Competitor, Sample> {
         let competitor = |(name, _): &(&str, &[f64])| Competitor {
@@ -229,7 +225,7 @@ mod tests {
 
     #[test]
     fn ratios_are_ours_over_the_best_of_theirs() {
-        let mut report = Report::new("log", Host::default(), [], BAR);
+        let mut report = new_report("log", FIELDS, BAR, String::new());
         let one = [
             (OURS, &[90.0, 95.0, 100.0][..]),
             ("raw/fdatasync", &[50.0, 100.0, 50.0]),

@@ -14,8 +14,7 @@ use super::cores::{Cores, Pinned};
 use super::programs::{Program, find, output, version};
 use super::sample::{Figure, Sample};
 use super::server::{Server, Start, free_address};
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::log::Scratch;
 use crate::options::NetOptions;
 use crate::report::{Report, Value};
@@ -212,10 +211,8 @@ impl<'a> Bench<'a> {
         let scratch = Scratch::new(&dir, &format!("haul-bench-{name}.{}", std::process::id()))?;
         let site = scratch.path().join("site");
         fs::create_dir(&site).map_err(Error::other(format!("create {}", site.display())))?;
-        let (_congestion, note) = congestion::set(options.congestion.as_deref())?;
-        let mut report = Report::new(name, Host::here(), columns(FIELDS), BAR);
-        report.host = report.host.with_storage("", &probe(scratch.path())?);
-        report.notes.push(format!(
+        let (_congestion, congestion) = congestion::set(options.congestion.as_deref())?;
+        let note = format!(
             "{} interleaved rounds of {} s; numbers are medians, ratios are medians of the ratios \
              of pairs of one round. One core for the server, one for wrk, on loopback. CPU is the \
              time for which the server's threads ran, per request and per 10^9 bytes; core is the \
@@ -223,9 +220,11 @@ impl<'a> Bench<'a> {
              \"again\" is the first server once more.",
             options.rounds,
             options.time.as_secs(),
-        ));
+        );
+        let mut report = new_report(name, FIELDS, BAR, note);
+        report.host = report.host.with_storage("", &probe(scratch.path())?);
         report.notes.extend(load());
-        report.notes.push(note);
+        report.notes.push(congestion);
         let contenders = contenders(options, rivals, &scratch, &mut report)?;
         let wrk_version = version(&output(&wrk, &["-v"]));
         report.host.versions.insert("wrk".to_owned(), wrk_version);

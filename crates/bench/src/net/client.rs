@@ -76,11 +76,9 @@ impl<'a> Request<'a> {
         let Self { address, method, target, body } = self;
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(SILENCE_MAX))?;
-        let length = body.len();
-        let length = if length > 0 || *method == "PUT" {
-            format!("Content-Length: {length}\r\n")
-        } else {
-            String::new()
+        let length = match *method {
+            "PUT" => format!("Content-Length: {}\r\n", body.len()),
+            _ => String::new(),
         };
         let head = format!("{method} {target} HTTP/1.0\r\nHost: {address}\r\n{length}\r\n");
         stream.write_all(&[head.as_bytes(), body].concat())?;

@@ -24,8 +24,7 @@ use haul_measure::{Result, Watcher, turns};
 use haul_units::parse_time;
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::options::{rounds, size_in};
 use crate::reads::joined;
 use crate::report::Report;
@@ -136,10 +135,9 @@ impl Benchmark for PacingBench {
     const NAME: &'static str = "pacing";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
         let _limits = self.dirty_limit.map(DirtyLimits::set).transpose()?;
         let bytes = self.bulk.next_multiple_of(DIRECT_BYTES as u64);
-        report.notes.push(note(self, bytes));
+        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self, bytes));
         let places = TargetFs::all(&self.virtual_disk, &self.dir, bytes)?;
         let of = places.len();
         for (number, place) in places.iter().enumerate() {
@@ -290,7 +288,7 @@ mod tests {
             }
         }
         contest.record(9, Outcome::Skipped("not supported".to_owned()));
-        let mut report = Report::new("pacing", Host::default(), columns(FIELDS), BAR);
+        let mut report = new_report("pacing", FIELDS, BAR, String::new());
         contest.report(&mut report, "ext4", |it| it.foreground.name().to_owned());
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[

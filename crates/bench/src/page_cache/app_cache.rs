@@ -18,8 +18,7 @@ use quick_cache::sync::Cache;
 
 use super::memory_size;
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::memory_limit::MemoryLimit;
 use crate::named::named;
 use crate::options::{count, rounds};
@@ -138,9 +137,8 @@ impl Benchmark for AppCacheBench {
         watcher.step(0, 1, "writing the test file");
         let bytes = self.hot_bytes() + self.data_bytes(self.cold_percent);
         let file = TestFile::new(&self.dir, bytes, watcher)?;
-        let host = Host::here().with_storage("", &file.storage);
-        let mut report = Report::new(Self::NAME, host, columns(FIELDS), BAR);
-        report.notes.push(note(self));
+        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        report.host = report.host.with_storage("", &file.storage);
         let _limit = MemoryLimit::new(self.memory)?;
         let mut contest = Contest::new(FIELDS, Strategy::ALL);
         contest.run(&Stage::only(self.rounds, watcher), |strategy| {
@@ -302,7 +300,7 @@ mod tests {
         {
             contest.record(which, round(reads, us));
         }
-        let mut report = Report::new("app-cache", Host::default(), columns(FIELDS), BAR);
+        let mut report = new_report("app-cache", FIELDS, BAR, String::new());
         contest.report(&mut report, "", |_| String::new());
         add_ratios(&contest, &mut report);
         report.assert_ratios(&[

@@ -15,8 +15,7 @@ use haul_units::parse_time;
 
 use super::memory_size;
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::memory_limit::MemoryLimit;
 use crate::named::named;
 use crate::options::{count, rounds};
@@ -103,9 +102,8 @@ impl Benchmark for DirectOrCachedBench {
         watcher.step(0, 1, "writing the test file");
         let most = self.data_percent.iter().copied().max().unwrap_or(100);
         let file = TestFile::new(&self.dir, self.data_bytes(most), watcher)?;
-        let host = Host::here().with_storage("", &file.storage);
-        let mut report = Report::new(Self::NAME, host, columns(FIELDS), BAR);
-        report.notes.push(note(self));
+        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        report.host = report.host.with_storage("", &file.storage);
         let _limit = MemoryLimit::new(self.memory)?;
         let mut contest = Contest::new(FIELDS, self.points());
         contest.run(&Stage::only(self.rounds, watcher), |point| {
@@ -235,7 +233,7 @@ mod tests {
             (0..count).for_each(|_| reads.latencies.record(Duration::from_micros(100)));
             contest.record(which, Outcome::Measured(reads));
         }
-        let mut report = Report::new("b", Host::default(), columns(FIELDS), BAR);
+        let mut report = new_report("b", FIELDS, BAR, String::new());
         contest.report(&mut report, "", |point| point.percent.to_string());
         add_ratios(&contest, &mut report);
         report.assert_ratios(&[

@@ -19,8 +19,7 @@ use haul_measure::{Error, Result, Watcher};
 use haul_testing::Random;
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::report::Report;
 use crate::simulated::start;
 use records::Found;
@@ -78,8 +77,7 @@ impl Benchmark for PowerCutsBench {
     const NAME: &'static str = "power-cuts";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
-        report.notes.push(note(self));
+        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
         let drive = self.drive.with_physical_sectors(self.physical_sector);
         let disk = start(&drive, self.disk_size, Backing::Memory)?;
         for (number, fs) in self.file_systems.iter().copied().enumerate() {

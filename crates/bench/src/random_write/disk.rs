@@ -16,24 +16,25 @@ use crate::log::process_cpu;
 
 /// A directory with the file of records and the index; it is removed on drop and when the process
 /// ends.
-#[derive(Debug)]
-pub(crate) struct Disk {
+pub(crate) struct Disk<'a> {
+    bench: &'a RandomWriteBench,
+    watcher: &'a dyn Watcher,
     pub(crate) storage: Storage,
     files: Files,
     runs: u64,
     _guardian: Guardian,
 }
 
-impl Disk {
+impl<'a> Disk<'a> {
     pub(crate) fn new(
-        options: &RandomWriteBench,
+        bench: &'a RandomWriteBench,
         dir: &Path,
-        watcher: &dyn Watcher,
+        watcher: &'a dyn Watcher,
     ) -> Result<Self> {
         let storage = probe(dir)?;
         let (path, guardian) = Guardian::of_tree(dir, "haul-bench-write")?;
-        let files = Files::create(&path, options.file_size, options.index_size, watcher)?;
-        Ok(Self { storage, files, runs: 0, _guardian: guardian })
+        let files = Files::create(&path, bench.file_size, bench.index_size, watcher)?;
+        Ok(Self { bench, watcher, storage, files, runs: 0, _guardian: guardian })
     }
 
     fn counters(&self) -> Option<DeviceCounters> {
@@ -41,17 +42,12 @@ impl Disk {
     }
 
     /// Writes the records with cold caches, then verifies some of them.
-    pub(crate) fn measure(
-        &mut self,
-        options: &RandomWriteBench,
-        cell: Cell,
-        watcher: &dyn Watcher,
-    ) -> Result<Round> {
+    pub(crate) fn measure(&mut self, cell: Cell) -> Result<Round> {
         self.runs += 1;
-        let all = options.records_of(cell.shape, cell.batch, self.runs);
+        let all = self.bench.records_of(cell.shape, cell.batch, self.runs);
         self.files.evict()?;
         let (before, cpu, started) = (self.counters(), process_cpu(), Instant::now());
-        self.files.write(cell, &all, watcher)?;
+        self.files.write(cell, &all, self.watcher)?;
         let elapsed = started.elapsed();
         let cpu = process_cpu().saturating_sub(cpu);
         let requests = self.counters().zip(before).map(|(after, before)| after.since(&before));

@@ -17,56 +17,47 @@ use crate::simulated::{Drive, EXT4, SimulatedDisk};
 const UNIT_BYTES: u64 = 4096;
 
 /// A simulated drive that contains the file of records and the index.
-pub(crate) struct SimulatedDrive {
+pub(crate) struct SimulatedDrive<'a> {
+    bench: &'a RandomWriteBench,
+    watcher: &'a dyn Watcher,
     disk: SimulatedDisk<'static>,
     model: Model,
     runs: u64,
 }
 
-impl SimulatedDrive {
+impl<'a> SimulatedDrive<'a> {
     /// Starts the drive and creates the files, both outside the measured time.
     pub(crate) fn new(
-        options: &RandomWriteBench,
+        bench: &'a RandomWriteBench,
         drive: &Drive,
-        watcher: &dyn Watcher,
+        watcher: &'a dyn Watcher,
     ) -> Result<Self> {
-        let RandomWriteBench { file_size, index_size, .. } = options;
+        let RandomWriteBench { file_size, index_size, .. } = bench;
         let disk_bytes = file_size + file_size / 4 + (256 << 20);
-        let backing = options.image_dir.clone().map_or(Backing::Memory, Backing::Dir);
+        let backing = bench.image_dir.clone().map_or(Backing::Memory, Backing::Dir);
         let disk = SimulatedDisk::new(drive, disk_bytes, backing, EXT4)?;
         Files::create(&disk.mount()?.path(), *file_size, *index_size, watcher)?;
         let model = Model::new(drive.parameters().clone(), disk_bytes);
-        Ok(Self { disk, model, runs: 0 })
+        Ok(Self { bench, watcher, disk, model, runs: 0 })
     }
 
     /// Writes the records with cold caches, then verifies some of them.
-    pub(crate) fn measure(
-        &mut self,
-        options: &RandomWriteBench,
-        cell: Cell,
-        watcher: &dyn Watcher,
-    ) -> Result<Round> {
+    pub(crate) fn measure(&mut self, cell: Cell) -> Result<Round> {
         self.runs += 1;
-        let all = options.records_of(cell.shape, cell.batch, self.runs);
+        let all = self.bench.records_of(cell.shape, cell.batch, self.runs);
         let mounted = self.disk.mount_cold()?;
         let files = Files::on_drive(&mounted.path())?;
         let before = self.disk.counters();
-        files.write(cell, &all, watcher)?;
+        files.write(cell, &all, self.watcher)?;
         let requests = self.disk.counters().since(&before);
         files.verify(&all, cell.index)?;
-        let round = Round::of_drive(all.len() as f64, &requests);
-        Ok(round.in_batches(cell.batch))
+        Ok(Round::of_drive(all.len() as f64, &requests).in_batches(cell.batch))
     }
 
     /// Returns the lower bound of the time of any method that, for each batch, reads the partly
     /// written units in one sweep of the arm and writes all units in another sweep.
-    pub(super) fn bound(
-        &self,
-        options: &RandomWriteBench,
-        shape: Shape,
-        batch: usize,
-    ) -> Result<Round> {
-        let all = options.records_of(shape, batch, 0);
+    pub(super) fn bound(&self, shape: Shape, batch: usize) -> Result<Round> {
+        let all = self.bench.records_of(shape, batch, 0);
         let mounted = self.disk.mount()?;
         let files = Files::on_drive(&mounted.path())?;
         let file = files.disk.open(BIG, Open { read_only: true, ..Open::default() })?;

@@ -21,8 +21,7 @@ use haul_disk::probe;
 use haul_measure::{Result, Watcher};
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Outcome, Stage, columns};
-use crate::host::Host;
+use crate::contest::{Contest, Outcome, Stage, new_report};
 use crate::memory_limit::MemoryLimit;
 use crate::report::Report;
 use disk::Disk;
@@ -36,11 +35,10 @@ impl Benchmark for RandomWriteBench {
     const NAME: &'static str = "random-write";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
+        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
         if let Some(dir) = &self.dir {
             report.host = report.host.with_storage("", &probe(dir)?);
         }
-        report.notes.push(note(self));
         let _limit = self.memory_limit.map(MemoryLimit::new).transpose()?;
         let drives = self.drive.iter().filter_map(|drive| drive.0.as_ref());
         for (number, drive) in drives.enumerate() {
@@ -56,8 +54,8 @@ impl Benchmark for RandomWriteBench {
                 let table = format!("{name} (simulated), ext4, {shape}");
                 measure_shape(self, shape, &table, &prefix, &stage, &mut report, |strategy| {
                     Ok(Outcome::Measured(match strategy.cell {
-                        Some(cell) => disk.measure(self, cell, watcher)?,
-                        None => disk.bound(self, shape, strategy.batch)?,
+                        Some(cell) => disk.measure(cell)?,
+                        None => disk.bound(shape, strategy.batch)?,
                     }))
                 })?;
             }
@@ -70,7 +68,7 @@ impl Benchmark for RandomWriteBench {
                 let table = format!("disk, {}, {shape}", disk.storage.file_system);
                 measure_shape(self, shape, &table, "disk", &stage, &mut report, |strategy| {
                     let Some(cell) = strategy.cell else { return Outcome::skipped("") };
-                    disk.measure(self, cell, watcher).map(Outcome::Measured)
+                    disk.measure(cell).map(Outcome::Measured)
                 })?;
             }
         }

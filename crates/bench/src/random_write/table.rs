@@ -191,8 +191,7 @@ fn seconds(round: &Round) -> Option<f64> {
 mod tests {
     use super::super::records::Shape;
     use super::*;
-    use crate::contest::Outcome;
-    use crate::host::Host;
+    use crate::contest::{Outcome, new_report};
 
     fn contest(lines: &[(&str, Index, f64, &[f64])]) -> Contest<Strategy, Round> {
         let strategy = |(name, index, _, _): &(&str, Index, f64, &[f64])| {
@@ -220,7 +219,7 @@ mod tests {
             ("sorted-direct", Index::Mixed, 1000.0, &[1.0]),
             ("sorted-merged", Index::Separate, 1000.0, &[12.0]),
         ]);
-        let mut report = Report::new("random-write", Host::default(), [], BAR);
+        let mut report = new_report("random-write", FIELDS, BAR, String::new());
         add_ratios("spinning", &contest, &mut report);
         report.assert_ratios(&[
             ("spinning_sorted_vs_random_batch_10", 1.5),

@@ -15,8 +15,7 @@ mod tree;
 use haul_measure::{Result, Watcher};
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::report::Report;
 pub use crate::simulated::Drive;
 pub use options::{FileSystem, ReadOrderBench};
@@ -55,8 +54,7 @@ impl Benchmark for ReadOrderBench {
     const NAME: &'static str = "read-order";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
-        report.notes.push(note(self));
+        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
         for (number, drive) in self.drive.iter().enumerate() {
             let name = drive.name();
             watcher.step(number, self.drive.len(), &format!("{name}: writing the tree"));
@@ -146,7 +144,7 @@ mod tests {
         for (which, seconds) in [217, 28, 19, 100, 20, 10].into_iter().enumerate() {
             contest.record(which, pass(seconds));
         }
-        let mut report = Report::new("read-order", Host::default(), columns(FIELDS), BAR);
+        let mut report = new_report("read-order", FIELDS, BAR, String::new());
         add_ratios(&contest, None, &mut report);
         report.assert_ratios(&[
             ("physical_vs_unsorted", 217.0 / 19.0),

@@ -24,9 +24,8 @@ impl Report {
             self.terminal_table(table, width, &mut out);
         }
         if !self.ratios.is_empty() {
-            let ratios = self.ratios.iter().map(|(name, ratio)| cells_of_ratio(name, ratio));
-            let all: Vec<_> =
-                [HEADS.map(str::to_owned).to_vec()].into_iter().chain(ratios).collect();
+            let mut all = vec![HEADS.map(str::to_owned).to_vec()];
+            all.extend(self.ratios.iter().map(|(name, ratio)| cells_of_ratio(name, ratio)));
             let lines = lines(&all, |at| matches!(at, 1 | 3));
             out += &format!("\n{}\n", lines.join("\n"));
         }
@@ -44,12 +43,9 @@ impl Report {
         for table in self.tables() {
             out += &if table.is_empty() { "\n".to_owned() } else { format!("\n### {table}\n\n") };
             let used = self.used(table);
-            let columns: Vec<_> = used.iter().map(|at| &self.columns[*at]).collect();
-            let heads: Vec<_> = columns.iter().map(|column| column.head).collect();
-            let rules: Vec<_> = columns
-                .iter()
-                .map(|column| if column.decimals.is_some() { "--:" } else { "---" })
-                .collect();
+            let columns = used.iter().map(|at| &self.columns[*at]);
+            let rule = |it: &Column| if it.decimals.is_some() { "--:" } else { "---" };
+            let (heads, rules): (Vec<_>, Vec<_>) = columns.map(|it| (it.head, rule(it))).unzip();
             out += &format!("| {} | |\n|{}|---|\n", heads.join(" | "), rules.join("|"));
             for row in self.rows_of(table) {
                 let cells: Vec<_> = used.iter().map(|at| escaped(&self.cell(row, *at))).collect();
@@ -122,21 +118,17 @@ impl Report {
     fn terminal_table(&self, table: &str, width: usize, out: &mut String) {
         let rows: Vec<_> = self.rows_of(table).collect();
         let used = self.used(table);
-        let wide = |at: usize| {
-            let cells = rows.iter().map(|row| columns_wide(&self.cell(row, at)));
-            cells.max().unwrap_or(0).max(columns_wide(self.columns[at].head))
+        let wide = |at: &usize| {
+            let cells = rows.iter().map(|row| columns_wide(&self.cell(row, *at)));
+            cells.fold(columns_wide(self.columns[*at].head), usize::max) + 2
         };
         let mut shown = used.clone();
-        while shown.iter().map(|at| wide(*at) + 2).sum::<usize>() + BAR_MIN > width {
-            let Some(at) = shown.iter().copied().max_by_key(|at| self.columns[*at].rank) else {
-                break;
-            };
-            if self.columns[at].rank == 0 {
-                break;
-            }
-            shown.retain(|other| *other != at);
+        while shown.iter().map(wide).sum::<usize>() + BAR_MIN > width {
+            let last = shown.iter().copied().max_by_key(|at| self.columns[*at].rank);
+            let Some(last) = last.filter(|at| self.columns[*at].rank > 0) else { break };
+            shown.retain(|at| *at != last);
         }
-        let all: usize = shown.iter().map(|at| wide(*at) + 2).sum();
+        let all: usize = shown.iter().map(wide).sum();
         let length = width.saturating_sub(all).clamp(BAR_MIN, BAR_MAX);
         let mut cells = vec![shown.iter().map(|at| self.columns[*at].head.to_owned()).collect()];
         cells.extend(rows.iter().map(|row| {
@@ -144,9 +136,9 @@ impl Report {
             let bar = row.state.is_none().then(|| self.last_cell(row, length));
             cells.chain(bar).collect::<Vec<_>>()
         }));
-        let lines = lines(&cells, |at| {
-            shown.get(at).is_some_and(|at| self.columns[*at].decimals.is_some())
-        });
+        let is_number =
+            |at: usize| shown.get(at).is_some_and(|at| self.columns[*at].decimals.is_some());
+        let lines = lines(&cells, is_number);
         *out += &format!("{}\n", lines[0]);
         for (at, (row, line)) in rows.iter().zip(&lines[1..]).enumerate() {
             if at > 0 && row.group != rows[at - 1].group {

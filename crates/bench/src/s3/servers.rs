@@ -34,32 +34,20 @@ fn seaweedfs(at: &Start<'_>) -> Result<Command> {
     command.args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", "-volume.max=100"]);
     command.arg("-master.volumeSizeLimitMB=1024").arg(format!("-s3.port={}", at.address.port()));
     command.arg(format!("-s3.config={}", config.display()));
-    for port in [
-        "master.port",
-        "master.port.grpc",
-        "volume.port",
-        "volume.port.grpc",
-        "filer.port",
-        "filer.port.grpc",
-        "s3.port.grpc",
-    ] {
-        command.arg(format!("-{port}={}", free_address()?.port()));
+    for server in ["master.port", "volume.port", "filer.port", "s3.port.grpc"] {
+        command.arg(format!("-{server}={}", free_address()?.port()));
+    }
+    for server in ["master", "volume", "filer"] {
+        command.arg(format!("-{server}.port.grpc={}", free_address()?.port()));
     }
     Ok(command)
 }
 
 fn versitygw(at: &Start<'_>) -> Result<Command> {
     let mut command = Command::new(at.program);
-    command.args([
-        "--access",
-        ACCESS_KEY,
-        "--secret",
-        SECRET_KEY,
-        "--quiet",
-        "--keep-alive",
-        "--port",
-    ]);
-    command.arg(at.address.to_string()).arg("posix").arg(at.dir.join("data"));
+    command.args(["--access", ACCESS_KEY, "--secret", SECRET_KEY]);
+    command.args(["--quiet", "--keep-alive", "--port"]).arg(at.address.to_string());
+    command.arg("posix").arg(at.dir.join("data"));
     Ok(command)
 }
 

@@ -17,8 +17,7 @@ use haul_testing::{Random, noise};
 
 use super::objects::{evict_below, fill, key, numbered};
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::log::{Failure, failed};
 use crate::named::named;
 use crate::options::{count, rounds, size_in};
@@ -114,8 +113,7 @@ impl Benchmark for HaystackBench {
     const NAME: &'static str = "haystack";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
-        report.notes.push(self.note());
+        let mut report = new_report(Self::NAME, FIELDS, BAR, self.note());
         watcher.step(0, 1, "writing the files");
         let photos = Photos::new(self, watcher)?;
         let mut contest = Contest::new(FIELDS, Method::ALL);

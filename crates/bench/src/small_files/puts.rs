@@ -9,8 +9,7 @@ use haul_units::parse_time;
 
 use super::contenders::{FILE_BYTES, GroupCommit, ObjectStore, SyncedFiles};
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Entry, Field, Outcome, Stage, best_of_families, columns, number};
-use crate::host::Host;
+use crate::contest::{Contest, Entry, Field, Outcome, Stage, best_of_families, new_report, number};
 use crate::log::rivals::{NOT_BUILT, Rivals, SMALL_FILES};
 use crate::log::{Contender, Failure, Load, Sample, Scratch, drive, failed};
 use crate::options::{count, rounds, size, size_in};
@@ -175,8 +174,7 @@ impl Benchmark for SmallFilesBench {
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         let rivals = self.rivals.as_deref().map(Rivals::query).transpose()?;
-        let mut report = Report::new(Self::NAME, Host::here(), columns(FIELDS), BAR);
-        report.notes.push(self.note());
+        let mut report = new_report(Self::NAME, FIELDS, BAR, self.note());
         if rivals.is_none() {
             report.notes.push(format!("databases are {NOT_BUILT}"));
         }
@@ -303,7 +301,7 @@ mod tests {
             let failed = Outcome::Skipped("the disk is full".to_owned());
             contest.record(which, rate.map_or(failed, round));
         }
-        let mut report = Report::new("small-files", Host::default(), columns(FIELDS), BAR);
+        let mut report = new_report("small-files", FIELDS, BAR, String::new());
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[
             ("device_bytes_per_byte_4096_16w", 2.0),

@@ -100,11 +100,8 @@ impl<'a> Writer<'a> {
                 match self.cell.sync {
                     Sync::Fdatasync => file.sync(Durability::Data)?,
                     Sync::Fsync => file.sync(Durability::Everything)?,
-                    Sync::Nothing
-                    | Sync::OpenDatasync
-                    | Sync::OpenSync
-                    | Sync::DirectDsync
-                    | Sync::Msync => {}
+                    // Not synced at all, or by the write itself.
+                    _ => {}
                 }
             }
             Prepared::Opened(_, opened) => {

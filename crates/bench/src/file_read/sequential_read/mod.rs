@@ -10,12 +10,11 @@ mod strategy;
 use std::time::{Duration, Instant};
 
 use haul_disk::AlignedBuf;
-use haul_measure::{Error, Result, Watcher};
+use haul_measure::{Error, Result, Watcher, shuffled_turns};
 
 use crate::benchmark::Benchmark;
-use crate::contest::{Contest, Field, Outcome, Stage, columns, number};
+use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::fio;
-use crate::host::Host;
 use crate::log::process_cpu;
 use crate::report::Report;
 use crate::setting::Setting;
@@ -66,16 +65,16 @@ impl Benchmark for SequentialReadBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         watcher.step(0, 1, "writing the test file");
         let file = TestFile::new(&self.dir, self.file_size, watcher)?;
-        let host = Host::here().with_storage("", &file.storage);
-        let mut report = Report::new(Self::NAME, host, columns(FIELDS), BAR);
-        report.notes.push(note(self));
+        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        report.host = report.host.with_storage("", &file.storage);
         let device = file.storage.device.as_ref();
         if !self.read_ahead_kb.is_empty() && device.is_none() {
             let why = "the file system has no device whose readahead can be set";
             return Err(Error::Missing(why.to_owned()));
         }
         let mut contest = Contest::new(FIELDS, self.strategies());
-        contest.run_shuffled(&Stage::only(self.rounds, watcher), |strategy| {
+        let turns = shuffled_turns(self.rounds, contest.entries.len());
+        contest.run_in(turns, &Stage::only(self.rounds, watcher), |strategy| {
             if strategy.method == Method::Direct && !file.is_direct(strategy.request_bytes) {
                 return Outcome::skipped(NO_DIRECT_IO);
             }
@@ -212,7 +211,7 @@ mod tests {
             };
             contest.record(which, round(seconds));
         }
-        let mut report = Report::new("b", Host::default(), columns(FIELDS), BAR);
+        let mut report = new_report("b", FIELDS, BAR, String::new());
         add_ratios(&contest, &mut report);
         report.assert_ratios(&[
             ("direct_vs_read", 4.0),
