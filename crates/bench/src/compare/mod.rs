@@ -80,13 +80,11 @@ impl Comparison {
         let mut rows: BTreeMap<&str, (Option<Stated>, Option<Stated>)> = BTreeMap::new();
         a.ratios.iter().for_each(|(name, ratio)| rows.entry(name).or_default().0 = Some(*ratio));
         b.ratios.iter().for_each(|(name, ratio)| rows.entry(name).or_default().1 = Some(*ratio));
-        let row = |(name, (a, b)): (&str, (Option<Stated>, Option<Stated>))| Row {
-            name: name.to_owned(),
-            a,
-            b,
-            agreement: Agreement::of(a, b),
-        };
-        Self(rows.into_iter().map(row).collect())
+        let rows = rows.into_iter().map(|(name, (a, b))| {
+            let agreement = Agreement::of(a, b);
+            Row { name: name.to_owned(), a, b, agreement }
+        });
+        Self(rows.collect())
     }
 
     /// Returns the number of ratios with one of the `judgements`.

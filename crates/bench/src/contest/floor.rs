@@ -113,12 +113,10 @@ mod tests {
     /// Returns a contest with these rates; a rate of 0 is a failed round.
     fn contest(rates: &[(&'static str, &[f64])]) -> Contest<&'static str, f64> {
         let mut contest = Contest::new(FIELDS, rates.iter().map(|one| one.0));
-        for (which, (_, rates)) in rates.iter().enumerate() {
-            for rate in rates.iter().copied() {
-                let failed = Outcome::Skipped("no space left".to_owned());
-                contest.record(which, if rate > 0.0 { Outcome::Measured(rate) } else { failed });
-            }
-        }
+        let rounds = |rates: &[f64]| {
+            rates.iter().map(|it| Some(*it).filter(|it| *it > 0.0)).collect::<Vec<_>>()
+        };
+        contest.record_all(rates.iter().map(|one| rounds(one.1)));
         contest
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use haul_measure::{Error, Result};
-use haul_testing::Random;
+use haul_testing::{Random, noise};
 
 use crate::aging::{Aging, Step};
 use crate::named::named;
@@ -66,19 +66,11 @@ struct Content {
 
 impl Content {
     fn write(self, path: &Path) -> io::Result<()> {
-        let mut bytes = vec![0; usize::try_from(self.bytes).unwrap_or_default()];
-        fill(&mut bytes, self.seed);
+        let mut bytes = noise(self.seed, index(self.bytes));
         if let (true, Some(last)) = (self.is_variant, bytes.last_mut()) {
             *last ^= 1;
         }
         File::create_new(path)?.write_all(&bytes)
-    }
-}
-
-fn fill(bytes: &mut [u8], seed: u64) {
-    let mut random = Random(seed);
-    for piece in bytes.chunks_mut(8) {
-        piece.copy_from_slice(&random.number().to_le_bytes()[..piece.len()]);
     }
 }
 
@@ -152,10 +144,8 @@ fn write_aged(dir: &Path, files: usize) -> io::Result<()> {
 /// Writes one of the big files of a corpus, which together have `all_bytes` bytes.
 fn write_big(dir: &Path, number: u64, seed: u64, all_bytes: u64) -> io::Result<File> {
     let mut file = File::create_new(dir.join(format!("big-{number:02}")))?;
-    let mut chunk = vec![0; index(CHUNK_BYTES)];
     for at in 0..(all_bytes / BIG_FILES / CHUNK_BYTES).max(1) {
-        fill(&mut chunk, seed ^ (at << 20));
-        file.write_all(&chunk)?;
+        file.write_all(&noise(seed ^ (at << 20), index(CHUNK_BYTES)))?;
     }
     Ok(file)
 }
@@ -166,9 +156,7 @@ fn write_middle(dir: &Path, all_bytes: u64) -> io::Result<()> {
     (0..BIG_FILES).try_for_each(|number| {
         let file = write_big(dir, number, 1, all_bytes)?;
         let bytes = file.metadata()?.len();
-        let mut other = vec![0; index(bytes / 16)];
-        fill(&mut other, 100 + number);
-        file.write_all_at(&other, bytes / 2 - bytes / 32)
+        file.write_all_at(&noise(100 + number, index(bytes / 16)), bytes / 2 - bytes / 32)
     })
 }
 

@@ -197,7 +197,7 @@ fn measure(options: &RandomReadBench, file: &TestFile, point: &Point) -> Result<
     let direct = point.cache == Cache::Cold;
     let (reads, device_reads) = file.count_reads(|| match point.method {
         Method::Ring => read_by_ring(file, direct, point.readers, &load),
-        method => read_by_threads(file, method, direct, point.readers, &load).map(Some),
+        _ => read_by_threads(file, point, &load).map(Some),
     })?;
     match reads {
         Some(reads) => Ok(Outcome::Measured(Reads { device_reads, ..reads })),
@@ -205,13 +205,9 @@ fn measure(options: &RandomReadBench, file: &TestFile, point: &Point) -> Result<
     }
 }
 
-fn read_by_threads(
-    file: &TestFile,
-    method: Method,
-    direct: bool,
-    readers: usize,
-    load: &Load,
-) -> Result<Reads> {
+fn read_by_threads(file: &TestFile, point: &Point, load: &Load) -> Result<Reads> {
+    let Point { method, readers, .. } = *point;
+    let direct = point.cache == Cache::Cold;
     let flags = Open { direct, random: true, ..Open::default() };
     if method == Method::LockedSeek {
         let file = Mutex::new(file.open_seekable(direct)?);
@@ -304,19 +300,17 @@ mod tests {
 
     use super::*;
 
-    fn round(count: u64) -> Outcome<Reads> {
+    fn reads(count: u64) -> [Option<Reads>; 1] {
         let mut reads = Reads { time: Duration::from_secs(1), ..Reads::default() };
         (0..count).for_each(|_| reads.latencies.record(Duration::from_micros(100)));
-        Outcome::Measured(reads)
+        [Some(reads)]
     }
 
     #[test]
     fn ratios_are_of_the_most_readers_and_of_measured_rows() {
         let options = RandomReadBench::parse_from(["", "--dir", "d", "--readers", "1,16"]);
         let mut cold = contest(&options, Cache::Cold);
-        for (which, reads) in [10, 10, 10, 10, 160, 80, 40, 320].into_iter().enumerate() {
-            cold.record(which, round(reads));
-        }
+        cold.record_all([10, 10, 10, 10, 160, 80, 40, 320].map(reads));
         let mut report = new_report("random-read", FIELDS, BAR, String::new());
         add_ratios(&cold, Cache::Cold, &options, &mut report);
         add_ratios(&contest(&options, Cache::Warm), Cache::Warm, &options, &mut report);

@@ -212,14 +212,10 @@ mod tests {
             group: String::new(),
         };
         let mut contest = Contest::new(FIELDS, rates.iter().map(competitor));
-        for (which, (_, rates)) in rates.iter().enumerate() {
-            for appends in rates.iter().copied() {
-                let measured = Sample { appends, seconds: 1.0, ..Sample::default() };
-                let failed = Outcome::Skipped("no space left".to_owned());
-                let outcome = if appends > 0.0 { Outcome::Measured(measured) } else { failed };
-                contest.record(which, outcome);
-            }
-        }
+        let sample =
+            |appends: &f64| Some(Sample { appends: *appends, seconds: 1.0, ..Sample::default() });
+        let rounds = rates.iter().map(|(_, rates)| rates.iter().map(sample));
+        contest.record_all(rounds.map(|it| it.map(|it| it.filter(|it| it.appends > 0.0))));
         contest
     }
 

@@ -45,10 +45,10 @@ pub(super) fn counts(
     };
     let ours = Ours::open(dir, SEGMENT_BYTES)?;
     ours.warm_up()?;
+    let watched = Watched { ours, device, tracing, journalling, watcher };
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for _ in 0..rounds {
-        let round = round(&ours, device, tracing.as_ref(), journalling, watcher)?;
-        for (key, number) in round {
+        for (key, number) in watched.round()? {
             all.entry(key).or_default().push(number);
         }
     }
@@ -66,77 +66,73 @@ fn trace(storage: &Storage, device: &Device, journalling: Journalling) -> Result
     Tracing::new(device, REQUESTS)
 }
 
-/// Measures from one segment change to the [`SEGMENTS`]th change after it, and then records of
-/// [`PAGE_RECORD_BYTES`].
-fn round(
-    ours: &Ours,
-    device: &Device,
-    tracing: Option<&Tracing>,
+/// The log, its device, and the trace of requests if there is one.
+struct Watched<'a> {
+    ours: Ours,
+    device: &'a Device,
+    tracing: Option<Tracing>,
     journalling: Journalling,
-    watcher: &dyn Watcher,
-) -> Result<Vec<(&'static str, f64)>, Failure> {
-    append_until_change(ours, 1, RECORD_BYTES, watcher)?;
-    rustix::fs::sync();
-    let before = ours.stats();
-    tracing.map(Tracing::start).transpose()?;
-    let (payload_bytes, requests) = appended(ours, device, SEGMENTS, RECORD_BYTES, watcher)?;
-    let trace = tracing.map(Tracing::stop).transpose()?;
-    let after = ours.stats();
-    let commits = (after.batches - before.batches).max(1) as f64;
-    let padded_bytes = (after.written_bytes - before.written_bytes).max(1) as f64;
-    let written_bytes = requests.written_bytes as f64;
-    let mut round = vec![
-        ("reads_per_commit", requests.reads as f64 / commits),
-        ("device_bytes_per_payload_byte", written_bytes / payload_bytes),
-        ("device_bytes_per_padded_byte", written_bytes / padded_bytes),
-    ];
-    let whole = |trace: &Trace| trace.lost == 0;
-    if let Some(trace) = trace.filter(whole) {
-        let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-        let journal = Traffic::of(&trace, own, journalling).journal;
-        round.push(("journal_writes_per_commit", journal.writes as f64 / commits));
-    }
-    append_until_change(ours, 1, PAGE_RECORD_BYTES, watcher)?;
-    rustix::fs::sync();
-    let (payload_bytes, requests) = appended(ours, device, 1, PAGE_RECORD_BYTES, watcher)?;
-    let of_pages = requests.written_bytes as f64 / payload_bytes;
-    round.push(("device_bytes_per_payload_byte_of_pages", of_pages));
-    Ok(round)
+    watcher: &'a dyn Watcher,
 }
 
-/// Appends records for this number of segment changes; returns their bytes, and the requests to the
-/// device in the meantime.
-fn appended(
-    ours: &Ours,
-    device: &Device,
-    changes: u32,
-    record_bytes: usize,
-    watcher: &dyn Watcher,
-) -> Result<(f64, DeviceCounters), Failure> {
-    let before = DeviceCounters::of(device)?;
-    let records = append_until_change(ours, changes, record_bytes, watcher)?;
-    let requests = DeviceCounters::of(device)?.since(&before);
-    Ok(((records * record_bytes as u64) as f64, requests))
-}
-
-/// Appends until the log has changed its segment `changes` times. Returns the number of records.
-fn append_until_change(
-    ours: &Ours,
-    changes: u32,
-    record_bytes: usize,
-    watcher: &dyn Watcher,
-) -> Result<u64, Failure> {
-    let record = vec![7; record_bytes];
-    let mut last = ours.append_to_segment(&record)?;
-    let (mut left, mut records) = (changes, 1);
-    while left > 0 {
-        watcher.check()?;
-        let segment = ours.append_to_segment(&record)?;
-        records += 1;
-        if segment != last {
-            ours.housekeep()?;
-            (last, left) = (segment, left - 1);
+impl Watched<'_> {
+    /// Measures from one segment change to the [`SEGMENTS`]th change after it, and then records of
+    /// [`PAGE_RECORD_BYTES`].
+    fn round(&self) -> Result<Vec<(&'static str, f64)>, Failure> {
+        let tracing = self.tracing.as_ref();
+        self.append_until_change(1, RECORD_BYTES)?;
+        rustix::fs::sync();
+        let before = self.ours.stats();
+        tracing.map(Tracing::start).transpose()?;
+        let (payload_bytes, requests) = self.append(SEGMENTS, RECORD_BYTES)?;
+        let trace = tracing.map(Tracing::stop).transpose()?;
+        let after = self.ours.stats();
+        let commits = (after.batches - before.batches).max(1) as f64;
+        let padded_bytes = (after.written_bytes - before.written_bytes).max(1) as f64;
+        let written_bytes = requests.written_bytes as f64;
+        let mut round = vec![
+            ("reads_per_commit", requests.reads as f64 / commits),
+            ("device_bytes_per_payload_byte", written_bytes / payload_bytes),
+            ("device_bytes_per_padded_byte", written_bytes / padded_bytes),
+        ];
+        let whole = |trace: &Trace| trace.lost == 0;
+        if let Some(trace) = trace.filter(whole) {
+            let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
+            let journal = Traffic::of(&trace, own, self.journalling).journal;
+            round.push(("journal_writes_per_commit", journal.writes as f64 / commits));
         }
+        self.append_until_change(1, PAGE_RECORD_BYTES)?;
+        rustix::fs::sync();
+        let (payload_bytes, requests) = self.append(1, PAGE_RECORD_BYTES)?;
+        let of_pages = requests.written_bytes as f64 / payload_bytes;
+        round.push(("device_bytes_per_payload_byte_of_pages", of_pages));
+        Ok(round)
     }
-    Ok(records)
+
+    /// Appends records for this number of segment changes; returns their bytes, and the requests to
+    /// the device in the meantime.
+    fn append(&self, changes: u32, bytes: usize) -> Result<(f64, DeviceCounters), Failure> {
+        let before = DeviceCounters::of(self.device)?;
+        let records = self.append_until_change(changes, bytes)?;
+        let requests = DeviceCounters::of(self.device)?.since(&before);
+        Ok(((records * bytes as u64) as f64, requests))
+    }
+
+    /// Appends records of `bytes` bytes until the log has changed its segment `changes` times.
+    /// Returns the number of records.
+    fn append_until_change(&self, changes: u32, bytes: usize) -> Result<u64, Failure> {
+        let record = vec![7; bytes];
+        let mut last = self.ours.append_to_segment(&record)?;
+        let (mut left, mut records) = (changes, 1);
+        while left > 0 {
+            self.watcher.check()?;
+            let segment = self.ours.append_to_segment(&record)?;
+            records += 1;
+            if segment != last {
+                self.ours.housekeep()?;
+                (last, left) = (segment, left - 1);
+            }
+        }
+        Ok(records)
+    }
 }

@@ -286,20 +286,16 @@ impl CachedPages {
 mod tests {
     use super::*;
 
-    fn round(reads: u64, us: u64) -> Outcome<Round> {
+    fn round((reads, us): (u64, u64)) -> [Option<Round>; 1] {
         let mut all = Reads { time: Duration::from_secs(2), ..Reads::default() };
         (0..reads).for_each(|_| all.latencies.record(Duration::from_micros(us)));
-        Outcome::Measured(Round { reads: all, scanned_bytes: 8_000_000, cached: 0.5 })
+        [Some(Round { reads: all, scanned_bytes: 8_000_000, cached: 0.5 })]
     }
 
     #[test]
     fn strategies_are_compared_with_the_page_cache_during_a_scan() {
         let mut contest = Contest::new(FIELDS, Strategy::ALL);
-        for (which, (reads, us)) in
-            [(900, 10), (100, 400), (800, 20), (200, 100)].into_iter().enumerate()
-        {
-            contest.record(which, round(reads, us));
-        }
+        contest.record_all([(900, 10), (100, 400), (800, 20), (200, 100)].map(round));
         let mut report = new_report("app-cache", FIELDS, BAR, String::new());
         contest.report(&mut report, "", |_| String::new());
         add_ratios(&contest, &mut report);

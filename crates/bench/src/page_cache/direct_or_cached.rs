@@ -228,11 +228,11 @@ mod tests {
             "haul --dir d --memory 100MiB --data-percent 50,200".split(' '),
         );
         let mut contest = Contest::new(FIELDS, options.points());
-        for (which, count) in [800, 100, 200, 100, 50, 150].into_iter().enumerate() {
+        contest.record_all([800, 100, 200, 100, 50, 150].map(|count| {
             let mut reads = Reads { time: Duration::from_secs(1), ..Reads::default() };
             (0..count).for_each(|_| reads.latencies.record(Duration::from_micros(100)));
-            contest.record(which, Outcome::Measured(reads));
-        }
+            [Some(reads)]
+        }));
         let mut report = new_report("b", FIELDS, BAR, String::new());
         contest.report(&mut report, "", |point| point.percent.to_string());
         add_ratios(&contest, &mut report);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use haul_disk::{Allocation, Disk, Durability, File, Open, evict, read_full, write_full};
 use haul_measure::Result;
+use haul_testing::noise;
 
 use super::options::{Preparation, Sync};
 
@@ -30,12 +31,7 @@ pub(super) enum Found {
 
 /// Returns record `number`, which differs for each seed.
 fn record(seed: u64, number: usize) -> Vec<u8> {
-    let mut words = Vec::with_capacity(RECORD_BYTES);
-    for at in 0..(RECORD_BYTES / 16) as u64 {
-        words.extend_from_slice(&(seed ^ 0x9e37_79b9_7f4a_7c15).to_le_bytes());
-        words.extend_from_slice(&(((number as u64 + 1) << 16) | at).to_le_bytes());
-    }
-    words
+    noise(seed << 32 ^ number as u64, RECORD_BYTES)
 }
 
 fn offset(number: usize) -> u64 {

@@ -191,7 +191,7 @@ fn seconds(round: &Round) -> Option<f64> {
 mod tests {
     use super::super::records::Shape;
     use super::*;
-    use crate::contest::{Outcome, new_report};
+    use crate::contest::new_report;
 
     fn contest(lines: &[(&str, Index, f64, &[f64])]) -> Contest<Strategy, Round> {
         let strategy = |(name, index, _, _): &(&str, Index, f64, &[f64])| {
@@ -199,12 +199,10 @@ mod tests {
             Strategy { batch: 1, cell: name.parse().ok().map(cell) }
         };
         let mut contest = Contest::new(FIELDS, lines.iter().map(strategy));
-        for (which, (_, _, batch, rates)) in lines.iter().enumerate() {
-            for rate in *rates {
-                let round = Round { batch: Some(*batch), per_s: *rate, ..Round::default() };
-                contest.record(which, Outcome::Measured(round));
-            }
-        }
+        contest.record_all(lines.iter().map(|(_, _, batch, rates)| {
+            let batch = Some(*batch);
+            rates.iter().map(move |rate| Some(Round { batch, per_s: *rate, ..Round::default() }))
+        }));
         contest
     }
 

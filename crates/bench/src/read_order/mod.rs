@@ -130,20 +130,15 @@ mod tests {
 
     use super::*;
 
-    fn pass(service_s: u64) -> Outcome<Pass> {
+    fn pass(service_s: u64) -> [Option<Pass>; 1] {
         let service = ServiceTime { seek_ns: service_s * 1_000_000_000, ..ServiceTime::default() };
-        Outcome::Measured(Pass {
-            files: 100,
-            requests: Counters { service, ..Counters::default() },
-        })
+        [Some(Pass { files: 100, requests: Counters { service, ..Counters::default() } })]
     }
 
     #[test]
     fn ratios_are_of_service_times() {
         let mut contest = contest(&ReadOrderBench::parse_from([""]));
-        for (which, seconds) in [217, 28, 19, 100, 20, 10].into_iter().enumerate() {
-            contest.record(which, pass(seconds));
-        }
+        contest.record_all([217, 28, 19, 100, 20, 10].map(pass));
         let mut report = new_report("read-order", FIELDS, BAR, String::new());
         add_ratios(&contest, None, &mut report);
         report.assert_ratios(&[

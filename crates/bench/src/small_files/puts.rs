@@ -292,15 +292,12 @@ mod tests {
         let strategy = |target| Strategy { target, file_bytes: 4096, writers: 16 };
         let strategies = targets.iter().map(|(target, _)| strategy(target.clone()));
         let mut contest = Contest::new(FIELDS, strategies);
-        for (which, (_, rate)) in targets.iter().enumerate() {
-            let round = |appends| {
-                let device_bytes = Some(appends * 8192.0);
-                let sample = Sample { appends, seconds: 1.0, device_bytes, ..Sample::default() };
-                Outcome::Measured(Round { sample, file_bytes: 4096 })
-            };
-            let failed = Outcome::Skipped("the disk is full".to_owned());
-            contest.record(which, rate.map_or(failed, round));
-        }
+        let round = |appends| {
+            let device_bytes = Some(appends * 8192.0);
+            let sample = Sample { appends, seconds: 1.0, device_bytes, ..Sample::default() };
+            Round { sample, file_bytes: 4096 }
+        };
+        contest.record_all(targets.iter().map(|(_, rate)| [rate.map(round)]));
         let mut report = new_report("small-files", FIELDS, BAR, String::new());
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[

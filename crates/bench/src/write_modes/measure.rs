@@ -17,8 +17,6 @@ use crate::trace::{ALL_STEPS, Tracing, Traffic};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pass {
     pub(crate) records: u64,
-    /// The bytes of all records.
-    pub(crate) bytes: u64,
     pub(crate) time: Duration,
     pub(crate) latencies: Latencies,
     pub(crate) counters: Option<DeviceCounters>,
@@ -37,39 +35,6 @@ impl Pass {
 pub(crate) struct Limits {
     pub(crate) records: u64,
     pub(crate) time: Duration,
-}
-
-/// Writes records into a prepared file and measures them.
-fn pass(
-    place: &TargetFs,
-    cell: &Cell,
-    prepared: &mut Prepared,
-    limits: Limits,
-    tracing: Option<&Tracing>,
-    watcher: &dyn Watcher,
-) -> Result<Pass> {
-    let mut pass = Pass::default();
-    let mut writer = Writer::new(cell, prepared)?;
-    let before = place.counters();
-    tracing.map(Tracing::start).transpose()?;
-    let started = Instant::now();
-    while pass.records < limits.records && (pass.records == 0 || started.elapsed() < limits.time) {
-        watcher.check()?;
-        let began = Instant::now();
-        writer.write(pass.records)?;
-        let took = began.elapsed();
-        pass.latencies.record(took);
-        pass.time += took;
-        pass.records += 1;
-    }
-    pass.bytes = pass.records * cell.record_bytes;
-    let after = place.counters();
-    pass.counters = before.zip(after).map(|(before, after)| after.since(&before));
-    if let Some(trace) = tracing.map(Tracing::stop).transpose()? {
-        let own = trace.marked_by.filter(|_| trace.lost == 0);
-        pass.traffic = own.map(|own| Traffic::of(&trace, own, place.journalling));
-    }
-    Ok(pass)
 }
 
 /// A writer of consecutive records.
@@ -122,38 +87,66 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Syncs the file after a pass, so that the next pass starts without dirty pages.
-fn finish(place: &TargetFs, prepared: &Prepared) -> Result<()> {
-    let (Prepared::File(file) | Prepared::Opened(file, _) | Prepared::Map(file, _)) = prepared;
-    file.sync(Durability::Everything)?;
-    place.settle()
-}
-
 /// The number of passes over a file.
 pub(super) const PASSES: usize = 2;
 
-/// Creates the file of a mode, writes all passes and removes the file.
-pub(super) fn measure_passes(
-    place: &TargetFs,
-    cell: &Cell,
-    mut limits: Limits,
-    tracing: Option<&Tracing>,
-    watcher: &dyn Watcher,
-) -> Result<Vec<Outcome<Pass>>> {
-    let Some(mut prepared) = prepare(place, cell, limits.records)? else {
-        let skipped = |_| Outcome::Skipped("not supported".to_owned());
-        return Ok((0..PASSES).map(skipped).collect());
-    };
-    let mut passes = Vec::new();
-    for _ in 0..PASSES {
-        let pass = pass(place, cell, &mut prepared, limits, tracing, watcher)?;
-        limits.records = pass.records;
-        passes.push(Outcome::Measured(pass));
-        finish(place, &prepared)?;
+/// A file system to measure, the block trace of its device, and the limits of a pass.
+pub(super) struct Measurement<'a> {
+    pub(super) place: &'a TargetFs,
+    pub(super) tracing: Option<&'a Tracing>,
+    pub(super) limits: Limits,
+    pub(super) watcher: &'a dyn Watcher,
+}
+
+impl Measurement<'_> {
+    /// Creates the file of a mode, writes all passes and removes the file.
+    pub(super) fn passes(&self, cell: &Cell) -> Result<Vec<Outcome<Pass>>> {
+        let mut records = self.limits.records;
+        let Some(mut prepared) = prepare(self.place, cell, records)? else {
+            let skipped = |_| Outcome::Skipped("not supported".to_owned());
+            return Ok((0..PASSES).map(skipped).collect());
+        };
+        let mut passes = Vec::new();
+        for _ in 0..PASSES {
+            let pass = self.pass(cell, &mut prepared, records)?;
+            records = pass.records;
+            passes.push(Outcome::Measured(pass));
+            // So that the next pass starts without dirty pages.
+            let (Prepared::File(file) | Prepared::Opened(file, _) | Prepared::Map(file, _)) =
+                &prepared;
+            file.sync(Durability::Everything)?;
+            self.place.settle()?;
+        }
+        drop::<Prepared>(prepared);
+        remove(self.place)?;
+        Ok(passes)
     }
-    drop::<Prepared>(prepared);
-    remove(place)?;
-    Ok(passes)
+
+    /// Writes at most `records_max` records into a prepared file and measures them.
+    fn pass(&self, cell: &Cell, prepared: &mut Prepared, records_max: u64) -> Result<Pass> {
+        let Self { place, tracing, limits, watcher } = self;
+        let mut pass = Pass::default();
+        let mut writer = Writer::new(cell, prepared)?;
+        let before = place.counters();
+        tracing.map(Tracing::start).transpose()?;
+        let started = Instant::now();
+        while pass.records < records_max && (pass.records == 0 || started.elapsed() < limits.time) {
+            watcher.check()?;
+            let began = Instant::now();
+            writer.write(pass.records)?;
+            let took = began.elapsed();
+            pass.latencies.record(took);
+            pass.time += took;
+            pass.records += 1;
+        }
+        let after = place.counters();
+        pass.counters = before.zip(after).map(|(before, after)| after.since(&before));
+        if let Some(trace) = tracing.map(Tracing::stop).transpose()? {
+            let own = trace.marked_by.filter(|_| trace.lost == 0);
+            pass.traffic = own.map(|own| Traffic::of(&trace, own, place.journalling));
+        }
+        Ok(pass)
+    }
 }
 
 /// Returns the lines of the kernel's block trace for the second record of a new file.

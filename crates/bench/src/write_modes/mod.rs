@@ -26,7 +26,7 @@ use std::time::Duration;
 use haul_measure::{Error, Result, Watcher, turns};
 use haul_units::parse_time;
 
-use measure::{Limits, measure_passes, trace_record};
+use measure::{Limits, Measurement, trace_record};
 use modes::{Cell, cells};
 pub use modes::{Modes, Preparation, Sync};
 pub use virtual_disk::VirtualDisk;
@@ -133,8 +133,8 @@ impl Benchmark for WriteModesBench {
             let (which, cell) = (turn.which / cells.len(), cells[turn.which % cells.len()]);
             let Place { fs, tracing, .. } = &places[which];
             stage.step(turn, &format!("{}: {cell}", fs.name))?;
-            let passes = measure_passes(fs, &cell, limits, tracing.as_ref(), watcher)?;
-            for (pass, outcome) in (1..).zip(passes) {
+            let on = Measurement { place: fs, tracing: tracing.as_ref(), limits, watcher };
+            for (pass, outcome) in (1..).zip(on.passes(&cell)?) {
                 contests[which].record_of(&Strategy { cell, pass }, outcome);
             }
         }
