@@ -84,19 +84,3 @@ impl Drop for Guardian {
         self.0.wait().ok();
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tree_is_removed_with_all_that_is_in_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, guardian) = Guardian::of_tree(dir.path(), "tree").unwrap();
-        std::fs::create_dir_all(path.join("a/b")).unwrap();
-        std::fs::write(path.join("a/b/file"), "").unwrap();
-        std::fs::write(dir.path().join("other"), "").unwrap();
-        drop(guardian);
-        assert!(!path.exists() && dir.path().join("other").exists());
-    }
-}

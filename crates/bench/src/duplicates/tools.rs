@@ -167,13 +167,4 @@ mod tests {
             assert!(from_czkawka(text).is_empty());
         }
     }
-
-    #[test]
-    fn searched_directory_is_the_last_argument() {
-        for tool in Tool::ALL {
-            let words = tool.arguments(&["--option"], Path::new("/root"), Path::new("/out"));
-            assert_eq!(words.last().unwrap(), "/root", "{tool:?}");
-            assert!(words.iter().any(|word| word == "--option"));
-        }
-    }
 }

@@ -88,11 +88,12 @@ pub(super) struct Rounds<'a> {
 
 impl Rounds<'_> {
     pub(super) fn run(&self, report: &mut Report) -> Result<()> {
-        let stage = Stage::only(self.bench.rounds, self.watcher);
         for record_bytes in self.bench.sizes.iter().copied() {
             for writers in self.bench.writers.iter().copied() {
                 let all = self.competitors(writers, record_bytes);
                 let group = all[0].group.clone();
+                let rounds = Stage::only(self.bench.rounds, self.watcher);
+                let stage = Stage { name: &group, ..rounds };
                 let mut contest = Contest::new(FIELDS, all);
                 let is_floor = |competitor: &Competitor| competitor.family() == RAW;
                 let counted = contest.run_above_floor(&stage, is_floor, rate, |competitor| {

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use haul_disk::{Disk, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
+use haul_disk::{WINDOW_BYTES_MAX, WINDOW_BYTES_MIN};
 use haul_measure::{Result, Watcher, turns};
 use haul_units::parse_time;
 
@@ -183,9 +183,6 @@ fn measure_on(
     Ok(contest)
 }
 
-/// The files of a round.
-const NAMES: [&str; 3] = [BULK, RECORDS, PAGES];
-
 fn note(options: &PacingBench, bytes: u64) -> String {
     format!(
         "{} interleaved rounds, each with {} MiB of bulk data in a new file, in writes of at most \
@@ -223,12 +220,7 @@ fn measure(
         stop.store(true, Ordering::Relaxed);
         (bulk, joined(first), joined(second), joined(most))
     });
-    for name in NAMES {
-        match place.disk.remove(name) {
-            Err(error) if error.is_not_found() => {}
-            removed => removed?,
-        }
-    }
+    place.remove(&[BULK, RECORDS, PAGES])?;
     place.settle()?;
     let bulk = bulk?;
     Ok([first?, second?].map(|written| Round { written, bulk, dirty_bytes }))

@@ -140,10 +140,9 @@ impl Benchmark for HaystackBench {
 }
 
 /// A simulated disk with a tree of files, and a store with as many objects of the same bytes.
-struct Photos {
+struct Photos<'a> {
     disk: SimulatedDisk<'static>,
-    dirs: usize,
-    files: usize,
+    bench: &'a HaystackBench,
     content: Vec<u8>,
 }
 
@@ -155,14 +154,14 @@ fn path(dir: usize, file: usize) -> PathBuf {
     PathBuf::from(format!("{TREE}/{dir:05}/{file:05}"))
 }
 
-impl Photos {
-    fn new(options: &HaystackBench, watcher: &dyn Watcher) -> Result<Self> {
-        let HaystackBench { dirs, files, size, .. } = *options;
+impl<'a> Photos<'a> {
+    fn new(bench: &'a HaystackBench, watcher: &dyn Watcher) -> Result<Self> {
+        let HaystackBench { dirs, files, size, .. } = *bench;
         let data_bytes = (dirs * files) as u64 * size.next_multiple_of(4096);
         let bytes = (FREE_BYTES + 4 * data_bytes).next_multiple_of(1 << 20);
-        let disk = SimulatedDisk::new(&options.drive, bytes, Backing::Memory, EXT4)?;
+        let disk = SimulatedDisk::new(&bench.drive, bytes, Backing::Memory, EXT4)?;
         let content = noise(1, usize::try_from(size).unwrap_or(usize::MAX));
-        let photos = Self { disk, dirs, files, content };
+        let photos = Self { disk, bench, content };
         let mounted = photos.disk.mount()?;
         let root = mounted.path();
         photos.write_tree(&root, watcher)?;
@@ -172,11 +171,11 @@ impl Photos {
     }
 
     fn write_tree(&self, root: &Path, watcher: &dyn Watcher) -> Result<()> {
-        for dir in 0..self.dirs {
+        for dir in 0..self.bench.dirs {
             watcher.check()?;
             let wrong = || Error::other("write the files");
             fs::create_dir_all(root.join(format!("{TREE}/{dir:05}"))).map_err(wrong())?;
-            for file in 0..self.files {
+            for file in 0..self.bench.files {
                 fs::write(root.join(path(dir, file)), self.bytes(dir, file)).map_err(wrong())?;
             }
         }
@@ -186,13 +185,13 @@ impl Photos {
     fn write_store(&self, dir: &Path) -> Result<(), Failure> {
         let (store, _recovered) = Store::open(dir, store_options())?;
         store.create_bucket(BUCKET)?;
-        fill(&store, BUCKET, &self.content, self.number(self.dirs, 0))?;
+        fill(&store, BUCKET, &self.content, self.number(self.bench.dirs, 0))?;
         Ok(store.close()?)
     }
 
     /// Returns the number of the object with the bytes of a file.
     fn number(&self, dir: usize, file: usize) -> u64 {
-        (dir * self.files + file) as u64
+        (dir * self.bench.files + file) as u64
     }
 
     fn bytes(&self, dir: usize, file: usize) -> Vec<u8> {
@@ -203,7 +202,7 @@ impl Photos {
     fn read(&self, method: Method, round: u64) -> Result<Round> {
         let mut random = Random(round);
         let mut chosen: Vec<_> =
-            (0..self.dirs).map(|dir| (dir, random.index(self.files))).collect();
+            (0..self.bench.dirs).map(|dir| (dir, random.index(self.bench.files))).collect();
         chosen.sort_by_cached_key(|_| random.number());
         let mounted = self.disk.mount_cold_with(method.mount_options())?;
         let root = mounted.path();

@@ -140,27 +140,6 @@ mod tests {
     }
 
     #[test]
-    fn ext4_commit_is_attributed_to_the_journal() {
-        let events = vec![
-            queued("haul", OWN, "WS", 100, 8),
-            issued("WS", 100, 8),
-            queued("jbd2/vda-8", 3, "WSM", 1000, 8),
-            queued("jbd2/vda-8", 3, "WSM", 1008, 8),
-            issued("WSM", 1000, 16),
-            queued("jbd2/vda-8", 3, "FWFSM", 1016, 8),
-            issued("FF", 0, 0),
-            issued("WSM", 1016, 8),
-            issued("FF", 0, 0),
-        ];
-        let (data, journal) = (share(1, 4096), share(2, 12288));
-        let expected = Traffic { data, journal, syncs: 2, ..Traffic::default() };
-        assert_eq!(of(events.clone(), Journalling::Thread), expected);
-        let unknown = of(events, Journalling::Unknown);
-        assert_eq!((unknown.journal, unknown.metadata), (share(0, 0), share(2, 12288)));
-        assert_eq!(unknown.data, data);
-    }
-
-    #[test]
     fn xfs_log_writes_of_the_syncing_task_are_journal() {
         let events = vec![
             queued("haul", OWN, "WS", 80, 8),
@@ -183,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_split_write_keep_their_task() {
+    fn parts_of_a_split_write_keep_their_task_and_jbd2_writes_the_journal() {
         let events = vec![
             queued("haul", OWN, "W", 0, 2048),
             issued("W", 0, 1024),
@@ -194,8 +173,13 @@ mod tests {
             queued("haul", OWN, "FWS", 0, 0),
             issued("FF", 0, 0),
             issued("R", 0, 8),
+            queued("jbd2/vda-8", 3, "FWFSM", 1 << 20, 8),
+            issued("WSM", 1 << 20, 8),
         ];
+        let unknown = of(events.clone(), Journalling::Unknown);
+        assert_eq!((unknown.journal, unknown.metadata), (share(0, 0), share(1, 4096)));
         let traffic = of(events, Journalling::Thread);
+        assert_eq!((traffic.journal, traffic.metadata), (share(1, 4096), share(0, 0)));
         assert_eq!((traffic.data, traffic.others), (share(2, 1 << 20), share(2, 8192)));
         assert_eq!(traffic.syncs, 1);
     }

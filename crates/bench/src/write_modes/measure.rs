@@ -8,7 +8,7 @@ use haul_disk::{AlignedBuf, DeviceCounters, Durability, write_full};
 use haul_measure::{Error, Latencies, Result, Watcher};
 
 use super::modes::{Cell, Preparation, Sync};
-use super::prepare::{Prepared, prepare, remove};
+use super::prepare::{NAMES, Prepared, prepare};
 use super::target_fs::TargetFs;
 use crate::contest::Outcome;
 use crate::trace::{ALL_STEPS, Tracing, Traffic};
@@ -118,7 +118,7 @@ impl Measurement<'_> {
             self.place.settle()?;
         }
         drop::<Prepared>(prepared);
-        remove(self.place)?;
+        self.place.remove(&NAMES)?;
         Ok(passes)
     }
 
@@ -160,7 +160,7 @@ pub(super) fn trace_record(place: &TargetFs, cell: &Cell) -> Result<String> {
     place.counters();
     let text = tracing.stop_text()?;
     drop(prepared);
-    remove(place)?;
+    place.remove(&NAMES)?;
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let lines = lines.collect::<Vec<_>>().join("\n");
     Ok(format!("# {}: {cell}\n{lines}\n", place.name))

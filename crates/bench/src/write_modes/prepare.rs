@@ -16,6 +16,7 @@ use crate::test_file::fill;
 /// The names of the file that is written, and of the old file that is recycled.
 const LOG: &str = "log";
 const OLD: &str = "log.old";
+pub(super) const NAMES: [&str; 2] = [LOG, OLD];
 
 /// A file that is prepared for records: with its mapping for `msync`, or opened a second time with
 /// `O_SYNC`.
@@ -37,7 +38,7 @@ pub(crate) fn prepare(place: &TargetFs, cell: &Cell, records: u64) -> Result<Opt
     let bytes = cell.file_bytes(records);
     match create(&place.disk, cell.preparation, bytes) {
         Err(Error::Disk(error)) if error.is_unsupported() => {
-            remove(place)?;
+            place.remove(&NAMES)?;
             return Ok(None);
         }
         created => created?,
@@ -93,17 +94,6 @@ fn create(disk: &dyn Disk, preparation: Preparation, bytes: u64) -> Result<()> {
         Preparation::Recycled => {
             fill(&*file, bytes, &Silent, old)?;
             disk.rename(OLD, LOG)?;
-        }
-    }
-    Ok(())
-}
-
-/// Removes the file of a cell under each of its two names.
-pub(crate) fn remove(place: &TargetFs) -> Result<()> {
-    for name in [LOG, OLD] {
-        match place.disk.remove(name) {
-            Err(error) if error.is_not_found() => {}
-            removed => removed?,
         }
     }
     Ok(())

@@ -96,6 +96,17 @@ impl TargetFs {
         Ok(())
     }
 
+    /// Removes those of the files `names` that exist.
+    pub(crate) fn remove(&self, names: &[&str]) -> Result<()> {
+        for name in names {
+            match self.disk.remove(name) {
+                Err(error) if error.is_not_found() => {}
+                removed => removed?,
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the requests so far. Waits until the device is idle, because the kernel counts a
     /// request only after it wakes the task that waits for it.
     pub(crate) fn counters(&self) -> Option<DeviceCounters> {
