@@ -300,20 +300,6 @@ impl<S, R> Contest<S, R> {
         self.entries[which].record(outcome);
     }
 
-    /// Adds rounds to each strategy, in their order; `None` stands for a failure.
-    #[cfg(test)]
-    pub(crate) fn record_all<I: IntoIterator<Item = Option<R>>>(
-        &mut self,
-        rounds: impl IntoIterator<Item = I>,
-    ) {
-        for (entry, rounds) in self.entries.iter_mut().zip(rounds) {
-            let failed = || Outcome::Skipped("no space left".to_owned());
-            rounds
-                .into_iter()
-                .for_each(|it| entry.record(it.map_or_else(failed, Outcome::Measured)));
-        }
-    }
-
     /// Appends a row for each strategy to `report`, below the heading `table`. `group` returns the
     /// group of a row.
     pub(crate) fn report(&self, report: &mut Report, table: &str, group: fn(&S) -> String) {
@@ -390,6 +376,21 @@ impl<S, R> Contest<S, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl<S, R> Contest<S, R> {
+        /// Adds rounds to each strategy, in their order; `None` stands for a failure.
+        pub(crate) fn record_all<I: IntoIterator<Item = Option<R>>>(
+            &mut self,
+            rounds: impl IntoIterator<Item = I>,
+        ) {
+            for (entry, rounds) in self.entries.iter_mut().zip(rounds) {
+                let failed = || Outcome::Skipped("no space left".to_owned());
+                rounds
+                    .into_iter()
+                    .for_each(|it| entry.record(it.map_or_else(failed, Outcome::Measured)));
+            }
+        }
+    }
 
     const FIELDS: &[Field<&str, f64>] = &[
         Field::label("name", "name", |name| (*name).into()),

@@ -271,8 +271,8 @@ mod tests {
 
     use super::*;
 
-    fn run(seconds: u64, agrees: bool) -> Outcome<Run> {
-        Outcome::Measured(Run {
+    fn run(seconds: u64, agrees: bool) -> Option<Run> {
+        Some(Run {
             cost: Cost { wall: Duration::from_secs(seconds), ..Cost::default() },
             traffic: Traffic::default(),
             cached_bytes: Some(seconds << 20),
@@ -297,11 +297,9 @@ mod tests {
             competitor(Tool::Rdfind, "wrong"),
         ];
         let mut contest = Contest::new(FIELDS, all);
-        [2, 1, 9].into_iter().for_each(|seconds| contest.record(0, run(seconds, true)));
-        contest.record(1, run(10, true));
-        contest.record(2, run(6, true));
-        contest.record(3, Outcome::Skipped("exit status: 1".to_owned()));
-        contest.record(4, run(1, false));
+        let ours = [2, 1, 9].map(|seconds| run(seconds, true)).to_vec();
+        let [slow, fast, wrong] = [run(10, true), run(6, true), run(1, false)].map(|it| vec![it]);
+        contest.record_all([ours, slow, fast, vec![None], wrong]);
         let mut report = new_report("duplicates", FIELDS, BAR, String::new());
         contest.report(&mut report, "big", |_| String::new());
         add_ratios(&contest, Corpus::Big, State::Cold, &mut report);
@@ -310,6 +308,6 @@ mod tests {
             ("big_cold_vs_fclones", 3.0),
         ]);
         assert_eq!(report.rows[4].values.last(), Some(&"NO".into()));
-        assert_eq!(report.rows[3].state.as_deref(), Some("exit status: 1"));
+        assert_eq!(report.rows[3].state.as_deref(), Some("no space left"));
     }
 }

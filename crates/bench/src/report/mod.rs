@@ -220,19 +220,6 @@ impl Report {
         })
     }
 
-    /// Panics unless the report has these ratios, with values that differ by at most a hundredth.
-    #[cfg(test)]
-    #[track_caller]
-    pub(crate) fn assert_ratios(&self, expected: &[(&str, f64)]) {
-        let names: Vec<_> = self.ratios.keys().map(String::as_str).collect();
-        let mut expected = expected.to_vec();
-        expected.sort_by_key(|ratio| ratio.0);
-        assert_eq!(names, expected.iter().map(|ratio| ratio.0).collect::<Vec<_>>());
-        for (ratio, (name, value)) in self.ratios.values().zip(expected) {
-            assert!((ratio.value - value).abs() <= value * 0.01, "{name}: {ratio}, not {value}");
-        }
-    }
-
     fn row_json(&self, row: &Row) -> Json {
         let mut object = Map::new();
         if !row.table.is_empty() {
@@ -251,6 +238,23 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Report {
+        /// Panics unless the report has these ratios, with values that differ by at most a hundredth.
+        #[track_caller]
+        pub(crate) fn assert_ratios(&self, expected: &[(&str, f64)]) {
+            let names: Vec<_> = self.ratios.keys().map(String::as_str).collect();
+            let mut expected = expected.to_vec();
+            expected.sort_by_key(|ratio| ratio.0);
+            assert_eq!(names, expected.iter().map(|ratio| ratio.0).collect::<Vec<_>>());
+            for (ratio, (name, value)) in self.ratios.values().zip(expected) {
+                assert!(
+                    (ratio.value - value).abs() <= value * 0.01,
+                    "{name}: {ratio}, not {value}"
+                );
+            }
+        }
+    }
 
     const COLUMNS: &[Column] = &[Column::text("way", "way"), Column::number("us", "µs", 1)];
 
