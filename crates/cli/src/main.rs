@@ -43,7 +43,7 @@ use clap::FromArgMatches;
 use haul_cli_common::{console, generate, output, progress, report, signals};
 use haul_units as units;
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -115,12 +115,9 @@ fn log_to_stderr(verbose: u8) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    // The crate s3s logs requests for missing objects as errors, so its messages are shown only
-    // from -vv on.
-    let s3s = if verbose < 2 { LevelFilter::OFF } else { level };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal())
-        .with_filter(Targets::new().with_default(level).with_target("s3s", s3s));
+        .with_filter(level);
     tracing_subscriber::registry().with(lines).init();
 }

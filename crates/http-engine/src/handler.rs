@@ -73,6 +73,9 @@ pub trait Handler: 'static {
     /// Responds to a request like [`Self::respond`], without the conversion of its head to the types
     /// of the crate `http`. Returns the body of a request to which [`Self::respond`] is to respond.
     ///
+    /// It is called directly after [`Self::respond_inline`] has deferred the same request, which can
+    /// leave what it has found out in `connection`.
+    ///
     /// # Errors
     /// The body: this is no failure.
     fn respond_parsed(
@@ -80,8 +83,9 @@ pub trait Handler: 'static {
         request: &haul_http1::Request<'_>,
         body: RequestBody,
         origin: &Origin<'_, Self::Peer>,
+        connection: &mut Self::Connection,
     ) -> Result<ResponseFuture<Self::Body>, RequestBody> {
-        let _ = (request, origin);
+        let _ = (request, origin, connection);
         Err(body)
     }
 

@@ -255,8 +255,8 @@ impl<H: Handler> Engine<H> {
                 (Some(Receiving::new(framing, sender)), body)
             }
         };
-        let (origin, _data) = connection.origin(&[], now);
-        let body = match self.handler.respond_parsed(request, body, &origin) {
+        let (origin, data) = connection.origin(&[], now);
+        let body = match self.handler.respond_parsed(request, body, &origin, data) {
             Ok(future) => {
                 let reply = Reply::Future(future);
                 start_exchange(connection, Exchange::new(record, receiving, reply, terms));

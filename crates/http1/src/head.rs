@@ -8,9 +8,10 @@ use crate::error::HttpError;
 use crate::fields::Fields;
 use crate::limits::{FIELDS_MAX, HeadLimits};
 
-/// An uninitialized array of fields for the stack, so that parsing a head allocates nothing.
-pub(crate) const NO_FIELDS: [MaybeUninit<httparse::Header<'static>>; FIELDS_MAX] =
-    [const { MaybeUninit::uninit() }; FIELDS_MAX];
+/// Returns an uninitialized array of fields for the stack, so that parsing a head allocates nothing.
+pub(crate) const fn no_fields() -> [MaybeUninit<httparse::Header<'static>>; FIELDS_MAX] {
+    [const { MaybeUninit::uninit() }; FIELDS_MAX]
+}
 
 /// Converts an error of `httparse`.
 pub(crate) const fn parse_error(error: httparse::Error) -> HttpError {

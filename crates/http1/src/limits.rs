@@ -1,7 +1,7 @@
 //! Defines limits on the size of heads and of chunked framing.
 
 /// The hard limit on the number of fields of a head: the parser uses an array of this length.
-pub const FIELDS_MAX: usize = 100;
+pub const FIELDS_MAX: usize = 1024;
 
 /// The maximum length of a method in bytes; the longest registered method has 18 letters.
 pub(crate) const METHOD_BYTES_MAX: usize = 32;
@@ -16,13 +16,13 @@ pub struct HeadLimits {
     /// 8 KiB.
     pub target_bytes_max: usize,
     /// The maximum number of fields, at most [`FIELDS_MAX`]. More fields give status 431. Default:
-    /// [`FIELDS_MAX`].
+    /// 100.
     pub fields_max: usize,
 }
 
 impl Default for HeadLimits {
     fn default() -> Self {
-        Self { head_bytes_max: 16 << 10, target_bytes_max: 8 << 10, fields_max: FIELDS_MAX }
+        Self { head_bytes_max: 16 << 10, target_bytes_max: 8 << 10, fields_max: 100 }
     }
 }
 

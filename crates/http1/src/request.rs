@@ -69,7 +69,7 @@ pub fn parse_request<'a>(
     limits: &HeadLimits,
 ) -> Result<Option<Request<'a>>, HttpError> {
     let from_line = head::skip_empty_line(bytes)?;
-    let mut fields = head::NO_FIELDS;
+    let mut fields = head::no_fields();
     let mut parsed = httparse::Request::new(&mut []);
     let status = parsed
         .parse_with_uninit_headers(from_line, &mut fields)

@@ -58,7 +58,7 @@ pub fn parse_response<'a>(
     if matches!(bytes.first(), Some(b'\r' | b'\n')) {
         return Err(HttpError::bad_request("empty line before the status line"));
     }
-    let mut fields = head::NO_FIELDS;
+    let mut fields = head::no_fields();
     let mut parsed = httparse::Response::new(&mut []);
     let status = httparse::ParserConfig::default()
         .parse_response_with_uninit_headers(&mut parsed, bytes, &mut fields)

@@ -2,10 +2,9 @@
 //!
 //! # What it is
 //! A server for S3 clients and for curl, over HTTP and TLS. The threads of `haul-http-engine` drive
-//! its connections. Plain reads of cached objects and plain `PUT`s of up to 8 KiB are answered by
-//! these threads; other requests are executed by the store on threads that may block, except that
-//! any `PUT` of up to 8 KiB occupies no thread while it waits for the sync. A request is
-//! acknowledged with `200 OK` only once the store has made it durable.
+//! its connections, and answer reads of objects in memory. Other requests are executed by the store
+//! on threads that may block, except that a `PUT` of up to 8 KiB occupies no thread while it waits
+//! for the sync. A request is acknowledged with `200 OK` only once the store has made it durable.
 //!
 //! # Example
 //! ```no_run
@@ -35,7 +34,8 @@
 //! - Each operation is executed only if the key of the request has the right to it, if its user
 //!   owns the bucket, or if the policy of the bucket or an access list allows it. A key that is
 //!   removed from the [`KeyRing`] is refused from the next request on.
-//! - Secrets and the signatures of requests are compared in constant time.
+//! - Secrets and all signatures are compared in constant time. An answer does not depend on the kind
+//!   of the signature.
 //! - With an [`AuditLog`], each change has a line that was appended before its response is sent,
 //!   and each refused attempt has one, too.
 //! - The memory for records of access logs of buckets is limited; a crash loses those that are not
@@ -55,12 +55,12 @@
 //! storage classes to move objects to. It has no HTTP/2.
 //!
 //! # Sources
-//! The Amazon S3 API reference; RFC 9110 for conditions and ranges. Signatures, routing and XML are
-//! implemented by the `s3s` crate.
+//! The Amazon S3 API reference; RFC 9110 for conditions and ranges; RFC 2047 for metadata.
 
 mod access;
 mod acl;
 mod admin;
+mod answer;
 mod audit;
 mod auth;
 mod body;
@@ -72,20 +72,21 @@ mod error;
 mod errors;
 mod front;
 mod hosts;
+mod hot;
 mod log_limit;
 mod metrics;
 mod objects;
 mod operations;
-mod output;
 mod pattern;
 mod policy;
+mod request;
 mod served;
 mod server;
 mod service;
 mod standby;
-mod subresources;
 mod times;
 mod uploads;
+mod xml;
 
 pub use access::keys::credentials::Credentials;
 pub use access::keys::key::{Key, KeyList};

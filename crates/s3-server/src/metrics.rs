@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::RecentRequests;
-use hyper::{Method, StatusCode};
+use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::bucket_logs::counts::LogCounts;
 use crate::log_limit::LogLimit;
+use crate::request::operation::Operation;
 
 /// The number of buckets of a latency histogram. Bucket i counts latencies below 2^i µs; the last
 /// bucket also counts all longer ones.
 pub(crate) const LATENCY_BUCKETS: usize = 32;
 
-/// The kind of a request, derived from its request line.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Get,
@@ -45,30 +46,39 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of a request.
-    pub(crate) fn of(method: &Method, path: &str, query: Option<&str>) -> Self {
-        let mut segments = path.splitn(3, '/').skip(1).map(|segment| !segment.is_empty());
-        let bucket = segments.next() == Some(true);
-        let object = segments.next() == Some(true);
-        let has = |name: &str| {
-            let names = query.unwrap_or_default().split('&').map(|pair| pair.split('=').next());
-            names.flatten().any(|found| found == name)
-        };
-        if has("uploads") || has("uploadId") {
-            return Self::Multipart;
-        }
-        match *method {
-            Method::HEAD => Self::Head,
-            Method::GET if object => Self::Get,
-            Method::GET if bucket && (has("list-type") || has("versions") || query.is_none()) => {
-                Self::List
-            }
-            Method::GET if bucket && (has("prefix") || has("delimiter") || has("max-keys")) => {
-                Self::List
-            }
-            Method::PUT if object => Self::Put,
-            Method::DELETE if object => Self::Delete,
-            Method::POST if bucket && has("delete") => Self::Delete,
+    /// Returns the kind of a request: that of its operation, or that of its method if it asks for no
+    /// operation of this server.
+    pub(crate) fn of(operation: Option<Operation>, method: &Method) -> Self {
+        use Operation as O;
+        match operation {
+            Some(
+                O::CreateMultipartUpload
+                | O::UploadPart
+                | O::UploadPartCopy
+                | O::CompleteMultipartUpload
+                | O::AbortMultipartUpload
+                | O::ListParts
+                | O::ListMultipartUploads,
+            ) => Self::Multipart,
+            Some(O::ListObjects | O::ListObjectsV2 | O::ListObjectVersions) => Self::List,
+            Some(
+                O::GetObject
+                | O::GetObjectAcl
+                | O::GetObjectAttributes
+                | O::GetObjectLegalHold
+                | O::GetObjectRetention
+                | O::GetObjectTagging,
+            ) => Self::Get,
+            Some(
+                O::PutObject
+                | O::CopyObject
+                | O::PutObjectAcl
+                | O::PutObjectLegalHold
+                | O::PutObjectRetention
+                | O::PutObjectTagging,
+            ) => Self::Put,
+            Some(O::DeleteObject | O::DeleteObjects | O::DeleteObjectTagging) => Self::Delete,
+            _ if *method == Method::HEAD => Self::Head,
             _ => Self::Other,
         }
     }
@@ -238,6 +248,7 @@ fn bucket_of(us: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::head::tests::head;
 
     #[test]
     fn counts_have_the_classes_of_status_that_occurred() {
@@ -255,29 +266,35 @@ mod tests {
     }
 
     #[test]
-    fn kind_is_derived_from_the_request_line() {
-        for (method, line, kind) in [
-            ("GET", "/", Kind::Other),
-            ("GET", "/b", Kind::List),
-            ("GET", "/b/", Kind::List),
-            ("GET", "/b?list-type=2&prefix=x", Kind::List),
-            ("GET", "/b?prefix=x", Kind::List),
-            ("GET", "/b?versions", Kind::List),
-            ("GET", "/b?location", Kind::Other),
-            ("GET", "/b/k", Kind::Get),
-            ("GET", "/b/k/l?partNumber=1", Kind::Get),
-            ("HEAD", "/b", Kind::Head),
-            ("PUT", "/b", Kind::Other),
-            ("PUT", "/b/k", Kind::Put),
-            ("PUT", "/b/k?partNumber=1&uploadId=2", Kind::Multipart),
-            ("POST", "/b/k?uploads", Kind::Multipart),
-            ("POST", "/b?delete", Kind::Delete),
-            ("DELETE", "/b/k", Kind::Delete),
-            ("DELETE", "/b", Kind::Other),
+    fn kind_is_that_of_the_operation_or_the_method() {
+        for (line, kind) in [
+            ("GET /", Kind::Other),
+            ("GET /b", Kind::List),
+            ("GET /b/", Kind::List),
+            ("GET /b?list-type=2&prefix=x", Kind::List),
+            ("GET /b?prefix=x", Kind::List),
+            ("GET /b?versions", Kind::List),
+            ("GET /b?uploads", Kind::Multipart),
+            ("GET /b?location", Kind::Other),
+            ("GET /b/k", Kind::Get),
+            ("GET /b/k/l?partNumber=1", Kind::Get),
+            ("GET /b/k?tagging", Kind::Get),
+            ("HEAD /b", Kind::Head),
+            ("HEAD /b/k", Kind::Head),
+            ("HEAD /", Kind::Head),
+            ("PUT /b", Kind::Other),
+            ("PUT /b/k", Kind::Put),
+            ("PUT /b/k?acl", Kind::Put),
+            ("PUT /b/k?partNumber=1&uploadId=2", Kind::Multipart),
+            ("PUT /b?website", Kind::Other),
+            ("POST /b/k?uploads", Kind::Multipart),
+            ("POST /b?delete", Kind::Delete),
+            ("DELETE /b/k", Kind::Delete),
+            ("DELETE /b", Kind::Other),
         ] {
-            let (path, query) = line.split_once('?').map_or((line, None), |(p, q)| (p, Some(q)));
-            let method = method.parse().unwrap();
-            assert_eq!(Kind::of(&method, path, query), kind, "{method} {line}");
+            let head = head(line, &[]);
+            let operation = Operation::of_request(&head).ok();
+            assert_eq!(Kind::of(operation, &head.method), kind, "{line}");
         }
     }
 

@@ -7,8 +7,8 @@ use haul_http_engine::{
     BoxError, Connections, Engine, Handler, ListenerOptions, Origin, RequestBody, ResponseFuture,
 };
 use haul_reactor::{AdmissionLimit, Reactor};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use hyper::{Request, Response, StatusCode};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::{Request, Response, StatusCode};
 use tokio::sync::mpsc;
 
 use crate::error::{Error, Result};

@@ -150,6 +150,17 @@ impl Inner {
     ) -> Result<Option<(Entry, T)>> {
         let index = self.index.read();
         index.check_bucket(bucket)?;
+        self.look_up_cached_in(index, bucket, key, read)
+    }
+
+    /// Looks up an object of any bucket like [`Self::look_up_cached`], also of an internal one.
+    pub(crate) fn look_up_cached_in<T>(
+        &self,
+        index: RwLockReadGuard<'_, Index>,
+        bucket: &str,
+        key: &str,
+        read: impl Fn(Candidate) -> Result<Option<Read<T>>>,
+    ) -> Result<Option<(Entry, T)>> {
         let candidates = index.candidates(bucket, key);
         let hides_keys = index.hidden.any().is_some();
         drop(index);

@@ -159,7 +159,8 @@ impl Object {
     #[must_use]
     pub fn part_bytes(&self) -> Vec<u64> {
         let files = self.files();
-        if files.is_empty() {
+        // The copy of an object in parts can share its files, and is in one piece.
+        if files.is_empty() || self.info.etag.parts == 0 {
             return vec![self.info.bytes];
         }
         files.iter().map(|file| file.bytes).collect()

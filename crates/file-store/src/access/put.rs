@@ -220,7 +220,9 @@ impl Store {
     }
 
     /// Stores an object that was opened with its content under another key like [`Store::copy`]:
-    /// for example a version that [`Store::get_version`] returned.
+    /// for example a version that [`Store::get_version`] returned. The copy has the
+    /// ETag of `object`: a caller that sets another one there makes an object in one piece of one in
+    /// parts.
     ///
     /// # Errors
     /// Those of [`Store::put`]; [`Error::Invalid`] for an object of which only the head or some

@@ -112,6 +112,17 @@ impl Store {
         Ok(Object { info, attributes, content: Content::Head(entry.files) })
     }
 
+    /// Returns an object of any bucket like [`Store::head_cached`], also of an internal one.
+    pub(crate) fn head_stored_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
+        let inner = &self.inner;
+        let read = |candidate| inner.read_head_cached(candidate, bucket, key);
+        let found = inner.look_up_cached_in(inner.index.read(), bucket, key, read)?;
+        Ok(found.map(|(entry, attributes)| {
+            let info = entry.info(key);
+            Object { info, attributes, content: Content::Head(entry.files) }
+        }))
+    }
+
     fn open_stored(
         &self,
         bucket: &str,

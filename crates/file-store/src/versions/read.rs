@@ -32,6 +32,38 @@ impl Store {
         self.read_version(bucket, key, version, Self::head_stored)
     }
 
+    /// Returns a version of an object without its content like [`Store::head_version`] if its head
+    /// is in the page cache; `None` if it is not, if that is unknown, or if the version does not
+    /// exist. Never waits for the disk. Of the versions with the ID `null`, only a current one is
+    /// found.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`].
+    pub fn head_version_cached(
+        &self,
+        bucket: &str,
+        key: &str,
+        version: VersionId,
+    ) -> Result<Option<Object>> {
+        let found = |found: Result<Option<Object>>| match found {
+            Err(Error::NoSuchKey { .. }) => Ok(None),
+            found => found,
+        };
+        let current = found(self.head_cached(bucket, key))?;
+        if let Some(object) = current.filter(|object| object.info.version_id == version) {
+            return Ok(Some(object));
+        }
+        let VersionId::Id(id) = version else { return Ok(None) };
+        // The key is not locked: a version that another thread retains meanwhile may not be found.
+        let name = VersionName { version: Version(id), is_null: false }.of_key(key);
+        let retained = found(self.head_stored_cached(&versions_bucket(bucket), &name))?;
+        let mut retained = retained.filter(|object| !object.is_delete_marker());
+        if let Some(object) = &mut retained {
+            object.info.key = key.to_owned();
+        }
+        Ok(retained)
+    }
+
     /// Returns the maximum number of bytes that [`Store::get_version`] buffers for an object.
     #[must_use]
     pub fn version_bytes_max(&self) -> u64 {

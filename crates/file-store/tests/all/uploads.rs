@@ -91,6 +91,26 @@ fn md5_of_md5s() -> String {
 }
 
 #[test]
+fn copy_of_an_object_in_parts_can_be_in_one_piece() {
+    use md5::{Digest, Md5};
+    let (dir, store) = new_store();
+    let upload = start(&store);
+    let parts =
+        [put_part(&store, KEY, &upload, 1, b"hello "), put_part(&store, KEY, &upload, 2, b"world")];
+    complete(&store, &upload, &parts).unwrap();
+    let mut object = store.get(BUCKET, KEY).unwrap();
+    assert_eq!(object.part_bytes(), [6, 5]);
+    let etag = Etag { md5: Md5::digest(b"hello world").into(), parts: 0 };
+    object.info.etag = etag;
+    store.copy_object(&object, (BUCKET, "copy"), None, &Precondition::None).unwrap();
+    assert_eq!(big_files(dir.path()).len(), 2, "both objects have the same files");
+    let store = reopen_after(dir.path());
+    let copied = store.get(BUCKET, "copy").unwrap();
+    assert_eq!((copied.info.etag, copied.part_bytes()), (etag, vec![11]));
+    assert_eq!(crate::get(&store, "copy"), b"hello world");
+}
+
+#[test]
 fn part_can_be_replaced() {
     let (dir, store) = new_store();
     let upload = start(&store);

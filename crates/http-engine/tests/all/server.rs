@@ -86,6 +86,7 @@ impl Handler for Paths {
         request: &haul_http1::Request<'_>,
         body: RequestBody,
         _origin: &Origin<'_, ()>,
+        _connection: &mut Self::Connection,
     ) -> Result<ResponseFuture<Pieces>, RequestBody> {
         match request.fields.first("x-parsed") {
             Some(value) => Ok(Box::pin(echoed(String::from_utf8_lossy(value).into(), body))),

@@ -1,6 +1,6 @@
 //! Tests parsing of request heads that are valid, hostile, too large or split.
 
-use haul_http1::{FIELDS_MAX, Framing, HeadLimits, MethodKind, Target, Version, parse_request};
+use haul_http1::{Framing, HeadLimits, MethodKind, Target, Version, parse_request};
 
 use crate::corpus::{HOSTILE_FIELDS, HOSTILE_HOSTS, HOSTILE_LINES, post, with_line};
 use crate::{error_status, parse, parse_valid};
@@ -227,8 +227,8 @@ fn default_limits_reject_floods() {
     let head = |count: usize| {
         format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(count - 1)).into_bytes()
     };
-    assert_eq!(error_status(&head(FIELDS_MAX)), None);
-    assert_eq!(error_status(&head(FIELDS_MAX + 1)), Some(431));
+    assert_eq!(error_status(&head(100)), None);
+    assert_eq!(error_status(&head(101)), Some(431));
     let flood = "GET / HTTP/1.1\r\n".to_owned() + &"X: y\r\n".repeat(10_000);
     assert_eq!(error_status(flood.as_bytes()), Some(431));
     assert_eq!(error_status(format!("GET /{}", "a".repeat(10_000)).as_bytes()), Some(414));

@@ -17,6 +17,16 @@ pub(crate) enum Principal {
     Anonymous(Option<Arc<Keys>>),
 }
 
+impl Principal {
+    /// Returns the access key, for the logs.
+    pub(crate) fn access_key(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Key(key) => Some(Arc::clone(&key.access_key)),
+            Self::Open | Self::Anonymous(_) => None,
+        }
+    }
+}
+
 /// The decision about an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use haul_file_store::{Error, Store};
-use s3s::{S3ErrorCode, S3Result};
 
 use crate::buckets::parsed::{self, BucketPolicy};
 use crate::buckets::settings::POLICY;
-use crate::errors::{from_store, refuse};
+use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 
 /// Returns `true` if the bucket has a policy, or if that cannot be found out.
 pub(crate) fn has_policy(store: &Store, bucket: &str) -> bool {
@@ -19,6 +18,15 @@ pub(crate) fn has_setting(store: &Store, bucket: &str, name: &str) -> bool {
     match store.bucket_settings(bucket) {
         Ok(settings) => settings.get(name).is_some(),
         Err(error) => !matches!(error, Error::NoSuchBucket { .. }),
+    }
+}
+
+/// Returns `true` if the policy of a bucket compares the tags of objects, or if that cannot be found
+/// out.
+pub(crate) fn policy_compares_tags(store: &Store, bucket: &str) -> bool {
+    match policy_of(store, bucket) {
+        Ok(found) => found.is_some_and(|found| found.policy.uses_existing_tags()),
+        Err(_) => true,
     }
 }
 

@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_file_store::{Error, Store};
-use hyper::http::Extensions;
-use s3s::dto::Owner;
-use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
@@ -17,11 +14,12 @@ use crate::access::rights::Right;
 use crate::access::stored_facts::StoredFacts;
 use crate::acl::list::Permission;
 use crate::buckets::parsed::BucketPolicy;
-use crate::buckets::settings::{LOGGING, OWNER, POLICY};
-use crate::errors::{from_store, refuse};
+use crate::buckets::settings::OWNER;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, refuse};
 use crate::objects::versions::find;
 use crate::policy::action::action_of;
 use crate::policy::evaluate::{Access, Client, Verdict};
+use crate::xml::writer::Xml;
 
 /// The operations that no policy denies to the owner of the bucket, as in S3.
 const OF_OWNERS: [&str; 3] = ["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"];
@@ -48,30 +46,35 @@ pub(crate) enum Decision {
     ByObjectList(Permission),
 }
 
-/// The client of a request. An extension of each request of the S3 service.
+/// The client of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
-    /// The properties that policies compare; `None` on the short paths, which leave buckets with
-    /// policies to the S3 service.
+    /// The properties that policies compare.
     facts: Option<Arc<RequestFacts>>,
     /// The reason why the client may execute the operation, once that is decided.
     basis: Basis,
 }
 
 impl Caller {
-    /// Returns the client of a request that was authorized. Without one, nothing is allowed.
-    pub(crate) fn of(extensions: &Extensions) -> Self {
-        extensions.get().cloned().unwrap_or_else(|| Self::new(Principal::Anonymous(None)))
-    }
-
     pub(crate) fn new(principal: Principal) -> Self {
         Self { principal, facts: None, basis: Basis::Right }
     }
 
     /// Returns this client with the properties of its request.
     pub(crate) fn with_facts(self, facts: RequestFacts) -> Self {
+        let facts = RequestFacts { user: self.user().cloned(), ..facts };
         Self { facts: Some(Arc::new(facts)), ..self }
+    }
+
+    /// Returns `true` for a client without a signature, of a server with keys.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        matches!(self.principal, Principal::Anonymous(_))
+    }
+
+    /// Returns the prefix in the query of a listing.
+    pub(crate) fn prefix(&self) -> Option<&str> {
+        self.facts.as_ref()?.head.query.get("prefix")
     }
 
     /// Returns this client with the reason why it may execute its operation.
@@ -159,10 +162,7 @@ impl Caller {
 
     /// Returns the access key, for the logs.
     pub(crate) fn access_key(&self) -> Option<Arc<str>> {
-        match &self.principal {
-            Principal::Key(key) => Some(Arc::clone(&key.access_key)),
-            Principal::Open | Principal::Anonymous(_) => None,
-        }
+        self.principal.access_key()
     }
 
     /// Returns the user that owns the buckets that this client creates; `None` for the
@@ -204,19 +204,6 @@ impl Caller {
             authorize::Decision::Denied => Ok(false),
             authorize::Decision::IfOwner => self.owns(store, bucket),
         }
-    }
-
-    /// Returns `true` if the client has the right to an action on an object, if there is no policy
-    /// that could decide otherwise, and if the bucket has no access log.
-    pub(crate) fn may_plainly(&self, store: &Store, right: Right, bucket: &str, key: &str) -> bool {
-        let is_plain = match store.bucket_settings(bucket) {
-            Ok(settings) => {
-                settings.get(LOGGING).is_none()
-                    && (self.is_administrator() || settings.get(POLICY).is_none())
-            }
-            Err(error) => matches!(error, Error::NoSuchBucket { .. }),
-        };
-        is_plain && self.has_right(store, Action::Use(right), bucket, key).unwrap_or(false)
     }
 
     /// Decides about an operation: by the rights of the client, then by the policy of the bucket,
@@ -369,9 +356,8 @@ impl Caller {
         let Some(facts) = self.facts.as_ref().filter(|_| !prefix.is_empty()) else {
             return self.clone();
         };
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        let query = query.append_pair("prefix", prefix).finish();
-        self.clone().with_facts(RequestFacts { query, ..RequestFacts::clone(facts) })
+        let prefix = Some(prefix.to_owned());
+        self.clone().with_facts(RequestFacts { prefix, ..RequestFacts::clone(facts) })
     }
 
     /// Returns this client as the owner of buckets.
@@ -388,6 +374,22 @@ pub(crate) fn owner_of(store: &Store, bucket: &str) -> Owner {
 
 /// Returns an owner for responses; without a name, the administrator.
 pub(crate) fn owner_named(user: Option<&str>) -> Owner {
-    let name = Some(user.unwrap_or(ADMINISTRATOR).to_owned());
-    Owner { display_name: name.clone(), id: name }
+    Owner { name: user.unwrap_or(ADMINISTRATOR).to_owned() }
+}
+
+/// The owner of a bucket or an object, as documents have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// The name of the user, which is the ID of the owner, too.
+    pub(crate) name: String,
+}
+
+impl Owner {
+    /// Writes the owner as an element of this name.
+    pub(crate) fn write(&self, xml: &mut Xml, element: &'static str) {
+        xml.group(element, |xml| {
+            xml.element("ID", &self.name);
+            xml.element("DisplayName", &self.name);
+        });
+    }
 }

@@ -1,11 +1,10 @@
 //! The owners that a client expects the buckets of its request to have.
 
 use haul_file_store::Store;
-use hyper::header::HeaderMap;
-use s3s::{S3ErrorCode, S3Result};
 
 use crate::access::caller::owner_of;
-use crate::errors::refuse;
+use crate::errors::{S3ErrorCode, S3Result, refuse};
+use crate::request::fields::Fields;
 
 /// The header with the owner of the bucket that the request uses.
 pub(crate) const OF_BUCKET: &str = "x-amz-expected-bucket-owner";
@@ -16,16 +15,16 @@ pub(crate) const OF_SOURCE: &str = "x-amz-source-expected-bucket-owner";
 /// Fails with `AccessDenied` if the header names another owner than that of the bucket.
 pub(crate) fn check(
     store: &Store,
-    headers: &HeaderMap,
+    fields: &Fields,
     header: &'static str,
     bucket: &str,
 ) -> S3Result<()> {
-    let mut expected = headers.get_all(header).into_iter().peekable();
+    let mut expected = fields.all(header).peekable();
     if expected.peek().is_none() {
         return Ok(());
     }
-    let owner = owner_of(store, bucket).id.unwrap_or_default();
-    if expected.all(|expected| expected.as_bytes() == owner.as_bytes()) {
+    let owner = owner_of(store, bucket).name;
+    if expected.all(|expected| expected == owner.as_bytes()) {
         return Ok(());
     }
     let message = format!("The bucket {bucket} does not belong to the owner in {header}");

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use form_urlencoded::parse;
-use hyper::header::HeaderMap;
-use s3s::dto::{ObjectLockLegalHold, ObjectLockRetention, Timestamp, TimestampFormat};
 use time::OffsetDateTime;
 
 use crate::policy::condition::{Facts, Key, LockPart};
+use crate::request::fields::Fields;
+use crate::request::head::Head;
+use crate::times::parse_time;
 
 /// The header with the tags of a new object, in the format of a query.
 const TAGGING: &str = "x-amz-tagging";
@@ -19,7 +20,7 @@ const TAGGING: &str = "x-amz-tagging";
 /// The operations that give an object the tags in the header.
 const WITH_TAGS: [&str; 3] = ["PutObject", "CopyObject", "CreateMultipartUpload"];
 
-/// The connection of a request. An extension of each request.
+/// The connection of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Connection {
     /// The address of the client.
@@ -32,8 +33,9 @@ pub(crate) struct Connection {
 #[derive(Debug, Clone)]
 pub(crate) struct RequestFacts {
     pub(crate) connection: Option<Connection>,
-    pub(crate) headers: HeaderMap,
-    pub(crate) query: String,
+    pub(crate) head: Arc<Head>,
+    /// The prefix of a listing, in place of the one in the query.
+    pub(crate) prefix: Option<String>,
     /// The user of the key that signed the request.
     pub(crate) user: Option<Arc<str>>,
     /// The version ID of the object that the client uses.
@@ -56,31 +58,27 @@ pub(crate) struct RequestedLock {
 }
 
 impl RequestedLock {
-    /// Returns the lock in the headers of a request that stores an object.
-    pub(crate) fn of_headers(headers: &HeaderMap) -> Self {
-        let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
-        let until = text("x-amz-object-lock-retain-until-date");
-        let until = until.and_then(|at| Timestamp::parse(TimestampFormat::DateTime, &at).ok());
+    /// Returns the lock in the fields of a request that stores an object.
+    pub(crate) fn of_fields(fields: &Fields) -> Self {
+        let text = |name: &str| fields.text(name).map(str::to_owned);
+        let until = fields.text("x-amz-object-lock-retain-until-date");
+        let until = until.and_then(parse_time);
         Self {
             mode: text("x-amz-object-lock-mode"),
-            until_s: until.map(seconds),
+            until_s: until.map(OffsetDateTime::unix_timestamp),
             legal_hold: text("x-amz-object-lock-legal-hold"),
         }
     }
 
     /// Returns the lock of a request that replaces the retention of an object.
-    pub(crate) fn of_retention(retention: Option<&ObjectLockRetention>) -> Self {
-        let mode = retention.and_then(|retention| retention.mode.as_ref());
-        let until = retention.and_then(|retention| retention.retain_until_date.clone());
-        let mode = mode.map(|mode| mode.as_str().to_owned());
-        Self { mode, until_s: until.map(seconds), legal_hold: None }
+    pub(crate) fn of_retention(mode: Option<&str>, until: Option<OffsetDateTime>) -> Self {
+        let until_s = until.map(OffsetDateTime::unix_timestamp);
+        Self { mode: mode.map(str::to_owned), until_s, legal_hold: None }
     }
 
     /// Returns the lock of a request that replaces the legal hold of an object.
-    pub(crate) fn of_legal_hold(hold: Option<&ObjectLockLegalHold>) -> Self {
-        let status = hold.and_then(|hold| hold.status.as_ref());
-        let legal_hold = status.map(|status| status.as_str().to_owned());
-        Self { legal_hold, ..Self::default() }
+    pub(crate) fn of_legal_hold(status: Option<&str>) -> Self {
+        Self { legal_hold: status.map(str::to_owned), ..Self::default() }
     }
 
     fn part(&self, part: LockPart, now_s: u64) -> Option<Cow<'_, str>> {
@@ -98,31 +96,17 @@ impl RequestedLock {
 
 const DAY_SECONDS: u64 = 24 * 3600;
 
-fn seconds(time: Timestamp) -> i64 {
-    OffsetDateTime::from(time).unix_timestamp()
-}
-
 fn now_s() -> Option<u64> {
     Some(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
-/// Returns the values of a header, separated by commas. Bytes that are not text do not hide the
-/// others from a policy that denies them.
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
-    let mut values = headers.get_all(name).iter();
-    let first = String::from_utf8_lossy(values.next()?.as_bytes());
-    Some(values.fold(first, |all, value| {
-        format!("{all},{}", String::from_utf8_lossy(value.as_bytes())).into()
-    }))
-}
-
-/// Returns the tags in the headers of an operation. A copy has those of its source, unless it
+/// Returns the tags in the fields of an operation. A copy has those of its source, unless it
 /// replaces them.
-pub(crate) fn request_tags(operation: &str, headers: &HeaderMap) -> Vec<(String, String)> {
-    let replaces = headers.get("x-amz-tagging-directive").is_some_and(|value| value == "REPLACE");
+pub(crate) fn request_tags(operation: &str, fields: &Fields) -> Vec<(String, String)> {
+    let replaces = fields.text("x-amz-tagging-directive") == Some("REPLACE");
     let is_used = WITH_TAGS.contains(&operation) && (operation != "CopyObject" || replaces);
-    let header = headers.get(TAGGING).filter(|_| is_used);
-    header.map(|tags| parse(tags.as_bytes()).into_owned().collect()).unwrap_or_default()
+    let tags = fields.first(TAGGING).filter(|_| is_used);
+    tags.map(|tags| parse(tags).into_owned().collect()).unwrap_or_default()
 }
 
 impl Facts for RequestFacts {
@@ -142,12 +126,12 @@ impl Facts for RequestFacts {
             Key::SourceArn | Key::SourceAccount => None,
             // The default of the bucket may decide about the encryption: see `stored_facts`.
             Key::Encryption(_) => None,
-            Key::Header(name) => header(&self.headers, name),
+            Key::Header(name) => self.head.fields.joined(name),
             Key::Query("versionId") => self.version.as_deref().map(Cow::Borrowed),
-            Key::Query(name) => {
-                let mut pairs = parse(self.query.as_bytes());
-                pairs.find(|(found, _)| found == name).map(|(_, value)| value.into_owned().into())
+            Key::Query("prefix") if self.prefix.is_some() => {
+                self.prefix.as_deref().map(Cow::Borrowed)
             }
+            Key::Query(name) => self.head.query.get(name).map(Cow::Borrowed),
             Key::ExistingTag(name) => self.existing_tags.get(name).map(|value| value.into()),
             Key::RequestTag(name) => {
                 let tag = self.request_tags.iter().find(|(found, _)| found == name);
@@ -160,16 +144,16 @@ impl Facts for RequestFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::head::tests::head;
 
     #[test]
-    fn lock_is_that_of_the_headers_or_of_the_body() {
-        let headers = [
+    fn lock_is_that_of_the_fields_or_of_the_body() {
+        let fields = [
             ("x-amz-object-lock-mode", "GOVERNANCE"),
             ("x-amz-object-lock-retain-until-date", "1970-01-11T00:00:01Z"),
             ("x-amz-object-lock-legal-hold", "ON"),
         ];
-        let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        let given = RequestedLock::of_headers(&headers.into_iter().collect());
+        let given = RequestedLock::of_fields(&fields.into_iter().collect());
         let parts =
             [LockPart::Mode, LockPart::RetainUntil, LockPart::RemainingDays, LockPart::LegalHold];
         let of = |lock: &RequestedLock, now_s| {
@@ -179,36 +163,32 @@ mod tests {
         assert_eq!(of(&given, 1), ["GOVERNANCE", "864001", "10", "ON"]);
         assert_eq!(of(&given, 900_000)[2], "0");
         assert_eq!(of(&RequestedLock::default(), 0), [""; 4]);
-        let retention = ObjectLockRetention {
-            mode: Some("COMPLIANCE".to_owned().into()),
-            retain_until_date: Timestamp::parse(TimestampFormat::EpochSeconds, "60").ok(),
-        };
-        let given = RequestedLock::of_retention(Some(&retention));
+        let until = OffsetDateTime::from_unix_timestamp(60).ok();
+        let given = RequestedLock::of_retention(Some("COMPLIANCE"), until);
         assert_eq!(of(&given, 0), ["COMPLIANCE", "60", "1", ""]);
-        let hold = ObjectLockLegalHold { status: Some("OFF".to_owned().into()) };
-        assert_eq!(of(&RequestedLock::of_legal_hold(Some(&hold)), 0), ["", "", "", "OFF"]);
+        assert_eq!(of(&RequestedLock::of_legal_hold(Some("OFF")), 0), ["", "", "", "OFF"]);
     }
 
     #[test]
     fn properties_are_those_of_the_request() {
-        let headers = [("referer", "http://x/"), (TAGGING, "a=1%20&b=2")];
-        let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let fields = [("referer", "http://x/"), (TAGGING, "a=1%20&b=2")];
+        let head = head("GET /b?list-type=2&prefix=a%2Fb&versionId=ignored", &fields);
         let mut facts = RequestFacts {
             connection: Some(Connection {
                 peer: Some("::ffff:192.0.2.1".parse().unwrap()),
                 is_encrypted: false,
             }),
-            headers: headers.into_iter().collect(),
-            query: "list-type=2&prefix=a%2Fb&versionId=ignored".to_owned(),
+            head: Arc::new(head),
+            prefix: None,
             version: Some("7".to_owned()),
             request_tags: Vec::new(),
             lock: RequestedLock::default(),
             user: Some("ann".into()),
             existing_tags: BTreeMap::from([("a".to_owned(), "old".to_owned())]),
         };
-        assert!(request_tags("PutObjectTagging", &facts.headers).is_empty());
-        assert!(request_tags("CopyObject", &facts.headers).is_empty());
-        facts.request_tags = request_tags("PutObject", &facts.headers);
+        assert!(request_tags("PutObjectTagging", &facts.head.fields).is_empty());
+        assert!(request_tags("CopyObject", &facts.head.fields).is_empty());
+        facts.request_tags = request_tags("PutObject", &facts.head.fields);
         let of = |facts: &RequestFacts, key: &Key| facts.value(key).map(Cow::into_owned);
         for (key, value) in [
             (Key::SourceIp, Some("192.0.2.1")),
@@ -226,6 +206,8 @@ mod tests {
             assert_eq!(of(&facts, &key).as_deref(), value, "{key:?}");
         }
         assert!(of(&facts, &Key::Time).unwrap().parse::<u64>().unwrap() > 1_700_000_000);
+        facts.prefix = Some("c".to_owned());
+        assert_eq!(of(&facts, &Key::Query("prefix")).as_deref(), Some("c"));
         (facts.connection, facts.user) = (None, None);
         assert_eq!((of(&facts, &Key::SourceIp), of(&facts, &Key::User)), (None, None));
         assert_eq!(of(&facts, &Key::SecureTransport).as_deref(), Some("false"));

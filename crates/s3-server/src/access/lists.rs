@@ -1,7 +1,6 @@
 //! Access lists in decisions about requests.
 
 use haul_file_store::{Attributes, Error, Store};
-use s3s::S3Result;
 
 use crate::access::action::Action;
 use crate::access::caller::{Basis, Caller, Decision};
@@ -10,7 +9,7 @@ use crate::acl::list::Permission;
 use crate::acl::permission::{Needed, needed};
 use crate::acl::rules::{ListRules, rules_of};
 use crate::buckets::settings::{ACL, OBJECT_LISTS};
-use crate::errors::from_store;
+use crate::errors::{S3Result, from_store};
 use crate::objects::versions::find;
 
 impl Caller {

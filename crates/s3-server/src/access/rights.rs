@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::request::name::is_bucket_name;
+
 /// The bucket of a grant for all buckets.
 const ALL_BUCKETS: &str = "*";
 
@@ -149,7 +151,7 @@ impl FromStr for Scope {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (bucket, prefix) = text.split_once('/').unwrap_or((text, ""));
-        if bucket != ALL_BUCKETS && !s3s::path::check_bucket_name(bucket) {
+        if bucket != ALL_BUCKETS && !is_bucket_name(bucket) {
             return Err(format!("\"{bucket}\" cannot be the name of a bucket"));
         }
         Ok(Self { bucket: bucket.to_owned(), prefix: prefix.to_owned() })

@@ -6,30 +6,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_file_store::{Attributes, Options, Precondition, Store, Tags};
-use hyper::header::HeaderMap;
-use hyper::http::Extensions;
-use s3s::dto::{
-    CopyObjectInput, CopySource, GetObjectAttributesInput, GetObjectInput, HeadObjectInput,
-    UploadPartCopyInput,
-};
-use s3s::{S3Error, S3Request};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 
 use crate::access::authorize::Principal;
 use crate::access::caller::{Basis, Caller};
+use crate::access::check::Allowed;
 use crate::access::facts::{RequestFacts, RequestedLock};
 use crate::access::keys::key_ring::AllKeys;
-use crate::access::service::SourceReader;
+use crate::body::Body;
 use crate::body::memory::BodyMemory;
 use crate::buckets::settings::POLICY;
 use crate::config::Limits;
+use crate::errors::S3Error;
+use crate::hot::HotObjects;
 use crate::metrics::Metrics;
 use crate::objects::copy::copy_object;
 use crate::objects::get_attributes::get_object_attributes;
 use crate::objects::read::{get_object, head_object};
+use crate::request::head::tests::head;
+use crate::request::operation::Operation;
 use crate::served::ServedStore;
 use crate::service::Haul;
+use crate::service::request::Request;
 use crate::uploads::parts::upload_part_copy;
 
 const DENIED: &str = "the policy of the bucket denies it";
@@ -55,9 +54,15 @@ impl Bucket {
         let upload_id = store.start_upload("bucket", "parts", &Attributes::new()).unwrap();
         let (limits, metrics) = (Limits::default(), Arc::new(Metrics::new(None)));
         let memory = BodyMemory::new(limits.body_memory_bytes_max, Duration::from_secs(1));
-        let keys = AllKeys { administrator: None, ring: None };
-        let store = Arc::new(ServedStore::new(Arc::new(store)));
-        let haul = Haul::new(store, limits, metrics, Arc::new(memory), keys, None);
+        let haul = Haul {
+            store: Arc::new(ServedStore::new(Arc::new(store))),
+            limits,
+            metrics,
+            memory: Arc::new(memory),
+            hot: Arc::new(HotObjects::new(0, 0)),
+            keys: AllKeys { administrator: None, ring: None },
+            encryption: None,
+        };
         Self { haul, upload_id, _dir: dir }
     }
 
@@ -78,11 +83,12 @@ fn statement((effect, action, condition): (&str, &str, &str)) -> String {
 }
 
 /// Returns a request of the client, whose read was authorized by the policy.
-fn request<T>(input: T) -> S3Request<T> {
+fn request(operation: Operation, line: &str, fields: &[(&str, &str)]) -> Request {
+    let head = Arc::new(head(line, fields));
     let facts = RequestFacts {
         connection: None,
-        headers: HeaderMap::new(),
-        query: String::new(),
+        head: Arc::clone(&head),
+        prefix: None,
         user: None,
         version: None,
         request_tags: Vec::new(),
@@ -91,56 +97,49 @@ fn request<T>(input: T) -> S3Request<T> {
     };
     let reader = Caller::new(Principal::Anonymous(None)).with_facts(facts);
     let reader = reader.with_basis(Basis::Policy);
-    let mut extensions = Extensions::new();
-    extensions.insert(reader.clone());
-    extensions.insert(SourceReader(reader));
-    S3Request {
-        input,
-        method: hyper::Method::default(),
-        uri: hyper::Uri::default(),
-        headers: HeaderMap::new(),
-        extensions,
-        credentials: None,
-        region: None,
-        service: None,
-        trailing_headers: None,
+    Request {
+        head,
+        operation,
+        allowed: Allowed::decided(reader.clone(), Some(reader)),
+        memory: None,
+        changes: None,
+        sha256: None,
+        trailer: None,
+        is_encrypted: false,
     }
 }
 
 /// Executes each operation that reads the object, and returns the reasons of its refusals.
 fn refusals(bucket: &Bucket) -> [Option<String>; 5] {
     macro_rules! outcome {
-        ($operation:ident($input:ty), $key:literal $(, $field:ident = $value:expr)*) => {{
-            let input = <$input>::builder().bucket("bucket".to_owned()).key($key.to_owned());
-            let input = input$(.$field($value))*.build().unwrap();
-            let runtime = Builder::new_current_thread().build().unwrap();
-            let outcome = runtime.block_on($operation(&bucket.haul, request(input)));
-            outcome.err().map(reason)
+        ($operation:ident = $variant:ident, $line:expr, $fields:expr) => {{
+            let request = request(Operation::$variant, $line, $fields);
+            let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+            let answered = $operation(&bucket.haul, &request, Body::empty());
+            runtime.block_on(answered).err().map(reason)
         }};
     }
-    let (name, key) = ("bucket".into(), "key".into());
-    let source = CopySource::Bucket { bucket: name, key, version_id: None };
-    let upload = bucket.upload_id.clone();
+    let source = [("x-amz-copy-source", "bucket/key")];
+    let attributes = [("x-amz-object-attributes", "ETag")];
+    let part = format!("PUT /bucket/parts?partNumber=1&uploadId={}", bucket.upload_id);
     [
-        outcome!(get_object(GetObjectInput), "key"),
-        outcome!(head_object(HeadObjectInput), "key"),
-        outcome!(get_object_attributes(GetObjectAttributesInput), "key"),
-        outcome!(copy_object(CopyObjectInput), "copy", copy_source = source.clone()),
+        outcome!(get_object = GetObject, "GET /bucket/key", &[]),
+        outcome!(head_object = HeadObject, "HEAD /bucket/key", &[]),
         outcome!(
-            upload_part_copy(UploadPartCopyInput),
-            "parts",
-            copy_source = source,
-            part_number = 1,
-            upload_id = upload
+            get_object_attributes = GetObjectAttributes,
+            "GET /bucket/key?attributes",
+            &attributes
         ),
+        outcome!(copy_object = CopyObject, "PUT /bucket/copy", &source),
+        outcome!(upload_part_copy = UploadPartCopy, &part, &source),
     ]
 }
 
 /// Returns the end of the message of a refusal.
 fn reason(error: S3Error) -> String {
     assert_eq!(error.code().as_str(), "AccessDenied", "{error}");
-    let message = error.message().unwrap_or_default();
-    message.rsplit_once(": ").map_or_else(String::new, |(_, reason)| reason.to_owned())
+    let reason = error.message().rsplit_once(": ");
+    reason.map_or_else(String::new, |(_, reason)| reason.to_owned())
 }
 
 #[test]

@@ -2,28 +2,27 @@
 
 use crate::acl::list::{Acl, Grant, Grantee, Permission};
 
-/// Returns the list with a name; `None` if the name is unknown. The owner comes last, as clients
-/// that number the grants expect.
+/// Returns the list with a name; `None` if the name is unknown. Of the users, the owner comes first,
+/// as in S3, and before all users the groups, as clients that number the grants expect.
 pub(crate) fn canned(name: &str, owner: &str, bucket_owner: &str) -> Option<Acl> {
     use Grantee::{Everyone, SignedIn};
     use Permission::{FullControl, Read, Write};
 
-    let of_bucket_owner = || Grantee::User(bucket_owner.to_owned());
-    let given = match name {
-        "private" => vec![],
-        "public-read" => vec![(Everyone, Read)],
-        "public-read-write" => vec![(Everyone, Read), (Everyone, Write)],
-        "authenticated-read" => vec![(SignedIn, Read)],
-        "bucket-owner-read" => vec![(of_bucket_owner(), Read)],
-        "bucket-owner-full-control" => vec![(of_bucket_owner(), FullControl)],
+    let (groups, of_bucket_owner) = match name {
+        "private" => (vec![], None),
+        "public-read" => (vec![(Everyone, Read)], None),
+        "public-read-write" => (vec![(Everyone, Read), (Everyone, Write)], None),
+        "authenticated-read" => (vec![(SignedIn, Read)], None),
+        "bucket-owner-read" => (vec![], Some(Read)),
+        "bucket-owner-full-control" => (vec![], Some(FullControl)),
         _ => return None,
     };
-    let is_others =
-        |(grantee, _): &(Grantee, Permission)| *grantee != Grantee::User(owner.to_owned());
-    let given = given.into_iter().filter(is_others);
-    let mut grants: Vec<Grant> =
-        given.map(|(grantee, permission)| Grant { grantee, permission }).collect();
+    let groups = groups.into_iter().map(|(grantee, permission)| Grant { grantee, permission });
+    let mut grants: Vec<Grant> = groups.collect();
     grants.extend(Acl::private(owner).grants);
+    if let Some(permission) = of_bucket_owner.filter(|_| owner != bucket_owner) {
+        grants.push(Grant { grantee: Grantee::User(bucket_owner.to_owned()), permission });
+    }
     Some(Acl { grants })
 }
 
@@ -39,8 +38,8 @@ mod tests {
             ("public-read", "READ everyone\nFULL_CONTROL user ann"),
             ("public-read-write", "READ everyone\nWRITE everyone\nFULL_CONTROL user ann"),
             ("authenticated-read", "READ signed-in\nFULL_CONTROL user ann"),
-            ("bucket-owner-read", "READ user ben\nFULL_CONTROL user ann"),
-            ("bucket-owner-full-control", "FULL_CONTROL user ben\nFULL_CONTROL user ann"),
+            ("bucket-owner-read", "FULL_CONTROL user ann\nREAD user ben"),
+            ("bucket-owner-full-control", "FULL_CONTROL user ann\nFULL_CONTROL user ben"),
         ] {
             assert_eq!(encode(&canned(name, "ann", "ben").unwrap()), text, "{name}");
         }

@@ -1,11 +1,13 @@
 //! Lists in the headers and the XML of S3.
 
-use hyper::header::HeaderMap;
-use s3s::dto;
-use s3s::{S3ErrorCode, S3Result};
-
+use crate::access::caller::owner_named;
 use crate::acl::list::{Acl, Grant, Grantee, Permission};
-use crate::errors::refuse;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse};
+use crate::request::fields::Fields;
+use crate::xml::reader::{Element, malformed};
+use crate::xml::writer::Xml;
+
+const ROOT: &str = "AccessControlPolicy";
 
 const EVERYONE: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
 const SIGNED_IN: &str = "http://acs.amazonaws.com/groups/global/AuthenticatedUsers";
@@ -25,102 +27,228 @@ const GRANTS_MAX: usize = 100;
 /// Returns `true` if a user exists.
 pub(crate) type IsUser<'a> = &'a dyn Fn(&str) -> bool;
 
-/// Parses the grants of a list in XML.
-///
-/// # Errors
-/// `MalformedACLError`, `InvalidArgument` for an unknown user, and
-/// `UnresolvableGrantByEmailAddress`, because users have no addresses.
-pub(crate) fn from_grants(grants: Vec<dto::Grant>, is_user: IsUser<'_>) -> S3Result<Acl> {
-    let malformed = || refuse(S3ErrorCode::MalformedACLError, "A grant is malformed");
-    let grants = grants.into_iter().map(|grant| {
-        let permission = grant.permission.ok_or_else(malformed)?;
-        let permission = Permission::parse(permission.as_str()).ok_or_else(malformed)?;
-        let dto::Grantee { id, uri, email_address, .. } = grant.grantee.ok_or_else(malformed)?;
-        let grantee = match (id, uri, email_address) {
-            (Some(id), _, _) => grantee("id", &id, is_user),
-            (_, Some(uri), _) => grantee("uri", &uri, is_user),
-            (_, _, Some(address)) => grantee("emailAddress", &address, is_user),
-            _ => Err(malformed()),
+/// The way in which a request names a grantee.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GranteeKind {
+    User,
+    Group,
+    EMail,
+}
+
+impl GranteeKind {
+    const ALL: [Self; 3] = [Self::User, Self::Group, Self::EMail];
+
+    /// Returns the key in a header, such as `id="ann"`.
+    fn key(self) -> &'static str {
+        match self {
+            Self::User => "id",
+            Self::Group => "uri",
+            Self::EMail => "emailAddress",
+        }
+    }
+
+    /// Returns the `xsi:type` of a grantee in a document.
+    fn xml_type(self) -> &'static str {
+        match self {
+            Self::User => "CanonicalUser",
+            Self::Group => "Group",
+            Self::EMail => "AmazonCustomerByEmail",
+        }
+    }
+
+    /// Returns the element with the name of the grantee.
+    fn element(self) -> &'static str {
+        match self {
+            Self::User => "ID",
+            Self::Group => "URI",
+            Self::EMail => "EmailAddress",
+        }
+    }
+
+    /// Returns the grantee with a name.
+    fn grantee(self, name: &str, is_user: IsUser<'_>) -> S3Result<Grantee> {
+        match (self, name) {
+            (Self::User, name) if is_user(name) => Ok(Grantee::User(name.to_owned())),
+            (Self::User, _) => Err(invalid_id(name)),
+            (Self::Group, EVERYONE) => Ok(Grantee::Everyone),
+            (Self::Group, SIGNED_IN) => Ok(Grantee::SignedIn),
+            (Self::Group, _) => {
+                let message = format!("Invalid group uri: there is no group {name}");
+                Err(invalid_argument("uri", name, message))
+            }
+            (Self::EMail, _) => Err(refuse(
+                S3ErrorCode::UnresolvableGrantByEmailAddress,
+                "Users have no e-mail addresses: use their IDs",
+            )),
+        }
+    }
+}
+
+/// Returns the error for a user that does not exist.
+pub(super) fn invalid_id(name: &str) -> S3Error {
+    invalid_argument("CanonicalUser/ID", name, format!("Invalid id: {name}"))
+}
+
+/// A list in the XML of a request. Its users need not exist.
+#[derive(Debug)]
+pub(crate) struct AccessControlPolicy {
+    /// The ID of the owner.
+    pub(super) owner: String,
+    grants: Vec<WrittenGrant>,
+}
+
+#[derive(Debug)]
+struct WrittenGrant {
+    kind: GranteeKind,
+    name: String,
+    permission: Permission,
+}
+
+impl AccessControlPolicy {
+    /// Parses the document of a request.
+    ///
+    /// # Errors
+    /// `MalformedXML` if it is not well-formed or another document, otherwise `MalformedACLError`.
+    pub(crate) fn parse(document: &[u8]) -> S3Result<Self> {
+        let root = Element::document(document, ROOT)?;
+        Self::read(&root).map_err(|error| refuse(S3ErrorCode::MalformedACLError, error.message()))
+    }
+
+    fn read(root: &Element) -> S3Result<Self> {
+        root.only(&["Owner", "AccessControlList"])?;
+        let owner = root.required("Owner")?.only(&["ID", "DisplayName"])?;
+        let owner = named(owner.required("ID")?)?;
+        let list = root.required("AccessControlList")?.only(&["Grant"])?;
+        let grants = list.all("Grant").map(WrittenGrant::read).collect::<S3Result<Vec<_>>>()?;
+        if grants.len() > GRANTS_MAX {
+            return Err(too_many_grants());
+        }
+        Ok(Self { owner, grants })
+    }
+
+    /// Returns the list.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an unknown user or group, and `UnresolvableGrantByEmailAddress`,
+    /// because users have no addresses.
+    pub(super) fn list(&self, is_user: IsUser<'_>) -> S3Result<Acl> {
+        let grant = |WrittenGrant { kind, name, permission }: &WrittenGrant| {
+            Ok(Grant { grantee: kind.grantee(name, is_user)?, permission: *permission })
         };
-        Ok(Grant { grantee: grantee?, permission })
-    });
-    checked(grants.collect::<S3Result<Vec<Grant>>>()?)
+        checked(self.grants.iter().map(grant).collect::<S3Result<Vec<_>>>()?)
+    }
+}
+
+impl WrittenGrant {
+    fn read(grant: &Element) -> S3Result<Self> {
+        grant.only(&["Grantee", "Permission"])?;
+        let permission = grant.required("Permission")?.word()?;
+        let permission = Permission::parse(permission)
+            .ok_or_else(|| malformed(&format!("there is no Permission {permission:?}")))?;
+        let grantee = grant.required("Grantee")?;
+        let xml_type = grantee.attribute("type").unwrap_or_default();
+        let kind = GranteeKind::ALL.into_iter().find(|kind| kind.xml_type() == xml_type);
+        let kind = kind.ok_or_else(|| malformed(&format!("there is no xsi:type {xml_type:?}")))?;
+        grantee.only(&[kind.element(), "DisplayName"])?;
+        let name = named(grantee.required(kind.element())?)?;
+        Ok(Self { kind, name, permission })
+    }
+}
+
+/// Returns the name in an element, which is not empty.
+fn named(element: &Element) -> S3Result<String> {
+    match element.word()? {
+        "" => Err(malformed(&format!("<{}> is empty", element.name))),
+        name => Ok(name.to_owned()),
+    }
+}
+
+/// Returns `true` if a request has a header that gives a permission.
+pub(super) fn has_grants(fields: &Fields) -> bool {
+    GRANT_HEADERS.iter().any(|(_, name)| fields.has(name))
 }
 
 /// Parses the headers `x-amz-grant-PERMISSION`, each with grantees such as `id="…"` or `uri="…"`.
 /// `None` if there are none.
 ///
 /// # Errors
-/// Like [`from_grants`].
-pub(crate) fn from_headers(headers: &HeaderMap, is_user: IsUser<'_>) -> S3Result<Option<Acl>> {
+/// Like [`AccessControlPolicy::list`].
+pub(super) fn in_fields(fields: &Fields, is_user: IsUser<'_>) -> S3Result<Option<Acl>> {
+    if !has_grants(fields) {
+        return Ok(None);
+    }
     let mut grants = Vec::new();
-    let malformed = || refuse(S3ErrorCode::InvalidArgument, "A grant header is malformed");
-    for (permission, name) in GRANT_HEADERS {
-        for value in headers.get_all(name) {
-            let value = value.to_str().ok().ok_or_else(malformed)?;
+    for (permission, header) in GRANT_HEADERS {
+        for value in fields.all(header) {
+            let value = String::from_utf8_lossy(value);
             for part in value.split(',') {
-                let (kind, name) = part.split_once('=').ok_or_else(malformed)?;
-                let grantee = grantee(kind.trim(), name.trim().trim_matches('"'), is_user)?;
-                grants.push(Grant { grantee, permission });
+                let grantee = grantee(part.trim(), is_user).ok_or_else(|| {
+                    invalid_argument(header, &value, "Argument format not recognized")
+                })?;
+                grants.push(Grant { grantee: grantee?, permission });
             }
         }
     }
-    if grants.is_empty() { Ok(None) } else { checked(grants).map(Some) }
+    checked(grants).map(Some)
+}
+
+/// Parses a grantee such as `id="ann"`; `None` if it is malformed.
+fn grantee(text: &str, is_user: IsUser<'_>) -> Option<S3Result<Grantee>> {
+    let (key, name) = text.split_once('=')?;
+    let is_meant = |kind: &GranteeKind| kind.key().eq_ignore_ascii_case(key.trim());
+    let kind = GranteeKind::ALL.into_iter().find(is_meant)?;
+    let name = name.trim();
+    let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
+    Some(kind.grantee(bare, is_user))
 }
 
 /// Returns the list of these grants: first those to groups, as in the lists that S3 defines by name.
 fn checked(mut grants: Vec<Grant>) -> S3Result<Acl> {
     grants.sort_by_key(|grant| matches!(grant.grantee, Grantee::User(_)));
     if grants.len() > GRANTS_MAX {
-        let message = format!("A list has at most {GRANTS_MAX} grants");
-        return Err(refuse(S3ErrorCode::MalformedACLError, message));
+        return Err(too_many_grants());
     }
     Ok(Acl { grants })
 }
 
-fn grantee(kind: &str, name: &str, is_user: IsUser<'_>) -> S3Result<Grantee> {
-    match (kind, name) {
-        ("id", name) if is_user(name) => Ok(Grantee::User(name.to_owned())),
-        ("id", _) => Err(refuse(S3ErrorCode::InvalidArgument, format!("Invalid id: {name}"))),
-        ("uri", EVERYONE) => Ok(Grantee::Everyone),
-        ("uri", SIGNED_IN) => Ok(Grantee::SignedIn),
-        ("uri", _) => {
-            Err(refuse(S3ErrorCode::InvalidArgument, format!("The group {name} does not exist")))
-        }
-        ("emailAddress", _) => Err(refuse(
-            S3ErrorCode::UnresolvableGrantByEmailAddress,
-            "Users have no e-mail addresses: use their IDs",
-        )),
-        _ => Err(refuse(S3ErrorCode::InvalidArgument, format!("Unknown kind of grantee: {kind}"))),
-    }
+fn too_many_grants() -> S3Error {
+    let message = format!("A list has at most {GRANTS_MAX} grants");
+    refuse(S3ErrorCode::MalformedACLError, message)
 }
 
-/// Returns the grants of a list for XML.
-pub(crate) fn to_grants(acl: &Acl) -> Vec<dto::Grant> {
-    acl.grants.iter().map(to_grant).collect()
+/// Returns the document with the list of a bucket or object of this owner.
+pub(super) fn text(owner: &str, acl: &Acl) -> String {
+    Xml::document(ROOT, |xml| {
+        owner_named(Some(owner)).write(xml, "Owner");
+        xml.group("AccessControlList", |xml| {
+            acl.grants.iter().for_each(|grant| write_grant(xml, grant));
+        });
+    })
 }
 
-fn to_grant(grant: &Grant) -> dto::Grant {
-    let (kind, user, uri) = match &grant.grantee {
-        Grantee::User(name) => (dto::Type::CANONICAL_USER, Some(name.clone()), None),
-        Grantee::Everyone => (dto::Type::GROUP, None, Some(EVERYONE.to_owned())),
-        Grantee::SignedIn => (dto::Type::GROUP, None, Some(SIGNED_IN.to_owned())),
+fn write_grant(xml: &mut Xml, grant: &Grant) {
+    let (kind, name) = match &grant.grantee {
+        Grantee::User(name) => (GranteeKind::User, name.as_str()),
+        Grantee::Everyone => (GranteeKind::Group, EVERYONE),
+        Grantee::SignedIn => (GranteeKind::Group, SIGNED_IN),
     };
-    let grantee = dto::Grantee {
-        display_name: user.clone(),
-        email_address: None,
-        id: user,
-        type_: dto::Type::from_static(kind),
-        uri,
-    };
-    let permission = Some(dto::Permission::from_static(grant.permission.name()));
-    dto::Grant { grantee: Some(grantee), permission }
+    let attributes = format!(
+        "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:type=\"{}\"",
+        kind.xml_type()
+    );
+    xml.group("Grant", |xml| {
+        xml.group_with("Grantee", &attributes, |xml| {
+            xml.element(kind.element(), name);
+            if kind == GranteeKind::User {
+                xml.element("DisplayName", name);
+            }
+        });
+        xml.element("Permission", grant.permission.name());
+    });
 }
 
 #[cfg(test)]
 mod tests {
-    use s3s::S3Error;
-
     use super::*;
     use crate::acl::canned::canned;
 
@@ -128,37 +256,90 @@ mod tests {
         ["ann", "ben"].contains(&name)
     }
 
-    fn code<T>(result: Result<T, S3Error>) -> String {
-        result.err().map(|error| error.code().as_str().to_owned()).unwrap_or_default()
+    fn code<T>(result: S3Result<T>) -> &'static str {
+        result.err().map_or("", |error| error.code().as_str())
+    }
+
+    fn parse(content: &str) -> S3Result<Acl> {
+        let document = format!("<{ROOT}>{content}</{ROOT}>");
+        AccessControlPolicy::parse(document.as_bytes())?.list(&is_user)
+    }
+
+    fn grant(xml_type: &str, grantee: &str, permission: &str) -> String {
+        format!(
+            "<Owner><ID>ann</ID></Owner><AccessControlList><Grant>\
+             <Grantee xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+             xsi:type=\"{xml_type}\">{grantee}</Grantee><Permission>{permission}</Permission>\
+             </Grant></AccessControlList>"
+        )
     }
 
     #[test]
-    fn lists_round_trip_through_grants() {
+    fn lists_round_trip_through_documents() {
         for name in ["private", "public-read-write", "authenticated-read", "bucket-owner-read"] {
             let acl = canned(name, "ann", "ben").unwrap();
-            assert_eq!(from_grants(to_grants(&acl), &is_user).unwrap(), acl, "{name}");
+            let policy = AccessControlPolicy::parse(text("ann", &acl).as_bytes()).unwrap();
+            assert_eq!(policy.owner, "ann");
+            assert_eq!(policy.list(&is_user).unwrap(), acl, "{name}");
         }
     }
 
-    /// Returns request headers.
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        let pairs = pairs.iter();
-        pairs.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    #[test]
+    fn documents_are_read_with_white_space() {
+        let content = "\n<Owner>\n <ID> ann\n</ID>\n <DisplayName/>\n</Owner>\n<AccessControlList>\n\
+            <Grant>\n<Grantee xmlns:x=\"http://www.w3.org/2001/XMLSchema-instance\" \
+            x:type=\"CanonicalUser\">\n<ID>\n ben </ID>\n</Grantee>\n<Permission> READ\n\
+            </Permission>\n</Grant>\n</AccessControlList>\n";
+        let acl = parse(content).unwrap();
+        assert_eq!(acl.grants.len(), 1);
+        assert!(acl.allows(Some("ben"), Permission::Read));
+    }
+
+    #[test]
+    fn malformed_lists_are_refused() {
+        let (owner, list) = ("<Owner><ID>ann</ID></Owner>", "<AccessControlList/>");
+        assert_eq!(code(parse(&format!("{owner}{list}"))), "");
+        let ann = "<ID>ann</ID>";
+        for content in [
+            list.to_owned(),
+            owner.to_owned(),
+            format!("<Owner/>{list}"),
+            format!("<Owner><ID></ID></Owner>{list}"),
+            format!("{owner}{list}<Other/>"),
+            grant("CanonicalUser", ann, "ALL"),
+            grant("CanonicalUser", "", "READ"),
+            grant("CanonicalUser", "<ID/>", "READ"),
+            grant("CanonicalUser", "<URI>ann</URI>", "READ"),
+            grant("Person", ann, "READ"),
+            grant("", ann, "READ"),
+            grant("Group", ann, "READ"),
+            grant("CanonicalUser", ann, "READ").replace("<Permission>READ</Permission>", ""),
+        ] {
+            assert_eq!(code(parse(&content)), "MalformedACLError", "{content}");
+        }
+        assert_eq!(code(AccessControlPolicy::parse(b"<AccessControl")), "MalformedXML");
+        let one = Acl::private("ann").grants.remove(0);
+        let many = text("ann", &Acl { grants: vec![one; 101] });
+        assert_eq!(code(AccessControlPolicy::parse(many.as_bytes())), "MalformedACLError");
     }
 
     #[test]
     fn headers_grant_permissions() {
+        let of = |fields: &[(&str, &str)]| in_fields(&fields.iter().copied().collect(), &is_user);
         let read = format!("id=\"ann\", uri=\"{EVERYONE}\"");
-        let pairs = [("x-amz-grant-read", read.as_str()), ("x-amz-grant-write", "id=ben")];
-        let acl = from_headers(&headers(&pairs), &is_user).unwrap().unwrap();
+        let acl =
+            of(&[("x-amz-grant-read", &read), ("x-amz-grant-write", "ID=ben")]).unwrap().unwrap();
         assert_eq!(acl.grants.len(), 3);
         assert_eq!(acl.grants[0].grantee, Grantee::Everyone);
         assert!(acl.allows(Some("ben"), Permission::Write));
         assert!(acl.allows(None, Permission::Read) && !acl.allows(None, Permission::Write));
-        let other = headers(&[("x-amz-acl", "private")]);
-        assert_eq!(from_headers(&other, &is_user).unwrap(), None);
+        assert_eq!(of(&[("x-amz-acl", "private")]).unwrap(), None);
         let all = GRANT_HEADERS.map(|(_, name)| (name, "id=ann"));
-        assert_eq!(from_headers(&headers(&all), &is_user).unwrap().unwrap().grants.len(), 5);
+        assert_eq!(of(&all).unwrap().unwrap().grants.len(), 5);
+        let twice = [("x-amz-grant-read", "id=ann"), ("x-amz-grant-read", "id=ben")];
+        assert_eq!(of(&twice).unwrap().unwrap().grants.len(), 2);
+        let many = vec!["id=ann"; 101].join(",");
+        assert_eq!(code(of(&[("x-amz-grant-read", &many)])), "MalformedACLError");
     }
 
     #[test]
@@ -169,14 +350,22 @@ mod tests {
             ("emailAddress=a@example.org", "UnresolvableGrantByEmailAddress"),
             ("ann", "InvalidArgument"),
             ("name=ann", "InvalidArgument"),
+            ("id=ann,", "InvalidArgument"),
             ("", "InvalidArgument"),
         ] {
-            let headers = headers(&[("x-amz-grant-read", value)]);
-            assert_eq!(code(from_headers(&headers, &is_user)), expected, "{value}");
+            let fields = [("x-amz-grant-read", value)].into_iter().collect();
+            assert_eq!(code(in_fields(&fields, &is_user)), expected, "{value}");
         }
-        let without = dto::Grant { grantee: None, permission: None };
-        assert_eq!(code(from_grants(vec![without], &is_user)), "MalformedACLError");
-        let many = to_grants(&Acl { grants: vec![Acl::private("ann").grants[0].clone(); 101] });
-        assert_eq!(code(from_grants(many, &is_user)), "MalformedACLError");
+        for (xml_type, grantee, expected) in [
+            ("CanonicalUser", "<ID>carl</ID>", "InvalidArgument"),
+            ("Group", "<URI>http://example.org</URI>", "InvalidArgument"),
+            (
+                "AmazonCustomerByEmail",
+                "<EmailAddress>a@example.org</EmailAddress>",
+                "UnresolvableGrantByEmailAddress",
+            ),
+        ] {
+            assert_eq!(code(parse(&grant(xml_type, grantee, "READ"))), expected, "{grantee}");
+        }
     }
 }

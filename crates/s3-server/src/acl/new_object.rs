@@ -6,9 +6,6 @@
 //! it needs the right that replacing the list needs.
 
 use haul_file_store::{Attributes, Store};
-use hyper::header::HeaderMap;
-use hyper::http::Extensions;
-use s3s::S3Result;
 
 use crate::access::action::Action;
 use crate::access::caller::{Basis, Caller, Decision};
@@ -17,9 +14,11 @@ use crate::acl::object_list::{self, ObjectList};
 use crate::acl::requested::RequestedList;
 use crate::acl::rules::ListRules;
 use crate::buckets::settings::OBJECT_LISTS;
-use crate::errors::from_store;
+use crate::errors::{S3Result, from_store};
 use crate::objects::attributes::check;
+use crate::request::name::ObjectName;
 use crate::service::Haul;
+use crate::service::request::Request;
 
 /// The list and the owner of a new object.
 pub(crate) struct NewObjectList {
@@ -32,13 +31,10 @@ impl NewObjectList {
     ///
     /// # Errors
     /// If the list is invalid, if the bucket does not take it, or if the client may not set it.
-    pub(crate) async fn of(
-        haul: &Haul,
-        (headers, extensions): (&HeaderMap, &Extensions),
-        (bucket, key): (&str, &str),
-    ) -> S3Result<Self> {
-        let caller = Caller::of(extensions);
-        let requested = RequestedList::of_headers(headers, &|name| haul.is_user(name))?;
+    pub(crate) async fn of(haul: &Haul, request: &Request) -> S3Result<Self> {
+        let (caller, name) = (request.caller(), request.name());
+        let bucket = &name.bucket;
+        let requested = RequestedList::of_fields(&request.head.fields, &|name| haul.is_user(name))?;
         let writer = caller.user_name().filter(|_| caller.basis() != Basis::Right);
         if requested == RequestedList::Absent && writer.is_none() {
             return Ok(Self { list: None });
@@ -51,10 +47,10 @@ impl NewObjectList {
         }
         if object != ObjectList::private(&object.owner) {
             let is_own = writer == Some(&*object.owner);
-            check_right(&caller, &haul.store(), is_own, (bucket, key))?;
+            check_right(caller, &haul.store(), is_own, name)?;
         }
         if settings.get(OBJECT_LISTS).is_none() {
-            let bucket = bucket.to_owned();
+            let bucket = bucket.clone();
             haul.blocking(move |store| announce(store, &bucket)).await?;
         }
         Ok(Self { list: Some((object, rules.owner)) })
@@ -75,13 +71,9 @@ impl NewObjectList {
 }
 
 /// Fails if the client may not set the list of an object that it stores.
-fn check_right(
-    caller: &Caller,
-    store: &Store,
-    is_own: bool,
-    (bucket, key): (&str, &str),
-) -> S3Result<()> {
+fn check_right(caller: &Caller, store: &Store, is_own: bool, name: &ObjectName) -> S3Result<()> {
     let (operation, action) = ("PutObjectAcl", Action::Use(Right::Admin));
+    let (bucket, key) = (&*name.bucket, &*name.key);
     match caller.decide_without_lists(store, operation, action, (bucket, key))? {
         Some(Decision::Allowed(_)) => Ok(()),
         None if is_own => Ok(()),

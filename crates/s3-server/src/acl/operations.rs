@@ -1,95 +1,105 @@
 //! The operations on lists.
 
 use haul_file_store::Attributes;
-use s3s::dto::{
-    GetBucketAclInput, GetBucketAclOutput, GetObjectAclInput, GetObjectAclOutput,
-    PutBucketAclInput, PutBucketAclOutput, PutObjectAclInput, PutObjectAclOutput,
-};
-use s3s::{S3Request, S3Result};
 
-use crate::access::caller::{Basis, Caller, owner_named};
-use crate::acl::document::to_grants;
+use crate::access::caller::{Basis, Caller};
+use crate::acl::document::{AccessControlPolicy, text};
 use crate::acl::list::{Acl, Permission};
 use crate::acl::new_object::announce;
 use crate::acl::object_list::ObjectList;
 use crate::acl::requested::RequestedList;
 use crate::acl::rules::{ListRules, rules_of};
 use crate::acl::stored::encode;
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::body::digests::Claims;
+use crate::body::receive::Receiver;
 use crate::buckets::settings::{ACL, OBJECT_LISTS, set};
-use crate::errors::{check_key, from_store};
+use crate::errors::{S3Result, check_key, from_store};
 use crate::objects::update::update;
 use crate::objects::versions;
+use crate::request::name::ObjectName;
 use crate::service::Haul;
+use crate::service::request::Request;
 
 pub(crate) async fn get_bucket_acl(
     haul: &Haul,
-    request: S3Request<GetBucketAclInput>,
-) -> S3Result<GetBucketAclOutput> {
-    let bucket = request.input.bucket;
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let bucket = request.name().bucket.clone();
     let rules = haul.blocking(move |store| rules_of(store, &bucket)).await?;
-    let grants = Some(to_grants(&rules.list()));
-    Ok(GetBucketAclOutput { grants, owner: Some(owner_named(Some(&rules.owner))) })
+    Ok(Answer::xml(text(&rules.owner, &rules.list())))
 }
 
-pub(crate) async fn put_bucket_acl(
-    haul: &Haul,
-    request: S3Request<PutBucketAclInput>,
-) -> S3Result<PutBucketAclOutput> {
-    let PutBucketAclInput { bucket, access_control_policy: document, .. } = request.input;
-    let is_user = |name: &str| haul.is_user(name);
-    let requested = RequestedList::of_request(&request.headers, document, &is_user)?;
+pub(crate) async fn put_bucket_acl(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
+    let bucket = request.name().bucket.clone();
+    let requested = requested(haul, request, body).await?;
     haul.blocking(move |store| {
         let rules = rules_of(store, &bucket)?;
-        let list = requested.resolve(&rules.owner, &rules.owner)?;
+        rules.check_in_effect()?;
+        let list = requested?.resolve(&rules.owner, &rules.owner)?;
         rules.check(&list)?;
         let is_private = list == Acl::private(&rules.owner);
         set(store, &bucket, ACL, (!is_private).then(|| encode(&list)).as_deref())
     })
     .await?;
-    Ok(PutBucketAclOutput::default())
+    Ok(Answer::ok())
+}
+
+/// Receives the list of a request that replaces one. An invalid list is an error only if the bucket
+/// takes lists, as in S3.
+async fn requested(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+) -> S3Result<S3Result<RequestedList>> {
+    let claims = Claims::of_document(request)?;
+    let document = Receiver::document(haul, request, body, claims).await?;
+    let document = match document.is_empty() {
+        true => None,
+        false => Some(AccessControlPolicy::parse(&document)?),
+    };
+    let is_user = |name: &str| haul.is_user(name);
+    Ok(RequestedList::of_request(&request.head.fields, document, &is_user))
 }
 
 pub(crate) async fn get_object_acl(
     haul: &Haul,
-    request: S3Request<GetObjectAclInput>,
-) -> S3Result<GetObjectAclOutput> {
-    let caller = Caller::of(&request.extensions);
-    let GetObjectAclInput { bucket, key, version_id, .. } = request.input;
-    check_key(&key)?;
-    let version = versions::parse(version_id.as_deref())?;
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let (caller, name) = (request.caller().clone(), request.name().clone());
+    check_key(&name.key)?;
+    let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
     let list = haul.blocking(move |store| {
-        let object = versions::head(store, &bucket, &key, version)?;
-        let rules = rules_of(store, &bucket)?;
+        let object = versions::head(store, &name.bucket, &name.key, version)?;
+        let rules = rules_of(store, &name.bucket)?;
         let list = rules.object(&object.attributes);
         let uses = Use { operation: "GetObjectAcl", permission: Permission::ReadAcl };
-        uses.check(&caller, &rules, &list, (&bucket, &key))?;
+        uses.check(&caller, &rules, &list, &name)?;
         Ok(list)
     });
     let ObjectList { owner, list } = list.await?;
-    let (grants, owner) = (Some(to_grants(&list)), Some(owner_named(Some(&owner))));
-    Ok(GetObjectAclOutput { grants, owner, ..GetObjectAclOutput::default() })
+    Ok(Answer::xml(text(&owner, &list)))
 }
 
-pub(crate) async fn put_object_acl(
-    haul: &Haul,
-    request: S3Request<PutObjectAclInput>,
-) -> S3Result<PutObjectAclOutput> {
-    let caller = Caller::of(&request.extensions);
-    let PutObjectAclInput { bucket, key, version_id, access_control_policy: document, .. } =
-        request.input;
-    check_key(&key)?;
-    let version = versions::parse(version_id.as_deref())?;
-    let is_user = |name: &str| haul.is_user(name);
-    let requested = RequestedList::of_request(&request.headers, document, &is_user)?;
+pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
+    let (caller, name) = (request.caller().clone(), request.name().clone());
+    check_key(&name.key)?;
+    let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
+    let requested = requested(haul, request, body).await?;
     haul.blocking(move |store| {
-        let rules = rules_of(store, &bucket)?;
-        if store.bucket_settings(&bucket).map_err(from_store)?.get(OBJECT_LISTS).is_none() {
-            announce(store, &bucket)?;
+        let rules = rules_of(store, &name.bucket)?;
+        rules.check_in_effect()?;
+        let requested = requested?;
+        if store.bucket_settings(&name.bucket).map_err(from_store)?.get(OBJECT_LISTS).is_none() {
+            announce(store, &name.bucket)?;
         }
-        update(store, &bucket, &key, version, |attributes: &mut Attributes| {
+        update(store, &name, version, |attributes: &mut Attributes| {
             let object = rules.object(attributes);
             let uses = Use { operation: "PutObjectAcl", permission: Permission::WriteAcl };
-            uses.check(&caller, &rules, &object, (&bucket, &key))?;
+            uses.check(&caller, &rules, &object, &name)?;
             let list = requested.resolve(&object.owner, &rules.owner)?;
             rules.check(&list)?;
             ObjectList { list, ..object }.set(attributes, &rules.owner);
@@ -97,7 +107,7 @@ pub(crate) async fn put_object_acl(
         })
     })
     .await?;
-    Ok(PutObjectAclOutput::default())
+    Ok(Answer::ok())
 }
 
 /// A use of the list of an object.
@@ -115,7 +125,7 @@ impl Use {
         caller: &Caller,
         rules: &ListRules,
         object: &ObjectList,
-        (bucket, key): (&str, &str),
+        name: &ObjectName,
     ) -> S3Result<()> {
         let by_list = || rules.object_allows(object, caller.user_name(), self.permission);
         let is_allowed = caller.is_administrator()
@@ -128,6 +138,6 @@ impl Use {
             return Ok(());
         }
         let needs = "the permission of its access list, because it belongs to another user";
-        Err(caller.refusal(self.operation, needs, bucket, key))
+        Err(caller.refusal(self.operation, needs, &name.bucket, &name.key))
     }
 }

@@ -1,13 +1,10 @@
 //! The list that a request sets.
 
-use hyper::header::HeaderMap;
-use s3s::dto::AccessControlPolicy;
-use s3s::{S3ErrorCode, S3Result};
-
 use crate::acl::canned::canned;
-use crate::acl::document::{IsUser, from_grants, from_headers};
+use crate::acl::document::{AccessControlPolicy, IsUser, has_grants, in_fields, invalid_id};
 use crate::acl::list::Acl;
-use crate::errors::refuse;
+use crate::errors::{S3ErrorCode, S3Result, invalid_argument, refuse};
+use crate::request::fields::Fields;
 
 const CANNED: &str = "x-amz-acl";
 
@@ -24,8 +21,16 @@ pub(crate) enum RequestedList {
     Grants {
         acl: Acl,
         /// The owner that the document names, who cannot change.
-        owner: Option<String>,
+        owner: Option<NamedOwner>,
     },
+}
+
+/// The owner in a document.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NamedOwner {
+    id: String,
+    /// There is such a user.
+    is_user: bool,
 }
 
 impl RequestedList {
@@ -33,39 +38,45 @@ impl RequestedList {
     ///
     /// # Errors
     /// If a grant is invalid, or if the request has a name and grants.
-    pub(crate) fn of_headers(headers: &HeaderMap, is_user: IsUser<'_>) -> S3Result<Self> {
-        let name = headers.get(CANNED).filter(|name| !name.is_empty());
-        let grants = from_headers(headers, is_user)?;
-        Ok(match (name, grants) {
-            (None, None) => Self::Absent,
+    pub(crate) fn of_fields(fields: &Fields, is_user: IsUser<'_>) -> S3Result<Self> {
+        let name = canned_name(fields);
+        if name.is_some() && has_grants(fields) {
+            let message = "Specifying both Canned ACLs and Header Grants is not allowed";
+            return Err(refuse(S3ErrorCode::InvalidRequest, message));
+        }
+        Ok(match (name, in_fields(fields, is_user)?) {
+            (Some(name), _) => Self::Canned(name),
             (None, Some(acl)) => Self::Grants { acl, owner: None },
-            (Some(name), None) => Self::Canned(String::from_utf8_lossy(name.as_bytes()).into()),
-            (Some(_), Some(_)) => return Err(ambiguous()),
+            (None, None) => Self::Absent,
         })
     }
 
     /// Returns the list in the headers or in the body of a request that replaces a list.
     ///
     /// # Errors
-    /// Those of [`Self::of_headers`], and if the request has no list or two.
+    /// Those of [`Self::of_fields`], and if the request has no list or two.
     pub(crate) fn of_request(
-        headers: &HeaderMap,
+        fields: &Fields,
         document: Option<AccessControlPolicy>,
         is_user: IsUser<'_>,
     ) -> S3Result<Self> {
-        match (Self::of_headers(headers, is_user)?, document) {
-            (Self::Absent, None) => {
-                let message = "The request has no access list: it needs x-amz-acl, x-amz-grant-… \
-                               or a document";
-                Err(refuse(S3ErrorCode::MissingSecurityHeader, message))
-            }
-            (Self::Absent, Some(AccessControlPolicy { grants, owner })) => {
-                let acl = from_grants(grants.unwrap_or_default(), is_user)?;
-                Ok(Self::Grants { acl, owner: owner.and_then(|owner| owner.id) })
-            }
-            (of_headers, None) => Ok(of_headers),
-            (_, Some(_)) => Err(ambiguous()),
+        let Some(document) = document else {
+            return match Self::of_fields(fields, is_user)? {
+                Self::Absent => {
+                    let message = "Your request was missing a required header: it needs \
+                                   x-amz-acl, x-amz-grant-… or a document";
+                    Err(refuse(S3ErrorCode::MissingSecurityHeader, message))
+                }
+                requested => Ok(requested),
+            };
+        };
+        if canned_name(fields).is_some() || has_grants(fields) {
+            let message = "This request does not support content: it has a list in its headers";
+            return Err(refuse(S3ErrorCode::UnexpectedContent, message));
         }
+        let acl = document.list(is_user)?;
+        let owner = NamedOwner { is_user: is_user(&document.owner), id: document.owner };
+        Ok(Self::Grants { acl, owner: Some(owner) })
     }
 
     /// Returns `true` for a list that gives all permissions to the owner of the bucket by name.
@@ -81,11 +92,13 @@ impl RequestedList {
         match self {
             Self::Absent => Ok(Acl::private(owner)),
             Self::Canned(name) => canned(name, owner, bucket_owner).ok_or_else(|| {
-                let message = format!("{CANNED}: {name} is not supported");
-                refuse(S3ErrorCode::InvalidArgument, message)
+                invalid_argument(CANNED, name, format!("{CANNED}: {name} is not supported"))
             }),
-            Self::Grants { owner: Some(named), .. } if named != owner => {
-                let message = format!("The owner {owner} cannot be replaced by {named}");
+            Self::Grants { owner: Some(named), .. } if named.id != owner => {
+                if !named.is_user {
+                    return Err(invalid_id(&named.id));
+                }
+                let message = format!("The owner {owner} cannot be replaced by {}", named.id);
                 Err(refuse(S3ErrorCode::AccessDenied, message))
             }
             Self::Grants { acl, .. } => Ok(acl.clone()),
@@ -93,61 +106,70 @@ impl RequestedList {
     }
 }
 
-fn ambiguous() -> s3s::S3Error {
-    let message = "A request can have an x-amz-acl, or x-amz-grant-… headers, or a document: only \
-                   one of these";
-    refuse(S3ErrorCode::InvalidRequest, message)
+/// Returns the name of the list that S3 defines; as in S3, an empty one is none.
+fn canned_name(fields: &Fields) -> Option<String> {
+    let name = fields.first(CANNED).filter(|name| !name.is_empty())?;
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use s3s::dto::Owner;
-
     use super::*;
-    use crate::acl::document::to_grants;
+    use crate::acl::document::text;
 
     fn requested(
-        pairs: &[(&'static str, &'static str)],
+        fields: &[(&str, &str)],
         document: Option<AccessControlPolicy>,
-    ) -> Result<RequestedList, String> {
-        let pairs = pairs.iter();
-        let headers =
-            pairs.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        RequestedList::of_request(&headers, document, &|name| name == "ann")
-            .map_err(|error| error.code().as_str().to_owned())
+    ) -> S3Result<RequestedList> {
+        let is_user = |name: &str| ["ann", "ben"].contains(&name);
+        RequestedList::of_request(&fields.iter().copied().collect(), document, &is_user)
     }
 
-    fn document(owner: &str) -> AccessControlPolicy {
-        let owner = Owner { id: Some(owner.to_owned()), display_name: None };
-        AccessControlPolicy { grants: Some(to_grants(&Acl::private("ann"))), owner: Some(owner) }
+    fn document(owner: &str) -> Option<AccessControlPolicy> {
+        let text = text(owner, &Acl::private("ann"));
+        Some(AccessControlPolicy::parse(text.as_bytes()).unwrap())
+    }
+
+    fn code<T>(result: S3Result<T>) -> &'static str {
+        result.err().map_or("", |error| error.code().as_str())
     }
 
     #[test]
     fn request_has_one_list() {
-        let code = |result: Result<RequestedList, String>| result.err().unwrap_or_default();
         let (named, granted) = (("x-amz-acl", "public-read"), ("x-amz-grant-read", "id=ann"));
-        assert_eq!(requested(&[named], None), Ok(RequestedList::Canned("public-read".to_owned())));
+        let expected = RequestedList::Canned("public-read".to_owned());
+        assert_eq!(requested(&[named], None).unwrap(), expected);
         assert!(requested(&[granted], None).is_ok());
-        assert!(requested(&[], Some(document("ann"))).is_ok());
-        assert_eq!(code(requested(&[], None)), "MissingSecurityHeader");
-        assert_eq!(code(requested(&[named, granted], None)), "InvalidRequest");
-        assert_eq!(code(requested(&[named], Some(document("ann")))), "InvalidRequest");
-        assert_eq!(code(requested(&[granted], Some(document("ann")))), "InvalidRequest");
-        assert_eq!(code(requested(&[("x-amz-grant-read", "id=ben")], None)), "InvalidArgument");
+        assert!(requested(&[], document("ann")).is_ok());
+        assert!(requested(&[("x-amz-acl", "")], document("ann")).is_ok());
+        // Whether the grants are valid does not matter.
+        let malformed = ("x-amz-grant-full-control", "ann");
+        for (fields, document, expected) in [
+            (&[][..], None, "MissingSecurityHeader"),
+            (&[("x-amz-acl", "")], None, "MissingSecurityHeader"),
+            (&[named, granted], None, "InvalidRequest"),
+            (&[named, malformed], None, "InvalidRequest"),
+            (&[named], document("ann"), "UnexpectedContent"),
+            (&[granted], document("ann"), "UnexpectedContent"),
+            (&[malformed], document("ann"), "UnexpectedContent"),
+            (&[malformed], None, "InvalidArgument"),
+            (&[("x-amz-grant-read", "id=carl")], None, "InvalidArgument"),
+        ] {
+            assert_eq!(code(requested(fields, document)), expected, "{fields:?}");
+        }
     }
 
     #[test]
     fn list_depends_on_the_owner() {
-        let code = |list: RequestedList| {
-            let refused = list.resolve("ann", "ben").err();
-            refused.map(|error| error.code().as_str().to_owned()).unwrap_or_default()
-        };
+        let resolved = |list: &RequestedList| code(list.resolve("ann", "ben"));
         assert_eq!(RequestedList::Absent.resolve("ann", "ben").unwrap(), Acl::private("ann"));
         let for_owner = RequestedList::Canned(BUCKET_OWNER_FULL_CONTROL.to_owned());
         assert!(for_owner.is_for_bucket_owner());
         assert_eq!(for_owner.resolve("ann", "ben").unwrap().grants.len(), 2);
-        assert_eq!(code(RequestedList::Canned("public".to_owned())), "InvalidArgument");
-        assert_eq!(code(requested(&[], Some(document("ben"))).unwrap()), "AccessDenied");
-        assert_eq!(code(requested(&[], Some(document("ann"))).unwrap()), "");
+        assert_eq!(resolved(&RequestedList::Canned("public".to_owned())), "InvalidArgument");
+        for (owner, expected) in [("ann", ""), ("ben", "AccessDenied"), ("carl", "InvalidArgument")]
+        {
+            assert_eq!(resolved(&requested(&[], document(owner)).unwrap()), expected, "{owner}");
+        }
     }
 }

@@ -1,16 +1,16 @@
 //! The settings of a bucket that apply to lists, and the decisions that they make.
 
 use haul_file_store::{Attributes, Store};
-use s3s::dto::{ObjectOwnership, OwnershipControls, PublicAccessBlockConfiguration};
-use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::access::keys::key::ADMINISTRATOR;
 use crate::acl::list::{Acl, Permission};
 use crate::acl::object_list::ObjectList;
 use crate::acl::requested::RequestedList;
 use crate::acl::stored::decode;
+use crate::buckets::ownership_controls::OwnershipControls;
+use crate::buckets::public_access_block::PublicAccessBlock;
 use crate::buckets::settings::{ACL, OWNER, OWNERSHIP, PUBLIC_ACCESS_BLOCK, parse};
-use crate::errors::{from_store, refuse};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, refuse};
 
 /// The owner of objects that another client than the owner of the bucket stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,21 +26,12 @@ pub(crate) enum Ownership {
 impl Ownership {
     pub(crate) fn parse(name: &str) -> S3Result<Self> {
         match name {
-            ObjectOwnership::OBJECT_WRITER => Ok(Self::ObjectWriter),
-            ObjectOwnership::BUCKET_OWNER_PREFERRED => Ok(Self::BucketOwnerPreferred),
-            ObjectOwnership::BUCKET_OWNER_ENFORCED => Ok(Self::BucketOwnerEnforced),
+            "ObjectWriter" => Ok(Self::ObjectWriter),
+            "BucketOwnerPreferred" => Ok(Self::BucketOwnerPreferred),
+            "BucketOwnerEnforced" => Ok(Self::BucketOwnerEnforced),
             other => {
                 let message = format!("Unknown ObjectOwnership: {other}");
                 Err(refuse(S3ErrorCode::MalformedXML, message))
-            }
-        }
-    }
-
-    fn of_document(document: &OwnershipControls) -> S3Result<Self> {
-        match document.rules.as_slice() {
-            [rule] => Self::parse(rule.object_ownership.as_str()),
-            _ => {
-                Err(refuse(S3ErrorCode::MalformedXML, "Expected one rule with an ObjectOwnership"))
             }
         }
     }
@@ -54,7 +45,7 @@ pub(crate) fn rules_of(store: &Store, bucket: &str) -> S3Result<ListRules> {
 /// Fails if the ownership controls are malformed, or would disable a list of the bucket that gives
 /// permissions to others than its owner.
 pub(crate) fn check_ownership(document: &OwnershipControls, settings: &Attributes) -> S3Result<()> {
-    check_bucket_list(Ownership::of_document(document)?, settings.get(ACL).is_none())
+    check_bucket_list(Ownership::parse(&document.object_ownership)?, settings.get(ACL).is_none())
 }
 
 /// Fails if lists have no effect in a bucket, and its own list is not private.
@@ -88,17 +79,17 @@ impl ListRules {
     pub(crate) fn of(settings: &Attributes, bucket: &str) -> S3Result<Self> {
         let owner = settings.get(OWNER).unwrap_or(ADMINISTRATOR).to_owned();
         let controls: Option<OwnershipControls> = parse(settings, bucket, OWNERSHIP)?;
-        let ownership = controls.as_ref().map(Ownership::of_document).transpose()?;
-        let block: Option<PublicAccessBlockConfiguration> =
-            parse(settings, bucket, PUBLIC_ACCESS_BLOCK)?;
+        let ownership =
+            controls.map(|controls| Ownership::parse(&controls.object_ownership)).transpose()?;
+        let block: Option<PublicAccessBlock> = parse(settings, bucket, PUBLIC_ACCESS_BLOCK)?;
         let block = block.unwrap_or_default();
         let list = settings.get(ACL).map(|text| decode(text).unwrap_or_default());
         Ok(Self {
             list: list.unwrap_or_else(|| Acl::private(&owner)),
             owner,
             ownership: ownership.unwrap_or(Ownership::ObjectWriter),
-            blocks_public: block.block_public_acls == Some(true),
-            ignores_public: block.ignore_public_acls == Some(true),
+            blocks_public: block.block_public_acls,
+            ignores_public: block.ignore_public_acls,
         })
     }
 
@@ -151,11 +142,14 @@ impl ListRules {
         }
     }
 
+    /// Fails if the bucket takes no lists.
+    pub(crate) fn check_in_effect(&self) -> S3Result<()> {
+        if self.are_in_effect() { Ok(()) } else { Err(not_supported()) }
+    }
+
     /// Fails if the bucket takes no lists, or not this one.
     pub(crate) fn check(&self, list: &Acl) -> S3Result<()> {
-        if !self.are_in_effect() {
-            return Err(not_supported());
-        }
+        self.check_in_effect()?;
         if self.blocks_public && list.is_public() {
             let message = "The public access block of the bucket refuses access lists that give \
                            permissions to everyone or to all users";
@@ -196,32 +190,29 @@ fn not_supported() -> S3Error {
 
 #[cfg(test)]
 mod tests {
-    use s3s::dto::OwnershipControlsRule;
-
     use super::*;
     use crate::acl::canned::canned;
     use crate::acl::stored::encode;
-    use crate::buckets::settings;
+    use crate::xml::Document;
 
     /// Returns the rules of a bucket of `ben` with this canned list.
-    fn rules(list: &str, ownership: Option<&'static str>, block: Option<&str>) -> ListRules {
+    fn rules(list: &str, ownership: Option<&str>, block: Option<&str>) -> ListRules {
         let mut settings = Attributes::from_iter([(OWNER, "ben")]);
         settings.set(ACL, encode(&canned(list, "ben", "ben").unwrap()));
         if let Some(ownership) = ownership {
-            settings.set(OWNERSHIP, settings::encode(&controls(ownership)).unwrap());
+            settings.set(OWNERSHIP, controls(ownership).text());
         }
-        let block = PublicAccessBlockConfiguration {
-            block_public_acls: block.map(|name| name == "block"),
-            ignore_public_acls: block.map(|name| name == "ignore"),
-            ..PublicAccessBlockConfiguration::default()
+        let block = PublicAccessBlock {
+            block_public_acls: block == Some("block"),
+            ignore_public_acls: block == Some("ignore"),
+            ..PublicAccessBlock::default()
         };
-        settings.set(PUBLIC_ACCESS_BLOCK, settings::encode(&block).unwrap());
+        settings.set(PUBLIC_ACCESS_BLOCK, block.text());
         ListRules::of(&settings, "bucket").unwrap()
     }
 
-    fn controls(ownership: &'static str) -> OwnershipControls {
-        let object_ownership = ObjectOwnership::from_static(ownership);
-        OwnershipControls { rules: vec![OwnershipControlsRule { object_ownership }] }
+    fn controls(ownership: &str) -> OwnershipControls {
+        OwnershipControls { object_ownership: ownership.to_owned() }
     }
 
     fn requested(name: &str) -> RequestedList {
@@ -323,7 +314,5 @@ mod tests {
             let refused = check_ownership(&controls(ownership), settings).err();
             assert_eq!(refused.as_ref().map_or("", |error| error.code().as_str()), code);
         }
-        let none = OwnershipControls { rules: vec![] };
-        assert!(check_ownership(&none, &private).is_err());
     }
 }

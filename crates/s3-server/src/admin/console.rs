@@ -72,7 +72,7 @@ pub(super) fn file(path: &str) -> Option<(&'static str, &'static str)> {
 mod tests {
     use std::time::Duration;
 
-    use hyper::StatusCode;
+    use http::StatusCode;
 
     use super::*;
     use crate::metrics::Kind;

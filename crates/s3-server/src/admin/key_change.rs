@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use hyper::StatusCode;
+use http::StatusCode;
 use serde_json::Value;
 
 use crate::access::authorize::Principal;

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use haul_http_engine::{RequestBody, RequestIdentity};
+use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use base64_simd::STANDARD as BASE64;
 use haul_admin_endpoint::AllowedHosts;
-use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap};
+use http::StatusCode;
+use http::header::{AUTHORIZATION, HOST, HeaderMap};
 
 use crate::access::authorize::Principal;
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
@@ -85,7 +85,7 @@ mod tests {
     use crate::access::keys::key_ring::KeyRing;
 
     fn status(keys: Option<&AllKeys>, path: &str, name: &str, value: &str) -> u16 {
-        let name = name.parse::<hyper::header::HeaderName>().unwrap();
+        let name = name.parse::<http::header::HeaderName>().unwrap();
         let headers = [(name, value.parse().unwrap())].into_iter().collect();
         refusal(keys, path, &headers).map_or(200, |(status, _)| status.as_u16())
     }

@@ -19,8 +19,8 @@ use bytes::Bytes;
 use haul_admin_endpoint::{History, Overview, Span};
 use haul_file_store::Stats;
 use haul_http_engine::{Connections, PeerRate, RequestBody};
-use hyper::header::{ALLOW, HOST, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
+use http::header::{ALLOW, HOST, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::sync::Mutex;
@@ -35,7 +35,7 @@ use crate::admin::page::{JSON, Refusal, json_page, page, plain, refuse, respond}
 use crate::admin::presign::Link;
 use crate::body::memory::PeerMemory;
 use crate::config::Addresses;
-use crate::front::hot::HotObjects;
+use crate::hot::HotObjects;
 use crate::metrics::Metrics;
 use crate::served::ServedStore;
 
@@ -68,8 +68,8 @@ pub(crate) struct Admin {
 /// The answer to a request to the admin address.
 pub(crate) enum Answer {
     Page(Response<Bytes>),
-    /// An S3 request with its [`Caller`], whose response must be [confined](operation::confine).
-    S3(Request<RequestBody>),
+    /// An S3 request and its client, whose response must be [confined](operation::confine).
+    S3(Request<RequestBody>, Principal),
     /// The response of [`Admin::volumes`].
     Volumes,
     /// The response of [`Admin::change_keys`].
@@ -106,10 +106,7 @@ impl Admin {
         }
         match self.caller(&request) {
             Ok(caller) => match operation::to_s3(request) {
-                Some(mut request) => {
-                    request.extensions_mut().insert(caller);
-                    Answer::S3(request)
-                }
+                Some(request) => Answer::S3(request, caller.principal),
                 None => Answer::Page(plain(StatusCode::BAD_REQUEST, "The path is not valid\n")),
             },
             Err(refused) => Answer::Page(refuse(refused)),

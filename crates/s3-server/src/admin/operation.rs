@@ -2,12 +2,12 @@
 //! in. Performs no I/O.
 
 use haul_http_engine::RequestBody;
-use hyper::header::{
+use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HOST, HeaderMap,
     HeaderName, HeaderValue, ORIGIN, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::http::uri::{PathAndQuery, Uri};
-use hyper::{Method, Request};
+use http::uri::{PathAndQuery, Uri};
+use http::{Method, Request};
 
 /// The paths of S3 requests begin with it.
 const PREFIX: &str = "/s3";

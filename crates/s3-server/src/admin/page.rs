@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use haul_admin_endpoint::CONSOLE_POLICY;
-use hyper::header::{
+use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::{Response, StatusCode};
+use http::{Response, StatusCode};
 use serde_json::Value;
 
 use crate::admin::console;

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 
 use crate::access::keys::key_ring::ActiveKey;
 use crate::auth::REGION;
-use crate::front::canonical::{hex, push_encoded};
+use crate::auth::canonical::{push_encoded, push_hex};
 
 /// The longest time for which a presigned URL is valid, in seconds.
 const SECONDS_MAX: u32 = 7 * 24 * 60 * 60;
@@ -66,7 +66,9 @@ impl Link {
 }
 
 fn in_hex(bytes: &[u8]) -> String {
-    bytes.iter().flat_map(|byte| hex(*byte)).map(char::from).collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    push_hex(&mut text, bytes);
+    text
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
 use haul_http_engine::ConnectionStats;
 
 use crate::bucket_logs::counts::LogCounts;
-use crate::front::hot::HotStats;
+use crate::hot::HotStats;
 use crate::metrics::Metrics;
 
 /// Returns all metrics. `refused_requests` are those above the rate of their client; `file_system`
@@ -248,7 +248,7 @@ impl Latency {
 mod tests {
     use std::time::Duration;
 
-    use hyper::StatusCode;
+    use http::StatusCode;
 
     use super::*;
     use crate::metrics::Kind;

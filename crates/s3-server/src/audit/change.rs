@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use haul_file_store::Etag;
-use hyper::StatusCode;
-use hyper::http::Extensions;
+use http::StatusCode;
 use parking_lot::Mutex;
-use s3s::S3Error;
+
+use crate::errors::{S3Error, S3ErrorCode};
 
 /// One change of a request.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Change {
     pub(super) bytes: Option<u64>,
     pub(super) etag: Option<String>,
     /// The error code for this key.
-    pub(super) error: Option<String>,
+    pub(super) error: Option<S3ErrorCode>,
     /// Of a deletion: the version ID in the request, and the status for this key.
     deleted: Option<(Option<String>, u16)>,
 }
@@ -26,10 +26,10 @@ pub(crate) struct DeletedKey {
     pub(crate) key: String,
     pub(crate) version: Option<String>,
     pub(crate) status: u16,
-    pub(crate) error: Option<String>,
+    pub(crate) error: Option<S3ErrorCode>,
 }
 
-/// The changes of one request. An extension of the request if the server has an audit log, or its
+/// The changes of one request, which the operation reports if the server has an audit log, or the
 /// bucket an access log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes(Arc<Mutex<State>>);
@@ -48,13 +48,8 @@ pub(super) struct FormNames {
 }
 
 impl Changes {
-    /// Returns the changes of a request, if it is audited or logged.
-    pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
-        extensions.get()
-    }
-
     /// Sets the key of an upload by form, and the access key that signed the form.
-    pub(crate) fn of_form(&self, key: &str, access_key: Option<Arc<str>>) {
+    pub(crate) fn set_form(&self, key: &str, access_key: Option<Arc<str>>) {
         self.0.lock().form = Some(FormNames { key: key.to_owned(), access_key });
     }
 
@@ -66,23 +61,20 @@ impl Changes {
 
     /// Adds a key that was deleted, or that could not be deleted because of an error.
     pub(crate) fn deleted(&self, key: &str, version: Option<&str>, error: Option<&S3Error>) {
-        let status = error.map_or(Some(StatusCode::NO_CONTENT), |error| {
-            error.status_code().or_else(|| error.code().status_code())
-        });
-        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR).as_u16();
-        let (key, error) = (Some(key.to_owned()), error.map(|e| e.code().as_str().to_owned()));
+        let error = error.map(S3Error::code);
+        let status = error.map_or(StatusCode::NO_CONTENT, S3ErrorCode::status).as_u16();
+        let key = Some(key.to_owned());
         let deleted = Some((version.map(str::to_owned), status));
         self.0.lock().changes.push(Change { key, error, deleted, ..Change::default() });
     }
 
     /// Returns the keys of a multi-object delete.
     pub(crate) fn deleted_keys(&self) -> Vec<DeletedKey> {
-        let of_key = |change: &Change| {
+        let deleted = |change: &Change| {
             let (version, status) = change.deleted.clone()?;
-            let (key, error) = (change.key.clone()?, change.error.clone());
-            Some(DeletedKey { key, version, status, error })
+            Some(DeletedKey { key: change.key.clone()?, version, status, error: change.error })
         };
-        self.0.lock().changes.iter().filter_map(of_key).collect()
+        self.0.lock().changes.iter().filter_map(deleted).collect()
     }
 
     /// Returns the length of the object or part that was stored.

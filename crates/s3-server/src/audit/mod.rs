@@ -3,24 +3,27 @@
 mod change;
 mod keys;
 mod lifecycle;
-mod operation;
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use haul_http_engine::{JsonLine, Lines, NO_RESPONSE, RequestBody, RequestIdentity};
+use haul_http_engine::{JsonLine, Lines, NO_RESPONSE, RequestIdentity};
 use haul_line_log::Utc;
-use hyper::{Request, Response};
-use s3s::Body;
+use http::{Method, StatusCode};
 
-use crate::front::text::{between, decode};
+use crate::errors::S3ErrorCode;
+use crate::request::head::Head;
+use crate::request::name::ObjectName;
+use crate::request::operation::Operation;
 
 use change::{Change, FormNames};
 pub(crate) use change::{Changes, DeletedKey};
 pub(crate) use keys::KeyRecord;
-use operation::{PUT_OBJECT, operation};
+
+/// The name of the changes that the server does not support.
+const OTHER: &str = "Other";
 
 /// An audit log. Each line is a JSON object with the fields `time`, `request_id`, `client`,
 /// `access_key`, `operation`, `bucket`, `key`, `status`, `error`, `bytes` and `etag`. A field
@@ -45,47 +48,32 @@ impl AuditLog {
     /// Starts the record of a request; `None` if the request only reads.
     pub(crate) fn begin(
         &self,
-        request: &Request<RequestBody>,
+        head: &Head,
+        operation: Option<Operation>,
         identity: &RequestIdentity,
         peer: Option<IpAddr>,
     ) -> Option<AuditRecord> {
-        let path = decode(request.uri().path()).unwrap_or(request.uri().path().into());
-        let mut names = path.splitn(3, '/').skip(1).map(str::to_owned);
-        let mut name = || names.next().filter(|name| !name.is_empty());
-        let (bucket, key) = (name(), name());
-        let operation = operation(request, key.is_some())?;
-        Some(self.record(operation, (bucket, key), identity, peer))
-    }
-
-    /// Begins the record of a PUT of an object.
-    pub(crate) fn begin_put(
-        &self,
-        (bucket, key): (&str, &str),
-        identity: &RequestIdentity,
-        peer: Option<IpAddr>,
-    ) -> AuditRecord {
-        let names = (Some(bucket.to_owned()), Some(key.to_owned()));
-        self.record(PUT_OBJECT, names, identity, peer)
-    }
-
-    fn record(
-        &self,
-        operation: &'static str,
-        (bucket, key): (Option<String>, Option<String>),
-        identity: &RequestIdentity,
-        peer: Option<IpAddr>,
-    ) -> AuditRecord {
-        AuditRecord {
-            operation,
+        // A preflight request changes nothing, either.
+        if head.is_read() || head.method == Method::OPTIONS {
+            return None;
+        }
+        let name = match &head.path {
+            Some(_) => head.name.clone(),
+            // The names in a malformed path are those that the client sent.
+            None => ObjectName::in_path(head.raw_path()),
+        };
+        let given = |name: String| (!name.is_empty()).then_some(name);
+        Some(AuditRecord {
+            operation: operation.map_or(OTHER, Operation::name),
             log: self.clone(),
             identity: identity.clone(),
             peer,
-            bucket,
-            key,
+            bucket: given(name.bucket),
+            key: given(name.key),
             changes: Changes::default(),
             status: NO_RESPONSE,
             error: None,
-        }
+        })
     }
 }
 
@@ -100,7 +88,7 @@ pub(crate) struct AuditRecord {
     key: Option<String>,
     changes: Changes,
     status: u16,
-    error: Option<String>,
+    error: Option<S3ErrorCode>,
 }
 
 impl AuditRecord {
@@ -110,19 +98,15 @@ impl AuditRecord {
     }
 
     /// Records the outcome of the request and writes its lines.
-    pub(crate) fn end(mut self, response: &Response<Body>) {
-        self.status = response.status().as_u16();
-        if !response.status().is_success() {
-            let xml = response.body().bytes().unwrap_or_default();
-            let code = between(str::from_utf8(&xml).unwrap_or_default(), "<Code>", "</Code>");
-            self.error = (!code.is_empty()).then(|| code.to_owned());
-        }
+    pub(crate) fn end(mut self, status: StatusCode, error: Option<S3ErrorCode>) {
+        self.status = status.as_u16();
+        self.error = error.filter(|_| !status.is_success());
     }
 
     fn write(&self, time: &str, change: &Change) {
         let text = |text: &Option<String>| text.clone().map(String::into_bytes);
         let key = text(&change.key).or_else(|| text(&self.key));
-        let error = text(&change.error).or_else(|| text(&self.error));
+        let error = change.error.or(self.error).map(S3ErrorCode::as_str);
         let client = self.peer.map(|peer| peer.to_string().into_bytes());
         let user = self.identity.user.as_deref().map(str::as_bytes);
         let line = JsonLine::new("time", time.as_bytes())
@@ -133,7 +117,7 @@ impl AuditRecord {
             .string("bucket", self.bucket.as_deref().map(str::as_bytes))
             .string("key", key.as_deref())
             .number("status", Some(u64::from(self.status)))
-            .string("error", error.as_deref())
+            .string("error", error.map(str::as_bytes))
             .number("bytes", change.bytes)
             .string("etag", text(&change.etag).as_deref());
         self.log.lines.append(&line.end());
@@ -151,5 +135,72 @@ impl Drop for AuditRecord {
             self.write(&time, &Change::default());
         }
         changes.iter().for_each(|change| self.write(&time, change));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::request::head::tests::head;
+
+    #[derive(Default)]
+    struct Recorded(Mutex<Vec<u8>>);
+
+    impl Lines for Recorded {
+        fn append(&self, line: &[u8]) {
+            self.0.lock().extend_from_slice(line);
+        }
+    }
+
+    /// Returns the line of a request with this first line and outcome; empty if there is none.
+    fn line(request: &str, status: StatusCode, error: Option<S3ErrorCode>) -> String {
+        let lines = Arc::new(Recorded::default());
+        let log = AuditLog::new(lines.clone());
+        let head = head(request, &[]);
+        let operation = Operation::of_request(&head).ok();
+        let identity = RequestIdentity { id: [b'1'; 16], user: None };
+        if let Some(record) = log.begin(&head, operation, &identity, None) {
+            record.end(status, error);
+        }
+        let text = lines.0.lock().clone();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn changes_are_named_by_their_operation() {
+        for (request, name) in [
+            ("GET /b/k", None),
+            ("HEAD /b", None),
+            ("OPTIONS /b/k", None),
+            ("PUT /b/k", Some("PutObject")),
+            ("PUT /b/k?partNumber=1&uploadId=a", Some("UploadPart")),
+            ("PUT /b?lifecycle=", Some("PutBucketLifecycleConfiguration")),
+            ("POST /b?delete", Some("DeleteObjects")),
+            ("DELETE /b", Some("DeleteBucket")),
+            ("DELETE /b?logging", Some(OTHER)),
+            ("PUT /b?website", Some(OTHER)),
+            ("POST /b/k?restore", Some(OTHER)),
+            ("PATCH /b/k", Some(OTHER)),
+        ] {
+            let found = line(request, StatusCode::OK, None);
+            let name = name.map(|name| format!("\"operation\":\"{name}\""));
+            assert_eq!(found.is_empty(), name.is_none(), "{request}: {found}");
+            assert!(found.contains(&name.unwrap_or_default()), "{request}: {found}");
+        }
+    }
+
+    #[test]
+    fn line_has_the_names_and_the_error_of_the_request() {
+        let refused = (StatusCode::FORBIDDEN, Some(S3ErrorCode::AccessDenied));
+        for (request, (status, error), parts) in [
+            ("PUT /b/a%20b", refused, r#""bucket":"b","key":"a b","status":403,"error":"Acc"#),
+            ("PUT /b/%FF", refused, r#""bucket":"b","key":"%FF","status":403,"error":"Acc"#),
+            ("PUT /b", (StatusCode::OK, None), r#""bucket":"b","key":null,"status":200,"error":n"#),
+        ] {
+            let found = line(request, status, error);
+            assert!(found.contains(parts), "{request}: {found}");
+        }
     }
 }

@@ -1,15 +1,16 @@
-//! A decoder of `aws-chunked` framing: chunk sizes, data and trailer. It does not verify the
-//! signatures of chunks, but skips them.
+//! A decoder of `aws-chunked` framing: chunk sizes, data and trailer. It verifies the signatures of
+//! the chunks and of the trailer, if the body has them.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use hyper::body::{Body, Frame};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use s3s::StdError;
+use http_body::{Body, Frame};
 
-use crate::body::digests::Trailer;
+use crate::auth::chunks::ChunkVerifier;
+use crate::body::error::{BodyError, CHUNK_BYTES_MIN, ChunkError};
+use crate::body::trailer::Trailer;
+use crate::request::fields::Fields;
 use haul_http_engine::RequestBody;
 
 /// The maximum length of a line with a chunk size, or of a trailer line.
@@ -18,13 +19,16 @@ const SIZE_LINE_BYTES_MAX: usize = 1024;
 /// The maximum length of the trailer.
 const TRAILER_BYTES_MAX: usize = 8 * 1024;
 
-/// An error in the framing of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ChunkError {
-    #[error("the aws-chunked body is malformed: {0}")]
-    Malformed(&'static str),
-    #[error("the aws-chunked body ends too early")]
-    Incomplete,
+/// The field of a trailer with its signature.
+const SIGNATURE: &str = "x-amz-trailer-signature";
+
+/// The signatures that a body has.
+#[derive(Debug)]
+pub(crate) enum Signatures {
+    /// None, or those that a server without keys ignores.
+    Unverified,
+    /// Those of the chunks, and possibly of the trailer.
+    Of { verifier: Box<ChunkVerifier>, with_trailer: bool },
 }
 
 /// The position of the decoder in the framing.
@@ -42,14 +46,29 @@ enum State {
 struct Decoder {
     state: State,
     line: Vec<u8>,
-    trailer: HeaderMap,
+    signatures: Signatures,
+    /// The signature of the present chunk.
+    signature: Vec<u8>,
+    /// A chunk was shorter than others may follow.
+    is_last: bool,
+    trailer: Fields,
     trailer_bytes: usize,
+    /// The fields of the trailer as they are signed.
+    signed: String,
 }
 
 impl Decoder {
-    fn new() -> Self {
-        let trailer = HeaderMap::new();
-        Self { state: State::Size, line: Vec::new(), trailer, trailer_bytes: 0 }
+    fn new(signatures: Signatures) -> Self {
+        Self {
+            state: State::Size,
+            line: Vec::new(),
+            signatures,
+            signature: Vec::new(),
+            is_last: false,
+            trailer: Fields::default(),
+            trailer_bytes: 0,
+            signed: String::new(),
+        }
     }
 
     /// Consumes input and returns the next data. `None` if the rest of the input contains no data.
@@ -60,7 +79,11 @@ impl Decoder {
                 State::Data(left) => {
                     let here = usize::try_from(left).map_or(input.len(), |n| n.min(input.len()));
                     self.state = State::Data(left - here as u64);
-                    return Ok(Some(input.split_to(here)));
+                    let data = input.split_to(here);
+                    if let Signatures::Of { verifier, .. } = &mut self.signatures {
+                        verifier.update(&data);
+                    }
+                    return Ok(Some(data));
                 }
                 State::End => {
                     return Err(ChunkError::Malformed("bytes follow the end of the body"));
@@ -97,61 +120,113 @@ impl Decoder {
 
     fn apply_line(&mut self, line: &[u8]) -> Result<(), ChunkError> {
         self.state = match (self.state, line) {
-            (State::DataEnd, []) => State::Size,
+            (State::DataEnd, []) => {
+                self.end_chunk()?;
+                State::Size
+            }
             (State::DataEnd, _) => return Err(ChunkError::Malformed("a chunk exceeds its size")),
-            (State::Trailer, []) => State::End,
+            // In a signed trailer, an empty line may stand before the signature.
+            (State::Trailer, []) if self.awaits_signature() => State::Trailer,
+            (State::Trailer, []) => {
+                self.end_trailer()?;
+                State::End
+            }
             (State::Trailer, _) => {
                 self.apply_trailer_line(line)?;
                 State::Trailer
             }
-            (_, _) => match chunk_bytes(line)? {
-                0 => State::Trailer,
-                bytes => State::Data(bytes),
-            },
+            (_, _) => self.begin_chunk(line)?,
         };
         Ok(())
     }
 
+    /// Begins a chunk with a line such as `10000;chunk-signature=…`.
+    fn begin_chunk(&mut self, line: &[u8]) -> Result<State, ChunkError> {
+        const ERROR: ChunkError = ChunkError::Malformed("a chunk size is not a hexadecimal number");
+        let text = str::from_utf8(line).map_err(|_not_text| ERROR)?;
+        let (digits, extension) = text.split_once(';').unwrap_or((text, ""));
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(ERROR);
+        }
+        let bytes = u64::from_str_radix(digits, 16).map_err(|_too_long| ERROR)?;
+        if matches!(self.signatures, Signatures::Of { .. }) {
+            let signature = extension.strip_prefix("chunk-signature=");
+            let signature = signature.filter(|signature| signature.len() == 64);
+            let signature = signature.ok_or(ChunkError::Malformed("a chunk has no signature"))?;
+            self.signature = signature.into();
+        }
+        if bytes == 0 {
+            self.end_chunk()?;
+            return Ok(State::Trailer);
+        }
+        if self.is_last {
+            return Err(ChunkError::Short);
+        }
+        self.is_last = bytes < CHUNK_BYTES_MIN;
+        Ok(State::Data(bytes))
+    }
+
+    /// Verifies the signature of the chunk that has ended.
+    fn end_chunk(&mut self) -> Result<(), ChunkError> {
+        let is_right = match &mut self.signatures {
+            Signatures::Of { verifier, .. } => verifier.ends_chunk(&self.signature),
+            Signatures::Unverified => true,
+        };
+        if is_right { Ok(()) } else { Err(ChunkError::Signature) }
+    }
+
     fn apply_trailer_line(&mut self, line: &[u8]) -> Result<(), ChunkError> {
-        const ERROR: ChunkError = ChunkError::Malformed("a trailer line is not a header field");
+        const ERROR: ChunkError = ChunkError::Trailer("a line is not a field");
         self.trailer_bytes += line.len();
         if self.trailer_bytes > TRAILER_BYTES_MAX {
             return Err(ChunkError::Malformed("the trailer is too long"));
         }
-        let colon = line.iter().position(|&byte| byte == b':').ok_or(ERROR)?;
-        let name = HeaderName::from_bytes(line[..colon].trim_ascii());
-        let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
-        let (Ok(name), Ok(value)) = (name, value) else { return Err(ERROR) };
-        self.trailer.append(name, value);
+        if matches!(self.signatures, Signatures::Of { with_trailer: false, .. }) {
+            return Err(ChunkError::Malformed("a trailer follows, whose signature is missing"));
+        }
+        let line = str::from_utf8(line).map_err(|_not_text| ERROR)?;
+        let (name, value) = line.split_once(':').ok_or(ERROR)?;
+        let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
+        if name.is_empty() || self.trailer.has(SIGNATURE) || self.trailer.has(&name) {
+            return Err(ERROR);
+        }
+        if name != SIGNATURE {
+            self.signed += &format!("{name}:{value}\n");
+        }
+        self.trailer.push(name.as_bytes(), value.as_bytes());
         Ok(())
     }
 
-    /// Returns the trailer at the end of the input, or an error if the body is incomplete. Accepts
-    /// a body without the empty line after the trailer, which some clients omit.
-    fn finish(&mut self) -> Result<HeaderMap, ChunkError> {
-        if self.state == State::Trailer && !self.line.is_empty() {
-            let line = std::mem::take(&mut self.line);
-            self.apply_trailer_line(line.trim_ascii())?;
+    /// Returns `true` if the signature of a trailer must follow.
+    fn awaits_signature(&self) -> bool {
+        let is_signed = matches!(self.signatures, Signatures::Of { with_trailer: true, .. });
+        is_signed && !self.signed.is_empty() && !self.trailer.has(SIGNATURE)
+    }
+
+    /// Verifies the signature of the trailer.
+    fn end_trailer(&mut self) -> Result<(), ChunkError> {
+        let Signatures::Of { verifier, with_trailer: true } = &mut self.signatures else {
+            return Ok(());
+        };
+        let signature = self.trailer.first(SIGNATURE);
+        let signature = signature.ok_or(ChunkError::Malformed("the trailer has no signature"))?;
+        match verifier.ends_trailer(&self.signed, signature) {
+            true => Ok(()),
+            false => Err(ChunkError::Signature),
         }
+    }
+
+    /// Returns the trailer at the end of the input, or an error if the body is incomplete.
+    fn finish(&mut self) -> Result<Fields, ChunkError> {
         match self.state {
-            State::Trailer | State::End => Ok(std::mem::take(&mut self.trailer)),
+            State::End => Ok(std::mem::take(&mut self.trailer)),
             _ => Err(ChunkError::Incomplete),
         }
     }
 }
 
-/// Parses the size in a line such as `10000;chunk-signature=…`.
-fn chunk_bytes(line: &[u8]) -> Result<u64, ChunkError> {
-    const ERROR: ChunkError = ChunkError::Malformed("a chunk size is not a hexadecimal number");
-    let digits = line.split(|&byte| byte == b';').next().unwrap_or_default();
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return Err(ERROR);
-    }
-    let digits = std::str::from_utf8(digits).map_err(|_not_text| ERROR)?;
-    u64::from_str_radix(digits, 16).map_err(|_too_long| ERROR)
-}
-
 /// A request body without its framing. It stores the trailer in `trailer` at its end.
+#[derive(Debug)]
 pub(crate) struct DecodedBody {
     framed: RequestBody,
     decoder: Decoder,
@@ -160,19 +235,19 @@ pub(crate) struct DecodedBody {
 }
 
 impl DecodedBody {
-    pub(crate) fn new(framed: RequestBody, trailer: Trailer) -> Self {
-        Self { framed, decoder: Decoder::new(), input: Bytes::new(), trailer }
+    pub(crate) fn new(framed: RequestBody, signatures: Signatures, trailer: Trailer) -> Self {
+        Self { framed, decoder: Decoder::new(signatures), input: Bytes::new(), trailer }
     }
 }
 
 impl Body for DecodedBody {
     type Data = Bytes;
-    type Error = StdError;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         loop {
             match this.decoder.next(&mut this.input) {
@@ -182,13 +257,13 @@ impl Body for DecodedBody {
             }
             match ready!(Pin::new(&mut this.framed).poll_frame(context)) {
                 Some(Ok(frame)) => this.input = frame.into_data().unwrap_or_default(),
-                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                Some(Err(_cut)) => return Poll::Ready(Some(Err(BodyError::Cut))),
+                None if this.trailer.is_set() => return Poll::Ready(None),
                 None => {
                     return Poll::Ready(match this.decoder.finish() {
                         Ok(trailer) => {
-                            // A body may be polled again after its end, when the trailer is already
-                            // set.
-                            this.trailer.0.get_or_init(|| trailer);
+                            // A body may be polled again after its end.
+                            this.trailer.set(trailer);
                             None
                         }
                         Err(error) => Some(Err(error.into())),
@@ -204,8 +279,8 @@ mod tests {
     use super::*;
 
     /// Decodes `body` given in pieces of `step` bytes.
-    fn decode(body: &str, step: usize) -> Result<(Vec<u8>, HeaderMap), ChunkError> {
-        let mut decoder = Decoder::new();
+    fn decode(body: &str, step: usize) -> Result<(Vec<u8>, Fields), ChunkError> {
+        let mut decoder = Decoder::new(Signatures::Unverified);
         let mut data = Vec::new();
         for piece in body.as_bytes().chunks(step) {
             let mut input = Bytes::copy_from_slice(piece);
@@ -218,26 +293,31 @@ mod tests {
 
     #[test]
     fn data_and_trailer_are_decoded_from_pieces_of_any_size() {
-        let signed = "5;chunk-signature=ab\r\nhello\r\n1;chunk-signature=cd\r\n!\r\n\
-                      0;chunk-signature=ef\r\n\r\n";
+        let signed = "6;chunk-signature=ab\r\nhello!\r\n0;chunk-signature=ef\r\n\r\n";
         let trailing = "6\r\nhello!\r\n0\r\nx-amz-checksum-crc32:AAAA\r\n\
                         x-amz-trailer-signature: ab\r\n\r\n";
-        let unterminated = "6\r\nhello!\r\n0\r\nx-amz-checksum-crc32:AAAA";
-        for (body, headers) in [(signed, 0), (trailing, 2), (unterminated, 1)] {
+        for (body, fields) in [(signed, 0), (trailing, 2)] {
             for step in [1, 2, 3, 7, body.len()] {
                 let (data, trailer) = decode(body, step).unwrap();
                 assert_eq!(data, b"hello!", "{step}");
-                assert_eq!(trailer.len(), headers);
-                if headers > 0 {
-                    assert_eq!(trailer["x-amz-checksum-crc32"], "AAAA");
-                }
+                assert_eq!(trailer.iter().count(), fields);
+                assert_eq!(trailer.text("x-amz-checksum-crc32"), (fields > 0).then_some("AAAA"));
             }
         }
     }
 
     #[test]
     fn truncated_body_is_incomplete() {
-        for body in ["", "5", "5\r\n", "5\r\nhell", "5\r\nhello", "5\r\nhello\r\n"] {
+        for body in [
+            "",
+            "5",
+            "5\r\n",
+            "5\r\nhell",
+            "5\r\nhello",
+            "5\r\nhello\r\n",
+            "5\r\nhello\r\n0\r\n",
+            "5\r\nhello\r\n0\r\na: b\r\n",
+        ] {
             assert_eq!(decode(body, 3).unwrap_err(), ChunkError::Incomplete, "{body:?}");
         }
     }
@@ -254,13 +334,35 @@ mod tests {
             "5\nhello\r\n",
             "5\r\nhello!\r\n",
             "0\r\n\r\nmore",
-            "0\r\nno header\r\n",
             "11111111111111111\r\n",
             &long_line,
             &long_trailer,
         ] {
             let error = decode(body, 5).unwrap_err();
             assert!(matches!(error, ChunkError::Malformed(_)), "{body:.40}");
+        }
+        for body in ["0\r\nno field\r\n", "0\r\n:a\r\n", "0\r\na:b\r\na:c\r\n"] {
+            let error = decode(body, 5).unwrap_err();
+            assert!(matches!(error, ChunkError::Trailer(_)), "{body}");
+        }
+    }
+
+    #[test]
+    fn only_the_last_chunk_may_be_short() {
+        let chunk = |bytes: usize| format!("{bytes:x}\r\n{}\r\n", "a".repeat(bytes));
+        for (chunks, is_valid) in [
+            (&[8192, 8192, 100][..], true),
+            (&[100], true),
+            (&[10_000, 8192], true),
+            (&[8191, 1], false),
+            (&[8192, 10, 8192], false),
+        ] {
+            let body: String = chunks.iter().map(|bytes| chunk(*bytes)).collect();
+            let outcome = decode(&(body + "0\r\n\r\n"), 1000);
+            match is_valid {
+                true => assert_eq!(outcome.unwrap().0.len(), chunks.iter().sum::<usize>()),
+                false => assert_eq!(outcome.unwrap_err(), ChunkError::Short, "{chunks:?}"),
+            }
         }
     }
 }

@@ -1,16 +1,24 @@
-//! The checksums that S3 defines: their names, and the combination of part checksums. Pure.
+//! The checksums that S3 defines: their names, and their values in requests and responses. Pure.
 
 use base64_simd::STANDARD as BASE64;
-use crc_fast::{CrcAlgorithm, checksum_combine};
 use haul_file_store::Attributes;
-use s3s::checksum::ChecksumHasher;
-use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Sha1, Sha256};
 
-/// The attribute of an object or upload with the type of a multipart checksum.
+use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse};
+use crate::request::fields::Fields;
+use crate::xml::reader::Element;
+use crate::xml::writer::Xml;
+
+/// The attribute of an object or upload with the type of a multipart checksum; also its header.
 pub(crate) const TYPE_ATTRIBUTE: &str = "x-amz-checksum-type";
 
-/// The attribute of an upload with the checksum algorithm of its parts.
+/// The attribute of an upload with the checksum algorithm of its parts; also its header.
 pub(crate) const ALGORITHM_ATTRIBUTE: &str = "x-amz-checksum-algorithm";
+
+/// The header of reads that asks for checksums.
+const MODE: &str = "x-amz-checksum-mode";
+
+/// The beginning of the names of headers with a checksum.
+const PREFIX: &str = "x-amz-checksum-";
 
 /// The checksum type of a checksum over the checksums of the parts. It ends with the number of
 /// parts.
@@ -27,12 +35,27 @@ pub(crate) enum Algorithm {
     Crc64Nvme,
     Sha1,
     Sha256,
+    Sha512,
+    Md5,
+    Xxhash64,
+    Xxhash3,
+    Xxhash128,
 }
 
 impl Algorithm {
     /// All algorithms.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Crc32, Self::Crc32c, Self::Crc64Nvme, Self::Sha1, Self::Sha256];
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Crc32,
+        Self::Crc32c,
+        Self::Crc64Nvme,
+        Self::Sha1,
+        Self::Sha256,
+        Self::Sha512,
+        Self::Md5,
+        Self::Xxhash64,
+        Self::Xxhash3,
+        Self::Xxhash128,
+    ];
 
     /// Returns the name of the algorithm in S3.
     pub(crate) const fn name(self) -> &'static str {
@@ -42,6 +65,11 @@ impl Algorithm {
             Self::Crc64Nvme => "CRC64NVME",
             Self::Sha1 => "SHA1",
             Self::Sha256 => "SHA256",
+            Self::Sha512 => "SHA512",
+            Self::Md5 => "MD5",
+            Self::Xxhash64 => "XXHASH64",
+            Self::Xxhash3 => "XXHASH3",
+            Self::Xxhash128 => "XXHASH128",
         }
     }
 
@@ -53,6 +81,39 @@ impl Algorithm {
             Self::Crc64Nvme => "x-amz-checksum-crc64nvme",
             Self::Sha1 => "x-amz-checksum-sha1",
             Self::Sha256 => "x-amz-checksum-sha256",
+            Self::Sha512 => "x-amz-checksum-sha512",
+            Self::Md5 => "x-amz-checksum-md5",
+            Self::Xxhash64 => "x-amz-checksum-xxhash64",
+            Self::Xxhash3 => "x-amz-checksum-xxhash3",
+            Self::Xxhash128 => "x-amz-checksum-xxhash128",
+        }
+    }
+
+    /// Returns the name of the element with the checksum in documents.
+    const fn element(self) -> &'static str {
+        match self {
+            Self::Crc32 => "ChecksumCRC32",
+            Self::Crc32c => "ChecksumCRC32C",
+            Self::Crc64Nvme => "ChecksumCRC64NVME",
+            Self::Sha1 => "ChecksumSHA1",
+            Self::Sha256 => "ChecksumSHA256",
+            Self::Sha512 => "ChecksumSHA512",
+            Self::Md5 => "ChecksumMD5",
+            Self::Xxhash64 => "ChecksumXXHASH64",
+            Self::Xxhash3 => "ChecksumXXHASH3",
+            Self::Xxhash128 => "ChecksumXXHASH128",
+        }
+    }
+
+    /// Returns the length of a checksum.
+    const fn bytes(self) -> usize {
+        match self {
+            Self::Crc32 | Self::Crc32c => 4,
+            Self::Crc64Nvme | Self::Xxhash64 | Self::Xxhash3 => 8,
+            Self::Md5 | Self::Xxhash128 => 16,
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+            Self::Sha512 => 64,
         }
     }
 
@@ -61,62 +122,36 @@ impl Algorithm {
         Self::ALL.into_iter().find(|algorithm| algorithm.name().eq_ignore_ascii_case(name))
     }
 
-    /// Returns the algorithm whose checksum this header has.
+    /// Returns the algorithm that a request names, ignoring case.
+    ///
+    /// # Errors
+    /// `InvalidRequest` if there is none of this name.
+    pub(crate) fn parse(name: &str) -> S3Result<Self> {
+        Self::from_name(name).ok_or_else(|| {
+            let mut names = Self::ALL.map(Self::name);
+            names.sort_unstable();
+            let message = format!(
+                "Checksum algorithm provided is unsupported. Please try again with any of the \
+                 valid types: [{}]",
+                names.join(", ")
+            );
+            refuse(S3ErrorCode::InvalidRequest, message)
+        })
+    }
+
+    /// Returns the algorithm whose checksum this header has, ignoring case.
     pub(crate) fn from_header(header: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.header().eq_ignore_ascii_case(header))
     }
 
-    /// Creates a hasher of this algorithm.
-    pub(crate) fn hasher(self) -> Hasher {
-        let mut hasher = ChecksumHasher::default();
-        match self {
-            Self::Crc32 => hasher.crc32 = Some(Crc32::new()),
-            Self::Crc32c => hasher.crc32c = Some(Crc32c::new()),
-            Self::Crc64Nvme => hasher.crc64nvme = Some(Crc64Nvme::new()),
-            Self::Sha1 => hasher.sha1 = Some(Sha1::new()),
-            Self::Sha256 => hasher.sha256 = Some(Sha256::new()),
-        }
-        Hasher { algorithm: self, hasher }
-    }
-
     /// Returns `true` if the checksum of an object can be computed from the checksums of its parts.
     pub(crate) const fn combines(self) -> bool {
-        self.crc().is_some()
+        matches!(self, Self::Crc32 | Self::Crc32c | Self::Crc64Nvme)
     }
 
-    const fn crc(self) -> Option<CrcAlgorithm> {
-        match self {
-            Self::Crc32 => Some(CrcAlgorithm::Crc32IsoHdlc),
-            Self::Crc32c => Some(CrcAlgorithm::Crc32Iscsi),
-            Self::Crc64Nvme => Some(CrcAlgorithm::Crc64Nvme),
-            Self::Sha1 | Self::Sha256 => None,
-        }
-    }
-}
-
-/// A checksum under computation.
-pub(crate) struct Hasher {
-    algorithm: Algorithm,
-    hasher: ChecksumHasher,
-}
-
-impl Hasher {
-    /// Adds bytes.
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.hasher.update(bytes);
-    }
-
-    /// Returns the checksum of all added bytes.
-    pub(crate) fn finish(self) -> Checksum {
-        let all = self.hasher.finalize();
-        let value = match self.algorithm {
-            Algorithm::Crc32 => all.checksum_crc32,
-            Algorithm::Crc32c => all.checksum_crc32c,
-            Algorithm::Crc64Nvme => all.checksum_crc64nvme,
-            Algorithm::Sha1 => all.checksum_sha1,
-            Algorithm::Sha256 => all.checksum_sha256,
-        };
-        Checksum { algorithm: self.algorithm, value: value.unwrap_or_default() }
+    /// Returns `true` for a checksum of this algorithm in Base64.
+    fn accepts(self, value: &str) -> bool {
+        BASE64.decode_to_vec(value).is_ok_and(|bytes| bytes.len() == self.bytes())
     }
 }
 
@@ -128,146 +163,248 @@ pub(crate) struct Checksum {
 }
 
 impl Checksum {
+    /// Encodes a checksum, whose bytes are in the order of a number with the highest one first.
+    pub(super) fn new(algorithm: Algorithm, bytes: &[u8]) -> Self {
+        // A CRC of 32 bits is computed as a number of 64 bits.
+        let bytes = &bytes[bytes.len().saturating_sub(algorithm.bytes())..];
+        Self { algorithm, value: BASE64.encode_to_string(bytes) }
+    }
+
     /// Returns the checksum that is stored in these attributes.
     pub(crate) fn from_attributes(attributes: &Attributes) -> Option<Self> {
-        Algorithm::ALL.into_iter().find_map(|algorithm| {
-            let value = attributes.get(algorithm.header())?.to_owned();
-            Some(Self { algorithm, value })
-        })
+        Algorithm::ALL.into_iter().find_map(|algorithm| Self::stored(attributes, algorithm))
     }
 
-    /// Returns the checksum of an object whose parts have these lengths and checksums, all of the
-    /// same algorithm. `None` if the checksum of a part is malformed.
-    pub(crate) fn of_parts(kind: &str, parts: &[(u64, Self)]) -> Option<Self> {
-        let algorithm = parts.first()?.1.algorithm;
-        if kind == FULL_OBJECT { combine(algorithm, parts) } else { compose(algorithm, parts) }
+    /// Returns the checksum of this algorithm that is stored in these attributes.
+    pub(crate) fn stored(attributes: &Attributes, algorithm: Algorithm) -> Option<Self> {
+        let value = attributes.get(algorithm.header())?.to_owned();
+        Some(Self { algorithm, value })
     }
-}
 
-/// Returns the composite checksum: the checksum of the concatenated checksums.
-fn compose(algorithm: Algorithm, parts: &[(u64, Checksum)]) -> Option<Checksum> {
-    let mut hasher = algorithm.hasher();
-    for (_, checksum) in parts {
-        hasher.update(&BASE64.decode_to_vec(&checksum.value).ok()?);
+    /// Returns the checksum in the fields of a request.
+    ///
+    /// # Errors
+    /// `InvalidRequest` if there are several, or if the algorithm is unknown or the value invalid.
+    pub(crate) fn in_fields(fields: &Fields) -> S3Result<Option<Self>> {
+        let Some(found) = Self::unchecked_in_fields(fields)? else { return Ok(None) };
+        if !found.algorithm.accepts(&found.value) {
+            return Err(invalid_header(found.algorithm.header()));
+        }
+        Ok(Some(found))
     }
-    let value = format!("{}-{}", hasher.finish().value, parts.len());
-    Some(Checksum { algorithm, value })
-}
 
-/// Returns the checksum of the concatenated parts, computed with the linearity of CRCs.
-fn combine(algorithm: Algorithm, parts: &[(u64, Checksum)]) -> Option<Checksum> {
-    let crc = algorithm.crc()?;
-    let mut whole: Option<u64> = None;
-    let mut width = 0;
-    for (bytes, checksum) in parts {
-        let value = BASE64.decode_to_vec(&checksum.value).ok()?;
-        width = value.len();
-        let value = value.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
-        whole = Some(match whole {
-            None => value,
-            Some(before) => checksum_combine(crc, before, value, *bytes),
-        });
+    /// Like [`Self::in_fields`], for an object in parts: the value of a composite checksum may end
+    /// with the number of parts.
+    ///
+    /// # Errors
+    /// Those of [`Self::in_fields`].
+    pub(crate) fn of_parts_in_fields(fields: &Fields) -> S3Result<Option<Self>> {
+        let Some(found) = Self::unchecked_in_fields(fields)? else { return Ok(None) };
+        let is_number =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (value, is_valid) = match found.value.split_once('-') {
+            Some((value, parts)) => (value, is_number(parts)),
+            None => (&*found.value, true),
+        };
+        if !is_valid || !found.algorithm.accepts(value) {
+            return Err(invalid_header(found.algorithm.header()));
+        }
+        Ok(Some(found))
     }
-    let bytes = whole?.to_be_bytes();
-    let value = BASE64.encode_to_string(&bytes[bytes.len().checked_sub(width)?..]);
-    Some(Checksum { algorithm, value })
-}
 
-/// Sets the field of an output that belongs to the algorithm of the checksum.
-macro_rules! show_checksum {
-    ($output:expr, $checksum:expr) => {
-        if let Some($crate::body::checksum::Checksum { algorithm, value }) = $checksum {
-            use $crate::body::checksum::Algorithm;
-            match algorithm {
-                Algorithm::Crc32 => $output.checksum_crc32 = Some(value),
-                Algorithm::Crc32c => $output.checksum_crc32c = Some(value),
-                Algorithm::Crc64Nvme => $output.checksum_crc64nvme = Some(value),
-                Algorithm::Sha1 => $output.checksum_sha1 = Some(value),
-                Algorithm::Sha256 => $output.checksum_sha256 = Some(value),
+    fn unchecked_in_fields(fields: &Fields) -> S3Result<Option<Self>> {
+        let mut found = None;
+        for (name, value) in fields.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
+            if matches!(name, ALGORITHM_ATTRIBUTE | TYPE_ATTRIBUTE | MODE) {
+                continue;
+            }
+            let Some(algorithm) = Algorithm::from_header(name) else {
+                let message =
+                    "The algorithm type you specified in x-amz-checksum- header is invalid.";
+                return Err(refuse(S3ErrorCode::InvalidRequest, message));
+            };
+            if found.is_some() {
+                return Err(several());
+            }
+            let value = String::from_utf8_lossy(value).trim().to_owned();
+            found = Some(Self { algorithm, value });
+        }
+        Ok(found)
+    }
+
+    /// Returns the checksum of this algorithm in the trailer of a body.
+    ///
+    /// # Errors
+    /// `InvalidRequest` if the value is invalid.
+    pub(super) fn in_trailer(trailer: &Fields, algorithm: Algorithm) -> S3Result<Option<Self>> {
+        let Some(value) = trailer.first(algorithm.header()) else { return Ok(None) };
+        let value = String::from_utf8_lossy(value).trim().to_owned();
+        if !algorithm.accepts(&value) {
+            let message = format!("Value for {} trailing header is invalid.", algorithm.header());
+            return Err(refuse(S3ErrorCode::InvalidRequest, message));
+        }
+        Ok(Some(Self { algorithm, value }))
+    }
+
+    /// Returns the checksum in an element about a part.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there are several, or if the value is invalid.
+    pub(crate) fn in_element(element: &Element) -> S3Result<Option<Self>> {
+        let mut all = Vec::new();
+        for algorithm in Algorithm::ALL {
+            if let Some(value) = element.word_of(algorithm.element())? {
+                all.push(Self { algorithm, value: value.to_owned() });
             }
         }
-    };
+        let is_valid = all.iter().all(|found| found.algorithm.accepts(&found.value));
+        if all.len() <= 1 && is_valid {
+            return Ok(all.pop());
+        }
+        let shown = match &*all {
+            [one] => one.value.clone(),
+            several => {
+                let entry = |one: &Self| format!("{}:{};", one.algorithm.name(), one.value);
+                several.iter().map(entry).collect()
+            }
+        };
+        let message = "Invalid Base64 or multiple checksums present in request";
+        Err(invalid_argument("Checksum", &shown, message))
+    }
+
+    /// Returns the names of the elements that [`Self::in_element`] reads.
+    pub(crate) fn elements() -> [&'static str; Algorithm::ALL.len()] {
+        Algorithm::ALL.map(Algorithm::element)
+    }
+
+    /// Returns the value without the number of parts, which ends that of a composite checksum.
+    pub(crate) fn bare_value(&self) -> &str {
+        self.value.split('-').next().unwrap_or_default()
+    }
+
+    /// Adds the checksum to the attributes of an object or a part.
+    pub(crate) fn set(&self, attributes: &mut Attributes) {
+        attributes.set(self.algorithm.header(), &*self.value);
+    }
+
+    /// Writes the element of the checksum.
+    pub(crate) fn write_xml(&self, xml: &mut Xml) {
+        xml.element(self.algorithm.element(), &self.value);
+    }
 }
 
-/// Returns the checksum in the fields of an input, if it has one.
-macro_rules! given_checksum {
-    ($input:expr) => {{
-        use $crate::body::checksum::{Algorithm, Checksum};
-        let fields = [
-            (Algorithm::Crc32, &$input.checksum_crc32),
-            (Algorithm::Crc32c, &$input.checksum_crc32c),
-            (Algorithm::Crc64Nvme, &$input.checksum_crc64nvme),
-            (Algorithm::Sha1, &$input.checksum_sha1),
-            (Algorithm::Sha256, &$input.checksum_sha256),
-        ];
-        fields
-            .into_iter()
-            .find_map(|(algorithm, value)| value.clone().map(|value| Checksum { algorithm, value }))
-    }};
+/// Returns the checksum type of an object with these attributes.
+pub(crate) fn kind_of(attributes: &Attributes) -> &str {
+    attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT)
 }
 
-pub(crate) use {given_checksum, show_checksum};
+/// Returns the error for a header about a checksum whose value is invalid.
+pub(crate) fn invalid_header(name: &str) -> S3Error {
+    refuse(S3ErrorCode::InvalidRequest, format!("Value for {name} header is invalid."))
+}
+
+/// Returns the error for a request with more than one checksum.
+pub(super) fn several() -> S3Error {
+    let message = "Expecting a single x-amz-checksum- header. Multiple checksum Types are not \
+                   allowed.";
+    refuse(S3ErrorCode::InvalidRequest, message)
+}
+
+/// Returns the error for a checksum that is not that of the content.
+pub(crate) fn bad_digest(algorithm: Algorithm) -> S3Error {
+    let name = algorithm.name();
+    let message = format!("The {name} you specified did not match the calculated checksum.");
+    refuse(S3ErrorCode::BadDigest, message)
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn checksum(algorithm: Algorithm, bytes: &[u8]) -> Checksum {
-        let mut hasher = algorithm.hasher();
-        hasher.update(bytes);
-        hasher.finish()
+    fn crc32() -> Checksum {
+        Checksum { algorithm: Algorithm::Crc32, value: "y/Q5Jg==".to_owned() }
     }
 
-    #[test]
-    fn checksums_have_the_catalogued_check_values() {
-        for (algorithm, value) in [
-            (Algorithm::Crc32, "y/Q5Jg=="),
-            (Algorithm::Crc32c, "4waSgw=="),
-            (Algorithm::Crc64Nvme, "rosUhgp5mIg="),
-            (Algorithm::Sha1, "98O8HYCOBHMq32eZZczDTKeuNEE="),
-        ] {
-            assert_eq!(checksum(algorithm, b"123456789").value, value, "{algorithm:?}");
-        }
+    fn in_fields(fields: &[(&str, &str)]) -> S3Result<Option<Checksum>> {
+        Checksum::in_fields(&fields.iter().copied().collect())
     }
 
     #[test]
     fn names_and_headers_are_parsed_back() {
+        let attributes: Attributes =
+            Algorithm::ALL.into_iter().map(|algorithm| (algorithm.header(), "x")).collect();
         for algorithm in Algorithm::ALL {
             assert_eq!(Algorithm::from_name(&algorithm.name().to_lowercase()), Some(algorithm));
-            assert_eq!(Algorithm::from_header(algorithm.header()), Some(algorithm));
+            assert_eq!(Algorithm::from_header(&algorithm.header().to_uppercase()), Some(algorithm));
+            assert_eq!(algorithm.header(), format!("{PREFIX}{}", algorithm.name().to_lowercase()));
+            assert_eq!(algorithm.element(), format!("Checksum{}", algorithm.name()));
+            assert!(Checksum::stored(&attributes, algorithm).is_some());
         }
-        assert_eq!(Algorithm::from_name("MD5"), None);
+        assert_eq!(Algorithm::parse("MD4").unwrap_err().code(), S3ErrorCode::InvalidRequest);
     }
 
     #[test]
-    fn combined_checksum_is_that_of_all_bytes() {
-        let bytes: Vec<u8> = (0..10_000u32).map(|i| (i * 7 % 251) as u8).collect();
-        for algorithm in Algorithm::ALL {
-            let parts: Vec<_> = [&bytes[..4000], &bytes[4000..4001], &bytes[4001..]]
-                .into_iter()
-                .map(|part| (part.len() as u64, checksum(algorithm, part)))
-                .collect();
-            let whole = Checksum::of_parts(FULL_OBJECT, &parts);
-            let expected = algorithm.combines().then(|| checksum(algorithm, &bytes));
-            assert_eq!(whole, expected, "{algorithm:?}");
+    fn request_has_one_valid_checksum_of_a_known_algorithm() {
+        let crc = ("x-amz-checksum-crc32", "y/Q5Jg==");
+        let found = in_fields(&[(ALGORITHM_ATTRIBUTE, "x"), (TYPE_ATTRIBUTE, "y"), (MODE, "z")]);
+        assert_eq!(found.unwrap(), None);
+        let found = in_fields(&[("X-Amz-Checksum-CRC32", crc.1)]).unwrap().unwrap();
+        assert_eq!(found, crc32());
+        for fields in [
+            &[crc, ("x-amz-checksum-crc32c", "4waSgw==")][..],
+            &[crc, crc],
+            &[("x-amz-checksum-crc32", "")],
+            &[("x-amz-checksum-crc32", "y/Q5Jg")],
+            &[("x-amz-checksum-crc32", "!!!")],
+            &[("x-amz-checksum-sha1", crc.1)],
+            &[("x-amz-checksum-crc32", "y/Q5Jg==-2")],
+            &[("x-amz-checksum-foo", crc.1)],
+        ] {
+            let error = in_fields(fields).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidRequest, "{fields:?}");
         }
     }
 
     #[test]
-    fn composite_checksum_covers_the_part_checksums() {
-        let parts = [(1, checksum(Algorithm::Crc32, b"a")), (1, checksum(Algorithm::Crc32, b"b"))];
-        let mut both = Vec::new();
-        for (_, part) in &parts {
-            both.extend(BASE64.decode_to_vec(&part.value).unwrap());
+    fn checksum_of_parts_may_have_their_number() {
+        let found = |value| {
+            let fields = [("x-amz-checksum-crc32", value)].into_iter().collect();
+            Checksum::of_parts_in_fields(&fields)
+        };
+        for value in ["y/Q5Jg==", "y/Q5Jg==-2"] {
+            assert_eq!(found(value).unwrap().unwrap().value, value);
         }
-        let expected = format!("{}-2", checksum(Algorithm::Crc32, &both).value);
-        assert_eq!(Checksum::of_parts(COMPOSITE, &parts).unwrap().value, expected);
+        for value in ["", "-2", "y/Q5Jg==-", "y/Q5Jg==-a", "y/Q5Jg==-1-2", "y/Q5Jg==--3", "AA==-1"]
+        {
+            assert_eq!(found(value).unwrap_err().code(), S3ErrorCode::InvalidRequest, "{value}");
+        }
     }
 
     #[test]
-    fn malformed_part_checksum_yields_none() {
-        let part = (1, Checksum { algorithm: Algorithm::Crc32, value: "?".into() });
-        assert_eq!(Checksum::of_parts(COMPOSITE, std::slice::from_ref(&part)), None);
-        assert_eq!(Checksum::of_parts(FULL_OBJECT, &[part]), None);
+    fn element_of_a_part_has_one_valid_checksum() {
+        let found = |content: &str| {
+            let document = format!("<Part>{content}</Part>");
+            Checksum::in_element(&Element::document(document.as_bytes(), "Part").unwrap())
+        };
+        assert_eq!(found("<ETag>a</ETag>").unwrap(), None);
+        let crc = "<ChecksumCRC32>\n y/Q5Jg== </ChecksumCRC32>";
+        assert_eq!(found(crc).unwrap().unwrap(), crc32());
+        let sha = "<ChecksumSHA1>98O8HYCOBHMq32eZZczDTKeuNEE=</ChecksumSHA1>";
+        for (content, value) in [
+            (format!("{crc}{sha}"), "CRC32:y/Q5Jg==;SHA1:98O8HYCOBHMq32eZZczDTKeuNEE=;"),
+            ("<ChecksumMD5>y/Q5Jg==</ChecksumMD5>".to_owned(), "y/Q5Jg=="),
+        ] {
+            let error = found(&content).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidArgument, "{content}");
+            assert_eq!(error.field("ArgumentValue"), Some(value));
+        }
+    }
+
+    #[test]
+    fn document_has_the_checksum() {
+        let xml = Xml::plain("A", |xml| crc32().write_xml(xml));
+        assert!(xml.contains("<ChecksumCRC32>y/Q5Jg==</ChecksumCRC32>"), "{xml}");
+        let composite = Checksum { value: "y/Q5Jg==-2".to_owned(), ..crc32() };
+        assert_eq!((composite.bare_value(), crc32().bare_value()), ("y/Q5Jg==", "y/Q5Jg=="));
     }
 }

@@ -1,26 +1,26 @@
 //! The claims of a client about the body that it sends (length aside), and their verification.
 
-use std::sync::{Arc, OnceLock};
-
 use base64_simd::STANDARD as BASE64;
-use hyper::header::HeaderMap;
-use s3s::crypto::{Checksum as _, Md5, Sha256};
-use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
+use md5::{Digest as _, Md5};
+use ring::digest::{Context, SHA256};
 
-use crate::body::checksum::{Algorithm, Checksum, Hasher};
-use crate::errors::{refuse, sha256_mismatch};
+use crate::body::checksum::{
+    ALGORITHM_ATTRIBUTE, Algorithm, Checksum, bad_digest, invalid_header, several,
+};
+use crate::body::hasher::Hasher;
+use crate::body::trailer::Trailer;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse, sha256_mismatch};
+use crate::request::fields::Fields;
+use crate::service::request::Request;
 
-/// The headers that follow the last chunk of a body. Empty until that chunk is read.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Trailer(pub(crate) Arc<OnceLock<HeaderMap>>);
+/// The header that announces the checksum in the trailer.
+const TRAILER: &str = "x-amz-trailer";
 
-/// The parts of a removed signature that concern the body. The front leaves them on a request that
-/// has no credentials to verify.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Unverified {
-    pub(crate) trailer: Option<Trailer>,
-    pub(crate) content_sha256: Option<[u8; 32]>,
-}
+/// The field of a trailer with its signature, which was verified before.
+const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
+
+/// The headers that name the algorithm of the checksum: that of the SDKs, and that of forms.
+const ALGORITHMS: [&str; 2] = ["x-amz-sdk-checksum-algorithm", ALGORITHM_ATTRIBUTE];
 
 /// The claims of a client about a body.
 #[derive(Debug, Default)]
@@ -28,8 +28,11 @@ pub(crate) struct Claims {
     md5: Option<[u8; 16]>,
     sha256: Option<[u8; 32]>,
     checksum: Option<Claim>,
+    /// The algorithm of the checksum that the trailer must have, or may have if it is in a header.
+    announced: Option<Algorithm>,
     trailer: Option<Trailer>,
-    verified_trailer: Option<TrailingHeaders>,
+    /// A CRC64NVME is computed, too.
+    with_crc64nvme: bool,
 }
 
 /// The checksum of a body: its value, or the source of its value.
@@ -37,122 +40,174 @@ pub(crate) struct Claims {
 enum Claim {
     Given(Checksum),
     InTrailer(Algorithm),
-    /// Not claimed, but computed and stored.
+    /// Not claimed, but computed and stored, because the request names the algorithm.
     Wanted(Algorithm),
+    /// The checksum of an object whose client names no algorithm, as in S3.
+    Default,
+}
+
+impl Claim {
+    fn algorithm(&self) -> Algorithm {
+        match self {
+            Self::Given(checksum) => checksum.algorithm,
+            Self::InTrailer(algorithm) | Self::Wanted(algorithm) => *algorithm,
+            Self::Default => Algorithm::Crc64Nvme,
+        }
+    }
 }
 
 impl Claims {
-    /// Reads the headers of a request.
-    pub(crate) fn of<T>(request: &S3Request<T>) -> S3Result<Self> {
-        let unverified = request.extensions.get::<Unverified>().cloned().unwrap_or_default();
-        let text = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
-        let claims = Self::of_fields(text, unverified.content_sha256)?;
-        let verified_trailer = request.trailing_headers.clone();
-        Ok(Self { trailer: unverified.trailer, verified_trailer, ..claims })
+    /// Reads the claims about the content of an object or of a part, of which a checksum is computed
+    /// in any case.
+    ///
+    /// # Errors
+    /// If a claim is malformed, or if there are several checksums or an unknown one.
+    pub(crate) fn of_object(request: &Request) -> S3Result<Self> {
+        let claims = Self::of_document(request)?;
+        let checksum = claims.checksum.or(Some(Claim::Default));
+        Ok(Self { checksum, ..claims })
     }
 
-    /// Reads the fields of a request, whose values `text` returns by their names.
-    pub(crate) fn of_fields<'a>(
-        text: impl Fn(&str) -> Option<&'a str>,
-        sha256: Option<[u8; 32]>,
-    ) -> S3Result<Self> {
-        let md5 = text("content-md5").map(md5).transpose()?;
-        Ok(Self { md5, sha256, checksum: claim(text)?, ..Self::default() })
+    /// Reads the claims about a document.
+    ///
+    /// # Errors
+    /// Those of [`Self::of_object`].
+    pub(crate) fn of_document(request: &Request) -> S3Result<Self> {
+        let fields = &request.head.fields;
+        let given = Checksum::in_fields(fields)?;
+        Ok(Self { checksum: claim(fields, given)?, ..Self::md5_only(request)? })
     }
 
-    /// Returns `true` if nothing is claimed.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.md5.is_none() && self.sha256.is_none() && self.checksum.is_none()
+    /// Reads the claims about a document whose request has the checksum of an object: the document
+    /// has only that of the trailer.
+    ///
+    /// # Errors
+    /// If a claim is malformed, or if the trailer would have an unknown checksum.
+    pub(crate) fn md5_only(request: &Request) -> S3Result<Self> {
+        let fields = &request.head.fields;
+        let announced = announced(fields)?;
+        Ok(Self {
+            md5: fields.first("content-md5").map(md5).transpose()?,
+            sha256: request.sha256,
+            checksum: announced.map(Claim::InTrailer),
+            announced,
+            trailer: request.trailer.clone(),
+            with_crc64nvme: false,
+        })
     }
 
-    /// Sets the place of the trailer.
-    pub(crate) fn with_trailer(self, trailer: Trailer) -> Self {
-        Self { trailer: Some(trailer), ..self }
-    }
-
-    /// Computes the checksum also if the client does not claim one.
+    /// Computes the checksum of this algorithm also if the client does not claim one.
+    ///
+    /// # Errors
+    /// `InvalidRequest` if the client claims another one.
     pub(crate) fn want(&mut self, algorithm: Algorithm) -> S3Result<()> {
-        let given = match &self.checksum {
-            None => {
+        let claimed = match &self.checksum {
+            None | Some(Claim::Default) => {
                 self.checksum = Some(Claim::Wanted(algorithm));
                 return Ok(());
             }
-            Some(Claim::Given(checksum)) => checksum.algorithm,
-            Some(Claim::InTrailer(given) | Claim::Wanted(given)) => *given,
+            Some(claim) => claim.algorithm(),
         };
-        if given == algorithm {
+        if claimed == algorithm {
             return Ok(());
         }
         let message = format!(
-            "The upload was started with checksums of type {}, and this part has {}",
+            "Checksum Type mismatch occurred, expected checksum Type: {}, actual checksum Type: {}",
             algorithm.name(),
-            given.name()
+            claimed.name()
         );
         Err(refuse(S3ErrorCode::InvalidRequest, message))
+    }
+
+    /// Computes a CRC64NVME beside the checksum of the client, unless that is one.
+    pub(crate) fn want_crc64nvme(&mut self) {
+        let is_claimed = |claim: &Claim| claim.algorithm() == Algorithm::Crc64Nvme;
+        self.with_crc64nvme = !self.checksum.as_ref().is_some_and(is_claimed);
+    }
+
+    /// Returns `true` if the client claims a checksum, or names its algorithm.
+    pub(crate) fn has_checksum(&self) -> bool {
+        !matches!(self.checksum, None | Some(Claim::Default))
     }
 
     /// Starts the hashes that verify the claims. MD5 only with `with_md5`, because the store
     /// computes it, too.
     pub(crate) fn digests(&self, with_md5: bool) -> Digests {
-        let checksum = self.checksum.as_ref().map(|claim| match claim {
-            Claim::Given(checksum) => checksum.algorithm,
-            Claim::InTrailer(algorithm) | Claim::Wanted(algorithm) => *algorithm,
-        });
+        let algorithm = self.checksum.as_ref().map(Claim::algorithm);
         Digests {
             md5: (with_md5 && self.md5.is_some()).then(Md5::new),
-            sha256: self.sha256.map(|_| Sha256::new()),
-            checksum: checksum.map(Algorithm::hasher),
+            sha256: self.sha256.map(|_| Context::new(&SHA256)),
+            checksum: algorithm.map(Hasher::new),
+            crc64nvme: self.with_crc64nvme.then(|| Hasher::new(Algorithm::Crc64Nvme)),
         }
     }
 
     /// Compares the claims with the body, after its last byte, and returns its checksum. `md5` is
     /// the hash of the body if the digests do not compute it.
+    ///
+    /// # Errors
+    /// If a claim does not hold, or if the trailer is not the announced one.
     pub(crate) fn verify(
         &self,
         digests: Digests,
         md5: Option<[u8; 16]>,
     ) -> S3Result<Option<Checksum>> {
-        if self.sha256.is_some() && self.sha256 != digests.sha256.map(Sha256::finalize) {
+        let sha256 = digests.sha256.map(Context::finish);
+        if let Some(claimed) = &self.sha256
+            && sha256.as_ref().map(AsRef::as_ref) != Some(&claimed[..])
+        {
             return Err(sha256_mismatch());
         }
-        let md5 = md5.or_else(|| digests.md5.map(Md5::finalize));
+        let md5 = md5.or_else(|| digests.md5.map(|md5| md5.finalize().into()));
         if self.md5.is_some() && self.md5 != md5 {
-            let message = "The Content-MD5 does not match the received body";
+            let message = "The Content-MD5 you specified did not match what we received.";
             return Err(refuse(S3ErrorCode::BadDigest, message));
         }
+        let trailing = self.trailing()?;
         let (Some(claim), Some(hasher)) = (&self.checksum, digests.checksum) else {
             return Ok(None);
         };
         let computed = hasher.finish();
-        let given = match claim {
-            Claim::Given(checksum) => Some(checksum.value.clone()),
-            Claim::InTrailer(algorithm) => Some(self.trailing(algorithm.header())?),
-            Claim::Wanted(_) => None,
+        let claimed = match claim {
+            Claim::Given(checksum) => Some(checksum),
+            Claim::InTrailer(_) => trailing.as_ref(),
+            Claim::Wanted(_) | Claim::Default => None,
         };
-        if given.is_some_and(|given| given != computed.value) {
-            let name = computed.algorithm.name();
-            let message = format!("The {name} does not match the received body");
-            return Err(refuse(S3ErrorCode::BadDigest, message));
+        if claimed.is_some_and(|claimed| *claimed != computed) {
+            return Err(bad_digest(computed.algorithm));
         }
         Ok(Some(computed))
     }
 
-    fn trailing(&self, name: &str) -> S3Result<String> {
-        let value = |headers: &HeaderMap| Some(headers.get(name)?.to_str().ok()?.to_owned());
-        let decoded = self.trailer.as_ref().and_then(|trailer| trailer.0.get()).and_then(value);
-        let verified = || self.verified_trailer.as_ref()?.read(value).flatten();
-        decoded.or_else(verified).ok_or_else(|| {
-            let message = format!("The trailer announced in x-amz-trailer is missing: {name}");
-            refuse(S3ErrorCode::InvalidRequest, message)
-        })
+    /// Returns the checksum in the trailer. Fails unless the trailer has it alone, and only if it is
+    /// announced.
+    fn trailing(&self) -> S3Result<Option<Checksum>> {
+        let fields = self.trailer.as_ref().and_then(Trailer::fields);
+        let mut names = fields.into_iter().flat_map(Fields::iter).map(|(name, _)| name);
+        let expected = self.announced.map(Algorithm::header);
+        if names.any(|name| name != TRAILER_SIGNATURE && Some(name) != expected) {
+            return Err(malformed_trailer("it has a field that x-amz-trailer does not announce"));
+        }
+        let Some(algorithm) = self.announced else { return Ok(None) };
+        let found = fields.map(|fields| Checksum::in_trailer(fields, algorithm)).transpose()?;
+        match (found.flatten(), &self.checksum) {
+            // Some clients announce what is in a header already, and send no trailer.
+            (None, Some(Claim::Given(_))) => Ok(None),
+            (Some(_), Some(Claim::Given(_))) => Err(several()),
+            (None, _) => {
+                Err(malformed_trailer("it lacks the checksum that x-amz-trailer announces"))
+            }
+            (found, _) => Ok(found),
+        }
     }
 }
 
 /// Hashes of the bytes of a body so far.
 pub(crate) struct Digests {
     md5: Option<Md5>,
-    sha256: Option<Sha256>,
+    sha256: Option<Context>,
     checksum: Option<Hasher>,
+    crc64nvme: Option<Hasher>,
 }
 
 impl Digests {
@@ -164,106 +219,211 @@ impl Digests {
         if let Some(sha256) = &mut self.sha256 {
             sha256.update(bytes);
         }
-        if let Some(checksum) = &mut self.checksum {
-            checksum.update(bytes);
+        for hasher in self.checksum.iter_mut().chain(&mut self.crc64nvme) {
+            hasher.update(bytes);
         }
+    }
+
+    /// Returns the CRC64NVME that is computed beside the checksum of the client, after the last
+    /// byte.
+    pub(crate) fn take_crc64nvme(&mut self) -> Option<Checksum> {
+        self.crc64nvme.take().map(Hasher::finish)
     }
 }
 
-fn md5(text: &str) -> S3Result<[u8; 16]> {
-    let decoded = BASE64.decode_to_vec(text.as_bytes()).ok();
-    decoded
-        .and_then(|bytes| bytes.try_into().ok())
-        .ok_or_else(|| refuse(S3ErrorCode::InvalidDigest, "The Content-MD5 is not a Base64 MD5"))
+fn md5(value: &[u8]) -> S3Result<[u8; 16]> {
+    let decoded = BASE64.decode_to_vec(value.trim_ascii()).ok();
+    decoded.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| {
+        refuse(S3ErrorCode::InvalidDigest, "The Content-MD5 you specified is not valid.")
+    })
 }
 
-/// Returns the checksum that a request announces.
-fn claim<'a>(text: impl Fn(&str) -> Option<&'a str>) -> S3Result<Option<Claim>> {
-    let invalid = |message: &str| Err(refuse(S3ErrorCode::InvalidRequest, message));
-    let mut given = Algorithm::ALL.into_iter().filter_map(|algorithm| {
-        let value = text(algorithm.header())?.to_owned();
-        Some(Checksum { algorithm, value })
-    });
-    let claim = match (given.next(), text("x-amz-trailer").and_then(Algorithm::from_header)) {
-        (Some(_), Some(_)) => return invalid("Give a checksum as a header or as a trailer, once"),
-        (Some(_), None) if given.next().is_some() => return invalid("Give one checksum only"),
-        (Some(checksum), None) => Claim::Given(checksum),
-        (None, Some(algorithm)) => Claim::InTrailer(algorithm),
-        (None, None) => match text("x-amz-sdk-checksum-algorithm").and_then(Algorithm::from_name) {
-            Some(algorithm) => Claim::Wanted(algorithm),
-            None => return Ok(None),
-        },
+fn malformed_trailer(why: &str) -> S3Error {
+    let message = format!(
+        "The request contained trailing data that was not well-formed or did not conform to our \
+         published schema: {why}"
+    );
+    refuse(S3ErrorCode::MalformedTrailerError, message)
+}
+
+/// Returns the checksum algorithm that the trailer is announced to have.
+fn announced(fields: &Fields) -> S3Result<Option<Algorithm>> {
+    let Some(name) = fields.joined(TRAILER) else { return Ok(None) };
+    let name = name.trim();
+    let algorithm = Algorithm::from_header(name);
+    if algorithm.is_none() && !name.is_empty() {
+        let message = "The value specified in the x-amz-trailer header is not supported";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
+    Ok(algorithm)
+}
+
+/// Returns the claim in the fields of a request, whose header with a checksum is `given`.
+fn claim(fields: &Fields, given: Option<Checksum>) -> S3Result<Option<Claim>> {
+    let claim = match (given, announced(fields)?) {
+        (Some(given), Some(announced)) if given.algorithm != announced => return Err(several()),
+        (Some(given), _) => Some(Claim::Given(given)),
+        (None, announced) => announced.map(Claim::InTrailer),
     };
-    Ok(Some(claim))
+    let mut wanted = None;
+    for name in ALGORITHMS {
+        let Some(text) = fields.given(name) else { continue };
+        let algorithm = Algorithm::parse(text.trim())?;
+        let expected = claim.as_ref().map(Claim::algorithm).or(wanted);
+        if expected.is_some_and(|expected| expected != algorithm) {
+            return Err(invalid_header(name));
+        }
+        wanted = Some(algorithm);
+    }
+    Ok(claim.or(wanted.map(Claim::Wanted)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    const CRC: (&str, &str) = ("x-amz-checksum-crc32", "y/Q5Jg==");
+    const SHA: (&str, &str) = ("x-amz-checksum-sha1", "98O8HYCOBHMq32eZZczDTKeuNEE=");
+    const SDK: &str = ALGORITHMS[0];
+
+    fn claim_in(pairs: &[(&str, &str)]) -> S3Result<Option<Claim>> {
+        let fields = pairs.iter().copied().collect();
+        claim(&fields, Checksum::in_fields(&fields)?)
     }
 
-    fn claim_of(pairs: &[(&'static str, &'static str)]) -> S3Result<Option<Claim>> {
-        claim(|name| pairs.iter().find(|(found, _)| *found == name).map(|(_, value)| *value))
+    /// Returns the claims in these fields about a body with this trailer.
+    fn claims(pairs: &[(&str, &str)], trailer: Option<&[(&str, &str)]>) -> Claims {
+        let fields: Fields = pairs.iter().copied().collect();
+        let trailer = trailer.map(|pairs| {
+            let trailer = Trailer::default();
+            assert!(!trailer.is_set());
+            trailer.set(pairs.iter().copied().collect());
+            assert!(trailer.is_set());
+            trailer
+        });
+        let (checksum, announced) = (claim_in(pairs).unwrap(), announced(&fields).unwrap());
+        Claims { checksum, announced, trailer, ..Claims::default() }
+    }
+
+    fn verify(claims: &Claims, bytes: &[u8]) -> Result<Option<Checksum>, &'static str> {
+        let mut digests = claims.digests(true);
+        digests.update(&bytes[..4]);
+        digests.update(&bytes[4..]);
+        claims.verify(digests, None).map_err(|error| error.code().as_str())
     }
 
     #[test]
-    fn second_checksum_is_refused() {
-        let crc = ("x-amz-checksum-crc32", "y/Q5Jg==");
-        let sha = ("x-amz-checksum-sha1", "98O8HYCOBHMq32eZZczDTKeuNEE=");
-        let trailer = ("x-amz-trailer", "x-amz-checksum-crc32c");
-        let sdk = ("x-amz-sdk-checksum-algorithm", "SHA256");
-        assert!(matches!(claim_of(&[crc, sdk]), Ok(Some(Claim::Given(_)))));
-        let in_trailer = Some(Claim::InTrailer(Algorithm::Crc32c));
-        assert_eq!(claim_of(&[trailer]).unwrap(), in_trailer);
-        assert_eq!(claim_of(&[sdk]).unwrap(), Some(Claim::Wanted(Algorithm::Sha256)));
-        assert_eq!(claim_of(&[]).unwrap(), None);
-        assert!(claim_of(&[crc, sha]).is_err());
-        assert!(claim_of(&[crc, trailer]).is_err());
-    }
-
-    #[test]
-    fn body_that_does_not_match_its_claims_is_refused() {
-        let md5 = Some(Md5::checksum(b"123456789"));
-        let sha256 = Some(Sha256::checksum(b"123456789"));
-        let value = "y/Q5Jg==".to_owned();
-        let crc = Checksum { algorithm: Algorithm::Crc32, value };
-        let checksum = || Some(Claim::Given(crc.clone()));
-        for (claims, code) in [
-            (Claims { md5, ..Claims::default() }, "BadDigest"),
-            (Claims { sha256, ..Claims::default() }, "XAmzContentSHA256Mismatch"),
-            (Claims { checksum: checksum(), ..Claims::default() }, "BadDigest"),
+    fn checksum_in_a_header_prevails_over_the_same_one_in_the_trailer() {
+        let given = Claim::Given(Checksum { algorithm: Algorithm::Crc32, value: CRC.1.to_owned() });
+        let in_trailer = Claim::InTrailer(Algorithm::Crc32);
+        for (fields, expected) in [
+            (&[][..], None),
+            (&[CRC], Some(given.clone())),
+            (&[CRC, (SDK, "crc32")], Some(given.clone())),
+            (&[CRC, (TRAILER, "X-Amz-Checksum-Crc32")], Some(given.clone())),
+            (&[CRC, (TRAILER, CRC.0), (SDK, "CRC32")], Some(given)),
+            (&[(TRAILER, CRC.0)], Some(in_trailer.clone())),
+            (&[(TRAILER, CRC.0), (SDK, "Crc32")], Some(in_trailer)),
+            (&[(TRAILER, "")], None),
+            (&[(SDK, "SHA256")], Some(Claim::Wanted(Algorithm::Sha256))),
+            (&[(ALGORITHM_ATTRIBUTE, "md5")], Some(Claim::Wanted(Algorithm::Md5))),
+            (&[(SDK, "")], None),
         ] {
-            let digest = |bytes: &[u8]| {
-                let mut digests = claims.digests(true);
-                digests.update(&bytes[..4]);
-                digests.update(&bytes[4..]);
-                claims.verify(digests, None)
-            };
-            let kept = digest(b"123456789").unwrap();
-            assert_eq!(kept.is_some(), claims.checksum.is_some());
-            assert_eq!(digest(b"123456780").unwrap_err().code().as_str(), code);
+            assert_eq!(claim_in(fields).unwrap(), expected, "{fields:?}");
         }
     }
 
     #[test]
-    fn missing_trailer_is_refused() {
-        let trailer = Trailer::default();
-        let claims = Claims {
-            checksum: Some(Claim::InTrailer(Algorithm::Crc32)),
-            trailer: Some(trailer.clone()),
-            ..Claims::default()
-        };
-        let mut digests = claims.digests(false);
-        digests.update(b"123456789");
-        let error = claims.verify(digests, None).unwrap_err();
-        assert_eq!(error.code().as_str(), "InvalidRequest");
+    fn second_and_unknown_checksums_are_refused() {
+        for fields in [
+            &[CRC, SHA][..],
+            &[CRC, (TRAILER, SHA.0)],
+            &[CRC, (SDK, "SHA1")],
+            &[(TRAILER, CRC.0), (SDK, "SHA1")],
+            &[(SDK, "SHA1"), (ALGORITHM_ATTRIBUTE, "CRC32")],
+            &[CRC, (SDK, "CRC")],
+            &[(SDK, "CRC")],
+            &[(ALGORITHM_ATTRIBUTE, "CRC")],
+            &[(TRAILER, "x-amz-checksum-foo")],
+            &[(TRAILER, "x-amz-checksum-crc32,x-amz-checksum-sha1")],
+            &[(TRAILER, CRC.0), (TRAILER, SHA.0)],
+            &[(TRAILER, "x-foo")],
+            &[("x-amz-checksum-foo", "AAAA")],
+        ] {
+            assert_eq!(
+                claim_in(fields).unwrap_err().code(),
+                S3ErrorCode::InvalidRequest,
+                "{fields:?}"
+            );
+        }
+    }
 
-        trailer.0.set(headers(&[("x-amz-checksum-crc32", "y/Q5Jg==")])).unwrap();
-        let mut digests = claims.digests(false);
+    #[test]
+    fn body_that_does_not_match_its_claims_is_refused() {
+        let md5 = Some(Md5::digest(b"123456789").into());
+        let sha256 = ring::digest::digest(&SHA256, b"123456789").as_ref().try_into().ok();
+        for (claims, code) in [
+            (Claims { md5, ..Claims::default() }, "BadDigest"),
+            (Claims { sha256, ..Claims::default() }, "XAmzContentSHA256Mismatch"),
+            (claims(&[CRC], None), "BadDigest"),
+            (claims(&[SHA, (TRAILER, SHA.0)], Some(&[])), "BadDigest"),
+            (claims(&[(TRAILER, CRC.0)], Some(&[CRC])), "BadDigest"),
+        ] {
+            let kept = verify(&claims, b"123456789").unwrap();
+            assert_eq!(kept.is_some(), claims.checksum.is_some());
+            assert_eq!(verify(&claims, b"123456780").unwrap_err(), code);
+        }
+    }
+
+    #[test]
+    fn malformed_md5_is_refused() {
+        assert!(md5(b"XUFAKrxLKna5cZ2REBfFkg==").is_ok());
+        for value in ["", "AAAA", "!", "XUFAKrxLKna5cZ2REBfFkg"] {
+            let error = md5(value.as_bytes()).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidDigest, "{value}");
+        }
+    }
+
+    #[test]
+    fn trailer_has_what_is_announced() {
+        let signature = (TRAILER_SIGNATURE, "ab");
+        for (fields, trailer, expected) in [
+            (&[(TRAILER, CRC.0)][..], Some(&[CRC][..]), Ok(true)),
+            (&[(TRAILER, CRC.0)], Some(&[CRC, signature]), Ok(true)),
+            (&[(TRAILER, CRC.0)], Some(&[]), Err("MalformedTrailerError")),
+            (&[(TRAILER, CRC.0)], None, Err("MalformedTrailerError")),
+            (&[(TRAILER, CRC.0)], Some(&[SHA]), Err("MalformedTrailerError")),
+            (&[(TRAILER, CRC.0)], Some(&[CRC, SHA]), Err("MalformedTrailerError")),
+            (&[(TRAILER, CRC.0)], Some(&[CRC, ("x-foo", "a")]), Err("MalformedTrailerError")),
+            (&[(TRAILER, CRC.0)], Some(&[(CRC.0, "AAAA")]), Err("InvalidRequest")),
+            (&[], Some(&[CRC]), Err("MalformedTrailerError")),
+            (&[], Some(&[]), Ok(false)),
+            (&[CRC], Some(&[SHA]), Err("MalformedTrailerError")),
+            (&[CRC, (TRAILER, CRC.0)], Some(&[]), Ok(true)),
+            (&[CRC, (TRAILER, CRC.0)], Some(&[CRC]), Err("InvalidRequest")),
+        ] {
+            let found = verify(&claims(fields, trailer), b"123456789");
+            assert_eq!(found.map(|found| found.is_some()), expected, "{fields:?} {trailer:?}");
+        }
+    }
+
+    #[test]
+    fn wanted_checksum_is_computed_unless_another_one_is_claimed() {
+        let default = || Claims { checksum: Some(Claim::Default), ..Claims::default() };
+        let found = verify(&default(), b"123456789").unwrap().unwrap();
+        assert_eq!((found.algorithm, &*found.value), (Algorithm::Crc64Nvme, "rosUhgp5mIg="));
+        for mut claims in [Claims::default(), default(), claims(&[CRC], None)] {
+            let had_checksum = claims.has_checksum();
+            assert_eq!(claims.want(Algorithm::Sha1).is_err(), had_checksum);
+            claims.want(Algorithm::Crc32).unwrap_or_default();
+            let expected = if had_checksum { CRC.1 } else { SHA.1 };
+            assert_eq!(verify(&claims, b"123456789").unwrap().unwrap().value, expected);
+        }
+        let mut both = claims(&[CRC], None);
+        both.want_crc64nvme();
+        let mut digests = both.digests(false);
         digests.update(b"123456789");
-        assert_eq!(claims.verify(digests, None).unwrap().unwrap().value, "y/Q5Jg==");
+        assert_eq!(digests.take_crc64nvme().unwrap().value, "rosUhgp5mIg=");
+        assert_eq!(both.verify(digests, None).unwrap().unwrap().value, CRC.1);
     }
 }

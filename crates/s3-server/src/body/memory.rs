@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use s3s::{S3ErrorCode, S3Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::errors::refuse;
+use crate::errors::{S3ErrorCode, S3Result, refuse};
 
 /// The unit in which memory is reserved, so that the count of units stays small.
 const UNIT_BYTES: u64 = 4096;
@@ -31,8 +30,24 @@ pub(crate) struct BodyMemory {
 /// Memory for one body, which is released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved {
-    _of_all: OwnedSemaphorePermit,
-    _of_peer: Option<OwnedSemaphorePermit>,
+    all: OwnedSemaphorePermit,
+    peer: Option<OwnedSemaphorePermit>,
+}
+
+impl Reserved {
+    /// Releases what exceeds `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        let needed = units(bytes) as usize;
+        for permit in [Some(&mut self.all), self.peer.as_mut()].into_iter().flatten() {
+            let surplus = permit.num_permits().saturating_sub(needed);
+            drop(permit.split(surplus));
+        }
+    }
+
+    /// Returns bytes that keep this memory reserved as long as they exist.
+    pub(crate) fn guard(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Guarded { bytes, _memory: self })
+    }
 }
 
 impl BodyMemory {
@@ -55,12 +70,12 @@ impl BodyMemory {
         }
         let units = units(bytes);
         let reserved = async {
-            let of_peer = match peer {
+            let peer = match peer {
                 Some(PeerMemory(share)) => Some(Arc::clone(share).acquire_many_owned(units).await?),
                 None => None,
             };
-            let of_all = Arc::clone(&self.all).acquire_many_owned(units).await?;
-            Ok::<_, tokio::sync::AcquireError>(Reserved { _of_all: of_all, _of_peer: of_peer })
+            let all = Arc::clone(&self.all).acquire_many_owned(units).await?;
+            Ok::<_, tokio::sync::AcquireError>(Reserved { all, peer })
         };
         match tokio::time::timeout(self.wait_time_max, reserved).await {
             Ok(Ok(reserved)) => Ok(reserved),
@@ -72,11 +87,11 @@ impl BodyMemory {
     pub(crate) fn try_reserve(&self, peer: Option<&PeerMemory>, bytes: u64) -> Option<Reserved> {
         let units = units(bytes);
         let reserve = |all: &Arc<Semaphore>| Arc::clone(all).try_acquire_many_owned(units).ok();
-        let of_peer = match peer {
+        let peer = match peer {
             Some(PeerMemory(share)) => Some(reserve(share)?),
             None => None,
         };
-        Some(Reserved { _of_all: reserve(&self.all)?, _of_peer: of_peer })
+        Some(Reserved { all: reserve(&self.all)?, peer })
     }
 }
 
@@ -104,11 +119,39 @@ impl BodyMemory {
             return Some(bytes);
         }
         let memory = self.try_reserve(Some(peer), bytes.len() as u64)?;
-        Some(Bytes::from_owner(Guarded { bytes, _memory: memory }))
+        Some(memory.guard(bytes))
     }
 }
 
 /// Units of memory for `bytes`. More than a `u32` of them is refused with the limits.
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn memory_stays_reserved_as_long_as_the_bytes_exist() {
+        let memory = BodyMemory::new(10 * UNIT_BYTES, SECOND);
+        let peer = PeerMemory::new(8 * UNIT_BYTES);
+        let free = || (memory.all.available_permits(), peer.0.available_permits());
+        let mut reserved = memory.try_reserve(Some(&peer), 6 * UNIT_BYTES).unwrap();
+        assert_eq!(free(), (4, 2));
+        assert!(memory.try_reserve(Some(&peer), 3 * UNIT_BYTES).is_none());
+        reserved.shrink_to(UNIT_BYTES + 1);
+        assert_eq!(free(), (8, 6));
+        // It does not grow.
+        reserved.shrink_to(5 * UNIT_BYTES);
+        assert_eq!(free(), (8, 6));
+        let bytes = reserved.guard(Bytes::from_static(b"hello"));
+        let rest = bytes.slice(1..);
+        drop(bytes);
+        assert_eq!((&rest[..], free()), (&b"ello"[..], (8, 6)));
+        drop(rest);
+        assert_eq!(free(), (10, 8));
+    }
 }

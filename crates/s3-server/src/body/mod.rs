@@ -2,10 +2,60 @@
 
 pub(crate) mod aws_chunked;
 pub(crate) mod checksum;
-pub(crate) mod claimed;
 pub(crate) mod copy;
 pub(crate) mod digests;
+pub(crate) mod error;
+pub(crate) mod hasher;
 pub(crate) mod memory;
 pub(crate) mod part_checksums;
 pub(crate) mod receive;
 pub(crate) mod send;
+pub(crate) mod trailer;
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use haul_http_engine::RequestBody;
+use http_body::{Body as HttpBody, Frame};
+
+use crate::body::aws_chunked::DecodedBody;
+use crate::body::error::BodyError;
+
+/// The body of a request.
+pub(crate) enum Body {
+    Plain(RequestBody),
+    /// Chunks in the format of AWS.
+    Chunks(Box<DecodedBody>),
+    /// The file in a form.
+    Form(Pin<Box<dyn HttpBody<Data = Bytes, Error = BodyError> + Send>>),
+}
+
+#[cfg(test)]
+impl Body {
+    /// Returns the body of a request that has none.
+    pub(crate) fn empty() -> Self {
+        use http_body_util::{BodyExt, Empty};
+
+        Self::Form(Box::pin(Empty::new().map_err(|never| match never {})))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.get_mut() {
+            Self::Plain(body) => {
+                let frame = Pin::new(body).poll_frame(context);
+                frame.map(|frame| frame.map(|frame| frame.map_err(|_cut| BodyError::Cut)))
+            }
+            Self::Chunks(body) => Pin::new(&mut **body).poll_frame(context),
+            Self::Form(body) => body.as_mut().poll_frame(context),
+        }
+    }
+}

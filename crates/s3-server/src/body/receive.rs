@@ -5,27 +5,26 @@
 //! occupied, so a slow client costs memory only, within a limit. A body that is dropped before its
 //! end leaves nothing behind.
 
+use std::convert::Infallible;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use haul_file_store::{ObjectWriter, Store, WrittenContent};
-use http_body_util::BodyExt;
-use hyper::body::Body as HttpBody;
-use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use s3s::dto::StreamingBlob;
-use s3s::{Body, S3Error, S3ErrorCode, S3Request, S3Result, StdError};
+use http_body_util::{BodyExt, Full};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::body::aws_chunked::ChunkError;
+use crate::body::Body;
 use crate::body::checksum::Checksum;
 use crate::body::digests::{Claims, Digests};
+use crate::body::error::{BodyError, ChunkError};
 use crate::body::memory::{PeerMemory, Reserved};
 use crate::encryption::lengths::stored_bytes;
 use crate::encryption::new_content::Encryption;
-use crate::errors::{from_store, incomplete, refuse, sha256_mismatch};
-use crate::service::{Haul, joined};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, incomplete, joined, refuse};
+use crate::service::Haul;
+use crate::service::request::Request;
 
 /// The bytes received before they are hashed and written together.
 const BATCH_BYTES: usize = 1 << 20;
@@ -34,9 +33,12 @@ const BATCH_BYTES: usize = 1 << 20;
 /// that arrived last.
 const STREAM_BYTES: u64 = 3 * BATCH_BYTES as u64;
 
+/// The header with the length of a body without the framing of its chunks.
+const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
+
 /// A body to be received.
-pub(crate) struct Receiver<B = Body> {
-    body: B,
+pub(crate) struct Receiver {
+    body: Body,
     claims: Claims,
     declared: Option<u64>,
     received: u64,
@@ -47,59 +49,96 @@ pub(crate) struct Receiver<B = Body> {
 }
 
 impl Receiver {
-    /// Creates the receiver of the body of `request`.
+    /// Creates the receiver of the body of a request that stores an object or a part.
     ///
     /// # Errors
-    /// If the declared length is above the limit, or the claims are invalid.
-    pub(crate) fn of<T>(
-        haul: &Haul,
-        request: &S3Request<T>,
-        body: Option<StreamingBlob>,
-    ) -> S3Result<Self> {
-        let has_field = |name| request.headers.contains_key(name);
-        if !has_field(CONTENT_LENGTH) && !has_field(TRANSFER_ENCODING) {
-            // As in S3. In HTTP such a request has an empty body, which may not be intended.
-            let message = "The request needs a Content-Length, which may be 0";
-            return Err(refuse(S3ErrorCode::MissingContentLength, message));
-        }
-        let header = |name| request.headers.get(name)?.to_str().ok()?.parse().ok();
-        let declared = header("x-amz-decoded-content-length").or_else(|| header("content-length"));
-        let bytes_max = haul.limits().object_bytes_max;
-        if declared.is_some_and(|bytes| bytes > bytes_max) {
-            return Err(too_large(bytes_max));
-        }
-        let body = body.map(Body::from).unwrap_or_default();
-        // A request without these headers can still be known to have no body.
-        let declared = declared.or_else(|| body.size_hint().exact());
-        let peer = request.extensions.get().cloned();
-        Ok(Self::new(haul, body, Claims::of(request)?, declared, peer))
-    }
-}
-
-impl<B> Receiver<B>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: Into<StdError>,
-{
-    /// Creates the receiver of a body of this length, if it is known, of a request of this peer.
-    pub(crate) fn new(
-        haul: &Haul,
-        body: B,
-        claims: Claims,
-        declared: Option<u64>,
-        peer: Option<PeerMemory>,
-    ) -> Self {
+    /// If the length is missing, or above the limit, or if the claims about the body are invalid.
+    pub(crate) fn new(haul: &Haul, request: &Request, body: Body) -> S3Result<Self> {
+        let fields = &request.head.fields;
+        let number = |name| fields.text(name)?.trim().parse().ok();
+        let declared = match &body {
+            Body::Chunks(_) => {
+                let missing = || {
+                    let message = format!("A body of chunks needs {DECODED_LENGTH}");
+                    refuse(S3ErrorCode::MissingContentLength, message)
+                };
+                Some(number(DECODED_LENGTH).ok_or_else(missing)?)
+            }
+            Body::Plain(_) if !fields.has("content-length") && !fields.has("transfer-encoding") => {
+                // As in S3. In HTTP such a request has an empty body, which may not be intended.
+                let message = "The request needs a Content-Length, which may be 0";
+                return Err(refuse(S3ErrorCode::MissingContentLength, message));
+            }
+            Body::Plain(_) => number("content-length"),
+            Body::Form(_) => None,
+        };
         let limits = haul.limits();
-        Self {
+        if declared.is_some_and(|bytes| bytes > limits.object_bytes_max) {
+            return Err(too_large(limits.object_bytes_max));
+        }
+        Ok(Self {
             body,
-            claims,
+            claims: Claims::of_object(request)?,
             declared,
             received: 0,
             bytes_max: limits.object_bytes_max,
             small_bytes_max: limits.small_body_bytes_max,
             stall_time_max: limits.stall_time_max,
-            peer,
+            peer: request.memory.clone(),
+        })
+    }
+
+    /// Creates the receiver of content that the server itself stores.
+    pub(crate) fn from_bytes(haul: &Haul, content: Bytes) -> Self {
+        let declared = Some(content.len() as u64);
+        let body = Full::new(content).map_err(|never: Infallible| match never {});
+        let limits = haul.limits();
+        Self {
+            body: Body::Form(Box::pin(body)),
+            claims: Claims::default(),
+            declared,
+            received: 0,
+            bytes_max: limits.object_bytes_max,
+            small_bytes_max: limits.small_body_bytes_max,
+            stall_time_max: limits.stall_time_max,
+            peer: None,
         }
+    }
+
+    /// Receives the document in the body of a request, verified; empty if there is none.
+    ///
+    /// # Errors
+    /// If it is too long, or does not match what the client claims about it.
+    pub(crate) async fn document(
+        haul: &Haul,
+        request: &Request,
+        body: Body,
+        claims: Claims,
+    ) -> S3Result<Bytes> {
+        if matches!(body, Body::Chunks(_)) {
+            let message = "The content of a document is sent as it is, not in chunks";
+            return Err(refuse(S3ErrorCode::InvalidRequest, message));
+        }
+        let limits = haul.limits();
+        let length = request.head.fields.text("content-length");
+        let declared = length.and_then(|length| length.trim().parse().ok());
+        let bytes_max = limits.xml_bytes_max as u64;
+        if declared.is_some_and(|bytes| bytes > bytes_max) {
+            return Err(too_long_for_a_document(bytes_max));
+        }
+        let receiver = Self {
+            body,
+            claims,
+            declared,
+            received: 0,
+            bytes_max,
+            small_bytes_max: bytes_max,
+            stall_time_max: limits.stall_time_max,
+            peer: request.memory.clone(),
+        };
+        let collected = receiver.collect_document(haul).await?;
+        collected.verify()?;
+        Ok(collected.bytes)
     }
 
     /// Returns the claims of the client about the body.
@@ -110,6 +149,26 @@ where
     /// Returns `true` if the declared length is short enough for [`Self::collect`].
     pub(crate) fn is_small(&self) -> bool {
         self.declared.is_some_and(|bytes| bytes <= self.small_bytes_max)
+    }
+
+    /// Receives a document, whose length may not be declared.
+    async fn collect_document(mut self, haul: &Haul) -> S3Result<Collected> {
+        let reserved = self.declared.unwrap_or(self.bytes_max);
+        let memory = haul.reserve(self.peer.as_ref(), reserved).await?;
+        let mut bytes = BytesMut::new();
+        loop {
+            match self.chunk().await {
+                Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+                Ok(None) => break,
+                Err(_) if self.received > self.bytes_max => {
+                    return Err(too_long_for_a_document(self.bytes_max));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.end().await?;
+        haul.metrics().received(self.received);
+        Ok(Collected { bytes: bytes.freeze(), claims: self.claims, _memory: memory })
     }
 
     /// Receives all of a small body.
@@ -194,8 +253,7 @@ where
                 return Err(refuse(S3ErrorCode::RequestTimeout, message));
             };
             let Some(frame) = frame else { return Ok(None) };
-            let chunk =
-                frame.map_err(|error| broken(&error.into()))?.into_data().unwrap_or_default();
+            let chunk = frame.map_err(broken)?.into_data().unwrap_or_default();
             if chunk.is_empty() {
                 continue;
             }
@@ -259,6 +317,11 @@ impl Streamed {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// Returns the CRC64NVME that was computed beside the checksum of the client, if it was wanted.
+    pub(crate) fn take_crc64nvme(&mut self) -> Option<Checksum> {
+        self.sink.digests.take_crc64nvme()
+    }
 }
 
 /// The writer of batches.
@@ -314,20 +377,24 @@ fn too_large(bytes_max: u64) -> S3Error {
     refuse(S3ErrorCode::EntityTooLarge, message)
 }
 
-/// Returns the error for a body that could not be read to its end. The errors of the streams of
-/// `s3s` that verify signatures differ in their text only.
-fn broken(error: &StdError) -> S3Error {
-    let text = error.to_string();
-    let is_malformed = matches!(error.downcast_ref(), Some(ChunkError::Malformed(_)));
-    if text.ends_with("Sha256Mismatch") {
-        return sha256_mismatch();
+fn too_long_for_a_document(bytes_max: u64) -> S3Error {
+    let message = format!("A document has at most {bytes_max} bytes");
+    refuse(S3ErrorCode::MaxMessageLengthExceeded, message)
+}
+
+/// Returns the error for a body that could not be read to its end.
+fn broken(error: BodyError) -> S3Error {
+    let message = error.to_string();
+    match error {
+        BodyError::Refused(error) => error,
+        BodyError::Cut | BodyError::Chunks(ChunkError::Incomplete) => incomplete(),
+        BodyError::Chunks(ChunkError::Malformed(_)) => refuse(S3ErrorCode::IncompleteBody, message),
+        BodyError::Chunks(ChunkError::Short) => refuse(S3ErrorCode::InvalidChunkSizeError, message),
+        BodyError::Chunks(ChunkError::Trailer(_)) => {
+            refuse(S3ErrorCode::MalformedTrailerError, message)
+        }
+        BodyError::Chunks(ChunkError::Signature) => {
+            refuse(S3ErrorCode::SignatureDoesNotMatch, message)
+        }
     }
-    if text.ends_with("SignatureMismatch") {
-        let message = "The signature of a chunk does not match";
-        return refuse(S3ErrorCode::SignatureDoesNotMatch, message);
-    }
-    if is_malformed || text.ends_with("FormatError") {
-        return refuse(S3ErrorCode::InvalidRequest, "The aws-chunked body is malformed");
-    }
-    incomplete()
 }

@@ -9,14 +9,11 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use haul_file_store::{Object, PinnedRange};
 use haul_http_engine::{BoxError, Piece, ResponseBody, Window};
-use parking_lot::Mutex;
-use s3s::S3Result;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::body::memory::Reserved;
 use crate::encryption::content::Content;
-use crate::errors::chain;
-use crate::service::joined;
+use crate::errors::{S3Result, chain, joined};
 
 /// The bytes of a big object read at a time. One such chunk is read ahead of the one being sent.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;
@@ -27,21 +24,6 @@ pub(crate) fn memory_bytes(content: &Content, small_bytes_max: u64) -> u64 {
     let bytes = content.object.info.bytes;
     let bytes = if bytes <= small_bytes_max { bytes } else { 2 * CHUNK_BYTES as u64 };
     if content.opened.is_some() { 2 * bytes } else { bytes }
-}
-
-/// The place where an operation stores the body of its response. It bypasses the S3 service, whose
-/// bodies cannot have windows of files.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct BodySlot(Arc<Mutex<Option<ObjectBody>>>);
-
-impl BodySlot {
-    pub(crate) fn put(&self, body: ObjectBody) {
-        *self.0.lock() = Some(body);
-    }
-
-    pub(crate) fn take(&self) -> Option<ObjectBody> {
-        self.0.lock().take()
-    }
 }
 
 /// A part of an object.

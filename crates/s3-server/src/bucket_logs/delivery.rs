@@ -5,21 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_file_store::{Attributes, Precondition, Store};
-use s3s::{Body, S3ErrorCode, S3Result};
 use time::OffsetDateTime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::body::digests::Claims;
 use crate::body::receive::Receiver;
 use crate::bucket_logs::batches::Batch;
 use crate::bucket_logs::names::key;
 use crate::bucket_logs::queue::LogQueue;
 use crate::bucket_logs::rights::may_deliver;
 use crate::encryption::request::Wanted;
-use crate::errors::from_store;
-use crate::front::answer::RequestIds;
+use crate::errors::{S3ErrorCode, S3Result, from_store};
+use crate::front::request_ids::RequestIds;
 use crate::objects::write::Put;
+use crate::request::name::ObjectName;
 use crate::service::Haul;
 
 /// The number of attempts to store an object.
@@ -120,7 +119,7 @@ impl Delivery {
                 counts.objects.add(1);
                 Outcome::Done
             }
-            Err(error) if *error.code() == S3ErrorCode::NoSuchBucket => {
+            Err(error) if error.code() == S3ErrorCode::NoSuchBucket => {
                 tracing::warn!(bucket, "access log records are dropped: no such bucket");
                 counts.refused.add(batch.records());
                 Outcome::Done
@@ -151,10 +150,9 @@ impl Delivery {
         let is_encrypted = master.is_some();
         let mut attributes = Attributes::new();
         attributes.set("content-type", "text/plain");
-        let put = Put { bucket, key: name, attributes, precondition: Precondition::Absent, master };
-        let declared = Some(lines.len() as u64);
-        let body = Body::from(lines);
-        let receiver = Receiver::new(&self.haul, body, Claims::default(), declared, None);
+        let (name, precondition) = (ObjectName::new(bucket, name), Precondition::Absent);
+        let put = Put { name, attributes, precondition, master };
+        let receiver = Receiver::from_bytes(&self.haul, lines.into());
         match receiver.is_small() && !is_encrypted {
             true => put.small(&self.haul, receiver).await?,
             false => put.big(&self.haul, receiver).await?,

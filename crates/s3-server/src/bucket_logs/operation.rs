@@ -1,9 +1,12 @@
 //! The names of operations in access logs: `REST`, the method and the kind of the resource. Pure.
 
-use hyper::Method;
+use http::Method;
+
+use crate::request::head::Head;
+use crate::request::operation::Operation;
 
 /// The subresources of buckets with their kinds.
-const OF_BUCKETS: [(&str, &str); 22] = [
+const BUCKET_KINDS: [(&str, &str); 22] = [
     ("accelerate", "ACCELERATE"),
     ("acl", "ACL"),
     ("cors", "CORS"),
@@ -29,7 +32,8 @@ const OF_BUCKETS: [(&str, &str); 22] = [
 ];
 
 /// The subresources of objects with their kinds.
-const OF_OBJECTS: [(&str, &str); 6] = [
+const OBJECT_KINDS: [(&str, &str); 7] = [
+    ("uploadId", "UPLOAD"),
     ("acl", "ACL"),
     ("attributes", "OBJECT_ATTRIBUTES"),
     ("legal-hold", "OBJECT_LOCK_LEGALHOLD"),
@@ -41,70 +45,79 @@ const OF_OBJECTS: [(&str, &str); 6] = [
 /// The name of the deletion of one key by a multi-object delete.
 pub(super) const BATCH_DELETE: &str = "BATCH.DELETE.OBJECT";
 
-/// Returns the name of an operation, and that of its read of the source if it is a copy.
-pub(super) fn operation(
-    method: &Method,
-    query: &str,
-    has_key: bool,
-    is_form: bool,
-) -> (String, &'static str) {
-    let names = || query.split('&').filter_map(|pair| pair.split('=').next());
-    let has = |name: &str| names().any(|found| found == name);
+/// Returns the name of the operation of a request. A request that asks for none of this server has
+/// a name, too.
+pub(super) fn log_name(head: &Head, operation: Option<Operation>) -> String {
     let find = |kinds: &[(&str, &'static str)]| {
-        kinds.iter().find(|(name, _)| has(name)).map(|(_, kind)| *kind)
+        kinds.iter().find(|(name, _)| head.query.has(name)).map(|(_, kind)| *kind)
     };
-    let is_part = has("uploadId") && *method == Method::PUT;
-    let kind = match has_key {
-        _ if *method == Method::OPTIONS => "PREFLIGHT",
-        false if is_form => "OBJECT",
-        false => find(&OF_BUCKETS).unwrap_or("BUCKET"),
-        true if is_part => "PART",
-        true if has("uploadId") => "UPLOAD",
-        true => find(&OF_OBJECTS).unwrap_or("OBJECT"),
+    let kind = match operation {
+        _ if head.method == Method::OPTIONS => "PREFLIGHT",
+        Some(Operation::PostObject) => "OBJECT",
+        Some(Operation::UploadPart | Operation::UploadPartCopy) => "PART",
+        _ if head.name.key.is_empty() => find(&BUCKET_KINDS).unwrap_or("BUCKET"),
+        _ => find(&OBJECT_KINDS).unwrap_or("OBJECT"),
     };
-    let copied = if is_part { "REST.COPY.PART_GET" } else { "REST.COPY.OBJECT_GET" };
-    (format!("REST.{method}.{kind}"), copied)
+    format!("REST.{}.{kind}", head.method)
+}
+
+/// Returns the name of the read of the source, if the operation is a copy.
+pub(super) fn copy_log_name(operation: Option<Operation>) -> Option<&'static str> {
+    match operation? {
+        Operation::CopyObject => Some("REST.COPY.OBJECT_GET"),
+        Operation::UploadPartCopy => Some("REST.COPY.PART_GET"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::head::tests::head;
+    use crate::request::operation::COPY_SOURCE;
 
     #[test]
     fn operations_have_the_names_of_s3() {
         for (line, name) in [
-            ("GET k", "REST.GET.OBJECT"),
-            ("GET k versionId=1&x-id=GetObject", "REST.GET.OBJECT"),
-            ("HEAD k", "REST.HEAD.OBJECT"),
-            ("PUT k", "REST.PUT.OBJECT"),
-            ("DELETE k", "REST.DELETE.OBJECT"),
-            ("PUT k acl", "REST.PUT.ACL"),
-            ("PUT k tagging=", "REST.PUT.OBJECT_TAGGING"),
-            ("POST k uploads", "REST.POST.UPLOADS"),
-            ("PUT k partNumber=1&uploadId=2", "REST.PUT.PART"),
-            ("POST k uploadId=2", "REST.POST.UPLOAD"),
-            ("DELETE k uploadId=2", "REST.DELETE.UPLOAD"),
-            ("GET b", "REST.GET.BUCKET"),
-            ("GET b list-type=2&prefix=acl", "REST.GET.BUCKET"),
-            ("HEAD b", "REST.HEAD.BUCKET"),
-            ("GET b versioning", "REST.GET.VERSIONING"),
-            ("GET b logging", "REST.GET.LOGGING_STATUS"),
-            ("PUT b policy", "REST.PUT.BUCKETPOLICY"),
-            ("POST b delete", "REST.POST.MULTI_OBJECT_DELETE"),
-            ("FORM b", "REST.POST.OBJECT"),
-            ("OPTIONS k", "REST.OPTIONS.PREFLIGHT"),
+            ("GET /b/k", "REST.GET.OBJECT"),
+            ("GET /b/k?versionId=1&x-id=GetObject", "REST.GET.OBJECT"),
+            ("HEAD /b/k", "REST.HEAD.OBJECT"),
+            ("PUT /b/k", "REST.PUT.OBJECT"),
+            ("DELETE /b/k", "REST.DELETE.OBJECT"),
+            ("PUT /b/k?acl", "REST.PUT.ACL"),
+            ("PUT /b/k?tagging=", "REST.PUT.OBJECT_TAGGING"),
+            ("POST /b/k?uploads", "REST.POST.UPLOADS"),
+            ("PUT /b/k?partNumber=1&uploadId=2", "REST.PUT.PART"),
+            ("POST /b/k?uploadId=2", "REST.POST.UPLOAD"),
+            ("DELETE /b/k?uploadId=2", "REST.DELETE.UPLOAD"),
+            ("GET /b", "REST.GET.BUCKET"),
+            ("GET /b?list-type=2&prefix=acl", "REST.GET.BUCKET"),
+            ("HEAD /b", "REST.HEAD.BUCKET"),
+            ("GET /b?versioning", "REST.GET.VERSIONING"),
+            ("GET /b?logging", "REST.GET.LOGGING_STATUS"),
+            ("PUT /b?policy", "REST.PUT.BUCKETPOLICY"),
+            ("PUT /b?website", "REST.PUT.WEBSITE"),
+            ("POST /b?delete", "REST.POST.MULTI_OBJECT_DELETE"),
+            ("FORM /b", "REST.POST.OBJECT"),
+            ("OPTIONS /b/k", "REST.OPTIONS.PREFLIGHT"),
         ] {
-            let mut words = line.split(' ');
-            let (method, path) = (words.next().unwrap(), words.next().unwrap());
-            let is_form = method == "FORM";
-            let method = if is_form { "POST" } else { method }.parse().unwrap();
-            let query = words.next().unwrap_or_default();
-            assert_eq!(operation(&method, query, path == "k", is_form).0, name, "{line}");
+            let form = [("content-type", "multipart/form-data; boundary=a")];
+            let fields = if line.starts_with("FORM") { &form[..] } else { &[] };
+            let head = head(&line.replace("FORM", "POST"), fields);
+            assert_eq!(log_name(&head, Operation::of_request(&head).ok()), name, "{line}");
         }
-        for (query, copied) in
-            [("", "REST.COPY.OBJECT_GET"), ("partNumber=1&uploadId=2", "REST.COPY.PART_GET")]
-        {
-            assert_eq!(operation(&Method::PUT, query, true, false).1, copied);
+    }
+
+    #[test]
+    fn only_copies_read_a_source() {
+        let source = [(COPY_SOURCE, "b/k")];
+        for (line, fields, name) in [
+            ("PUT /b/k", &source[..], Some("REST.COPY.OBJECT_GET")),
+            ("PUT /b/k?partNumber=1&uploadId=2", &source, Some("REST.COPY.PART_GET")),
+            ("PUT /b/k", &[], None),
+        ] {
+            let operation = Operation::of_request(&head(line, fields)).ok();
+            assert_eq!(copy_log_name(operation), name, "{line}");
         }
     }
 }

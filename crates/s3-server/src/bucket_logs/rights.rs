@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use haul_file_store::Store;
-use s3s::S3Result;
 
 use crate::access::bucket_policy::policy_of;
 use crate::bucket_logs::target::{LogTarget, Source};
 use crate::encryption::chosen::Chosen;
+use crate::errors::S3Result;
 use crate::policy::condition::{Facts, Key};
 use crate::policy::evaluate::{Access, Client, Verdict};
 

@@ -3,14 +3,19 @@
 use std::borrow::Cow;
 
 use haul_file_store::{Attributes, Store};
-use s3s::dto::{BucketLoggingStatus, LoggingEnabled, PartitionDateSource};
-use s3s::{S3ErrorCode, S3Result};
 use time::OffsetDateTime;
 
 use crate::access::keys::key::ADMINISTRATOR;
 use crate::buckets::settings::{LOGGING, OWNER, parse};
-use crate::errors::refuse;
+use crate::errors::S3Result;
 use crate::policy::condition::{Facts, Key};
+use crate::xml::Document;
+use crate::xml::reader::{Element, malformed};
+use crate::xml::writer::Xml;
+
+/// The sources of the date in keys of objects with records.
+const EVENT_TIME: &str = "EventTime";
+const DELIVERY_TIME: &str = "DeliveryTime";
 
 /// The destination of the records of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,34 +50,70 @@ impl LogTarget {
     /// If the setting is malformed.
     pub(crate) fn of_settings(settings: &Attributes, bucket: &str) -> S3Result<Option<Self>> {
         let status: Option<BucketLoggingStatus> = parse(settings, bucket, LOGGING)?;
-        let enabled = status.and_then(|status| status.logging_enabled);
-        enabled.map(|enabled| Self::of_document(&enabled)).transpose()
+        Ok(status.and_then(|status| status.target))
+    }
+}
+
+/// The configuration of the access log of a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BucketLoggingStatus {
+    /// `None` for a bucket without an access log.
+    pub(crate) target: Option<LogTarget>,
+}
+
+impl Document for BucketLoggingStatus {
+    const ROOT: &'static str = "BucketLoggingStatus";
+
+    fn read(root: &Element) -> S3Result<Self> {
+        let enabled = root.only(&["LoggingEnabled"])?.child("LoggingEnabled")?;
+        Ok(Self { target: enabled.map(read_target).transpose()? })
     }
 
-    /// Returns the target in a document.
-    ///
-    /// # Errors
-    /// `MalformedXML` for two formats of keys, and for an unknown source of the date.
-    pub(crate) fn of_document(enabled: &LoggingEnabled) -> S3Result<Self> {
-        let malformed = |message| Err(refuse(S3ErrorCode::MalformedXML, message));
-        let wanted = enabled.target_object_key_format.as_ref();
-        let partitioned = wanted.and_then(|format| format.partitioned_prefix.as_ref());
-        let is_simple = wanted.is_some_and(|format| format.simple_prefix.is_some());
-        let format = match partitioned {
-            Some(_) if is_simple => {
-                return malformed("A TargetObjectKeyFormat has one format of keys");
-            }
-            Some(prefix) => match prefix.partition_date_source.as_ref().map(|date| date.as_str()) {
-                Some(PartitionDateSource::EVENT_TIME) => KeyFormat::ByEvent,
-                Some(PartitionDateSource::DELIVERY_TIME) | None => KeyFormat::ByDelivery,
-                Some(_) => {
-                    return malformed("PartitionDateSource must be EventTime or DeliveryTime");
-                }
-            },
-            None => KeyFormat::Simple,
+    /// Writes no grants: the records belong to the owner of the target bucket.
+    fn write(&self, xml: &mut Xml) {
+        let Some(LogTarget { bucket, prefix, format }) = &self.target else { return };
+        let source = match format {
+            KeyFormat::Simple => None,
+            KeyFormat::ByEvent => Some(EVENT_TIME),
+            KeyFormat::ByDelivery => Some(DELIVERY_TIME),
         };
-        let (bucket, prefix) = (enabled.target_bucket.clone(), enabled.target_prefix.clone());
-        Ok(Self { bucket, prefix, format })
+        xml.group("LoggingEnabled", |xml| {
+            xml.element("TargetBucket", bucket);
+            xml.group("TargetObjectKeyFormat", |xml| match source {
+                Some(source) => xml.group("PartitionedPrefix", |xml| {
+                    xml.element("PartitionDateSource", source);
+                }),
+                None => xml.group("SimplePrefix", |_xml| {}),
+            });
+            xml.element("TargetPrefix", prefix);
+        });
+    }
+}
+
+/// Reads an element `LoggingEnabled`. Its grants have no effect.
+fn read_target(enabled: &Element) -> S3Result<LogTarget> {
+    enabled.only(&["TargetBucket", "TargetGrants", "TargetObjectKeyFormat", "TargetPrefix"])?;
+    let wanted = enabled.child("TargetObjectKeyFormat")?;
+    Ok(LogTarget {
+        bucket: enabled.required("TargetBucket")?.word()?.to_owned(),
+        prefix: enabled.required("TargetPrefix")?.text()?.to_owned(),
+        format: wanted.map_or(Ok(KeyFormat::Simple), read_format)?,
+    })
+}
+
+fn read_format(wanted: &Element) -> S3Result<KeyFormat> {
+    wanted.only(&["PartitionedPrefix", "SimplePrefix"])?;
+    let simple = wanted.child("SimplePrefix")?.map(|simple| simple.only(&[])).transpose()?;
+    let Some(partitioned) = wanted.child("PartitionedPrefix")? else {
+        return Ok(KeyFormat::Simple);
+    };
+    if simple.is_some() {
+        return Err(malformed("<TargetObjectKeyFormat> has one format of keys"));
+    }
+    match partitioned.only(&["PartitionDateSource"])?.word_of("PartitionDateSource")? {
+        Some(EVENT_TIME) => Ok(KeyFormat::ByEvent),
+        Some(DELIVERY_TIME) | None => Ok(KeyFormat::ByDelivery),
+        Some(_) => Err(malformed("<PartitionDateSource> must be EventTime or DeliveryTime")),
     }
 }
 
@@ -106,4 +147,68 @@ pub(crate) fn logging_of(store: &Store, bucket: &str) -> Option<(Source, LogTarg
     settings.get(LOGGING)?;
     let target = LogTarget::of_settings(&settings, bucket).ok()??;
     Some((Source::new(bucket, &settings), target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(enabled: &str) -> S3Result<Option<LogTarget>> {
+        let text = format!("<BucketLoggingStatus>{enabled}</BucketLoggingStatus>");
+        BucketLoggingStatus::parse(text.as_bytes()).map(|status| status.target)
+    }
+
+    /// Returns a document with this format of keys.
+    fn enabled(format: &str) -> String {
+        format!(
+            "<LoggingEnabled><TargetBucket> logs </TargetBucket><TargetPrefix> a/ </TargetPrefix>\
+             {format}</LoggingEnabled>"
+        )
+    }
+
+    fn date(source: &str) -> String {
+        format!(
+            "<TargetObjectKeyFormat><PartitionedPrefix>{source}</PartitionedPrefix>\
+             </TargetObjectKeyFormat>"
+        )
+    }
+
+    #[test]
+    fn target_survives_a_round_trip() {
+        for (form, format) in [
+            (String::new(), KeyFormat::Simple),
+            ("<TargetObjectKeyFormat/>".to_owned(), KeyFormat::Simple),
+            (
+                "<TargetObjectKeyFormat><SimplePrefix/></TargetObjectKeyFormat>".to_owned(),
+                KeyFormat::Simple,
+            ),
+            (date(""), KeyFormat::ByDelivery),
+            (date("<PartitionDateSource>\nEventTime\n</PartitionDateSource>"), KeyFormat::ByEvent),
+            (format!("<TargetGrants><Grant/></TargetGrants>{}", date("")), KeyFormat::ByDelivery),
+        ] {
+            let target = parse(&enabled(&form)).unwrap();
+            let (bucket, prefix) = ("logs".to_owned(), " a/ ".to_owned());
+            assert_eq!(target, Some(LogTarget { bucket, prefix, format }), "{form}");
+            let status = BucketLoggingStatus { target };
+            let again = BucketLoggingStatus::parse(status.text().as_bytes()).unwrap();
+            assert_eq!(again, status, "{form}");
+        }
+        assert_eq!(parse("").unwrap(), None);
+    }
+
+    #[test]
+    fn malformed_targets_are_refused() {
+        for document in [
+            "<LoggingEnabled/>".to_owned(),
+            enabled("").repeat(2),
+            enabled("<Other/>"),
+            enabled("<TargetPrefix>b</TargetPrefix>"),
+            enabled(&date("<PartitionDateSource>Noon</PartitionDateSource>")),
+            enabled(&date("").replace("</Target", "<SimplePrefix/></Target")),
+            enabled("").replace("TargetPrefix", "Prefix"),
+        ] {
+            let code = parse(&document).unwrap_err().code();
+            assert_eq!(code.as_str(), "MalformedXML", "{document}");
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! The rules of a bucket for requests of web pages of other origins (CORS). Pure.
 
-use s3s::dto::{CORSConfiguration, CORSRule};
-
+use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::pattern;
+use crate::xml::Document;
+use crate::xml::reader::{Element, malformed};
+use crate::xml::writer::Xml;
 
 /// The maximum number of rules of a bucket, as in S3.
 const RULES_MAX: usize = 100;
@@ -11,47 +13,147 @@ const RULES_MAX: usize = 100;
 /// all rules.
 const REQUESTED_MAX: usize = 100;
 
-const METHODS: [&str; 5] = ["GET", "PUT", "HEAD", "POST", "DELETE"];
+/// The methods that rules can allow.
+pub(crate) const METHODS: [&str; 5] = ["GET", "PUT", "HEAD", "POST", "DELETE"];
 
 /// Headers of a response that allow a web page to use it, with their values.
 pub(crate) type AllowHeaders = Vec<(&'static str, String)>;
 
-/// Returns the reason why rules are invalid.
-pub(crate) fn check(configuration: &CORSConfiguration) -> Result<(), String> {
-    let rules = &configuration.cors_rules;
-    if rules.is_empty() || rules.len() > RULES_MAX {
-        return Err(format!("expected 1 to {RULES_MAX} rules, found {}", rules.len()));
+/// The rules of a bucket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CorsConfiguration {
+    pub(crate) rules: Vec<CorsRule>,
+}
+
+/// A rule, which allows requests whose origin, method and headers it has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CorsRule {
+    id: Option<String>,
+    allowed_headers: Vec<String>,
+    pub(crate) allowed_methods: Vec<String>,
+    allowed_origins: Vec<String>,
+    expose_headers: Vec<String>,
+    max_age_s: Option<i32>,
+}
+
+impl Document for CorsConfiguration {
+    const ROOT: &'static str = "CORSConfiguration";
+
+    fn read(root: &Element) -> S3Result<Self> {
+        let rules = root.only(&["CORSRule"])?.all("CORSRule").map(CorsRule::read);
+        let rules = rules.collect::<S3Result<Vec<_>>>()?;
+        if rules.is_empty() {
+            return Err(malformed("<CORSConfiguration> has no <CORSRule>"));
+        }
+        Ok(Self { rules })
     }
-    for rule in rules {
-        if rule.allowed_methods.is_empty() || rule.allowed_origins.is_empty() {
-            return Err("a rule needs AllowedMethod and AllowedOrigin".to_owned());
+
+    fn write(&self, xml: &mut Xml) {
+        for rule in &self.rules {
+            xml.group("CORSRule", |xml| rule.write(xml));
         }
-        for method in &rule.allowed_methods {
+    }
+}
+
+impl CorsRule {
+    fn read(rule: &Element) -> S3Result<Self> {
+        rule.only(&[
+            "AllowedHeader",
+            "AllowedMethod",
+            "AllowedOrigin",
+            "ExposeHeader",
+            "ID",
+            "MaxAgeSeconds",
+        ])?;
+        let words = |name: &str| {
+            let words = rule.all(name).map(|element| element.word().map(str::to_owned));
+            words.collect::<S3Result<Vec<_>>>()
+        };
+        let some = |name: &str| match words(name)? {
+            none if none.is_empty() => Err(malformed(&format!("<CORSRule> has no <{name}>"))),
+            found => Ok(found),
+        };
+        Ok(Self {
+            id: rule.text_of("ID")?,
+            allowed_headers: words("AllowedHeader")?,
+            allowed_methods: some("AllowedMethod")?,
+            allowed_origins: some("AllowedOrigin")?,
+            expose_headers: words("ExposeHeader")?,
+            max_age_s: rule.number_of("MaxAgeSeconds")?,
+        })
+    }
+
+    fn write(&self, xml: &mut Xml) {
+        let lists = [
+            ("AllowedHeader", &self.allowed_headers),
+            ("AllowedMethod", &self.allowed_methods),
+            ("AllowedOrigin", &self.allowed_origins),
+            ("ExposeHeader", &self.expose_headers),
+        ];
+        for (name, values) in lists {
+            values.iter().for_each(|value| xml.element(name, value));
+        }
+        xml.optional("ID", self.id.as_ref());
+        xml.optional("MaxAgeSeconds", self.max_age_s);
+    }
+
+    /// Returns the reason why the rule is invalid.
+    fn check(&self) -> Result<(), String> {
+        for method in &self.allowed_methods {
             if !METHODS.contains(&method.as_str()) {
-                return Err(format!("the AllowedMethod {method} is not one of {METHODS:?}"));
+                return Err(format!(
+                    "Found unsupported HTTP method in CORS config. Unsupported method is {method}"
+                ));
             }
         }
-        let headers = rule.allowed_headers.iter().flatten();
-        for text in rule.allowed_origins.iter().chain(headers) {
-            if text.matches('*').count() > 1 || text.contains('?') {
-                return Err(format!("\"{text}\" can have one wildcard character (*) at most"));
+        for (name, patterns) in
+            [("AllowedOrigin", &self.allowed_origins), ("AllowedHeader", &self.allowed_headers)]
+        {
+            for text in patterns {
+                if text.matches('*').count() > 1 || text.contains('?') {
+                    return Err(format!(
+                        "{name} \"{text}\" can not have more than one wildcard, which is *"
+                    ));
+                }
             }
         }
-        let exposed = rule.expose_headers.iter().flatten();
-        if let Some(text) = exposed.into_iter().find(|text| text.contains('*')) {
+        if let Some(text) = self.expose_headers.iter().find(|text| text.contains('*')) {
             return Err(format!("ExposeHeader \"{text}\" cannot have a wildcard character"));
         }
-        if rule.max_age_seconds.is_some_and(|seconds| seconds < 0) {
+        for (name, headers) in
+            [("AllowedHeader", &self.allowed_headers), ("ExposeHeader", &self.expose_headers)]
+        {
+            if let Some(text) = headers.iter().find(|text| !text.bytes().all(is_token_byte)) {
+                return Err(format!("{name} \"{text}\" contains invalid character."));
+            }
+        }
+        if self.max_age_s.is_some_and(|seconds| seconds < 0) {
             return Err("MaxAgeSeconds must not be negative".to_owned());
         }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Refuses rules that S3 does not permit.
+pub(crate) fn check(configuration: &CorsConfiguration) -> S3Result<()> {
+    let rules = &configuration.rules;
+    let invalid = |reason| refuse(S3ErrorCode::InvalidRequest, reason);
+    if rules.len() > RULES_MAX {
+        let count = rules.len();
+        return Err(invalid(format!("Expected at most {RULES_MAX} CORS rules, found {count}")));
+    }
+    rules.iter().try_for_each(|rule| rule.check().map_err(invalid))
+}
+
+/// Returns `true` for a byte of a name of a header (RFC 9110, 5.6.2).
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Returns the headers for a request with this origin and method and, if it is a preflight request,
 /// these requested headers: those of the first rule that allows it. `None` if no rule does.
 pub(crate) fn allow(
-    configuration: &CORSConfiguration,
+    configuration: &CorsConfiguration,
     origin: &str,
     method: &str,
     requested_headers: &str,
@@ -64,16 +166,16 @@ pub(crate) fn allow(
     if requested.len() > REQUESTED_MAX {
         return None;
     }
-    let is_allowed = |rule: &&CORSRule| {
-        let headers = rule.allowed_headers.iter().flatten();
-        let headers: Vec<_> = headers.map(|header| header.to_ascii_lowercase()).collect();
+    let is_allowed = |rule: &&CorsRule| {
+        let headers = rule.allowed_headers.iter().map(|header| header.to_ascii_lowercase());
+        let headers: Vec<_> = headers.collect();
         rule.allowed_methods.iter().any(|allowed| allowed == method)
             && rule.allowed_origins.iter().any(|allowed| pattern::matches(allowed, origin))
             && requested
                 .iter()
                 .all(|name| headers.iter().any(|allowed| pattern::matches(allowed, name)))
     };
-    let rule = configuration.cors_rules.iter().find(is_allowed)?;
+    let rule = configuration.rules.iter().find(is_allowed)?;
     let is_for_all = rule.allowed_origins.iter().any(|allowed| allowed == "*");
     let mut headers = vec![
         ("access-control-allow-origin", if is_for_all { "*" } else { origin }.to_owned()),
@@ -89,10 +191,10 @@ pub(crate) fn allow(
     if !requested.is_empty() {
         headers.push(("access-control-allow-headers", requested.join(", ")));
     }
-    if let Some(exposed) = rule.expose_headers.as_ref().filter(|exposed| !exposed.is_empty()) {
-        headers.push(("access-control-expose-headers", exposed.join(", ")));
+    if !rule.expose_headers.is_empty() {
+        headers.push(("access-control-expose-headers", rule.expose_headers.join(", ")));
     }
-    if let Some(seconds) = rule.max_age_seconds {
+    if let Some(seconds) = rule.max_age_s {
         headers.push(("access-control-max-age", seconds.to_string()));
     }
     Some(headers)
@@ -102,20 +204,21 @@ pub(crate) fn allow(
 mod tests {
     use super::*;
 
-    fn rule(methods: &[&str], origins: &[&str], headers: &[&str]) -> CORSRule {
-        let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        CORSRule {
-            allowed_headers: Some(texts(headers)),
+    fn rule(methods: &[&str], origins: &[&str], headers: &[&str]) -> CorsRule {
+        CorsRule {
+            allowed_headers: texts(headers),
             allowed_methods: texts(methods),
             allowed_origins: texts(origins),
-            expose_headers: None,
-            id: None,
-            max_age_seconds: None,
+            ..CorsRule::default()
         }
     }
 
-    fn rules(rules: Vec<CORSRule>) -> CORSConfiguration {
-        CORSConfiguration { cors_rules: rules }
+    fn texts(all: &[&str]) -> Vec<String> {
+        all.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn rules(rules: Vec<CorsRule>) -> CorsConfiguration {
+        CorsConfiguration { rules }
     }
 
     fn value(headers: &AllowHeaders, name: &str) -> Option<String> {
@@ -148,8 +251,8 @@ mod tests {
     fn origin_is_repeated_with_credentials_unless_all_are_allowed() {
         let headers = |origin| {
             let mut one = rule(&["GET"], &[origin], &["*"]);
-            one.expose_headers = Some(vec!["ETag".to_owned(), "x-amz-meta-a".to_owned()]);
-            one.max_age_seconds = Some(60);
+            one.expose_headers = texts(&["ETag", "x-amz-meta-a"]);
+            one.max_age_s = Some(60);
             allow(&rules(vec![one]), "http://a", "GET", "A, b").unwrap()
         };
         let (any, one) = (headers("*"), headers("http://a"));
@@ -166,19 +269,71 @@ mod tests {
     #[test]
     fn invalid_rules_are_refused() {
         let valid = rule(&["GET"], &["*"], &["*"]);
-        assert_eq!(check(&rules(vec![valid.clone()])), Ok(()));
+        let exposing = |name| CorsRule { expose_headers: texts(&[name]), ..valid.clone() };
+        let code = |rules_| check(&rules(rules_)).map_err(|error| error.code().as_str());
+        assert_eq!(code(vec![valid.clone()]), Ok(()));
+        assert_eq!(code(vec![rule(&["GET"], &["*"], &["X-Amz-*", ""])]), Ok(()));
         for (one, reason) in [
-            (rule(&[], &["*"], &[]), "needs"),
-            (rule(&["GET"], &[], &[]), "needs"),
-            (rule(&["OPTIONS"], &["*"], &[]), "AllowedMethod OPTIONS"),
+            (rule(&["OPTIONS"], &["*"], &[]), "method is OPTIONS"),
+            (rule(&["GET", "get"], &["*"], &[]), "method is get"),
+            (rule(&[""], &["*"], &[]), "method is "),
             (rule(&["GET"], &["*.a.*"], &[]), "wildcard"),
             (rule(&["GET"], &["*"], &["a?"]), "wildcard"),
-            (CORSRule { expose_headers: Some(vec!["*".into()]), ..valid.clone() }, "ExposeHeader"),
-            (CORSRule { max_age_seconds: Some(-1), ..valid.clone() }, "negative"),
+            (exposing("*"), "ExposeHeader \"*\""),
+            (CorsRule { max_age_s: Some(-1), ..valid.clone() }, "negative"),
         ] {
-            assert!(check(&rules(vec![one])).unwrap_err().contains(reason), "{reason}");
+            let error = check(&rules(vec![valid.clone(), one])).unwrap_err();
+            assert_eq!(error.code().as_str(), "InvalidRequest", "{reason}");
+            assert!(error.message().contains(reason), "{error}");
         }
-        assert!(check(&rules(vec![])).is_err());
-        assert!(check(&rules(vec![valid; 101])).is_err());
+        for name in ["a b", "X-Custom:Header", "X(Custom)", "Bad/Header", "X[K]", "a=b", "\u{e4}"] {
+            for one in [rule(&["GET"], &["*"], &["ETag", name]), exposing(name)] {
+                let error = check(&rules(vec![one])).unwrap_err();
+                assert!(error.message().contains("invalid character"), "{error}");
+            }
+        }
+        assert_eq!(code(vec![valid.clone(); 100]), Ok(()));
+        assert_eq!(code(vec![valid; 101]), Err("InvalidRequest"));
+    }
+
+    fn parse(content: &str) -> S3Result<CorsConfiguration> {
+        let text = format!("<CORSConfiguration>{content}</CORSConfiguration>");
+        CorsConfiguration::parse(text.as_bytes())
+    }
+
+    #[test]
+    fn rules_survive_a_round_trip() {
+        let document = parse(
+            "<CORSRule><ID> a </ID><AllowedMethod>\nGET\n</AllowedMethod>\
+             <AllowedMethod>PUT</AllowedMethod><AllowedOrigin>http://*.a</AllowedOrigin>\
+             <AllowedHeader>X-*</AllowedHeader><ExposeHeader>ETag</ExposeHeader>\
+             <MaxAgeSeconds>60</MaxAgeSeconds></CORSRule>",
+        );
+        let document = document.unwrap();
+        let expected = CorsRule {
+            id: Some(" a ".to_owned()),
+            expose_headers: texts(&["ETag"]),
+            max_age_s: Some(60),
+            ..rule(&["GET", "PUT"], &["http://*.a"], &["X-*"])
+        };
+        assert_eq!(document.rules, [expected]);
+        assert_eq!(CorsConfiguration::parse(document.text().as_bytes()).unwrap(), document);
+    }
+
+    #[test]
+    fn rule_without_methods_or_origins_is_malformed() {
+        let (method, origin) =
+            ("<AllowedMethod>GET</AllowedMethod>", "<AllowedOrigin>*</AllowedOrigin>");
+        assert!(parse(&format!("<CORSRule>{method}{origin}</CORSRule>")).is_ok());
+        for content in [
+            String::new(),
+            format!("<CORSRule>{method}</CORSRule>"),
+            format!("<CORSRule>{origin}</CORSRule>"),
+            format!("<CORSRule>{method}{origin}<Other/></CORSRule>"),
+            format!("<CORSRule>{method}{origin}<MaxAgeSeconds>a</MaxAgeSeconds></CORSRule>"),
+        ] {
+            let code = parse(&content).unwrap_err().code();
+            assert_eq!(code.as_str(), "MalformedXML", "{content}");
+        }
     }
 }

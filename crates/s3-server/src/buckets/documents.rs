@@ -2,133 +2,198 @@
 //! public access block. They are stored as settings of the bucket, in the XML of S3.
 
 use haul_file_store::{Attributes, Store};
-use s3s::dto::{
-    self, CORSConfiguration, OwnershipControls, PublicAccessBlockConfiguration, Tagging,
-};
-use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+use http::StatusCode;
 
 use crate::acl::rules;
-use crate::buckets::cors;
-use crate::buckets::settings::{CORS, OWNERSHIP, PUBLIC_ACCESS_BLOCK, TAGGING, encode, load, set};
-use crate::errors::{from_store, refuse};
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::body::digests::Claims;
+use crate::body::receive::Receiver;
+use crate::buckets::cors::{self, CorsConfiguration};
+use crate::buckets::ownership_controls::OwnershipControls;
+use crate::buckets::public_access_block::PublicAccessBlock;
+use crate::buckets::settings::{CORS, OWNERSHIP, PUBLIC_ACCESS_BLOCK, TAGGING, load, set};
+use crate::buckets::tags;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, refuse};
 use crate::service::Haul;
-
-/// The maximum number of tags of a bucket, as in S3.
-const BUCKET_TAGS_MAX: usize = 50;
+use crate::service::request::Request;
+use crate::xml::Document;
+use crate::xml::tagging::Tagging;
 
 /// Returns the error of S3 for a setting that a bucket does not have.
-pub(super) fn absent(code: &'static str) -> S3Error {
-    let code = S3ErrorCode::from_bytes(code.as_bytes())
-        .unwrap_or_else(|| S3ErrorCode::Custom(code.into()));
-    let mut error = refuse(code, "The bucket does not have this setting");
-    error.set_status_code(hyper::StatusCode::NOT_FOUND);
-    error
+pub(super) fn absent(code: S3ErrorCode) -> S3Error {
+    refuse(code, "The bucket does not have this setting")
 }
 
-/// Defines the three operations on a document: `put` checks it against the other
-/// settings of the bucket and saves it, `get` returns it or an
-/// error of S3, and `delete` removes it.
-macro_rules! document {
-    (
-        $document:ty = $name:expr, or $code:literal;
-        $put:ident: $put_input:ident => $put_output:ident, $field:ident, $check:expr;
-        $get:ident: $get_input:ident => $get_output:ident, $output:expr;
-        $delete:ident: $delete_input:ident => $delete_output:ident;
-    ) => {
-        pub(crate) async fn $put(
-            haul: &Haul,
-            request: S3Request<dto::$put_input>,
-        ) -> S3Result<dto::$put_output> {
-            let dto::$put_input { bucket, $field: document, .. } = request.input;
-            let check: fn(&$document, &Attributes) -> S3Result<()> = $check;
-            haul.blocking(move |store: &Store| {
-                check(&document, &*store.bucket_settings(&bucket).map_err(from_store)?)?;
-                set(store, &bucket, $name, Some(&encode(&document)?))
-            })
-            .await?;
-            Ok(dto::$put_output::default())
-        }
-
-        pub(crate) async fn $get(
-            haul: &Haul,
-            request: S3Request<dto::$get_input>,
-        ) -> S3Result<dto::$get_output> {
-            let bucket = request.input.bucket;
-            let found: Option<$document> =
-                haul.blocking(move |store| load(store, &bucket, $name)).await?;
-            let output: fn($document) -> dto::$get_output = $output;
-            found.map(output).ok_or_else(|| absent($code))
-        }
-
-        pub(crate) async fn $delete(
-            haul: &Haul,
-            request: S3Request<dto::$delete_input>,
-        ) -> S3Result<dto::$delete_output> {
-            let bucket = request.input.bucket;
-            haul.blocking(move |store| set(store, &bucket, $name, None)).await?;
-            Ok(dto::$delete_output::default())
-        }
-    };
-}
-
-document! {
-    CORSConfiguration = CORS, or "NoSuchCORSConfiguration";
-    put_bucket_cors: PutBucketCorsInput => PutBucketCorsOutput, cors_configuration, |document, _| {
-        cors::check(document).map_err(|reason| refuse(S3ErrorCode::InvalidRequest, reason))
-    };
-    get_bucket_cors: GetBucketCorsInput => GetBucketCorsOutput, |document| {
-        dto::GetBucketCorsOutput { cors_rules: Some(document.cors_rules) }
-    };
-    delete_bucket_cors: DeleteBucketCorsInput => DeleteBucketCorsOutput;
-}
-
-document! {
-    Tagging = TAGGING, or "NoSuchTagSet";
-    put_bucket_tagging: PutBucketTaggingInput => PutBucketTaggingOutput, tagging, check_tags;
-    get_bucket_tagging: GetBucketTaggingInput => GetBucketTaggingOutput, |document| {
-        dto::GetBucketTaggingOutput { tag_set: document.tag_set }
-    };
-    delete_bucket_tagging: DeleteBucketTaggingInput => DeleteBucketTaggingOutput;
-}
-
-document! {
-    OwnershipControls = OWNERSHIP, or "OwnershipControlsNotFoundError";
-    put_bucket_ownership_controls: PutBucketOwnershipControlsInput
-        => PutBucketOwnershipControlsOutput, ownership_controls, rules::check_ownership;
-    get_bucket_ownership_controls: GetBucketOwnershipControlsInput
-        => GetBucketOwnershipControlsOutput, |document| {
-        dto::GetBucketOwnershipControlsOutput { ownership_controls: Some(document) }
-    };
-    delete_bucket_ownership_controls: DeleteBucketOwnershipControlsInput
-        => DeleteBucketOwnershipControlsOutput;
-}
-
-document! {
-    PublicAccessBlockConfiguration = PUBLIC_ACCESS_BLOCK,
-        or "NoSuchPublicAccessBlockConfiguration";
-    put_public_access_block: PutPublicAccessBlockInput => PutPublicAccessBlockOutput,
-        public_access_block_configuration, |_, _| Ok(());
-    get_public_access_block: GetPublicAccessBlockInput => GetPublicAccessBlockOutput, |document| {
-        let public_access_block_configuration = Some(complete(&document));
-        dto::GetPublicAccessBlockOutput { public_access_block_configuration }
-    };
-    delete_public_access_block: DeletePublicAccessBlockInput => DeletePublicAccessBlockOutput;
-}
-
-/// Returns a block with all members, as S3 does: a member that a client left out is `false`.
-fn complete(block: &PublicAccessBlockConfiguration) -> PublicAccessBlockConfiguration {
-    PublicAccessBlockConfiguration {
-        block_public_acls: Some(block.block_public_acls.unwrap_or_default()),
-        block_public_policy: Some(block.block_public_policy.unwrap_or_default()),
-        ignore_public_acls: Some(block.ignore_public_acls.unwrap_or_default()),
-        restrict_public_buckets: Some(block.restrict_public_buckets.unwrap_or_default()),
+/// Receives the document in the body of a request.
+///
+/// # Errors
+/// If there is none, if it has another schema, or if it does not match what the client claims about
+/// it.
+pub(super) async fn receive<T: Document>(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+) -> S3Result<T> {
+    match receive_optional(haul, request, body).await? {
+        Some(document) => Ok(document),
+        None => Err(refuse(S3ErrorCode::MissingRequestBodyError, "Request Body is empty")),
     }
 }
 
-fn check_tags(document: &Tagging, _: &Attributes) -> S3Result<()> {
-    let pairs = document
-        .tag_set
-        .iter()
-        .map(|tag| (tag.key.clone().unwrap_or_default(), tag.value.clone().unwrap_or_default()));
-    crate::objects::tagging::checked(pairs, BUCKET_TAGS_MAX).map(drop)
+/// Like [`receive`], but `None` for an empty body.
+pub(super) async fn receive_optional<T: Document>(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+) -> S3Result<Option<T>> {
+    let claims = Claims::of_document(request)?;
+    let bytes = Receiver::document(haul, request, body, claims).await?;
+    if bytes.is_empty() { Ok(None) } else { T::parse(&bytes).map(Some) }
+}
+
+/// Checks a document against the other settings of its bucket.
+type Check<T> = fn(&T, &Attributes) -> S3Result<()>;
+
+/// Receives a document, checks it, and stores it as this setting of the bucket.
+async fn put<T: Document + Send + 'static>(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+    name: &'static str,
+    check: Check<T>,
+) -> S3Result<Answer> {
+    let document: T = receive(haul, request, body).await?;
+    let bucket = request.name().bucket.clone();
+    let put = move |store: &Store| {
+        check(&document, &*store.bucket_settings(&bucket).map_err(from_store)?)?;
+        set(store, &bucket, name, Some(&document.text()))
+    };
+    haul.blocking(put).await?;
+    Ok(Answer::ok())
+}
+
+/// Returns the document that is stored as this setting of the bucket.
+///
+/// # Errors
+/// The one with this code if the bucket has none.
+pub(super) async fn get<T: Document + Send + 'static>(
+    haul: &Haul,
+    request: &Request,
+    name: &'static str,
+    absence: S3ErrorCode,
+) -> S3Result<Answer> {
+    let bucket = request.name().bucket.clone();
+    let found = haul.blocking(move |store| load::<T>(store, &bucket, name)).await?;
+    let document = found.ok_or_else(|| absent(absence))?;
+    Ok(Answer::xml(document.text()))
+}
+
+/// Removes a setting of the bucket.
+pub(super) async fn delete(haul: &Haul, request: &Request, name: &'static str) -> S3Result<Answer> {
+    let bucket = request.name().bucket.clone();
+    haul.blocking(move |store| set(store, &bucket, name, None)).await?;
+    Ok(Answer::no_content())
+}
+
+pub(crate) async fn put_bucket_cors(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    put(haul, request, body, CORS, |document, _settings| cors::check(document)).await
+}
+
+pub(crate) async fn get_bucket_cors(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    get::<CorsConfiguration>(haul, request, CORS, S3ErrorCode::NoSuchCORSConfiguration).await
+}
+
+pub(crate) async fn delete_bucket_cors(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    delete(haul, request, CORS).await
+}
+
+pub(crate) async fn put_bucket_tagging(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    let check: Check<Tagging> = |document, _settings| tags::check(document);
+    let answer = put(haul, request, body, TAGGING, check).await?;
+    // As in S3, in contrast to the other settings.
+    Ok(Answer { status: StatusCode::NO_CONTENT, ..answer })
+}
+
+pub(crate) async fn get_bucket_tagging(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    get::<Tagging>(haul, request, TAGGING, S3ErrorCode::NoSuchTagSet).await
+}
+
+pub(crate) async fn delete_bucket_tagging(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    delete(haul, request, TAGGING).await
+}
+
+pub(crate) async fn put_bucket_ownership_controls(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    put(haul, request, body, OWNERSHIP, rules::check_ownership).await
+}
+
+pub(crate) async fn get_bucket_ownership_controls(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let absence = S3ErrorCode::OwnershipControlsNotFoundError;
+    get::<OwnershipControls>(haul, request, OWNERSHIP, absence).await
+}
+
+pub(crate) async fn delete_bucket_ownership_controls(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    delete(haul, request, OWNERSHIP).await
+}
+
+pub(crate) async fn put_public_access_block(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    let check: Check<PublicAccessBlock> = |_document, _settings| Ok(());
+    put(haul, request, body, PUBLIC_ACCESS_BLOCK, check).await
+}
+
+pub(crate) async fn get_public_access_block(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let absence = S3ErrorCode::NoSuchPublicAccessBlockConfiguration;
+    get::<PublicAccessBlock>(haul, request, PUBLIC_ACCESS_BLOCK, absence).await
+}
+
+pub(crate) async fn delete_public_access_block(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    delete(haul, request, PUBLIC_ACCESS_BLOCK).await
 }

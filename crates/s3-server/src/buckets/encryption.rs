@@ -1,46 +1,41 @@
 //! The encryption that a bucket has for new objects by default.
 
-use s3s::dto::{
-    DeleteBucketEncryptionInput, DeleteBucketEncryptionOutput, GetBucketEncryptionInput,
-    GetBucketEncryptionOutput, PutBucketEncryptionInput, PutBucketEncryptionOutput,
-    ServerSideEncryptionConfiguration,
-};
-use s3s::{S3Request, S3Result};
-
-use crate::buckets::documents::absent;
-use crate::buckets::settings::{encode, load, set};
-use crate::encryption::default::{DEFAULT, master_of_default};
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::buckets::documents::{delete, get, receive};
+use crate::buckets::settings::set;
+use crate::encryption::default::{DEFAULT, ServerSideEncryptionConfiguration, master_of_default};
+use crate::errors::{S3ErrorCode, S3Result};
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::xml::Document;
 
 pub(crate) async fn put_bucket_encryption(
     haul: &Haul,
-    request: S3Request<PutBucketEncryptionInput>,
-) -> S3Result<PutBucketEncryptionOutput> {
-    let input = request.input;
-    let (bucket, document) = (input.bucket, input.server_side_encryption_configuration);
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    let document: ServerSideEncryptionConfiguration = receive(haul, request, body).await?;
     // Without the key, every PUT to the bucket would fail.
     master_of_default(haul.encryption().as_deref(), &document)?;
-    let text = encode(&document)?;
+    let (bucket, text) = (request.name().bucket.clone(), document.text());
     haul.blocking(move |store| set(store, &bucket, DEFAULT, Some(&text))).await?;
-    Ok(PutBucketEncryptionOutput::default())
+    Ok(Answer::ok())
 }
 
 pub(crate) async fn get_bucket_encryption(
     haul: &Haul,
-    request: S3Request<GetBucketEncryptionInput>,
-) -> S3Result<GetBucketEncryptionOutput> {
-    let bucket = request.input.bucket;
-    let found = haul.blocking(move |store| load(store, &bucket, DEFAULT)).await?;
-    let found: ServerSideEncryptionConfiguration =
-        found.ok_or_else(|| absent("ServerSideEncryptionConfigurationNotFoundError"))?;
-    Ok(GetBucketEncryptionOutput { server_side_encryption_configuration: Some(found) })
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let absence = S3ErrorCode::ServerSideEncryptionConfigurationNotFoundError;
+    get::<ServerSideEncryptionConfiguration>(haul, request, DEFAULT, absence).await
 }
 
 pub(crate) async fn delete_bucket_encryption(
     haul: &Haul,
-    request: S3Request<DeleteBucketEncryptionInput>,
-) -> S3Result<DeleteBucketEncryptionOutput> {
-    let bucket = request.input.bucket;
-    haul.blocking(move |store| set(store, &bucket, DEFAULT, None)).await?;
-    Ok(DeleteBucketEncryptionOutput::default())
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    delete(haul, request, DEFAULT).await
 }

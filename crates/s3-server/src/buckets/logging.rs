@@ -1,61 +1,59 @@
 //! Operations on the access log of a bucket.
 
 use haul_file_store::{Error, Store};
-use s3s::dto::{
-    BucketLoggingStatus, GetBucketLoggingInput, GetBucketLoggingOutput, LoggingEnabled,
-    PartitionDateSource, PartitionedPrefix, PutBucketLoggingInput, PutBucketLoggingOutput,
-    SimplePrefix, TargetObjectKeyFormat,
-};
-use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::access::caller::{Basis, Caller};
+use crate::access::caller::Basis;
+use crate::answer::Answer;
+use crate::body::Body;
 use crate::bucket_logs::names::sample_key;
 use crate::bucket_logs::rights::may_deliver;
-use crate::bucket_logs::target::{KeyFormat, LogTarget, Source};
-use crate::buckets::settings::{LOGGING, encode, load, set};
-use crate::errors::{check_key, from_store, refuse};
+use crate::bucket_logs::target::{BucketLoggingStatus, LogTarget, Source};
+use crate::buckets::documents::receive;
+use crate::buckets::settings::{LOGGING, load, set};
+use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, refuse};
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::xml::Document;
 
 pub(crate) async fn put_bucket_logging(
     haul: &Haul,
-    request: S3Request<PutBucketLoggingInput>,
-) -> S3Result<PutBucketLoggingOutput> {
-    check_owner(&request, "PutBucketLogging", &request.input.bucket)?;
-    let PutBucketLoggingInput { bucket, bucket_logging_status: status, .. } = request.input;
-    let Some(enabled) = status.logging_enabled else {
-        haul.blocking(move |store| set(store, &bucket, LOGGING, None)).await?;
-        return Ok(PutBucketLoggingOutput::default());
-    };
-    let target = LogTarget::of_document(&enabled)?;
-    let document = encode(&BucketLoggingStatus { logging_enabled: Some(document(&target)) })?;
-    haul.blocking(move |store| {
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    check_owner(request)?;
+    let status: BucketLoggingStatus = receive(haul, request, body).await?;
+    let bucket = request.name().bucket.clone();
+    let put = move |store: &Store| {
+        let Some(target) = &status.target else { return set(store, &bucket, LOGGING, None) };
         let settings = store.bucket_settings(&bucket).map_err(from_store)?;
-        check_target(store, &target, &Source::new(&bucket, &settings))?;
-        set(store, &bucket, LOGGING, Some(&document))
-    })
-    .await?;
-    Ok(PutBucketLoggingOutput::default())
+        check_target(store, target, &Source::new(&bucket, &settings))?;
+        set(store, &bucket, LOGGING, Some(&status.text()))
+    };
+    haul.blocking(put).await?;
+    Ok(Answer::ok())
 }
 
 pub(crate) async fn get_bucket_logging(
     haul: &Haul,
-    request: S3Request<GetBucketLoggingInput>,
-) -> S3Result<GetBucketLoggingOutput> {
-    check_owner(&request, "GetBucketLogging", &request.input.bucket)?;
-    let bucket = request.input.bucket;
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    check_owner(request)?;
+    let bucket = request.name().bucket.clone();
     let status: Option<BucketLoggingStatus> =
         haul.blocking(move |store| load(store, &bucket, LOGGING)).await?;
-    let logging_enabled = status.and_then(|status| status.logging_enabled);
-    Ok(GetBucketLoggingOutput { logging_enabled })
+    let status = status.unwrap_or(BucketLoggingStatus { target: None });
+    Ok(Answer::xml(status.text()))
 }
 
 /// Fails if only the policy of the bucket allows the operation: as in S3, the client must own the
 /// bucket, or have the right `admin`.
-fn check_owner<T>(request: &S3Request<T>, operation: &str, bucket: &str) -> S3Result<()> {
-    let caller = Caller::of(&request.extensions);
+fn check_owner(request: &Request) -> S3Result<()> {
+    let caller = request.caller();
     match caller.basis() {
         Basis::Right => Ok(()),
         Basis::Policy | Basis::List => {
+            let (operation, bucket) = (request.operation.name(), &request.name().bucket);
             Err(caller.refusal(operation, "the right admin", bucket, ""))
         }
     }
@@ -83,28 +81,4 @@ fn check_target(store: &Store, target: &LogTarget, source: &Source) -> S3Result<
         target.prefix, source.bucket
     );
     Err(refuse(S3ErrorCode::AccessDenied, message))
-}
-
-/// Returns the document of a target. It has no grants: the records belong to the owner of the
-/// target bucket.
-fn document(target: &LogTarget) -> LoggingEnabled {
-    let partitioned = |source: &'static str| TargetObjectKeyFormat {
-        partitioned_prefix: Some(PartitionedPrefix {
-            partition_date_source: Some(PartitionDateSource::from_static(source)),
-        }),
-        simple_prefix: None,
-    };
-    let format = match target.format {
-        KeyFormat::Simple => {
-            TargetObjectKeyFormat { partitioned_prefix: None, simple_prefix: Some(SimplePrefix {}) }
-        }
-        KeyFormat::ByEvent => partitioned(PartitionDateSource::EVENT_TIME),
-        KeyFormat::ByDelivery => partitioned(PartitionDateSource::DELIVERY_TIME),
-    };
-    LoggingEnabled {
-        target_bucket: target.bucket.clone(),
-        target_grants: None,
-        target_object_key_format: Some(format),
-        target_prefix: target.prefix.clone(),
-    }
 }

@@ -1,91 +1,167 @@
 //! The object lock configuration of buckets.
 
 use haul_file_store::{DefaultRetention, RetentionPeriod, Store};
-use s3s::dto::{
-    self, GetObjectLockConfigurationInput, GetObjectLockConfigurationOutput,
-    ObjectLockConfiguration, ObjectLockEnabled, ObjectLockRetentionMode, ObjectLockRule,
-    PutObjectLockConfigurationInput, PutObjectLockConfigurationOutput,
-};
-use s3s::{S3ErrorCode, S3Request, S3Result};
 
-use crate::buckets::documents::absent;
-use crate::errors::{from_store, invalid_retention_period, refuse};
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::buckets::documents::{absent, receive};
+use crate::errors::{S3ErrorCode, S3Result, from_store, invalid_retention_period};
 use crate::objects::lock::{mode_name, mode_of};
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::xml::Document;
+use crate::xml::reader::{Element, malformed};
+use crate::xml::writer::Xml;
 
 /// The longest default retention, as in S3.
 const YEARS_MAX: u32 = 100;
 const DAYS_MAX: u32 = 36_500;
 
-pub(crate) async fn put_object_lock_configuration(
-    haul: &Haul,
-    request: S3Request<PutObjectLockConfigurationInput>,
-) -> S3Result<PutObjectLockConfigurationOutput> {
-    let PutObjectLockConfigurationInput { bucket, object_lock_configuration, .. } = request.input;
-    let default = default_retention(object_lock_configuration.unwrap_or_default())?;
-    let set = move |store: &Store| {
-        store.enable_object_lock(&bucket).map_err(from_store)?;
-        store.set_default_retention(&bucket, default).map_err(from_store)
-    };
-    haul.blocking(set).await?;
-    Ok(PutObjectLockConfigurationOutput::default())
+const ENABLED: &str = "Enabled";
+
+/// The document with the object lock configuration of a bucket that has object lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ObjectLockConfiguration {
+    default: Option<DefaultRetention>,
 }
 
-pub(crate) async fn get_object_lock_configuration(
-    haul: &Haul,
-    request: S3Request<GetObjectLockConfigurationInput>,
-) -> S3Result<GetObjectLockConfigurationOutput> {
-    let bucket = request.input.bucket;
-    let get = move |store: &Store| {
-        if !store.has_object_lock(&bucket).map_err(from_store)? {
-            return Err(absent("ObjectLockConfigurationNotFoundError"));
+impl Document for ObjectLockConfiguration {
+    const ROOT: &'static str = "ObjectLockConfiguration";
+
+    fn read(root: &Element) -> S3Result<Self> {
+        root.only(&["ObjectLockEnabled", "Rule"])?;
+        if root.word_of("ObjectLockEnabled")? != Some(ENABLED) {
+            return Err(malformed("<ObjectLockEnabled> must be Enabled"));
         }
-        store.default_retention(&bucket).map_err(from_store)
-    };
-    let rule = haul.blocking(get).await?.map(rule);
-    let object_lock_enabled = Some(ObjectLockEnabled::from_static(ObjectLockEnabled::ENABLED));
-    let configuration = ObjectLockConfiguration { object_lock_enabled, rule };
-    Ok(GetObjectLockConfigurationOutput { object_lock_configuration: Some(configuration) })
-}
-
-fn rule(default: DefaultRetention) -> ObjectLockRule {
-    let (days, years) = match default.period {
-        RetentionPeriod::Days(days) => (Some(days), None),
-        RetentionPeriod::Years(years) => (None, Some(years)),
-    };
-    let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
-    let default_retention = Some(dto::DefaultRetention {
-        days: days.map(number),
-        mode: Some(ObjectLockRetentionMode::from_static(mode_name(default.mode))),
-        years: years.map(number),
-    });
-    ObjectLockRule { default_retention }
-}
-
-/// Returns the default retention in a configuration, which need not have one.
-fn default_retention(configuration: ObjectLockConfiguration) -> S3Result<Option<DefaultRetention>> {
-    let malformed = |message: &str| Err(refuse(S3ErrorCode::MalformedXML, message));
-    let enabled = configuration.object_lock_enabled;
-    if enabled.as_ref().map(ObjectLockEnabled::as_str) != Some(ObjectLockEnabled::ENABLED) {
-        return malformed("ObjectLockEnabled must be Enabled");
+        let Some(rule) = root.child("Rule")? else { return Ok(Self { default: None }) };
+        let retention = rule.only(&["DefaultRetention"])?.required("DefaultRetention")?;
+        Ok(Self { default: Some(read_retention(retention)?) })
     }
-    let Some(rule) = configuration.rule else { return Ok(None) };
-    let Some(retention) = rule.default_retention else {
-        return malformed("The Rule must have a DefaultRetention");
-    };
-    let mode = retention.mode.as_ref().and_then(|mode| mode_of(mode.as_str()));
-    let Some(mode) = mode else {
-        return malformed("The Mode must be GOVERNANCE or COMPLIANCE");
-    };
-    let period = match (retention.days, retention.years) {
+
+    fn write(&self, xml: &mut Xml) {
+        xml.element("ObjectLockEnabled", ENABLED);
+        let Some(DefaultRetention { mode, period }) = self.default else { return };
+        let (days, years) = match period {
+            RetentionPeriod::Days(days) => (Some(days), None),
+            RetentionPeriod::Years(years) => (None, Some(years)),
+        };
+        xml.group("Rule", |xml| {
+            xml.group("DefaultRetention", |xml| {
+                xml.optional("Days", days);
+                xml.element("Mode", mode_name(mode));
+                xml.optional("Years", years);
+            });
+        });
+    }
+}
+
+/// Reads an element `DefaultRetention`.
+fn read_retention(retention: &Element) -> S3Result<DefaultRetention> {
+    retention.only(&["Days", "Mode", "Years"])?;
+    let mode = retention.word_of("Mode")?.and_then(mode_of);
+    let mode = mode.ok_or_else(|| malformed("<Mode> must be GOVERNANCE or COMPLIANCE"))?;
+    let period = match (retention.number_of("Days")?, retention.number_of("Years")?) {
         (Some(days), None) => RetentionPeriod::Days(period(days, DAYS_MAX)?),
         (None, Some(years)) => RetentionPeriod::Years(period(years, YEARS_MAX)?),
-        _ => return malformed("A DefaultRetention must have either Days or Years"),
+        _ => return Err(malformed("<DefaultRetention> must have either <Days> or <Years>")),
     };
-    Ok(Some(DefaultRetention { mode, period }))
+    Ok(DefaultRetention { mode, period })
 }
 
 fn period(number: i32, max: u32) -> S3Result<u32> {
     let number = u32::try_from(number).ok().filter(|number| (1..=max).contains(number));
     number.ok_or_else(invalid_retention_period)
+}
+
+pub(crate) async fn put_object_lock_configuration(
+    haul: &Haul,
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    let ObjectLockConfiguration { default } = receive(haul, request, body).await?;
+    let bucket = request.name().bucket.clone();
+    let set = move |store: &Store| {
+        store.enable_object_lock(&bucket).map_err(from_store)?;
+        store.set_default_retention(&bucket, default).map_err(from_store)
+    };
+    haul.blocking(set).await?;
+    Ok(Answer::ok())
+}
+
+pub(crate) async fn get_object_lock_configuration(
+    haul: &Haul,
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let bucket = request.name().bucket.clone();
+    let get = move |store: &Store| {
+        if !store.has_object_lock(&bucket).map_err(from_store)? {
+            return Err(absent(S3ErrorCode::ObjectLockConfigurationNotFoundError));
+        }
+        store.default_retention(&bucket).map_err(from_store)
+    };
+    let default = haul.blocking(get).await?;
+    Ok(Answer::xml(ObjectLockConfiguration { default }.text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_file_store::RetentionMode;
+
+    use super::*;
+
+    fn parse(content: &str) -> Result<Option<DefaultRetention>, &'static str> {
+        let root = ObjectLockConfiguration::ROOT;
+        let text = format!("<{root}>{content}</{root}>");
+        let parsed = ObjectLockConfiguration::parse(text.as_bytes());
+        parsed.map(|found| found.default).map_err(|error| error.code().as_str())
+    }
+
+    fn with_retention(content: &str) -> String {
+        format!(
+            "<ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention>{content}\
+             </DefaultRetention></Rule>"
+        )
+    }
+
+    #[test]
+    fn retention_has_a_mode_and_one_period() {
+        let (governance, compliance) = (RetentionMode::Governance, RetentionMode::Compliance);
+        for (content, mode, period) in [
+            ("<Mode>GOVERNANCE</Mode><Days>7</Days>", governance, RetentionPeriod::Days(7)),
+            (
+                "<Years> 100 </Years><Mode>COMPLIANCE</Mode>",
+                compliance,
+                RetentionPeriod::Years(100),
+            ),
+        ] {
+            let default = Some(DefaultRetention { mode, period });
+            assert_eq!(parse(&with_retention(content)), Ok(default), "{content}");
+            let document = ObjectLockConfiguration { default };
+            let again = ObjectLockConfiguration::parse(document.text().as_bytes());
+            assert_eq!(again.unwrap(), document);
+        }
+        assert_eq!(parse("<ObjectLockEnabled>Enabled</ObjectLockEnabled>"), Ok(None));
+    }
+
+    #[test]
+    fn invalid_configurations_are_refused() {
+        let mode = "<Mode>GOVERNANCE</Mode>";
+        for (content, code) in [
+            (String::new(), "MalformedXML"),
+            ("<ObjectLockEnabled>Disabled</ObjectLockEnabled>".to_owned(), "MalformedXML"),
+            ("<ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule/>".to_owned(), "MalformedXML"),
+            (with_retention(mode), "MalformedXML"),
+            (with_retention("<Days>1</Days>"), "MalformedXML"),
+            (with_retention("<Mode>NONE</Mode><Days>1</Days>"), "MalformedXML"),
+            (with_retention(&format!("{mode}<Days>1</Days><Years>1</Years>")), "MalformedXML"),
+            (with_retention(&format!("{mode}<Days>one</Days>")), "MalformedXML"),
+            (with_retention(&format!("{mode}<Days>0</Days>")), "InvalidRetentionPeriod"),
+            (with_retention(&format!("{mode}<Days>-3</Days>")), "InvalidRetentionPeriod"),
+            (with_retention(&format!("{mode}<Days>36501</Days>")), "InvalidRetentionPeriod"),
+            (with_retention(&format!("{mode}<Years>101</Years>")), "InvalidRetentionPeriod"),
+        ] {
+            assert_eq!(parse(&content), Err(code), "{content}");
+        }
+    }
 }

@@ -4,8 +4,9 @@
 use std::sync::{Arc, OnceLock};
 
 use haul_file_store::{Attributes, BucketSettings};
-use s3s::dto::{CORSConfiguration, PublicAccessBlockConfiguration};
 
+use crate::buckets::cors::CorsConfiguration;
+use crate::buckets::public_access_block::PublicAccessBlock;
 use crate::buckets::settings::{CORS, POLICY, PUBLIC_ACCESS_BLOCK, parse};
 use crate::policy::statement::Policy;
 
@@ -24,7 +25,7 @@ pub(crate) struct BucketPolicy {
 #[derive(Default)]
 struct Documents {
     policy: OnceLock<Parsed<BucketPolicy>>,
-    cors: OnceLock<Parsed<CORSConfiguration>>,
+    cors: OnceLock<Parsed<CorsConfiguration>>,
 }
 
 /// Returns the policy in the settings of a bucket.
@@ -36,7 +37,7 @@ pub(crate) fn policy(settings: &BucketSettings, bucket: &str) -> Parsed<BucketPo
 }
 
 /// Returns the CORS rules in the settings of a bucket.
-pub(crate) fn cors(settings: &BucketSettings, bucket: &str) -> Parsed<CORSConfiguration> {
+pub(crate) fn cors(settings: &BucketSettings, bucket: &str) -> Parsed<CorsConfiguration> {
     if settings.get(CORS).is_none() {
         return Ok(None);
     }
@@ -50,14 +51,14 @@ fn documents(settings: &BucketSettings) -> Arc<Documents> {
 fn parse_policy(settings: &Attributes, bucket: &str) -> Parsed<BucketPolicy> {
     let Some(text) = settings.get(POLICY) else { return Ok(None) };
     let policy = Policy::parse(text, bucket)?;
-    let block: Option<PublicAccessBlockConfiguration> =
+    let block: Option<PublicAccessBlock> =
         parse(settings, bucket, PUBLIC_ACCESS_BLOCK).map_err(|error| error.to_string())?;
-    let restricts = block.and_then(|block| block.restrict_public_buckets) == Some(true);
+    let restricts = block.is_some_and(|block| block.restrict_public_buckets);
     let is_restricted = restricts && policy.is_public();
     Ok(Some(Arc::new(BucketPolicy { policy, is_restricted })))
 }
 
-fn parse_cors(settings: &Attributes, bucket: &str) -> Parsed<CORSConfiguration> {
+fn parse_cors(settings: &Attributes, bucket: &str) -> Parsed<CorsConfiguration> {
     let rules = parse(settings, bucket, CORS).map_err(|error| error.to_string())?;
     Ok(rules.map(Arc::new))
 }
@@ -107,7 +108,7 @@ mod tests {
         assert!(!first.0.is_restricted && documents().0.is_restricted);
         let rules = CORS_TEXT.replace("GET", "PUT");
         store.set_bucket_setting("bucket", CORS, Some(&rules)).unwrap();
-        assert_eq!(documents().1.cors_rules[0].allowed_methods, ["PUT"]);
+        assert_eq!(documents().1.rules[0].allowed_methods, ["PUT"]);
     }
 
     #[test]

@@ -1,69 +1,83 @@
 //! Operations on the policy of a bucket, which is stored as the text that the client sent.
 
-use s3s::dto::{self, PolicyStatus, PublicAccessBlockConfiguration};
-use s3s::{S3ErrorCode, S3Request, S3Result};
+use haul_file_store::Store;
+use http::header::CONTENT_TYPE;
 
 use crate::acl::rules::ListRules;
-use crate::buckets::documents::absent;
-use crate::buckets::settings::{POLICY, PUBLIC_ACCESS_BLOCK, load, set};
-use crate::errors::{from_store, refuse};
+use crate::answer::{Answer, Content};
+use crate::body::Body;
+use crate::body::digests::Claims;
+use crate::body::receive::Receiver;
+use crate::buckets::documents::{absent, delete};
+use crate::buckets::public_access_block::PublicAccessBlock;
+use crate::buckets::settings::{POLICY, PUBLIC_ACCESS_BLOCK, load};
+use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 use crate::policy::statement::Policy;
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::xml::writer::Xml;
 
 pub(crate) async fn put_bucket_policy(
     haul: &Haul,
-    request: S3Request<dto::PutBucketPolicyInput>,
-) -> S3Result<dto::PutBucketPolicyOutput> {
-    let dto::PutBucketPolicyInput { bucket, policy: text, .. } = request.input;
-    let policy = Policy::parse(&text, &bucket)
-        .map_err(|reason| refuse(S3ErrorCode::MalformedPolicy, reason))?;
-    haul.blocking(move |store| {
-        let block: Option<PublicAccessBlockConfiguration> =
-            load(store, &bucket, PUBLIC_ACCESS_BLOCK)?;
-        let is_blocked = block.and_then(|block| block.block_public_policy) == Some(true);
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    let claims = Claims::of_document(request)?;
+    let text = Receiver::document(haul, request, body, claims).await?;
+    let bucket = request.name().bucket.clone();
+    let malformed = |reason| refuse(S3ErrorCode::MalformedPolicy, reason);
+    let text =
+        str::from_utf8(&text).map_err(|_not_utf8| malformed("the text is not UTF-8".into()))?;
+    let policy = Policy::parse(text, &bucket).map_err(malformed)?;
+    policy.check_new(|name| haul.is_user(name)).map_err(malformed)?;
+    let text = text.to_owned();
+    let put = move |store: &Store| {
+        let block: Option<PublicAccessBlock> = load(store, &bucket, PUBLIC_ACCESS_BLOCK)?;
+        let is_blocked = block.is_some_and(|block| block.block_public_policy);
         if is_blocked && policy.is_public() {
             let message = "The public access block of the bucket refuses public policies";
             return Err(refuse(S3ErrorCode::AccessDenied, message));
         }
         store.set_bucket_setting(&bucket, POLICY, Some(&text)).map_err(from_store)
-    })
-    .await?;
-    Ok(dto::PutBucketPolicyOutput::default())
+    };
+    haul.blocking(put).await?;
+    Ok(Answer::no_content())
 }
 
 pub(crate) async fn get_bucket_policy(
     haul: &Haul,
-    request: S3Request<dto::GetBucketPolicyInput>,
-) -> S3Result<dto::GetBucketPolicyOutput> {
-    let bucket = request.input.bucket;
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let bucket = request.name().bucket.clone();
     let settings =
         haul.blocking(move |store| store.bucket_settings(&bucket).map_err(from_store)).await?;
-    let policy = settings.get(POLICY).ok_or_else(|| absent("NoSuchBucketPolicy"))?;
-    Ok(dto::GetBucketPolicyOutput { policy: Some(policy.to_owned()) })
+    let policy =
+        settings.get(POLICY).ok_or_else(|| absent(S3ErrorCode::NoSuchBucketPolicy))?.to_owned();
+    let answer = Answer { content: Content::Bytes(policy.into()), ..Answer::ok() };
+    Ok(answer.with(CONTENT_TYPE.as_str(), "application/json"))
 }
 
 pub(crate) async fn delete_bucket_policy(
     haul: &Haul,
-    request: S3Request<dto::DeleteBucketPolicyInput>,
-) -> S3Result<dto::DeleteBucketPolicyOutput> {
-    let bucket = request.input.bucket;
-    haul.blocking(move |store| set(store, &bucket, POLICY, None)).await?;
-    Ok(dto::DeleteBucketPolicyOutput::default())
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    delete(haul, request, POLICY).await
 }
 
 pub(crate) async fn get_bucket_policy_status(
     haul: &Haul,
-    request: S3Request<dto::GetBucketPolicyStatusInput>,
-) -> S3Result<dto::GetBucketPolicyStatusOutput> {
-    let bucket = request.input.bucket;
-    let is_public = haul
-        .blocking(move |store| {
-            let settings = store.bucket_settings(&bucket).map_err(from_store)?;
-            let policy = settings.get(POLICY).map(|text| Policy::parse(text, &bucket));
-            let is_public = policy.is_some_and(|policy| policy.is_ok_and(|one| one.is_public()));
-            Ok(is_public || ListRules::of(&settings, &bucket)?.is_public())
-        })
-        .await?;
-    let policy_status = Some(PolicyStatus { is_public: Some(is_public) });
-    Ok(dto::GetBucketPolicyStatusOutput { policy_status })
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let bucket = request.name().bucket.clone();
+    let get = move |store: &Store| {
+        let settings = store.bucket_settings(&bucket).map_err(from_store)?;
+        let policy = settings.get(POLICY).map(|text| Policy::parse(text, &bucket));
+        let is_public = policy.is_some_and(|policy| policy.is_ok_and(|one| one.is_public()));
+        Ok(is_public || ListRules::of(&settings, &bucket)?.is_public())
+    };
+    let is_public = haul.blocking(get).await?;
+    Ok(Answer::xml(Xml::document("PolicyStatus", |xml| xml.element("IsPublic", is_public))))
 }

@@ -2,10 +2,9 @@
 //! the XML of S3.
 
 use haul_file_store::{Attributes, Store};
-use s3s::xml::{Deserialize, Deserializer, Serialize, Serializer};
-use s3s::{S3Error, S3ErrorCode, S3Result};
 
-use crate::errors::{from_store, refuse};
+use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
+use crate::xml::Document;
 
 /// The access list of the bucket, in the format of `acl::stored`; without it, the list is private.
 pub(crate) const ACL: &str = "acl";
@@ -23,32 +22,21 @@ pub(crate) const PUBLIC_ACCESS_BLOCK: &str = "public-access-block";
 pub(crate) const TAGGING: &str = "tagging";
 
 /// Returns a document of a bucket, if it has one.
-pub(crate) fn load<T: for<'a> Deserialize<'a>>(
-    store: &Store,
-    bucket: &str,
-    name: &str,
-) -> S3Result<Option<T>> {
+pub(crate) fn load<T: Document>(store: &Store, bucket: &str, name: &str) -> S3Result<Option<T>> {
     parse(&*store.bucket_settings(bucket).map_err(from_store)?, bucket, name)
 }
 
 /// Returns a document in the settings of a bucket, if it has one.
-pub(crate) fn parse<T: for<'a> Deserialize<'a>>(
+pub(crate) fn parse<T: Document>(
     settings: &Attributes,
     bucket: &str,
     name: &str,
 ) -> S3Result<Option<T>> {
     let Some(xml) = settings.get(name) else { return Ok(None) };
-    T::deserialize(&mut Deserializer::new(xml.as_bytes())).map(Some).map_err(|error| {
+    T::parse(xml.as_bytes()).map(Some).map_err(|error| {
         let message = format!("The setting {name} of the bucket {bucket} is malformed: {error}");
         refuse(S3ErrorCode::InternalError, message)
     })
-}
-
-/// Returns the text of a document.
-pub(crate) fn encode(document: &impl Serialize) -> S3Result<String> {
-    let mut xml = Vec::new();
-    document.serialize(&mut Serializer::new(&mut xml)).map_err(S3Error::internal_error)?;
-    String::from_utf8(xml).map_err(S3Error::internal_error)
 }
 
 /// Sets a setting, or removes it if the bucket has it. The change is durable when this returns.

@@ -1,12 +1,12 @@
 //! The encryption of the object that a request stores, as conditions of policies compare it.
 
 use haul_file_store::Store;
-use hyper::header::HeaderMap;
 
 use crate::encryption::customer::AES256;
 use crate::encryption::default::algorithm_and_key;
 use crate::encryption::request::{ENCRYPTION, KEY_NAME, KMS, Wanted, key_name};
 use crate::policy::condition::EncryptionPart;
+use crate::request::fields::Fields;
 
 /// An encryption with a key of the operator; without values, there is none.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Returns the encryption in the headers of a request. A request that stores an object in a
+    /// Returns the encryption in the fields of a request. A request that stores an object in a
     /// bucket, and has none of these headers, uses the default of the bucket.
-    pub(crate) fn of_request(headers: &HeaderMap, stores_in: Option<(&Store, &str)>) -> Self {
-        let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
-        match (Wanted::of(headers), stores_in) {
+    pub(crate) fn of_request(fields: &Fields, stores_in: Option<(&Store, &str)>) -> Self {
+        let text = |name: &str| fields.text(name).map(str::to_owned);
+        match (Wanted::of(fields), stores_in) {
             (Ok(Wanted::Default), Some((store, bucket))) => Self::of_bucket(store, bucket),
             (Ok(Wanted::Default | Wanted::Customer(_)), _) => Self::default(),
             (Ok(Wanted::Operator), _) => Self::new(AES256.to_owned(), None),
@@ -69,11 +69,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
         store.create_bucket("bucket").unwrap();
-        let of = |fields: &[(&'static str, &'static str)], stores_in| {
-            let fields = fields.iter();
-            let headers =
-                fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            let chosen = Chosen::of_request(&headers.collect(), stores_in);
+        let of = |fields: &[(&str, &str)], stores_in| {
+            let chosen = Chosen::of_request(&fields.iter().copied().collect(), stores_in);
             (chosen.algorithm.unwrap_or_default(), chosen.key.unwrap_or_default())
         };
         let pair = |algorithm: &str, key: &str| (algorithm.to_owned(), key.to_owned());

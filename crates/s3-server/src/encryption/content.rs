@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use haul_file_store::{Object, Store};
 use parking_lot::Mutex;
-use s3s::{S3ErrorCode, S3Result};
 
 use crate::encryption::customer::CustomerKey;
 use crate::encryption::data_key::{DataKey, failed};
@@ -17,7 +16,7 @@ use crate::encryption::lengths::{
 use crate::encryption::master::{Master, not_applicable};
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::segments::SegmentCipher;
-use crate::errors::{from_store, refuse};
+use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 
 /// The key of an encrypted object, and the lengths of its content.
 #[derive(Debug)]

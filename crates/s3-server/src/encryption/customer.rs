@@ -3,12 +3,11 @@
 use std::fmt;
 
 use base64_simd::STANDARD as BASE64;
-use hyper::header::HeaderMap;
-use s3s::crypto::{Checksum as _, Md5};
-use s3s::{S3ErrorCode, S3Result};
+use md5::{Digest, Md5};
 
 use crate::encryption::data_key::KEY_BYTES;
-use crate::errors::refuse;
+use crate::errors::{S3ErrorCode, S3Result, refuse};
+use crate::request::fields::Fields;
 
 /// The only algorithm of encryption by the server.
 pub(crate) const AES256: &str = "AES256";
@@ -32,12 +31,9 @@ pub(crate) struct CustomerKey {
 }
 
 impl CustomerKey {
-    /// Reads the key in the headers that begin with `prefix`, if there is one.
-    pub(crate) fn of(headers: &HeaderMap, prefix: &str) -> S3Result<Option<Self>> {
-        let text = |name: &str| {
-            let value = headers.get(format!("{prefix}{name}"))?;
-            value.to_str().ok().filter(|value| !value.is_empty())
-        };
+    /// Reads the key in the fields that begin with `prefix`, if there is one.
+    pub(crate) fn of(fields: &Fields, prefix: &str) -> S3Result<Option<Self>> {
+        let text = |name: &str| fields.given(&format!("{prefix}{name}"));
         let (algorithm, key, md5) = (text(ALGORITHM), text(KEY), text(KEY_MD5));
         if algorithm.is_none() && key.is_none() && md5.is_none() {
             return Ok(None);
@@ -59,7 +55,7 @@ impl CustomerKey {
         let bytes = BASE64.decode_to_vec(key).ok();
         let bytes = bytes.and_then(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok());
         let Some(bytes) = bytes else { return invalid("a key of 32 bytes in Base64") };
-        if BASE64.encode_to_string(Md5::checksum(&bytes)) != md5 {
+        if BASE64.encode_to_string(Md5::digest(bytes)) != md5 {
             return invalid("the MD5 of the key: the given one is another");
         }
         Ok(Some(Self { bytes, md5: md5.to_owned() }))
@@ -74,17 +70,17 @@ impl fmt::Debug for CustomerKey {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderName;
-
     use super::*;
 
     const TEXT: &str = "pO3upElrwuEXSoFwCfnZPdSsmt/xWeFa0N9KgDijwVs=";
     const MD5: &str = "DWygnHRtgiJ77HCm+1rvHw==";
 
-    fn of(fields: &[(&str, &str)]) -> S3Result<Option<CustomerKey>> {
-        let name = |name: &str| HeaderName::try_from(format!("{PREFIX}{name}")).unwrap();
-        let headers = fields.iter().map(|(field, value)| (name(field), value.parse().unwrap()));
-        CustomerKey::of(&headers.collect(), PREFIX)
+    fn of(pairs: &[(&str, &str)]) -> S3Result<Option<CustomerKey>> {
+        let mut fields = Fields::default();
+        for (name, value) in pairs {
+            fields.push(format!("{PREFIX}{name}").as_bytes(), value.as_bytes());
+        }
+        CustomerKey::of(&fields, PREFIX)
     }
 
     #[test]

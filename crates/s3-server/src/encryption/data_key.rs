@@ -7,9 +7,8 @@ use ring::error::Unspecified;
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::hmac::{self, HMAC_SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
-use s3s::{S3Error, S3ErrorCode};
 
-use crate::errors::refuse;
+use crate::errors::{S3Error, S3ErrorCode, refuse};
 
 /// The length of all keys: those of AES-256.
 pub(super) const KEY_BYTES: usize = 32;

@@ -1,24 +1,57 @@
 //! The encryption that a bucket has for new objects by default.
 
 use haul_file_store::{Error, Store};
-use s3s::dto::{ServerSideEncryptionByDefault, ServerSideEncryptionConfiguration};
-use s3s::{S3ErrorCode, S3Result};
 
 use crate::buckets::settings::parse;
 use crate::encryption::customer::AES256;
 use crate::encryption::master::Master;
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::{KMS, Wanted, key_name, unsupported};
-use crate::errors::{from_store, refuse};
+use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
+use crate::xml::Document;
+use crate::xml::reader::Element;
+use crate::xml::writer::Xml;
 
 /// The name of the setting of a bucket whose new objects are encrypted.
 pub(crate) const DEFAULT: &str = "encryption";
 
-/// Returns `true` if new objects of the bucket are encrypted, or if that cannot be found out.
-pub(crate) fn has_default(store: &Store, bucket: &str) -> bool {
-    match store.bucket_settings(bucket) {
-        Ok(settings) => settings.get(DEFAULT).is_some(),
-        Err(error) => !matches!(error, Error::NoSuchBucket { .. }),
+/// The default encryption of a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerSideEncryptionConfiguration {
+    algorithm: String,
+    /// The ID of the key.
+    key: Option<String>,
+    /// Lets AWS call its key service less often, and has no effect on this server.
+    has_bucket_key: Option<bool>,
+}
+
+impl Document for ServerSideEncryptionConfiguration {
+    const ROOT: &'static str = "ServerSideEncryptionConfiguration";
+
+    fn read(root: &Element) -> S3Result<Self> {
+        let rule = root.only(&["Rule"])?.required("Rule")?;
+        if rule.child("BlockedEncryptionTypes")?.is_some() {
+            let message = "BlockedEncryptionTypes is not supported";
+            return Err(refuse(S3ErrorCode::NotImplemented, message));
+        }
+        rule.only(&["ApplyServerSideEncryptionByDefault", "BucketKeyEnabled"])?;
+        let default = rule.required("ApplyServerSideEncryptionByDefault")?;
+        default.only(&["KMSMasterKeyID", "SSEAlgorithm"])?;
+        Ok(Self {
+            algorithm: default.required("SSEAlgorithm")?.word()?.to_owned(),
+            key: default.word_of("KMSMasterKeyID")?.map(str::to_owned),
+            has_bucket_key: rule.flag_of("BucketKeyEnabled")?,
+        })
+    }
+
+    fn write(&self, xml: &mut Xml) {
+        xml.group("Rule", |xml| {
+            xml.group("ApplyServerSideEncryptionByDefault", |xml| {
+                xml.optional("KMSMasterKeyID", self.key.as_ref());
+                xml.element("SSEAlgorithm", &self.algorithm);
+            });
+            xml.optional("BucketKeyEnabled", self.has_bucket_key);
+        });
     }
 }
 
@@ -47,14 +80,12 @@ pub(crate) fn master_for(
 /// Returns the key for new objects of a bucket with this default.
 ///
 /// # Errors
-/// If the document is not one rule with an encryption that the server supports, or if the server has
-/// no such key.
+/// If the server does not support the encryption, or has no such key.
 pub(crate) fn master_of_default(
     keys: Option<&EncryptionKeys>,
     document: &ServerSideEncryptionConfiguration,
 ) -> S3Result<Master> {
-    let ServerSideEncryptionByDefault { kms_master_key_id, sse_algorithm } = default_of(document)?;
-    match (sse_algorithm.as_str(), kms_master_key_id) {
+    match (document.algorithm.as_str(), &document.key) {
         (AES256, None) => Master::of_operator(keys),
         (AES256, Some(_)) => {
             let message = format!("{AES256} has no KMSMasterKeyID");
@@ -75,58 +106,70 @@ pub(super) fn algorithm_and_key(
     bucket: &str,
 ) -> S3Result<Option<(String, Option<String>)>> {
     let settings = store.bucket_settings(bucket).map_err(from_store)?;
-    let Some(document) = parse(&settings, bucket, DEFAULT)? else { return Ok(None) };
-    let ServerSideEncryptionByDefault { kms_master_key_id, sse_algorithm } = default_of(&document)?;
-    Ok(Some((sse_algorithm.as_str().to_owned(), kms_master_key_id.clone())))
-}
-
-fn default_of(
-    document: &ServerSideEncryptionConfiguration,
-) -> S3Result<&ServerSideEncryptionByDefault> {
-    let [rule] = document.rules.as_slice() else {
-        return Err(refuse(S3ErrorCode::MalformedXML, "Expected one rule"));
-    };
-    rule.apply_server_side_encryption_by_default.as_ref().ok_or_else(|| {
-        let message = "The rule needs an ApplyServerSideEncryptionByDefault";
-        refuse(S3ErrorCode::MalformedXML, message)
-    })
+    let found: Option<ServerSideEncryptionConfiguration> = parse(&settings, bucket, DEFAULT)?;
+    Ok(found.map(|default| (default.algorithm, default.key)))
 }
 
 #[cfg(test)]
 mod tests {
-    use s3s::dto::{ServerSideEncryption, ServerSideEncryptionRule};
-
     use super::*;
     use crate::encryption::operator::EncryptionKey;
 
+    /// Returns a rule with this algorithm and this key.
+    fn rule(algorithm: &str, key: Option<&str>) -> String {
+        let key = key.map(|key| format!("<KMSMasterKeyID>{key}</KMSMasterKeyID>"));
+        format!(
+            "<Rule><ApplyServerSideEncryptionByDefault><SSEAlgorithm>{algorithm}</SSEAlgorithm>{}\
+             </ApplyServerSideEncryptionByDefault></Rule>",
+            key.unwrap_or_default()
+        )
+    }
+
+    fn parse(rules: &str) -> S3Result<ServerSideEncryptionConfiguration> {
+        let root = ServerSideEncryptionConfiguration::ROOT;
+        ServerSideEncryptionConfiguration::parse(format!("<{root}>{rules}</{root}>").as_bytes())
+    }
+
     #[test]
     fn default_is_one_rule_with_a_key_of_the_server() {
-        let rule = |algorithm: &'static str, key: Option<&str>| ServerSideEncryptionRule {
-            apply_server_side_encryption_by_default: Some(ServerSideEncryptionByDefault {
-                kms_master_key_id: key.map(str::to_owned),
-                sse_algorithm: ServerSideEncryption::from_static(algorithm),
-            }),
-            ..ServerSideEncryptionRule::default()
-        };
         let key = || EncryptionKey::generate().unwrap();
         let text = key().to_text() + &key().with_name("x").unwrap().to_text();
         let keys = EncryptionKeys::parse(&text).unwrap();
         for (rules, code) in [
-            (vec![rule("AES256", None)], None),
-            (vec![rule("aws:kms", Some("x"))], None),
-            (vec![], Some("MalformedXML")),
-            (vec![rule("AES256", None), rule("AES256", None)], Some("MalformedXML")),
-            (vec![ServerSideEncryptionRule::default()], Some("MalformedXML")),
-            (vec![rule("AES128", None)], Some("InvalidArgument")),
-            (vec![rule("AES256", Some("x"))], Some("InvalidArgument")),
-            (vec![rule("aws:kms", None)], Some("InvalidArgument")),
-            (vec![rule("aws:kms", Some("y"))], Some("KMS.NotFoundException")),
-            (vec![rule("aws:kms:dsse", Some("x"))], Some("NotImplemented")),
+            (rule("AES256", None), None),
+            (rule("\n AES256 \n", None), None),
+            (rule("aws:kms", Some("x")), None),
+            (String::new(), Some("MalformedXML")),
+            (rule("AES256", None).repeat(2), Some("MalformedXML")),
+            ("<Rule/>".to_owned(), Some("MalformedXML")),
+            (rule("AES256", None).replace("SSEAlgorithm", "Algorithm"), Some("MalformedXML")),
+            (rule("AES128", None), Some("InvalidArgument")),
+            (rule("AES256", Some("x")), Some("InvalidArgument")),
+            (rule("aws:kms", None), Some("InvalidArgument")),
+            (rule("aws:kms", Some("y")), Some("KMS.NotFoundException")),
+            (rule("aws:kms:dsse", Some("x")), Some("NotImplemented")),
+            (rule("AES256", None).replace("</Rule>", BLOCKED), Some("NotImplemented")),
         ] {
-            let document = ServerSideEncryptionConfiguration { rules };
-            let refused = master_of_default(Some(&keys), &document).err();
-            assert_eq!(refused.as_ref().map(|error| error.code().as_str()), code, "{document:?}");
-            assert!(master_of_default(None, &document).is_err());
+            let master = |keys| master_of_default(keys, &parse(&rules)?);
+            let refused = master(Some(&keys)).err();
+            assert_eq!(refused.as_ref().map(|error| error.code().as_str()), code, "{rules}");
+            assert!(master(None).is_err());
+        }
+    }
+
+    const BLOCKED: &str = "<BlockedEncryptionTypes><EncryptionType>SSE-C</EncryptionType>\
+                           </BlockedEncryptionTypes></Rule>";
+
+    #[test]
+    fn default_survives_a_round_trip() {
+        let with_bucket_key = "<BucketKeyEnabled>true</BucketKeyEnabled></Rule>";
+        for rules in [
+            rule("AES256", None),
+            rule("aws:kms", Some("alias/x")).replace("</Rule>", with_bucket_key),
+        ] {
+            let document = parse(&rules).unwrap();
+            let again = ServerSideEncryptionConfiguration::parse(document.text().as_bytes());
+            assert_eq!(again.unwrap(), document, "{rules}");
         }
     }
 }

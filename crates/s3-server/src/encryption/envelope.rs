@@ -7,11 +7,10 @@
 
 use base64_simd::STANDARD as BASE64;
 use haul_file_store::{Attributes, PART_NUMBER_MAX};
-use s3s::{S3Error, S3ErrorCode, S3Result};
 
 use crate::encryption::data_key::{DataKey, SEALED_BYTES, failed};
 use crate::encryption::master::{Master, Recipient};
-use crate::errors::refuse;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 
 /// The name of the attribute.
 pub(crate) const ATTRIBUTE: &str = "x-haul-encryption";

@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use hyper::StatusCode;
-use s3s::{S3Error, S3ErrorCode, S3Result};
-
 use crate::encryption::customer::CustomerKey;
 use crate::encryption::data_key::KEY_BYTES;
 use crate::encryption::operator::{EncryptionKey, EncryptionKeys};
-use crate::errors::{custom, refuse};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 
 /// The owner of the key that seals a data key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +45,7 @@ impl Master {
                 "This server has no encryption key {name:?}: its operator must add it to the file \
                  of --encryption-key"
             );
-            custom("KMS.NotFoundException", StatusCode::BAD_REQUEST, message)
+            refuse(S3ErrorCode::KmsNotFound, message)
         })
     }
 

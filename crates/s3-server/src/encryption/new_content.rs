@@ -1,8 +1,7 @@
 //! Encryption of new content: of an object, or of a part of an upload.
 
 use haul_file_store::Attributes;
-use s3s::S3Result;
-use s3s::crypto::{Checksum as _, Md5};
+use md5::{Digest, Md5};
 
 use crate::encryption::customer::CustomerKey;
 use crate::encryption::data_key::{DataKey, failed};
@@ -10,6 +9,7 @@ use crate::encryption::envelope::{Envelope, Structure};
 use crate::encryption::master::{Master, not_applicable};
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::segments::Sealer;
+use crate::errors::S3Result;
 
 /// The keys of new content.
 #[derive(Debug, Clone)]
@@ -91,7 +91,7 @@ impl Encryption {
     /// Ends the body.
     pub(crate) fn finish(self, mut write: impl FnMut(&[u8]) -> S3Result<()>) -> S3Result<Hashes> {
         self.sealer.finish(&mut write)?;
-        let md5 = self.md5.finalize();
+        let md5: [u8; 16] = self.md5.finalize().into();
         let etag = match &self.hash_key {
             Some(key) => key.etag(&md5).map_err(failed)?,
             None => md5,

@@ -1,12 +1,10 @@
 //! The headers of requests for encryption, and those of the responses.
 
-use hyper::header::HeaderMap;
-use s3s::{S3Error, S3ErrorCode, S3Result};
-
+use crate::answer::Answer;
 use crate::encryption::customer::{AES256, ALGORITHM, CustomerKey, KEY_MD5, PREFIX};
 use crate::encryption::master::Master;
-use crate::errors::refuse;
-use crate::output::Output;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
+use crate::request::fields::Fields;
 
 /// The header of the encryption with a key of the operator.
 pub(crate) const ENCRYPTION: &str = "x-amz-server-side-encryption";
@@ -35,16 +33,16 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    /// Reads the headers of a request.
-    pub(crate) fn of(headers: &HeaderMap) -> S3Result<Self> {
-        let algorithm = headers.get(ENCRYPTION).map(|value| value.to_str().unwrap_or_default());
-        let customer = CustomerKey::of(headers, PREFIX)?;
+    /// Reads the fields of a request.
+    pub(crate) fn of(fields: &Fields) -> S3Result<Self> {
+        let algorithm = fields.text(ENCRYPTION);
+        let customer = CustomerKey::of(fields, PREFIX)?;
         if algorithm.is_some() && customer.is_some() {
             let message = "An object has a key of the customer, or one of the server";
             return Err(refuse(S3ErrorCode::InvalidArgument, message));
         }
         if !algorithm.is_some_and(|name| name.starts_with(KMS))
-            && let Some(name) = OF_KMS.into_iter().find(|name| headers.contains_key(*name))
+            && let Some(name) = OF_KMS.into_iter().find(|name| fields.has(name))
         {
             let message = format!("{name} needs {ENCRYPTION}: {KMS}");
             return Err(refuse(S3ErrorCode::InvalidArgument, message));
@@ -53,18 +51,17 @@ impl Wanted {
             (None, None) => Ok(Self::Default),
             (None, Some(key)) => Ok(Self::Customer(key)),
             (Some(AES256), _) => Ok(Self::Operator),
-            (Some(KMS), _) => Self::named(headers),
+            (Some(KMS), _) => Self::named(fields),
             (Some(other), _) => Err(unsupported(other)),
         }
     }
 
-    fn named(headers: &HeaderMap) -> S3Result<Self> {
-        if headers.contains_key(CONTEXT) {
+    fn named(fields: &Fields) -> S3Result<Self> {
+        if fields.has(CONTEXT) {
             let message = format!("{CONTEXT} is not supported");
             return Err(refuse(S3ErrorCode::NotImplemented, message));
         }
-        let id = headers.get(KEY_NAME).map(|value| value.to_str().unwrap_or_default());
-        let id = id.filter(|id| !id.is_empty()).ok_or_else(|| {
+        let id = fields.given(KEY_NAME).ok_or_else(|| {
             let message = format!(
                 "{KMS} needs {KEY_NAME}: there is no default key, except the one of {AES256}"
             );
@@ -91,45 +88,39 @@ pub(crate) fn unsupported(algorithm: &str) -> S3Error {
 }
 
 /// Reads the key in a request for an object, part or upload that exists.
-pub(crate) fn customer_key(headers: &HeaderMap) -> S3Result<Option<CustomerKey>> {
-    CustomerKey::of(headers, PREFIX)
+pub(crate) fn customer_key(fields: &Fields) -> S3Result<Option<CustomerKey>> {
+    CustomerKey::of(fields, PREFIX)
 }
 
 /// Like [`customer_key`], for a request to read an object, which cannot choose an encryption.
-pub(crate) fn key_of_read(headers: &HeaderMap) -> S3Result<Option<CustomerKey>> {
-    if headers.contains_key(ENCRYPTION) {
+pub(crate) fn key_of_read(fields: &Fields) -> S3Result<Option<CustomerKey>> {
+    if fields.has(ENCRYPTION) {
         let message = format!("A request to read an object cannot have the header {ENCRYPTION}");
         return Err(refuse(S3ErrorCode::InvalidArgument, message));
     }
-    customer_key(headers)
+    customer_key(fields)
 }
 
-/// Adds the headers of a response that describe the encryption of an object with this key.
-pub(crate) fn described<T>(output: impl Into<Output<T>>, master: Option<&Master>) -> Output<T> {
-    let mut output = output.into();
+/// Returns an answer with the headers that describe the encryption of an object with this key.
+pub(crate) fn described(answer: Answer, master: Option<&Master>) -> Answer {
     match master {
-        None => {}
-        Some(Master::Operator(_)) => output.add(ENCRYPTION, AES256),
+        None => answer,
+        Some(Master::Operator(_)) => answer.with(ENCRYPTION, AES256),
         Some(Master::Named(key)) => {
-            output.add(ENCRYPTION, KMS);
-            output.add(KEY_NAME, key.name().unwrap_or(key.id()));
+            answer.with(ENCRYPTION, KMS).with(KEY_NAME, key.name().unwrap_or(key.id()))
         }
-        Some(Master::Customer(key)) => {
-            output.add(&format!("{PREFIX}{ALGORITHM}"), AES256);
-            output.add(&format!("{PREFIX}{KEY_MD5}"), &key.md5);
-        }
+        Some(Master::Customer(key)) => answer
+            .with(&format!("{PREFIX}{ALGORITHM}"), AES256)
+            .with(&format!("{PREFIX}{KEY_MD5}"), &key.md5),
     }
-    output
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wanted(fields: &[(&'static str, &'static str)]) -> S3Result<Wanted> {
-        let fields = fields.iter();
-        let headers = fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        Wanted::of(&headers.collect())
+    fn wanted(fields: &[(&str, &str)]) -> S3Result<Wanted> {
+        Wanted::of(&fields.iter().copied().collect())
     }
 
     #[test]

@@ -10,9 +10,9 @@ use std::fmt;
 
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 use ring::error::Unspecified;
-use s3s::S3Result;
 
 use crate::encryption::data_key::{DataKey, failed, random};
+use crate::errors::S3Result;
 
 /// The lengths of [`lengths`](super::lengths) for buffers.
 const SALT: usize = 32;

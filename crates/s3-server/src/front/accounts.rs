@@ -5,18 +5,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use haul_admin_endpoint::RecentRequest;
-use haul_http_engine::{Arrival, RequestIdentity};
-use hyper::http::Extensions;
-use hyper::{Response, StatusCode};
-use s3s::{Body, StdError};
+use haul_http_engine::{Arrival, BoxError, RequestIdentity};
+use http::{Response, StatusCode};
 
+use crate::access::authorize::Principal;
+use crate::access::caller::Basis;
+use crate::answer::{Answer, Content};
 use crate::audit::{AuditRecord, Changes};
-use crate::body::send::BodySlot;
 use crate::bucket_logs::logged::LoggedRequest;
-use crate::front::answer::finish;
-use crate::front::response::{Counted, InFlight, Source};
-use crate::front::text::between;
+use crate::buckets::cors::AllowHeaders;
+use crate::errors::{S3Error, S3ErrorCode, S3Result};
+use crate::front::cors;
+use crate::front::respond::{error_answer, response};
+use crate::front::response::{Counted, InFlight};
 use crate::metrics::{Kind, Metrics};
+use crate::request::head::Head;
+use crate::request::operation::Operation;
 
 /// The accounts of a request that is being answered.
 pub(super) struct Accounts {
@@ -26,81 +30,106 @@ pub(super) struct Accounts {
     identity: RequestIdentity,
     audited: Option<AuditRecord>,
     logged: Option<LoggedRequest>,
+    changes: Option<Changes>,
     in_flight: InFlight,
 }
 
 impl Accounts {
     pub(super) fn begin(
         metrics: &Arc<Metrics>,
-        (kind, path): (Kind, &str),
+        head: &Head,
+        operation: Option<Operation>,
         started: Instant,
         identity: RequestIdentity,
         audited: Option<AuditRecord>,
+        mut logged: Option<LoggedRequest>,
     ) -> Self {
-        let (path, in_flight) = (path.into(), InFlight::begin(metrics));
-        Self { kind, path, started, identity, audited, logged: None, in_flight }
+        let kind = Kind::of(operation, &head.method);
+        let in_flight = InFlight::begin(metrics);
+        let changes = audited.as_ref().map(AuditRecord::changes);
+        let changes = match &mut logged {
+            Some(logged) => Some(logged.prepare(changes)),
+            None => changes,
+        };
+        let path = head.raw_path().into();
+        Self { kind, path, started, identity, audited, logged, changes, in_flight }
     }
 
-    /// Records the request in the access log of its bucket.
-    pub(super) fn log(&mut self, mut logged: LoggedRequest, extensions: &mut Extensions) {
-        logged.prepare(self.changes(), extensions);
-        self.logged = Some(logged);
-    }
-
-    /// Returns the place where an audited operation adds its changes.
+    /// Returns the place where the operation notes what it changed.
     pub(super) fn changes(&self) -> Option<Changes> {
-        self.audited.as_ref().map(AuditRecord::changes)
+        self.changes.clone()
     }
 
-    /// Ends the request with this response, or with the object in the slot. `arrival` is that of
-    /// the body of the request.
+    /// Notes the client, whose signature is verified.
+    pub(super) fn note_client(&mut self, principal: &Principal) {
+        if let Some(logged) = &mut self.logged {
+            logged.note_client(principal);
+        }
+    }
+
+    /// Notes the reason why the client may execute its operation.
+    pub(super) fn note_basis(&mut self, basis: Basis) {
+        if let Some(logged) = &mut self.logged {
+            logged.note_basis(basis);
+        }
+    }
+
+    /// Ends the request with the outcome of its operation. `page` has the headers with which a web
+    /// page may use the response, and `arrival` is that of the body of the request.
     pub(super) fn end(
         mut self,
-        mut response: Response<Body>,
+        head: &Head,
+        outcome: S3Result<Answer>,
+        page: Option<&AllowHeaders>,
         arrival: &Arrival,
-        slot: Option<&BodySlot>,
-    ) -> Result<Response<Counted>, StdError> {
-        finish(&mut response, str::from_utf8(&self.identity.id).unwrap_or_default());
+    ) -> Result<Response<Counted>, BoxError> {
+        let id = self.identity.id;
+        let id = str::from_utf8(&id).unwrap_or_default();
+        let (mut answer, error) = match outcome {
+            Ok(answer) => (answer, None),
+            Err(error) => (error_answer(&error, head, id), Some(error)),
+        };
+        if let Some(allowed) = page {
+            cors::add(&mut answer.headers, allowed);
+        }
+        let status = answer.status;
+        let code = error.as_ref().map(S3Error::code);
         if let Some(audited) = self.audited.take() {
-            audited.end(&response);
+            audited.end(status, code);
         }
         let now = Instant::now();
-        self.log_failure(&response, now);
-        self.in_flight.0.answered(self.kind, response.status(), now - self.started);
+        if let Some(error) = &error {
+            self.log_failure(error, now);
+        }
+        self.in_flight.0.answered(self.kind, status, now - self.started);
         let received = arrival.ended();
         let [receiving, answering] = times(self.started, received.unwrap_or(now), now);
         let is_slow = received.is_some() && self.in_flight.0.recent.is_slow(answering);
         if is_slow {
-            self.log_slow(response.status(), receiving, answering);
+            self.log_slow(status, receiving, answering);
         }
         if let Some(logged) = &mut self.logged {
-            logged.answered(&response, answering);
+            let bytes = content_bytes(&answer.content);
+            logged.answered(status, &answer.headers, code, bytes, answering);
         }
-        if is_slow || is_error(response.status()) {
-            self.record(&response, now - self.started, (answering, is_slow));
+        if is_slow || is_error(status) {
+            self.record(status, code, now - self.started, (answering, is_slow));
         }
+        let mut response = response(answer, head, id);
         response.extensions_mut().insert(self.identity);
-        let object = slot.and_then(BodySlot::take).filter(|_| response.status().is_success());
-        let body = |body| object.map_or(Source::Service(body), Source::Object);
-        let logged = self.logged;
-        Ok(response.map(|of_service| Counted::new(body(of_service), self.in_flight, logged)))
+        let (in_flight, logged) = (self.in_flight, self.logged);
+        Ok(response.map(|body| Counted::new(body, in_flight, logged)))
     }
 
     /// Logs a failure that the operator must learn about, not only the client: mostly damage, or the
     /// reason for which the store refuses requests, such as a failed sync. All further requests may
     /// be refused for the same reason, so that these lines are limited.
-    fn log_failure(&self, response: &Response<Body>, now: Instant) {
-        let status = response.status();
-        if status != StatusCode::INTERNAL_SERVER_ERROR && status != StatusCode::SERVICE_UNAVAILABLE
-        {
-            return;
-        }
-        let body = response.body().bytes().unwrap_or_default();
-        let response = String::from_utf8_lossy(&body);
+    fn log_failure(&self, error: &S3Error, now: Instant) {
         let id = str::from_utf8(&self.identity.id).unwrap_or_default();
-        if status == StatusCode::INTERNAL_SERVER_ERROR {
+        let response = error.to_string();
+        if error.code() == S3ErrorCode::InternalError {
             tracing::error!(id, %response, "a request failed");
-        } else if between(&response, "<Code>", "</Code>") == "ServiceUnavailable"
+        } else if error.code() == S3ErrorCode::ServiceUnavailable
             && self.in_flight.0.refusals.permits(now)
         {
             tracing::error!(id, %response, "requests are refused");
@@ -126,14 +155,13 @@ impl Accounts {
     /// Records the request for the console.
     fn record(
         &mut self,
-        response: &Response<Body>,
+        status: StatusCode,
+        code: Option<S3ErrorCode>,
         duration: Duration,
         (answering, is_slow): (Duration, bool),
     ) {
-        let xml = response.body().bytes().filter(|_| is_error(response.status()));
-        let xml = xml.unwrap_or_default();
-        let code = between(str::from_utf8(&xml).unwrap_or_default(), "<Code>", "</Code>");
         let id = str::from_utf8(&self.identity.id).unwrap_or_default();
+        let code = code.map(S3ErrorCode::as_str).unwrap_or_default();
         let details = vec![
             ("code", Some(code.into())),
             ("access_key", self.identity.user.as_deref().map(Into::into)),
@@ -143,12 +171,21 @@ impl Accounts {
             ended: SystemTime::now(),
             kind: self.kind.name().into(),
             path: std::mem::take(&mut self.path),
-            status: response.status().as_u16(),
+            status: status.as_u16(),
             duration,
             answering: Some(answering),
             details,
         };
         self.in_flight.0.recent.add(request, is_slow);
+    }
+}
+
+/// Returns the length of the content of an answer, or the one that a GET would have.
+fn content_bytes(content: &Content) -> Option<u64> {
+    match content {
+        Content::Bytes(bytes) => Some(bytes.len() as u64),
+        Content::Object(body) => haul_http_engine::ResponseBody::bytes_left(body),
+        Content::Head(bytes) => Some(*bytes),
     }
 }
 

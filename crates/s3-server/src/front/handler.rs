@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haul_http_engine::{
     BoxError, Handler, Inline, Origin, RequestBody, RequestIdentity, ResponseFuture, ResponseHead,
 };
-use hyper::{Request, Response};
+use http::{Request, Response};
 
 use crate::access::facts::Connection;
 use crate::admin::keys::KeyLog;
@@ -13,7 +13,9 @@ use crate::admin::operation::confine;
 use crate::admin::{Admin, Answer};
 use crate::body::memory::PeerMemory;
 use crate::front::Front;
+use crate::front::pipeline::Received;
 use crate::front::response::Counted;
+use crate::request::head::Head;
 
 /// The index of the listener of S3 and plain HTTP.
 pub(crate) const S3: usize = 0;
@@ -27,44 +29,50 @@ pub(crate) struct Requests {
 impl Handler for Requests {
     type Body = Counted;
     type Peer = PeerMemory;
-    type Connection = ();
+    /// The request that was received, and is to be responded to.
+    type Connection = Option<Box<Received>>;
 
     fn respond_inline(
         &mut self,
         request: &haul_http1::Request<'_>,
         origin: &Origin<'_, PeerMemory>,
-        _connection: &mut (),
+        connection: &mut Self::Connection,
         head: &mut ResponseHead<'_>,
     ) -> Inline<Counted> {
-        if origin.listener != S3 || !request.framing.is_empty() {
+        if origin.listener != S3 {
             return Inline::Deferred;
         }
-        self.front.respond_inline(request, origin, head).unwrap_or(Inline::Deferred)
+        let Some(parsed) = Head::new(request, &self.front.domains) else { return Inline::Deferred };
+        let from = Connection { peer: origin.peer, is_encrypted: self.front.is_encrypted };
+        let mut received = self.front.receive(parsed, from, origin.peer_state.clone());
+        if request.framing.is_empty()
+            && let Some(inline) = self.front.respond_now(&mut received, origin, head)
+        {
+            return inline;
+        }
+        *connection = Some(Box::new(received));
+        Inline::Deferred
     }
 
     fn respond_parsed(
         &mut self,
-        request: &haul_http1::Request<'_>,
+        _request: &haul_http1::Request<'_>,
         body: RequestBody,
-        origin: &Origin<'_, PeerMemory>,
+        _origin: &Origin<'_, PeerMemory>,
+        connection: &mut Self::Connection,
     ) -> Result<ResponseFuture<Counted>, RequestBody> {
-        match origin.listener {
-            S3 => self.front.put(request, body, origin),
-            _ => Err(body),
-        }
+        let Some(received) = connection.take() else { return Err(body) };
+        let front = Arc::clone(&self.front);
+        Ok(Box::pin(async move { front.respond(*received, body).await }))
     }
 
+    /// Responds to a request to the admin address.
     fn respond(
         &mut self,
-        mut request: Request<RequestBody>,
+        request: Request<RequestBody>,
         origin: &Origin<'_, PeerMemory>,
     ) -> ResponseFuture<Counted> {
         let (front, peer) = (Arc::clone(&self.front), origin.peer);
-        if origin.listener == S3 {
-            request.extensions_mut().insert(origin.peer_state.clone());
-            let connection = Connection { peer, is_encrypted: front.is_encrypted };
-            return Box::pin(async move { front.answer(request, connection).await });
-        }
         match self.page.answer(request) {
             Answer::Page(response) => {
                 Box::pin(async { Ok::<Response<Counted>, BoxError>(response.map(Counted::page)) })
@@ -81,12 +89,13 @@ impl Handler for Requests {
                     Ok(page.change_keys(request, caller, log).await.map(Counted::page))
                 })
             }
-            Answer::S3(mut request) => {
-                request.extensions_mut().insert(origin.peer_state.clone());
-                let is_encrypted = self.page.addresses.admin_has_tls();
-                let connection = Connection { peer, is_encrypted };
+            Answer::S3(request, principal) => {
+                let from = Connection { peer, is_encrypted: self.page.addresses.admin_has_tls() };
+                let head = Head::from_http(&request, &front.domains);
+                let memory = origin.peer_state.clone();
+                let received = front.receive_verified(head, principal, from, memory);
                 Box::pin(async move {
-                    let mut response = front.answer(request, connection).await?;
+                    let mut response = front.respond(received, request.into_body()).await?;
                     confine(response.headers_mut());
                     Ok(response)
                 })

@@ -1,13 +1,10 @@
 //! The body of a response: counts the bytes as they are sent, and ends the request.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use haul_http_engine::{Piece, ResponseBody};
-use hyper::body::Body as _;
-use s3s::{Body, StdError};
+use haul_http_engine::{BoxError, Piece, ResponseBody};
 
 use crate::body::send::ObjectBody;
 use crate::bucket_logs::logged::LoggedRequest;
@@ -22,8 +19,9 @@ pub(crate) struct Counted {
     logged: Option<LoggedRequest>,
 }
 
+/// The source of the bytes of a response.
 pub(super) enum Source {
-    Service(Body),
+    Bytes(Bytes),
     Object(ObjectBody),
 }
 
@@ -39,22 +37,21 @@ impl Counted {
 
     /// Returns the body of a response of the admin page.
     pub(crate) fn page(text: Bytes) -> Self {
-        Self { body: Source::Service(Body::from(text)), in_flight: None, logged: None }
+        Self { body: Source::Bytes(text), in_flight: None, logged: None }
     }
 }
 
 impl ResponseBody for Counted {
     type Source = ();
 
-    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, StdError>>> {
-        let piece = match &mut self.body {
-            Source::Object(body) => ready!(body.poll_piece(context)),
-            Source::Service(body) => ready!(Pin::new(body).poll_frame(context)).map(|frame| {
-                // The service sends no trailers.
-                frame.map(|frame| Piece::Bytes(frame.into_data().unwrap_or_default()))
-            }),
-        };
-        Poll::Ready(piece)
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, BoxError>>> {
+        match &mut self.body {
+            Source::Object(body) => body.poll_piece(context),
+            Source::Bytes(bytes) => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then_some(Ok(Piece::Bytes(bytes))))
+            }
+        }
     }
 
     fn on_sent(&mut self, bytes: u64) {
@@ -72,14 +69,14 @@ impl ResponseBody for Counted {
     fn is_end(&self) -> bool {
         match &self.body {
             Source::Object(body) => body.is_end(),
-            Source::Service(body) => body.is_end_stream(),
+            Source::Bytes(bytes) => bytes.is_empty(),
         }
     }
 
     fn bytes_left(&self) -> Option<u64> {
         match &self.body {
             Source::Object(body) => body.bytes_left(),
-            Source::Service(body) => body.size_hint().exact(),
+            Source::Bytes(bytes) => Some(bytes.len() as u64),
         }
     }
 }

@@ -1,12 +1,9 @@
 //! The domains of a server, and the bucket in the name of a host. Pure.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use s3s::S3Result;
-use s3s::host::{S3Host, VirtualHost};
-use s3s::path::check_bucket_name;
+use crate::request::name::is_bucket_name;
 
 /// The longest name of a domain that leaves space for that of a bucket (RFC 1035, 2.3.4).
 const DOMAIN_BYTES_MAX: usize = 253 - 4;
@@ -14,14 +11,6 @@ const DOMAIN_BYTES_MAX: usize = 253 - 4;
 /// The domains of a server. The host `BUCKET.DOMAIN` is that of a bucket.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Domains(Arc<[String]>);
-
-/// The host of a bucket.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BucketHost {
-    pub(crate) bucket: String,
-    /// The domain, with the port of the host.
-    pub(crate) base: String,
-}
 
 impl Domains {
     pub(crate) fn new(names: &[String]) -> Self {
@@ -35,48 +24,24 @@ impl Domains {
     /// Returns the bucket of a host: that of the longest domain that the host belongs to. Names are
     /// compared without regard to case. The host of a domain itself is not that of a bucket of
     /// another domain.
-    pub(crate) fn bucket_of(&self, host: &str) -> Option<BucketHost> {
+    pub(crate) fn bucket_of(&self, host: &str) -> Option<String> {
         if self.is_empty() {
             return None;
         }
-        let (name, port) = match host.rfind(':') {
-            Some(at) if host[at + 1..].bytes().all(|byte| byte.is_ascii_digit()) => {
-                host.split_at(at)
-            }
-            _ => (host, ""),
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
         };
         let name = name.to_ascii_lowercase();
         if self.0.contains(&name) {
             return None;
         }
-        let of = |domain: &'_ String| {
+        let bucket = |domain: &String| {
             let bucket = name.strip_suffix(domain.as_str())?.strip_suffix('.')?;
-            check_bucket_name(bucket)
-                .then(|| BucketHost { bucket: bucket.to_owned(), base: format!("{domain}{port}") })
+            is_bucket_name(bucket).then_some(bucket)
         };
-        self.0.iter().filter_map(of).max_by_key(|found| found.base.len())
-    }
-
-    /// Returns the path of a request with the bucket of its host, if it has one.
-    pub(crate) fn path_of<'a>(&self, host: Option<&[u8]>, path: Cow<'a, str>) -> Cow<'a, str> {
-        if self.is_empty() {
-            return path;
-        }
-        let host = host.and_then(|host| str::from_utf8(host).ok());
-        match host.and_then(|host| self.bucket_of(host)) {
-            Some(found) => format!("/{}{path}", found.bucket).into(),
-            None => path,
-        }
-    }
-}
-
-impl S3Host for Domains {
-    fn parse_host_header<'a>(&'a self, host: &'a str) -> S3Result<VirtualHost<'a>> {
-        Ok(match self.bucket_of(host) {
-            Some(found) => VirtualHost::new(found.base).with_bucket(found.bucket),
-            // Any other host is that of the server.
-            None => VirtualHost::new(host),
-        })
+        // The longest domain leaves the shortest name.
+        self.0.iter().filter_map(bucket).min_by_key(|bucket| bucket.len()).map(str::to_owned)
     }
 }
 
@@ -109,14 +74,12 @@ mod tests {
     #[test]
     fn bucket_is_the_name_before_the_longest_domain() {
         let all = domains(&["example.com", "S3.Example.com", "localhost"]);
-        let found = |host: &str| all.bucket_of(host).map(|found| (found.bucket, found.base));
-        let is = |bucket: &str, base: &str| Some((bucket.to_owned(), base.to_owned()));
         for (host, expected) in [
-            ("photos.example.com", is("photos", "example.com")),
-            ("Photos.Example.COM:9000", is("photos", "example.com:9000")),
-            ("a.b.example.com", is("a.b", "example.com")),
-            ("photos.s3.example.com", is("photos", "s3.example.com")),
-            ("photos.localhost:80", is("photos", "localhost:80")),
+            ("photos.example.com", Some("photos")),
+            ("Photos.Example.COM:9000", Some("photos")),
+            ("a.b.example.com", Some("a.b")),
+            ("photos.s3.example.com", Some("photos")),
+            ("photos.localhost:80", Some("photos")),
             ("s3.example.com", None),
             ("example.com", None),
             ("example.com:9000", None),
@@ -128,23 +91,9 @@ mod tests {
             ("[::1]:9000", None),
             ("", None),
         ] {
-            assert_eq!(found(host), expected, "{host}");
+            assert_eq!(all.bucket_of(host).as_deref(), expected, "{host}");
         }
         assert_eq!(domains(&[]).bucket_of("photos.example.com"), None);
-    }
-
-    #[test]
-    fn path_gets_the_bucket_of_the_host() {
-        let all = domains(&["example.com"]);
-        for (host, path, expected) in [
-            (Some(&b"photos.example.com"[..]), "/a/b", "/photos/a/b"),
-            (Some(b"photos.example.com"), "/", "/photos/"),
-            (Some(b"example.com"), "/photos/a", "/photos/a"),
-            (Some(b"\xff.example.com"), "/photos/a", "/photos/a"),
-            (None, "/photos/a", "/photos/a"),
-        ] {
-            assert_eq!(all.path_of(host, path.into()), expected);
-        }
     }
 
     #[test]

@@ -1,18 +1,25 @@
 //! The attributes of an object: their names, and the response headers that they become.
 
 use haul_file_store::{ATTRIBUTE_BYTES_MAX, Attributes};
-use s3s::dto::{Metadata, Timestamp, TimestampFormat};
-use s3s::{S3ErrorCode, S3Result};
 
-use crate::body::checksum::{Algorithm, COMPOSITE, TYPE_ATTRIBUTE};
 use crate::body::part_checksums::PARTS_ATTRIBUTE;
-use crate::errors::refuse;
+use crate::errors::{S3ErrorCode, S3Result, refuse};
 
 /// The prefix of the headers, and attributes, of user metadata.
 pub(crate) const METADATA_PREFIX: &str = "x-amz-meta-";
 
+/// Attributes that are sent under their own names.
+pub(crate) const SENT: [&str; 6] = [
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+    "x-amz-website-redirect-location",
+];
+
 /// The content type of an object that was stored without one and whose key has no known extension.
-const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
+const DEFAULT_CONTENT_TYPE: &str = "binary/octet-stream";
 
 /// The space that attributes leave for the checksum of the object.
 const CHECKSUM_BYTES_MAX: usize = 512;
@@ -50,54 +57,12 @@ fn leaves_space(attributes: &Attributes) -> bool {
     attributes.bytes() + CHECKSUM_BYTES_MAX <= ATTRIBUTE_BYTES_MAX
 }
 
-/// Returns a copy of the attribute `name`.
-pub(crate) fn shown(attributes: &Attributes, name: &str) -> Option<String> {
-    attributes.get(name).map(str::to_owned)
-}
-
-/// Returns the user metadata in the attributes.
-pub(crate) fn metadata(attributes: &Attributes) -> Option<Metadata> {
-    let metadata: Metadata = attributes
-        .iter()
-        .filter_map(|(name, value)| {
-            Some((name.strip_prefix(METADATA_PREFIX)?.into(), value.into()))
-        })
-        .collect();
-    (!metadata.is_empty()).then_some(metadata)
-}
-
 /// Returns the content type of an object: the stored one, or the type of the extension of the key,
 /// which clients without a content type (curl) expect. The derived type is not stored.
 pub(crate) fn content_type(attributes: &Attributes, key: &str) -> String {
     match attributes.get("content-type") {
         Some(given) => given.to_owned(),
         None => mime_guess::from_path(key).first_raw().unwrap_or(DEFAULT_CONTENT_TYPE).to_owned(),
-    }
-}
-
-/// Returns the stored `Expires` date.
-pub(crate) fn expires(attributes: &Attributes) -> Option<Timestamp> {
-    Timestamp::parse(TimestampFormat::HttpDate, attributes.get("expires")?).ok()
-}
-
-/// Copies the checksum attributes of the source of a copy to its destination.
-pub(crate) fn copy_checksum(from: &Attributes, to: &mut Attributes) {
-    let names = Algorithm::ALL.map(Algorithm::header);
-    for name in names.into_iter().chain([TYPE_ATTRIBUTE, PARTS_ATTRIBUTE]) {
-        if let Some(value) = from.get(name) {
-            to.set(name, value);
-        }
-    }
-}
-
-/// Removes the checksums that describe an object as a list of parts, when it becomes one piece.
-pub(crate) fn forget_parts(attributes: &mut Attributes) {
-    attributes.remove(PARTS_ATTRIBUTE);
-    if attributes.get(TYPE_ATTRIBUTE) == Some(COMPOSITE) {
-        for name in Algorithm::ALL.map(Algorithm::header) {
-            attributes.remove(name);
-        }
-        attributes.remove(TYPE_ATTRIBUTE);
     }
 }
 

@@ -2,111 +2,111 @@
 //!
 //! Unlike in RFC 9110, ETags may be unquoted, and a write accepts one condition.
 
+use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_file_store::{Etag, ObjectInfo, Precondition, Store};
-use haul_http1::{EntityTag, IfRange, TagList, Validators, Verdict};
-use hyper::header::{HeaderMap, HeaderValue, IF_RANGE};
-use s3s::dto::{ETag, ETagCondition, Timestamp};
-use s3s::{S3ErrorCode, S3Result};
-use time::OffsetDateTime;
+use haul_http1::{EntityTag, IfRange, TagList, Validators, Verdict, parse_date};
 
 use crate::encryption::content::listed_bytes;
 use crate::encryption::lengths::content_bytes;
-use crate::errors::refuse;
+use crate::errors::{S3ErrorCode, S3Result, refuse};
+use crate::request::fields::Fields;
 
 /// The conditions of a read.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {
-    pub(crate) if_match: Option<ETagCondition>,
-    pub(crate) if_none_match: Option<ETagCondition>,
-    pub(crate) if_modified_since: Option<Timestamp>,
-    pub(crate) if_unmodified_since: Option<Timestamp>,
+    if_match: Option<String>,
+    if_none_match: Option<String>,
+    if_modified_since: Option<SystemTime>,
+    if_unmodified_since: Option<SystemTime>,
+    if_range: Option<String>,
 }
 
 impl Conditions {
-    /// Returns `true` if the request has a condition.
+    /// Reads the conditions of a request on its object.
+    pub(crate) fn of_fields(fields: &Fields) -> Self {
+        let if_range = fields.given("if-range").map(str::to_owned);
+        Self { if_range, ..Self::with_prefix(fields, "") }
+    }
+
+    /// Reads the conditions of a copy on its source.
+    pub(crate) fn of_source(fields: &Fields) -> Self {
+        Self::with_prefix(fields, "x-amz-copy-source-")
+    }
+
+    /// Reads the fields whose names begin with a prefix. As in HTTP, an invalid date is none.
+    fn with_prefix(fields: &Fields, prefix: &str) -> Self {
+        let tags = |name: &str| {
+            let tags = fields.joined(&format!("{prefix}{name}"));
+            tags.filter(|tags| !tags.is_empty()).map(Cow::into_owned)
+        };
+        let date = |name: &str| parse_date(fields.first(&format!("{prefix}{name}"))?);
+        Self {
+            if_match: tags("if-match"),
+            if_none_match: tags("if-none-match"),
+            if_modified_since: date("if-modified-since"),
+            if_unmodified_since: date("if-unmodified-since"),
+            if_range: None,
+        }
+    }
+
+    /// Returns `true` if the request has a condition on its whole answer.
     pub(crate) fn any(&self) -> bool {
         self.if_match.is_some()
             || self.if_none_match.is_some()
             || self.if_modified_since.is_some()
             || self.if_unmodified_since.is_some()
     }
-}
 
-/// Takes the conditions on the source out of the input of a copy.
-macro_rules! source_conditions {
-    ($input:expr) => {
-        $crate::objects::conditions::Conditions {
-            if_match: $input.copy_source_if_match.take(),
-            if_none_match: $input.copy_source_if_none_match.take(),
-            if_modified_since: $input.copy_source_if_modified_since.take(),
-            if_unmodified_since: $input.copy_source_if_unmodified_since.take(),
-        }
-    };
-}
-pub(crate) use source_conditions;
-
-impl Conditions {
-    /// Evaluates the conditions of a read, and its `If-Range` if its headers are given.
-    pub(crate) fn verdict(&self, object: &ObjectInfo, headers: Option<&HeaderMap>) -> Verdict {
-        let [if_match, if_none_match] = [&self.if_match, &self.if_none_match]
-            .map(|condition| condition.as_ref().map(header_value));
-        let tag = quoted(&object.etag.to_string());
-        let if_range = headers.and_then(|headers| headers.get(IF_RANGE));
-        let range_tag = if_range.map(|value| quoted(value.to_str().unwrap_or_default()));
+    /// Evaluates the conditions for an object.
+    pub(crate) fn verdict(&self, object: &ObjectInfo) -> Verdict {
+        let [if_match, if_none_match] =
+            [&self.if_match, &self.if_none_match].map(|tags| tags.as_deref().map(with_quotes));
+        let tag = format!("\"{}\"", object.etag);
+        let if_range =
+            self.if_range.as_deref().map(|value| match IfRange::parse(value.as_bytes()) {
+                IfRange::Invalid => with_quotes(value),
+                _ => value.into(),
+            });
         let conditions = haul_http1::Conditions {
-            if_match: if_match.as_ref().map(tags),
-            if_none_match: if_none_match.as_ref().map(tags),
-            if_modified_since: self.if_modified_since.clone().map(time),
-            if_unmodified_since: self.if_unmodified_since.clone().map(time),
-            if_range: if_range.map(|value| match IfRange::parse(value.as_bytes()) {
-                IfRange::Invalid => IfRange::parse(range_tag.as_deref().unwrap_or_default()),
-                valid => valid,
-            }),
+            if_match: if_match.as_deref().map(tag_list),
+            if_none_match: if_none_match.as_deref().map(tag_list),
+            if_modified_since: self.if_modified_since,
+            if_unmodified_since: self.if_unmodified_since,
+            if_range: if_range.as_ref().map(|value| IfRange::parse(value.as_bytes())),
         };
-        conditions.evaluate(&Validators { tag: EntityTag::strong(&tag), modified: object.modified })
+        let tag = EntityTag::strong(tag.as_bytes());
+        conditions.evaluate(&Validators { tag, modified: object.modified })
     }
 }
 
-/// Returns the value of the header that a condition was parsed from. `s3s` parses a list of tags as
-/// one tag that contains the quotes and commas between them, so the result is the list again.
-fn header_value(condition: &ETagCondition) -> HeaderValue {
-    condition.to_http_header().unwrap_or_else(|_unwritable| HeaderValue::from_static(""))
+fn tag_list(tags: &str) -> TagList<'_> {
+    [tags.as_bytes()].into_iter().collect()
 }
 
-fn tags(header_value: &HeaderValue) -> TagList<'_> {
-    [header_value.as_bytes()].into_iter().collect()
-}
-
-/// Adds the quotes of a tag, which many S3 clients omit.
-fn quoted(tag: &str) -> Vec<u8> {
-    format!("\"{}\"", tag.trim_matches('"')).into_bytes()
-}
-
-fn time(date: Timestamp) -> SystemTime {
-    OffsetDateTime::from(date).into()
+/// Adds the quotes of tags, which many S3 clients omit. Lists with quotes stay as they are.
+fn with_quotes(tags: &str) -> Cow<'_, str> {
+    if tags.contains('"') || tags.trim() == "*" {
+        return tags.into();
+    }
+    let quoted: Vec<_> = tags.split(',').map(|tag| format!("\"{}\"", tag.trim())).collect();
+    quoted.join(",").into()
 }
 
 /// The ETag in place of one that no object can have. No object is known to have it either.
 const NO_ETAG: Etag = Etag { md5: [0; 16], parts: u16::MAX };
 
-/// Returns the precondition in the `If-Match` and `If-None-Match` headers of a write.
-pub(crate) fn precondition(
-    if_match: Option<&ETagCondition>,
-    if_none_match: Option<&ETagCondition>,
-) -> S3Result<Precondition> {
-    match (if_match, if_none_match) {
+/// Returns the precondition in the fields `If-Match` and `If-None-Match` of a write.
+pub(crate) fn precondition(fields: &Fields) -> S3Result<Precondition> {
+    let bare = |name| fields.given(name).map(|tag| tag.trim().trim_matches('"'));
+    match (bare("if-match"), bare("if-none-match")) {
         (None, None) => Ok(Precondition::None),
-        (None, Some(ETagCondition::Any)) => Ok(Precondition::Absent),
-        (Some(ETagCondition::Any), None) => Ok(Precondition::Present),
-        (Some(ETagCondition::ETag(etag)), None) => {
-            Ok(Precondition::Matches(etag.value().parse().unwrap_or(NO_ETAG)))
-        }
+        (None, Some("*")) => Ok(Precondition::Absent),
+        (Some("*"), None) => Ok(Precondition::Present),
+        (Some(etag), None) => Ok(Precondition::Matches(etag.parse().unwrap_or(NO_ETAG))),
         // Every object differs from an ETag that no object can have.
-        (None, Some(ETagCondition::ETag(etag))) => {
-            Ok(etag.value().parse().map_or(Precondition::None, Precondition::Differs))
-        }
+        (None, Some(etag)) => Ok(etag.parse().map_or(Precondition::None, Precondition::Differs)),
         (Some(_), Some(_)) => Err(refuse(
             S3ErrorCode::NotImplemented,
             "A write supports either If-Match or If-None-Match",
@@ -118,9 +118,10 @@ pub(crate) fn precondition(
 /// its deletion succeeds, so that a client can repeat a deletion.
 #[derive(Debug, Default)]
 pub(crate) struct DeleteConditions {
-    pub(crate) etag: Option<ETag>,
+    /// As the client sent it.
+    pub(crate) etag: Option<String>,
     pub(crate) bytes: Option<i64>,
-    pub(crate) modified: Option<Timestamp>,
+    pub(crate) modified: Option<SystemTime>,
     /// The stored length of the current object if that is encrypted, was uploaded in parts, and its
     /// content has the length of the condition.
     pub(crate) stored_bytes: Option<u64>,
@@ -159,13 +160,18 @@ impl DeleteConditions {
     /// Returns `true` if the conditions hold for the current object. Dates have no fractions of a
     /// second.
     pub(crate) fn hold(&self, object: &ObjectInfo) -> bool {
-        let is_current = |tag: &ETag| {
-            tag.as_strong()
-                .is_some_and(|tag| tag.parse().is_ok_and(|tag: Etag| tag.has_text_of(&object.etag)))
+        let is_current = |tag: &String| {
+            let tag = tag.trim();
+            // Every object has an ETag.
+            tag == "*"
+                || tag
+                    .trim_matches('"')
+                    .parse()
+                    .is_ok_and(|tag: Etag| tag.has_text_of(&object.etag))
         };
         let has_length = |bytes: i64| self.has_length(object, u64::try_from(bytes).ok());
         let was_modified_at =
-            |date: &Timestamp| whole_seconds(time(date.clone())) == whole_seconds(object.modified);
+            |date: &SystemTime| whole_seconds(*date) == whole_seconds(object.modified);
         self.etag.as_ref().is_none_or(is_current)
             && self.bytes.is_none_or(has_length)
             && self.modified.as_ref().is_none_or(was_modified_at)
@@ -196,8 +202,8 @@ mod tests {
         }
     }
 
-    fn etag(text: &str) -> Option<ETagCondition> {
-        (!text.is_empty()).then(|| text.parse().unwrap())
+    fn conditions(fields: &[(&str, &str)]) -> Verdict {
+        Conditions::of_fields(&fields.iter().copied().collect()).verdict(&object())
     }
 
     #[test]
@@ -206,29 +212,35 @@ mod tests {
         let proceed = Verdict::Proceed { with_ranges: true };
         let list = format!("{OTHER}, {ETAG}");
         let weak = format!("W/{ETAG}");
+        let bare = ETAG.trim_matches('"');
         for (tag, as_if_match, as_if_none_match) in [
             ("*", proceed, NotModified),
             (ETAG, proceed, NotModified),
-            (ETAG.trim_matches('"'), proceed, NotModified),
+            (bare, proceed, NotModified),
             (OTHER, Failed, proceed),
+            ("a_b", Failed, proceed),
+            ("a.b", Failed, proceed),
+            (&format!("a, {bare}"), proceed, NotModified),
             (&list, proceed, NotModified),
             (&weak, Failed, NotModified),
         ] {
-            let conditions = Conditions { if_match: etag(tag), ..Conditions::default() };
-            assert_eq!(conditions.verdict(&object(), None), as_if_match, "If-Match {tag}");
-            let conditions = Conditions { if_none_match: etag(tag), ..Conditions::default() };
-            assert_eq!(conditions.verdict(&object(), None), as_if_none_match, "{tag}");
+            assert_eq!(conditions(&[("if-match", tag)]), as_if_match, "If-Match {tag}");
+            assert_eq!(conditions(&[("if-none-match", tag)]), as_if_none_match, "{tag}");
         }
-        for (seconds, as_unmodified, as_modified) in
-            [(-1, Failed, proceed), (99, Failed, proceed), (100, proceed, NotModified)]
-        {
-            let date = Some(Timestamp::from(OffsetDateTime::from_unix_timestamp(seconds).unwrap()));
-            let conditions =
-                Conditions { if_unmodified_since: date.clone(), ..Conditions::default() };
-            assert_eq!(conditions.verdict(&object(), None), as_unmodified, "{seconds}");
-            let conditions = Conditions { if_modified_since: date, ..Conditions::default() };
-            assert_eq!(conditions.verdict(&object(), None), as_modified, "{seconds}");
+        for (date, as_unmodified, as_modified) in [
+            ("Thu, 01 Jan 1970 00:01:39 GMT", Failed, proceed),
+            ("Thu, 01 Jan 1970 00:01:40 GMT", proceed, NotModified),
+            ("Thursday, 01-Jan-70 00:01:40 GMT", proceed, NotModified),
+            ("Thu Jan  1 00:01:40 1970", proceed, NotModified),
+            ("yesterday", proceed, proceed),
+        ] {
+            assert_eq!(conditions(&[("if-unmodified-since", date)]), as_unmodified, "{date}");
+            assert_eq!(conditions(&[("if-modified-since", date)]), as_modified, "{date}");
         }
+        let of_source = [("x-amz-copy-source-if-match", OTHER), ("if-match", ETAG)];
+        let of_source = of_source.into_iter().collect();
+        assert_eq!(Conditions::of_source(&of_source).verdict(&object()), Failed);
+        assert_eq!(Conditions::of_fields(&of_source).verdict(&object()), proceed);
     }
 
     #[test]
@@ -242,27 +254,26 @@ mod tests {
             ("Thu, 01 Jan 1970 00:01:41 GMT", false),
             ("yesterday", false),
         ] {
-            let headers = [(IF_RANGE, if_range.parse().unwrap())].into_iter().collect();
-            let verdict = Conditions::default().verdict(&object(), Some(&headers));
+            let verdict = conditions(&[("if-range", if_range)]);
             assert_eq!(verdict, Verdict::Proceed { with_ranges }, "{if_range}");
         }
     }
 
     #[test]
     fn deletion_needs_all_of_its_conditions() {
-        let date =
-            |seconds| Some(Timestamp::from(OffsetDateTime::from_unix_timestamp(seconds).unwrap()));
-        let tag = |text: &str| Some(ETag::parse_http_header(text.as_bytes()).unwrap());
+        let date = |seconds| Some(UNIX_EPOCH + Duration::from_secs(seconds));
+        let tag = |text: &str| Some(text.to_owned());
         for (etag, bytes, modified, holds) in [
             (None, None, None, true),
             (tag(ETAG), Some(1), date(100), true),
+            (tag(ETAG.trim_matches('"')), None, None, true),
+            (tag("*"), None, None, true),
             (tag(OTHER), None, None, false),
             (tag(&format!("W/{ETAG}")), None, None, false),
             (tag("\"strange\""), None, None, false),
             (None, Some(2), None, false),
             (None, Some(-1), None, false),
             (None, None, date(101), false),
-            (None, None, date(-1), false),
             (tag(ETAG), Some(2), date(100), false),
         ] {
             let conditions = DeleteConditions { etag, bytes, modified, stored_bytes: None };
@@ -272,19 +283,17 @@ mod tests {
 
     #[test]
     fn write_accepts_one_condition() {
-        let any = etag("*");
-        let one = etag(ETAG);
-        let of = |a: &Option<ETagCondition>, b: &Option<ETagCondition>| {
-            precondition(a.as_ref(), b.as_ref())
-        };
-        assert_eq!(of(&None, &None).unwrap(), Precondition::None);
-        assert_eq!(of(&None, &any).unwrap(), Precondition::Absent);
-        assert_eq!(of(&any, &None).unwrap(), Precondition::Present);
-        assert_eq!(of(&one, &None).unwrap(), Precondition::Matches(object().etag));
-        assert_eq!(of(&None, &one).unwrap(), Precondition::Differs(object().etag));
-        assert_eq!(of(&one, &any).unwrap_err().code().as_str(), "NotImplemented");
-        let strange = etag("\"strange\"");
-        assert_eq!(of(&None, &strange).unwrap(), Precondition::None);
-        assert_eq!(of(&strange, &None).unwrap(), Precondition::Matches(NO_ETAG));
+        let of = |fields: &[(&str, &str)]| precondition(&fields.iter().copied().collect());
+        let (matches, differs) = ("if-match", "if-none-match");
+        assert_eq!(of(&[]).unwrap(), Precondition::None);
+        assert_eq!(of(&[(matches, "")]).unwrap(), Precondition::None);
+        assert_eq!(of(&[(differs, "*")]).unwrap(), Precondition::Absent);
+        assert_eq!(of(&[(matches, "*")]).unwrap(), Precondition::Present);
+        assert_eq!(of(&[(matches, ETAG)]).unwrap(), Precondition::Matches(object().etag));
+        assert_eq!(of(&[(differs, ETAG)]).unwrap(), Precondition::Differs(object().etag));
+        let both = of(&[(matches, ETAG), (differs, "*")]);
+        assert_eq!(both.unwrap_err().code().as_str(), "NotImplemented");
+        assert_eq!(of(&[(differs, "\"strange\"")]).unwrap(), Precondition::None);
+        assert_eq!(of(&[(matches, "a_b")]).unwrap(), Precondition::Matches(NO_ETAG));
     }
 }

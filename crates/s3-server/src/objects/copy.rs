@@ -1,22 +1,27 @@
-//! Copies of objects. The store shares or copies the bytes; they pass through the server only if
-//! the copy has another encryption.
+//! Copies of objects. The store shares the stored bytes with the copy if it can: a copy is encrypted
+//! or decrypted only if it has another encryption than its source.
+//!
+//! A copy is an object in one piece, also that of an object that was uploaded in parts: its `ETag`
+//! and its checksum are those of all bytes, for which the content is read.
 
-use haul_file_store::{Attributes, ObjectInfo, Precondition, Store, Tags, VersionId};
-use haul_http1::Verdict;
-use s3s::dto::{
-    CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopySource, MetadataDirective,
-    TaggingDirective, Timestamp,
+use std::sync::Arc;
+
+use haul_file_store::{
+    Attributes, Etag, ObjectInfo, ObjectLock, Precondition, Store, Tags, VersionId,
 };
-use s3s::{S3ErrorCode, S3Request, S3Result};
+use haul_http1::Verdict;
 
 use crate::access::action::Action;
 use crate::access::caller::Caller;
 use crate::access::rights::Right;
-use crate::access::service::SourceReader;
 use crate::acl::new_object::NewObjectList;
-use crate::audit::Changes;
-use crate::body::checksum::{Checksum, show_checksum};
-use crate::body::copy::copy_bytes;
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::body::checksum::{
+    ALGORITHM_ATTRIBUTE, Algorithm, Checksum, FULL_OBJECT, TYPE_ATTRIBUTE,
+};
+use crate::body::copy::{checksum_of, copy_bytes, hashes_of};
+use crate::body::part_checksums::PARTS_ATTRIBUTE;
 use crate::body::receive::Encoder;
 use crate::buckets::lifecycle::operations::expiration;
 use crate::encryption::content::Content;
@@ -25,236 +30,378 @@ use crate::encryption::envelope::{ATTRIBUTE, Structure};
 use crate::encryption::lengths::stored_bytes;
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
+use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::{Wanted, described};
-use crate::errors::{check_key, from_store, refuse};
-use crate::objects::attributes;
-use crate::objects::conditions::{Conditions, source_conditions};
-use crate::objects::headers::stored_headers;
-use crate::objects::lock::lock_headers;
-use crate::objects::read::etag;
-use crate::objects::tagging;
-use crate::objects::versions;
-use crate::output::Output;
+use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse};
+use crate::objects::conditions::Conditions;
+use crate::objects::headers::{STORAGE_CLASS, StoredHeaders};
+use crate::objects::lock::LockHeaders;
+use crate::objects::{tags, versions};
+use crate::request::copy_source::CopySource;
+use crate::request::fields::Fields;
+use crate::request::head::Head;
+use crate::request::name::ObjectName;
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::times::document_time;
+use crate::xml::writer::Xml;
 
-pub(crate) async fn copy_object(
-    haul: &Haul,
-    request: S3Request<CopyObjectInput>,
-) -> S3Result<Output<CopyObjectOutput>> {
-    let S3Request { mut input, headers: of_request, extensions, .. } = request;
-    let wanted = Wanted::of(&of_request)?;
-    let source_key = CustomerKey::of(&of_request, SOURCE_PREFIX)?;
-    check_key(&input.key)?;
-    let from = source(&input.copy_source)?;
-    let conditions = source_conditions!(input);
-    let replace = directive(
-        input.metadata_directive.as_ref().map(MetadataDirective::as_str),
-        "x-amz-metadata-directive",
-    )?;
-    let replace_tags = directive(
-        input.tagging_directive.as_ref().map(TaggingDirective::as_str),
-        "x-amz-tagging-directive",
-    )?;
-    let mut headers = stored_headers!(input);
-    let caller = Caller::of(&extensions);
-    let names = (&*input.bucket, &*input.key);
-    let lock = lock_headers!(input).into_lock(&haul.store(), &caller, names)?;
-    let tags = tagging::parse(&headers.tagging.take().unwrap_or_default())?;
-    let given = headers.into_attributes()?;
-    let to = (input.bucket, input.key);
-    if !(replace || replace_tags) && matches!(wanted, Wanted::Default) {
-        check_differs(&from, (&to.0, &to.1))?;
-    }
-    let master = haul.master_for(&to.0, wanted)?;
-    let (keys, new_master) = (haul.encryption(), master.clone());
+/// The header with the version of the source in the response.
+pub(crate) const SOURCE_VERSION: &str = "x-amz-copy-source-version-id";
 
-    let list = NewObjectList::of(haul, (&of_request, &extensions), (&to.0, &to.1)).await?;
-    let reader = extensions.get::<SourceReader>().cloned();
-    let (copied, stored, expiration, checksum) = haul
-        .blocking(move |store| {
-            let source = (from.bucket.as_str(), from.key.as_str());
-            let object = versions::get_source(store, source.0, source.1, from.version)?;
-            confirm(reader.as_ref(), store, source, &object.attributes)?;
-            check_conditions(&conditions, &object.info)?;
-            let content = Content::open(keys.as_deref(), source, object, source_key.as_ref())?;
-            let object = &content.object;
-            let mut changed = if replace { given } else { object.attributes.clone() };
-            let tags = match replace_tags {
-                true => tags,
-                false => tags_of_source(reader.as_ref(), store, source, &object.attributes)?,
-            };
-            changed.set_tags(&tags);
-            attributes::copy_checksum(&object.attributes, &mut changed);
-            list.set(&mut changed)?;
-            // The copy does not have the lock of its source.
-            lock.set_in(&mut changed);
-            attributes::fit(&mut changed);
-            let to = (to.0.as_str(), to.1.as_str());
-            let stored = store_copy(store, &content, to, &mut changed, new_master)?;
-            let expiration = expiration(store, to.0, &stored, &changed);
-            let copied = CopiedIds {
-                source: versions::shown(store, source.0, object.info.version_id),
-                copy: versions::shown_of_new(stored.version_id),
-            };
-            let stored = ObjectInfo { bytes: content.bytes(), ..stored };
-            Ok((copied, stored, expiration, Checksum::from_attributes(&changed)))
-        })
-        .await?;
-    if let Some(changes) = Changes::of(&extensions) {
-        changes.stored(stored.bytes, stored.etag);
+const METADATA_DIRECTIVE: &str = "x-amz-metadata-directive";
+const TAGGING_DIRECTIVE: &str = "x-amz-tagging-directive";
+
+/// As in S3, a copy has the redirect of the request, and never that of its source.
+const REDIRECT: &str = "x-amz-website-redirect-location";
+
+pub(crate) async fn copy_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
+    let copy = CopyRequest::new(haul, request).await?;
+    let master = copy.master.clone();
+    let copied = haul.blocking(move |store| copy.execute(store)).await?;
+    let Copied { info, checksum, expiration, source_version, version } = copied;
+    if let Some(changes) = &request.changes {
+        changes.stored(info.bytes, info.etag);
     }
-    let output = CopyObjectOutput {
-        copy_object_result: Some(result(&stored, checksum)),
-        copy_source_version_id: copied.source,
-        expiration,
-        version_id: copied.copy,
-        ..CopyObjectOutput::default()
-    };
-    Ok(described(output, master.as_ref()))
+    let document = Xml::document("CopyObjectResult", |xml| {
+        xml.element("ETag", format_args!("\"{}\"", info.etag));
+        xml.element("LastModified", document_time(info.modified));
+        xml.element("ChecksumType", FULL_OBJECT);
+        checksum.write_xml(xml);
+    });
+    let answer = Answer::xml(document)
+        .with_some(SOURCE_VERSION, source_version)
+        .with_some("x-amz-expiration", expiration)
+        .with_some("x-amz-version-id", version);
+    Ok(described(answer, master.as_ref()))
 }
 
-/// Returns the document of a response about a stored copy.
-fn result(stored: &ObjectInfo, checksum: Option<Checksum>) -> CopyObjectResult {
-    let mut result = CopyObjectResult {
-        e_tag: Some(etag(stored.etag)),
-        last_modified: Some(Timestamp::from(stored.modified)),
-        ..CopyObjectResult::default()
-    };
-    show_checksum!(result, checksum);
-    result
-}
-
-/// Stores a copy of an object with this key; `None` stores it unencrypted. Shares or copies the
-/// stored bytes if the copy has the same kind of encryption as the source, or none like it:
-/// encrypted bytes are those of the data key, which is sealed again. Otherwise reads the content
-/// and encrypts it with a new data key, or stores it decrypted.
-fn store_copy(
-    store: &Store,
-    content: &Content,
-    to: (&str, &str),
-    attributes: &mut Attributes,
+/// What a request asks for.
+struct CopyRequest {
+    from: Source,
+    to: ObjectName,
+    /// The client as the reader of the source.
+    reader: Option<Caller>,
+    conditions: Conditions,
+    source_key: Option<CustomerKey>,
+    keys: Option<Arc<EncryptionKeys>>,
+    /// The metadata in the headers; `None` if the copy has that of its source.
+    metadata: Option<Attributes>,
+    redirect: Option<String>,
+    /// The tags in the headers; `None` if the copy has those of its source.
+    tags: Option<Tags>,
+    lock: ObjectLock,
+    list: NewObjectList,
+    /// The algorithm of the checksum, if it may not be that of the source.
+    algorithm: Option<Algorithm>,
+    /// The key that seals the data key of the copy; `None` stores it unencrypted.
     master: Option<Master>,
-) -> S3Result<ObjectInfo> {
-    attributes.remove(ATTRIBUTE);
-    let (bytes, none) = (content.object.info.bytes, Precondition::None);
-    match (&content.opened, master) {
-        (None, None) => {}
-        (Some(opened), Some(master)) if opened.master.is_of_same_kind(&master) => {
-            let new = NewContent { master, key: opened.key.clone() };
-            new.envelope(to, opened.structure.clone(), bytes)?.set(attributes);
+}
+
+/// A stored copy.
+struct Copied {
+    /// The length is the one that clients see.
+    info: ObjectInfo,
+    checksum: Checksum,
+    expiration: Option<String>,
+    /// The ID of the version of the source that was copied.
+    source_version: Option<String>,
+    version: Option<String>,
+}
+
+impl CopyRequest {
+    /// Reads the head of a request.
+    async fn new(haul: &Haul, request: &Request) -> S3Result<Self> {
+        let fields = &request.head.fields;
+        let to = request.name();
+        let wanted = Wanted::of(fields)?;
+        let source_key = CustomerKey::of(fields, SOURCE_PREFIX)?;
+        check_key(&to.key)?;
+        let from = Source::new(&request.head)?;
+        let algorithm = fields.given(ALGORITHM_ATTRIBUTE).map(Algorithm::parse).transpose()?;
+        let replaces_metadata = replaces(fields, METADATA_DIRECTIVE, "metadata")?;
+        let replaces_tags = replaces(fields, TAGGING_DIRECTIVE, "tagging")?;
+        let mut headers = StoredHeaders::of_fields(fields)?;
+        let lock = LockHeaders::of_fields(fields).into_lock(&haul.store(), request.caller(), to)?;
+        let tags = tags::parse(&headers.tagging.take().unwrap_or_default())?;
+        let metadata = headers.into_attributes()?;
+        let changes = replaces_metadata
+            || replaces_tags
+            || algorithm.is_some()
+            || !matches!(wanted, Wanted::Default)
+            || [STORAGE_CLASS, REDIRECT].into_iter().any(|name| fields.given(name).is_some());
+        if !changes {
+            check_differs(&from, to)?;
         }
-        (_, master) => return rewrite(store, content, to, attributes, master),
+        Ok(Self {
+            from,
+            to: to.clone(),
+            reader: request.source().cloned(),
+            conditions: Conditions::of_source(fields),
+            source_key,
+            keys: haul.encryption(),
+            metadata: replaces_metadata.then_some(metadata),
+            redirect: fields.given(REDIRECT).map(str::to_owned),
+            tags: replaces_tags.then_some(tags),
+            lock,
+            list: NewObjectList::of(haul, request).await?,
+            algorithm,
+            master: haul.master_for(&to.bucket, wanted)?,
+        })
     }
-    store.copy_object(&content.object, to, Some(attributes), &none).map_err(from_store)
-}
 
-/// Stores a copy of the content in one piece, encrypted with a new data key or unencrypted.
-fn rewrite(
-    store: &Store,
-    content: &Content,
-    to: (&str, &str),
-    attributes: &mut Attributes,
-    master: Option<Master>,
-) -> S3Result<ObjectInfo> {
-    let new = master.map(NewContent::generate).transpose()?;
-    let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
-    let bytes = content.bytes();
-    let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
-    let writer = store.object_writer(Some(stored)).map_err(from_store)?;
-    let mut encoder = Encoder { writer, encryption };
-    copy_bytes(content, 0..bytes, &mut encoder, None)?;
-    let (written, _md5) = encoder.finish()?;
-    if content.object.info.etag.part_count() > 0 {
-        attributes::forget_parts(attributes);
+    /// Opens the source, and stores the copy. Blocks.
+    fn execute(&self, store: &Store) -> S3Result<Copied> {
+        let ObjectName { bucket, key } = &self.from.name;
+        let object = versions::get_source(store, bucket, key, self.from.version)?;
+        confirm(self.reader.as_ref(), store, &self.from.name, &object.attributes)?;
+        check_conditions(&self.conditions, &object.info)?;
+        let source_version = versions::shown(store, bucket, object.info.version_id);
+        let (keys, source_key) = (self.keys.as_deref(), self.source_key.as_ref());
+        let content = Content::open(keys, (bucket, key), object, source_key)?;
+        let mut attributes = self.attributes(store, &content.object.attributes)?;
+        let bytes = content.bytes();
+        let (stored, checksum) = self.store(store, content, &mut attributes)?;
+        Ok(Copied {
+            expiration: expiration(store, &self.to.bucket, &stored, &attributes),
+            version: versions::shown_of_new(stored.version_id),
+            info: ObjectInfo { bytes, ..stored },
+            checksum,
+            source_version,
+        })
     }
-    if let Some(new) = new {
-        new.envelope(to, Structure::OnePiece, written.bytes())?.set(attributes);
-    }
-    let none = Precondition::None;
-    store.put_written(to.0, to.1, written, attributes, &none).map_err(from_store)
-}
 
-/// The version IDs in the response to a copy.
-struct CopiedIds {
-    source: Option<String>,
-    copy: Option<String>,
+    /// Returns the attributes of the copy, without its checksum and its encryption.
+    fn attributes(&self, store: &Store, source: &Attributes) -> S3Result<Attributes> {
+        let mut attributes = match &self.metadata {
+            Some(given) => given.clone(),
+            None => {
+                let mut attributes = source.clone();
+                attributes.remove(REDIRECT);
+                if let Some(redirect) = &self.redirect {
+                    attributes.set(REDIRECT, &**redirect);
+                }
+                attributes
+            }
+        };
+        let tags = match &self.tags {
+            Some(tags) => tags.clone(),
+            None => tags_of_source(self.reader.as_ref(), store, &self.from.name, source)?,
+        };
+        attributes.set_tags(&tags);
+        let checksums = Algorithm::ALL.map(Algorithm::header);
+        let others = [ALGORITHM_ATTRIBUTE, TYPE_ATTRIBUTE, PARTS_ATTRIBUTE, ATTRIBUTE];
+        checksums.into_iter().chain(others).for_each(|name| drop(attributes.remove(name)));
+        self.list.set(&mut attributes)?;
+        // The copy does not have the lock of its source.
+        self.lock.set_in(&mut attributes);
+        Ok(attributes)
+    }
+
+    /// Stores the copy with these attributes, and adds its checksum and its encryption to them.
+    ///
+    /// The copy shares the stored bytes if it has the same kind of encryption as the source, or none
+    /// like it: encrypted bytes are those of the data key, which is sealed again. Encrypted parts
+    /// cannot become one piece without encrypting them again.
+    fn store(
+        &self,
+        store: &Store,
+        mut content: Content,
+        attributes: &mut Attributes,
+    ) -> S3Result<(ObjectInfo, Checksum)> {
+        let has_parts = content.object.info.etag.part_count() > 0;
+        let envelope = match (&content.opened, &self.master) {
+            (None, None) => None,
+            (Some(opened), Some(master)) if !has_parts && opened.master.is_of_same_kind(master) => {
+                let new = NewContent { master: master.clone(), key: opened.key.clone() };
+                let names = (&*self.to.bucket, &*self.to.key);
+                let bytes = content.object.info.bytes;
+                Some(new.envelope(names, opened.structure.clone(), bytes)?)
+            }
+            _ => return self.rewrite(store, &content, attributes),
+        };
+        let algorithm = self.algorithm(&content.object.attributes);
+        let checksum = match self.known_checksum(&content) {
+            Some(checksum) => checksum,
+            None if has_parts => {
+                let hashes = hashes_of(&content, algorithm)?;
+                let object = Arc::get_mut(&mut content.object).ok_or_else(|| {
+                    let message = "The source of the copy is in use";
+                    refuse(S3ErrorCode::InternalError, message)
+                })?;
+                // The copy gets the ETag of the source.
+                object.info.etag = Etag { md5: hashes.md5, parts: 0 };
+                hashes.checksum
+            }
+            None => checksum_of(&content, algorithm)?,
+        };
+        checksum.set(attributes);
+        if let Some(envelope) = envelope {
+            envelope.set(attributes);
+        }
+        let to = (&*self.to.bucket, &*self.to.key);
+        let stored = store.copy_object(&content.object, to, Some(attributes), &Precondition::None);
+        Ok((stored.map_err(from_store)?, checksum))
+    }
+
+    /// Stores a copy of the content in one piece, encrypted with a new data key or unencrypted.
+    fn rewrite(
+        &self,
+        store: &Store,
+        content: &Content,
+        attributes: &mut Attributes,
+    ) -> S3Result<(ObjectInfo, Checksum)> {
+        let new = self.master.clone().map(NewContent::generate).transpose()?;
+        let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
+        let bytes = content.bytes();
+        let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
+        let writer = store.object_writer(Some(stored)).map_err(from_store)?;
+        let mut encoder = Encoder { writer, encryption };
+        let known = self.known_checksum(content);
+        let algorithm = self.algorithm(&content.object.attributes);
+        let missing = Some(algorithm).filter(|_| known.is_none());
+        let computed = copy_bytes(content, 0..bytes, &mut encoder, missing)?;
+        let checksum = known.or(computed).ok_or_else(|| {
+            refuse(S3ErrorCode::InternalError, "The checksum of the copy was not computed")
+        })?;
+        checksum.set(attributes);
+        let (written, _md5) = encoder.finish()?;
+        let ObjectName { bucket, key } = &self.to;
+        if let Some(new) = new {
+            let structure = Structure::OnePiece;
+            new.envelope((bucket, key), structure, written.bytes())?.set(attributes);
+        }
+        let stored = store.put_written(bucket, key, written, attributes, &Precondition::None);
+        Ok((stored.map_err(from_store)?, checksum))
+    }
+
+    /// Returns the algorithm of the checksum of the copy of a source with these attributes.
+    fn algorithm(&self, source: &Attributes) -> Algorithm {
+        let of_source = || Checksum::from_attributes(source).map(|checksum| checksum.algorithm);
+        self.algorithm.or_else(of_source).unwrap_or(Algorithm::Crc64Nvme)
+    }
+
+    /// Returns the checksum of the copy, if it is that of the source.
+    fn known_checksum(&self, content: &Content) -> Option<Checksum> {
+        let object = &content.object;
+        // For an object in parts, the content is read in any case.
+        let is_in_one_piece = object.info.etag.part_count() == 0;
+        let algorithm = self.algorithm(&object.attributes);
+        Checksum::stored(&object.attributes, algorithm).filter(|_| is_in_one_piece)
+    }
 }
 
 /// The source of a copy.
 pub(crate) struct Source {
-    pub(crate) bucket: String,
-    pub(crate) key: String,
+    pub(crate) name: ObjectName,
     pub(crate) version: Option<VersionId>,
 }
 
-/// Returns the source of a copy.
-pub(crate) fn source(source: &CopySource) -> S3Result<Source> {
-    let CopySource::Bucket { bucket, key, version_id } = source else {
-        return Err(refuse(
-            S3ErrorCode::NotImplemented,
-            "The source must be an object in a bucket",
-        ));
-    };
-    check_key(key)?;
-    let version = versions::parse(version_id.as_deref())?;
-    Ok(Source { bucket: bucket.to_string(), key: key.to_string(), version })
+impl Source {
+    /// Reads the head of a request.
+    ///
+    /// # Errors
+    /// If the name or the version of the source is malformed.
+    pub(crate) fn new(head: &Head) -> S3Result<Self> {
+        let CopySource { name, version } = CopySource::of_request(head)?;
+        check_key(&name.key)?;
+        Ok(Self { name, version: versions::parse(version.as_deref())? })
+    }
 }
 
 /// Fails if the client may not read the source that was opened.
 pub(crate) fn confirm(
-    reader: Option<&SourceReader>,
+    reader: Option<&Caller>,
     store: &Store,
-    source: (&str, &str),
+    source: &ObjectName,
     attributes: &Attributes,
 ) -> S3Result<()> {
+    let ObjectName { bucket, key } = source;
     match reader {
-        Some(SourceReader(reader)) => reader.confirm_read(store, "GetObject", source, attributes),
+        Some(reader) => reader.confirm_read(store, "GetObject", (bucket, key), attributes),
         None => Ok(()),
     }
 }
 
 /// Fails if an object would be copied to itself, without a change.
-fn check_differs(from: &Source, to: (&str, &str)) -> S3Result<()> {
-    if from.version.is_some() || (&*from.bucket, &*from.key) != to {
+fn check_differs(from: &Source, to: &ObjectName) -> S3Result<()> {
+    if from.version.is_some() || from.name != *to {
         return Ok(());
     }
-    let message = "A copy of an object to itself must change its metadata, tags or encryption";
+    let message = "This copy request is illegal because it is trying to copy an object to itself \
+                   without changing the object's metadata, storage class, website redirect \
+                   location or encryption attributes.";
     Err(refuse(S3ErrorCode::InvalidRequest, message))
 }
 
 /// Returns the tags of the source for the copy, if the client may read them.
 fn tags_of_source(
-    reader: Option<&SourceReader>,
+    reader: Option<&Caller>,
     store: &Store,
-    source: (&str, &str),
+    source: &ObjectName,
     attributes: &Attributes,
 ) -> S3Result<Tags> {
     let tags = attributes.tags();
-    if let Some(SourceReader(reader)) = reader.filter(|_| !tags.is_empty()) {
+    if let Some(reader) = reader.filter(|_| !tags.is_empty()) {
+        let ObjectName { bucket, key } = source;
         let read = ("GetObjectTagging", Action::Use(Right::Read));
-        let confirmed = reader.with_compared_tags(store, source.0, || Ok(tags.clone()))?;
-        confirmed.as_ref().unwrap_or(reader).check_without_lists(store, read, source)?;
+        let confirmed = reader.with_compared_tags(store, bucket, || Ok(tags.clone()))?;
+        confirmed.as_ref().unwrap_or(reader).check_without_lists(store, read, (bucket, key))?;
     }
     Ok(tags)
 }
 
 /// Fails with 412 if a condition on the source does not hold, for every kind of condition.
 pub(crate) fn check_conditions(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> {
-    if matches!(conditions.verdict(info, None), Verdict::Proceed { .. }) {
+    if matches!(conditions.verdict(info), Verdict::Proceed { .. }) {
         return Ok(());
     }
     let message = "At least one of the preconditions on the source did not hold";
     Err(refuse(S3ErrorCode::PreconditionFailed, message))
 }
 
-/// Returns `true` if the directive is `REPLACE`.
-fn directive(value: Option<&str>, name: &str) -> S3Result<bool> {
-    match value {
+/// Returns `true` if a directive is `REPLACE`.
+fn replaces(fields: &Fields, name: &str, what: &str) -> S3Result<bool> {
+    match fields.given(name) {
         None | Some("COPY") => Ok(false),
         Some("REPLACE") => Ok(true),
-        Some(_) => {
-            let message = format!("{name} must be COPY or REPLACE");
-            Err(refuse(S3ErrorCode::InvalidArgument, message))
+        Some(other) => Err(invalid_argument(name, other, format!("Unknown {what} directive."))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::head::tests::head;
+    use crate::request::operation::COPY_SOURCE;
+
+    #[test]
+    fn directive_is_copy_or_replace() {
+        for (value, expected) in
+            [("", Some(false)), ("COPY", Some(false)), ("REPLACE", Some(true)), ("copy", None)]
+        {
+            let fields = [(METADATA_DIRECTIVE, value)].into_iter().collect();
+            let found = replaces(&fields, METADATA_DIRECTIVE, "metadata");
+            match expected {
+                Some(expected) => assert_eq!(found.unwrap(), expected, "{value}"),
+                None => assert_eq!(found.unwrap_err().code(), S3ErrorCode::InvalidArgument),
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_current_object_itself_is_the_same() {
+        let to = ObjectName::new("bucket", "key");
+        for (source, differs) in [
+            ("bucket/key", false),
+            ("/bucket/key", false),
+            ("bucket/other", true),
+            ("other/key", true),
+            ("bucket/key?versionId=null", true),
+        ] {
+            let head = head("PUT /bucket/key", &[(COPY_SOURCE, source)]);
+            let source = Source::new(&head).unwrap();
+            assert_eq!(check_differs(&source, &to).is_ok(), differs, "{}", source.name);
         }
     }
 }

@@ -1,101 +1,224 @@
 //! Deleting objects and versions.
 
+use std::str::FromStr;
+use std::time::SystemTime;
+
 use haul_file_store::{Deleted, Deletion, ObjectInfo, Store, VersionId};
-use s3s::dto::{
-    self, DeleteObjectInput, DeleteObjectOutput, DeleteObjectsInput, DeleteObjectsOutput,
-    DeletedObject, ObjectIdentifier,
-};
-use s3s::{S3ErrorCode, S3Request, S3Result};
 
 use crate::access::action::Action;
 use crate::access::caller::Caller;
 use crate::access::rights::Right;
-use crate::audit::Changes;
-use crate::errors::{check_key, from_store, refuse};
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::body::digests::Claims;
+use crate::body::receive::Receiver;
+use crate::errors::{
+    S3Error, S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse,
+};
 use crate::objects::conditions::DeleteConditions;
-use crate::objects::lock::may_bypass;
+use crate::objects::listing::page::DOCUMENT_BYTES_MAX;
+use crate::objects::lock::{may_bypass, wants_bypass};
 use crate::objects::versions;
 use crate::objects::write::check_bucket;
+use crate::request::fields::Fields;
+use crate::request::name::ObjectName;
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::times::parse_any;
+use crate::xml::reader::{Element, malformed};
+use crate::xml::writer::Xml;
 
 /// The number of objects that one request can delete, as in S3.
 const DELETE_MAX: usize = 1000;
 
-pub(crate) async fn delete_object(
-    haul: &Haul,
-    request: S3Request<DeleteObjectInput>,
-) -> S3Result<DeleteObjectOutput> {
-    let caller = Caller::of(&request.extensions);
-    let bypass = request.input.bypass_governance_retention;
-    let DeleteObjectInput { bucket, key, version_id, .. } = request.input;
-    check_key(&key)?;
-    let mut asked = Asked {
-        bypasses_governance: false,
-        version: versions::parse(version_id.as_deref())?,
-        conditions: DeleteConditions {
-            // Every object has an ETag.
-            etag: request.input.if_match.and_then(|condition| condition.into_etag()),
-            bytes: request.input.if_match_size,
-            modified: request.input.if_match_last_modified_time,
-            stored_bytes: None,
-        },
-    };
+/// The memory for the outcome of a deletion in a response, without its key and its version ID.
+const OUTCOME_BYTES: usize = 512;
+
+pub(crate) async fn delete_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
+    let name = request.name().clone();
+    let fields = &request.head.fields;
+    check_key(&name.key)?;
+    let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
+    let conditions = conditions(fields)?;
+    let (caller, bypasses) = (request.caller().clone(), wants_bypass(fields));
     let delete = move |store: &Store| {
-        asked.bypasses_governance = may_bypass(&caller, store, (&bucket, &key), bypass)?;
-        asked.conditions = asked.conditions.resolve(store, &bucket, &key);
-        delete_all(store, &bucket, &[(&key, asked)]).remove(0)
+        let ObjectName { bucket, key } = &name;
+        let bypasses_governance = bypasses && may_bypass(&caller, store, &name)?;
+        let conditions = conditions.resolve(store, bucket, key);
+        let asked = Asked { version, conditions, bypasses_governance };
+        delete_all(store, bucket, &[(key.as_str(), asked)]).remove(0)
     };
     let deleted = haul.blocking(delete).await?;
     let version_id = deleted.version_id.map(|version| version.to_string());
-    let delete_marker = deleted.is_delete_marker.then_some(true);
-    Ok(DeleteObjectOutput { delete_marker, version_id, ..DeleteObjectOutput::default() })
+    let is_marker = deleted.is_delete_marker.then_some("true");
+    Ok(Answer::no_content()
+        .with_some(versions::DELETE_MARKER.as_str(), is_marker)
+        .with_some(versions::VERSION_ID.as_str(), version_id))
 }
 
-pub(crate) async fn delete_objects(
-    haul: &Haul,
-    request: S3Request<DeleteObjectsInput>,
-) -> S3Result<DeleteObjectsOutput> {
-    let changes = Changes::of(&request.extensions).cloned();
-    let caller = Caller::of(&request.extensions);
-    let DeleteObjectsInput { bucket, delete, bypass_governance_retention: bypass, .. } =
-        request.input;
-    if delete.objects.is_empty() || delete.objects.len() > DELETE_MAX {
-        let message = format!("One request can delete 1 to {DELETE_MAX} objects");
-        return Err(refuse(S3ErrorCode::MalformedXML, message));
-    }
+/// Reads the conditions of a deletion. Unlike those of a read, they protect the object: an invalid
+/// one is not ignored.
+fn conditions(fields: &Fields) -> S3Result<DeleteConditions> {
+    let modified = parsed(fields, "x-amz-if-match-last-modified-time", parse_any)?;
+    Ok(DeleteConditions {
+        etag: parsed(fields, "if-match", |etag| Some(etag.to_owned()))?,
+        bytes: parsed(fields, "x-amz-if-match-size", |bytes| i64::from_str(bytes.trim()).ok())?,
+        modified: modified.map(Into::into),
+        stored_bytes: None,
+    })
+}
+
+/// Returns the value of a field, if it has one, as `parse` reads it.
+fn parsed<T>(
+    fields: &Fields,
+    name: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> S3Result<Option<T>> {
+    let Some(value) = fields.first(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let parsed = str::from_utf8(value).ok().and_then(parse).map(Some);
+    parsed.ok_or_else(|| {
+        let message = format!("The header {name} is malformed");
+        invalid_argument(name, &String::from_utf8_lossy(value), message)
+    })
+}
+
+pub(crate) async fn delete_objects(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
+    let claims = Claims::of_document(request)?;
+    let document = Receiver::document(haul, request, body, claims).await?;
+    let ListedDeletions { objects, is_quiet } = ListedDeletions::parse(&document)?;
+    drop(document);
+    let bucket = request.name().bucket.clone();
     check_bucket(&haul.store(), &bucket)?;
-    let quiet = delete.quiet == Some(true);
-    let outcomes = haul
-        .blocking(move |store| Ok(delete_listed(store, &caller, &bucket, (delete.objects, bypass))))
-        .await?;
-    let mut deleted = Vec::new();
-    let mut errors = Vec::new();
-    for (object, outcome) in outcomes {
-        if let Some(changes) = &changes {
-            let version = object.version_id.as_deref();
-            changes.deleted(&object.key, version, outcome.as_ref().err());
-        }
-        let ObjectIdentifier { key, version_id, .. } = object;
-        match outcome {
-            Ok(_) if quiet => {}
-            Ok(done) => deleted.push(DeletedObject {
-                key: Some(key),
-                version_id,
-                delete_marker: done.is_delete_marker.then_some(true),
-                delete_marker_version_id: done
-                    .version_id
-                    .filter(|_| done.is_delete_marker)
-                    .map(|version| version.to_string()),
-            }),
-            Err(error) => errors.push(dto::Error {
-                code: Some(error.code().as_str().to_owned()),
-                key: Some(key),
-                message: error.message().map(str::to_owned),
-                version_id,
-            }),
+    // Before the deletion, which must not be refused afterwards.
+    let bytes = outcome_bytes(&objects).min(DOCUMENT_BYTES_MAX);
+    let memory = haul.reserve(request.memory.as_ref(), bytes as u64).await?;
+    let (caller, bypasses) = (request.caller().clone(), wants_bypass(&request.head.fields));
+    let delete = move |store: &Store| Ok(delete_listed(store, &caller, &bucket, objects, bypasses));
+    let outcomes = haul.blocking(delete).await?;
+    if let Some(changes) = &request.changes {
+        for (object, outcome) in &outcomes {
+            changes.deleted(&object.key, object.version(), outcome.as_ref().err());
         }
     }
-    Ok(DeleteObjectsOutput { deleted: Some(deleted), errors: Some(errors), request_charged: None })
+    let document = Xml::document("DeleteResult", |xml| write_outcomes(xml, &outcomes, is_quiet));
+    Ok(Answer::xml_reserved(document, memory))
+}
+
+/// Returns about the length of the response: the message of an error has the key, too.
+fn outcome_bytes(objects: &[ListedDeletion]) -> usize {
+    let bytes = |object: &ListedDeletion| {
+        let version_bytes = object.version().map_or(0, str::len);
+        2 * object.key.len() + version_bytes + OUTCOME_BYTES
+    };
+    objects.iter().map(bytes).sum()
+}
+
+/// Writes the deleted objects, and after them the errors.
+fn write_outcomes(xml: &mut Xml, outcomes: &[(ListedDeletion, S3Result<Deleted>)], is_quiet: bool) {
+    for (object, outcome) in outcomes.iter().filter(|_| !is_quiet) {
+        let Ok(deleted) = outcome else { continue };
+        xml.group("Deleted", |xml| {
+            xml.element("Key", &object.key);
+            xml.optional("VersionId", object.version());
+            if deleted.is_delete_marker {
+                xml.element("DeleteMarker", true);
+                xml.optional("DeleteMarkerVersionId", deleted.version_id);
+            }
+        });
+    }
+    for (object, outcome) in outcomes {
+        let Err(error) = outcome else { continue };
+        xml.group("Error", |xml| {
+            xml.element("Key", &object.key);
+            xml.optional("VersionId", object.version());
+            xml.element("Code", error.code().as_str());
+            xml.element("Message", error.message());
+        });
+    }
+}
+
+/// The document with the objects that a request deletes.
+#[derive(Debug)]
+struct ListedDeletions {
+    objects: Vec<ListedDeletion>,
+    /// The response has errors only.
+    is_quiet: bool,
+}
+
+/// An object or version that a request deletes.
+#[derive(Debug)]
+struct ListedDeletion {
+    key: String,
+    version_id: Option<String>,
+    etag: Option<String>,
+    bytes: Option<i64>,
+    modified: Option<SystemTime>,
+}
+
+impl ListedDeletions {
+    fn parse(document: &[u8]) -> S3Result<Self> {
+        let root = Element::document(document, "Delete")?;
+        root.only(&["Object", "Quiet"])?;
+        let objects = root.all("Object").map(ListedDeletion::read).collect::<S3Result<Vec<_>>>()?;
+        if objects.is_empty() || objects.len() > DELETE_MAX {
+            return Err(malformed(&format!("one request can delete 1 to {DELETE_MAX} objects")));
+        }
+        Ok(Self { objects, is_quiet: root.flag_of("Quiet")?.unwrap_or_default() })
+    }
+}
+
+impl ListedDeletion {
+    fn read(object: &Element) -> S3Result<Self> {
+        object.only(&["Key", "VersionId", "ETag", "LastModifiedTime", "Size"])?;
+        let word = |name| Ok(object.word_of(name)?.map(str::to_owned));
+        let time = |text: &str| {
+            let malformed = || malformed(&format!("the LastModifiedTime {text:?} is no date"));
+            parse_any(text).map(Into::into).ok_or_else(malformed)
+        };
+        Ok(Self {
+            key: object.required("Key")?.text()?.to_owned(),
+            version_id: word("VersionId")?,
+            etag: word("ETag")?,
+            bytes: object.number_of("Size")?,
+            modified: object.word_of("LastModifiedTime")?.map(time).transpose()?,
+        })
+    }
+
+    /// Returns the version ID; `None` for the current object.
+    fn version(&self) -> Option<&str> {
+        self.version_id.as_deref().filter(|version| !version.is_empty())
+    }
+
+    fn conditions(&self) -> DeleteConditions {
+        DeleteConditions {
+            etag: self.etag.clone(),
+            bytes: self.bytes,
+            modified: self.modified,
+            stored_bytes: None,
+        }
+    }
+
+    /// Returns the deletion, if the client may delete the object or version.
+    fn check(
+        &self,
+        store: &Store,
+        caller: &Caller,
+        bucket: &str,
+        bypasses: bool,
+    ) -> S3Result<Asked> {
+        let version = self.version();
+        let operation = if version.is_some() { "DeleteObjectVersion" } else { "DeleteObjects" };
+        let caller = caller.with_version(version);
+        let caller = caller.with_tags(store, bucket, (&self.key, version))?;
+        caller.check(store, operation, Action::Use(Right::Delete), (bucket, &self.key))?;
+        check_key(&self.key)?;
+        let name = ObjectName::new(bucket, &*self.key);
+        Ok(Asked {
+            version: versions::parse(version)?,
+            conditions: self.conditions().resolve(store, bucket, &self.key),
+            bypasses_governance: bypasses && may_bypass(&caller, store, &name)?,
+        })
+    }
 }
 
 /// Deletes the objects of a request that the client may delete; returns the outcome for each.
@@ -103,50 +226,26 @@ fn delete_listed(
     store: &Store,
     caller: &Caller,
     bucket: &str,
-    (objects, bypass): (Vec<ObjectIdentifier>, Option<bool>),
-) -> Vec<(ObjectIdentifier, S3Result<Deleted>)> {
-    let delete = Action::Use(Right::Delete);
-    let checked: Vec<_> = objects
-        .into_iter()
-        .map(|object| {
-            let version = object.version_id.as_deref().filter(|version| !version.is_empty());
-            let operation = if version.is_some() { "DeleteObjectVersion" } else { "DeleteObjects" };
-            let caller = caller.with_version(version);
-            let version =
-                caller.with_tags(store, bucket, (&object.key, version)).and_then(|caller| {
-                    caller.check(store, operation, delete, (bucket, &object.key))?;
-                    check_key(&object.key)?;
-                    let version = versions::parse(object.version_id.as_deref())?;
-                    Ok((version, may_bypass(&caller, store, (bucket, &object.key), bypass)?))
-                });
-            (object, version)
-        })
-        .collect();
-    let deletions: Vec<_> = checked
-        .iter()
-        .filter_map(|(object, version)| {
-            let conditions = DeleteConditions {
-                etag: object.e_tag.clone(),
-                bytes: object.size,
-                modified: object.last_modified_time.clone(),
-                stored_bytes: None,
-            };
-            let conditions = conditions.resolve(store, bucket, &object.key);
-            let (version, bypasses_governance) = *version.as_ref().ok()?;
-            Some((object.key.as_str(), Asked { version, conditions, bypasses_governance }))
-        })
-        .collect();
-    let mut outcomes = delete_all(store, bucket, &deletions).into_iter();
-    checked
-        .into_iter()
-        .map(|(object, version)| {
-            let outcome = version.and_then(|_asked| {
-                let missing = || refuse(S3ErrorCode::InternalError, "The store has no outcome");
-                outcomes.next().ok_or_else(missing)?
-            });
-            (object, outcome)
-        })
-        .collect()
+    objects: Vec<ListedDeletion>,
+    bypasses: bool,
+) -> Vec<(ListedDeletion, S3Result<Deleted>)> {
+    let mut allowed = Vec::new();
+    let mut refused = Vec::new();
+    for object in &objects {
+        let checked = object.check(store, caller, bucket, bypasses);
+        refused.push(checked.map(|asked| allowed.push((&*object.key, asked))).err());
+    }
+    let mut outcomes = delete_all(store, bucket, &allowed).into_iter();
+    drop(allowed);
+    let outcome = |refused: Option<S3Error>| match refused {
+        Some(error) => Err(error),
+        None => {
+            let missing = || refuse(S3ErrorCode::InternalError, "The store has no outcome");
+            outcomes.next().ok_or_else(missing)?
+        }
+    };
+    let outcomes: Vec<_> = refused.into_iter().map(outcome).collect();
+    objects.into_iter().zip(outcomes).collect()
 }
 
 /// A deletion that a request asks for.
@@ -191,4 +290,110 @@ fn delete_all(store: &Store, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S
         }
     };
     outcomes.zip(deletions).map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const DATE: &str = "Thu, 01 Jan 1970 00:01:00 GMT";
+
+    #[test]
+    fn conditions_are_those_of_the_headers() {
+        let of = |fields: &[(&str, &str)]| conditions(&fields.iter().copied().collect());
+        let none = of(&[("if-match", ""), ("x-amz-if-match-size", "")]).unwrap();
+        assert!(!none.any());
+        let all = of(&[
+            ("if-match", "\"a\""),
+            ("x-amz-if-match-size", "5"),
+            ("x-amz-if-match-last-modified-time", DATE),
+        ])
+        .unwrap();
+        let minute = SystemTime::UNIX_EPOCH + Duration::from_secs(60);
+        assert_eq!((all.etag.as_deref(), all.bytes), (Some("\"a\""), Some(5)));
+        assert_eq!(all.modified, Some(minute));
+        let iso = of(&[("x-amz-if-match-last-modified-time", "1970-01-01T00:01:00.000Z")]);
+        assert_eq!(iso.unwrap().modified, Some(minute));
+        for (name, value) in
+            [("x-amz-if-match-size", "five"), ("x-amz-if-match-last-modified-time", "yesterday")]
+        {
+            let refused = of(&[(name, value)]).err().unwrap();
+            assert_eq!(refused.code(), S3ErrorCode::InvalidArgument, "{name}");
+            assert_eq!(refused.field("ArgumentName"), Some(name));
+        }
+    }
+
+    #[test]
+    fn document_has_keys_as_they_are_and_other_words_without_white_space() {
+        let document = format!(
+            "<Delete>\n <Quiet> true </Quiet>\n <Object>\n  <Key> a b\n</Key>\n  <VersionId> null\n\
+             </VersionId><ETag> \"e\" </ETag><Size> 5 </Size>\n<LastModifiedTime>\n{DATE}\n\
+             </LastModifiedTime></Object><Object><Key>c</Key><VersionId/></Object></Delete>"
+        );
+        let ListedDeletions { objects, is_quiet } =
+            ListedDeletions::parse(document.as_bytes()).unwrap();
+        assert!(is_quiet);
+        let [first, second] = &objects[..] else { panic!("{objects:?}") };
+        assert_eq!((&*first.key, first.version()), (" a b\n", Some("null")));
+        let conditions = first.conditions();
+        assert_eq!((conditions.etag.as_deref(), conditions.bytes), (Some("\"e\""), Some(5)));
+        assert!(conditions.modified.is_some());
+        assert_eq!((&*second.key, second.version()), ("c", None));
+        assert!(!second.conditions().any());
+    }
+
+    #[test]
+    fn malformed_documents_are_refused() {
+        let many = "<Object><Key>k</Key></Object>".repeat(DELETE_MAX + 1);
+        for content in [
+            "",
+            "<Quiet>true</Quiet>",
+            "<Object/>",
+            "<Object><VersionId>null</VersionId></Object>",
+            "<Object><Key>a</Key><Key>b</Key></Object>",
+            "<Object><Key>a</Key><Size>x</Size></Object>",
+            "<Object><Key>a</Key><LastModifiedTime>x</LastModifiedTime></Object>",
+            "<Object><Key>a</Key><Name>b</Name></Object>",
+            "<Object><Key>a</Key></Object><Quiet>perhaps</Quiet>",
+            "<Object><Key>a</Key></Object><Other/>",
+            &many,
+        ] {
+            let document = format!("<Delete>{content}</Delete>");
+            let refused = ListedDeletions::parse(document.as_bytes()).unwrap_err();
+            assert_eq!(refused.code(), S3ErrorCode::MalformedXML, "{content}");
+        }
+        assert!(ListedDeletions::parse(b"").is_err());
+        let most = "<Object><Key>k</Key></Object>".repeat(DELETE_MAX);
+        assert!(ListedDeletions::parse(format!("<Delete>{most}</Delete>").as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn errors_follow_the_deleted_objects() {
+        let object = |key: &str, version: Option<&str>| ListedDeletion {
+            key: key.to_owned(),
+            version_id: version.map(str::to_owned),
+            etag: None,
+            bytes: None,
+            modified: None,
+        };
+        let id = VersionId::Id(7);
+        let marker = Deleted { existed: true, version_id: Some(id), is_delete_marker: true };
+        let outcomes = [
+            (object("a", Some("null")), Err(refuse(S3ErrorCode::AccessDenied, "no"))),
+            (object("b", None), Ok(marker)),
+            (object("c", Some("null")), Ok(Deleted::default())),
+        ];
+        let text = |is_quiet| Xml::plain("A", |xml| write_outcomes(xml, &outcomes, is_quiet));
+        let error = "<Error><Key>a</Key><VersionId>null</VersionId><Code>AccessDenied</Code>\
+                     <Message>no</Message></Error>";
+        let deleted = format!(
+            "<Deleted><Key>b</Key><DeleteMarker>true</DeleteMarker>\
+             <DeleteMarkerVersionId>{id}</DeleteMarkerVersionId></Deleted>\
+             <Deleted><Key>c</Key><VersionId>null</VersionId></Deleted>"
+        );
+        assert!(text(true).ends_with(&format!("<A>{error}</A>")), "{}", text(true));
+        assert!(text(false).ends_with(&format!("<A>{deleted}{error}</A>")), "{}", text(false));
+    }
 }

@@ -1,13 +1,13 @@
-//! The request headers that are stored as attributes of an object. An attribute has the name of its
-//! header, in lower case, so that other programs can read a store.
+//! The fields of a request that are stored as attributes of an object. An attribute has the name of
+//! its field, in lower case, so that other programs can read a store.
 
 use haul_file_store::Attributes;
-use s3s::dto::{Metadata, StorageClass, Timestamp, TimestampFormat};
-use s3s::{S3ErrorCode, S3Result};
 
-use crate::errors::refuse;
+use crate::answer::rfc2047;
+use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::objects::attributes::{METADATA_PREFIX, check};
-use crate::objects::tagging;
+use crate::objects::tags;
+use crate::request::fields::Fields;
 
 /// The storage classes of S3. All objects are stored as those of the class `STANDARD`.
 const CLASSES: [&str; 12] = [
@@ -25,73 +25,113 @@ const CLASSES: [&str; 12] = [
     "STANDARD_IA",
 ];
 
-/// The headers of a write that are stored with the object.
+/// The fields that are stored as they are. `Expires` need not be a date: S3 keeps the text.
+const STORED: [&str; 6] = [
+    "cache-control",
+    "content-disposition",
+    "content-language",
+    "content-type",
+    "expires",
+    REDIRECT,
+];
+
+const ENCODING: &str = "content-encoding";
+const REDIRECT: &str = "x-amz-website-redirect-location";
+
+/// The header with the storage class of a new object.
+pub(crate) const STORAGE_CLASS: &str = "x-amz-storage-class";
+
+/// The longest names and values of the metadata of an object together, as in S3.
+const METADATA_BYTES_MAX: usize = 2048;
+
+/// The fields of a write that are stored with the object.
 #[derive(Debug, Default)]
 pub(crate) struct StoredHeaders {
-    pub(crate) cache_control: Option<String>,
-    pub(crate) content_disposition: Option<String>,
-    pub(crate) content_encoding: Option<String>,
-    pub(crate) content_language: Option<String>,
-    pub(crate) content_type: Option<String>,
-    pub(crate) expires: Option<Timestamp>,
-    pub(crate) metadata: Option<Metadata>,
-    /// Not stored: all objects have the same class.
-    pub(crate) storage_class: Option<StorageClass>,
+    attributes: Attributes,
+    /// The tags, in the form of a query.
     pub(crate) tagging: Option<String>,
-    pub(crate) website_redirect_location: Option<String>,
 }
-
-/// Takes the headers to store out of the input of a write.
-macro_rules! stored_headers {
-    ($input:expr) => {
-        $crate::objects::headers::StoredHeaders {
-            cache_control: $input.cache_control.take(),
-            content_disposition: $input.content_disposition.take(),
-            content_encoding: $input.content_encoding.take(),
-            content_language: $input.content_language.take(),
-            content_type: $input.content_type.take(),
-            expires: $input.expires.take(),
-            metadata: $input.metadata.take(),
-            storage_class: $input.storage_class.take(),
-            tagging: $input.tagging.take(),
-            website_redirect_location: $input.website_redirect_location.take(),
-        }
-    };
-}
-pub(crate) use stored_headers;
 
 impl StoredHeaders {
-    /// Returns the headers as attributes of the store.
-    pub(crate) fn into_attributes(self) -> S3Result<Attributes> {
-        if let Some(class) = self.storage_class.filter(|it| !CLASSES.contains(&it.as_str())) {
-            let message = format!("There is no storage class \"{}\"", class.as_str());
-            return Err(refuse(S3ErrorCode::InvalidStorageClass, message));
-        }
+    /// Reads the fields of a request.
+    ///
+    /// # Errors
+    /// If a value is invalid, or the metadata is too long.
+    pub(crate) fn of_fields(fields: &Fields) -> S3Result<Self> {
         let mut attributes = Attributes::new();
-        for (name, value) in [
-            ("cache-control", self.cache_control),
-            ("content-disposition", self.content_disposition),
-            (
-                "content-encoding",
-                self.content_encoding.and_then(|value| without_aws_chunked(&value)),
-            ),
-            ("content-language", self.content_language),
-            ("content-type", self.content_type),
-            ("expires", self.expires.map(|date| http_date(&date)).transpose()?),
-            ("x-amz-website-redirect-location", self.website_redirect_location),
-        ] {
-            if let Some(value) = value {
+        for name in STORED {
+            if let Some(value) = fields.given(name) {
                 attributes.set(name, value);
             }
         }
-        for (name, value) in self.metadata.unwrap_or_default() {
-            attributes.set(format!("{METADATA_PREFIX}{name}"), value);
+        if let Some(encoding) = fields.given(ENCODING).and_then(without_aws_chunked) {
+            attributes.set(ENCODING, encoding);
         }
-        if let Some(tags) = self.tagging {
-            attributes.set_tags(&tagging::parse(&tags)?);
+        check_class(fields)?;
+        check_redirect(fields)?;
+        add_metadata(fields, &mut attributes)?;
+        let tagging = fields.given("x-amz-tagging").map(str::to_owned);
+        Ok(Self { attributes, tagging })
+    }
+
+    /// Returns the attributes of the object.
+    pub(crate) fn into_attributes(self) -> S3Result<Attributes> {
+        let Self { mut attributes, tagging } = self;
+        if let Some(tags) = tagging {
+            attributes.set_tags(&tags::parse(&tags)?);
         }
         check(&mut attributes)?;
         Ok(attributes)
+    }
+}
+
+/// Adds the user metadata. As in HTTP, several fields of a name are one with a list of values.
+fn add_metadata(fields: &Fields, attributes: &mut Attributes) -> S3Result<()> {
+    let mut bytes = 0;
+    for (name, _) in fields.iter() {
+        let Some(bare) = name.strip_prefix(METADATA_PREFIX).filter(|bare| !bare.is_empty()) else {
+            continue;
+        };
+        if attributes.get(name).is_some() {
+            continue;
+        }
+        let value = fields.joined(name).unwrap_or_default();
+        let value = rfc2047::decode(&value);
+        bytes += bare.len() + value.len();
+        attributes.set(name, value);
+    }
+    if bytes > METADATA_BYTES_MAX {
+        let message = "Your metadata headers exceed the maximum allowed metadata size";
+        return Err(refuse(S3ErrorCode::MetadataTooLarge, message)
+            .with_field("Size", bytes.to_string())
+            .with_field("MaxSizeAllowed", METADATA_BYTES_MAX.to_string()));
+    }
+    Ok(())
+}
+
+fn check_class(fields: &Fields) -> S3Result<()> {
+    match fields.given(STORAGE_CLASS) {
+        Some(class) if !CLASSES.contains(&class) => {
+            let message = format!("There is no storage class \"{class}\"");
+            Err(refuse(S3ErrorCode::InvalidStorageClass, message)
+                .with_field("StorageClassRequested", class))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_redirect(fields: &Fields) -> S3Result<()> {
+    let is_valid = |target: &str| {
+        ["/", "http://", "https://"].iter().any(|begin| target.starts_with(begin))
+            && target.len() <= METADATA_BYTES_MAX
+    };
+    match fields.given(REDIRECT) {
+        Some(target) if !is_valid(target) => {
+            let message = "The website redirect location must begin with /, http:// or https:// and \
+                           have at most 2048 bytes";
+            Err(refuse(S3ErrorCode::InvalidRedirectLocation, message))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -105,20 +145,15 @@ fn without_aws_chunked(encoding: &str) -> Option<String> {
     (!kept.is_empty()).then_some(kept)
 }
 
-fn http_date(date: &Timestamp) -> S3Result<String> {
-    let mut text = Vec::new();
-    let invalid =
-        || refuse(S3ErrorCode::InvalidArgument, "Expires is not a date that HTTP can have");
-    date.format(TimestampFormat::HttpDate, &mut text).map_err(|_unwritable| invalid())?;
-    String::from_utf8(text).map_err(|_unwritable| invalid())
-}
-
 #[cfg(test)]
 mod tests {
-    use haul_file_store::ATTRIBUTE_BYTES_MAX;
-
     use super::*;
-    use crate::objects::attributes::{content_type, expires, metadata};
+
+    fn stored(fields: &[(&str, &str)]) -> S3Result<Vec<(String, String)>> {
+        let fields = fields.iter().copied().collect();
+        let attributes = StoredHeaders::of_fields(&fields)?.into_attributes()?;
+        Ok(attributes.iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
 
     #[test]
     fn aws_chunked_encoding_is_not_stored() {
@@ -136,30 +171,51 @@ mod tests {
     }
 
     #[test]
-    fn stored_headers_are_returned_unchanged() {
-        let date = "Wed, 21 Oct 2015 07:28:00 GMT";
-        let kept = StoredHeaders {
-            content_type: Some("text/x".into()),
-            expires: Some(Timestamp::parse(TimestampFormat::HttpDate, date).unwrap()),
-            metadata: Some([("a".to_owned(), "Ä".to_owned())].into()),
-            tagging: Some("k=v".into()),
-            ..StoredHeaders::default()
-        };
-        let attributes = kept.into_attributes().unwrap();
-        assert_eq!(attributes.get("expires"), Some(date));
-        assert_eq!(http_date(&expires(&attributes).unwrap()).unwrap(), date);
-        assert_eq!(metadata(&attributes).unwrap()["a"], "Ä");
-        assert_eq!(content_type(&attributes, "a.png"), "text/x");
-        assert_eq!(attributes.iter().count(), 4);
+    fn fields_are_stored_under_their_names_in_lower_case() {
+        let fields = [
+            ("Content-Type", "a/b"),
+            ("Cache-Control", "c"),
+            ("Content-Language", ""),
+            ("Content-Disposition", "inline; filename=\"\u{e4}\""),
+            ("X-Amz-Meta-One", "1  2"),
+            ("X-Amz-Meta-Empty", ""),
+            ("x-amz-meta-", "no"),
+            ("x-amz-meta-two", "a"),
+            ("X-Amz-Meta-Two", "b"),
+            ("x-amz-meta-word", "=?utf-8?q?=C3=A4?="),
+            ("Expires", "Fri, 1 Sep 2034 01:01:01 GMT"),
+            ("x-amz-tagging", "b=2&a=1"),
+            ("x-amz-storage-class", "GLACIER"),
+            ("x-amz-website-redirect-location", "/other"),
+        ];
+        let expected = [
+            ("cache-control", "c"),
+            ("content-disposition", "inline; filename=\"\u{e4}\""),
+            ("content-type", "a/b"),
+            ("expires", "Fri, 1 Sep 2034 01:01:01 GMT"),
+            ("x-amz-meta-empty", ""),
+            ("x-amz-meta-one", "1  2"),
+            ("x-amz-meta-two", "a,b"),
+            ("x-amz-meta-word", "\u{e4}"),
+            ("x-amz-tagging", "a=1&b=2"),
+            ("x-amz-website-redirect-location", "/other"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(stored(&fields).unwrap(), expected);
     }
 
     #[test]
-    fn oversized_metadata_is_refused() {
-        let long = "x".repeat(ATTRIBUTE_BYTES_MAX);
-        let kept = StoredHeaders {
-            metadata: Some([("a".to_owned(), long)].into()),
-            ..StoredHeaders::default()
-        };
-        assert_eq!(kept.into_attributes().unwrap_err().code().as_str(), "MetadataTooLarge");
+    fn invalid_values_are_refused() {
+        let long = "x".repeat(METADATA_BYTES_MAX);
+        for (name, value, code) in [
+            ("x-amz-meta-a", &*long, "MetadataTooLarge"),
+            ("x-amz-storage-class", "COLD", "InvalidStorageClass"),
+            ("x-amz-website-redirect-location", "elsewhere", "InvalidRedirectLocation"),
+            ("x-amz-tagging", "a=1&a=2", "InvalidTag"),
+        ] {
+            let error = stored(&[(name, value)]).unwrap_err();
+            assert_eq!(error.code().as_str(), code, "{name}");
+        }
+        assert!(stored(&[("x-amz-meta-a", &long[1..])]).is_ok());
     }
 }

@@ -2,48 +2,57 @@
 
 use std::time::SystemTime;
 
-use haul_file_store::{Attributes, ObjectLock, Retention, RetentionMode, Store, VersionId};
-use s3s::dto::{
-    GetObjectLegalHoldInput, GetObjectLegalHoldOutput, GetObjectRetentionInput,
-    GetObjectRetentionOutput, ObjectLockLegalHold, ObjectLockLegalHoldStatus, ObjectLockMode,
-    ObjectLockRetention, ObjectLockRetentionMode, PutObjectLegalHoldInput,
-    PutObjectLegalHoldOutput, PutObjectRetentionInput, PutObjectRetentionOutput, Timestamp,
-};
-use s3s::{S3ErrorCode, S3Request, S3Result};
+use haul_file_store::{Attributes, Error, ObjectLock, Retention, RetentionMode, Store};
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::access::action::Action;
 use crate::access::caller::{Caller, Decision};
+use crate::access::check::authorize_write;
+use crate::access::facts::RequestedLock;
 use crate::access::rights::Right;
-use crate::errors::{check_key, from_store, refuse};
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::body::digests::Claims;
+use crate::body::receive::Receiver;
+use crate::errors::{
+    S3Error, S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse,
+};
 use crate::objects::versions;
+use crate::request::fields::Fields;
+use crate::request::name::ObjectName;
 use crate::service::Haul;
-use crate::times::{timestamp, utc};
+use crate::service::request::Request;
+use crate::times::{document_time, parse_any, parse_time};
+use crate::xml::Document;
+use crate::xml::reader::{Element, malformed};
+use crate::xml::writer::Xml;
 
-const ON: &str = ObjectLockLegalHoldStatus::ON;
-const OFF: &str = ObjectLockLegalHoldStatus::OFF;
+const ON: &str = "ON";
+const OFF: &str = "OFF";
+const GOVERNANCE: &str = "GOVERNANCE";
+const COMPLIANCE: &str = "COMPLIANCE";
 
-/// The headers of a write that lock the new object.
+const MODE: &str = "x-amz-object-lock-mode";
+const UNTIL: &str = "x-amz-object-lock-retain-until-date";
+const LEGAL_HOLD: &str = "x-amz-object-lock-legal-hold";
+
+/// The headers of a write that lock the new object, as the client sent them.
 #[derive(Debug, Default)]
 pub(crate) struct LockHeaders {
-    pub(crate) mode: Option<ObjectLockMode>,
-    pub(crate) until: Option<Timestamp>,
-    pub(crate) legal_hold: Option<ObjectLockLegalHoldStatus>,
+    mode: Option<String>,
+    until: Option<String>,
+    legal_hold: Option<String>,
 }
-
-/// Takes the headers of a lock out of the input of a write.
-macro_rules! lock_headers {
-    ($input:expr) => {
-        $crate::objects::lock::LockHeaders {
-            mode: $input.object_lock_mode.take(),
-            until: $input.object_lock_retain_until_date.take(),
-            legal_hold: $input.object_lock_legal_hold_status.take(),
-        }
-    };
-}
-pub(crate) use lock_headers;
 
 impl LockHeaders {
+    /// Returns the headers among the fields of a request.
+    pub(crate) fn of_fields(fields: &Fields) -> Self {
+        // A value that is not text is not dropped, but invalid.
+        let text = |name| fields.first(name).map(|it| String::from_utf8_lossy(it).into_owned());
+        Self { mode: text(MODE), until: text(UNTIL), legal_hold: text(LEGAL_HOLD) }
+    }
+
     /// Returns the lock of an object that is stored in a bucket.
     ///
     /// # Errors
@@ -53,31 +62,11 @@ impl LockHeaders {
         self,
         store: &Store,
         caller: &Caller,
-        (bucket, key): (&str, &str),
+        name: &ObjectName,
     ) -> S3Result<ObjectLock> {
-        let invalid = |message: &str| Err(refuse(S3ErrorCode::InvalidArgument, message));
-        let retention = match (self.mode, self.until) {
-            (None, None) => None,
-            (Some(mode), Some(until)) => match mode_of(mode.as_str()) {
-                Some(mode) => Some(Retention { mode, until: in_future(&until)? }),
-                None => return invalid("Unknown wormMode directive"),
-            },
-            _ => {
-                return invalid(
-                    "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be \
-                     supplied",
-                );
-            }
-        };
-        let legal_hold = match self.legal_hold.as_ref().map(ObjectLockLegalHoldStatus::as_str) {
-            None => None,
-            Some(ON) => Some(true),
-            Some(OFF) => Some(false),
-            Some(_) => return invalid("Legal Hold must be either of 'ON' or 'OFF'"),
-        };
-        let lock = ObjectLock { retention, legal_hold };
+        let lock = self.parse()?;
         if lock != ObjectLock::default() {
-            check_enabled(store, bucket)?;
+            check_enabled(store, &name.bucket)?;
         }
         let operations = [
             lock.retention.map(|_retention| "PutObjectRetention"),
@@ -85,132 +74,153 @@ impl LockHeaders {
         ];
         for operation in operations.into_iter().flatten() {
             let write = Action::Use(Right::Write);
-            caller.check_without_lists(store, (operation, write), (bucket, key))?;
+            caller.check_without_lists(store, (operation, write), (&name.bucket, &name.key))?;
         }
         Ok(lock)
     }
+
+    fn parse(self) -> S3Result<ObjectLock> {
+        let retention = match (self.mode, self.until) {
+            (None, None) => None,
+            (Some(mode), Some(until)) => {
+                let unknown = || invalid_argument(MODE, &mode, "Unknown wormMode directive");
+                let mode = mode_of(&mode).ok_or_else(unknown)?;
+                // Policies compare only this form.
+                let time = parse_time(&until).ok_or_else(|| {
+                    let message = "The retain until date must be provided in ISO 8601 format, and \
+                                   be before the year 10000";
+                    invalid_argument(UNTIL, &until, message)
+                })?;
+                Some(in_future(Retention { mode, until: SystemTime::from(time) })?)
+            }
+            _ => {
+                let message = "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode \
+                               must both be supplied";
+                return Err(refuse(S3ErrorCode::InvalidArgument, message));
+            }
+        };
+        let legal_hold = match self.legal_hold.as_deref() {
+            None => None,
+            Some(ON) => Some(true),
+            Some(OFF) => Some(false),
+            Some(other) => {
+                let message = "Legal Hold must be either of 'ON' or 'OFF'";
+                return Err(invalid_argument(LEGAL_HOLD, other, message));
+            }
+        };
+        Ok(ObjectLock { retention, legal_hold })
+    }
+}
+
+/// Returns an answer with the headers for the lock of an object. A lock that this version cannot
+/// interpret has none; it protects the version nevertheless.
+pub(crate) fn add_headers(answer: Answer, attributes: &Attributes) -> Answer {
+    let ObjectLock { retention, legal_hold } = ObjectLock::of(attributes).unwrap_or_default();
+    answer
+        .with_some(MODE, retention.map(|retention| mode_name(retention.mode)))
+        .with_some(UNTIL, retention.map(|retention| exact_time(retention.until)))
+        .with_some(LEGAL_HOLD, legal_hold.map(hold_status))
 }
 
 pub(crate) async fn put_object_retention(
     haul: &Haul,
-    request: S3Request<PutObjectRetentionInput>,
-) -> S3Result<PutObjectRetentionOutput> {
-    let caller = Caller::of(&request.extensions);
-    let PutObjectRetentionInput {
-        bucket,
-        key,
-        version_id,
-        retention,
-        bypass_governance_retention,
-        ..
-    } = request.input;
-    check_key(&key)?;
-    let version = versions::parse(version_id.as_deref())?;
-    let retention = retention.map(retention_of).transpose()?.flatten();
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    let name = request.name().clone();
+    check_key(&name.key)?;
+    let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
+    let claims = Claims::of_document(request)?;
+    let document = Receiver::document(haul, request, body, claims).await?;
+    let RetentionDocument(retention) = RetentionDocument::parse(&document)?;
+    let lock = RequestedLock::of_retention(
+        retention.map(|retention| mode_name(retention.mode)),
+        retention.map(|retention| retention.until.into()),
+    );
+    let caller = request.caller().with_requested_lock(lock);
+    let caller = authorize_write(&haul.shared_store(), caller, request.operation, &name).await?;
+    let retention = retention.map(in_future).transpose()?;
+    let bypasses = wants_bypass(&request.head.fields);
     haul.blocking(move |store| {
-        check_enabled(store, &bucket)?;
-        let bypass = may_bypass(&caller, store, (&bucket, &key), bypass_governance_retention)?;
-        let set = store.set_retention(&bucket, &key, version, retention, bypass);
-        set.map(drop).map_err(|error| versions::refused(store, &bucket, &key, error))
+        check_enabled(store, &name.bucket)?;
+        let bypass = bypasses && may_bypass(&caller, store, &name)?;
+        let ObjectName { bucket, key } = &name;
+        let set = store.set_retention(bucket, key, version, retention, bypass);
+        set.map(drop).map_err(|error| versions::refused(store, bucket, key, error))
     })
     .await?;
-    Ok(PutObjectRetentionOutput::default())
+    Ok(Answer::ok())
 }
 
 pub(crate) async fn get_object_retention(
     haul: &Haul,
-    request: S3Request<GetObjectRetentionInput>,
-) -> S3Result<GetObjectRetentionOutput> {
-    let GetObjectRetentionInput { bucket, key, version_id, .. } = request.input;
-    let version = versions::parse(version_id.as_deref())?;
-    let lock = haul.blocking(move |store| lock_of(store, &bucket, &key, version)).await?;
-    let Some(Retention { mode, until }) = lock.retention else { return Err(no_lock()) };
-    let retention = Some(ObjectLockRetention {
-        mode: Some(ObjectLockRetentionMode::from_static(mode_name(mode))),
-        retain_until_date: Some(timestamp(until)),
-    });
-    Ok(GetObjectRetentionOutput { retention })
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let retention = lock_of(haul, request).await?.retention.ok_or_else(no_lock)?;
+    Ok(Answer::xml(RetentionDocument(Some(retention)).text()))
 }
 
 pub(crate) async fn put_object_legal_hold(
     haul: &Haul,
-    request: S3Request<PutObjectLegalHoldInput>,
-) -> S3Result<PutObjectLegalHoldOutput> {
-    let caller = Caller::of(&request.extensions);
-    let PutObjectLegalHoldInput { bucket, key, version_id, legal_hold, .. } = request.input;
-    check_key(&key)?;
-    let version = versions::parse(version_id.as_deref())?;
-    let status = legal_hold.and_then(|hold| hold.status);
-    let is_on = match status.as_ref().map(ObjectLockLegalHoldStatus::as_str) {
-        Some(ON) => true,
-        Some(OFF) => false,
-        _ => return Err(refuse(S3ErrorCode::MalformedXML, "The Status must be ON or OFF")),
-    };
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    let name = request.name().clone();
+    check_key(&name.key)?;
+    let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
+    let claims = Claims::of_document(request)?;
+    let document = Receiver::document(haul, request, body, claims).await?;
+    let LegalHold { is_on } = LegalHold::parse(&document)?;
+    let lock = RequestedLock::of_legal_hold(Some(hold_status(is_on)));
+    let caller = request.caller().with_requested_lock(lock);
+    let caller = authorize_write(&haul.shared_store(), caller, request.operation, &name).await?;
     haul.blocking(move |store| {
+        let ObjectName { bucket, key } = &name;
         if !is_on {
             // A client that may store objects may protect them; another right lifts the protection.
             let lift = Action::Use(Right::Admin);
-            caller.check(store, "PutObjectLegalHold", lift, (&bucket, &key))?;
+            caller.check(store, "PutObjectLegalHold", lift, (bucket, key))?;
         }
-        check_enabled(store, &bucket)?;
-        let set = store.set_legal_hold(&bucket, &key, version, is_on);
-        set.map(drop).map_err(|error| versions::refused(store, &bucket, &key, error))
+        check_enabled(store, bucket)?;
+        let set = store.set_legal_hold(bucket, key, version, is_on);
+        set.map(drop).map_err(|error| versions::refused(store, bucket, key, error))
     })
     .await?;
-    Ok(PutObjectLegalHoldOutput::default())
+    Ok(Answer::ok())
 }
 
 pub(crate) async fn get_object_legal_hold(
     haul: &Haul,
-    request: S3Request<GetObjectLegalHoldInput>,
-) -> S3Result<GetObjectLegalHoldOutput> {
-    let GetObjectLegalHoldInput { bucket, key, version_id, .. } = request.input;
-    let version = versions::parse(version_id.as_deref())?;
-    let lock = haul.blocking(move |store| lock_of(store, &bucket, &key, version)).await?;
-    let is_on = lock.legal_hold.ok_or_else(no_lock)?;
-    let status = Some(hold_status(is_on));
-    Ok(GetObjectLegalHoldOutput { legal_hold: Some(ObjectLockLegalHold { status }) })
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let is_on = lock_of(haul, request).await?.legal_hold.ok_or_else(no_lock)?;
+    Ok(Answer::xml(LegalHold { is_on }.text()))
 }
 
-/// Returns `true` if a request may remove versions that are retained in governance mode: if it has
-/// the header for it, and its client has the right.
-pub(crate) fn may_bypass(
-    caller: &Caller,
-    store: &Store,
-    (bucket, key): (&str, &str),
-    is_requested: Option<bool>,
-) -> S3Result<bool> {
-    if is_requested != Some(true) {
-        return Ok(false);
-    }
+/// The header of a request that may remove what is retained in governance mode.
+const BYPASS: &str = "x-amz-bypass-governance-retention";
+
+/// Returns `true` if a request asks to remove what is retained in governance mode.
+pub(crate) fn wants_bypass(fields: &Fields) -> bool {
+    fields.text(BYPASS).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+}
+
+/// Returns `true` if the client has the right to remove versions that are retained in governance
+/// mode.
+pub(crate) fn may_bypass(caller: &Caller, store: &Store, name: &ObjectName) -> S3Result<bool> {
     let (operation, action) = ("BypassGovernanceRetention", Action::Use(Right::Admin));
+    let ObjectName { bucket, key } = name;
     let decision = caller.decide_without_lists(store, operation, action, (bucket, key))?;
     Ok(matches!(decision, Some(Decision::Allowed(_))))
-}
-
-/// The lock of an object in the headers of a response.
-pub(crate) struct ShownLock {
-    pub(crate) mode: Option<ObjectLockMode>,
-    pub(crate) until: Option<Timestamp>,
-    pub(crate) legal_hold: Option<ObjectLockLegalHoldStatus>,
-}
-
-/// Returns the headers for the lock of an object. A lock that this version cannot interpret has
-/// none; it protects the version nevertheless.
-pub(crate) fn shown(attributes: &Attributes) -> ShownLock {
-    let ObjectLock { retention, legal_hold } = ObjectLock::of(attributes).unwrap_or_default();
-    ShownLock {
-        mode: retention.map(|it| ObjectLockMode::from_static(mode_name(it.mode))),
-        until: retention.map(|it| timestamp(it.until)),
-        legal_hold: legal_hold.map(hold_status),
-    }
 }
 
 /// Parses a mode in a request.
 pub(crate) fn mode_of(text: &str) -> Option<RetentionMode> {
     match text {
-        ObjectLockMode::GOVERNANCE => Some(RetentionMode::Governance),
-        ObjectLockMode::COMPLIANCE => Some(RetentionMode::Compliance),
+        GOVERNANCE => Some(RetentionMode::Governance),
+        COMPLIANCE => Some(RetentionMode::Compliance),
         _ => None,
     }
 }
@@ -218,69 +228,222 @@ pub(crate) fn mode_of(text: &str) -> Option<RetentionMode> {
 /// Returns the name of a mode in S3.
 pub(crate) fn mode_name(mode: RetentionMode) -> &'static str {
     match mode {
-        RetentionMode::Governance => ObjectLockMode::GOVERNANCE,
-        RetentionMode::Compliance => ObjectLockMode::COMPLIANCE,
+        RetentionMode::Governance => GOVERNANCE,
+        RetentionMode::Compliance => COMPLIANCE,
     }
 }
 
-fn hold_status(is_on: bool) -> ObjectLockLegalHoldStatus {
-    ObjectLockLegalHoldStatus::from_static(if is_on { ON } else { OFF })
+fn hold_status(is_on: bool) -> &'static str {
+    if is_on { ON } else { OFF }
 }
 
-/// Returns the retention in the body of a request; `None` for an empty one, which removes it.
-fn retention_of(retention: ObjectLockRetention) -> S3Result<Option<Retention>> {
-    let ObjectLockRetention { mode, retain_until_date } = retention;
-    let mode_of = |mode: &ObjectLockRetentionMode| mode_of(mode.as_str());
-    match (mode, retain_until_date) {
-        (None, None) => Ok(None),
-        (Some(mode), Some(until)) if mode_of(&mode).is_some() => {
-            let until = in_future(&until)?;
-            Ok(mode_of(&mode).map(|mode| Retention { mode, until }))
+/// The document with a retention; an empty one removes the retention.
+#[derive(Debug, PartialEq, Eq)]
+struct RetentionDocument(Option<Retention>);
+
+impl Document for RetentionDocument {
+    const ROOT: &'static str = "Retention";
+
+    fn read(root: &Element) -> S3Result<Self> {
+        root.only(&["Mode", "RetainUntilDate"])?;
+        match (root.word_of("Mode")?, root.word_of("RetainUntilDate")?) {
+            (None, None) => Ok(Self(None)),
+            (Some(mode), Some(until)) => {
+                let unknown = || malformed("the Mode is neither GOVERNANCE nor COMPLIANCE");
+                let mode = mode_of(mode).ok_or_else(unknown)?;
+                let until = parse_any(until).ok_or_else(|| no_time(until))?.into();
+                Ok(Self(Some(Retention { mode, until })))
+            }
+            _ => Err(malformed("a Retention needs a Mode and a RetainUntilDate")),
         }
-        _ => {
-            let message =
-                "A retention needs the Mode GOVERNANCE or COMPLIANCE, and a RetainUntilDate";
-            Err(refuse(S3ErrorCode::MalformedXML, message))
+    }
+
+    fn write(&self, xml: &mut Xml) {
+        if let Self(Some(Retention { mode, until })) = self {
+            xml.element("Mode", mode_name(*mode));
+            xml.element("RetainUntilDate", exact_time(*until));
         }
     }
 }
 
-fn in_future(until: &Timestamp) -> S3Result<SystemTime> {
-    let Some(until) = utc(until) else {
-        let message = "The retain until date must be before the year 10000";
-        return Err(refuse(S3ErrorCode::InvalidArgument, message));
-    };
-    if until <= OffsetDateTime::now_utc() {
+/// Returns the error for a date that is malformed, or after the years of S3.
+fn no_time(date: &str) -> S3Error {
+    match OffsetDateTime::parse(date, &Rfc3339) {
+        Ok(_too_late) => {
+            let message = "The retain until date must be before the year 10000";
+            invalid_argument("RetainUntilDate", date, message)
+        }
+        Err(_) => malformed(&format!("the RetainUntilDate {date:?} is no date")),
+    }
+}
+
+/// The document with a legal hold.
+struct LegalHold {
+    is_on: bool,
+}
+
+impl Document for LegalHold {
+    const ROOT: &'static str = "LegalHold";
+
+    fn read(root: &Element) -> S3Result<Self> {
+        match root.only(&["Status"])?.word_of("Status")? {
+            Some(ON) => Ok(Self { is_on: true }),
+            Some(OFF) => Ok(Self { is_on: false }),
+            _ => Err(malformed("the Status must be ON or OFF")),
+        }
+    }
+
+    fn write(&self, xml: &mut Xml) {
+        xml.element("Status", hold_status(self.is_on));
+    }
+}
+
+/// Returns a time in milliseconds: a client may set the end of a retention again, which cannot be
+/// earlier.
+fn exact_time(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = document_time(time);
+    format!("{}{:03}Z", seconds.trim_end_matches("000Z"), since.subsec_millis())
+}
+
+fn in_future(retention: Retention) -> S3Result<Retention> {
+    if retention.until <= SystemTime::now() {
         let message = "The retain until date must be in the future!";
-        return Err(refuse(S3ErrorCode::InvalidArgument, message));
+        return Err(invalid_argument(UNTIL, &exact_time(retention.until), message));
     }
-    Ok(SystemTime::from(until))
+    Ok(retention)
 }
 
 /// Fails if the bucket does not exist, or has no object lock.
 fn check_enabled(store: &Store, bucket: &str) -> S3Result<()> {
     match store.has_object_lock(bucket).map_err(from_store)? {
         true => Ok(()),
-        false => {
-            Err(from_store(haul_file_store::Error::NoObjectLock { bucket: bucket.to_owned() }))
-        }
+        false => Err(from_store(Error::NoObjectLock { bucket: bucket.to_owned() })),
     }
 }
 
-fn lock_of(
-    store: &Store,
-    bucket: &str,
-    key: &str,
-    version: Option<VersionId>,
-) -> S3Result<ObjectLock> {
-    check_enabled(store, bucket)?;
-    let object = versions::head(store, bucket, key, version)?;
-    ObjectLock::of(&object.attributes).map_err(from_store)
+/// Returns the lock of the object or version of a request. As in S3, the error for a missing object
+/// comes before that for a bucket without object lock.
+async fn lock_of(haul: &Haul, request: &Request) -> S3Result<ObjectLock> {
+    let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
+    let name = request.name().clone();
+    haul.blocking(move |store| {
+        let object = versions::head(store, &name.bucket, &name.key, version)?;
+        check_enabled(store, &name.bucket)?;
+        ObjectLock::of(&object.attributes).map_err(from_store)
+    })
+    .await
 }
 
-fn no_lock() -> s3s::S3Error {
-    let message = "The object has no such object lock configuration";
-    let mut error = refuse(S3ErrorCode::NoSuchObjectLockConfiguration, message);
-    error.set_status_code(hyper::StatusCode::NOT_FOUND);
-    error
+fn no_lock() -> S3Error {
+    let message = "The specified object does not have a ObjectLock configuration";
+    refuse(S3ErrorCode::NoSuchObjectLockConfiguration, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const YEAR: &str = "2099-01-01T00:00:00Z";
+    const EXACT: &str = "2099-01-01T00:00:00.500Z";
+
+    fn parse(fields: &[(&str, &str)]) -> S3Result<ObjectLock> {
+        LockHeaders::of_fields(&fields.iter().copied().collect()).parse()
+    }
+
+    #[test]
+    fn headers_are_those_of_a_lock() {
+        let fields = [(MODE, GOVERNANCE), (UNTIL, EXACT), (LEGAL_HOLD, OFF)];
+        let lock = parse(&fields).unwrap();
+        let mut attributes = Attributes::new();
+        lock.set_in(&mut attributes);
+        let answer = add_headers(Answer::ok(), &attributes);
+        for (name, value) in fields {
+            assert_eq!(answer.headers.get(name).unwrap(), value);
+        }
+        assert_eq!(parse(&[]).unwrap(), ObjectLock::default());
+        assert!(add_headers(Answer::ok(), &Attributes::new()).headers.is_empty());
+    }
+
+    #[test]
+    fn invalid_headers_are_refused() {
+        for fields in [
+            &[(MODE, GOVERNANCE)][..],
+            &[(UNTIL, YEAR)],
+            &[(MODE, "governance"), (UNTIL, YEAR)],
+            &[(MODE, ""), (UNTIL, YEAR)],
+            &[(MODE, GOVERNANCE), (UNTIL, "")],
+            &[(MODE, GOVERNANCE), (UNTIL, "2020-01-01T00:00:00Z")],
+            &[(MODE, GOVERNANCE), (UNTIL, "9999-12-31T23:59:59-01:00")],
+            // A policy would not see it.
+            &[(MODE, GOVERNANCE), (UNTIL, "Thu, 01 Jan 2099 00:00:00 GMT")],
+            &[(LEGAL_HOLD, "on")],
+        ] {
+            let refused = parse(fields).unwrap_err();
+            assert_eq!(refused.code(), S3ErrorCode::InvalidArgument, "{fields:?}");
+        }
+        let mut fields = Fields::default();
+        fields.push(LEGAL_HOLD.as_bytes(), b"\xff");
+        assert!(LockHeaders::of_fields(&fields).parse().is_err());
+    }
+
+    #[test]
+    fn retention_is_read_with_white_space_and_dates_of_all_forms() {
+        let parse = |content: &str| {
+            RetentionDocument::parse(format!("<Retention>{content}</Retention>").as_bytes())
+        };
+        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(60);
+        let expected =
+            RetentionDocument(Some(Retention { mode: RetentionMode::Compliance, until }));
+        for date in [
+            "1970-01-01T00:01:00Z",
+            " 1970-01-01T00:01:00.000Z\n",
+            "1970-01-01T01:01:00+01:00",
+            "Thu, 01 Jan 1970 00:01:00 GMT",
+        ] {
+            let content = format!(
+                "\n  <Mode>\n COMPLIANCE </Mode>\n  <RetainUntilDate>{date}</RetainUntilDate>\n"
+            );
+            assert_eq!(parse(&content).unwrap(), expected, "{date}");
+        }
+        assert_eq!(parse("\n").unwrap(), RetentionDocument(None));
+        assert_eq!(RetentionDocument::parse(expected.text().as_bytes()).unwrap(), expected);
+        for content in [
+            "<Mode>GOVERNANCE</Mode>",
+            "<RetainUntilDate>1970-01-01T00:01:00Z</RetainUntilDate>",
+            "<Mode>governance</Mode><RetainUntilDate>1970-01-01T00:01:00Z</RetainUntilDate>",
+            "<Mode>GOVERNANCE</Mode><RetainUntilDate>tomorrow</RetainUntilDate>",
+            "<Mode>GOVERNANCE</Mode><RetainUntilDate/>",
+            "<Days>1</Days>",
+            "a",
+        ] {
+            assert_eq!(parse(content).unwrap_err().code(), S3ErrorCode::MalformedXML, "{content}");
+        }
+        let late = "<Mode>GOVERNANCE</Mode><RetainUntilDate>9999-12-31T23:59:59-01:00\
+                    </RetainUntilDate>";
+        assert_eq!(parse(late).unwrap_err().code(), S3ErrorCode::InvalidArgument);
+    }
+
+    #[test]
+    fn legal_hold_is_on_or_off() {
+        let parse = |content: &str| {
+            let text = format!("<LegalHold>{content}</LegalHold>");
+            LegalHold::parse(text.as_bytes()).map(|hold| hold.is_on)
+        };
+        assert!(parse("\n<Status> ON\n</Status>").unwrap());
+        assert!(!parse("<Status>OFF</Status>").unwrap());
+        for content in ["", "<Status>on</Status>", "<Status/>", "<Status>ON</Status><Days/>"] {
+            assert_eq!(parse(content).unwrap_err().code(), S3ErrorCode::MalformedXML, "{content}");
+        }
+    }
+
+    #[test]
+    fn bypass_is_true_in_any_case() {
+        let wants = |value: &str| wants_bypass(&[(BYPASS, value)].into_iter().collect());
+        assert!(["true", "True", "TRUE", " true "].into_iter().all(wants));
+        assert!(!["", "false", "1", "yes"].into_iter().any(wants));
+        assert!(!wants_bypass(&Fields::default()));
+    }
 }

@@ -11,6 +11,7 @@ pub(crate) mod lock;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod tagging;
+pub(crate) mod tags;
 pub(crate) mod update;
 pub(crate) mod versions;
 pub(crate) mod write;

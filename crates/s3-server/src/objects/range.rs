@@ -2,12 +2,24 @@
 
 use std::ops::Range as Bytes;
 
-use haul_http1::{ByteRange, content_range, unsatisfied_content_range};
-use hyper::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue};
-use s3s::dto::Range;
-use s3s::{S3Error, S3ErrorCode, S3Result};
+use haul_http1::{RangeSelection, content_range, unsatisfied_content_range};
+use http::header::{CONTENT_RANGE, HeaderMap, HeaderValue};
 
-use crate::errors::refuse;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse};
+use crate::request::head::Head;
+
+/// The greatest number of a part.
+const PART_NUMBER_MAX: u16 = 10_000;
+
+/// The part of an object that a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    All,
+    /// The value of the field `Range`.
+    Range(Vec<u8>),
+    /// The number of a part, from 1 on.
+    Part(u16),
+}
 
 /// The bytes to send.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,116 +30,183 @@ pub(crate) struct Selected {
     pub(crate) content_range: Option<String>,
 }
 
-/// Returns the bytes that a `Range` header or a part number selects, or all bytes, of an object
-/// that consists of parts of these lengths.
-pub(crate) fn select(
-    range: Option<&Range>,
-    part_number: Option<i32>,
-    part_bytes: &[u64],
-) -> S3Result<Selected> {
-    let object_bytes: u64 = part_bytes.iter().sum();
-    let bytes = match (range, part_number) {
-        (None, None) => return Ok(Selected { bytes: 0..object_bytes, content_range: None }),
-        (Some(_), Some(_)) => {
-            let message = "Range and partNumber cannot be combined";
+impl Wanted {
+    /// Reads the field `Range` and the parameter `partNumber` of a request.
+    ///
+    /// # Errors
+    /// If the request has both, or the number is none of a part.
+    pub(crate) fn of_request(head: &Head) -> S3Result<Self> {
+        let range = head.fields.first("range");
+        let Some(text) = head.query.get("partNumber") else {
+            return Ok(range.map_or(Self::All, |range| Self::Range(range.to_owned())));
+        };
+        let number = text.parse().ok().filter(|number| (1..=PART_NUMBER_MAX).contains(number));
+        let number = number.ok_or_else(|| {
+            let message = format!("Part number must be an integer between 1 and {PART_NUMBER_MAX}");
+            invalid_argument("partNumber", text, message)
+        })?;
+        if range.is_some() {
+            let message = "Cannot specify both Range header and partNumber query parameter";
             return Err(refuse(S3ErrorCode::InvalidRequest, message));
         }
-        (Some(range), None) => {
-            byte_range(*range).resolve(object_bytes).ok_or_else(|| unsatisfiable(object_bytes))?
+        Ok(Self::Part(number))
+    }
+
+    /// Returns the number of the part, if the request asks for one.
+    pub(crate) fn part(&self) -> Option<u16> {
+        match self {
+            Self::Part(number) => Some(*number),
+            Self::All | Self::Range(_) => None,
         }
-        (None, Some(number)) => part(number, part_bytes)?,
-    };
-    let content_range = if bytes.is_empty() {
-        None // `Content-Range` cannot represent an empty part or an empty object.
-    } else {
-        Some(content_range(&bytes, object_bytes))
-    };
-    Ok(Selected { bytes, content_range })
+    }
+
+    /// Returns the bytes of an object that consists of parts of these lengths.
+    ///
+    /// # Errors
+    /// If the object has none of them.
+    pub(crate) fn select(&self, part_bytes: &[u64]) -> S3Result<Selected> {
+        let object_bytes: u64 = part_bytes.iter().sum();
+        let whole = Selected { bytes: 0..object_bytes, content_range: None };
+        let bytes = match self {
+            Self::All => return Ok(whole),
+            Self::Range(value) => match byte_range(value, object_bytes)? {
+                Some(bytes) => bytes,
+                None => return Ok(whole),
+            },
+            Self::Part(number) => {
+                let index = check_part(*number, part_bytes.len())?;
+                let start = part_bytes[..index].iter().sum();
+                start..start + part_bytes[index]
+            }
+        };
+        // `Content-Range` cannot represent an empty part or an empty object.
+        let content_range = (!bytes.is_empty()).then(|| content_range(&bytes, object_bytes));
+        Ok(Selected { bytes, content_range })
+    }
 }
 
-/// Converts a range that `s3s` parsed. `s3s` refuses multiple ranges, which S3 does not support.
-fn byte_range(range: Range) -> ByteRange {
-    match range {
-        Range::Int { first, last } => ByteRange::FromTo { first, last },
-        Range::Suffix { length } => ByteRange::Suffix { bytes: length },
+/// Returns the bytes that a value of `Range` selects; `None` for a value that is ignored: a malformed
+/// one, one of another unit, and as in S3 one with several ranges.
+fn byte_range(value: &[u8], object_bytes: u64) -> S3Result<Option<Bytes<u64>>> {
+    if value.contains(&b',') {
+        return Ok(None);
+    }
+    // Nothing of an empty object can be selected, unlike in HTTP.
+    match RangeSelection::of(value, object_bytes.max(1)) {
+        RangeSelection::Whole | RangeSelection::Multiple(_) => Ok(None),
+        RangeSelection::Single(range) if object_bytes > 0 => Ok(Some(range)),
+        RangeSelection::Single(_) | RangeSelection::Unsatisfiable => {
+            Err(unsatisfiable(value, object_bytes))
+        }
     }
 }
 
 /// Fails if there is no part `number`, counted from 1, of an object with this number of parts.
-pub(crate) fn check_part(number: i32, parts: usize) -> S3Result<usize> {
-    let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-    index.filter(|&index| index < parts).ok_or_else(|| {
-        let message = format!("There is no part {number}: the object has {parts}");
-        refuse(S3ErrorCode::InvalidPart, message)
+/// Returns its index.
+pub(crate) fn check_part(number: u16, parts: usize) -> S3Result<usize> {
+    let index = usize::from(number).checked_sub(1).filter(|index| *index < parts);
+    index.ok_or_else(|| {
+        let message = "The requested partnumber is not satisfiable";
+        refuse(S3ErrorCode::InvalidPartNumber, message)
+            .with_field("PartNumberRequested", number.to_string())
+            .with_field("ActualPartCount", parts.to_string())
     })
 }
 
-/// Returns the byte range of part `number`, counted from 1.
-fn part(number: i32, part_bytes: &[u64]) -> S3Result<Bytes<u64>> {
-    let index = check_part(number, part_bytes.len())?;
-    let start = part_bytes[..index].iter().sum();
-    Ok(start..start + part_bytes[index])
-}
-
-fn unsatisfiable(object_bytes: u64) -> S3Error {
-    let mut error = refuse(
-        S3ErrorCode::InvalidRange,
-        format!("The range starts after the end of the object, which has {object_bytes} bytes"),
-    );
+fn unsatisfiable(value: &[u8], object_bytes: u64) -> S3Error {
+    let message =
+        format!("The range starts after the end of the object, which has {object_bytes} bytes");
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
     if let Ok(value) = HeaderValue::try_from(unsatisfied_content_range(object_bytes)) {
         headers.insert(CONTENT_RANGE, value);
     }
-    error.set_headers(headers);
-    error
+    refuse(S3ErrorCode::InvalidRange, message)
+        .with_field("RangeRequested", String::from_utf8_lossy(value))
+        .with_field("ActualObjectSize", object_bytes.to_string())
+        .with_headers(headers)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::head::tests::head;
 
-    fn of(range: &str, object_bytes: u64) -> S3Result<Selected> {
-        select(Some(&Range::parse(range).unwrap()), None, &[object_bytes])
+    fn range(value: &str, object_bytes: u64) -> S3Result<Selected> {
+        Wanted::Range(value.into()).select(&[object_bytes])
     }
 
     #[test]
     fn range_is_truncated_at_the_end_of_the_object() {
-        for (range, bytes, content_range) in [
+        for (value, bytes, content_range) in [
             ("bytes=7-99", 7..10, "bytes 7-9/10"),
             ("bytes=3-", 3..10, "bytes 3-9/10"),
             ("bytes=-4", 6..10, "bytes 6-9/10"),
+            ("bytes=-40", 0..10, "bytes 0-9/10"),
+            ("Bytes=0-5", 0..6, "bytes 0-5/10"),
+            ("bytes=1-99999999999999999999999", 1..10, "bytes 1-9/10"),
         ] {
             let content_range = Some(content_range.to_owned());
-            assert_eq!(of(range, 10).unwrap(), Selected { bytes, content_range }, "{range}");
+            assert_eq!(range(value, 10).unwrap(), Selected { bytes, content_range }, "{value}");
         }
     }
 
     #[test]
     fn range_past_the_end_is_refused_with_the_length() {
-        for (range, object_bytes) in [("bytes=10-", 10), ("bytes=-0", 10), ("bytes=-5", 0)] {
-            let error = of(range, object_bytes).unwrap_err();
-            assert_eq!(error.status_code().unwrap().as_u16(), 416, "{range}");
-            let found = error.headers().unwrap()[CONTENT_RANGE].to_str().unwrap();
+        for (value, object_bytes) in [
+            ("bytes=10-", 10),
+            ("bytes=-0", 10),
+            ("bytes=99999999999999999999-", 10),
+            ("bytes=-5", 0),
+            ("bytes=0-", 0),
+        ] {
+            let error = range(value, object_bytes).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidRange, "{value}");
+            let found = error.headers()[CONTENT_RANGE].to_str().unwrap();
             assert_eq!(found, format!("bytes */{object_bytes}"));
+        }
+    }
+
+    #[test]
+    fn other_ranges_are_ignored() {
+        for value in ["", "invalid", "items=0-5", "bytes=5-2", "bytes=-", "bytes=0-1,5-6", "bytes"]
+        {
+            for object_bytes in [0, 10] {
+                let whole = Selected { bytes: 0..object_bytes, content_range: None };
+                assert_eq!(range(value, object_bytes).unwrap(), whole, "{value}");
+            }
         }
     }
 
     #[test]
     fn parts_are_counted_from_one() {
         let parts = [5, 0, 3];
-        let part = |number| select(None, Some(number), &parts);
+        let part = |number| Wanted::Part(number).select(&parts);
         assert_eq!(part(1).unwrap().bytes, 0..5);
         assert_eq!(part(2).unwrap(), Selected { bytes: 5..5, content_range: None });
         assert_eq!(part(3).unwrap().content_range.unwrap(), "bytes 5-7/8");
-        for number in [-1, 0, 4] {
-            assert_eq!(part(number).unwrap_err().code().as_str(), "InvalidPart", "{number}");
-        }
+        assert_eq!(part(4).unwrap_err().code(), S3ErrorCode::InvalidPartNumber);
     }
 
     #[test]
     fn whole_object_has_no_content_range() {
-        let all = select(None, None, &[5, 3]).unwrap();
+        let all = Wanted::All.select(&[5, 3]).unwrap();
         assert_eq!(all, Selected { bytes: 0..8, content_range: None });
+    }
+
+    #[test]
+    fn request_has_a_range_or_a_part() {
+        let code = |line: &str, fields: &[(&str, &str)]| {
+            let error = Wanted::of_request(&head(line, fields)).err();
+            error.map(|error| error.code().as_str()).unwrap_or_default()
+        };
+        let range = [("range", "bytes=0-1")];
+        assert_eq!(code("GET /b/k?partNumber=10000", &[]), "");
+        assert_eq!(code("GET /b/k?partNumber=1", &range), "InvalidRequest");
+        for number in ["0", "-1", "10001", "a", ""] {
+            let line = format!("GET /b/k?partNumber={number}");
+            assert_eq!(code(&line, &range), "InvalidArgument", "{number}");
+        }
+        let wanted = Wanted::of_request(&head("GET /b/k", &range)).unwrap();
+        assert_eq!(wanted, Wanted::Range(b"bytes=0-1".to_vec()));
     }
 }

@@ -1,97 +1,190 @@
-//! Operations that read objects and their metadata.
+//! GetObject and HeadObject.
 
 use std::sync::Arc;
 
-use haul_file_store::{Attributes, Etag, Object, ObjectInfo, Store, VersionId};
+use haul_file_store::{Object, ObjectInfo, Store, VersionId};
 use haul_http1::Verdict;
-use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
-use s3s::dto::{
-    self, ChecksumType, ETag, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
-    Range, StorageClass, Timestamp, TimestampFormat,
-};
-use s3s::{S3Error, S3ErrorCode, S3Request, S3Result};
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderValue};
 
-use crate::access::caller::Caller;
-use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, show_checksum};
+use crate::answer::checksum::with_checksum;
+use crate::answer::{Answer, Content as AnswerContent, rfc2047};
+use crate::body::checksum::{Checksum, kind_of};
 use crate::body::part_checksums::PartChecksums;
-use crate::body::send;
-use crate::body::send::BodySlot;
+use crate::body::{Body, send};
 use crate::buckets::lifecycle::operations::expiration;
-use crate::encryption::request::{self, key_of_read};
-use crate::errors::{check_key, refuse};
-use crate::front::hot::HotObjects;
-use crate::objects::attributes::{self, shown};
+use crate::encryption::customer::CustomerKey;
+use crate::encryption::request::{described, key_of_read};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, check_key, invalid_argument, refuse};
+use crate::hot::HotObjects;
+use crate::objects::attributes::{METADATA_PREFIX, SENT, content_type};
 use crate::objects::conditions::Conditions;
-use crate::objects::range::{Selected, check_part, select};
+use crate::objects::range::{Selected, Wanted, check_part};
 use crate::objects::{lock, versions};
-use crate::output::Output;
+use crate::request::head::Head;
+use crate::request::name::ObjectName;
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::times::header_time;
 
-/// Takes the conditions out of the input of a read.
-macro_rules! conditions {
-    ($input:expr) => {
-        Conditions {
-            if_match: $input.if_match,
-            if_none_match: $input.if_none_match,
-            if_modified_since: $input.if_modified_since,
-            if_unmodified_since: $input.if_unmodified_since,
-        }
-    };
+/// The parameters that replace headers of a response.
+const REPLACED: [(&str, &str); 6] = [
+    ("response-cache-control", "cache-control"),
+    ("response-content-disposition", "content-disposition"),
+    ("response-content-encoding", "content-encoding"),
+    ("response-content-language", "content-language"),
+    ("response-content-type", "content-type"),
+    ("response-expires", "expires"),
+];
+
+/// The header with which a client asks for the checksum of an object.
+pub(crate) const CHECKSUM_MODE: &str = "x-amz-checksum-mode";
+
+/// The longest range for which only the blocks that it touches are read.
+const SHORT_RANGE_BYTES: u64 = 256 << 10;
+
+/// What a request to read an object asks for.
+pub(crate) struct Read {
+    pub(crate) version: Option<VersionId>,
+    pub(crate) conditions: Conditions,
+    pub(crate) wanted: Wanted,
+    pub(crate) with_checksum: bool,
+    pub(crate) customer: Option<CustomerKey>,
+    /// The headers of the response that the request replaces.
+    pub(crate) replaced: Vec<(&'static str, String)>,
 }
 
-pub(crate) async fn get_object(
-    haul: &Haul,
-    request: S3Request<GetObjectInput>,
-) -> S3Result<Output<GetObjectOutput>> {
-    let S3Request { input, headers, extensions, .. } = request;
-    check_key(&input.key)?;
-    let customer = key_of_read(&headers)?;
-    let version = versions::parse(input.version_id.as_deref())?;
-    let conditions = conditions!(input);
-    let (bucket, key) = (input.bucket, input.key);
-    // The content may not be needed, or not all of it.
-    let reads_little = conditions.any() || is_short_range(input.range.as_ref());
-    let open_bytes_max = match version {
-        None => haul.store().open_bytes_max(&bucket, &key),
+impl Read {
+    /// Reads the head of a request.
+    ///
+    /// # Errors
+    /// If a header or a parameter is invalid.
+    pub(crate) fn of_request(head: &Head) -> S3Result<Self> {
+        check_key(&head.name.key)?;
+        let mut replaced = Vec::new();
+        for (parameter, header) in REPLACED {
+            let Some(value) = head.query.get(parameter) else { continue };
+            if HeaderValue::from_bytes(value.as_bytes()).is_err() {
+                let message = "The value of a response-… parameter can be no header";
+                return Err(invalid_argument(parameter, value, message));
+            }
+            replaced.push((header, value.to_owned()));
+        }
+        Ok(Self {
+            version: versions::parse(head.query.get("versionId"))?,
+            conditions: Conditions::of_fields(&head.fields),
+            wanted: Wanted::of_request(head)?,
+            with_checksum: head.fields.has(CHECKSUM_MODE),
+            customer: key_of_read(&head.fields)?,
+            replaced,
+        })
+    }
+
+    /// Returns the bytes to send of an object that consists of parts of these lengths.
+    ///
+    /// # Errors
+    /// The response, if a condition fails.
+    pub(crate) fn select(&self, info: &ObjectInfo, part_bytes: &[u64]) -> S3Result<Selected> {
+        match self.conditions.verdict(info) {
+            Verdict::Proceed { with_ranges: false } => Wanted::All.select(part_bytes),
+            Verdict::Proceed { with_ranges: true } => self.wanted.select(part_bytes),
+            Verdict::Failed => {
+                let message = "At least one of the preconditions you specified failed";
+                Err(refuse(S3ErrorCode::PreconditionFailed, message))
+            }
+            Verdict::NotModified => Err(not_modified(info)),
+        }
+    }
+
+    /// Returns `true` for a short range of an object of any length.
+    fn is_short(&self) -> bool {
+        let Wanted::Range(_) = &self.wanted else { return false };
+        let selected = self.wanted.select(&[u64::MAX / 2]).ok();
+        selected.is_some_and(|Selected { bytes, .. }| bytes.end - bytes.start <= SHORT_RANGE_BYTES)
+    }
+
+    /// Fails if an object in parts has no part of the number of the request, also without the key of
+    /// an encrypted object, as in S3: its ETag has the number of its parts.
+    fn check_part(&self, info: &ObjectInfo) -> S3Result<()> {
+        match (self.wanted.part(), usize::from(info.etag.part_count())) {
+            (None, _) | (Some(_), 0) => Ok(()),
+            (Some(number), parts) => check_part(number, parts).map(drop),
+        }
+    }
+
+    /// Returns the answer without the object.
+    fn answer(&self, object: &Object, selected: &Selected) -> Answer {
+        let Object { info, attributes, .. } = object;
+        let status = match selected.content_range {
+            Some(_) => StatusCode::PARTIAL_CONTENT,
+            None => StatusCode::OK,
+        };
+        let mut answer = Answer::empty(status)
+            .with("accept-ranges", "bytes")
+            .with_some("content-range", selected.content_range.as_ref())
+            .with("content-type", content_type(attributes, &info.key))
+            .with("etag", format!("\"{}\"", info.etag))
+            .with("last-modified", header_time(info.modified));
+        for (name, value) in attributes.iter() {
+            if SENT.contains(&name) {
+                answer.add(name, value);
+            } else if name.starts_with(METADATA_PREFIX) {
+                answer.add(name, rfc2047::encode(value));
+            }
+        }
+        answer = lock::add_headers(answer, attributes);
+        if self.wanted.part().is_some() && info.etag.part_count() > 0 {
+            answer.add("x-amz-mp-parts-count", info.etag.part_count().to_string());
+        }
+        let tags = attributes.tags().len();
+        if tags > 0 {
+            answer.add("x-amz-tagging-count", tags.to_string());
+        }
+        if self.with_checksum {
+            let checksum = self.checksum(object, selected);
+            answer = with_checksum(answer, checksum.as_ref(), kind_of(attributes));
+        }
+        for (name, value) in &self.replaced {
+            answer.add(name, value);
+        }
+        answer
+    }
+
+    /// Returns the checksum of the bytes that an answer contains: of the object, or of a part.
+    fn checksum(&self, object: &Object, selected: &Selected) -> Option<Checksum> {
+        let attributes = &object.attributes;
+        match self.wanted.part().filter(|_| object.info.etag.part_count() > 0) {
+            Some(number) => {
+                PartChecksums::from_attributes(attributes)?.get(usize::from(number).checked_sub(1)?)
+            }
+            None if selected.content_range.is_none() => Checksum::from_attributes(attributes),
+            None => None,
+        }
+    }
+}
+
+pub(crate) async fn get_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
+    let read = Read::of_request(&request.head)?;
+    let ObjectName { bucket, key } = request.name();
+    let memory = request.memory.as_ref();
+    let open_bytes_max = match read.version {
+        None => haul.store().open_bytes_max(bucket, key),
         Some(_) => haul.store().version_bytes_max(),
     };
-    let mut memory = haul.reserve(extensions.get(), open_bytes_max).await?;
-    let cached = cached(&haul.store(), &bucket, &key, version)?;
-    let (of, caller) = ((bucket.clone(), key.clone()), Caller::of(&extensions));
-    let (object, expiration) = match cached {
-        Some(object) => with_expiration(&haul.store(), &bucket, object),
-        None => {
-            let hot = extensions.get::<Arc<HotObjects>>().cloned();
-            haul.blocking(move |store| {
-                if version.is_some() {
-                    // Rules apply to current objects only.
-                    return Ok((versions::get(store, &bucket, &key, version)?, None));
-                }
-                let object = match reads_little {
-                    true => store.open_object(&bucket, &key),
-                    false => get_and_cache(store, hot.as_deref(), &bucket, &key),
-                };
-                let object =
-                    object.map_err(|error| versions::refused(store, &bucket, &key, error))?;
-                Ok(with_expiration(store, &bucket, object))
-            })
-            .await?
-        }
-    };
-    caller.confirm_read(&haul.store(), "GetObject", (&of.0, &of.1), &object.attributes)?;
-    check_part_of(&object.info, input.part_number)?;
-    let content = haul.content((&of.0, &of.1), object, customer.as_ref())?;
+    let mut reserved = haul.reserve(memory, open_bytes_max).await?;
+    let (object, expiration) = find(haul, request.name(), &read).await?;
+    let store = haul.store.get();
+    request.caller().confirm_read(&store, "GetObject", (bucket, key), &object.attributes)?;
+    read.check_part(&object.info)?;
+    let content = haul.content((bucket, key), object, read.customer.as_ref())?;
     let object = &content.object;
-    let with_ranges = evaluate(&conditions, &object.info, &headers)?;
-
-    let range = input.range.filter(|_| with_ranges);
-    let selected = select(range.as_ref(), input.part_number, &content.part_bytes())?;
-    let with_checksum = input.checksum_mode.is_some();
-    let mut output = described(object, &selected, input.part_number, with_checksum);
-    output.expiration = expiration;
-    output.version_id = versions::shown(&haul.store(), &of.0, object.info.version_id);
-    let output = request::described(output, content.master());
-
+    let selected = read.select(&object.info, &content.part_bytes())?;
+    let version = versions::shown(&store, bucket, object.info.version_id);
+    let answer = read
+        .answer(object, &selected)
+        .with_some("x-amz-expiration", expiration)
+        .with_some("x-amz-version-id", version);
+    let answer = described(answer, content.master());
     let range = selected.bytes;
     if range.start == 0 && content.opened.is_none() {
         send::pin_if_hot(object);
@@ -100,43 +193,55 @@ pub(crate) async fn get_object(
         Some(body) => body,
         None => {
             if !content.is_in_memory() {
-                drop(memory);
+                drop(reserved);
                 let small_bytes_max = haul.limits().small_body_bytes_max;
                 let bytes = send::memory_bytes(&content, small_bytes_max);
-                memory = haul.reserve(extensions.get(), bytes).await?;
+                reserved = haul.reserve(memory, bytes).await?;
             }
-            send::read(Arc::new(content), range, memory).await?
+            send::read(Arc::new(content), range, reserved).await?
         }
     };
-    if let Some(slot) = extensions.get::<BodySlot>() {
-        slot.put(body);
-    }
-    Ok(output)
+    Ok(Answer { content: AnswerContent::Object(body), ..answer })
 }
 
-/// Returns the current object if it is in memory.
-fn cached(
-    store: &Store,
-    bucket: &str,
-    key: &str,
-    version: Option<VersionId>,
-) -> S3Result<Option<Object>> {
-    match version {
-        None => versions::cached(store, bucket, store.get_cached(bucket, key)),
-        Some(_) => Ok(None),
+/// Returns the object, and the value of `x-amz-expiration`: rules apply to current objects only.
+async fn find(haul: &Haul, name: &ObjectName, read: &Read) -> S3Result<(Object, Option<String>)> {
+    let ObjectName { bucket, key } = name;
+    if read.version.is_none() {
+        let store = haul.store();
+        let cached = versions::cached(&store, bucket, store.get_cached(bucket, key))?;
+        if let Some(object) = cached {
+            return Ok(with_expiration(&store, bucket, object));
+        }
     }
+    // The content may not be needed, or not all of it.
+    let reads_little = read.conditions.any() || read.is_short();
+    let (version, name, hot) = (read.version, name.clone(), Arc::clone(&haul.hot));
+    haul.blocking(move |store| {
+        let ObjectName { bucket, key } = &name;
+        if version.is_some() {
+            return Ok((versions::get(store, bucket, key, version)?, None));
+        }
+        let object = match reads_little {
+            true => store.open_object(bucket, key),
+            false => get_and_cache(store, &hot, bucket, key),
+        };
+        let object = object.map_err(|error| versions::refused(store, bucket, key, error))?;
+        Ok(with_expiration(store, bucket, object))
+    })
+    .await
 }
 
 /// Reads an object, and caches it if it is long.
 fn get_and_cache(
     store: &Store,
-    hot: Option<&HotObjects>,
+    hot: &HotObjects,
     bucket: &str,
     key: &str,
 ) -> haul_file_store::Result<Object> {
     let place = store.location(bucket, key);
     let object = store.get(bucket, key)?;
-    if let (Some(hot), Some(place)) = (hot, place) {
+    if let Some(place) = place {
         hot.insert_long(store, bucket, place, &object);
     }
     Ok(object)
@@ -148,218 +253,51 @@ fn with_expiration(store: &Store, bucket: &str, object: Object) -> (Object, Opti
     (object, expiration)
 }
 
-pub(crate) async fn head_object(
-    haul: &Haul,
-    request: S3Request<HeadObjectInput>,
-) -> S3Result<Output<HeadObjectOutput>> {
-    let S3Request { input, headers, extensions, .. } = request;
-    check_key(&input.key)?;
-    let customer = key_of_read(&headers)?;
-    let version = versions::parse(input.version_id.as_deref())?;
-    let conditions = conditions!(input);
-    let (bucket, key) = (input.bucket, input.key);
-    let cached = match version {
+pub(crate) async fn head_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
+    let read = Read::of_request(&request.head)?;
+    let ObjectName { bucket, key } = request.name();
+    let cached = match read.version {
         None => {
             let store = haul.store();
-            versions::cached(&store, &bucket, store.head_cached(&bucket, &key))?
+            versions::cached(&store, bucket, store.head_cached(bucket, key))?
         }
         Some(_) => None,
     };
-    let (of, caller) = ((bucket.clone(), key.clone()), Caller::of(&extensions));
     let (object, expiration) = match cached {
-        Some(object) => with_expiration(&haul.store(), &bucket, object),
+        Some(object) => with_expiration(&haul.store(), bucket, object),
         None => {
+            let (version, name) = (read.version, request.name().clone());
             haul.blocking(move |store| {
-                let object = versions::head(store, &bucket, &key, version)?;
-                let (object, expiration) = with_expiration(store, &bucket, object);
+                let object = versions::head(store, &name.bucket, &name.key, version)?;
+                let (object, expiration) = with_expiration(store, &name.bucket, object);
                 Ok((object, expiration.filter(|_| version.is_none())))
             })
             .await?
         }
     };
-    caller.confirm_read(&haul.store(), "HeadObject", (&of.0, &of.1), &object.attributes)?;
-    check_part_of(&object.info, input.part_number)?;
-    let content = haul.content((&of.0, &of.1), object, customer.as_ref())?;
+    let store = haul.store.get();
+    request.caller().confirm_read(&store, "HeadObject", (bucket, key), &object.attributes)?;
+    read.check_part(&object.info)?;
+    let content = haul.content((bucket, key), object, read.customer.as_ref())?;
     let object = &content.object;
-    let with_ranges = evaluate(&conditions, &object.info, &headers)?;
-    let range = input.range.filter(|_| with_ranges);
-    let selected = select(range.as_ref(), input.part_number, &content.part_bytes())?;
-    let with_checksum = input.checksum_mode.is_some();
-    let got = described(object, &selected, input.part_number, with_checksum);
-    let tag_count = got.tag_count.map(|count| count.to_string());
-    let mut response = Output::from(HeadObjectOutput {
-        accept_ranges: got.accept_ranges,
-        cache_control: of_response(input.response_cache_control)?.or(got.cache_control),
-        checksum_crc32: got.checksum_crc32,
-        checksum_crc32c: got.checksum_crc32c,
-        checksum_crc64nvme: got.checksum_crc64nvme,
-        checksum_sha1: got.checksum_sha1,
-        checksum_sha256: got.checksum_sha256,
-        checksum_type: got.checksum_type,
-        content_disposition: of_response(input.response_content_disposition)?
-            .or(got.content_disposition),
-        content_encoding: of_response(input.response_content_encoding)?.or(got.content_encoding),
-        content_language: of_response(input.response_content_language)?.or(got.content_language),
-        content_length: got.content_length,
-        content_range: got.content_range,
-        content_type: of_response(input.response_content_type)?.or(got.content_type),
-        e_tag: got.e_tag,
-        expiration,
-        expires: input.response_expires.or(got.expires),
-        last_modified: got.last_modified,
-        metadata: got.metadata,
-        object_lock_legal_hold_status: got.object_lock_legal_hold_status,
-        object_lock_mode: got.object_lock_mode,
-        object_lock_retain_until_date: got.object_lock_retain_until_date,
-        parts_count: got.parts_count,
-        version_id: versions::shown(&haul.store(), &of.0, object.info.version_id),
-        website_redirect_location: got.website_redirect_location,
-        ..HeadObjectOutput::default()
-    });
-    if let Some(count) = tag_count {
-        response.add("x-amz-tagging-count", &count);
-    }
-    Ok(request::described(response, content.master()))
-}
-
-/// Fails if an object in parts has no part of this number, also without the key of an encrypted
-/// object, as in S3: its ETag has the number of its parts.
-fn check_part_of(info: &ObjectInfo, number: Option<i32>) -> S3Result<()> {
-    match (number, usize::from(info.etag.part_count())) {
-        (None, _) | (Some(_), 0) => Ok(()),
-        (Some(number), parts) => check_part(number, parts).map(drop),
-    }
-}
-
-/// Returns the value of a header that the query sets, or an error if no header can have it.
-fn of_response(value: Option<String>) -> S3Result<Option<String>> {
-    if value.as_deref().is_none_or(|value| HeaderValue::from_str(value).is_ok()) {
-        return Ok(value);
-    }
-    Err(refuse(S3ErrorCode::InvalidArgument, "The value of a response-… parameter is invalid"))
-}
-
-/// The longest range for which only the blocks that it touches are read.
-const SHORT_RANGE_BYTES: u64 = 256 << 10;
-
-/// Returns `true` for a short range of an object of any length.
-fn is_short_range(range: Option<&Range>) -> bool {
-    let selected = range.and_then(|range| select(Some(range), None, &[u64::MAX / 2]).ok());
-    selected.is_some_and(|selected| selected.bytes.end - selected.bytes.start <= SHORT_RANGE_BYTES)
-}
-
-/// Returns the response without its body.
-fn described(
-    object: &Object,
-    selected: &Selected,
-    part_number: Option<i32>,
-    with_checksum: bool,
-) -> GetObjectOutput {
-    let Object { info, attributes, .. } = object;
-    let mut output = GetObjectOutput {
-        accept_ranges: Some("bytes".to_owned()),
-        cache_control: shown(attributes, "cache-control"),
-        content_disposition: shown(attributes, "content-disposition"),
-        content_encoding: shown(attributes, "content-encoding"),
-        content_language: shown(attributes, "content-language"),
-        content_length: Some(length(selected.bytes.end - selected.bytes.start)),
-        content_range: selected.content_range.clone(),
-        content_type: Some(attributes::content_type(attributes, &info.key)),
-        e_tag: Some(etag(info.etag)),
-        expires: attributes::expires(attributes),
-        last_modified: Some(Timestamp::from(info.modified)),
-        metadata: attributes::metadata(attributes),
-        website_redirect_location: shown(attributes, "x-amz-website-redirect-location"),
-        ..GetObjectOutput::default()
-    };
-    let lock = lock::shown(attributes);
-    output.object_lock_mode = lock.mode;
-    output.object_lock_retain_until_date = lock.until;
-    output.object_lock_legal_hold_status = lock.legal_hold;
-    if part_number.is_some() && info.etag.part_count() > 0 {
-        output.parts_count = Some(i32::from(info.etag.part_count()));
-    }
-    let tags = attributes.tags().len();
-    if tags > 0 {
-        output.tag_count = i32::try_from(tags).ok();
-    }
-    if with_checksum && let Some(checksum) = checksum_of_response(object, selected, part_number) {
-        output.checksum_type = Some(checksum_type(attributes));
-        show_checksum!(output, Some(checksum));
-    }
-    output
-}
-
-/// Returns the checksum of the bytes that a response contains: of the object, or of a part.
-fn checksum_of_response(
-    object: &Object,
-    selected: &Selected,
-    part_number: Option<i32>,
-) -> Option<Checksum> {
-    let attributes = &object.attributes;
-    match part_number.filter(|_| object.info.etag.part_count() > 0) {
-        Some(number) => {
-            let index = usize::try_from(number).ok()?.checked_sub(1)?;
-            PartChecksums::from_attributes(attributes)?.get(index)
-        }
-        None if selected.content_range.is_none() => Checksum::from_attributes(attributes),
-        None => None,
-    }
-}
-
-/// Returns the checksum that is stored with an object.
-pub(super) fn checksum(attributes: &Attributes) -> Option<dto::Checksum> {
-    let kept = Checksum::from_attributes(attributes)?;
-    let checksum_type = Some(checksum_type(attributes));
-    let mut shown = dto::Checksum { checksum_type, ..dto::Checksum::default() };
-    show_checksum!(shown, Some(kept));
-    Some(shown)
-}
-
-fn checksum_type(attributes: &Attributes) -> ChecksumType {
-    ChecksumType::from(attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned())
-}
-
-/// Evaluates the conditions of a request. Returns `true` if its `Range` applies, and the response
-/// as an error if a condition fails.
-fn evaluate(conditions: &Conditions, info: &ObjectInfo, headers: &HeaderMap) -> S3Result<bool> {
-    match conditions.verdict(info, Some(headers)) {
-        Verdict::Proceed { with_ranges } => Ok(with_ranges),
-        Verdict::Failed => {
-            let message = "At least one of the preconditions you specified failed";
-            Err(refuse(S3ErrorCode::PreconditionFailed, message))
-        }
-        Verdict::NotModified => Err(not_modified(info)),
-    }
+    let selected = read.select(&object.info, &content.part_bytes())?;
+    let version = versions::shown(&store, bucket, object.info.version_id);
+    let answer = read
+        .answer(object, &selected)
+        .with_some("x-amz-expiration", expiration)
+        .with_some("x-amz-version-id", version);
+    let bytes = selected.bytes.end - selected.bytes.start;
+    let answer = described(answer, content.master());
+    Ok(Answer { content: AnswerContent::Head(bytes), ..answer })
 }
 
 fn not_modified(info: &ObjectInfo) -> S3Error {
     let mut headers = HeaderMap::new();
-    let mut date = Vec::new();
-    let modified = Timestamp::from(info.modified);
-    if modified.format(TimestampFormat::HttpDate, &mut date).is_ok()
-        && let Ok(value) = HeaderValue::from_bytes(&date)
-    {
-        headers.insert(LAST_MODIFIED, value);
+    if let Ok(value) = HeaderValue::try_from(header_time(info.modified)) {
+        headers.insert("last-modified", value);
     }
     if let Ok(value) = HeaderValue::try_from(format!("\"{}\"", info.etag)) {
-        headers.insert(ETAG, value);
+        headers.insert("etag", value);
     }
-    let mut error = refuse(S3ErrorCode::NotModified, "Not Modified");
-    error.set_headers(headers);
-    error
-}
-
-/// Converts an ETag to the type of `s3s`.
-pub(crate) fn etag(etag: Etag) -> ETag {
-    ETag::Strong(etag.to_string())
-}
-
-/// Converts a length to the type of `s3s`.
-pub(crate) fn length(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
-}
-
-pub(super) fn standard() -> StorageClass {
-    StorageClass::from_static(StorageClass::STANDARD)
+    refuse(S3ErrorCode::NotModified, "Not Modified").with_headers(headers)
 }

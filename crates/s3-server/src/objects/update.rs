@@ -3,10 +3,11 @@
 use std::cell::Cell;
 
 use haul_file_store::{Attributes, Error, ObjectInfo, Store, VersionId};
-use s3s::{S3Error, S3Result};
 
+use crate::errors::{S3Error, S3Result};
 use crate::objects::attributes;
 use crate::objects::versions::refused;
+use crate::request::name::ObjectName;
 
 /// Changes the attributes of an object or version in place, while no other client can change it. Its
 /// version ID and its modification time stay. The change is durable when this returns.
@@ -15,8 +16,7 @@ use crate::objects::versions::refused;
 /// That of the change, and if the attributes become too large.
 pub(crate) fn update(
     store: &Store,
-    bucket: &str,
-    key: &str,
+    name: &ObjectName,
     version: Option<VersionId>,
     change: impl Fn(&mut Attributes) -> S3Result<()>,
 ) -> S3Result<ObjectInfo> {
@@ -27,6 +27,7 @@ pub(crate) fn update(
             Error::Invalid { what: "the attributes cannot be changed".into() }
         })
     };
+    let ObjectName { bucket, key } = name;
     let updated = store.update_attributes(bucket, key, version, &change);
     match (updated, failure.take()) {
         (Err(_), Some(error)) => Err(error),

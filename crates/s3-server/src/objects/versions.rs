@@ -1,19 +1,26 @@
 //! The version IDs of objects in requests and responses.
 
 use haul_file_store::{Error, Object, Store, VersionId, Versioning};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
-use s3s::dto::{Timestamp, TimestampFormat};
-use s3s::{S3Error, S3ErrorCode, S3Result};
+use http::header::{ALLOW, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
 
-use crate::errors::{from_store, refuse};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
+use crate::times::header_time;
 
 pub(crate) const VERSION_ID: HeaderName = HeaderName::from_static("x-amz-version-id");
-const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
+pub(crate) const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
+
+/// The parameter with the ID of a version.
+pub(crate) const PARAMETER: &str = "versionId";
 
 /// Parses the version ID of a request; `None` for the current object.
 pub(crate) fn parse(version: Option<&str>) -> S3Result<Option<VersionId>> {
+    parse_parameter(PARAMETER, version)
+}
+
+/// Parses a parameter with a version ID.
+pub(crate) fn parse_parameter(name: &str, version: Option<&str>) -> S3Result<Option<VersionId>> {
     let Some(text) = version.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let malformed = |_why| refuse(S3ErrorCode::InvalidArgument, "Invalid version id specified");
+    let malformed = |_why| invalid_argument(name, text, "Invalid version id specified");
     text.parse().map(Some).map_err(malformed)
 }
 
@@ -111,29 +118,25 @@ pub(crate) fn cached<T>(
 /// Translates the error of a read. If the newest version is a delete marker, the response has its
 /// ID.
 pub(crate) fn refused(store: &Store, bucket: &str, key: &str, error: Error) -> S3Error {
-    let (marker, mut error) = match error {
+    match error {
         Error::IsDeleteMarker { version, created, .. } => {
-            let message = "The version is a delete marker";
             let mut headers = marker_headers(version);
-            let mut date = Vec::new();
-            if Timestamp::from(created).format(TimestampFormat::HttpDate, &mut date).is_ok()
-                && let Ok(value) = HeaderValue::from_bytes(&date)
-            {
+            // A delete marker can only be deleted.
+            headers.insert(ALLOW, HeaderValue::from_static("DELETE"));
+            if let Ok(value) = HeaderValue::try_from(header_time(created)) {
                 headers.insert(LAST_MODIFIED, value);
             }
-            (Some(headers), refuse(S3ErrorCode::MethodNotAllowed, message))
+            refuse(S3ErrorCode::MethodNotAllowed, "The version is a delete marker")
+                .with_field("ResourceType", "DeleteMarker")
+                .with_headers(headers)
         }
         error @ Error::NoSuchKey { .. } => {
             let marker = store.delete_marker(bucket, key).ok().flatten();
             let headers = marker.map(|marker| marker_headers(marker.info.version_id));
-            (headers, from_store(error))
+            from_store(error).with_headers(headers.unwrap_or_default())
         }
-        error => (None, from_store(error)),
-    };
-    if let Some(headers) = marker {
-        error.set_headers(headers);
+        error => from_store(error),
     }
-    error
 }
 
 fn marker_headers(version: VersionId) -> HeaderMap {
@@ -143,4 +146,49 @@ fn marker_headers(version: VersionId) -> HeaderMap {
         headers.insert(VERSION_ID, value);
     }
     headers
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_file_store::{Attributes, Deletion, Options, Precondition};
+
+    use super::*;
+
+    #[test]
+    fn malformed_version_id_is_an_invalid_argument() {
+        assert_eq!(parse(None).unwrap(), None);
+        assert_eq!(parse(Some("")).unwrap(), None);
+        assert_eq!(parse(Some("null")).unwrap(), Some(VersionId::Null));
+        let refused = parse(Some("x")).unwrap_err();
+        assert_eq!(refused.code(), S3ErrorCode::InvalidArgument);
+        assert_eq!(refused.field("ArgumentName"), Some(PARAMETER));
+        assert_eq!(refused.field("ArgumentValue"), Some("x"));
+    }
+
+    #[test]
+    fn errors_for_delete_markers_have_their_headers() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        store.create_bucket("bucket").unwrap();
+        store.set_versioning("bucket", Versioning::Enabled).unwrap();
+        store.put("bucket", "key", b"x", &Attributes::new(), &Precondition::None).unwrap();
+        let deleted = store.delete_objects("bucket", &[Deletion::of("key")]).remove(0).unwrap();
+        let marker = deleted.version_id.unwrap();
+        let header = |error: &S3Error, name: &str| {
+            error.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
+        };
+        for (version, code) in
+            [(None, S3ErrorCode::NoSuchKey), (Some(marker), S3ErrorCode::MethodNotAllowed)]
+        {
+            let error = head(&store, "bucket", "key", version).unwrap_err();
+            assert_eq!(error.code(), code);
+            assert_eq!(header(&error, "x-amz-delete-marker").as_deref(), Some("true"));
+            assert_eq!(header(&error, "x-amz-version-id"), Some(marker.to_string()));
+            let allow = version.map(|_marker| "DELETE".to_owned());
+            assert_eq!(header(&error, "allow"), allow);
+            assert_eq!(header(&error, "last-modified").is_some(), version.is_some());
+        }
+        let missing = head(&store, "bucket", "other", None).unwrap_err();
+        assert!(missing.headers().is_empty());
+    }
 }

@@ -1,72 +1,59 @@
 //! Storing objects.
 
-use bytes::Bytes;
 use haul_file_store::{Attributes, Error, ObjectInfo, PendingPut, Precondition, Store};
-use hyper::body::Body;
-use s3s::dto::{ChecksumType, PutObjectInput, PutObjectOutput};
-use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, StdError};
 
-use crate::access::caller::Caller;
 use crate::acl::new_object::NewObjectList;
-use crate::audit::Changes;
-use crate::body::checksum::{Checksum, FULL_OBJECT, show_checksum};
+use crate::answer::Answer;
+use crate::answer::checksum::with_checksum;
+use crate::body::Body;
+use crate::body::checksum::{Checksum, FULL_OBJECT};
 use crate::body::receive::{Collected, Receiver};
 use crate::buckets::lifecycle::operations::expiration;
 use crate::encryption::envelope::Structure;
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::request::{Wanted, described};
-use crate::errors::{check_key, from_store, refuse};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, check_key, from_store, refuse};
 use crate::objects::conditions::precondition;
-use crate::objects::headers::stored_headers;
-use crate::objects::lock::lock_headers;
-use crate::objects::read::etag;
-use crate::objects::tagging;
-use crate::objects::versions;
-use crate::output::Output;
+use crate::objects::headers::StoredHeaders;
+use crate::objects::lock::LockHeaders;
+use crate::objects::{tags, versions};
+use crate::request::name::ObjectName;
 use crate::service::Haul;
+use crate::service::request::Request;
 
-pub(crate) async fn put_object(
-    haul: &Haul,
-    mut request: S3Request<PutObjectInput>,
-) -> S3Result<Output<PutObjectOutput>> {
-    let input = &mut request.input;
-    check_key(&input.key)?;
-    if input.write_offset_bytes.is_some() {
+pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
+    let fields = &request.head.fields;
+    let name = request.name();
+    check_key(&name.key)?;
+    if fields.has("x-amz-write-offset-bytes") {
         return Err(refuse(S3ErrorCode::NotImplemented, "Objects cannot be appended to"));
     }
-    let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
-    let mut attributes = stored_headers!(input).into_attributes()?;
-    let caller = Caller::of(&request.extensions);
-    let names = (&*input.bucket, &*input.key);
-    let lock = lock_headers!(input).into_lock(&haul.store(), &caller, names)?;
+    let precondition = precondition(fields)?;
+    let mut attributes = StoredHeaders::of_fields(fields)?.into_attributes()?;
+    let lock = LockHeaders::of_fields(fields).into_lock(&haul.store(), request.caller(), name)?;
     lock.set_in(&mut attributes);
-    let body = input.body.take();
-    let wanted = Wanted::of(&request.headers)?;
-    let receiver = Receiver::of(haul, &request, body)?;
-    let changes = Changes::of(&request.extensions).cloned();
-    let S3Request { headers, extensions, .. } = request;
-    let PutObjectInput { bucket, key, .. } = request.input;
+    let wanted = Wanted::of(fields)?;
+    let receiver = Receiver::new(haul, request, body)?;
     // Before the client sends the body.
-    check_bucket(&haul.store(), &bucket)?;
-    let list = NewObjectList::of(haul, (&headers, &extensions), (&bucket, &key)).await?;
-    list.set(&mut attributes)?;
-    let master = haul.master_for(&bucket, wanted)?;
-    let put = Put { bucket, key, attributes, precondition, master: master.clone() };
+    check_bucket(&haul.store(), &name.bucket)?;
+    NewObjectList::of(haul, request).await?.set(&mut attributes)?;
+    let master = haul.master_for(&name.bucket, wanted)?;
+    let put = Put { name: name.clone(), attributes, precondition, master: master.clone() };
     let Stored { info, expiration, checksum, version_id } =
         match receiver.is_small() && master.is_none() {
             true => put.small(haul, receiver).await?,
             false => put.big(haul, receiver).await?,
         };
-
-    if let Some(changes) = changes {
+    if let Some(changes) = &request.changes {
         changes.stored(info.bytes, info.etag);
     }
-    let e_tag = Some(etag(info.etag));
-    let mut output = PutObjectOutput { e_tag, expiration, version_id, ..Default::default() };
-    output.checksum_type = checksum.as_ref().map(|_| ChecksumType::from_static(FULL_OBJECT));
-    show_checksum!(output, checksum);
-    Ok(described(output, master.as_ref()))
+    let answer = Answer::ok()
+        .with("etag", format!("\"{}\"", info.etag))
+        .with_some("x-amz-expiration", expiration)
+        .with_some("x-amz-version-id", version_id);
+    let answer = with_checksum(answer, checksum.as_ref(), FULL_OBJECT);
+    Ok(described(answer, master.as_ref()))
 }
 
 /// Fails if the bucket does not exist. If damage may hide its creation or deletion, the change of
@@ -80,8 +67,7 @@ pub(crate) fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
 
 /// A put of an object.
 pub(crate) struct Put {
-    pub(crate) bucket: String,
-    pub(crate) key: String,
+    pub(crate) name: ObjectName,
     pub(crate) attributes: Attributes,
     pub(crate) precondition: Precondition,
     /// The key that seals the data key of the object; `None` stores the object as it is.
@@ -101,16 +87,12 @@ pub(crate) struct Stored {
 
 impl Put {
     /// Receives and stores a small object that is not encrypted.
-    pub(crate) async fn small<B>(self, haul: &Haul, receiver: Receiver<B>) -> S3Result<Stored>
-    where
-        B: Body<Data = Bytes> + Unpin,
-        B::Error: Into<StdError>,
-    {
+    pub(crate) async fn small(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
         let collected = receiver.collect(haul).await?;
-        let Self { bucket, key, attributes, precondition, master: _ } = self;
-        let tags = tagging::alone(&attributes);
-        let put = SmallPut { bucket, key, attributes, precondition, collected };
-        let bucket = put.bucket.clone();
+        let Self { name, attributes, precondition, master: _ } = self;
+        let tags = tags::alone(&attributes);
+        let put = SmallPut { name, attributes, precondition, collected };
+        let bucket = put.name.bucket.clone();
         let (info, checksum) = put.store(haul).await?;
         // The first PUT to a bucket may read its rules from the disk; then they are in memory.
         let expiration = expiration(&haul.store(), &bucket, &info, &tags);
@@ -119,12 +101,8 @@ impl Put {
     }
 
     /// Receives and stores an object of any length.
-    pub(crate) async fn big<B>(self, haul: &Haul, receiver: Receiver<B>) -> S3Result<Stored>
-    where
-        B: Body<Data = Bytes> + Unpin,
-        B::Error: Into<StdError>,
-    {
-        let Self { bucket, key, mut attributes, precondition, master } = self;
+    pub(crate) async fn big(self, haul: &Haul, receiver: Receiver) -> S3Result<Stored> {
+        let Self { name, mut attributes, precondition, master } = self;
         let new = master.map(NewContent::generate).transpose()?;
         let encryption = new.as_ref().map(|new| new.start(0)).transpose()?;
         let streamed = receiver.stream(haul, Store::object_writer, encryption).await?;
@@ -132,14 +110,15 @@ impl Put {
             let bytes = streamed.bytes();
             let (written, checksum) = streamed.finish()?;
             keep(&mut attributes, checksum.as_ref());
+            let ObjectName { bucket, key } = &name;
             if let Some(new) = new {
-                let (names, structure) = ((&*bucket, &*key), Structure::OnePiece);
-                new.envelope(names, structure, written.bytes())?.set(&mut attributes);
+                let structure = Structure::OnePiece;
+                new.envelope((bucket, key), structure, written.bytes())?.set(&mut attributes);
             }
-            let stored = store.put_written(&bucket, &key, written, &attributes, &precondition);
-            let refused = |error| unmet(store, &bucket, &key, &precondition, error);
+            let stored = store.put_written(bucket, key, written, &attributes, &precondition);
+            let refused = |error| unmet(store, bucket, key, &precondition, error);
             let info = stored.map_err(refused)?;
-            let expiration = expiration(store, &bucket, &info, &attributes);
+            let expiration = expiration(store, bucket, &info, &attributes);
             let version_id = versions::shown_of_new(info.version_id);
             let info = ObjectInfo { bytes, ..info };
             Ok(Stored { info, expiration, checksum, version_id })
@@ -150,8 +129,7 @@ impl Put {
 
 /// A put of an object whose body was received.
 struct SmallPut {
-    bucket: String,
-    key: String,
+    name: ObjectName,
     attributes: Attributes,
     precondition: Precondition,
     collected: Collected,
@@ -184,7 +162,7 @@ impl SmallPut {
         }
         let (bytes, checksum) = self.collected.verify()?;
         keep(&mut self.attributes, checksum.as_ref());
-        let Self { bucket, key, attributes, precondition, .. } = &self;
+        let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
         match store.start_put(bucket, key, bytes, attributes, precondition) {
             Ok(Some(pending)) => Ok(Attempt::Started(pending, checksum)),
             Ok(None) | Err(Error::PreconditionFailed) => Ok(Attempt::Blocking(Box::new(self))),
@@ -195,7 +173,7 @@ impl SmallPut {
     fn store_blocking(mut self, store: &Store) -> S3Result<(ObjectInfo, Option<Checksum>)> {
         let (bytes, checksum) = self.collected.verify()?;
         keep(&mut self.attributes, checksum.as_ref());
-        let Self { bucket, key, attributes, precondition, .. } = &self;
+        let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
         let stored = store.put(bucket, key, bytes, attributes, precondition);
         let refused = |error| unmet(store, bucket, key, precondition, error);
         Ok((stored.map_err(refused)?, checksum))

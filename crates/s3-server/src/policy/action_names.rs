@@ -1,75 +1,104 @@
-//! The names of the actions of S3 in AWS, also of those that this server does not implement: policies
-//! that name them are valid.
+//! The names of the actions of S3 in AWS, also of those that this server does not implement:
+//! policies that name them are valid.
 
 use crate::pattern;
 
-const NAMES: &str = "
-    AbortMultipartUpload AssociateAccessGrantsIdentityCenter BypassGovernanceRetention
-    CreateAccessGrant CreateAccessGrantsInstance CreateAccessGrantsLocation CreateAccessPoint
-    CreateAccessPointForObjectLambda CreateBucket CreateBucketMetadataTableConfiguration CreateJob
-    CreateMultiRegionAccessPoint CreateStorageLensGroup
-    DeleteAccessGrant DeleteAccessGrantsInstance DeleteAccessGrantsInstanceResourcePolicy
+/// The actions on objects.
+const OBJECTS: &str = "
+    AbortMultipartUpload BypassGovernanceRetention DeleteObject DeleteObjectTagging
+    DeleteObjectVersion DeleteObjectVersionTagging GetObject GetObjectAcl GetObjectAttributes
+    GetObjectLegalHold GetObjectRetention GetObjectTagging GetObjectTorrent GetObjectVersion
+    GetObjectVersionAcl GetObjectVersionAttributes GetObjectVersionForReplication
+    GetObjectVersionTagging GetObjectVersionTorrent InitiateReplication ListMultipartUploadParts
+    ObjectOwnerOverrideToBucketOwner PutObject PutObjectAcl PutObjectLegalHold
+    PutObjectRetention PutObjectTagging PutObjectVersionAcl PutObjectVersionTagging
+    ReplicateDelete ReplicateObject ReplicateTags RestoreObject UpdateObjectEncryption";
+
+/// The actions on buckets.
+const BUCKETS: &str = "
+    CreateBucket CreateBucketMetadataTableConfiguration DeleteBucket
+    DeleteBucketMetadataTableConfiguration DeleteBucketPolicy DeleteBucketWebsite
+    GetAccelerateConfiguration GetAnalyticsConfiguration GetBucketAbac GetBucketAcl
+    GetBucketCORS GetBucketLocation GetBucketLogging GetBucketMetadataTableConfiguration
+    GetBucketNotification GetBucketObjectLockConfiguration GetBucketOwnershipControls
+    GetBucketPolicy GetBucketPolicyStatus GetBucketPublicAccessBlock GetBucketRequestPayment
+    GetBucketTagging GetBucketVersioning GetBucketWebsite GetEncryptionConfiguration
+    GetIntelligentTieringConfiguration GetInventoryConfiguration GetLifecycleConfiguration
+    GetMetricsConfiguration GetReplicationConfiguration ListBucket ListBucketMultipartUploads
+    ListBucketVersions ListTagsForResource PauseReplication PutAccelerateConfiguration
+    PutAnalyticsConfiguration PutBucketAbac PutBucketAcl PutBucketCORS PutBucketLogging
+    PutBucketNotification PutBucketObjectLockConfiguration PutBucketOwnershipControls
+    PutBucketPolicy PutBucketPublicAccessBlock PutBucketRequestPayment PutBucketTagging
+    PutBucketVersioning PutBucketWebsite PutEncryptionConfiguration
+    PutIntelligentTieringConfiguration PutInventoryConfiguration PutLifecycleConfiguration
+    PutMetricsConfiguration PutReplicationConfiguration TagResource UntagResource
+    UpdateBucketMetadataInventoryTableConfiguration
+    UpdateBucketMetadataJournalTableConfiguration";
+
+/// The actions on neither, such as those on access points.
+const OTHERS: &str = "
+    AssociateAccessGrantsIdentityCenter CreateAccessGrant CreateAccessGrantsInstance
+    CreateAccessGrantsLocation CreateAccessPoint CreateAccessPointForObjectLambda CreateJob
+    CreateMultiRegionAccessPoint CreateStorageLensGroup DeleteAccessGrant
+    DeleteAccessGrantsInstance DeleteAccessGrantsInstanceResourcePolicy
     DeleteAccessGrantsLocation DeleteAccessPoint DeleteAccessPointForObjectLambda
     DeleteAccessPointPolicy DeleteAccessPointPolicyForObjectLambda DeleteAccessPointScope
-    DeleteBucket DeleteBucketMetadataTableConfiguration DeleteBucketPolicy DeleteBucketWebsite
-    DeleteJobTagging DeleteMultiRegionAccessPoint DeleteObject DeleteObjectTagging
-    DeleteObjectVersion DeleteObjectVersionTagging DeleteStorageLensConfiguration
+    DeleteJobTagging DeleteMultiRegionAccessPoint DeleteStorageLensConfiguration
     DeleteStorageLensConfigurationTagging DeleteStorageLensGroup DescribeJob
-    DescribeMultiRegionAccessPointOperation DissociateAccessGrantsIdentityCenter
-    GetAccelerateConfiguration GetAccessGrant GetAccessGrantsInstance
-    GetAccessGrantsInstanceForPrefix GetAccessGrantsInstanceResourcePolicy GetAccessGrantsLocation
-    GetAccessPoint GetAccessPointConfigurationForObjectLambda GetAccessPointForObjectLambda
+    DescribeMultiRegionAccessPointOperation DissociateAccessGrantsIdentityCenter GetAccessGrant
+    GetAccessGrantsInstance GetAccessGrantsInstanceForPrefix
+    GetAccessGrantsInstanceResourcePolicy GetAccessGrantsLocation GetAccessPoint
+    GetAccessPointConfigurationForObjectLambda GetAccessPointForObjectLambda
     GetAccessPointPolicy GetAccessPointPolicyForObjectLambda GetAccessPointPolicyStatus
     GetAccessPointPolicyStatusForObjectLambda GetAccessPointScope GetAccountPublicAccessBlock
-    GetAnalyticsConfiguration GetBucketAbac GetBucketAcl GetBucketCORS GetBucketLocation
-    GetBucketLogging GetBucketMetadataTableConfiguration GetBucketNotification
-    GetBucketObjectLockConfiguration GetBucketOwnershipControls GetBucketPolicy
-    GetBucketPolicyStatus GetBucketPublicAccessBlock GetBucketRequestPayment GetBucketTagging
-    GetBucketVersioning GetBucketWebsite GetDataAccess GetEncryptionConfiguration
-    GetIntelligentTieringConfiguration GetInventoryConfiguration GetJobTagging
-    GetLifecycleConfiguration GetMetricsConfiguration GetMultiRegionAccessPoint
-    GetMultiRegionAccessPointPolicy GetMultiRegionAccessPointPolicyStatus
-    GetMultiRegionAccessPointRoutes GetObject GetObjectAcl GetObjectAttributes GetObjectLegalHold
-    GetObjectRetention GetObjectTagging GetObjectTorrent GetObjectVersion GetObjectVersionAcl
-    GetObjectVersionAttributes GetObjectVersionForReplication GetObjectVersionTagging
-    GetObjectVersionTorrent GetReplicationConfiguration GetStorageLensConfiguration
-    GetStorageLensConfigurationTagging GetStorageLensDashboard GetStorageLensGroup
-    InitiateReplication
-    ListAccessGrants ListAccessGrantsInstances ListAccessGrantsLocations ListAccessPoints
-    ListAccessPointsForDirectoryBuckets ListAccessPointsForObjectLambda ListAllMyBuckets ListBucket
-    ListBucketMultipartUploads ListBucketVersions ListCallerAccessGrants ListJobs
-    ListMultiRegionAccessPoints ListMultipartUploadParts ListStorageLensConfigurations
-    ListStorageLensGroups ListTagsForResource
-    ObjectOwnerOverrideToBucketOwner PauseReplication
-    PutAccelerateConfiguration PutAccessGrantsInstanceResourcePolicy
+    GetDataAccess GetJobTagging GetMultiRegionAccessPoint GetMultiRegionAccessPointPolicy
+    GetMultiRegionAccessPointPolicyStatus GetMultiRegionAccessPointRoutes
+    GetStorageLensConfiguration GetStorageLensConfigurationTagging GetStorageLensDashboard
+    GetStorageLensGroup ListAccessGrants ListAccessGrantsInstances ListAccessGrantsLocations
+    ListAccessPoints ListAccessPointsForDirectoryBuckets ListAccessPointsForObjectLambda
+    ListAllMyBuckets ListCallerAccessGrants ListJobs ListMultiRegionAccessPoints
+    ListStorageLensConfigurations ListStorageLensGroups PutAccessGrantsInstanceResourcePolicy
     PutAccessPointConfigurationForObjectLambda PutAccessPointPolicy
     PutAccessPointPolicyForObjectLambda PutAccessPointPublicAccessBlock PutAccessPointScope
-    PutAccountPublicAccessBlock PutAnalyticsConfiguration PutBucketAbac PutBucketAcl PutBucketCORS
-    PutBucketLogging PutBucketNotification PutBucketObjectLockConfiguration
-    PutBucketOwnershipControls PutBucketPolicy PutBucketPublicAccessBlock PutBucketRequestPayment
-    PutBucketTagging PutBucketVersioning PutBucketWebsite PutEncryptionConfiguration
-    PutIntelligentTieringConfiguration PutInventoryConfiguration PutJobTagging
-    PutLifecycleConfiguration PutMetricsConfiguration PutMultiRegionAccessPointPolicy PutObject
-    PutObjectAcl PutObjectLegalHold PutObjectRetention PutObjectTagging PutObjectVersionAcl
-    PutObjectVersionTagging PutReplicationConfiguration PutStorageLensConfiguration
-    PutStorageLensConfigurationTagging
-    ReplicateDelete ReplicateObject ReplicateTags RestoreObject SubmitMultiRegionAccessPointRoutes
-    TagResource UntagResource
-    UpdateAccessGrantsLocation UpdateBucketMetadataInventoryTableConfiguration
-    UpdateBucketMetadataJournalTableConfiguration UpdateJobPriority UpdateJobStatus
-    UpdateObjectEncryption UpdateStorageLensGroup";
+    PutAccountPublicAccessBlock PutJobTagging PutMultiRegionAccessPointPolicy
+    PutStorageLensConfiguration PutStorageLensConfigurationTagging
+    SubmitMultiRegionAccessPointRoutes UpdateAccessGrantsLocation UpdateJobPriority
+    UpdateJobStatus UpdateStorageLensGroup";
 
-/// Returns `true` if a pattern of a policy, such as `s3:Get*`, matches the name of an action.
+/// The kinds of actions that a pattern of a policy, such as `s3:Get*`, matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ActionKinds {
+    /// Actions on objects.
+    pub(super) objects: bool,
+    /// Actions on buckets.
+    pub(super) buckets: bool,
+    /// Other actions.
+    pub(super) others: bool,
+}
+
+impl ActionKinds {
+    /// Returns the kinds of the actions with names that a pattern matches.
+    pub(super) fn matching(pattern: &str) -> Self {
+        let pattern = pattern.to_ascii_lowercase();
+        let has_match = |names: &str| {
+            let names = names.split_ascii_whitespace().map(str::to_ascii_lowercase);
+            names.map(|name| format!("s3:{name}")).any(|name| pattern::matches(&pattern, &name))
+        };
+        Self { objects: has_match(OBJECTS), buckets: has_match(BUCKETS), others: has_match(OTHERS) }
+    }
+}
+
+/// Returns `true` if a pattern of a policy matches the name of an action.
 pub(super) fn names_an_action(pattern: &str) -> bool {
-    let pattern = pattern.to_ascii_lowercase();
-    let names = NAMES.split_ascii_whitespace().map(|name| format!("s3:{name}"));
-    names.map(|name| name.to_ascii_lowercase()).any(|name| pattern::matches(&pattern, &name))
+    let ActionKinds { objects, buckets, others } = ActionKinds::matching(pattern);
+    objects || buckets || others
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::policy::action::action_of;
+    use crate::request::operation::Operation;
 
     #[test]
     fn patterns_match_actions_of_aws_without_regard_to_case() {
@@ -85,12 +114,28 @@ mod tests {
     }
 
     #[test]
+    fn actions_are_those_on_buckets_or_objects() {
+        for (pattern, objects, buckets, others) in [
+            ("*", true, true, true),
+            ("s3:Get*", true, true, true),
+            ("s3:GetObjec?", true, false, false),
+            ("s3:abort*", true, false, false),
+            ("s3:*Multipart*", true, true, false),
+            ("s3:GetBucket*", false, true, false),
+            ("s3:???BucketVersioning", false, true, false),
+            ("s3:PutLifecycleConfiguration", false, true, false),
+            ("s3:ListAllMyBuckets", false, false, true),
+            ("s3:FooBar", false, false, false),
+        ] {
+            let expected = ActionKinds { objects, buckets, others };
+            assert_eq!(ActionKinds::matching(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
     fn actions_of_all_operations_are_known() {
-        let table = include_str!("../operations.rs").split_once("operations! {").unwrap().1;
-        let names = table.lines().filter_map(|line| line.split_once(": ")?.1.split_once("Input"));
-        let names: Vec<_> = names.map(|(name, _)| name).collect();
-        assert!(names.len() > 40, "{names:?}");
-        let actions = names.iter().flat_map(|name| [false, true].map(|it| action_of(name, it)));
+        let names = Operation::ALL.iter().map(|operation| operation.name());
+        let actions = names.flat_map(|name| [false, true].map(|it| action_of(name, it)));
         let unknown: Vec<_> = actions.filter(|action| !names_an_action(action)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }

@@ -58,7 +58,7 @@ impl Statement {
         let is_meant = match (&self.principals, access.client) {
             (Principals::Everyone { .. }, Client::User(_)) => true,
             // As in AWS, a service must be allowed by its name, but is denied with everyone.
-            (Principals::Everyone { services }, Client::Service(name)) => {
+            (Principals::Everyone { services, .. }, Client::Service(name)) => {
                 self.effect == Effect::Deny || services.iter().any(|listed| listed == name)
             }
             (Principals::Listed(names), client) => names.contain(client),

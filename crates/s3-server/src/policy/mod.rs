@@ -1,13 +1,15 @@
 //! Bucket policies, in the subset of the policy language of AWS that `docs/access.md` describes.
 //! Pure: `parse` checks the text of a policy and refuses what this server would not enforce, with
 //! `members` and `action_names`. `action` names the operations, `evaluate` decides about a request,
-//! and `public` finds policies that allow access to everyone. `document` decides without a server.
+//! `public` finds policies that allow access to everyone, and `fit` finds statements that apply to
+//! nothing. `document` decides without a server.
 
 pub(crate) mod action;
 mod action_names;
 pub(crate) mod condition;
 pub(crate) mod document;
 pub(crate) mod evaluate;
+mod fit;
 mod members;
 mod operand;
 pub(crate) mod parse;

@@ -16,6 +16,9 @@ pub(crate) const POLICY_BYTES_MAX: usize = 20 * 1024;
 /// request may name a thousand keys, and a header may have many KiB.
 const SLOW_PATTERN_BYTES_MAX: usize = 512;
 
+/// The principal that is every client.
+const EVERYONE: &str = "*";
+
 /// The beginning of the names of buckets and objects in policies.
 const ARN: &str = "arn:aws:s3:::";
 
@@ -101,10 +104,11 @@ fn statement(value: &Value, bucket: &str) -> Parsed<Statement> {
 fn principals(fields: &Object, effect: Effect) -> Parsed<Principals> {
     match (fields.get("Principal"), fields.get("NotPrincipal")) {
         (Some(value), None) => {
-            let Names { users, services } = names(value)?;
-            let is_everyone = users.iter().any(|user| user == "*");
+            let Names { mut users, services } = names(value)?;
+            let is_everyone = users.iter().any(|user| user == EVERYONE);
+            users.retain(|user| user != EVERYONE);
             Ok(match is_everyone {
-                true => Principals::Everyone { services },
+                true => Principals::Everyone { users, services },
                 false => Principals::Listed(Names { users, services }),
             })
         }
@@ -119,29 +123,39 @@ fn principals(fields: &Object, effect: Effect) -> Parsed<Principals> {
 /// Returns the users that a principal names, or `*` for everyone, and the services.
 fn names(value: &Value) -> Parsed<Names> {
     let Value::Object(kinds) = value else {
-        let users = strings(value, "Principal")?.into_iter().map(user).collect::<Parsed<_>>()?;
+        let users = named(value)?.into_iter().map(user).collect::<Parsed<_>>()?;
         return Ok(Names { users, services: Vec::new() });
     };
+    if kinds.is_empty() {
+        return Err("the principal is empty".to_owned());
+    }
     let (mut users, mut services) = (Vec::new(), Vec::new());
     for (kind, names) in kinds {
+        let names = named(names)?.into_iter();
         match kind.as_str() {
-            "AWS" => {
-                for name in strings(names, "Principal")? {
-                    users.push(user(name)?);
-                }
-            }
+            "AWS" => users.extend(names.map(user).collect::<Parsed<Vec<_>>>()?),
             "CanonicalUser" => {
-                users.extend(strings(names, "Principal")?.into_iter().map(str::to_owned));
+                users.extend(names.map(canonical_user).collect::<Parsed<Vec<_>>>()?);
             }
-            "Service" => {
-                for name in strings(names, "Principal")? {
-                    services.push(service(name)?);
-                }
-            }
+            "Service" => services.extend(names.map(service).collect::<Parsed<Vec<_>>>()?),
             _ => return Err(format!("principals of the kind {kind} are not supported")),
         }
     }
     Ok(Names { users, services })
+}
+
+/// Returns the names in a principal, which has at least one.
+fn named(value: &Value) -> Parsed<Vec<&str>> {
+    let names = strings(value, "Principal")?;
+    if names.is_empty() { Err("the principal is empty".to_owned()) } else { Ok(names) }
+}
+
+/// Checks the ID of a user, which is its name.
+fn canonical_user(name: &str) -> Parsed<String> {
+    if name.is_empty() || name.contains('*') {
+        return Err(format!("the canonical user \"{name}\" is not supported"));
+    }
+    Ok(name.to_owned())
 }
 
 /// Checks the name of a service. Services that this server does not have send no requests.
@@ -156,7 +170,7 @@ fn service(name: &str) -> Parsed<String> {
 /// `arn:aws:iam::NAME:root`.
 fn user(name: &str) -> Parsed<String> {
     let Some(arn) = name.strip_prefix("arn:aws:iam::") else {
-        if name.is_empty() || name.starts_with("arn:") || name != "*" && name.contains('*') {
+        if name.is_empty() || name.starts_with("arn:") || name != EVERYONE && name.contains('*') {
             return Err(format!("the principal \"{name}\" is not supported"));
         }
         return Ok(name.to_owned());

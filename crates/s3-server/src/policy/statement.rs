@@ -31,6 +31,8 @@ pub(super) enum Effect {
 pub(super) enum Principals {
     /// All clients, also those that do not sign their requests, and these services.
     Everyone {
+        /// The users that the statement names beside everyone.
+        users: Vec<String>,
         services: Vec<String>,
     },
     Listed(Names),

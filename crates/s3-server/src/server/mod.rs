@@ -11,15 +11,12 @@ use std::time::{Duration, Instant};
 use haul_admin_endpoint::{History, Sampler};
 use haul_file_store::Store;
 use haul_http_engine::{ConnectionLimits, Connections, Engine, Handler, ListenerOptions, PeerRate};
-use haul_http1::HeadLimits;
+use haul_http1::{FIELDS_MAX, HeadLimits};
 use haul_reactor::{self as reactor, AdmissionLimit, Listener, Rate, RateLimit, Reactor};
-use s3s::config::{S3Config, StaticConfigProvider};
-use s3s::service::S3ServiceBuilder;
 use tokio::runtime;
 use tokio::sync::mpsc;
 
 use crate::access::keys::key_ring::AllKeys;
-use crate::access::service::{AccessControl, Authentication};
 use crate::admin::{Admin, overview};
 use crate::body::memory::{BodyMemory, PeerMemory};
 use crate::bucket_logs::{delivery::Delivery, queue::LogQueue};
@@ -27,10 +24,10 @@ use crate::config::{Addresses, Config, Limits};
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
 use crate::front::Front;
-use crate::front::answer::RequestIds;
 use crate::front::handler::Requests;
-use crate::front::hot::HotObjects;
+use crate::front::request_ids::RequestIds;
 use crate::hosts::domains::Domains;
+use crate::hot::HotObjects;
 use crate::metrics::{Counts, Metrics};
 use crate::served::ServedStore;
 use crate::server::listening::Listening;
@@ -216,44 +213,25 @@ fn front(
     metrics: Arc<Metrics>,
     hot: Arc<HotObjects>,
 ) -> Front {
-    let mut s3_config = S3Config::default();
-    s3_config.xml_max_body_size = limits.xml_bytes_max;
     let memory = BodyMemory::new(limits.body_memory_bytes_max, limits.stall_time_max);
-    let memory = Arc::new(memory);
-
-    let haul = Haul::new(
-        Arc::clone(&store),
-        limits.clone(),
-        Arc::clone(&metrics),
-        Arc::clone(&memory),
-        keys.clone(),
-        encryption,
-    );
-    let mut s3 = S3ServiceBuilder::new(haul.clone());
-    s3.set_config(Arc::new(StaticConfigProvider::new(Arc::new(s3_config))));
-    // Without an authentication, the service would not call the access control.
-    s3.set_auth(Authentication(keys.clone()));
-    s3.set_access(AccessControl { keys: keys.clone(), store: Arc::clone(&store) });
-    if !domains.is_empty() {
-        s3.set_host(domains.clone());
-    }
-    let (xml_bytes_max, ids) = (limits.xml_bytes_max, RequestIds::new());
-    let s3 = s3.build();
-    Front {
-        s3,
-        haul,
+    let logs = LogQueue::of_server(limits, &metrics);
+    let haul = Haul {
         store,
-        memory,
+        limits: limits.clone(),
+        metrics,
+        memory: Arc::new(memory),
         hot,
         keys,
+        encryption,
+    };
+    Front {
+        haul,
         domains,
         audit: None,
-        logs: LogQueue::of_server(limits, &metrics),
+        logs,
         is_read_only: false,
         is_encrypted: false,
-        metrics,
-        xml_bytes_max,
-        ids,
+        ids: RequestIds::new(),
     }
 }
 
@@ -268,9 +246,10 @@ fn peer_rate(rate: Rate) -> Arc<PeerRate> {
 
 pub(crate) fn connection_limits(limits: &Limits) -> ConnectionLimits {
     let head_bytes_max = limits.head_bytes_max;
-    // The operations check the length of keys: S3 has an error code of its own for long keys.
+    // The operations check the length of keys: S3 has an error code of its own for long keys. It
+    // limits the length of metadata, not the number of its fields.
     let head =
-        HeadLimits { head_bytes_max, target_bytes_max: head_bytes_max, ..HeadLimits::default() };
+        HeadLimits { head_bytes_max, target_bytes_max: head_bytes_max, fields_max: FIELDS_MAX };
     ConnectionLimits {
         head,
         head_time: limits.head_time_max,

@@ -1,17 +1,15 @@
 //! Completion of a multipart upload: its parts become one object.
 
-use haul_file_store::{Attributes, Error, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Store};
-use s3s::crypto::{Checksum as _, Md5};
-use s3s::dto::{
-    ChecksumType, CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CompletedPart,
+use haul_file_store::{
+    Attributes, Error, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, Store, UploadInfo,
 };
-use s3s::{S3ErrorCode, S3Request, S3Result};
+use md5::{Digest as _, Md5};
 
-use crate::audit::Changes;
-use crate::body::checksum::{
-    COMPOSITE, Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, given_checksum, show_checksum,
-};
-use crate::body::part_checksums;
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::body::checksum::{Checksum, kind_of};
+use crate::body::digests::Claims;
+use crate::body::receive::Receiver;
 use crate::buckets::lifecycle::operations::expiration;
 use crate::encryption::content::listed_bytes;
 use crate::encryption::customer::CustomerKey;
@@ -20,56 +18,85 @@ use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::{customer_key, described};
-use crate::errors::{from_store, refuse};
-use crate::hosts::rewrite::base_host;
-use crate::objects::attributes::fit;
+use crate::errors::{S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
 use crate::objects::conditions::precondition;
-use crate::objects::read::etag;
 use crate::objects::versions;
-use crate::objects::write::{keep, unmet};
-use crate::output::Output;
+use crate::objects::write::unmet;
+use crate::request::fields::Fields;
+use crate::request::name::ObjectName;
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::uploads::checksums::{UploadChecksum, object_attributes};
+use crate::uploads::multipart::kind_in;
+use crate::uploads::name::UploadName;
 use crate::uploads::parts::part_bytes;
+use crate::xml::reader::Element;
+use crate::xml::writer::Xml;
 
 /// The minimum size of a part that is not the last one: 5 MiB, as in S3.
 const PART_BYTES_MIN: u64 = 5 << 20;
 
+/// The header with the length of the object.
+const OBJECT_SIZE: &str = "x-amz-mp-object-size";
+
 pub(crate) async fn complete_multipart_upload(
     haul: &Haul,
-    request: S3Request<CompleteMultipartUploadInput>,
-) -> S3Result<Output<CompleteMultipartUploadOutput>> {
-    let S3Request { input, headers, extensions, .. } = request;
-    let customer = customer_key(&headers)?;
+    request: &Request,
+    body: Body,
+) -> S3Result<Answer> {
+    let fields = &request.head.fields;
+    let completion = Completion {
+        name: UploadName::new(request),
+        customer: customer_key(fields)?,
+        precondition: precondition(fields)?,
+        checksum: Checksum::of_parts_in_fields(fields)?,
+        kind: kind_in(fields)?,
+        bytes: object_size(fields)?,
+    };
+    let claims = Claims::md5_only(request)?;
+    let document = Receiver::document(haul, request, body, claims).await?;
+    let entries = entries(&document)?;
     let keys = haul.encryption();
-    let location = location(base_host(&extensions, &headers), &input.bucket, &input.key);
-    let (bucket, key) = (input.bucket.clone(), input.key.clone());
-    let (completed, expiration, version_id) = haul
+    let bucket = request.name().bucket.clone();
+    let (completed, expiration) = haul
         .blocking(move |store| {
-            let completed = complete(store, &input, keys.as_deref(), customer.as_ref())?;
-            let expiration =
-                expiration(store, &input.bucket, &completed.stored, &completed.attributes);
-            let version_id = versions::shown_of_new(completed.stored.version_id);
-            Ok((completed, expiration, version_id))
+            let completed = completion.execute(store, &entries, keys.as_deref())?;
+            let Completed { stored, attributes, .. } = &completed;
+            let expiration = expiration(store, &bucket, stored, attributes);
+            Ok((completed, expiration))
         })
         .await?;
     let Completed { stored, bytes, attributes, master } = completed;
-    if let Some(changes) = Changes::of(&extensions) {
+    if let Some(changes) = &request.changes {
         changes.stored(bytes, stored.etag);
     }
-    let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned();
-    let checksum = Checksum::from_attributes(&attributes);
-    let mut output = CompleteMultipartUploadOutput {
-        bucket: Some(bucket),
-        checksum_type: checksum.as_ref().map(|_| ChecksumType::from(kind)),
-        e_tag: Some(etag(stored.etag)),
-        expiration,
-        key: Some(key),
-        location: Some(location),
-        version_id,
-        ..CompleteMultipartUploadOutput::default()
-    };
-    show_checksum!(output, checksum);
-    Ok(described(output, master.as_ref()))
+    let document = Xml::document("CompleteMultipartUploadResult", |xml| {
+        xml.element("Location", request.location());
+        xml.element("Bucket", &request.name().bucket);
+        xml.element("Key", &request.name().key);
+        xml.element("ETag", format_args!("\"{}\"", stored.etag));
+        if let Some(checksum) = Checksum::from_attributes(&attributes) {
+            checksum.write_xml(xml);
+            xml.element("ChecksumType", kind_of(&attributes));
+        }
+    });
+    let answer = Answer::xml(document)
+        .with_some("x-amz-expiration", expiration)
+        .with_some("x-amz-version-id", versions::shown_of_new(stored.version_id));
+    Ok(described(answer, master.as_ref()))
+}
+
+/// What the head of a request asks for.
+struct Completion {
+    name: UploadName,
+    customer: Option<CustomerKey>,
+    precondition: Precondition,
+    /// The checksum of the object.
+    checksum: Option<Checksum>,
+    /// The type of the checksum.
+    kind: Option<&'static str>,
+    /// The length of the object.
+    bytes: Option<u64>,
 }
 
 /// A completed upload.
@@ -82,59 +109,126 @@ struct Completed {
     master: Option<Master>,
 }
 
-/// Completes the upload. Of an encrypted one, seals the numbers of the parts and their length.
-fn complete(
-    store: &Store,
-    input: &CompleteMultipartUploadInput,
-    keys: Option<&EncryptionKeys>,
-    customer: Option<&CustomerKey>,
-) -> S3Result<Completed> {
-    let CompleteMultipartUploadInput { bucket, key, upload_id, .. } = input;
-    let listed = input.multipart_upload.as_ref().and_then(|upload| upload.parts.as_deref());
-    let listed = parse_parts(listed.unwrap_or_default());
-    let precondition = precondition(input.if_match.as_ref(), input.if_none_match.as_ref())?;
-    let upload = match store.upload(bucket, key, upload_id) {
-        Ok(upload) => upload,
-        Err(error @ Error::NoSuchUpload { .. }) => {
-            // A client that did not receive the first response repeats the request. The request
-            // succeeds if the object has the ETag that the listed parts result in, and is confirmed
-            // in the copy of the store.
-            let etag = listed.ok().and_then(|parts| multipart_etag(&parts));
-            return match store.head(bucket, key) {
-                Ok(done) if etag.is_some_and(|etag| etag.has_text_of(&done.info.etag)) => {
-                    store.confirm().map_err(from_store)?;
-                    let bytes = listed_bytes(store, bucket, &done.info, None)?;
-                    let (stored, attributes) = (done.info, done.attributes);
-                    Ok(Completed { stored, bytes, attributes, master: None })
-                }
-                _ => Err(from_store(error)),
-            };
+impl Completion {
+    /// Completes the upload. Of an encrypted one, seals the numbers of the parts and their length.
+    fn execute(
+        &self,
+        store: &Store,
+        entries: &[Entry],
+        keys: Option<&EncryptionKeys>,
+    ) -> S3Result<Completed> {
+        let listed = parse_parts(entries);
+        let ObjectName { bucket, key } = &self.name.object;
+        let upload = match store.upload(bucket, key, &self.name.id) {
+            Ok(upload) => upload,
+            Err(error) => return self.repeated(store, listed.ok(), error),
+        };
+        let listed = listed?;
+        let UploadInfo { attributes, .. } = upload;
+        let customer = self.customer.as_ref();
+        let new = NewContent::of_upload(keys, (bucket, key), &attributes, customer)?;
+        let checksum = UploadChecksum::new(&attributes);
+        checksum.check_kind(self.kind)?;
+        let stored = self.name.parts(store)?;
+        let chosen = select_parts(&stored, &listed, &checksum)?;
+        let bytes = chosen.iter().map(|part| part_bytes(part)).sum();
+        self.check_bytes(bytes)?;
+        let mut attributes =
+            object_attributes(attributes, &checksum, &chosen, self.checksum.as_ref())?;
+        if let Some(new) = &new {
+            let structure = Structure::Parts(chosen.iter().map(|part| part.number).collect());
+            let stored_bytes = chosen.iter().map(|part| part.bytes).sum();
+            new.envelope((bucket, key), structure, stored_bytes)?.set(&mut attributes);
         }
-        Err(error) => return Err(from_store(error)),
-    };
-    let listed = listed?;
-    let new = NewContent::of_upload(keys, (bucket, key), &upload.attributes, customer)?;
-    let stored = store.parts(bucket, key, upload_id).map_err(from_store)?;
-    let chosen = select_parts(&stored, &listed)?;
-    let bytes = chosen.iter().map(|part| part_bytes(part)).sum();
-    if let Some(given) = input.mpu_object_size
-        && u64::try_from(given).ok() != Some(bytes)
-    {
-        let message = "The total size of the parts differs from x-amz-mp-object-size";
-        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+        let parts: Vec<_> = listed.iter().map(|part| (part.number, part.etag)).collect();
+        let precondition = &self.precondition;
+        let stored = store
+            .complete_upload(bucket, key, &self.name.id, &parts, &attributes, precondition)
+            .map_err(|error| unmet(store, bucket, key, precondition, error))?;
+        Ok(Completed { stored, bytes, attributes, master: new.map(|new| new.master) })
     }
-    let mut attributes = upload.attributes;
-    if let Some(new) = &new {
-        let structure = Structure::Parts(chosen.iter().map(|part| part.number).collect());
-        let stored_bytes = chosen.iter().map(|part| part.bytes).sum();
-        new.envelope((bucket, key), structure, stored_bytes)?.set(&mut attributes);
+
+    /// Returns the object that another request has completed already.
+    ///
+    /// A client that did not receive the first response repeats the request. The request succeeds if
+    /// the object has the ETag that the listed parts result in, and is confirmed in the copy of the
+    /// store.
+    fn repeated(
+        &self,
+        store: &Store,
+        listed: Option<Vec<ListedPart>>,
+        error: Error,
+    ) -> S3Result<Completed> {
+        let ObjectName { bucket, key } = &self.name.object;
+        if !matches!(error, Error::NoSuchUpload { .. }) {
+            return Err(from_store(error));
+        }
+        let etag = listed.and_then(|parts| multipart_etag(&parts));
+        match store.head(bucket, key) {
+            Ok(done) if etag.is_some_and(|etag| etag.has_text_of(&done.info.etag)) => {
+                store.confirm().map_err(from_store)?;
+                let bytes = listed_bytes(store, bucket, &done.info, None)?;
+                let (stored, attributes) = (done.info, done.attributes);
+                Ok(Completed { stored, bytes, attributes, master: None })
+            }
+            _ => Err(self.name.refused(error)),
+        }
     }
-    let attributes = object_attributes(attributes, &chosen, given_checksum!(input))?;
-    let parts: Vec<_> = listed.iter().map(|part| (part.number, part.etag)).collect();
-    let stored = store
-        .complete_upload(bucket, key, upload_id, &parts, &attributes, &precondition)
-        .map_err(|error| unmet(store, bucket, key, &precondition, error))?;
-    Ok(Completed { stored, bytes, attributes, master: new.map(|new| new.master) })
+
+    /// Fails if the object has another length than the request states.
+    fn check_bytes(&self, bytes: u64) -> S3Result<()> {
+        match self.bytes.filter(|stated| *stated != bytes) {
+            None => Ok(()),
+            Some(stated) => {
+                let message = format!(
+                    "The provided '{OBJECT_SIZE}' header value {stated} does not match what was \
+                     computed: {bytes}"
+                );
+                Err(refuse(S3ErrorCode::InvalidRequest, message))
+            }
+        }
+    }
+}
+
+/// Returns the length of the object that a request states.
+fn object_size(fields: &Fields) -> S3Result<Option<u64>> {
+    let Some(text) = fields.given(OBJECT_SIZE) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_not_a_length| {
+        let why = match text.parse::<i64>() {
+            Ok(_negative) => "is less than zero",
+            Err(_) => "is invalid",
+        };
+        let message = format!("Value for {OBJECT_SIZE} header {why}: '{text}'");
+        refuse(S3ErrorCode::InvalidRequest, message)
+    })
+}
+
+/// A part in the document of a request.
+#[derive(Debug)]
+struct Entry {
+    number: i64,
+    etag: String,
+    checksum: Option<Checksum>,
+}
+
+/// Reads the document of a request.
+fn entries(document: &[u8]) -> S3Result<Vec<Entry>> {
+    const PART: &str = "Part";
+    let root = Element::document(document, "CompleteMultipartUpload")?;
+    let mut names = vec!["PartNumber", "ETag"];
+    names.extend(Checksum::elements());
+    let mut entries = Vec::new();
+    for part in root.only(&[PART])?.all(PART) {
+        part.only(&names)?;
+        part.required("PartNumber")?;
+        let number = part.number_of("PartNumber")?.unwrap_or_default();
+        let etag = part.required("ETag")?.word()?.trim_matches('"').to_owned();
+        entries.push(Entry { number, etag, checksum: Checksum::in_element(part)? });
+    }
+    if entries.is_empty() {
+        return Err(crate::xml::reader::malformed("the list of parts is empty"));
+    }
+    Ok(entries)
 }
 
 /// A part in the list of a request.
@@ -147,47 +241,51 @@ struct ListedPart {
 
 /// Parses the list of parts in a request, which must be in ascending order. The last entry of a
 /// repeated part counts.
-fn parse_parts(listed: &[CompletedPart]) -> S3Result<Vec<ListedPart>> {
-    let mut parts: Vec<ListedPart> = Vec::with_capacity(listed.len());
-    for part in listed {
-        let number = part.part_number.and_then(|number| u16::try_from(number).ok());
-        let Some(number) = number.filter(|number| (1..=PART_NUMBER_MAX).contains(number)) else {
-            let message = format!("Part numbers must be between 1 and {PART_NUMBER_MAX}");
-            return Err(refuse(S3ErrorCode::InvalidArgument, message));
+fn parse_parts(entries: &[Entry]) -> S3Result<Vec<ListedPart>> {
+    let mut parts: Vec<ListedPart> = Vec::with_capacity(entries.len());
+    for Entry { number, etag, checksum } in entries {
+        let found = u16::try_from(*number).ok();
+        let Some(number) = found.filter(|number| (1..=PART_NUMBER_MAX).contains(number)) else {
+            let message = match number {
+                ..1 => "PartNumber must be >= 1".to_owned(),
+                _ => format!("PartNumber must be <= {PART_NUMBER_MAX}"),
+            };
+            return Err(invalid_argument("PartNumber", &number.to_string(), message));
         };
-        let etag = part.e_tag.as_ref().and_then(|etag| etag.value().parse().ok());
-        let Some(etag) = etag else {
-            let message = format!("The ETag of part {number} is missing or malformed");
-            return Err(refuse(S3ErrorCode::InvalidPart, message));
+        let Ok(etag) = etag.parse() else {
+            let message = format!("The ETag of part {number} is malformed");
+            return Err(refuse(S3ErrorCode::InvalidPart, message)
+                .with_field("PartNumber", number.to_string())
+                .with_field("ETag", &**etag));
         };
         if parts.last().is_some_and(|before| before.number > number) {
             let message = "The list of parts is not in ascending order";
             return Err(refuse(S3ErrorCode::InvalidPartOrder, message));
         }
         parts.pop_if(|before| before.number == number);
-        parts.push(ListedPart { number, etag, checksum: given_checksum!(part) });
-    }
-    if parts.is_empty() {
-        return Err(refuse(S3ErrorCode::MalformedXML, "The list of parts is empty"));
+        parts.push(ListedPart { number, etag, checksum: checksum.clone() });
     }
     Ok(parts)
 }
 
 /// Returns the stored parts of the list. Fails if one is too small or differs from its entry in the
 /// list.
-fn select_parts<'a>(stored: &'a [PartInfo], listed: &[ListedPart]) -> S3Result<Vec<&'a PartInfo>> {
+fn select_parts<'a>(
+    stored: &'a [PartInfo],
+    listed: &[ListedPart],
+    of_upload: &UploadChecksum,
+) -> S3Result<Vec<&'a PartInfo>> {
     let mut chosen = Vec::with_capacity(listed.len());
     for ListedPart { number, etag, checksum } in listed {
         let part = stored.iter().find(|part| part.number == *number && part.etag.has_text_of(etag));
         let Some(part) = part else {
             let message = format!("Part {number} was not uploaded, or has a different ETag");
-            return Err(refuse(S3ErrorCode::InvalidPart, message));
+            return Err(refuse(S3ErrorCode::InvalidPart, message)
+                .with_field("PartNumber", number.to_string())
+                .with_field("ETag", etag.to_string()));
         };
-        if let (Some(given), Some(stored)) = (checksum, Checksum::from_attributes(&part.attributes))
-            && *given != stored
-        {
-            let message = format!("Part {number} has a different checksum");
-            return Err(refuse(S3ErrorCode::InvalidPart, message));
+        if let Some(checksum) = checksum {
+            of_upload.check_part(part, checksum)?;
         }
         chosen.push(part);
     }
@@ -197,110 +295,94 @@ fn select_parts<'a>(stored: &'a [PartInfo], listed: &[ListedPart]) -> S3Result<V
         let message = format!(
             "Part {number} has {bytes} bytes; each part except the last needs {PART_BYTES_MIN}"
         );
-        return Err(refuse(S3ErrorCode::EntityTooSmall, message));
+        return Err(refuse(S3ErrorCode::EntityTooSmall, message)
+            .with_field("ProposedSize", bytes.to_string())
+            .with_field("MinSizeAllowed", PART_BYTES_MIN.to_string())
+            .with_field("PartNumber", number.to_string())
+            .with_field("ETag", small.etag.to_string()));
     }
     Ok(chosen)
-}
-
-/// Returns the attributes of the object: those of its upload, and the checksums of the object and
-/// of its parts. Fails if the object has another checksum than `given`.
-fn object_attributes(
-    mut attributes: Attributes,
-    parts: &[&PartInfo],
-    given: Option<Checksum>,
-) -> S3Result<Attributes> {
-    let checksums = checksums_of(parts);
-    let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(COMPOSITE).to_owned();
-    let checksum = object_checksum(&kind, &checksums, given)?;
-    keep(&mut attributes, checksum.as_ref());
-    if checksum.is_some() {
-        attributes.set(TYPE_ATTRIBUTE, kind);
-        part_checksums::set(&mut attributes, &checksums);
-        fit(&mut attributes);
-    }
-    Ok(attributes)
-}
-
-/// Returns the lengths and checksums of the parts, if every part has a checksum and all are of the
-/// same algorithm; otherwise nothing.
-fn checksums_of(parts: &[&PartInfo]) -> Vec<(u64, Checksum)> {
-    let of_part =
-        |part: &&PartInfo| Some((part_bytes(part), Checksum::from_attributes(&part.attributes)?));
-    let checksums: Option<Vec<_>> = parts.iter().map(of_part).collect();
-    let checksums = checksums.unwrap_or_default();
-    let alike = checksums.windows(2).all(|pair| pair[0].1.algorithm == pair[1].1.algorithm);
-    if alike { checksums } else { Vec::new() }
-}
-
-/// Returns the checksum of the object that consists of these parts, and compares it with `given`.
-fn object_checksum(
-    kind: &str,
-    parts: &[(u64, Checksum)],
-    given: Option<Checksum>,
-) -> S3Result<Option<Checksum>> {
-    let computed = Checksum::of_parts(kind, parts);
-    if let (Some(given), Some(computed)) = (&given, &computed) {
-        // Some clients omit the number of parts at the end of a composite checksum.
-        let bare = computed.value.split('-').next().unwrap_or_default();
-        let same = given.value == computed.value || given.value == bare;
-        if given.algorithm != computed.algorithm || !same {
-            let message = "The checksum in the request differs from the checksum of the object";
-            return Err(refuse(S3ErrorCode::BadDigest, message));
-        }
-    }
-    Ok(computed)
 }
 
 /// Returns the ETag of the object that consists of these parts.
 fn multipart_etag(parts: &[ListedPart]) -> Option<Etag> {
     let mut md5 = Md5::new();
     for part in parts {
-        md5.update(&part.etag.md5);
+        md5.update(part.etag.md5);
     }
-    Some(Etag { md5: md5.finalize(), parts: u16::try_from(parts.len()).ok()? })
-}
-
-fn location(host: Option<&str>, bucket: &str, key: &str) -> String {
-    match host {
-        Some(host) => format!("http://{host}/{bucket}/{key}"),
-        None => format!("/{bucket}/{key}"),
-    }
+    Some(Etag { md5: md5.finalize().into(), parts: u16::try_from(parts.len()).ok()? })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn listed(parts: &[(i32, &str)]) -> Vec<CompletedPart> {
-        let part = |&(number, etag): &(i32, &str)| CompletedPart {
-            e_tag: s3s::dto::ETag::parse_http_header(etag.as_bytes()).ok(),
-            part_number: Some(number),
-            ..CompletedPart::default()
-        };
-        parts.iter().map(part).collect()
+    /// Returns the entries of a document with these elements of parts.
+    fn read(parts: &[String]) -> S3Result<Vec<Entry>> {
+        let parts = parts.concat();
+        entries(format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>").as_bytes())
+    }
+
+    fn element(number: &str, etag: &str) -> String {
+        format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>")
+    }
+
+    fn listed(parts: &[(i32, &str)]) -> S3Result<Vec<ListedPart>> {
+        let parts: Vec<_> =
+            parts.iter().map(|(number, etag)| element(&number.to_string(), etag)).collect();
+        parse_parts(&read(&parts)?)
     }
 
     const ETAG: &str = "\"d41d8cd98f00b204e9800998ecf8427e\"";
 
     #[test]
     fn listed_parts_need_ascending_numbers_and_etags() {
-        assert_eq!(parse_parts(&listed(&[(1, ETAG), (10_000, ETAG)])).unwrap().len(), 2);
+        assert_eq!(listed(&[(1, ETAG), (10_000, ETAG)]).unwrap().len(), 2);
         for (parts, code) in [
             (&[][..], "MalformedXML"),
             (&[(0, ETAG)], "InvalidArgument"),
+            (&[(-4, ETAG)], "InvalidArgument"),
             (&[(10_001, ETAG)], "InvalidArgument"),
             (&[(2, ETAG), (1, ETAG)], "InvalidPartOrder"),
             (&[(1, ETAG), (2, ETAG), (1, ETAG)], "InvalidPartOrder"),
             (&[(1, "\"x\"")], "InvalidPart"),
         ] {
-            assert_eq!(parse_parts(&listed(parts)).unwrap_err().code().as_str(), code, "{parts:?}");
+            assert_eq!(listed(parts).unwrap_err().code().as_str(), code, "{parts:?}");
         }
+    }
+
+    #[test]
+    fn entries_have_a_number_and_an_etag() {
+        let bare = ETAG.trim_matches('"');
+        let quoted = format!("\n&quot;{bare}&quot; ");
+        let checksum = "<Part><ETag>a</ETag><PartNumber>\n2 </PartNumber>\
+                        <ChecksumCRC32>y/Q5Jg==</ChecksumCRC32></Part>";
+        let found = read(&[element("1", &quoted), checksum.to_owned()]).unwrap();
+        assert_eq!((found[0].number, &*found[0].etag), (1, bare));
+        assert_eq!((found[1].number, &*found[1].etag), (2, "a"));
+        assert!(found[0].checksum.is_none() && found[1].checksum.is_some());
+        for (part, code) in [
+            ("<Part><PartNumber>1</PartNumber></Part>".to_owned(), "MalformedXML"),
+            (format!("<Part><ETag>{bare}</ETag></Part>"), "MalformedXML"),
+            (element("x", bare), "MalformedXML"),
+            (element("1", &format!("{bare}</ETag><ETag>")), "MalformedXML"),
+            (element("1", &format!("{bare}</ETag><Size>1</Size><ETag>")), "MalformedXML"),
+            ("<Parts/>".to_owned(), "MalformedXML"),
+            (
+                element("1", &format!("{bare}</ETag><ChecksumMD5>!</ChecksumMD5><ETag>")),
+                "MalformedXML",
+            ),
+        ] {
+            let error = read(std::slice::from_ref(&part)).unwrap_err();
+            assert_eq!(error.code().as_str(), code, "{part}");
+        }
+        assert_eq!(entries(b"").unwrap_err().code(), S3ErrorCode::MalformedXML);
     }
 
     #[test]
     fn last_entry_of_a_repeated_part_counts() {
         let other = "\"00000000000000000000000000000001\"";
-        let parts = parse_parts(&listed(&[(1, ETAG), (2, ETAG), (2, other), (3, ETAG)])).unwrap();
+        let parts = listed(&[(1, ETAG), (2, ETAG), (2, other), (3, ETAG)]).unwrap();
         assert_eq!(parts.iter().map(|part| part.number).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!(parts[1].etag.to_string(), other.trim_matches('"'));
     }
@@ -315,6 +397,7 @@ mod tests {
             attributes: Attributes::new(),
         };
         let stored = [part(1, PART_BYTES_MIN), part(2, 7), part(3, 0)];
+        let checksum = UploadChecksum::new(&Attributes::new());
         for (numbers, code) in [
             (&[1][..], None),
             (&[2], None),
@@ -323,10 +406,20 @@ mod tests {
             (&[1, 2, 3], Some("EntityTooSmall")),
             (&[1, 4], Some("InvalidPart")),
         ] {
-            let listed = listed(&numbers.iter().map(|&n| (n, ETAG)).collect::<Vec<_>>());
-            let outcome = select_parts(&stored, &parse_parts(&listed).unwrap());
-            let refused = outcome.err().map(|error| error.code().as_str().to_owned());
-            assert_eq!(refused.as_deref(), code, "{numbers:?}");
+            let listed = listed(&numbers.iter().map(|&n| (n, ETAG)).collect::<Vec<_>>()).unwrap();
+            let refused = select_parts(&stored, &listed, &checksum).err();
+            assert_eq!(refused.map(|error| error.code().as_str()), code, "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn stated_length_is_a_number() {
+        let size = |text: &str| object_size(&[(OBJECT_SIZE, text)].into_iter().collect());
+        assert_eq!((size("").unwrap(), size("0").unwrap()), (None, Some(0)));
+        for (text, why) in [("-1", "less than zero"), ("x", "invalid"), ("1.5", "invalid")] {
+            let error = size(text).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidRequest);
+            assert!(error.message().contains(why), "{error}");
         }
     }
 }

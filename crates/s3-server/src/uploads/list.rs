@@ -1,120 +1,285 @@
 //! Listing of the multipart uploads of a bucket that are neither completed nor aborted.
 
-use haul_file_store::{
-    Error, ListUploadsRequest, Store, UploadInfo, UploadListEntry, UploadListPage,
-};
-use s3s::dto::{
-    Initiator, ListMultipartUploadsInput, ListMultipartUploadsOutput, MultipartUpload, Owner,
-    StorageClass, Timestamp,
-};
-use s3s::{S3Request, S3Result};
+use haul_file_store::{Error, ListUploadsRequest, Store, UploadInfo, UploadListEntry};
 
 use crate::access::caller::owner_named;
 use crate::acl::rules::{ListRules, rules_of};
-use crate::errors::from_store;
-use crate::objects::listing::page::{NameEncoding, page_limit};
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::body::checksum::{ALGORITHM_ATTRIBUTE, TYPE_ATTRIBUTE};
+use crate::errors::{S3Error, S3Result, from_store, invalid_argument};
+use crate::objects::listing::page::{DocumentSize, NameEncoding, page_limit};
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::times::document_time;
+use crate::uploads::name::algorithm;
+use crate::xml::writer::Xml;
+
+const ID_MARKER: &str = "upload-id-marker";
+
+/// The number of uploads that a search for an ID reads at a time.
+const SEARCH_PAGE: usize = 1000;
 
 pub(crate) async fn list_multipart_uploads(
     haul: &Haul,
-    request: S3Request<ListMultipartUploadsInput>,
-) -> S3Result<ListMultipartUploadsOutput> {
-    let ListMultipartUploadsInput {
-        bucket,
-        delimiter,
-        encoding_type,
-        key_marker,
-        max_uploads,
-        prefix,
-        upload_id_marker,
-        ..
-    } = request.input;
-    let names = NameEncoding::parse(encoding_type)?;
-    let (max_uploads, limit) = page_limit(max_uploads, "max-uploads")?;
-    let (prefix, key_marker) = (prefix.unwrap_or_default(), key_marker.unwrap_or_default());
-    let delimiter = delimiter.filter(|delimiter| !delimiter.is_empty());
-    let read = {
-        let (bucket, prefix, delimiter) = (bucket.clone(), prefix.clone(), delimiter.clone());
-        let (key_marker, id_marker) = (key_marker.clone(), upload_id_marker.clone());
-        move |store: &Store| {
-            let request = ListUploadsRequest {
-                prefix: &prefix,
-                delimiter: delimiter.as_deref(),
-                after: Some(&*key_marker).filter(|marker| !marker.is_empty()),
-                after_upload: id_marker.as_deref(),
-                limit,
-            };
-            let listed = store.list_uploads(&bucket, &request).map_err(from_store)?;
-            Page::read(store, &bucket, listed, &names)
-        }
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let parameters = Parameters::new(request)?;
+    let memory = haul.reserve(request.memory.as_ref(), parameters.size.bytes()).await?;
+    let list = move |store: &Store| {
+        let page = parameters.page(store)?;
+        Ok((parameters, page))
     };
-    let page = haul.blocking(read).await?;
-    let last = page.next.as_ref();
-    Ok(ListMultipartUploadsOutput {
-        bucket: Some(bucket),
-        common_prefixes: Some(names.prefixes(page.prefixes)),
-        delimiter: delimiter.as_deref().map(|delimiter| names.encode(delimiter)),
-        encoding_type: names.encoding_type(),
-        is_truncated: Some(last.is_some()),
-        key_marker: Some(names.encode(&key_marker)),
-        max_uploads: Some(max_uploads),
-        next_key_marker: last.map(|(key, _)| names.encode(key)),
-        next_upload_id_marker: last.map(|(_, id)| id.clone()),
-        prefix: Some(names.encode(&prefix)),
-        request_charged: None,
-        upload_id_marker,
-        uploads: Some(page.uploads),
-    })
+    let (parameters, page) = haul.blocking(list).await?;
+    let Parameters { encoding, ref bucket, .. } = parameters;
+    let delimiter = parameters.delimiter.as_deref().map(|delimiter| encoding.encode(delimiter));
+    let next = page.next.as_ref();
+    let document = Xml::document("ListMultipartUploadsResult", |xml| {
+        xml.element("Bucket", bucket);
+        xml.element("KeyMarker", encoding.encode(&parameters.key_marker));
+        xml.optional("UploadIdMarker", request.head.query.get(ID_MARKER));
+        xml.optional("NextKeyMarker", next.map(|next| encoding.encode(&next.key)));
+        xml.element("Prefix", encoding.encode(&parameters.prefix));
+        xml.optional("Delimiter", delimiter);
+        xml.optional("NextUploadIdMarker", next.map(|next| &next.id));
+        xml.element("MaxUploads", parameters.limit);
+        xml.element("IsTruncated", next.is_some());
+        for upload in &page.uploads {
+            xml.group("Upload", |xml| upload.write(xml, encoding));
+        }
+        encoding.write_prefixes(xml, &page.prefixes);
+        xml.optional("EncodingType", encoding.encoding_type());
+    });
+    Ok(Answer::xml_reserved(document, memory))
 }
 
-/// A page of a listing, and the markers of the next page: key and upload ID.
+/// The parameters of a listing.
+#[derive(Debug)]
+struct Parameters {
+    bucket: String,
+    prefix: String,
+    delimiter: Option<String>,
+    key_marker: String,
+    /// The marker within the uploads to the key of the other marker, without which it has no effect.
+    id_marker: Option<String>,
+    limit: usize,
+    encoding: NameEncoding,
+    size: DocumentSize,
+}
+
+/// An upload in a page, with its owner.
+#[derive(Debug)]
+struct ListedUpload {
+    upload: UploadInfo,
+    owner: String,
+}
+
+/// The markers of the next page.
+#[derive(Debug)]
+struct Next {
+    key: String,
+    id: String,
+}
+
+/// A page of a listing.
 #[derive(Debug, Default)]
 struct Page {
-    uploads: Vec<MultipartUpload>,
+    uploads: Vec<ListedUpload>,
     prefixes: Vec<String>,
-    next: Option<(String, String)>,
+    next: Option<Next>,
+}
+
+impl Parameters {
+    fn new(request: &Request) -> S3Result<Self> {
+        let query = &request.head.query;
+        let limit = page_limit(query.get("max-uploads"), "max-uploads")?;
+        let key_marker = query.get("key-marker").unwrap_or_default().to_owned();
+        let id_marker = query.given(ID_MARKER).filter(|_| !key_marker.is_empty());
+        Ok(Self {
+            bucket: request.name().bucket.clone(),
+            prefix: query.get("prefix").unwrap_or_default().to_owned(),
+            delimiter: query.given("delimiter").map(str::to_owned),
+            id_marker: id_marker.map(str::to_owned),
+            key_marker,
+            limit,
+            encoding: NameEncoding::parse(query.get("encoding-type"))?,
+            size: DocumentSize::new(limit, &request.head.target),
+        })
+    }
+
+    /// Reads a page.
+    fn page(&self, store: &Store) -> S3Result<Page> {
+        if let Some(id) = &self.id_marker {
+            check_marker(store, &self.bucket, &self.key_marker, id)?;
+        }
+        let request = ListUploadsRequest {
+            prefix: &self.prefix,
+            delimiter: self.delimiter.as_deref(),
+            after: Some(&*self.key_marker).filter(|marker| !marker.is_empty()),
+            after_upload: self.id_marker.as_deref(),
+            limit: self.limit,
+        };
+        let mut listed = store.list_uploads(&self.bucket, &request).map_err(from_store)?;
+        let rules = rules_of(store, &self.bucket)?;
+        let names = listed.entries.iter().map(|entry| match entry {
+            UploadListEntry::Upload { key, .. } => &**key,
+            UploadListEntry::Prefix(prefix) => prefix,
+        });
+        let count = self.size.fitting(self.encoding, &rules.owner, names);
+        listed.more |= count < listed.entries.len();
+        listed.entries.truncate(count);
+        let last = listed.entries.last().filter(|_| listed.more);
+        let next = last.map(|entry| match entry {
+            UploadListEntry::Upload { key, id } => Next { key: key.clone(), id: id.clone() },
+            UploadListEntry::Prefix(prefix) => Next { key: prefix.clone(), id: String::new() },
+        });
+        Page { next, ..Page::default() }.with_entries(store, &self.bucket, &rules, listed.entries)
+    }
 }
 
 impl Page {
-    /// Reads the uploads of a page. Has the attributes of one upload in memory at a time: they may
-    /// be long.
-    fn read(
+    /// Adds uploads and prefixes. Reads the attributes of the uploads.
+    fn with_entries(
+        mut self,
         store: &Store,
         bucket: &str,
-        listed: UploadListPage,
-        names: &NameEncoding,
+        rules: &ListRules,
+        entries: Vec<UploadListEntry>,
     ) -> S3Result<Self> {
-        let rules = rules_of(store, bucket)?;
-        let next = listed.entries.last().filter(|_| listed.more).map(|entry| match entry {
-            UploadListEntry::Upload { key, id } => (key.clone(), id.clone()),
-            UploadListEntry::Prefix(prefix) => (prefix.clone(), String::new()),
-        });
-        let mut page = Self { next, ..Self::default() };
-        for entry in listed.entries {
+        for entry in entries {
             match entry {
-                UploadListEntry::Prefix(prefix) => page.prefixes.push(prefix),
+                UploadListEntry::Prefix(prefix) => self.prefixes.push(prefix),
                 UploadListEntry::Upload { key, id } => match store.upload(bucket, &key, &id) {
-                    Ok(upload) => page.uploads.push(shown(names, upload, &rules)),
+                    Ok(upload) => self.uploads.push(ListedUpload::new(upload, rules)),
                     // The upload was completed or aborted in the meantime.
                     Err(Error::NoSuchUpload { .. }) => {}
                     Err(error) => return Err(from_store(error)),
                 },
             }
         }
-        Ok(page)
+        Ok(self)
     }
 }
 
-fn shown(names: &NameEncoding, upload: UploadInfo, rules: &ListRules) -> MultipartUpload {
-    let owner = owner_named(Some(&rules.object(&upload.attributes).owner));
-    let Owner { display_name, id } = owner.clone();
-    MultipartUpload {
-        initiated: Some(Timestamp::from(upload.started)),
-        initiator: Some(Initiator { display_name, id }),
-        key: Some(names.encode(&upload.key)),
-        owner: Some(owner),
-        storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
-        upload_id: Some(upload.id),
-        ..MultipartUpload::default()
+impl ListedUpload {
+    fn new(mut upload: UploadInfo, rules: &ListRules) -> Self {
+        let owner = rules.object(&upload.attributes).owner;
+        // The other attributes may be long, and are not needed.
+        let kept = [ALGORITHM_ATTRIBUTE, TYPE_ATTRIBUTE];
+        let kept = kept.into_iter().filter_map(|name| Some((name, upload.attributes.get(name)?)));
+        upload.attributes = kept.collect();
+        Self { upload, owner }
+    }
+
+    fn write(&self, xml: &mut Xml, encoding: NameEncoding) {
+        let UploadInfo { id, key, started, attributes } = &self.upload;
+        let owner = owner_named(Some(&self.owner));
+        xml.element("Key", encoding.encode(key));
+        xml.element("UploadId", id);
+        owner.write(xml, "Initiator");
+        owner.write(xml, "Owner");
+        xml.element("StorageClass", "STANDARD");
+        xml.element("Initiated", document_time(*started));
+        xml.optional("ChecksumAlgorithm", algorithm(&self.upload).map(|it| it.name()));
+        xml.optional("ChecksumType", attributes.get(TYPE_ATTRIBUTE));
+    }
+}
+
+/// Fails if the marker is not an ID, or that of an upload to another key. That of an upload that was
+/// completed or aborted since the page before is valid: clients abort uploads while they list them.
+fn check_marker(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<()> {
+    let number = u128::from_str_radix(id, 16).ok().filter(|number| id_text(*number) == id);
+    let Some(number) = number else { return Err(invalid_marker(id)) };
+    // The listing begins after an ID.
+    let before = id_text(number.saturating_sub(1));
+    let request = ListUploadsRequest {
+        prefix: key,
+        delimiter: None,
+        after: Some(key),
+        after_upload: Some(&before),
+        limit: 1,
+    };
+    let listed = store.list_uploads(bucket, &request).map_err(from_store)?;
+    let is_marker = |entry: &UploadListEntry| match entry {
+        UploadListEntry::Upload { key: found_key, id: found } => found == id && found_key == key,
+        UploadListEntry::Prefix(_) => false,
+    };
+    if listed.entries.iter().any(is_marker) || !exists(store, bucket, id)? {
+        return Ok(());
+    }
+    Err(invalid_marker(id))
+}
+
+/// Returns `true` if there is an upload with this ID, to any key. Reads the names of all uploads of
+/// the bucket, which are in memory.
+fn exists(store: &Store, bucket: &str, id: &str) -> S3Result<bool> {
+    let mut last = None;
+    loop {
+        let request = ListUploadsRequest {
+            prefix: "",
+            delimiter: None,
+            after: last.as_ref().map(|next: &Next| &*next.key),
+            after_upload: last.as_ref().map(|next| &*next.id),
+            limit: SEARCH_PAGE,
+        };
+        let listed = store.list_uploads(bucket, &request).map_err(from_store)?;
+        for entry in listed.entries {
+            let UploadListEntry::Upload { key, id: found } = entry else { continue };
+            if found == id {
+                return Ok(true);
+            }
+            last = Some(Next { key, id: found });
+        }
+        if !listed.more {
+            return Ok(false);
+        }
+    }
+}
+
+/// Returns the text of an ID, as the store writes it.
+fn id_text(number: u128) -> String {
+    format!("{number:032x}")
+}
+
+fn invalid_marker(id: &str) -> S3Error {
+    invalid_argument(ID_MARKER, id, "Invalid uploadId marker")
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_file_store::{Attributes, Options};
+
+    use super::*;
+    use crate::errors::S3ErrorCode;
+
+    const BUCKET: &str = "bucket";
+
+    #[test]
+    fn marker_is_the_id_of_an_upload_to_its_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
+        store.create_bucket(BUCKET).unwrap();
+        let start = |key: &str| store.start_upload(BUCKET, key, &Attributes::new()).unwrap();
+        let ids = ["a", "b", "b", "bc", "d"].map(start);
+        let check = |key: &str, id: &str| check_marker(&store, BUCKET, key, id);
+        for (key, id) in [("a", 0), ("b", 1), ("b", 2), ("bc", 3)] {
+            assert!(check(key, &ids[id]).is_ok(), "{key} {id}");
+        }
+        for (key, id) in [
+            ("b", "invalid"),
+            ("b", "0b8a7d16-0d5f-4f0c-8f5e-0a2f4bd1b0a1"),
+            ("b", &format!("+{}", &ids[1][1..])),
+            ("b", &ids[1][1..]),
+            ("b", &ids[0]),
+            ("b", &ids[3]),
+            ("other", &ids[1]),
+        ] {
+            let error = check(key, id).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidArgument, "{key} {id}");
+            assert_eq!(error.field("ArgumentValue"), Some(id));
+        }
+        store.abort_upload(BUCKET, "b", &ids[1]).unwrap();
+        assert!(check("b", &ids[1]).is_ok(), "it was aborted since the page before");
     }
 }

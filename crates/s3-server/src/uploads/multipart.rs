@@ -1,122 +1,157 @@
 //! Creation and abortion of multipart uploads.
 
-use s3s::dto::{
-    AbortMultipartUploadInput, AbortMultipartUploadOutput, ChecksumAlgorithm, ChecksumType,
-    CreateMultipartUploadInput, CreateMultipartUploadOutput,
-};
-use s3s::{S3ErrorCode, S3Request, S3Result};
-
-use crate::access::caller::Caller;
 use crate::acl::new_object::NewObjectList;
+use crate::answer::Answer;
+use crate::body::Body;
 use crate::body::checksum::{
-    ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE,
+    ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE, invalid_header,
 };
 use crate::encryption::envelope::Structure;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::request::{Wanted, described};
-use crate::errors::{check_key, from_store, refuse};
+use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, refuse};
 use crate::objects::attributes;
-use crate::objects::headers::stored_headers;
-use crate::objects::lock::lock_headers;
-use crate::output::Output;
+use crate::objects::headers::StoredHeaders;
+use crate::objects::lock::LockHeaders;
+use crate::request::fields::Fields;
+use crate::request::name::ObjectName;
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::uploads::name::UploadName;
+use crate::xml::writer::Xml;
 
 pub(crate) async fn create_multipart_upload(
     haul: &Haul,
-    request: S3Request<CreateMultipartUploadInput>,
-) -> S3Result<Output<CreateMultipartUploadOutput>> {
-    let S3Request { mut input, headers, extensions, .. } = request;
-    let wanted = Wanted::of(&headers)?;
-    check_key(&input.key)?;
-    let master = haul.master_for(&input.bucket, wanted)?;
-    let mut attributes = stored_headers!(input).into_attributes()?;
-    let names = (&*input.bucket, &*input.key);
-    NewObjectList::of(haul, (&headers, &extensions), names).await?.set(&mut attributes)?;
-    let caller = Caller::of(&extensions);
-    let names = (&*input.bucket, &*input.key);
-    let lock = lock_headers!(input).into_lock(&haul.store(), &caller, names)?;
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let fields = &request.head.fields;
+    let name = request.name();
+    let wanted = Wanted::of(fields)?;
+    check_key(&name.key)?;
+    let master = haul.master_for(&name.bucket, wanted)?;
+    let mut attributes = StoredHeaders::of_fields(fields)?.into_attributes()?;
+    NewObjectList::of(haul, request).await?.set(&mut attributes)?;
+    let lock = LockHeaders::of_fields(fields).into_lock(&haul.store(), request.caller(), name)?;
     lock.set_in(&mut attributes);
-    let checksum = checksum_kind(
-        input.checksum_algorithm.as_ref().map(ChecksumAlgorithm::as_str),
-        input.checksum_type.as_ref().map(ChecksumType::as_str),
-    )?;
-    let mut output = CreateMultipartUploadOutput {
-        bucket: Some(input.bucket.clone()),
-        key: Some(input.key.clone()),
-        ..CreateMultipartUploadOutput::default()
-    };
-    if let Some((algorithm, kind)) = checksum {
+    let checksum = ChecksumKind::in_fields(fields)?;
+    if let Some(ChecksumKind { algorithm, kind }) = checksum {
         attributes.set(ALGORITHM_ATTRIBUTE, algorithm.name());
         attributes.set(TYPE_ATTRIBUTE, kind);
-        output.checksum_algorithm = Some(ChecksumAlgorithm::from_static(algorithm.name()));
-        output.checksum_type = Some(ChecksumType::from_static(kind));
     }
-    let (bucket, key) = (input.bucket, input.key);
+    let ObjectName { bucket, key } = name.clone();
     if let Some(master) = master.clone() {
         let new = NewContent::generate(master)?;
         new.envelope((&bucket, &key), Structure::Upload, 0)?.set(&mut attributes);
         attributes::check_encrypted(&attributes)?;
     }
-    let id = haul
-        .blocking(move |store| store.start_upload(&bucket, &key, &attributes).map_err(from_store))
-        .await?;
-    output.upload_id = Some(id);
-    Ok(described(output, master.as_ref()))
+    let start = move |store: &haul_file_store::Store| {
+        store.start_upload(&bucket, &key, &attributes).map_err(from_store)
+    };
+    let id = haul.blocking(start).await?;
+    let document = Xml::document("InitiateMultipartUploadResult", |xml| {
+        xml.element("Bucket", &name.bucket);
+        xml.element("Key", &name.key);
+        xml.element("UploadId", id);
+    });
+    let answer = Answer::xml(document)
+        .with_some(ALGORITHM_ATTRIBUTE, checksum.map(|checksum| checksum.algorithm.name()))
+        .with_some(TYPE_ATTRIBUTE, checksum.map(|checksum| checksum.kind));
+    Ok(described(answer, master.as_ref()))
 }
 
 pub(crate) async fn abort_multipart_upload(
     haul: &Haul,
-    request: S3Request<AbortMultipartUploadInput>,
-) -> S3Result<AbortMultipartUploadOutput> {
-    let AbortMultipartUploadInput { bucket, key, upload_id, .. } = request.input;
-    haul.blocking(move |store| store.abort_upload(&bucket, &key, &upload_id).map_err(from_store))
-        .await?;
-    Ok(AbortMultipartUploadOutput::default())
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let upload = UploadName::new(request);
+    haul.blocking(move |store| {
+        let ObjectName { bucket, key } = &upload.object;
+        store.abort_upload(bucket, key, &upload.id).map_err(|error| upload.refused(error))
+    })
+    .await?;
+    Ok(Answer::no_content())
 }
 
-/// Returns the checksum algorithm and the checksum type of an upload.
-fn checksum_kind(
-    algorithm: Option<&str>,
-    kind: Option<&str>,
-) -> S3Result<Option<(Algorithm, &'static str)>> {
-    let invalid = |message: &str| Err(refuse(S3ErrorCode::InvalidRequest, message));
-    let Some(name) = algorithm else { return Ok(None) };
-    let Some(algorithm) = Algorithm::from_name(name) else {
-        return invalid(
-            "x-amz-checksum-algorithm must be CRC32, CRC32C, CRC64NVME, SHA1 or SHA256",
-        );
-    };
-    let kind = match (kind, algorithm) {
-        (None, Algorithm::Crc64Nvme) => FULL_OBJECT,
-        (None, _) => COMPOSITE,
-        (Some(COMPOSITE), Algorithm::Crc64Nvme) => {
-            return invalid("The checksum type of CRC64NVME must be FULL_OBJECT");
+/// The checksum of an upload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ChecksumKind {
+    algorithm: Algorithm,
+    kind: &'static str,
+}
+
+impl ChecksumKind {
+    /// Reads the fields of a request; `None` if the client chooses no checksum.
+    ///
+    /// # Errors
+    /// If the algorithm or the type is unknown, or if the algorithm does not have the type.
+    fn in_fields(fields: &Fields) -> S3Result<Option<Self>> {
+        let algorithm = fields.given(ALGORITHM_ATTRIBUTE).map(Algorithm::parse).transpose()?;
+        let kind = kind_in(fields)?;
+        let Some(algorithm) = algorithm else {
+            if kind.is_none() {
+                return Ok(None);
+            }
+            let message = "The x-amz-checksum-type header can only be used with the \
+                           x-amz-checksum-algorithm header.";
+            return Err(refuse(S3ErrorCode::InvalidRequest, message));
+        };
+        let default = if algorithm == Algorithm::Crc64Nvme { FULL_OBJECT } else { COMPOSITE };
+        let kind = kind.unwrap_or(default);
+        let is_supported = kind == default || kind == FULL_OBJECT && algorithm.combines();
+        if !is_supported {
+            let message = format!(
+                "The {kind} checksum type cannot be used with the {} checksum algorithm.",
+                algorithm.name().to_lowercase()
+            );
+            return Err(refuse(S3ErrorCode::InvalidRequest, message));
         }
-        (Some(COMPOSITE), _) => COMPOSITE,
-        (Some(FULL_OBJECT), algorithm) if algorithm.combines() => FULL_OBJECT,
-        (Some(_), _) => return invalid("The algorithm does not support this checksum type"),
-    };
-    Ok(Some((algorithm, kind)))
+        Ok(Some(Self { algorithm, kind }))
+    }
+}
+
+/// Returns the checksum type that a request names, ignoring case.
+///
+/// # Errors
+/// `InvalidRequest` if it is unknown.
+pub(super) fn kind_in(fields: &Fields) -> S3Result<Option<&'static str>> {
+    let Some(text) = fields.given(TYPE_ATTRIBUTE) else { return Ok(None) };
+    let found = [COMPOSITE, FULL_OBJECT].into_iter().find(|kind| kind.eq_ignore_ascii_case(text));
+    found.map(Some).ok_or_else(|| invalid_header(TYPE_ATTRIBUTE))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn found(algorithm: &str, kind: &str) -> S3Result<Option<ChecksumKind>> {
+        let fields = [(ALGORITHM_ATTRIBUTE, algorithm), (TYPE_ATTRIBUTE, kind)];
+        ChecksumKind::in_fields(&fields.into_iter().collect())
+    }
+
     #[test]
     fn checksum_type_must_be_supported_by_the_algorithm() {
-        for (algorithm, kind, expected) in [
-            (Some("CRC32"), None, Some((Algorithm::Crc32, COMPOSITE))),
-            (Some("CRC32"), Some(FULL_OBJECT), Some((Algorithm::Crc32, FULL_OBJECT))),
-            (Some("CRC64NVME"), None, Some((Algorithm::Crc64Nvme, FULL_OBJECT))),
-            (None, Some(COMPOSITE), None),
-        ] {
-            assert_eq!(checksum_kind(algorithm, kind).unwrap(), expected);
+        assert_eq!(found("", "").unwrap(), None);
+        for algorithm in Algorithm::ALL {
+            let is_crc64 = algorithm == Algorithm::Crc64Nvme;
+            let default = if is_crc64 { FULL_OBJECT } else { COMPOSITE };
+            let name = algorithm.name().to_lowercase();
+            let expected = |kind| Some(ChecksumKind { algorithm, kind });
+            assert_eq!(found(&name, "").unwrap(), expected(default), "{name}");
+            assert_eq!(found(&name, &default.to_lowercase()).unwrap(), expected(default), "{name}");
+            assert_eq!(found(&name, FULL_OBJECT).is_ok(), algorithm.combines(), "{name}");
+            assert_eq!(found(&name, COMPOSITE).is_ok(), !is_crc64, "{name}");
         }
+    }
+
+    #[test]
+    fn unknown_checksums_are_refused() {
         for (algorithm, kind) in
-            [("SHA256", FULL_OBJECT), ("CRC64NVME", COMPOSITE), ("MD4", COMPOSITE)]
+            [("", COMPOSITE), ("", "x"), ("CRC32", "x"), ("MD4", ""), ("MD4", COMPOSITE)]
         {
-            assert!(checksum_kind(Some(algorithm), Some(kind)).is_err(), "{algorithm} {kind}");
+            let error = found(algorithm, kind).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidRequest, "{algorithm} {kind}");
         }
     }
 }

@@ -1,20 +1,12 @@
 //! Parts of multipart uploads: upload, copy, list.
 
-use haul_file_store::{Attributes, PART_NUMBER_MAX, PartInfo, Store, UploadInfo};
-use s3s::dto::{
-    ChecksumAlgorithm, ChecksumType, CopyPartResult, Initiator, ListPartsInput, ListPartsOutput,
-    Owner, Part, Range, StorageClass, Timestamp, UploadPartCopyInput, UploadPartCopyOutput,
-    UploadPartInput, UploadPartOutput,
-};
-use s3s::{S3ErrorCode, S3Request, S3Result};
+use haul_file_store::{Attributes, PART_NUMBER_MAX, PartInfo, Store};
 
-use crate::access::caller::owner_named;
-use crate::access::service::SourceReader;
+use crate::access::caller::{Caller, owner_named};
 use crate::acl::rules::rules_of;
-use crate::audit::Changes;
-use crate::body::checksum::{
-    ALGORITHM_ATTRIBUTE, Algorithm, Checksum, TYPE_ATTRIBUTE, show_checksum,
-};
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::body::checksum::{Algorithm, Checksum, TYPE_ATTRIBUTE};
 use crate::body::copy::copy_bytes;
 use crate::body::receive::{Encoder, Receiver};
 use crate::encryption::content::Content;
@@ -22,162 +14,236 @@ use crate::encryption::customer::{CustomerKey, SOURCE_PREFIX};
 use crate::encryption::lengths::{content_bytes, stored_bytes};
 use crate::encryption::new_content::NewContent;
 use crate::encryption::request::{customer_key, described};
-use crate::errors::{from_store, refuse};
-use crate::objects::conditions::source_conditions;
-use crate::objects::copy;
+use crate::errors::{S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
+use crate::objects::conditions::Conditions;
+use crate::objects::copy::{self, Source};
+use crate::objects::get_attributes::part_number_marker;
 use crate::objects::listing::page::page_limit;
-use crate::objects::range::{Selected, select};
-use crate::objects::read::{etag, length};
 use crate::objects::versions;
 use crate::objects::write::keep;
-use crate::output::Output;
+use crate::request::name::ObjectName;
+use crate::request::query::Query;
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::times::document_time;
+use crate::uploads::name::{UploadName, algorithm};
+use crate::xml::writer::Xml;
 
-pub(crate) async fn upload_part(
-    haul: &Haul,
-    mut request: S3Request<UploadPartInput>,
-) -> S3Result<Output<UploadPartOutput>> {
-    let customer = customer_key(&request.headers)?;
-    let body = request.input.body.take();
-    let mut receiver = Receiver::of(haul, &request, body)?;
-    let changes = Changes::of(&request.extensions).cloned();
-    let UploadPartInput { bucket, key, upload_id, part_number, .. } = request.input;
-    let number = part_number_of(part_number)?;
+const COPY_RANGE: &str = "x-amz-copy-source-range";
+
+const PART_MARKER: &str = "part-number-marker";
+
+pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
+    let customer = customer_key(&request.head.fields)?;
+    let mut receiver = Receiver::new(haul, request, body)?;
+    let name = UploadName::new(request);
+    let number = part_number(&request.head.query)?;
     let upload = haul
         .blocking({
-            let (bucket, key, upload_id) = (bucket.clone(), key.clone(), upload_id.clone());
-            // Waits while another request changes the key, and reads the attributes.
-            move |store| store.upload(&bucket, &key, &upload_id).map_err(from_store)
+            let name = name.clone();
+            move |store| name.find(store)
         })
         .await?;
-    if let Some(algorithm) = algorithm(&upload) {
-        receiver.claims().want(algorithm)?;
+    let claims = receiver.claims();
+    let chosen = algorithm(&upload);
+    let shows_checksum = chosen.is_some() || claims.has_checksum();
+    match chosen {
+        Some(algorithm) => claims.want(algorithm)?,
+        // The checksum of the object follows from those of its parts.
+        None => claims.want_crc64nvme(),
     }
-    let names = (&*bucket, &*key);
+    let names = (&*name.object.bucket, &*name.object.key);
     let keys = haul.encryption();
     let new = NewContent::of_upload(keys.as_deref(), names, &upload.attributes, customer.as_ref())?;
     let encryption = new.as_ref().map(|new| new.start(number)).transpose()?;
-    let streamed = receiver.stream(haul, Store::part_writer, encryption).await?;
+    let mut streamed = receiver.stream(haul, Store::part_writer, encryption).await?;
     let bytes = streamed.bytes();
-    let (part, checksum) = haul
-        .blocking(move |store| {
-            let (written, checksum) = streamed.finish()?;
-            let mut attributes = Attributes::new();
-            keep(&mut attributes, checksum.as_ref());
-            let part = store.put_part(&bucket, &key, &upload_id, number, written, &attributes);
-            Ok((part.map_err(from_store)?, checksum))
-        })
-        .await?;
-    if let Some(changes) = changes {
+    let store_part = move |store: &Store| {
+        let mut attributes = Attributes::new();
+        keep(&mut attributes, streamed.take_crc64nvme().as_ref());
+        let (written, checksum) = streamed.finish()?;
+        keep(&mut attributes, checksum.as_ref());
+        let ObjectName { bucket, key } = &name.object;
+        let part = store.put_part(bucket, key, &name.id, number, written, &attributes);
+        Ok((part.map_err(|error| name.refused(error))?, checksum))
+    };
+    let (part, checksum) = haul.blocking(store_part).await?;
+    if let Some(changes) = &request.changes {
         changes.stored(bytes, part.etag);
     }
-    let mut output = UploadPartOutput { e_tag: Some(etag(part.etag)), ..Default::default() };
-    show_checksum!(output, checksum);
-    Ok(described(output, new.as_ref().map(|new| &new.master)))
+    let mut answer = Answer::ok().with("etag", format!("\"{}\"", part.etag));
+    if let Some(Checksum { algorithm, value }) = checksum.filter(|_| shows_checksum) {
+        answer.add(algorithm.header(), value);
+    }
+    Ok(described(answer, new.as_ref().map(|new| &new.master)))
 }
 
 pub(crate) async fn upload_part_copy(
     haul: &Haul,
-    request: S3Request<UploadPartCopyInput>,
-) -> S3Result<Output<UploadPartCopyOutput>> {
-    let customer = customer_key(&request.headers)?;
-    let source_key = CustomerKey::of(&request.headers, SOURCE_PREFIX)?;
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let fields = &request.head.fields;
+    let copy = PartCopy {
+        customer: customer_key(fields)?,
+        source_key: CustomerKey::of(fields, SOURCE_PREFIX)?,
+        conditions: Conditions::of_source(fields),
+        from: Source::new(&request.head)?,
+        reader: request.source().cloned(),
+        name: UploadName::new(request),
+        number: part_number(&request.head.query)?,
+        range: fields.given(COPY_RANGE).map(CopyRange::parse).transpose()?,
+        bytes_max: haul.limits().object_bytes_max,
+    };
     let keys = haul.encryption();
-    let changes = Changes::of(&request.extensions).cloned();
-    let reader = request.extensions.get::<SourceReader>().cloned();
-    let mut input = request.input;
-    let conditions = source_conditions!(input);
-    let from = copy::source(&input.copy_source)?;
-    let number = part_number_of(input.part_number)?;
-    let range = input.copy_source_range.as_deref().map(whole_range).transpose()?;
-    let bytes_max = haul.limits().object_bytes_max;
-    let UploadPartCopyInput { bucket, key, upload_id, .. } = input;
-    let (part, checksum, bytes, master) = haul
+    let copied = haul
         .blocking(move |store| {
-            let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
-            let (names, attributes) = ((&*bucket, &*key), &upload.attributes);
-            let new = NewContent::of_upload(keys.as_deref(), names, attributes, customer.as_ref())?;
-            let object = versions::get_source(store, &from.bucket, &from.key, from.version)?;
-            let source = (from.bucket.as_str(), from.key.as_str());
-            copy::confirm(reader.as_ref(), store, source, &object.attributes)?;
-            copy::check_conditions(&conditions, &object.info)?;
-            let source = (&*from.bucket, &*from.key);
-            let content = Content::open(keys.as_deref(), source, object, source_key.as_ref())?;
-            let selected = source_bytes(range.as_ref(), content.bytes())?;
-            let bytes = selected.bytes.end - selected.bytes.start;
-            if bytes > bytes_max {
-                let message = format!("A part has at most {bytes_max} bytes; specify a range");
-                return Err(refuse(S3ErrorCode::InvalidRequest, message));
-            }
-            let encryption = new.as_ref().map(|new| new.start(number)).transpose()?;
-            let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
-            let writer = store.part_writer(Some(stored)).map_err(from_store)?;
-            let mut encoder = Encoder { writer, encryption };
-            let checksum = copy_bytes(&content, selected.bytes, &mut encoder, algorithm(&upload))?;
-            let mut attributes = Attributes::new();
-            keep(&mut attributes, checksum.as_ref());
-            let (written, _md5) = encoder.finish()?;
-            let part = store.put_part(&bucket, &key, &upload_id, number, written, &attributes);
-            let master = new.map(|new| new.master);
-            Ok((part.map_err(from_store)?, checksum, bytes, master))
+            let upload = copy.name.find(store)?;
+            let (names, attributes) =
+                ((&*copy.name.object.bucket, &*copy.name.object.key), &upload.attributes);
+            let keys = keys.as_deref();
+            let new = NewContent::of_upload(keys, names, attributes, copy.customer.as_ref())?;
+            let ObjectName { bucket, key } = &copy.from.name;
+            let object = versions::get_source(store, bucket, key, copy.from.version)?;
+            copy::confirm(copy.reader.as_ref(), store, &copy.from.name, &object.attributes)?;
+            copy::check_conditions(&copy.conditions, &object.info)?;
+            let source_version = versions::shown(store, bucket, object.info.version_id);
+            let content = Content::open(keys, (bucket, key), object, copy.source_key.as_ref())?;
+            let copied = copy.execute(store, &content, new, algorithm(&upload))?;
+            Ok(CopiedPart { source_version, ..copied })
         })
         .await?;
-    if let Some(changes) = changes {
+    let CopiedPart { part, checksum, bytes, master, source_version } = copied;
+    if let Some(changes) = &request.changes {
         changes.stored(bytes, part.etag);
     }
-    let mut result = CopyPartResult {
-        e_tag: Some(etag(part.etag)),
-        last_modified: Some(Timestamp::from(part.modified)),
-        ..CopyPartResult::default()
-    };
-    show_checksum!(result, checksum);
-    let copy_part_result = Some(result);
-    let output = UploadPartCopyOutput { copy_part_result, ..UploadPartCopyOutput::default() };
-    Ok(described(output, master.as_ref()))
+    let document = Xml::document("CopyPartResult", |xml| {
+        xml.element("ETag", format_args!("\"{}\"", part.etag));
+        xml.element("LastModified", document_time(part.modified));
+        if let Some(checksum) = checksum {
+            checksum.write_xml(xml);
+        }
+    });
+    let answer = Answer::xml(document).with_some(copy::SOURCE_VERSION, source_version);
+    Ok(described(answer, master.as_ref()))
 }
 
-pub(crate) async fn list_parts(
-    haul: &Haul,
-    request: S3Request<ListPartsInput>,
-) -> S3Result<ListPartsOutput> {
-    let ListPartsInput { bucket, key, upload_id, max_parts, part_number_marker, .. } =
-        request.input;
-    let (max_parts, limit) = page_limit(max_parts, "max-parts")?;
-    let marker = part_number_marker.unwrap_or(0);
-    let (upload, mut parts, owner) = haul
-        .blocking({
-            let (bucket, key, upload_id) = (bucket.clone(), key.clone(), upload_id.clone());
-            move |store| {
-                let upload = store.upload(&bucket, &key, &upload_id).map_err(from_store)?;
-                let parts = store.parts(&bucket, &key, &upload_id).map_err(from_store)?;
-                let owner = rules_of(store, &bucket)?.object(&upload.attributes).owner;
-                Ok((upload, parts, owner_named(Some(&owner))))
-            }
+/// What a request to copy a part asks for.
+struct PartCopy {
+    customer: Option<CustomerKey>,
+    source_key: Option<CustomerKey>,
+    conditions: Conditions,
+    from: Source,
+    /// The client as the reader of the source.
+    reader: Option<Caller>,
+    name: UploadName,
+    number: u16,
+    range: Option<CopyRange>,
+    bytes_max: u64,
+}
+
+/// A stored copy.
+struct CopiedPart {
+    part: PartInfo,
+    /// The checksum, if the upload has an algorithm.
+    checksum: Option<Checksum>,
+    /// The length as clients see it.
+    bytes: u64,
+    master: Option<crate::encryption::master::Master>,
+    source_version: Option<String>,
+}
+
+impl PartCopy {
+    /// Stores the content as a part of an upload with this key and this checksum algorithm. Blocks.
+    fn execute(
+        &self,
+        store: &Store,
+        content: &Content,
+        new: Option<NewContent>,
+        algorithm: Option<Algorithm>,
+    ) -> S3Result<CopiedPart> {
+        let range = match self.range {
+            None => 0..content.bytes(),
+            Some(range) => range.within(content.bytes())?,
+        };
+        let (bytes, bytes_max) = (range.end - range.start, self.bytes_max);
+        if bytes > bytes_max {
+            let message = format!("A part has at most {bytes_max} bytes; specify a range");
+            return Err(refuse(S3ErrorCode::InvalidRequest, message));
+        }
+        let encryption = new.as_ref().map(|new| new.start(self.number)).transpose()?;
+        let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
+        let writer = store.part_writer(Some(stored)).map_err(from_store)?;
+        let mut encoder = Encoder { writer, encryption };
+        // As of a part that is uploaded.
+        let computed = algorithm.unwrap_or(Algorithm::Crc64Nvme);
+        let checksum = copy_bytes(content, range, &mut encoder, Some(computed))?;
+        let mut attributes = Attributes::new();
+        keep(&mut attributes, checksum.as_ref());
+        let (written, _md5) = encoder.finish()?;
+        let (ObjectName { bucket, key }, id) = (&self.name.object, &self.name.id);
+        let part = store.put_part(bucket, key, id, self.number, written, &attributes);
+        Ok(CopiedPart {
+            part: part.map_err(|error| self.name.refused(error))?,
+            checksum: checksum.filter(|_| algorithm.is_some()),
+            bytes,
+            master: new.map(|new| new.master),
+            source_version: None,
         })
-        .await?;
-    parts.retain(|part| i32::from(part.number) > marker);
-    let more = limit > 0 && parts.len() > limit;
+    }
+}
+
+pub(crate) async fn list_parts(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
+    let query = &request.head.query;
+    let limit = page_limit(query.get("max-parts"), "max-parts")?;
+    let marker = part_number_marker(query.get(PART_MARKER), PART_MARKER)?;
+    let name = UploadName::new(request);
+    let list = {
+        let name = name.clone();
+        move |store: &Store| {
+            let upload = name.find(store)?;
+            let parts = name.parts(store)?;
+            let owner = rules_of(store, &name.object.bucket)?.object(&upload.attributes).owner;
+            Ok((upload, parts, owner_named(Some(&owner))))
+        }
+    };
+    let (upload, mut parts, owner) = haul.blocking(list).await?;
+    parts.retain(|part| u32::from(part.number) > marker);
+    let is_truncated = limit > 0 && parts.len() > limit;
     parts.truncate(limit);
-    let last = parts.last().filter(|_| more).map(|part| i32::from(part.number));
-    let kind = upload.attributes.get(TYPE_ATTRIBUTE);
-    let Owner { display_name, id } = owner.clone();
-    Ok(ListPartsOutput {
-        bucket: Some(bucket),
-        checksum_algorithm: algorithm(&upload)
-            .map(|algorithm| ChecksumAlgorithm::from_static(algorithm.name())),
-        checksum_type: kind.map(|kind| ChecksumType::from(kind.to_owned())),
-        initiator: Some(Initiator { display_name, id }),
-        is_truncated: Some(more),
-        key: Some(key),
-        max_parts: Some(max_parts),
-        next_part_number_marker: last,
-        owner: Some(owner),
-        part_number_marker: Some(marker),
-        parts: Some(parts.into_iter().map(shown).collect()),
-        storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
-        upload_id: Some(upload_id),
-        ..ListPartsOutput::default()
-    })
+    let chosen = algorithm(&upload);
+    let document = Xml::document("ListPartsResult", |xml| {
+        xml.element("Bucket", &name.object.bucket);
+        xml.element("Key", &name.object.key);
+        xml.element("UploadId", &name.id);
+        xml.element("PartNumberMarker", marker);
+        let last = parts.last().filter(|_| is_truncated);
+        xml.optional("NextPartNumberMarker", last.map(|part| part.number));
+        xml.element("MaxParts", limit);
+        xml.element("IsTruncated", is_truncated);
+        for part in &parts {
+            xml.group("Part", |xml| write_part(xml, part, chosen));
+        }
+        owner.write(xml, "Initiator");
+        owner.write(xml, "Owner");
+        xml.element("StorageClass", "STANDARD");
+        xml.optional("ChecksumAlgorithm", chosen.map(Algorithm::name));
+        xml.optional("ChecksumType", upload.attributes.get(TYPE_ATTRIBUTE));
+    });
+    Ok(Answer::xml(document))
+}
+
+/// Writes a part of an upload with this checksum algorithm.
+fn write_part(xml: &mut Xml, part: &PartInfo, algorithm: Option<Algorithm>) {
+    xml.element("PartNumber", part.number);
+    xml.element("LastModified", document_time(part.modified));
+    xml.element("ETag", format_args!("\"{}\"", part.etag));
+    xml.element("Size", part_bytes(part));
+    // Without an algorithm, S3 shows none, although it has computed one.
+    let checksum = algorithm.and_then(|algorithm| Checksum::stored(&part.attributes, algorithm));
+    if let Some(checksum) = checksum {
+        checksum.write_xml(xml);
+    }
 }
 
 /// Returns the length of a part as clients see it.
@@ -188,50 +254,94 @@ pub(super) fn part_bytes(part: &PartInfo) -> u64 {
     }
 }
 
-fn shown(info: PartInfo) -> Part {
-    let mut part = Part {
-        e_tag: Some(etag(info.etag)),
-        last_modified: Some(Timestamp::from(info.modified)),
-        part_number: Some(i32::from(info.number)),
-        size: Some(length(part_bytes(&info))),
-        ..Part::default()
-    };
-    show_checksum!(part, Checksum::from_attributes(&info.attributes));
-    part
-}
-
-fn part_number_of(number: i32) -> S3Result<u16> {
-    let number = u16::try_from(number).ok();
-    number.filter(|number| (1..=PART_NUMBER_MAX).contains(number)).ok_or_else(|| {
-        let message = format!("The part number must be between 1 and {PART_NUMBER_MAX}");
-        refuse(S3ErrorCode::InvalidArgument, message)
+/// Returns the number of the part in a query.
+fn part_number(query: &Query) -> S3Result<u16> {
+    const NAME: &str = "partNumber";
+    let text = query.get(NAME).unwrap_or_default();
+    let number = text.parse().ok().filter(|number| (1..=PART_NUMBER_MAX).contains(number));
+    number.ok_or_else(|| {
+        let message =
+            format!("Part number must be an integer between 1 and {PART_NUMBER_MAX}, inclusive.");
+        invalid_argument(NAME, text, message)
     })
 }
 
-/// Returns the checksum algorithm that the client chose when it created the upload.
-fn algorithm(upload: &UploadInfo) -> Option<Algorithm> {
-    upload.attributes.get(ALGORITHM_ATTRIBUTE).and_then(Algorithm::from_name)
+/// The range of the source of a copy: the offsets of its first and of its last byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CopyRange {
+    first: u64,
+    last: u64,
 }
 
-/// Returns the bytes of the source to copy. A range that exceeds the source is an error: the part
-/// would be shorter than the client expects.
-fn source_bytes(range: Option<&Range>, object_bytes: u64) -> S3Result<Selected> {
-    match range {
-        Some(Range::Int { last: Some(last), .. }) if *last >= object_bytes => {
+impl CopyRange {
+    /// Parses the value of a header, such as `bytes=0-9`.
+    fn parse(text: &str) -> S3Result<Self> {
+        let number = |digits: &str| {
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse::<u64>().ok().filter(|_| is_number)
+        };
+        let ends = text.strip_prefix("bytes=").and_then(|ends| ends.split_once('-'));
+        let range = ends
+            .and_then(|(first, last)| Some(Self { first: number(first)?, last: number(last)? }));
+        range.filter(|range| range.first <= range.last).ok_or_else(|| {
+            let message = "The x-amz-copy-source-range value must be of the form bytes=first-last \
+                           where first and last are the zero-based offsets of the first and last \
+                           bytes to copy";
+            invalid_argument(COPY_RANGE, text, message)
+        })
+    }
+
+    /// Returns the bytes of an object of this length. A range that exceeds it is an error: the part
+    /// would be shorter than the client expects.
+    fn within(self, object_bytes: u64) -> S3Result<std::ops::Range<u64>> {
+        if self.last >= object_bytes {
             let message = format!("The range exceeds the source, which has {object_bytes} bytes");
-            Err(refuse(S3ErrorCode::InvalidRange, message))
+            return Err(refuse(S3ErrorCode::InvalidRange, message)
+                .with_field("RangeRequested", format!("bytes={}-{}", self.first, self.last))
+                .with_field("ActualObjectSize", object_bytes.to_string()));
         }
-        _ => select(range, None, &[object_bytes]),
+        Ok(self.first..self.last + 1)
     }
 }
 
-/// Parses the range of a source, which must have both ends.
-fn whole_range(text: &str) -> S3Result<Range> {
-    match Range::parse(text) {
-        Ok(range @ Range::Int { last: Some(_), .. }) => Ok(range),
-        _ => {
-            let message = "x-amz-copy-source-range must have the form bytes=first-last";
-            Err(refuse(S3ErrorCode::InvalidArgument, message))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn range_of_a_copy_has_both_ends() {
+        let found = CopyRange::parse("bytes=5-9").unwrap();
+        assert_eq!(found, CopyRange { first: 5, last: 9 });
+        assert_eq!(found.within(10).unwrap(), 5..10);
+        assert_eq!(found.within(9).unwrap_err().code(), S3ErrorCode::InvalidRange);
+        for text in [
+            "",
+            "5-9",
+            "bytes",
+            "bytes=",
+            "bytes=5",
+            "bytes=5-",
+            "bytes=-5",
+            "bytes=9-5",
+            "bytes=+5-9",
+            "bytes= 5-9",
+            "bytes=0-1,3-4",
+            "bytes=0-99999999999999999999",
+            "items=0-1",
+        ] {
+            let error = CopyRange::parse(text).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidArgument, "{text}");
+        }
+    }
+
+    #[test]
+    fn part_number_is_between_1_and_10000() {
+        for (query, number) in [("partNumber=1", 1), ("partNumber=10000&uploadId=a", 10_000)] {
+            assert_eq!(part_number(&Query::parse(query)).unwrap(), number);
+        }
+        for query in ["", "partNumber=", "partNumber=0", "partNumber=10001", "partNumber=-1"] {
+            let error = part_number(&Query::parse(query)).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidArgument, "{query}");
         }
     }
 }

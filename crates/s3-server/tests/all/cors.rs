@@ -70,7 +70,7 @@ fn preflight_request_is_allowed_by_a_rule_only() {
         assert_refused(&reply, 403, "AccessForbidden");
         assert_eq!(allowed_origin(&reply), None);
     }
-    assert_refused(&preflight(&server, "/absent/key", &[PAGE, method]), 403, "AccessForbidden");
+    assert_refused(&preflight(&server, "/absent/key", &[PAGE, method]), 404, "NoSuchBucket");
     for headers in [&[][..], &[PAGE], &[method]] {
         assert_refused(&preflight(&server, "/bucket/key", headers), 400, "BadRequest");
     }

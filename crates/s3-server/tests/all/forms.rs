@@ -44,7 +44,8 @@ impl Form {
         }
         let equal =
             |(name, value): &(String, String)| format!("[\"eq\", \"${name}\", \"{value}\"]");
-        let conditions = self.fields.iter().map(equal).chain([conditions.to_owned()]);
+        let bucket = (!conditions.contains("bucket")).then(|| r#"{"bucket": "bucket"}"#.to_owned());
+        let conditions = self.fields.iter().map(equal).chain([conditions.to_owned()]).chain(bucket);
         let conditions: Vec<_> = conditions.filter(|condition| !condition.is_empty()).collect();
         let conditions = conditions.join(",");
         let policy = format!("{{\"expiration\": \"{expires}\", \"conditions\": [{conditions}]}}");

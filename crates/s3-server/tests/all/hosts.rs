@@ -87,7 +87,7 @@ fn signatures_of_requests_to_hosts_of_buckets_are_verified() {
     );
     let completed = signed("POST", &format!("/big?uploadId={upload}"), &[], parts.as_bytes());
     let location = completed.xml("Location");
-    assert_eq!(location.as_deref(), Some("http://s3.example.com:80/bucket/big"));
+    assert_eq!(location.as_deref(), Some("http://bucket.S3.example.com:80/big"));
 
     let url = signer.presign_for(host.1, "GET", "/key", (0, 60));
     assert_eq!(server.s3.send("GET", &url, &[host], b"").text(), "hello");
@@ -115,7 +115,7 @@ fn forms_and_preflight_requests_use_the_host_of_a_bucket() {
     let kind = [("content-type", "multipart/form-data; boundary=x")];
     let stored = send(&server, "POST", "/", &kind, form.as_bytes());
     assert_eq!(stored.status, 201, "{}", stored.text());
-    assert!(stored.xml("Location").unwrap().ends_with("localhost:9000/bucket/from%20form"));
+    assert!(stored.xml("Location").unwrap().ends_with("bucket.localhost:9000/from%20form"));
     assert_eq!(server.s3.get("/bucket/from%20form").text(), "hello");
 
     let rules = "<CORSConfiguration><CORSRule><AllowedOrigin>https://example.org</AllowedOrigin>\

@@ -73,7 +73,10 @@ fn refused_configuration_leaves_the_previous_one() {
         (RULES.replace("<Days>2</Days>", "<Days>x</Days>"), 400, "MalformedXML"),
         (RULES.replace("<Expiration><Days>2</Days></Expiration>", ""), 400, "InvalidRequest"),
         (
-            RULES.replace("<Filter></Filter>", "<Filter><Tag><Key>a</Key></Tag></Filter>"),
+            RULES.replace(
+                "<Filter></Filter>",
+                "<Filter><Tag><Key>a</Key><Value></Value></Tag></Filter>",
+            ),
             400,
             "InvalidRequest",
         ),

@@ -18,7 +18,7 @@ fn an_object_comes_back_as_it_was_put() {
     for reply in [got, head] {
         assert_eq!(reply.header("etag"), Some(HELLO_MD5));
         assert_eq!(reply.header("content-length"), Some("5"));
-        assert_eq!(reply.header("content-type"), Some("application/octet-stream"));
+        assert_eq!(reply.header("content-type"), Some("binary/octet-stream"));
         assert_eq!(reply.header("accept-ranges"), Some("bytes"));
         assert!(reply.header("last-modified").unwrap().ends_with(" GMT"));
     }

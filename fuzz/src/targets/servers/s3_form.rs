@@ -125,21 +125,18 @@ impl<'a> Form<'a> {
         body
     }
 
-    /// Returns the value of a field. The name of the file is part of the key.
+    /// Returns the value of a field, which may contain the name of the file.
     fn value(&self, name: &str) -> Option<String> {
         let (_, value) = self.fields.iter().find(|(field, _)| field == name)?;
-        Some(match name {
-            "key" => value.replace("${filename}", FILE_NAME),
-            _ => value.clone(),
-        })
+        Some(value.replace("${filename}", FILE_NAME))
     }
 
     /// Returns the first rule of policies that the form violates.
     fn violated(&self) -> Option<String> {
-        let Ok(Value::Array(conditions)) = serde_json::from_str(self.conditions) else {
+        let Ok(Value::Array(conditions)) = serde_json::from_str(&to_json(self.conditions)) else {
             return Some("the conditions are no array".to_owned());
         };
-        let mut named = vec!["policy".to_owned(), "bucket".to_owned(), "submit".to_owned()];
+        let mut named = Vec::new();
         for condition in &conditions {
             let (kind, field, expected) = match condition {
                 Value::Object(members) if members.len() == 1 => {
@@ -175,6 +172,9 @@ impl<'a> Form<'a> {
             };
             let is_met = expected.as_str().is_some_and(|expected| match &*kind {
                 "eq" => found == expected,
+                "starts-with" if field == "content-type" && found.contains(',') => {
+                    found.split(',').all(|one| one.trim_start().starts_with(expected))
+                }
                 "starts-with" => found.starts_with(expected),
                 _ => false,
             });
@@ -184,11 +184,33 @@ impl<'a> Form<'a> {
             named.push(field);
         }
         let is_named = |name: &String| name.starts_with("x-ignore-") || named.contains(name);
-        let names = self.fields.iter().map(|(name, _)| name.clone());
+        let names = self.fields.iter().map(|(name, _)| name.clone()).chain(["bucket".to_owned()]);
         let names = names.chain(OF_SIGNATURE[..3].iter().map(|name| (*name).to_owned()));
         let unnamed = names.into_iter().find(|name| !is_named(name));
         unnamed.map(|name| format!("no condition names {name}"))
     }
+}
+
+/// Returns conditions as JSON: without what policies may have beyond it, which are the escapes `\$`
+/// and `\v`, and a comma after the last item.
+fn to_json(conditions: &str) -> String {
+    let mut json = String::new();
+    let mut rest = conditions;
+    let mut is_text = false;
+    while let Some(first) = rest.chars().next() {
+        let after = &rest[first.len_utf8()..];
+        let (written, left) = match (is_text, first) {
+            (true, '\\') if after.starts_with('$') => ("$", &after[1..]),
+            (true, '\\') if after.starts_with('v') => ("\\u000b", &after[1..]),
+            (true, '\\') => rest.split_at(1 + after.chars().next().map_or(0, char::len_utf8)),
+            (false, ',') if after.trim_ascii_start().starts_with([']', '}']) => ("", after),
+            _ => rest.split_at(first.len_utf8()),
+        };
+        is_text ^= first == '"';
+        json.push_str(written);
+        rest = left;
+    }
+    json
 }
 
 /// Returns the first line without its end, and the bytes after it.

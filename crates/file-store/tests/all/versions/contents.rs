@@ -42,8 +42,10 @@ pub(super) fn seen(store: &Store, page: usize) -> Seen {
         let (info, id) = (version.info.clone(), version.info.version_id);
         let read = store.get_version(BUCKET, &info.key, id);
         let head = store.head_version(BUCKET, &info.key, id);
+        let cached = store.head_version_cached(BUCKET, &info.key, id).unwrap();
         let found = match version.is_delete_marker {
             true => {
+                assert!(cached.is_none(), "{cached:?}");
                 assert!(matches!(read, Err(Error::IsDeleteMarker { .. })), "{read:?}");
                 assert!(matches!(head, Err(Error::IsDeleteMarker { .. })), "{head:?}");
                 None
@@ -52,6 +54,9 @@ pub(super) fn seen(store: &Store, page: usize) -> Seen {
                 let (object, head) = (read.unwrap(), head.unwrap());
                 assert_eq!((&object.info, &head.info), (&info, &info));
                 assert_eq!(object.attributes, head.attributes);
+                assert!(
+                    cached.is_none_or(|it| it.info == info && it.attributes == head.attributes)
+                );
                 Some((content(&object).unwrap().into(), object.attributes))
             }
         };

@@ -1,12 +1,14 @@
 //! Lifecycle configurations in files: the XML of the S3 API, or the JSON of the AWS CLI. Pure.
 
 use haul_file_store::Lifecycle;
-use s3s::dto::{self, BucketLifecycleConfiguration, Timestamp, TimestampFormat};
-use s3s::xml::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::configuration::{Abort, Conditions, Filter, LifecycleConfiguration, Rule};
 use super::{parse, render};
 use crate::error::{Error, Result};
+use crate::errors::S3Error;
+use crate::times::document_time;
+use crate::xml::Document;
 
 /// Parses a lifecycle configuration: XML of the S3 API (`<LifecycleConfiguration>…`), or JSON of
 /// the AWS CLI (`{"Rules": […]}`).
@@ -22,94 +24,82 @@ pub fn lifecycle_from_document(text: &str) -> Result<Lifecycle> {
     } else {
         text.to_owned()
     };
-    let mut input = Deserializer::new(xml.as_bytes());
-    let configuration = BucketLifecycleConfiguration::deserialize(&mut input)
-        .and_then(|configuration| input.expect_eof().map(|()| configuration))
-        .map_err(|error| malformed(format!("not a lifecycle configuration: {error}")))?;
-    parse::lifecycle(configuration.rules).map_err(|error| Error::Lifecycle {
-        code: error.code().as_str().to_owned(),
-        message: error.message().unwrap_or_default().to_owned(),
-    })
+    let configuration = LifecycleConfiguration::parse(xml.as_bytes()).map_err(refused)?;
+    parse::lifecycle(configuration).map_err(refused)
+}
+
+fn refused(error: S3Error) -> Error {
+    let (code, message) = (error.code().as_str().to_owned(), error.message().to_owned());
+    Error::Lifecycle { code, message }
 }
 
 /// Returns a lifecycle configuration as XML of the S3 API.
 #[must_use]
 pub fn lifecycle_to_xml(lifecycle: &Lifecycle) -> String {
-    let mut xml = Vec::new();
-    let rules = render::rules(lifecycle);
-    let written = BucketLifecycleConfiguration { rules }.serialize(&mut Serializer::new(&mut xml));
-    debug_assert!(written.is_ok(), "writing to memory cannot fail");
-    String::from_utf8(xml).unwrap_or_default()
+    render::configuration(lifecycle).text()
 }
 
 /// Returns a lifecycle configuration as JSON of the AWS CLI.
 #[must_use]
 pub fn lifecycle_to_json(lifecycle: &Lifecycle) -> Value {
-    let rules: Vec<Value> = render::rules(lifecycle).iter().map(rule_to_json).collect();
-    json!({ "Rules": rules })
+    let LifecycleConfiguration { rules } = render::configuration(lifecycle);
+    json!({ "Rules": rules.iter().map(rule_to_json).collect::<Vec<_>>() })
 }
 
-fn rule_to_json(rule: &dto::LifecycleRule) -> Value {
-    let filter = rule.filter.as_ref().map(|filter| {
-        let and = filter.and.as_ref().map(|and| {
-            conditions(&[
-                ("Prefix", and.prefix.clone().map(Value::from)),
-                ("ObjectSizeGreaterThan", and.object_size_greater_than.map(Value::from)),
-                ("ObjectSizeLessThan", and.object_size_less_than.map(Value::from)),
-                ("Tags", and.tags.as_ref().map(|tags| tags.iter().map(tag_to_json).collect())),
-            ])
-        });
-        conditions(&[
-            ("Prefix", filter.prefix.clone().map(Value::from)),
-            ("ObjectSizeGreaterThan", filter.object_size_greater_than.map(Value::from)),
-            ("ObjectSizeLessThan", filter.object_size_less_than.map(Value::from)),
-            ("Tag", filter.tag.as_ref().map(tag_to_json)),
-            ("And", and),
-        ])
-    });
+fn rule_to_json(rule: &Rule) -> Value {
     let expiration = rule.expiration.as_ref().map(|expiration| {
-        let date = expiration.date.as_ref().map(|date| Value::from(date_time(date)));
-        conditions(&[
+        object(&[
             ("Days", expiration.days.map(Value::from)),
-            ("Date", date),
-            ("ExpiredObjectDeleteMarker", expiration.expired_object_delete_marker.map(Value::from)),
+            ("Date", expiration.date.map(|date| Value::from(document_time(date)))),
+            ("ExpiredObjectDeleteMarker", expiration.expire_markers.map(Value::from)),
         ])
     });
-    let noncurrent = rule.noncurrent_version_expiration.as_ref().map(|noncurrent| {
-        conditions(&[
-            ("NoncurrentDays", noncurrent.noncurrent_days.map(Value::from)),
-            ("NewerNoncurrentVersions", noncurrent.newer_noncurrent_versions.map(Value::from)),
+    let noncurrent = rule.noncurrent.map(|noncurrent| {
+        object(&[
+            ("NoncurrentDays", noncurrent.days.map(Value::from)),
+            ("NewerNoncurrentVersions", noncurrent.newer_versions.map(Value::from)),
         ])
     });
-    let abort = rule.abort_incomplete_multipart_upload.as_ref();
-    let abort = abort.map(|abort| json!({ "DaysAfterInitiation": abort.days_after_initiation }));
-    conditions(&[
+    let abort = rule.abort.map(|Abort { days }| json!({ "DaysAfterInitiation": days }));
+    object(&[
         ("ID", rule.id.clone().map(Value::from)),
         ("Status", Some(Value::from(rule.status.as_str()))),
         ("Prefix", rule.prefix.clone().map(Value::from)),
-        ("Filter", filter),
+        ("Filter", rule.filter.as_ref().map(filter_to_json)),
         ("Expiration", expiration),
         ("NoncurrentVersionExpiration", noncurrent),
         ("AbortIncompleteMultipartUpload", abort),
     ])
 }
 
-fn tag_to_json(tag: &dto::Tag) -> Value {
-    json!({ "Key": tag.key, "Value": tag.value })
+fn filter_to_json(Filter { and, one }: &Filter) -> Value {
+    let members = |conditions: &Conditions| {
+        [
+            ("Prefix", conditions.prefix.clone().map(Value::from)),
+            ("ObjectSizeGreaterThan", conditions.greater_than.map(Value::from)),
+            ("ObjectSizeLessThan", conditions.less_than.map(Value::from)),
+        ]
+    };
+    let and = and.as_ref().map(|and| {
+        let tags: Vec<Value> =
+            and.tags.iter().map(|(key, value)| tag_to_json(key, value)).collect();
+        let tags = (!tags.is_empty()).then_some(Value::from(tags));
+        object(&[&members(and)[..], &[("Tags", tags)]].concat())
+    });
+    let tag = one.tags.first().map(|(key, value)| tag_to_json(key, value));
+    let others = [("Tag", tag), ("And", and)];
+    object(&[&members(one)[..], &others].concat())
+}
+
+fn tag_to_json(key: &str, value: &str) -> Value {
+    json!({ "Key": key, "Value": value })
 }
 
 /// Returns a JSON object with those members that have a value.
-fn conditions(members: &[(&str, Option<Value>)]) -> Value {
+fn object(members: &[(&str, Option<Value>)]) -> Value {
     let given =
         members.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?)));
     Value::Object(given.collect::<Map<_, _>>())
-}
-
-fn date_time(date: &Timestamp) -> String {
-    let mut text = Vec::new();
-    let written = date.format(TimestampFormat::DateTime, &mut text);
-    debug_assert!(written.is_ok(), "the date was parsed");
-    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Converts JSON of the AWS CLI to XML: each member becomes an element, and each item of a list
@@ -144,5 +134,7 @@ fn put_element(xml: &mut String, name: &str, value: &Value) -> Option<()> {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    // A bare carriage return would be read as a line feed.
+    escaped.replace('\r', "&#13;")
 }

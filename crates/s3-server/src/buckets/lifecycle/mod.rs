@@ -1,8 +1,10 @@
 //! Lifecycle configurations: conversion of S3's rules in days to the store's rules in seconds.
 //!
-//! `parse` validates the rules that clients send, `render` converts rules back, `document` does
-//! both for files, and `operations` implements the requests and the header `x-amz-expiration`.
+//! `configuration` is the document with the rules, `parse` validates the rules that clients send,
+//! `render` converts rules back, `document` does all of this for files, and `operations` implements
+//! the requests and the header `x-amz-expiration`.
 
+pub(crate) mod configuration;
 pub(crate) mod document;
 pub(crate) mod operations;
 mod parse;

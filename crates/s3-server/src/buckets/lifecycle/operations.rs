@@ -2,36 +2,31 @@
 
 use form_urlencoded::byte_serialize;
 use haul_file_store::{Attributes, Lifecycle, ObjectInfo, Store};
-use s3s::dto::{BucketLifecycleConfiguration, LifecycleRule, TimestampFormat};
-use s3s::{S3ErrorCode, S3Result};
 
+use super::configuration::LifecycleConfiguration;
 use super::{parse, render};
-use crate::errors::{from_store, refuse};
-use crate::times::timestamp;
+use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
+use crate::times::header_time;
 
 /// Replaces the rules of a bucket.
 pub(crate) fn put(
     store: &Store,
     bucket: &str,
-    configuration: Option<BucketLifecycleConfiguration>,
+    configuration: LifecycleConfiguration,
 ) -> S3Result<()> {
     store.bucket(bucket).map_err(from_store)?;
-    let Some(configuration) = configuration else {
-        let message = "The request contains no lifecycle configuration";
-        return Err(refuse(S3ErrorCode::MalformedXML, message));
-    };
-    let lifecycle = parse::lifecycle(configuration.rules)?;
+    let lifecycle = parse::lifecycle(configuration)?;
     store.set_lifecycle(bucket, &lifecycle).map_err(from_store)
 }
 
 /// Returns the rules of a bucket. Fails if it has none.
-pub(crate) fn get(store: &Store, bucket: &str) -> S3Result<Vec<LifecycleRule>> {
+pub(crate) fn get(store: &Store, bucket: &str) -> S3Result<LifecycleConfiguration> {
     let lifecycle = store.lifecycle(bucket).map_err(from_store)?;
     if lifecycle.rules.is_empty() {
         let message = "The lifecycle configuration does not exist";
         return Err(refuse(S3ErrorCode::NoSuchLifecycleConfiguration, message));
     }
-    Ok(render::rules(&lifecycle))
+    Ok(render::configuration(&lifecycle))
 }
 
 /// Removes the rules of a bucket.
@@ -50,9 +45,7 @@ pub(crate) fn expiration(
     attributes: &Attributes,
 ) -> Option<String> {
     let (at, rule) = store.expiration(bucket, info, attributes).ok()??;
-    let mut date = Vec::new();
-    timestamp(at).format(TimestampFormat::HttpDate, &mut date).ok()?;
-    let date = String::from_utf8(date).ok()?;
+    let date = header_time(at);
     let rule: String = byte_serialize(rule.as_bytes()).collect();
     Some(format!("expiry-date=\"{date}\", rule-id=\"{rule}\""))
 }

@@ -6,17 +6,15 @@ use std::time::{Duration, SystemTime};
 use haul_file_store::{
     Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule, NoncurrentExpiry, Tags,
 };
-use s3s::dto::{
-    self, ExpirationStatus, LifecycleExpiration, LifecycleRuleFilter, NoncurrentVersionExpiration,
-    Timestamp,
-};
-use s3s::{S3ErrorCode, S3Result};
-use time::{OffsetDateTime, Time};
 
+use super::configuration::{
+    Abort, Conditions, DISABLED, ENABLED, Expiration, Filter, LifecycleConfiguration,
+    NoncurrentExpiration, Rule,
+};
 use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
-use crate::errors::refuse;
-use crate::objects::tagging;
-use crate::times::utc;
+use crate::errors::{S3ErrorCode, S3Result, refuse};
+use crate::objects::tags;
+use crate::xml::reader::malformed;
 
 const ID_CHARS_MAX: usize = 255;
 const PREFIX_BYTES_MAX: usize = 1024;
@@ -25,9 +23,10 @@ const PREFIX_BYTES_MAX: usize = 1024;
 const NEWER_VERSIONS_MAX: u32 = 100;
 
 /// Converts S3's rules to a lifecycle of the store.
-pub(super) fn lifecycle(rules: Vec<dto::LifecycleRule>) -> S3Result<Lifecycle> {
+pub(super) fn lifecycle(configuration: LifecycleConfiguration) -> S3Result<Lifecycle> {
+    let rules = configuration.rules;
     if rules.is_empty() {
-        return Err(refuse(S3ErrorCode::MalformedXML, "A lifecycle needs at least one rule"));
+        return Err(malformed("a lifecycle needs at least one <Rule>"));
     }
     if rules.len() > LIFECYCLE_RULES_MAX {
         let message = format!("A lifecycle has at most {LIFECYCLE_RULES_MAX} rules");
@@ -43,12 +42,14 @@ pub(super) fn lifecycle(rules: Vec<dto::LifecycleRule>) -> S3Result<Lifecycle> {
     Ok(Lifecycle { rules })
 }
 
-fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
+fn rule(rule: Rule) -> S3Result<LifecycleRule> {
     check_supported(&rule)?;
     let enabled = match rule.status.as_str() {
-        ExpirationStatus::ENABLED => true,
-        ExpirationStatus::DISABLED => false,
-        other => return malformed(format!("Status must be Enabled or Disabled, not {other:?}")),
+        ENABLED => true,
+        DISABLED => false,
+        other => {
+            return Err(malformed(&format!("<Status> must be Enabled or Disabled, not {other:?}")));
+        }
     };
     let id = rule.id.filter(|id| !id.is_empty()).unwrap_or_else(new_id);
     if id.chars().count() > ID_CHARS_MAX {
@@ -56,20 +57,22 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
         return Err(refuse(S3ErrorCode::InvalidArgument, message));
     }
     let filter = match (rule.filter, rule.prefix) {
-        (Some(_), Some(_)) => return malformed("A rule cannot have both a Filter and a Prefix"),
-        (None, None) => return malformed("A rule must have a Filter or a Prefix"),
-        (Some(filter), None) => conditions(filter)?,
-        (None, Some(prefix)) => Conditions { prefix, note: RULE_PREFIX, ..Conditions::default() },
+        (Some(_), Some(_)) => {
+            return Err(malformed("<Rule> cannot have both a <Filter> and a <Prefix>"));
+        }
+        (None, None) => return Err(malformed("<Rule> must have a <Filter> or a <Prefix>")),
+        (Some(filter), None) => checked_filter(filter)?,
+        (None, Some(prefix)) => {
+            CheckedFilter { prefix, note: RULE_PREFIX, ..CheckedFilter::default() }
+        }
     };
     filter.check()?;
     let expiration = rule.expiration.as_ref();
-    let expire_markers =
-        expiration.and_then(|expiration| expiration.expired_object_delete_marker) == Some(true);
+    let expire_markers = expiration.and_then(|expiration| expiration.expire_markers) == Some(true);
     let expire = expiration.map(expiry).transpose()?.flatten();
-    let expire_noncurrent = rule.noncurrent_version_expiration.map(noncurrent).transpose()?;
-    let abort = rule.abort_incomplete_multipart_upload;
-    let abort_uploads_after = match abort.map(|abort| abort.days_after_initiation) {
-        Some(days) => Some(positive_days(
+    let expire_noncurrent = rule.noncurrent.map(noncurrent).transpose()?;
+    let abort_uploads_after = match rule.abort {
+        Some(Abort { days }) => Some(positive_days(
             days.unwrap_or(0),
             "'DaysAfterInitiation' for AbortIncompleteMultipartUpload action",
         )?),
@@ -106,21 +109,19 @@ fn rule(rule: dto::LifecycleRule) -> S3Result<LifecycleRule> {
 }
 
 /// Refuses rules for storage classes, which are not implemented.
-fn check_supported(rule: &dto::LifecycleRule) -> S3Result<()> {
-    if rule.transitions.is_none() && rule.noncurrent_version_transitions.is_none() {
+fn check_supported(rule: &Rule) -> S3Result<()> {
+    if rule.transitions.is_empty() {
         return Ok(());
     }
     // Of a rule that S3 refuses, too, the client gets the error of S3.
-    let transitions = rule.transitions.iter().flatten();
-    let mut dates = transitions.filter_map(|transition| transition.date.as_ref());
-    dates.try_for_each(|date| midnight(date).map(drop))?;
+    rule.transitions.iter().flatten().try_for_each(|date| midnight(*date).map(drop))?;
     let message = "Transitions are not implemented: there is only one storage class";
     Err(refuse(S3ErrorCode::NotImplemented, message))
 }
 
 /// The conditions of a rule on objects.
 #[derive(Debug, Default)]
-struct Conditions {
+struct CheckedFilter {
     prefix: String,
     greater_than: Option<u64>,
     less_than: Option<u64>,
@@ -129,47 +130,26 @@ struct Conditions {
     note: &'static str,
 }
 
-fn conditions(filter: LifecycleRuleFilter) -> S3Result<Conditions> {
-    let LifecycleRuleFilter {
-        and,
-        object_size_greater_than,
-        object_size_less_than,
-        prefix,
-        tag,
-        ..
-    } = filter;
-    let sizes = [object_size_greater_than, object_size_less_than];
-    let given =
-        [prefix.is_some(), tag.is_some()].into_iter().chain(sizes.map(|size| size.is_some()));
-    let given = given.filter(|is_given| *is_given).count();
-    if given + usize::from(and.is_some()) > 1 {
-        return malformed("A Filter can have only one condition; use And to combine several");
+fn checked_filter(Filter { and, one }: Filter) -> S3Result<CheckedFilter> {
+    if one.count() + usize::from(and.is_some()) > 1 {
+        return Err(malformed("<Filter> has one condition, or <And> to combine several"));
     }
-    if let Some(and) = and {
-        return Ok(Conditions {
-            prefix: and.prefix.unwrap_or_default(),
-            greater_than: and.object_size_greater_than.map(size).transpose()?,
-            less_than: and.object_size_less_than.map(size).transpose()?,
-            tags: tags(and.tags.unwrap_or_default())?,
-            note: AND,
-        });
-    }
-    let [greater_than, less_than] = sizes.map(|bytes| bytes.map(size).transpose());
-    Ok(Conditions {
-        note: if prefix.is_some() { FILTER_PREFIX } else { "" },
+    let (conditions, note) = match and {
+        Some(and) => (and, AND),
+        None if one.prefix.is_some() => (one, FILTER_PREFIX),
+        None => (one, ""),
+    };
+    let Conditions { prefix, greater_than, less_than, tags } = conditions;
+    Ok(CheckedFilter {
         prefix: prefix.unwrap_or_default(),
-        greater_than: greater_than?,
-        less_than: less_than?,
-        tags: tags(tag)?,
+        greater_than: greater_than.map(size).transpose()?,
+        less_than: less_than.map(size).transpose()?,
+        tags: tags::object_tags(tags.into_iter())?,
+        note,
     })
 }
 
-fn tags(tags: impl IntoIterator<Item = dto::Tag>) -> S3Result<Tags> {
-    let pair = |tag: dto::Tag| (tag.key.unwrap_or_default(), tag.value.unwrap_or_default());
-    tagging::of_rule(tags.into_iter().map(pair))
-}
-
-impl Conditions {
+impl CheckedFilter {
     fn has_sizes(&self) -> bool {
         self.greater_than.is_some() || self.less_than.is_some()
     }
@@ -199,34 +179,36 @@ fn size(bytes: i64) -> S3Result<u64> {
     })
 }
 
-fn expiry(expiration: &LifecycleExpiration) -> S3Result<Option<Expiry>> {
-    match (&expiration.days, &expiration.date) {
-        (None, None) if expiration.expired_object_delete_marker.is_some() => Ok(None),
-        _ if expiration.expired_object_delete_marker == Some(true) => {
-            malformed("ExpiredObjectDeleteMarker cannot be specified with Days or a Date")
-        }
+fn expiry(expiration: &Expiration) -> S3Result<Option<Expiry>> {
+    match (expiration.days, expiration.date) {
+        (None, None) if expiration.expire_markers.is_some() => Ok(None),
+        _ if expiration.expire_markers == Some(true) => Err(malformed(
+            "<ExpiredObjectDeleteMarker> cannot be specified with <Days> or a <Date>",
+        )),
         (Some(days), None) => {
-            Ok(Some(Expiry::After(positive_days(*days, "'Days' for Expiration action")?)))
+            Ok(Some(Expiry::After(positive_days(days, "'Days' for Expiration action")?)))
         }
         (None, Some(date)) => {
             let date = midnight(date)?;
-            Ok(Some(Expiry::At(SystemTime::from(date).max(SystemTime::UNIX_EPOCH))))
+            Ok(Some(Expiry::At(date.max(SystemTime::UNIX_EPOCH))))
         }
-        _ => malformed("An Expiration must have either Days or a Date"),
+        _ => Err(malformed("<Expiration> must have either <Days> or a <Date>")),
     }
 }
 
 /// Returns a date, which must be at midnight UTC.
-fn midnight(date: &Timestamp) -> S3Result<OffsetDateTime> {
-    let is_midnight = |date: &OffsetDateTime| date.time() == Time::MIDNIGHT;
-    let message = "'Date' must be at midnight GMT";
-    utc(date).filter(is_midnight).ok_or_else(|| refuse(S3ErrorCode::InvalidArgument, message))
+fn midnight(date: SystemTime) -> S3Result<SystemTime> {
+    let distance = date.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_else(|e| e.duration());
+    if distance.as_nanos().is_multiple_of(DAY.as_nanos()) {
+        return Ok(date);
+    }
+    Err(refuse(S3ErrorCode::InvalidArgument, "'Date' must be at midnight GMT"))
 }
 
-fn noncurrent(expiration: NoncurrentVersionExpiration) -> S3Result<NoncurrentExpiry> {
+fn noncurrent(expiration: NoncurrentExpiration) -> S3Result<NoncurrentExpiry> {
     let what = "'NoncurrentDays' for NoncurrentVersionExpiration action";
-    let after = positive_days(expiration.noncurrent_days.unwrap_or(0), what)?;
-    let newer_versions = match expiration.newer_noncurrent_versions.map(u32::try_from) {
+    let after = positive_days(expiration.days.unwrap_or(0), what)?;
+    let newer_versions = match expiration.newer_versions.map(u32::try_from) {
         None => 0,
         Some(Ok(number)) if (1..=NEWER_VERSIONS_MAX).contains(&number) => number,
         Some(_) => {
@@ -251,8 +233,4 @@ fn positive_days(days: i32, what: &str) -> S3Result<Duration> {
 /// Returns an ID for a rule without one: 64 random bits.
 fn new_id() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
-}
-
-fn malformed<T>(message: impl Into<String>) -> S3Result<T> {
-    Err(refuse(S3ErrorCode::MalformedXML, message))
 }

@@ -3,88 +3,65 @@
 use std::time::Duration;
 
 use haul_file_store::{Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry};
-use s3s::dto::{
-    self, AbortIncompleteMultipartUpload, ExpirationStatus, LifecycleExpiration,
-    LifecycleRuleAndOperator, LifecycleRuleFilter, NoncurrentVersionExpiration,
-};
 
+use super::configuration::{
+    Abort, Conditions, DISABLED, ENABLED, Expiration, Filter, LifecycleConfiguration,
+    NoncurrentExpiration, Rule,
+};
 use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
-use crate::times::timestamp;
 
 /// Converts a lifecycle of the store to S3's rules.
-pub(super) fn rules(lifecycle: &Lifecycle) -> Vec<dto::LifecycleRule> {
-    lifecycle.rules.iter().map(rule).collect()
+pub(super) fn configuration(lifecycle: &Lifecycle) -> LifecycleConfiguration {
+    LifecycleConfiguration { rules: lifecycle.rules.iter().map(rule).collect() }
 }
 
-fn rule(rule: &LifecycleRule) -> dto::LifecycleRule {
-    let status = match rule.enabled {
-        true => ExpirationStatus::ENABLED,
-        false => ExpirationStatus::DISABLED,
-    };
-    let abort = rule
-        .abort_uploads_after
-        .map(|age| AbortIncompleteMultipartUpload { days_after_initiation: Some(days(age)) });
-    let is_of_rule = rule.note == RULE_PREFIX;
-    dto::LifecycleRule {
-        abort_incomplete_multipart_upload: abort,
-        expiration: expiration(rule),
-        filter: (!is_of_rule).then(|| filter(rule)),
+fn rule(rule: &LifecycleRule) -> Rule {
+    let status = if rule.enabled { ENABLED } else { DISABLED };
+    let has_own_prefix = rule.note == RULE_PREFIX;
+    Rule {
         id: Some(rule.id.clone()),
-        noncurrent_version_expiration: rule.expire_noncurrent.map(noncurrent),
-        noncurrent_version_transitions: None,
-        prefix: is_of_rule.then(|| rule.prefix.clone()),
-        status: ExpirationStatus::from_static(status),
-        transitions: None,
+        status: status.to_owned(),
+        prefix: has_own_prefix.then(|| rule.prefix.clone()),
+        filter: (!has_own_prefix).then(|| filter(rule)),
+        expiration: expiration(rule),
+        noncurrent: rule.expire_noncurrent.map(noncurrent),
+        abort: rule.abort_uploads_after.map(|age| Abort { days: Some(days(age)) }),
+        transitions: Vec::new(),
     }
 }
 
-fn filter(rule: &LifecycleRule) -> LifecycleRuleFilter {
-    let greater_than = rule.bytes_greater_than.map(length);
-    let less_than = rule.bytes_less_than.map(length);
-    let prefix = Some(&rule.prefix).filter(|prefix| !prefix.is_empty());
-    let mut tags = rule
-        .tags
-        .iter()
-        .map(|(key, value)| dto::Tag { key: Some(key.clone()), value: Some(value.clone()) });
-    let conditions = [greater_than.is_some(), less_than.is_some(), prefix.is_some()];
+fn filter(rule: &LifecycleRule) -> Filter {
+    let conditions = Conditions {
+        prefix: Some(&rule.prefix).filter(|prefix| !prefix.is_empty()).cloned(),
+        greater_than: rule.bytes_greater_than.map(length),
+        less_than: rule.bytes_less_than.map(length),
+        tags: rule.tags.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+    };
     // Rules that were not set over S3 have no note.
-    let given = conditions.into_iter().filter(|given| *given).count() + rule.tags.len();
-    let is_and = rule.note == AND || given > 1;
-    if is_and {
-        let and = LifecycleRuleAndOperator {
-            object_size_greater_than: greater_than,
-            object_size_less_than: less_than,
-            prefix: prefix.cloned(),
-            tags: Some(tags.collect()).filter(|tags: &Vec<_>| !tags.is_empty()),
-        };
-        return LifecycleRuleFilter { and: Some(and), ..LifecycleRuleFilter::default() };
+    if rule.note == AND || conditions.count() > 1 {
+        return Filter { and: Some(conditions), one: Conditions::default() };
     }
-    let has_prefix = prefix.is_some() || rule.note == FILTER_PREFIX;
-    LifecycleRuleFilter {
-        and: None,
-        object_size_greater_than: greater_than,
-        object_size_less_than: less_than,
-        prefix: has_prefix.then(|| rule.prefix.clone()),
-        tag: tags.next(),
-    }
+    let prefix = match rule.note.as_str() {
+        FILTER_PREFIX => Some(rule.prefix.clone()),
+        _ => conditions.prefix,
+    };
+    Filter { and: None, one: Conditions { prefix, ..conditions } }
 }
 
-fn expiration(rule: &LifecycleRule) -> Option<LifecycleExpiration> {
-    let none = LifecycleExpiration::default();
+fn expiration(rule: &LifecycleRule) -> Option<Expiration> {
+    let none = Expiration::default();
     match rule.expire {
-        Some(Expiry::After(age)) => Some(LifecycleExpiration { days: Some(days(age)), ..none }),
-        Some(Expiry::At(time)) => Some(LifecycleExpiration { date: Some(timestamp(time)), ..none }),
-        None => rule
-            .expire_markers
-            .then_some(LifecycleExpiration { expired_object_delete_marker: Some(true), ..none }),
+        Some(Expiry::After(age)) => Some(Expiration { days: Some(days(age)), ..none }),
+        Some(Expiry::At(time)) => Some(Expiration { date: Some(time), ..none }),
+        None => rule.expire_markers.then_some(Expiration { expire_markers: Some(true), ..none }),
     }
 }
 
-fn noncurrent(expiry: NoncurrentExpiry) -> NoncurrentVersionExpiration {
+fn noncurrent(expiry: NoncurrentExpiry) -> NoncurrentExpiration {
     let newer = i32::try_from(expiry.newer_versions).unwrap_or(i32::MAX);
-    NoncurrentVersionExpiration {
-        newer_noncurrent_versions: Some(newer).filter(|number| *number > 0),
-        noncurrent_days: Some(days(expiry.after)),
+    NoncurrentExpiration {
+        days: Some(days(expiry.after)),
+        newer_versions: Some(newer).filter(|number| *number > 0),
     }
 }
 

@@ -58,7 +58,7 @@ fn forms_of_a_filter_survive_a_round_trip() {
             (Some(5), Some(9)),
         ),
         ("<Filter><And><Prefix>a</Prefix></And></Filter>", "a", (None, None)),
-        ("<Filter><Tag><Key>k &amp;</Key><Value>v</Value></Tag></Filter>", "", (None, None)),
+        ("<Filter><Tag><Key>k @</Key><Value>v</Value></Tag></Filter>", "", (None, None)),
         (
             "<Filter><And><ObjectSizeGreaterThan>5</ObjectSizeGreaterThan><Prefix>a</Prefix>\
              <Tag><Key>k</Key><Value></Value></Tag><Tag><Key>l</Key><Value>=</Value></Tag></And>\
@@ -77,6 +77,27 @@ fn forms_of_a_filter_survive_a_round_trip() {
         assert_eq!(lifecycle_from_document(&xml).unwrap(), lifecycle);
         let json = lifecycle_to_json(&lifecycle).to_string();
         assert_eq!(lifecycle_from_document(&json).unwrap(), lifecycle, "{json}");
+    }
+}
+
+/// A rule whose filter was not understood would apply to the whole bucket.
+#[test]
+fn texts_are_those_of_xml() {
+    let rule = "<s:LifecycleConfiguration xmlns:s=\"http://x/\"><s:Rule><s:ID>a</s:ID>\
+                <s:Status>\n Enabled \n</s:Status><s:Filter><s:Prefix>t<![CDATA[mp/&]]> <!-- a -->\
+                </s:Prefix></s:Filter><s:Expiration><s:Days>\n3\n</s:Days></s:Expiration></s:Rule>\
+                </s:LifecycleConfiguration>";
+    let lifecycle = lifecycle_from_document(rule).unwrap();
+    assert_eq!(lifecycle.rules[0].prefix, "tmp/& ");
+    assert!(lifecycle.rules[0].enabled);
+    assert_eq!(lifecycle.rules[0].expire, Some(days(3)));
+    for (text, prefix) in [(r"a\rb", "a\rb"), (r"\u00e4 <&", "\u{e4} <&")] {
+        let json = format!(
+            r#"{{"Rules":[{{"Prefix":"{text}","Status":"Enabled","Expiration":{{"Days":1}}}}]}}"#
+        );
+        let lifecycle = lifecycle_from_document(&json).unwrap();
+        assert_eq!(lifecycle.rules[0].prefix, prefix);
+        assert_eq!(lifecycle_from_document(&lifecycle_to_xml(&lifecycle)).unwrap(), lifecycle);
     }
 }
 
@@ -149,6 +170,8 @@ fn invalid_rules_have_the_error_codes_of_s3() {
         (date("2026-01-01T00:00:01Z"), "InvalidArgument"),
         (date("2026-01-01T00:00:00+01:00"), "InvalidArgument"),
         (date("tomorrow"), "MalformedXML"),
+        (date("9999-12-31T01:00:00-23:00"), "InvalidArgument"),
+        (format!("<Filter><Tag><Key>k</Key></Tag></Filter>{EXPIRE}"), "MalformedXML"),
         (format!("{ALL}{}", ABORT.replace('7', "0")), "InvalidArgument"),
         (
             format!("<Filter><ObjectSizeLessThan>5</ObjectSizeLessThan></Filter>{ABORT}"),

@@ -1,24 +1,26 @@
 //! The fields of a form, and the parser of the part of the body before the content of the file.
 //! Pure.
 
-use hyper::header::{CONTENT_TYPE, HeaderMap};
 use memchr::memmem;
 
 /// The name of the field with the file. The fields after it are ignored, as in S3.
 const FILE: &str = "file";
 
-/// Stands for the name of the file in the key.
+/// Stands for the name of the file in the value of a field.
 const FILE_NAME: &str = "${filename}";
 
 /// The maximum number of fields before the file.
 const FIELDS_MAX: usize = 100;
+
+/// The maximum length of the values together, after the name of the file has been put in.
+const VALUES_BYTES_MAX: usize = 64 * 1024;
 
 /// The maximum length of the head of a field.
 const HEAD_BYTES_MAX: usize = 4096;
 
 /// The fields of a form before its file, with names in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Fields {
+pub(crate) struct FormFields {
     fields: Vec<(String, String)>,
 }
 
@@ -26,9 +28,11 @@ pub(crate) struct Fields {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// The content of the file begins after so many bytes.
-    Complete(Fields, usize),
+    Complete(FormFields, usize),
     /// The rest of the fields is missing.
     Incomplete,
+    /// The form has ended, without a file.
+    NoFile,
 }
 
 /// A parser of the beginning of a body. It continues where it stopped, so that a body in many small
@@ -38,14 +42,14 @@ pub(super) struct Parser {
     delimiter: String,
     /// CR LF and the delimiter.
     end: memmem::Finder<'static>,
-    fields: Fields,
+    fields: FormFields,
     /// The offset after the fields that are complete.
     at: usize,
     /// The offset up to which the end of the present field was looked for.
     searched: usize,
 }
 
-impl Fields {
+impl FormFields {
     /// Returns the value of a field with this name in lower case.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
@@ -56,10 +60,13 @@ impl Fields {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// Adds a field. As in S3, several fields of a name are one with a list of values.
     fn add(&mut self, name: &str, value: &str) -> Result<(), String> {
         let name = name.to_ascii_lowercase();
-        if self.get(&name).is_some() {
-            return Err(format!("the field {name} is repeated"));
+        if let Some((_, values)) = self.fields.iter_mut().find(|(found, _)| *found == name) {
+            values.push(',');
+            values.push_str(value);
+            return Ok(());
         }
         if self.fields.len() == FIELDS_MAX {
             return Err(format!("it has more than {FIELDS_MAX} fields"));
@@ -68,20 +75,25 @@ impl Fields {
         Ok(())
     }
 
-    /// Replaces `${filename}` in the key. Some browsers send the whole path of a file: its last
+    /// Replaces `${filename}` in all fields. Some browsers send the whole path of a file: its last
     /// part counts.
-    fn name_file(&mut self, name: Option<&str>) {
+    fn name_file(&mut self, name: Option<&str>) -> Result<(), String> {
         let name = name.and_then(|name| name.rsplit(['/', '\\']).next()).unwrap_or_default();
-        for (field, value) in &mut self.fields {
-            if field == "key" {
-                *value = value.replace(FILE_NAME, name);
-            }
+        let bytes =
+            |(_, value): (&str, &str)| value.len() + value.matches(FILE_NAME).count() * name.len();
+        // Many short fields may repeat a long name.
+        if self.iter().map(bytes).sum::<usize>() > VALUES_BYTES_MAX {
+            return Err(format!("its fields have more than {VALUES_BYTES_MAX} bytes"));
         }
+        for (_, value) in self.fields.iter_mut().filter(|(_, value)| value.contains(FILE_NAME)) {
+            *value = value.replace(FILE_NAME, name);
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
-impl<const N: usize> From<[(&str, &str); N]> for Fields {
+impl<const N: usize> From<[(&str, &str); N]> for FormFields {
     fn from(fields: [(&str, &str); N]) -> Self {
         let mut all = Self::default();
         fields.into_iter().for_each(|(name, value)| all.add(name, value).unwrap());
@@ -89,18 +101,10 @@ impl<const N: usize> From<[(&str, &str); N]> for Fields {
     }
 }
 
-/// Returns `true` if the body of a request is a form with files.
-pub(crate) fn is_form(headers: &HeaderMap) -> bool {
-    const FORM: &[u8] = b"multipart/form-data";
-    let content_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
-    let kind = content_type.and_then(|value| value.get(..FORM.len()));
-    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(FORM))
-}
-
 /// Returns the delimiter between the fields of a form: `--` and the boundary of its content type.
-pub(super) fn delimiter(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    let mut parameters = value.split(';').skip(1).filter_map(|one| one.trim().split_once('='));
+pub(super) fn delimiter(content_type: &str) -> Option<String> {
+    let parameters = content_type.split(';').skip(1);
+    let mut parameters = parameters.filter_map(|one| one.trim().split_once('='));
     let (_, boundary) = parameters.find(|(name, _)| name.eq_ignore_ascii_case("boundary"))?;
     let boundary = boundary.trim_matches('"');
     // RFC 2046, 5.1.1.
@@ -110,7 +114,7 @@ pub(super) fn delimiter(headers: &HeaderMap) -> Option<String> {
 impl Parser {
     pub(super) fn new(delimiter: String) -> Self {
         let end = memmem::Finder::new(&format!("\r\n{delimiter}")).into_owned();
-        Self { delimiter, end, fields: Fields::default(), at: 0, searched: 0 }
+        Self { delimiter, end, fields: FormFields::default(), at: 0, searched: 0 }
     }
 
     pub(super) fn delimiter(&self) -> &str {
@@ -131,13 +135,12 @@ impl Parser {
                 _ => {}
             }
         }
-        let begins = [self.delimiter.as_bytes(), b"\r\n"].concat();
         loop {
-            let rest = &body[self.at..];
-            if !rest.starts_with(&begins) {
-                return self.without_field(rest, &begins);
-            }
-            let head_at = self.at + begins.len();
+            let head_at = match self.after_delimiter(&body[self.at..])? {
+                Delimiter::Field(bytes) => self.at + bytes,
+                Delimiter::Incomplete => return Ok(Parsed::Incomplete),
+                Delimiter::Last => return Ok(Parsed::NoFile),
+            };
             let Some(head_bytes) = end_of_head(&body[head_at..]) else {
                 let is_long = body.len() - head_at > HEAD_BYTES_MAX;
                 let too_long = || "the head of a field is too long".to_owned();
@@ -150,7 +153,7 @@ impl Parser {
             let content = head_at + head_bytes + 4;
             if name.eq_ignore_ascii_case(FILE) {
                 let mut fields = std::mem::take(&mut self.fields);
-                fields.name_file(file_name);
+                fields.name_file(file_name)?;
                 return Ok(Parsed::Complete(fields, content));
             }
             let from = self.searched.max(content);
@@ -166,16 +169,39 @@ impl Parser {
         }
     }
 
-    /// Returns the outcome if no field begins with these bytes.
-    fn without_field(&self, rest: &[u8], begins: &[u8]) -> Result<Parsed, String> {
-        match begins.starts_with(rest) {
-            true => Ok(Parsed::Incomplete),
-            false if rest.starts_with(self.delimiter.as_bytes()) && rest.ends_with(b"--\r\n") => {
-                Err("it has no field with the name file".to_owned())
+    /// Parses the delimiter at the beginning of these bytes.
+    fn after_delimiter(&self, rest: &[u8]) -> Result<Delimiter, String> {
+        const LINE_END: &[u8] = b"\r\n";
+        let Some(after) = rest.strip_prefix(self.delimiter.as_bytes()) else {
+            return match self.delimiter.as_bytes().starts_with(rest) {
+                true => Ok(Delimiter::Incomplete),
+                false => Err("a delimiter is expected".to_owned()),
+            };
+        };
+        if after.starts_with(b"--") {
+            return Ok(Delimiter::Last);
+        }
+        // A gateway may have added blanks (RFC 2046, 5.1.1).
+        let blanks = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        match &after[blanks..] {
+            line_end if line_end.starts_with(LINE_END) => {
+                Ok(Delimiter::Field(self.delimiter.len() + blanks + LINE_END.len()))
             }
-            false => Err("a delimiter is expected".to_owned()),
+            line_end if LINE_END.starts_with(line_end) || after == b"-" => {
+                Ok(Delimiter::Incomplete)
+            }
+            _ => Err("a line end is expected after a delimiter".to_owned()),
         }
     }
+}
+
+/// A delimiter between fields.
+enum Delimiter {
+    /// The head of a field begins after so many bytes.
+    Field(usize),
+    Incomplete,
+    /// The delimiter at the end of a form.
+    Last,
 }
 
 /// Returns the length of the head at the beginning of these bytes, if it is complete.
@@ -210,8 +236,6 @@ fn disposition(head: &str) -> Option<(&str, Option<&str>)> {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderValue;
-
     use super::*;
 
     const BODY: &str = "--x\r\nContent-Disposition: form-data; name=\"Key\"\r\n\r\na/${filename}\r\n\
@@ -225,7 +249,7 @@ mod tests {
 
     #[test]
     fn fields_before_the_file_are_parsed_at_any_length() {
-        let expected = Fields::from([("key", "a/f.txt"), ("acl", "")]);
+        let expected = FormFields::from([("key", "a/f.txt"), ("acl", "")]);
         for end in 0..BODY.len() {
             assert_eq!(parse(&BODY.as_bytes()[..end]), Ok(Parsed::Incomplete), "{end}");
         }
@@ -245,14 +269,71 @@ mod tests {
         }
     }
 
+    /// Returns the fields of a form with these fields and a file, whose name may be given.
+    fn fields(fields: &[(&str, &str)], file_name: &str) -> FormFields {
+        let field = |(name, value): &(&str, &str)| {
+            format!("--x\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+        };
+        let fields: String = fields.iter().map(field).collect();
+        let file =
+            format!("--x \t\r\nContent-Disposition: form-data; name=file{file_name}\r\n\r\n");
+        match parse(format!("{fields}{file}content").as_bytes()) {
+            Ok(Parsed::Complete(fields, _)) => fields,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn name_of_the_file_is_its_last_part_in_all_fields() {
+        let all = [("key", "user/${filename}"), ("x-amz-meta-a", "${filename}, ${filename}")];
+        for (file_name, expected) in [
+            ("; filename=\"f.txt\"", "f.txt"),
+            ("; filename=\"C:\\Program Files\\directory1\\file.txt\"", "file.txt"),
+            ("; filename=\"a/b\"", "b"),
+            ("; filename=\"\"", ""),
+            ("", ""),
+        ] {
+            let found = fields(&all, file_name);
+            assert_eq!(found.get("key"), Some(&*format!("user/{expected}")));
+            let twice = format!("{expected}, {expected}");
+            assert_eq!(found.get("x-amz-meta-a"), Some(&*twice));
+        }
+    }
+
+    #[test]
+    fn repetitions_of_a_long_name_are_refused() {
+        let name = "n".repeat(1000);
+        let mut fields = FormFields::from([("key", &*FILE_NAME.repeat(64))]);
+        assert_eq!(fields.clone().name_file(Some(&name)), Ok(()));
+        fields.add("x-amz-meta-a", FILE_NAME).unwrap();
+        assert!(fields.name_file(Some(&name)).is_err());
+    }
+
+    #[test]
+    fn repeated_fields_are_joined() {
+        let repeated = [("x-amz-meta-tag", "Ninja"), ("X-Amz-Meta-Tag", "Stallman"), ("key", "k")];
+        let expected = [("x-amz-meta-tag", "Ninja,Stallman"), ("key", "k")];
+        assert_eq!(fields(&repeated, ""), FormFields::from(expected));
+    }
+
+    #[test]
+    fn form_without_a_file_is_recognized_at_any_length() {
+        let field = "--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nk\r\n";
+        let form = format!("{field}--x--");
+        for end in 0..form.len() {
+            assert_eq!(parse(&form.as_bytes()[..end]), Ok(Parsed::Incomplete), "{end}");
+        }
+        assert_eq!(parse(form.as_bytes()), Ok(Parsed::NoFile));
+        assert_eq!(parse(format!("{form}\r\n").as_bytes()), Ok(Parsed::NoFile));
+    }
+
     #[test]
     fn malformed_forms_are_refused() {
         let field = "--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nk\r\n";
         let many: String = (0..=FIELDS_MAX).map(|n| field.replace("key", &n.to_string())).collect();
         for (body, expected) in [
             ("--y\r\n".to_owned(), "delimiter"),
-            (format!("{field}--x--\r\n"), "no field with the name file"),
-            (format!("{field}{field}{field}"), "the field key is repeated"),
+            ("--xy\r\n".to_owned(), "line end"),
             (format!("{many}--x"), "more than 100 fields"),
             (field.replace("name", "nome"), "no Content-Disposition"),
             (field.replace("form-data", "attachment"), "no Content-Disposition"),
@@ -264,16 +345,13 @@ mod tests {
 
     #[test]
     fn boundary_is_found_in_the_content_type() {
-        for (value, expected) in [
+        for (content_type, expected) in [
             ("multipart/form-data; boundary=x", Some("--x")),
             ("Multipart/Form-Data; charset=utf-8; Boundary=\"a b\"", Some("--a b")),
             ("multipart/form-data", None),
             ("multipart/form-data; boundary=", None),
         ] {
-            let value = HeaderValue::from_str(value).unwrap();
-            let headers: HeaderMap = [(CONTENT_TYPE, value)].into_iter().collect();
-            assert!(is_form(&headers));
-            assert_eq!(delimiter(&headers).as_deref(), expected);
+            assert_eq!(delimiter(content_type).as_deref(), expected);
         }
     }
 }

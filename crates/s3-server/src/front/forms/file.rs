@@ -2,22 +2,17 @@
 
 use std::ops::RangeInclusive;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use hyper::body::{Body, Frame};
+use http_body::{Body, Frame};
 use memchr::memmem;
-use parking_lot::Mutex;
-use s3s::{S3Error, S3ErrorCode, StdError};
 
-use crate::errors::refuse;
+use crate::body::error::BodyError;
+use crate::errors::{S3Error, S3ErrorCode, refuse};
 
 /// The maximum length of the fields that follow the file, which are ignored.
 const REST_BYTES_MAX: usize = 64 * 1024;
-
-/// The error that ended the content early, for the response.
-pub(super) type Failure = Arc<Mutex<Option<S3Error>>>;
 
 /// The content of a file: the body of a form up to the next delimiter. The rest is received and
 /// ignored.
@@ -32,30 +27,18 @@ pub(super) struct FileBody<B> {
     returned: u64,
     /// The bytes after the delimiter, once it is found.
     rest: Option<usize>,
-    failure: Failure,
 }
-
-/// A failed body; the reason is in the [`Failure`].
-#[derive(Debug, thiserror::Error)]
-#[error("the form is refused")]
-pub(super) struct Refused;
 
 impl<B> FileBody<B> {
     /// Returns the content of a file that begins with `pending`, and continues in `body`.
     pub(super) fn new(body: B, delimiter: &str, pending: Bytes) -> Self {
         let end = format!("\r\n{delimiter}").into_bytes();
-        let lengths = 0..=u64::MAX;
-        Self { body, end, pending, lengths, returned: 0, rest: None, failure: Failure::default() }
+        Self { body, end, pending, lengths: 0..=u64::MAX, returned: 0, rest: None }
     }
 
     /// Refuses files of another length.
     pub(super) fn with_lengths(self, lengths: RangeInclusive<u64>) -> Self {
         Self { lengths, ..self }
-    }
-
-    /// Returns the reason of a failure, once the body has failed.
-    pub(super) fn failure(&self) -> Failure {
-        Arc::clone(&self.failure)
     }
 
     /// Returns the next content among the pending bytes; `None` if more bytes are needed. Bytes
@@ -84,61 +67,76 @@ impl<B> FileBody<B> {
         }
     }
 
-    fn fail(
-        &self,
-        code: S3ErrorCode,
-        message: &str,
-    ) -> Poll<Option<Result<Frame<Bytes>, Refused>>> {
-        self.failure.lock().get_or_insert_with(|| refuse(code, message));
-        Poll::Ready(Some(Err(Refused)))
+    /// Refuses a file of a length that the policy does not allow, as soon as that is certain.
+    fn check_length(&self) -> Result<(), S3Error> {
+        let (is_whole, bytes) = (self.rest.is_some(), self.returned);
+        if bytes > *self.lengths.end() {
+            let message = "Your proposed upload exceeds the maximum allowed size";
+            let mut error = refuse(S3ErrorCode::EntityTooLarge, message);
+            if is_whole {
+                error = error.with_field("ProposedSize", bytes.to_string());
+            }
+            return Err(error.with_field("MaxSizeAllowed", self.lengths.end().to_string()));
+        }
+        if is_whole && bytes < *self.lengths.start() {
+            let message = "Your proposed upload is smaller than the minimum allowed size";
+            return Err(refuse(S3ErrorCode::EntityTooSmall, message)
+                .with_field("ProposedSize", bytes.to_string())
+                .with_field("MinSizeAllowed", self.lengths.start().to_string()));
+        }
+        Ok(())
+    }
+
+    /// Counts a chunk after the delimiter.
+    fn skip(&mut self, skipped: usize, chunk: &Bytes) -> Result<(), S3Error> {
+        let bytes = skipped + chunk.len();
+        if bytes > REST_BYTES_MAX {
+            let message = "The form has too many bytes after its file";
+            return Err(refuse(S3ErrorCode::MaxPostPreDataLengthExceededError, message));
+        }
+        self.rest = Some(bytes);
+        Ok(())
     }
 }
 
 impl<B> Body for FileBody<B>
 where
     B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<StdError>,
 {
     type Data = Bytes;
-    type Error = Refused;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Refused>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let fail = |error| Poll::Ready(Some(Err(BodyError::Refused(error))));
         loop {
             if self.rest.is_none()
                 && let Some(content) = self.next()
             {
                 self.returned += content.len() as u64;
-                if self.returned > *self.lengths.end() {
-                    let message = "Your proposed upload exceeds the maximum allowed size";
-                    return self.fail(S3ErrorCode::EntityTooLarge, message);
-                }
-                if self.rest.is_some() && self.returned < *self.lengths.start() {
-                    let message = "Your proposed upload is smaller than the minimum allowed size";
-                    return self.fail(S3ErrorCode::EntityTooSmall, message);
+                if let Err(error) = self.check_length() {
+                    return fail(error);
                 }
                 if !content.is_empty() {
                     return Poll::Ready(Some(Ok(Frame::data(content))));
                 }
             }
-            match (ready!(Pin::new(&mut self.body).poll_frame(context)), self.rest) {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+            let chunk = match (frame, self.rest) {
                 (None, Some(_)) => return Poll::Ready(None),
                 (None | Some(Err(_)), _) => {
                     let message = "The body of the form ends before its last delimiter";
-                    return self.fail(S3ErrorCode::IncompleteBody, message);
+                    return fail(refuse(S3ErrorCode::IncompleteBody, message));
                 }
-                (Some(Ok(frame)), rest) => {
-                    let chunk = frame.into_data().unwrap_or_default();
-                    match rest {
-                        None => self.push(chunk),
-                        Some(bytes) if bytes + chunk.len() > REST_BYTES_MAX => {
-                            let message = "The form has too many bytes after its file";
-                            return self
-                                .fail(S3ErrorCode::MaxPostPreDataLengthExceededError, message);
-                        }
-                        Some(bytes) => self.rest = Some(bytes + chunk.len()),
+                (Some(Ok(frame)), _) => frame.into_data().unwrap_or_default(),
+            };
+            match self.rest {
+                None => self.push(chunk),
+                Some(skipped) => {
+                    if let Err(error) = self.skip(skipped, &chunk) {
+                        return fail(error);
                     }
                 }
             }
@@ -171,7 +169,7 @@ mod tests {
     }
 
     /// Reads a file whose form arrives in pieces of so many bytes.
-    fn read(form: &[u8], piece: usize, lengths: RangeInclusive<u64>) -> Result<Vec<u8>, String> {
+    fn read(form: &[u8], piece: usize, lengths: RangeInclusive<u64>) -> Result<Vec<u8>, S3Error> {
         let pieces = Pieces(form.chunks(piece).map(Bytes::copy_from_slice).collect());
         let mut body = FileBody::new(pieces, "--x", Bytes::new()).with_lengths(lengths);
         let mut content = Vec::new();
@@ -179,10 +177,8 @@ mod tests {
         while let Some(frame) = runtime.block_on(body.frame()) {
             match frame {
                 Ok(frame) => content.extend_from_slice(&frame.into_data().unwrap()),
-                Err(Refused) => {
-                    let failure = body.failure().lock().take().unwrap();
-                    return Err(failure.code().as_str().to_owned());
-                }
+                Err(BodyError::Refused(error)) => return Err(error),
+                Err(other) => panic!("{other}"),
             }
         }
         Ok(content)
@@ -194,11 +190,12 @@ mod tests {
         for content in ["", "content", "a\r\n-", "\r\n--", "\r\n--y\r\n", "\r\r\n\r\n--\r"] {
             let form = format!("{content}\r\n--x\r\nignored: field\r\n--x--\r\n");
             for piece in 1..=form.len() {
-                let found = read(form.as_bytes(), piece, any.clone());
-                assert_eq!(found.as_deref(), Ok(content.as_bytes()), "{content:?} {piece}");
+                let found = read(form.as_bytes(), piece, any.clone()).unwrap();
+                assert_eq!(found, content.as_bytes(), "{content:?} {piece}");
             }
-            let found = read(form.as_bytes(), 3, content.len() as u64..=content.len() as u64);
-            assert_eq!(found.as_deref(), Ok(content.as_bytes()), "{content:?}");
+            let bytes = content.len() as u64;
+            let found = read(form.as_bytes(), 3, bytes..=bytes).unwrap();
+            assert_eq!(found, content.as_bytes(), "{content:?}");
         }
     }
 
@@ -206,9 +203,16 @@ mod tests {
     fn other_lengths_and_incomplete_forms_are_refused() {
         for piece in 1..20 {
             let refused = |form: &str, lengths| read(form.as_bytes(), piece, lengths).unwrap_err();
-            assert_eq!(refused("abc\r\n--x--\r\n", 0..=2), "EntityTooLarge");
-            assert_eq!(refused("abc\r\n--x--\r\n", 4..=9), "EntityTooSmall");
-            assert_eq!(refused("abc\r\n--", 0..=9), "IncompleteBody");
+            let code = |form: &str, lengths| refused(form, lengths).code().as_str();
+            assert_eq!(code("abc\r\n--x--\r\n", 0..=2), "EntityTooLarge");
+            assert_eq!(code("abc\r\n--x--\r\n", 4..=9), "EntityTooSmall");
+            assert_eq!(code("abc\r\n--", 0..=9), "IncompleteBody");
+        }
+        for (lengths, limit, value) in
+            [(4..=9, "MinSizeAllowed", "4"), (0..=2, "MaxSizeAllowed", "2")]
+        {
+            let error = read(b"abc\r\n--x--\r\n", 20, lengths).unwrap_err();
+            assert_eq!([error.field("ProposedSize"), error.field(limit)], [Some("3"), Some(value)]);
         }
         let long = format!("\r\n--x{}", "a".repeat(REST_BYTES_MAX + 1));
         assert!(read(long.as_bytes(), 1000, 0..=9).is_err());

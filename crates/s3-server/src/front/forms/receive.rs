@@ -5,19 +5,18 @@ use std::time::Duration;
 use bytes::BytesMut;
 use haul_http_engine::RequestBody;
 use http_body_util::BodyExt;
-use hyper::header::HeaderMap;
-use s3s::{S3Error, S3ErrorCode, S3Result};
 
-use crate::errors::refuse;
-use crate::front::forms::fields::{Fields, Parsed, Parser, delimiter};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse};
+use crate::front::forms::fields::{FormFields, Parsed, Parser, delimiter};
 use crate::front::forms::file::FileBody;
+use crate::request::head::Head;
 
 /// The maximum length of the fields before the file. S3 allows 20 KB.
 const FIELDS_BYTES_MAX: usize = 64 * 1024;
 
 /// A form whose fields have arrived.
 pub(super) struct Form {
-    pub(super) fields: Fields,
+    pub(super) fields: FormFields,
     pub(super) file: FileBody<RequestBody>,
 }
 
@@ -25,12 +24,12 @@ impl Form {
     /// Receives the fields of a form up to the content of its file, with at most this time between
     /// two pieces.
     pub(super) async fn receive(
-        headers: &HeaderMap,
+        head: &Head,
         mut body: RequestBody,
         stall_time_max: Duration,
     ) -> S3Result<Self> {
-        let delimiter =
-            delimiter(headers).ok_or_else(|| malformed("its content type has no boundary"))?;
+        let delimiter = head.fields.text("content-type").and_then(delimiter);
+        let delimiter = delimiter.ok_or_else(|| malformed("its content type has no boundary"))?;
         let mut parser = Parser::new(delimiter);
         let mut received = BytesMut::new();
         loop {
@@ -41,6 +40,7 @@ impl Form {
                     let file = FileBody::new(body, parser.delimiter(), pending);
                     return Ok(Self { fields, file });
                 }
+                Parsed::NoFile => return Err(no_file()),
                 Parsed::Incomplete if received.len() > FIELDS_BYTES_MAX => return Err(too_long()),
                 Parsed::Incomplete => {}
             }
@@ -53,6 +53,10 @@ impl Form {
             received.extend_from_slice(&chunk);
         }
     }
+}
+
+fn no_file() -> S3Error {
+    invalid_argument("file", "0", "POST requires exactly one file upload per request.")
 }
 
 fn too_long() -> S3Error {

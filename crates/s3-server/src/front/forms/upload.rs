@@ -1,183 +1,199 @@
-//! Makes the PUT of an object from a form, and the response of the form from that of the PUT.
+//! Makes the PUT of an object from a form, and the answer to the form from that to the PUT.
 
+use form_urlencoded::Serializer;
 use haul_http_engine::RequestBody;
-use hyper::header::{
-    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, EXPECT, HOST, HeaderMap, HeaderName,
-    HeaderValue, LOCATION, TRANSFER_ENCODING,
-};
-use hyper::http::uri::{PathAndQuery, Uri};
-use hyper::{Method, Request, Response, StatusCode};
-use s3s::dto::Tagging;
-use s3s::service::S3Service;
-use s3s::xml::{Deserialize, Deserializer, Serializer};
-use s3s::{Body, S3Error, S3ErrorCode, S3Result, StdError};
+use http::header::{ETAG, HeaderName, HeaderValue, LOCATION};
+use http::{Method, StatusCode};
 use time::OffsetDateTime;
 
 use crate::access::authorize::Principal;
-use crate::access::caller::Caller;
-use crate::access::keys::key_ring::AllKeys;
+use crate::answer::{Answer, Content};
 use crate::audit::Changes;
-use crate::errors::refuse;
-use crate::front::canonical::push_encoded;
-use crate::front::forms::fields::{Fields, is_form};
-use crate::front::forms::file::Failure;
+use crate::auth::canonical::push_encoded;
+use crate::body::Body;
+use crate::errors::{S3ErrorCode, S3Result, internal, invalid_argument, refuse};
+use crate::front::forms::fields::FormFields;
 use crate::front::forms::policy::FormPolicy;
 use crate::front::forms::receive::Form;
-use crate::front::forms::signature::signer;
-use crate::front::text::decode;
-use crate::hosts::rewrite::use_path;
+use crate::front::forms::signature::{missing, signer};
+use crate::request::fields::Fields;
+use crate::request::head::Head;
+use crate::request::name::ObjectName;
+use crate::request::operation::COPY_SOURCE;
+use crate::request::query::Query;
 use crate::service::Haul;
+use crate::xml::Document;
+use crate::xml::tagging::Tagging;
+use crate::xml::writer::Xml;
 
-/// Fields whose values become the headers of the same name. So do all fields with the prefixes.
-const HEADERS: [&str; 5] =
-    ["cache-control", "content-disposition", "content-encoding", "content-type", "expires"];
-const HEADER_PREFIXES: [&str; 7] = [
-    "x-amz-acl",
-    "x-amz-checksum-",
-    "x-amz-grant-",
-    "x-amz-meta-",
-    "x-amz-object-lock-",
-    "x-amz-server-side-encryption",
-    "x-amz-storage-class",
+/// Fields whose values become the headers of the same name. So do all fields with the prefix.
+const HEADERS: [&str; 7] = [
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-md5",
+    "content-type",
+    "expires",
+];
+const HEADER_PREFIX: &str = "x-amz-";
+
+/// The fields with the prefix that belong to the signature.
+const SIGNATURE: [&str; 5] = [
+    "x-amz-algorithm",
+    "x-amz-credential",
+    "x-amz-date",
+    "x-amz-security-token",
+    "x-amz-signature",
 ];
 
-/// Returns `true` if a request uploads a file by a form.
-pub(crate) fn is_upload(request: &Request<RequestBody>) -> bool {
-    *request.method() == Method::POST && is_form(request.headers())
+/// The fields of a request that describe its body, which is the form, and its client.
+const FORM_HEADERS: [&str; 4] = ["authorization", "content-length", "expect", "transfer-encoding"];
+
+/// The field with the name of a checksum that another field has, and its name as a header.
+const ALGORITHM: &str = "x-amz-checksum-algorithm";
+const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
+
+/// A form whose policy and signature were verified, as the PUT of an object.
+pub(crate) struct Upload {
+    pub(crate) head: Head,
+    pub(crate) principal: Principal,
+    /// The file in the form.
+    pub(crate) body: Body,
+    pub(crate) answer: FormAnswer,
 }
 
-/// Stores the file of a form, after its policy and its signature were verified.
-///
-/// # Errors
-/// If the form is refused before the S3 service receives its file, or if the service fails.
-pub(crate) async fn store(
-    haul: &Haul,
-    (keys, s3): (&AllKeys, &S3Service),
-    request: Request<RequestBody>,
-) -> Result<S3Result<Response<Body>>, StdError> {
-    let (put, failure, answer) = match put_of(haul, keys, request).await {
-        Ok(upload) => upload,
-        Err(error) => return Ok(Err(error)),
-    };
-    let response = s3.call(put).await.map_err(StdError::from)?;
-    let failure = failure.lock().take();
-    Ok(match failure {
-        Some(error) => Err(error),
-        None if response.status().is_success() => answer.apply(response),
-        None => Ok(response),
+impl Upload {
+    /// Receives the fields of a form up to its file, and verifies its policy and its signature.
+    ///
+    /// # Errors
+    /// If the form is malformed, or is refused before its file is received.
+    pub(crate) async fn receive(
+        haul: &Haul,
+        head: &Head,
+        body: RequestBody,
+        changes: Option<&Changes>,
+        is_encrypted: bool,
+    ) -> S3Result<Self> {
+        let bucket = &head.name.bucket;
+        if bucket.is_empty() || !head.name.key.is_empty() {
+            let message = "Forms are sent to the URL of a bucket";
+            return Err(refuse(S3ErrorCode::MethodNotAllowed, message));
+        }
+        let Form { fields, mut file } =
+            Form::receive(head, body, haul.limits().stall_time_max).await?;
+        let name = ObjectName::new(bucket, key(&fields)?);
+        let principal = match haul.keys.is_empty() {
+            true => Principal::Open,
+            false => match signer(&haul.keys, &fields)? {
+                Some(key) => Principal::Key(key),
+                None => Principal::Anonymous(haul.keys.of_file()),
+            },
+        };
+        if let Some(changes) = changes {
+            changes.set_form(&name.key, principal.access_key());
+        }
+        if let Some(policy) = fields.get("policy") {
+            let policy = FormPolicy::parse(policy)?;
+            policy.check(&fields, bucket, OffsetDateTime::now_utc())?;
+            file = file.with_lengths(policy.lengths());
+        }
+        let scheme = if is_encrypted { "https" } else { "http" };
+        let answer = FormAnswer::new(&fields, &name, head, scheme);
+        let head = put_head(head, name, &fields)?;
+        Ok(Self { head, principal, body: Body::Form(Box::pin(file)), answer })
+    }
+}
+
+/// Returns the key in a form.
+fn key(fields: &FormFields) -> S3Result<&str> {
+    let key = fields.get("key").ok_or_else(|| missing("key"))?;
+    if key.is_empty() {
+        let message = "User key must have a length greater than 0.";
+        return Err(invalid_argument("key", "", message));
+    }
+    Ok(key)
+}
+
+/// Returns the head of the PUT for a form.
+fn put_head(head: &Head, name: ObjectName, form: &FormFields) -> S3Result<Head> {
+    let path = format!("/{name}");
+    let mut target = String::with_capacity(path.len());
+    push_encoded(&mut target, &path);
+    Ok(Head {
+        method: Method::PUT,
+        target,
+        path: Some(path),
+        query: Query::default(),
+        fields: put_fields(&head.fields, form)?,
+        host: head.host.clone(),
+        name,
+        is_old: head.is_old,
     })
 }
 
-/// Returns the PUT for a form, the place for the error of its body, and the requested response.
-async fn put_of(
-    haul: &Haul,
-    keys: &AllKeys,
-    request: Request<RequestBody>,
-) -> S3Result<(Request<Body>, Failure, Answer)> {
-    let (mut parts, body) = request.into_parts();
-    use_path(&mut parts);
-    let form = Form::receive(&parts.headers, body, haul.limits().stall_time_max).await?;
-    let path = decode(parts.uri.path()).unwrap_or_default();
-    let bucket = path.trim_matches('/').to_owned();
-    if bucket.is_empty() || bucket.contains('/') {
-        return Err(refuse(S3ErrorCode::MethodNotAllowed, "Forms are sent to the URL of a bucket"));
-    }
-    let principal = match keys.is_empty() {
-        true => Principal::Open,
-        false => match signer(keys, &form.fields)? {
-            Some(key) => Principal::Key(key),
-            None => Principal::Anonymous(keys.of_file()),
-        },
-    };
-    let key = form.fields.get("key").filter(|key| !key.is_empty());
-    let key = key.ok_or_else(|| {
-        refuse(S3ErrorCode::InvalidArgument, "Bucket POST must contain a field named 'key'")
-    })?;
-    let mut file = form.file;
-    if let Some(policy) = form.fields.get("policy") {
-        let policy = FormPolicy::parse(policy).map_err(|reason| {
-            refuse(S3ErrorCode::InvalidPolicyDocument, format!("Invalid policy: {reason}"))
-        })?;
-        policy.check(&form.fields, &bucket, OffsetDateTime::now_utc()).map_err(|reason| {
-            let message = format!("Invalid according to policy: {reason}");
-            refuse(S3ErrorCode::AccessDenied, message)
-        })?;
-        file = file.with_lengths(policy.lengths());
-    }
-    let caller = Caller::new(principal);
-    if let Some(changes) = Changes::of(&parts.extensions) {
-        changes.of_form(key, caller.access_key());
-    }
-    let failure = file.failure();
-    let answer = Answer::of(&form.fields, &bucket, key, &parts.headers);
-
-    let mut target = String::from("/");
-    push_encoded(&mut target, &format!("{bucket}/{key}"));
-    let target: PathAndQuery = target.parse().map_err(S3Error::internal_error)?;
-    parts.uri = Uri::from(target);
-    parts.method = Method::PUT;
-    set_headers(&mut parts.headers, &form.fields)?;
-    parts.extensions.insert(caller);
-    Ok((Request::from_parts(parts, Body::http_body(file)), failure, answer))
-}
-
-/// Replaces the headers of a form by those of a PUT with its fields.
-fn set_headers(headers: &mut HeaderMap, fields: &Fields) -> S3Result<()> {
-    for name in [AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT] {
-        headers.remove(name);
-    }
-    // Only fields meet the conditions of the policy: a header could make the PUT a copy.
-    let is_of_form =
-        |name: &&HeaderName| is_of_put(name.as_str()) || name.as_str().starts_with("x-amz-");
-    let of_form: Vec<_> = headers.keys().filter(is_of_form).cloned().collect();
-    of_form.iter().for_each(|name| drop(headers.remove(name)));
-    // The length of the file is not known.
-    headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-    for (name, value) in fields.iter() {
-        let (name, value) = match name {
+/// Returns the fields of the PUT for a form: those of its request that do not concern the object,
+/// and the fields of the form that do.
+fn put_fields(request: &Fields, form: &FormFields) -> S3Result<Fields> {
+    check_checksum(form)?;
+    let mut fields = request.clone();
+    // Only the fields of the form meet the conditions of the policy.
+    fields.retain(|name| !FORM_HEADERS.contains(&name) && !is_header(name));
+    for (field, value) in form.iter() {
+        let (name, value) = match field {
             "acl" => ("x-amz-acl", value.to_owned()),
             "tagging" => ("x-amz-tagging", tagging(value)?),
-            _ if is_of_put(name) => (name, value.to_owned()),
-            _ => continue,
+            ALGORITHM => (SDK_ALGORITHM, value.to_owned()),
+            _ if SIGNATURE.contains(&field) || !is_header(field) => continue,
+            _ if field.starts_with(COPY_SOURCE) => {
+                let message = "You can only specify a copy source header for copy requests.";
+                return Err(invalid_argument(field, value, message));
+            }
+            _ => (field, value.to_owned()),
         };
-        let header = name.parse::<HeaderName>().ok().zip(HeaderValue::from_str(&value).ok());
-        let (name, value) = header.ok_or_else(|| {
-            let message = format!("The field {name} cannot be a header: {value:?}");
-            refuse(S3ErrorCode::InvalidArgument, message)
-        })?;
-        headers.insert(name, value);
+        let is_text = value.bytes().all(|byte| byte >= b' ' && byte != 0x7f || byte == b'\t');
+        if !is_text || HeaderName::from_bytes(name.as_bytes()).is_err() {
+            return Err(invalid_argument(field, &value, "The field cannot be a header"));
+        }
+        fields.set(name, &value);
     }
-    Ok(())
+    Ok(fields)
+}
+
+/// Refuses a form that names a checksum and has none.
+fn check_checksum(form: &FormFields) -> S3Result<()> {
+    let Some(algorithm) = form.get(ALGORITHM) else { return Ok(()) };
+    let name = format!("x-amz-checksum-{}", algorithm.to_ascii_lowercase());
+    if name != ALGORITHM && form.get(&name).is_some() {
+        return Ok(());
+    }
+    let message = format!("{ALGORITHM} is {algorithm}, but there is no field {name}");
+    Err(refuse(S3ErrorCode::InvalidRequest, message))
 }
 
 /// Returns `true` for the fields of a form that are headers of a PUT.
-fn is_of_put(name: &str) -> bool {
-    HEADERS.contains(&name) || HEADER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+fn is_header(name: &str) -> bool {
+    HEADERS.contains(&name) || name.starts_with(HEADER_PREFIX)
 }
 
 /// Returns the tags of the field `tagging` for a header.
 fn tagging(xml: &str) -> S3Result<String> {
-    let tagging =
-        Tagging::deserialize(&mut Deserializer::new(xml.as_bytes())).map_err(|error| {
-            refuse(S3ErrorCode::MalformedXML, format!("The field tagging is malformed: {error}"))
-        })?;
-    let pairs = tagging.tag_set.into_iter().map(|tag| (tag.key, tag.value));
-    let pairs = pairs.map(|(key, value)| (key.unwrap_or_default(), value.unwrap_or_default()));
-    Ok(form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish())
+    let Tagging(tags) = Tagging::parse(xml.as_bytes())?;
+    Ok(Serializer::new(String::new()).extend_pairs(tags).finish())
 }
 
-/// The response that a form asks for.
+/// The answer that a form asks for.
 #[derive(Debug)]
-struct Answer {
+pub(crate) struct FormAnswer {
     status: StatusCode,
     redirect: Option<String>,
-    bucket: String,
-    key: String,
+    name: ObjectName,
+    /// The URL of the object.
     location: String,
 }
 
-impl Answer {
-    fn of(fields: &Fields, bucket: &str, key: &str, headers: &HeaderMap) -> Self {
+impl FormAnswer {
+    fn new(fields: &FormFields, name: &ObjectName, head: &Head, scheme: &'static str) -> Self {
         let status = match fields.get("success_action_status") {
             Some("200") => StatusCode::OK,
             Some("201") => StatusCode::CREATED,
@@ -189,139 +205,193 @@ impl Answer {
             (url.starts_with("http://") || url.starts_with("https://"))
                 && HeaderValue::from_str(url).is_ok()
         };
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let mut location = format!("//{host}/");
-        push_encoded(&mut location, &format!("{bucket}/{key}"));
-        Self {
-            status,
-            redirect: redirect.filter(is_web).map(str::to_owned),
-            bucket: bucket.to_owned(),
-            key: key.to_owned(),
-            location,
+        let mut location = format!("{scheme}://{}/", head.host.as_deref().unwrap_or_default());
+        // The path of a request to the host of a bucket has no name.
+        match head.path.as_deref() {
+            Some("/") => push_encoded(&mut location, &name.key),
+            _ => push_encoded(&mut location, &name.to_string()),
         }
+        let redirect = redirect.filter(is_web).map(str::to_owned);
+        Self { status, redirect, name: name.clone(), location }
     }
 
-    /// Returns the response of the form after a successful PUT.
-    fn apply(self, mut response: Response<Body>) -> S3Result<Response<Body>> {
-        let etag = response.headers().get(ETAG).and_then(|etag| etag.to_str().ok());
+    /// Returns the answer to the form, from that to the PUT.
+    ///
+    /// # Errors
+    /// `InternalError` if the host of the request can be in no URL.
+    pub(crate) fn apply(self, mut answer: Answer) -> S3Result<Answer> {
+        let etag = answer.headers.get(ETAG).and_then(|etag| etag.to_str().ok());
         let etag = etag.unwrap_or_default().to_owned();
-        let location = match &self.redirect {
-            None => self.location.clone(),
+        let (status, location) = match &self.redirect {
+            None => (self.status, self.location.clone()),
             Some(url) => {
-                let mut query = form_urlencoded::Serializer::new(String::new());
-                query.append_pair("bucket", &self.bucket).append_pair("key", &self.key);
+                let ObjectName { bucket, key } = &self.name;
+                let mut query = Serializer::new(String::new());
+                query.append_pair("bucket", bucket).append_pair("key", key);
                 let query = query.append_pair("etag", &etag).finish();
-                format!("{url}{}{query}", if url.contains('?') { '&' } else { '?' })
+                let separator = if url.contains('?') { '&' } else { '?' };
+                (StatusCode::SEE_OTHER, format!("{url}{separator}{query}"))
             }
         };
-        let status = match &self.redirect {
-            Some(_) => StatusCode::SEE_OTHER,
-            None => self.status,
-        };
-        *response.status_mut() = status;
-        let location = HeaderValue::from_str(&location).map_err(S3Error::internal_error)?;
-        response.headers_mut().insert(LOCATION, location);
-        response.headers_mut().remove(CONTENT_LENGTH);
+        answer.status = status;
+        answer.headers.insert(LOCATION, HeaderValue::from_str(&location).map_err(internal)?);
         if status == StatusCode::CREATED {
-            let xml = self.document(&etag)?;
-            response
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
-            *response.body_mut() = Body::from(xml);
+            answer.add("content-type", "application/xml");
+            answer.content = Content::Bytes(self.document(&etag).into());
         }
-        Ok(response)
+        Ok(answer)
     }
 
-    fn document(&self, etag: &str) -> S3Result<Vec<u8>> {
-        let mut xml = Vec::new();
-        let mut writer = Serializer::new(&mut xml);
-        writer
-            .decl()
-            .and_then(|()| {
-                writer.element("PostResponse", |writer| {
-                    writer.content("Location", &self.location)?;
-                    writer.content("Bucket", &self.bucket)?;
-                    writer.content("Key", &self.key)?;
-                    writer.content("ETag", etag)
-                })
-            })
-            .map_err(S3Error::internal_error)?;
-        Ok(xml)
+    /// Returns the document of an answer with status 201, which has no namespace in S3.
+    fn document(&self, etag: &str) -> String {
+        Xml::plain("PostResponse", |xml| {
+            xml.element("Location", &self.location);
+            xml.element("Bucket", &self.name.bucket);
+            xml.element("Key", &self.name.key);
+            xml.element("ETag", etag);
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hosts::domains::Domains;
+    use crate::request::head::tests::head;
 
-    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
-        let fields = fields.iter();
-        fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    fn put(request: &[(&str, &str)], form: FormFields) -> S3Result<Head> {
+        let request = head("POST /b?ignored", request);
+        put_head(&request, ObjectName::new("b", "a b/\u{e4}"), &form)
     }
 
     #[test]
-    fn headers_of_the_put_are_the_fields_of_the_form() {
-        let mut all = headers(&[
-            ("content-type", "multipart/form-data; boundary=x"),
-            ("content-length", "100"),
-            ("authorization", "AWS4-HMAC-SHA256 x"),
-            ("x-amz-meta-a", "of the form request"),
+    fn fields_of_the_put_are_those_of_the_form() {
+        let request = [
+            ("Host", "localhost:1"),
+            ("Content-Type", "multipart/form-data; boundary=x"),
+            ("Content-Length", "100"),
+            ("Authorization", "AWS4-HMAC-SHA256 x"),
+            ("x-amz-meta-a", "of the request"),
             ("x-amz-copy-source", "/b/private"),
             ("x-amz-tagging", "a=b"),
-            ("user-agent", "browser"),
-        ]);
+            ("User-Agent", "browser"),
+        ];
         let xml = "<Tagging><TagSet><Tag><Key>a b</Key><Value>1</Value></Tag></TagSet></Tagging>";
-        let fields = Fields::from([
+        let form = FormFields::from([
             ("key", "k"),
             ("acl", "private"),
             ("Content-Type", "text/plain"),
-            ("x-amz-meta-b", "c"),
+            ("Content-MD5", "rL0Y20zC+Fzt72VPzMSk2A=="),
+            ("x-amz-meta-b", "c\u{e4}"),
+            ("x-amz-checksum-algorithm", "CRC32"),
+            ("x-amz-checksum-crc32", "y/Q5Jg=="),
+            ("x-amz-website-redirect-location", "/a"),
+            ("x-amz-date", "20151229T000000Z"),
             ("tagging", xml),
             ("policy", "p"),
+            ("filename", "f"),
         ]);
-        set_headers(&mut all, &fields).unwrap();
-        let expected = headers(&[
-            ("content-type", "text/plain"),
-            ("transfer-encoding", "chunked"),
+        let put = put(&request, form).unwrap();
+        let fields: Vec<_> = put
+            .fields
+            .iter()
+            .map(|(name, value)| (name, String::from_utf8_lossy(value).into_owned()))
+            .collect();
+        let expected = [
+            ("host", "localhost:1"),
             ("user-agent", "browser"),
             ("x-amz-acl", "private"),
-            ("x-amz-meta-b", "c"),
+            ("content-type", "text/plain"),
+            ("content-md5", "rL0Y20zC+Fzt72VPzMSk2A=="),
+            ("x-amz-meta-b", "c\u{e4}"),
+            ("x-amz-sdk-checksum-algorithm", "CRC32"),
+            ("x-amz-checksum-crc32", "y/Q5Jg=="),
+            ("x-amz-website-redirect-location", "/a"),
             ("x-amz-tagging", "a+b=1"),
-        ]);
-        assert_eq!(all, expected);
-        for (name, value) in
-            [("x-amz-meta-b", "a\nb"), ("tagging", "<Tagging>"), ("x-amz-meta-\u{e4}", "")]
-        {
-            assert!(set_headers(&mut all, &Fields::from([(name, value)])).is_err(), "{name}");
+        ];
+        assert_eq!(fields, expected.map(|(name, value)| (name, value.to_owned())));
+        assert_eq!((put.method, &*put.target), (Method::PUT, "/b/a%20b/%C3%A4"));
+        assert_eq!((put.query.iter().count(), put.host.as_deref()), (0, Some("localhost:1")));
+    }
+
+    #[test]
+    fn fields_that_a_put_cannot_have_are_refused() {
+        for (name, value, code) in [
+            ("x-amz-meta-b", "a\nb", "InvalidArgument"),
+            ("x-amz-meta-b", "a\u{7f}b", "InvalidArgument"),
+            ("x-amz-meta-\u{e4}", "", "InvalidArgument"),
+            ("x-amz-copy-source", "b/private", "InvalidArgument"),
+            ("x-amz-copy-source-if-match", "a", "InvalidArgument"),
+            ("tagging", "<Tagging>", "MalformedXML"),
+            ("tagging", "invalid", "MalformedXML"),
+            ("x-amz-checksum-algorithm", "SHA1", "InvalidRequest"),
+            ("x-amz-checksum-algorithm", "algorithm", "InvalidRequest"),
+        ] {
+            let error = put(&[], [(name, value)].into()).unwrap_err();
+            assert_eq!(error.code().as_str(), code, "{name} {value}");
+        }
+        for (fields, message) in [
+            (FormFields::default(), "a field named 'key'"),
+            ([("key", "")].into(), "greater than 0"),
+        ] {
+            let error = key(&fields).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::InvalidArgument);
+            assert!(error.message().contains(message), "{}", error.message());
         }
     }
 
     #[test]
-    fn response_is_the_requested_one() {
-        let apply = |fields: Fields| {
-            let answer = Answer::of(&fields, "b", "a b&<", &headers(&[("host", "localhost:1")]));
-            let put = Response::builder().header("etag", "\"e\"").body(Body::empty()).unwrap();
-            let response = answer.apply(put).unwrap();
-            let location = response.headers()[LOCATION].to_str().unwrap().to_owned();
-            let body = response.body().bytes().map(|bytes| bytes.to_vec()).unwrap_or_default();
-            (response.status().as_u16(), location, String::from_utf8(body).unwrap())
+    fn answer_is_the_requested_one() {
+        let apply = |fields: FormFields| {
+            let request = head("POST /b", &[("host", "localhost:1")]);
+            let answer = FormAnswer::new(&fields, &ObjectName::new("b", "a b&<"), &request, "http");
+            let Answer { status, headers, content } =
+                answer.apply(Answer::ok().with("etag", "\"e\"")).unwrap();
+            let Content::Bytes(body) = content else { panic!("the content is a document") };
+            let location = headers[LOCATION].to_str().unwrap().to_owned();
+            (status.as_u16(), location, String::from_utf8(body.to_vec()).unwrap())
         };
-        let own = "//localhost:1/b/a%20b%26%3C";
-        assert_eq!(apply(Fields::default()), (204, own.to_owned(), String::new()));
+        let own = "http://localhost:1/b/a%20b%26%3C";
+        assert_eq!(apply(FormFields::default()), (204, own.to_owned(), String::new()));
         assert_eq!(apply([("success_action_status", "404")].into()).0, 204);
+        assert_eq!(apply([("success_action_status", "204")].into()).0, 204);
         assert_eq!(apply([("success_action_status", "200")].into()).0, 200);
-        let (status, _, xml) = apply([("success_action_status", "201")].into());
-        assert_eq!(status, 201);
-        let content = "<Bucket>b</Bucket><Key>a b&amp;&lt;</Key><ETag>&quot;e&quot;</ETag>";
-        assert!(xml.contains(content), "{xml}");
-        for (url, expected) in [
-            ("http://a/", "http://a/?bucket=b&key=a+b%26%3C&etag=%22e%22"),
-            ("https://a/?c=d", "https://a/?c=d&bucket=b&key=a+b%26%3C&etag=%22e%22"),
+        let (status, location, xml) = apply([("success_action_status", "201")].into());
+        assert_eq!((status, &*location), (201, own));
+        let content = format!(
+            "<PostResponse><Location>{own}</Location><Bucket>b</Bucket><Key>a b&amp;&lt;</Key>\
+             <ETag>&quot;e&quot;</ETag></PostResponse>"
+        );
+        assert!(xml.ends_with(&content), "{xml}");
+        for (name, url, expected) in [
+            (
+                "success_action_redirect",
+                "http://a/",
+                "http://a/?bucket=b&key=a+b%26%3C&etag=%22e%22",
+            ),
+            ("redirect", "https://a/?c=d", "https://a/?c=d&bucket=b&key=a+b%26%3C&etag=%22e%22"),
         ] {
-            let redirected = apply([("success_action_redirect", url)].into());
+            let redirected = apply([(name, url), ("success_action_status", "201")].into());
             assert_eq!(redirected, (303, expected.to_owned(), String::new()));
         }
-        assert_eq!(apply([("success_action_redirect", "javascript:a")].into()).0, 204);
-        assert_eq!(apply([("redirect", "http://\n")].into()).0, 204);
+        for url in ["javascript:a", "/relative", "http://\n", ""] {
+            assert_eq!(apply([("success_action_redirect", url)].into()).0, 204, "{url}");
+        }
+    }
+
+    #[test]
+    fn location_is_an_absolute_url() {
+        let domains = Domains::new(&["example.com".to_owned()]);
+        for (target, host, scheme, expected) in [
+            ("/bucket", "localhost:9000", "http", "http://localhost:9000/bucket/a/b"),
+            ("/bucket/", "localhost", "https", "https://localhost/bucket/a/b"),
+            ("/", "bucket.example.com", "https", "https://bucket.example.com/a/b"),
+        ] {
+            let request = http::Request::builder().uri(target).header("host", host);
+            let head = Head::from_http(&request.body(()).unwrap(), &domains);
+            let name = ObjectName::new(&head.name.bucket, "a/b");
+            let answer = FormAnswer::new(&FormFields::default(), &name, &head, scheme);
+            assert_eq!(answer.location, expected);
+        }
     }
 }

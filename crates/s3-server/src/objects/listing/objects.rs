@@ -1,177 +1,206 @@
 //! Listings of the objects of a bucket, in both forms that S3 defines.
 
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
-use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo};
-use s3s::dto::{
-    ListObjectsInput, ListObjectsOutput, ListObjectsV2Input, ListObjectsV2Output, Object,
-    ObjectStorageClass, Owner, Timestamp,
-};
-use s3s::{S3ErrorCode, S3Request, S3Result};
+use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo, Store};
 
-use crate::access::caller::owner_of;
+use crate::access::caller::{Owner, owner_of};
+use crate::answer::Answer;
+use crate::body::Body;
+use crate::body::memory::Reserved;
 use crate::encryption::content::listed_bytes;
-use crate::errors::{from_store, refuse};
-use crate::objects::listing::page::{NameEncoding, page_limit};
-use crate::objects::read::{etag, length};
+use crate::errors::{S3Result, from_store, invalid_argument};
+use crate::objects::listing::checksums::ListedChecksum;
+use crate::objects::listing::page::{DocumentSize, NameEncoding, page_limit};
 use crate::service::Haul;
+use crate::service::request::Request;
+use crate::times::document_time;
+use crate::xml::writer::Xml;
 
-pub(crate) async fn list_objects(
-    haul: &Haul,
-    request: S3Request<ListObjectsInput>,
-) -> S3Result<ListObjectsOutput> {
-    let ListObjectsInput { bucket, delimiter, encoding_type, marker, max_keys, prefix, .. } =
-        request.input;
-    let names = NameEncoding::parse(encoding_type)?;
-    let query = ListQuery::of(bucket.clone(), prefix, delimiter, marker.clone(), max_keys)?;
-    let (query, page, owner) = query.run(haul).await?;
-    // Without a delimiter, S3 returns no marker: the client continues after the last key.
-    let next = page.next().filter(|_| query.delimiter.is_some());
-    let next_marker = next.map(|name| names.encode(name));
-    let is_truncated = Some(page.0.more);
-    let (contents, prefixes) = page.split();
-    Ok(ListObjectsOutput {
-        name: Some(bucket),
-        prefix: Some(names.encode(&query.prefix)),
-        marker: Some(names.encode(marker.as_deref().unwrap_or_default())),
-        max_keys: Some(query.max_keys),
-        is_truncated,
-        contents: Some(
-            contents.into_iter().map(|info| object(&names, info, Some(&owner))).collect(),
-        ),
-        common_prefixes: Some(names.prefixes(prefixes)),
-        delimiter: query.delimiter.as_deref().map(|delimiter| names.encode(delimiter)),
-        next_marker,
-        encoding_type: names.encoding_type(),
-        request_charged: None,
-    })
+/// The root of both forms.
+const ROOT: &str = "ListBucketResult";
+
+const TOKEN: &str = "continuation-token";
+
+pub(crate) async fn list_objects(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
+    let marker = request.head.query.get("marker").unwrap_or_default();
+    let Listed { parameters, page, owner, memory } =
+        Parameters::of_request(request, marker)?.list(haul, request).await?;
+    let encoding = parameters.encoding;
+    let document = Xml::document(ROOT, |xml| {
+        xml.element("Name", &request.name().bucket);
+        xml.element("Prefix", encoding.encode(&parameters.prefix));
+        xml.element("Marker", encoding.encode(marker));
+        if parameters.delimiter.is_some() {
+            // Without a delimiter, the client continues after the last key, as in S3.
+            xml.optional("NextMarker", page.next.as_deref().map(|name| encoding.encode(name)));
+        }
+        parameters.write(xml);
+        page.write(xml, encoding, Some(&owner));
+    });
+    Ok(Answer::xml_reserved(document, memory))
 }
 
 pub(crate) async fn list_objects_v2(
     haul: &Haul,
-    request: S3Request<ListObjectsV2Input>,
-) -> S3Result<ListObjectsV2Output> {
-    let input = request.input;
-    let names = NameEncoding::parse(input.encoding_type)?;
-    let after = match input.continuation_token.as_deref() {
-        None | Some("") => input.start_after.clone(),
-        Some(token) => Some(from_token(token)?),
+    request: &Request,
+    _body: Body,
+) -> S3Result<Answer> {
+    let query = &request.head.query;
+    let (token, start_after) = (query.get(TOKEN), query.get("start-after"));
+    let after = match token {
+        None | Some("") => start_after.unwrap_or_default().to_owned(),
+        Some(token) => name_in_token(token)?,
     };
-    let query =
-        ListQuery::of(input.bucket.clone(), input.prefix, input.delimiter, after, input.max_keys)?;
-    let (query, page, owner) = query.run(haul).await?;
-    let owner = Some(&owner).filter(|_| input.fetch_owner == Some(true));
-    let next_continuation_token = page.next().map(|name| BASE64.encode_to_string(name));
-    let is_truncated = Some(page.0.more);
-    let key_count = i32::try_from(page.0.entries.len()).ok();
-    let (contents, prefixes) = page.split();
-    Ok(ListObjectsV2Output {
-        name: Some(input.bucket),
-        prefix: Some(names.encode(&query.prefix)),
-        max_keys: Some(query.max_keys),
-        key_count,
-        continuation_token: input.continuation_token,
-        is_truncated,
-        next_continuation_token,
-        contents: Some(contents.into_iter().map(|info| object(&names, info, owner)).collect()),
-        common_prefixes: Some(names.prefixes(prefixes)),
-        delimiter: query.delimiter.as_deref().map(|delimiter| names.encode(delimiter)),
-        encoding_type: names.encoding_type(),
-        start_after: input.start_after.as_deref().map(|after| names.encode(after)),
-        request_charged: None,
+    let shows_owner = query.get("fetch-owner").is_some_and(|it| it.eq_ignore_ascii_case("true"));
+    let Listed { parameters, page, owner, memory } =
+        Parameters::of_request(request, &after)?.list(haul, request).await?;
+    let encoding = parameters.encoding;
+    let document = Xml::document(ROOT, |xml| {
+        xml.element("Name", &request.name().bucket);
+        xml.element("Prefix", encoding.encode(&parameters.prefix));
+        xml.optional("StartAfter", start_after.map(|name| encoding.encode(name)));
+        xml.optional("ContinuationToken", token);
+        let next = page.next.as_ref().map(|name| BASE64.encode_to_string(name));
+        xml.optional("NextContinuationToken", next);
+        xml.element("KeyCount", page.objects.len() + page.prefixes.len());
+        parameters.write(xml);
+        page.write(xml, encoding, Some(&owner).filter(|_| shows_owner));
+    });
+    Ok(Answer::xml_reserved(document, memory))
+}
+
+/// Returns the name after which the page of a continuation token starts.
+fn name_in_token(token: &str) -> S3Result<String> {
+    let name = BASE64.decode_to_vec(token).ok().and_then(|name| String::from_utf8(name).ok());
+    name.ok_or_else(|| {
+        invalid_argument(TOKEN, token, "The continuation token provided is incorrect")
     })
 }
 
-/// The parameters that all forms of listings have.
-struct ListQuery {
+/// The parameters of both forms.
+#[derive(Debug)]
+struct Parameters {
     bucket: String,
     prefix: String,
     delimiter: Option<String>,
     after: Option<String>,
-    max_keys: i32,
     limit: usize,
+    encoding: NameEncoding,
+    size: DocumentSize,
 }
 
-impl ListQuery {
-    fn of(
-        bucket: String,
-        prefix: Option<String>,
-        delimiter: Option<String>,
-        after: Option<String>,
-        max_keys: Option<i32>,
-    ) -> S3Result<Self> {
-        let (max_keys, limit) = page_limit(max_keys, "max-keys")?;
+impl Parameters {
+    /// Reads the parameters of a request for the names after this one.
+    fn of_request(request: &Request, after: &str) -> S3Result<Self> {
+        let query = &request.head.query;
+        let text = |name: &str| Some(name).filter(|name| !name.is_empty()).map(str::to_owned);
+        let limit = page_limit(query.get("max-keys"), "max-keys")?;
         Ok(Self {
-            bucket,
-            prefix: prefix.unwrap_or_default(),
-            delimiter: delimiter.filter(|delimiter| !delimiter.is_empty()),
-            after: after.filter(|after| !after.is_empty()),
-            max_keys,
+            bucket: request.name().bucket.clone(),
+            prefix: query.get("prefix").unwrap_or_default().to_owned(),
+            delimiter: query.given("delimiter").map(str::to_owned),
+            after: text(after),
             limit,
+            encoding: NameEncoding::parse(query.get("encoding-type"))?,
+            size: DocumentSize::new(limit, &request.head.target),
         })
     }
 
-    /// Returns the parameters, a page and the owner of the bucket.
-    async fn run(self, haul: &Haul) -> S3Result<(Self, Page, Owner)> {
-        haul.blocking(move |store| {
+    /// Reads a page, for whose document memory is reserved.
+    async fn list(self, haul: &Haul, request: &Request) -> S3Result<Listed> {
+        let memory = haul.reserve(request.memory.as_ref(), self.size.bytes()).await?;
+        let list = move |store: &Store| {
             let owner = owner_of(store, &self.bucket);
-            if self.limit == 0 {
-                // A page without entries is never truncated.
-                store.bucket(&self.bucket).map_err(from_store)?;
-                return Ok((self, Page(ListPage::default()), owner));
-            }
-            let request = ListRequest {
-                prefix: &self.prefix,
-                delimiter: self.delimiter.as_deref(),
-                after: self.after.as_deref(),
-                limit: self.limit,
-            };
-            let mut page = store.list(&self.bucket, &request).map_err(from_store)?;
-            for entry in &mut page.entries {
-                if let ListEntry::Object(info) = entry {
-                    info.bytes = listed_bytes(store, &self.bucket, info, None)?;
-                }
-            }
-            Ok((self, Page(page), owner))
-        })
-        .await
+            let page = self.page(store, &owner)?;
+            Ok((self, page, owner))
+        };
+        let (parameters, page, owner) = haul.blocking(list).await?;
+        Ok(Listed { parameters, page, owner, memory })
     }
+
+    fn page(&self, store: &Store, owner: &Owner) -> S3Result<Page> {
+        if self.limit == 0 {
+            // A page without entries is never truncated.
+            store.bucket(&self.bucket).map_err(from_store)?;
+            return Ok(Page::default());
+        }
+        let request = ListRequest {
+            prefix: &self.prefix,
+            delimiter: self.delimiter.as_deref(),
+            after: self.after.as_deref(),
+            limit: self.limit,
+        };
+        let mut listed = store.list(&self.bucket, &request).map_err(from_store)?;
+        let names = listed.entries.iter().map(ListEntry::name);
+        let count = self.size.fitting(self.encoding, &owner.name, names);
+        listed.more |= count < listed.entries.len();
+        listed.entries.truncate(count);
+        Page::complete(store, &self.bucket, listed)
+    }
+
+    /// Writes the parameters that all forms of listings repeat.
+    fn write(&self, xml: &mut Xml) {
+        xml.element("MaxKeys", self.limit);
+        let delimiter = self.delimiter.as_deref();
+        xml.optional("Delimiter", delimiter.map(|delimiter| self.encoding.encode(delimiter)));
+        xml.optional("EncodingType", self.encoding.encoding_type());
+    }
+}
+
+/// A page with what its document needs.
+struct Listed {
+    parameters: Parameters,
+    page: Page,
+    owner: Owner,
+    memory: Reserved,
 }
 
 /// A page of a listing.
-struct Page(ListPage);
+#[derive(Default)]
+struct Page {
+    objects: Vec<(ObjectInfo, Option<ListedChecksum>)>,
+    prefixes: Vec<String>,
+    /// The last name, if the listing is truncated: the next page starts after it.
+    next: Option<String>,
+}
 
 impl Page {
-    /// Returns the name after which the next page starts, if the listing is truncated.
-    fn next(&self) -> Option<&str> {
-        self.0.entries.last().filter(|_| self.0.more).map(ListEntry::name)
-    }
-
-    fn split(self) -> (Vec<ObjectInfo>, Vec<String>) {
-        let (mut objects, mut prefixes) = (Vec::new(), Vec::new());
-        for line in self.0.entries {
-            match line {
-                ListEntry::Object(info) => objects.push(info),
-                ListEntry::Prefix(prefix) => prefixes.push(prefix),
+    /// Adds the lengths and the checksums that clients see.
+    fn complete(store: &Store, bucket: &str, listed: ListPage) -> S3Result<Self> {
+        let count = listed.entries.len();
+        let next = listed.entries.last().filter(|_| listed.more);
+        let mut page = Self { next: next.map(|last| last.name().to_owned()), ..Self::default() };
+        for entry in listed.entries {
+            match entry {
+                ListEntry::Object(mut info) => {
+                    let checksum = ListedChecksum::find(store, bucket, &info, count);
+                    info.bytes = listed_bytes(store, bucket, &info, None)?;
+                    page.objects.push((info, checksum));
+                }
+                ListEntry::Prefix(prefix) => page.prefixes.push(prefix),
             }
         }
-        (objects, prefixes)
+        Ok(page)
     }
-}
 
-fn from_token(token: &str) -> S3Result<String> {
-    let name = BASE64.decode_to_vec(token).ok().and_then(|name| String::from_utf8(name).ok());
-    name.ok_or_else(|| refuse(S3ErrorCode::InvalidArgument, "The continuation token is malformed"))
-}
-
-fn object(names: &NameEncoding, info: ObjectInfo, owner: Option<&Owner>) -> Object {
-    Object {
-        e_tag: Some(etag(info.etag)),
-        key: Some(names.encode(&info.key)),
-        last_modified: Some(Timestamp::from(info.modified)),
-        owner: owner.cloned(),
-        size: Some(length(info.bytes)),
-        storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
-        ..Object::default()
+    fn write(&self, xml: &mut Xml, encoding: NameEncoding, owner: Option<&Owner>) {
+        xml.element("IsTruncated", self.next.is_some());
+        for (info, checksum) in &self.objects {
+            xml.group("Contents", |xml| {
+                xml.element("Key", encoding.encode(&info.key));
+                xml.element("LastModified", document_time(info.modified));
+                xml.element("ETag", format_args!("\"{}\"", info.etag));
+                if let Some(checksum) = checksum {
+                    checksum.write(xml);
+                }
+                xml.element("Size", info.bytes);
+                if let Some(owner) = owner {
+                    owner.write(xml, "Owner");
+                }
+                xml.element("StorageClass", "STANDARD");
+            });
+        }
+        encoding.write_prefixes(xml, &self.prefixes);
     }
 }
 
@@ -182,8 +211,10 @@ mod tests {
     #[test]
     fn continuation_token_round_trips() {
         for name in ["a", "b/ä\u{1}", "?&="] {
-            assert_eq!(from_token(&BASE64.encode_to_string(name)).unwrap(), name);
+            assert_eq!(name_in_token(&BASE64.encode_to_string(name)).unwrap(), name);
         }
-        assert_eq!(from_token("!").unwrap_err().code().as_str(), "InvalidArgument");
+        let refused = name_in_token("!").unwrap_err();
+        assert_eq!(refused.code().as_str(), "InvalidArgument");
+        assert_eq!(refused.field("ArgumentName"), Some(TOKEN));
     }
 }

@@ -1,0 +1,272 @@
+//! Authorizes a request, once, before its operation is executed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use haul_file_store::{Error, Store};
+use tokio::task::spawn_blocking;
+
+use crate::access::action::{Action, action};
+use crate::access::authorize::Principal;
+use crate::access::bucket_policy::{has_policy, has_setting, policy_compares_tags};
+use crate::access::caller::{Basis, Caller, Decision};
+use crate::access::expected_owner;
+use crate::access::facts::{Connection, RequestFacts, RequestedLock, request_tags};
+use crate::access::rights::Right;
+use crate::buckets::settings::ACL;
+use crate::errors::{S3ErrorCode, S3Result, from_store, joined, refuse};
+use crate::policy::action::has_version;
+use crate::request::copy_source::CopySource;
+use crate::request::head::Head;
+use crate::request::name::ObjectName;
+use crate::request::operation::Operation;
+
+/// The operation whose tags are in its body.
+const TAGGING: &str = "PutObjectTagging";
+
+/// The operations that policies compare with their bodies: they are authorized by
+/// [`authorize_write`] once these are parsed.
+const WITH_BODIES: [Operation; 3] =
+    [Operation::PutObjectTagging, Operation::PutObjectRetention, Operation::PutObjectLegalHold];
+
+/// What the decision about a request depends on.
+pub(crate) struct Asked<'a> {
+    pub(crate) principal: Principal,
+    pub(crate) operation: Operation,
+    pub(crate) head: &'a Arc<Head>,
+    pub(crate) connection: Connection,
+}
+
+/// The client of a request that may be executed. Only this module makes one, and no operation is
+/// executed without it.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    caller: Caller,
+    source: Option<Caller>,
+}
+
+impl Allowed {
+    /// Returns the client, with the reason why it may execute the operation.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Returns the client as the reader of the source of a copy.
+    pub(crate) fn source(&self) -> Option<&Caller> {
+        self.source.as_ref()
+    }
+
+    /// Returns what was decided about a client elsewhere.
+    #[cfg(test)]
+    pub(crate) fn decided(caller: Caller, source: Option<Caller>) -> Self {
+        Self { caller, source }
+    }
+}
+
+/// Returns the client of a request, if it may execute its operation.
+///
+/// # Errors
+/// `AccessDenied`; `NoSuchBucket`, which as in S3 every client learns; and those of damage that hides
+/// what the decision depends on.
+pub(crate) async fn authorize(store: &Arc<Store>, asked: Asked<'_>) -> S3Result<Allowed> {
+    let (operation, target) = (asked.operation, &asked.head.name);
+    let mut caller = caller_of(store, &asked)?;
+    if !target.key.is_empty() {
+        caller = with_tags(store, caller, target).await?;
+    }
+    caller = check(store, caller, operation, target).await?;
+    let is_copy = matches!(operation, Operation::CopyObject | Operation::UploadPartCopy);
+    let source = match is_copy {
+        true => Some(check_source(store, &caller, asked.head).await?),
+        false => None,
+    };
+    Ok(Allowed { caller, source })
+}
+
+/// Returns the client of a request that reads an object, if it may do so, and if that is decided
+/// without I/O.
+pub(crate) fn authorize_read(store: &Store, asked: &Asked<'_>) -> Option<Allowed> {
+    let ObjectName { bucket, key } = &asked.head.name;
+    let caller = caller_of(store, asked).ok()?;
+    if !caller.is_administrator() && policy_compares_tags(store, bucket) {
+        return None;
+    }
+    let read = Action::Use(Right::Read);
+    match caller.decide(store, asked.operation.name(), read, (bucket, key)) {
+        Ok(Decision::Allowed(basis)) => {
+            Some(Allowed { caller: caller.with_basis(basis), source: None })
+        }
+        _ => None,
+    }
+}
+
+/// Returns the client of a request with the properties that policies compare.
+fn caller_of(store: &Store, asked: &Asked<'_>) -> S3Result<Caller> {
+    let Asked { principal, operation, head, connection } = asked;
+    let (name, bucket) = (operation.name(), &head.name.bucket);
+    let version = head.query.given("versionId").filter(|_| has_version(name));
+    let facts = RequestFacts {
+        connection: Some(*connection),
+        version: version.map(str::to_owned),
+        request_tags: request_tags(name, &head.fields),
+        lock: RequestedLock::of_fields(&head.fields),
+        head: Arc::clone(head),
+        prefix: None,
+        user: None,
+        existing_tags: BTreeMap::new(),
+    };
+    if !bucket.is_empty() && *operation != Operation::CreateBucket {
+        check_bucket(store, bucket)?;
+        expected_owner::check(store, &head.fields, expected_owner::OF_BUCKET, bucket)?;
+    }
+    Ok(Caller::new(principal.clone()).with_facts(facts))
+}
+
+/// Checks the right to the operation. The result has the reason why it is allowed.
+async fn check(
+    store: &Arc<Store>,
+    caller: Caller,
+    operation: Operation,
+    target: &ObjectName,
+) -> S3Result<Caller> {
+    let ObjectName { bucket, key } = target;
+    let name = operation.name();
+    // A policy or a list may allow the deletion of some of the keys, each of which is checked.
+    let checks_keys = operation == Operation::DeleteObjects
+        && (has_policy(store, bucket) || has_setting(store, bucket, ACL));
+    let basis = match action(name) {
+        None if caller.is_administrator() => Basis::Right,
+        None => return Err(caller.refusal(name, "the administrator", bucket, key)),
+        Some(_) if WITH_BODIES.contains(&operation) => return Ok(caller),
+        Some(Action::UseBucket) if checks_keys => return Ok(caller),
+        Some(Action::Use(Right::List)) => {
+            let prefix = caller.prefix().unwrap_or_default();
+            caller.check(store, name, Action::Use(Right::List), (bucket, prefix))?
+        }
+        Some(action) => {
+            let basis = decide(store, &caller, (name, action), target).await?;
+            // As in S3, these are several operations for policies and lists.
+            if operation == Operation::GetObjectAttributes {
+                decide(store, &caller, ("GetObject", action), target).await?;
+            }
+            if caller.gives_tags() {
+                caller.check_without_lists(store, (TAGGING, action), (bucket, key))?;
+            }
+            basis
+        }
+    };
+    check_signed(&caller, operation, target)?;
+    Ok(caller.with_basis(basis))
+}
+
+/// Refuses what a client without a signature may not do, whatever a policy or a list says: it
+/// changes no settings, owns nothing, and starts no uploads.
+fn check_signed(caller: &Caller, operation: Operation, target: &ObjectName) -> S3Result<()> {
+    use Operation as O;
+
+    if !caller.is_anonymous() {
+        return Ok(());
+    }
+    let name = operation.name();
+    let is_of_policy =
+        matches!(operation, O::GetBucketPolicy | O::PutBucketPolicy | O::DeleteBucketPolicy);
+    if is_of_policy {
+        let message = "Only clients with a signature may use the policy of a bucket";
+        return Err(refuse(S3ErrorCode::MethodNotAllowed, message));
+    }
+    let is_change = name.starts_with("Put") || name.starts_with("Delete");
+    let is_setting = is_change && action(name) == Some(Action::Use(Right::Admin));
+    let needs_client = matches!(
+        operation,
+        O::CreateBucket
+            | O::CopyObject
+            | O::UploadPartCopy
+            | O::CreateMultipartUpload
+            | O::UploadPart
+            | O::CompleteMultipartUpload
+            | O::AbortMultipartUpload
+            | O::PutObjectAcl
+            | O::PutObjectRetention
+            | O::PutObjectLegalHold
+    );
+    if !is_setting && !needs_client {
+        return Ok(());
+    }
+    Err(caller.refusal(name, "a signature", &target.bucket, &target.key))
+}
+
+/// Checks the right to an operation that changes an object and whose body is known.
+pub(crate) async fn authorize_write(
+    store: &Arc<Store>,
+    caller: Caller,
+    operation: Operation,
+    target: &ObjectName,
+) -> S3Result<Caller> {
+    let write = (operation.name(), Action::Use(Right::Write));
+    let basis = decide(store, &caller, write, target).await?;
+    check_signed(&caller, operation, target)?;
+    Ok(caller.with_basis(basis))
+}
+
+/// Checks the right to read the source of a copy.
+async fn check_source(store: &Arc<Store>, caller: &Caller, head: &Head) -> S3Result<Caller> {
+    let CopySource { name, version } = CopySource::of_request(head)?;
+    check_bucket(store, &name.bucket)?;
+    expected_owner::check(store, &head.fields, expected_owner::OF_SOURCE, &name.bucket)?;
+    let caller = with_tags(store, caller.with_version(version.as_deref()), &name).await?;
+    // The policy of the source allows copies as it allows reads.
+    let operation = if version.is_some() { "GetObjectVersion" } else { "GetObject" };
+    let read = (operation, Action::Use(Right::Read));
+    let basis = decide(store, &caller, read, &name).await?;
+    Ok(caller.with_basis(basis))
+}
+
+/// Fails if the bucket does not exist. As in S3, every client learns that.
+fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
+    match store.bucket(bucket) {
+        Err(error @ Error::NoSuchBucket { .. }) => Err(from_store(error)),
+        // The operation reports other errors.
+        _ => Ok(()),
+    }
+}
+
+/// Returns the client with the tags of an object, if the policy of the bucket compares them.
+async fn with_tags(store: &Arc<Store>, caller: Caller, name: &ObjectName) -> S3Result<Caller> {
+    if caller.is_administrator() || !has_policy(store, &name.bucket) {
+        return Ok(caller);
+    }
+    let (store, name) = (Arc::clone(store), name.clone());
+    let call = move || {
+        let version = caller.version();
+        caller.with_tags(&store, &name.bucket, (&name.key, version))
+    };
+    joined(spawn_blocking(call).await)
+}
+
+/// Decides about an operation. Reads the list of the object if rights, policy and the list of the
+/// bucket do not allow the operation.
+async fn decide(
+    store: &Arc<Store>,
+    caller: &Caller,
+    (operation, action): (&str, Action),
+    name: &ObjectName,
+) -> S3Result<Basis> {
+    let target = (&*name.bucket, &*name.key);
+    let decision = caller.decide(store, operation, action, target)?;
+    let permission = match decision {
+        Decision::Allowed(basis) => return Ok(basis),
+        Decision::Denied | Decision::DeniedByPolicy => None,
+        Decision::ByObjectList(permission) => Some(permission),
+    };
+    if let Some(permission) = permission {
+        let (store, reader, name) = (Arc::clone(store), caller.clone(), name.clone());
+        let call = move || {
+            let object = (&*name.key, reader.version());
+            reader.object_list_allows(&store, &name.bucket, object, permission)
+        };
+        if joined(spawn_blocking(call).await)? {
+            return Ok(Basis::List);
+        }
+    }
+    Err(caller.refused(Some(decision), (operation, action), target))
+}

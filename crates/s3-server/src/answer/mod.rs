@@ -1,0 +1,88 @@
+//! The answer of an operation: a status, headers, and a content.
+
+pub(crate) mod checksum;
+pub(crate) mod rfc2047;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::body::memory::Reserved;
+use crate::body::send::ObjectBody;
+
+/// The answer of an operation.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) content: Content,
+}
+
+/// The content of an answer.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// A document, or nothing.
+    Bytes(Bytes),
+    /// A part of an object.
+    Object(ObjectBody),
+    /// Nothing, with the length of the object that a GET would send.
+    Head(u64),
+}
+
+impl Answer {
+    /// Returns an answer without a content.
+    pub(crate) fn empty(status: StatusCode) -> Self {
+        Self { status, headers: HeaderMap::new(), content: Content::Bytes(Bytes::new()) }
+    }
+
+    /// Returns `200 OK` without a content.
+    pub(crate) fn ok() -> Self {
+        Self::empty(StatusCode::OK)
+    }
+
+    /// Returns `204 No Content`.
+    pub(crate) fn no_content() -> Self {
+        Self::empty(StatusCode::NO_CONTENT)
+    }
+
+    /// Returns `200 OK` with an XML document.
+    pub(crate) fn xml(document: String) -> Self {
+        Self::document(document.into())
+    }
+
+    /// Returns `200 OK` with an XML document that may be long. Memory for it is reserved until the
+    /// client has received it.
+    pub(crate) fn xml_reserved(document: String, mut memory: Reserved) -> Self {
+        memory.shrink_to(document.capacity() as u64);
+        Self::document(memory.guard(document.into()))
+    }
+
+    fn document(document: Bytes) -> Self {
+        let answer = Self { content: Content::Bytes(document), ..Self::ok() };
+        answer.with(CONTENT_TYPE.as_str(), "application/xml")
+    }
+
+    /// Returns this answer with a header, whose name is in lower case. A value that no header can
+    /// have is left out.
+    pub(crate) fn with(mut self, name: &str, value: impl AsRef<str>) -> Self {
+        self.add(name, value);
+        self
+    }
+
+    /// Returns this answer with a header if it has a value.
+    pub(crate) fn with_some(self, name: &str, value: Option<impl AsRef<str>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// Adds a header.
+    pub(crate) fn add(&mut self, name: &str, value: impl AsRef<str>) {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        let value = HeaderValue::from_bytes(value.as_ref().as_bytes());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            self.headers.insert(name, value);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Finds out who sends a request: verifies its signature, once, whatever its kind is.
+//!
+//! `verify` recognizes the kind. `v4` and `v2` verify signatures in headers and URLs, `chunks` those
+//! of the chunks of a body. Signatures are compared in constant time.
+
+pub(crate) mod canonical;
+pub(crate) mod chunks;
+pub(crate) mod claimed;
+pub(crate) mod payload;
+pub(crate) mod scope;
+mod v2;
+mod v4;
+pub(crate) mod verify;
+
+/// The region that errors name. Signatures for any other valid region name are accepted, too.
+pub(crate) const REGION: &str = "us-east-1";

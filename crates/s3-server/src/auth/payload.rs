@@ -1,0 +1,86 @@
+//! The form of a body, which a signature covers.
+
+use crate::auth::canonical::from_hex;
+use crate::auth::chunks::ChunkVerifier;
+use crate::errors::{S3ErrorCode, S3Result, refuse};
+use crate::request::head::Head;
+
+/// The header with the hash of the body, or a word in its place.
+pub(crate) const CONTENT_SHA256: &str = "x-amz-content-sha256";
+
+/// The form of a body, and the part of its signature that is verified as it arrives.
+#[derive(Debug)]
+pub(crate) enum Payload {
+    /// The bytes of the body, with their hash if the client gives it.
+    Plain { sha256: Option<[u8; 32]> },
+    /// Chunks without signatures, and a trailer.
+    Chunks,
+    /// Chunks with signatures, and a trailer with one.
+    SignedChunks {
+        has_trailer: bool,
+        /// `None` on a server without keys, which ignores signatures.
+        verifier: Option<Box<ChunkVerifier>>,
+    },
+}
+
+impl Payload {
+    /// The word for a body that is not signed.
+    pub(crate) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
+
+    /// Returns the form that a value of `x-amz-content-sha256` means.
+    pub(super) fn of_text(text: &str) -> S3Result<Self> {
+        Ok(match text {
+            Self::UNSIGNED => Self::Plain { sha256: None },
+            "STREAMING-UNSIGNED-PAYLOAD-TRAILER" => Self::Chunks,
+            "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" => {
+                Self::SignedChunks { has_trailer: false, verifier: None }
+            }
+            "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER" => {
+                Self::SignedChunks { has_trailer: true, verifier: None }
+            }
+            _ if text.starts_with("STREAMING-AWS4-ECDSA-") => {
+                let message = "Signatures of version 4A are not supported: use AWS4-HMAC-SHA256";
+                return Err(refuse(S3ErrorCode::NotImplemented, message));
+            }
+            _ => match from_hex(&text.to_ascii_lowercase()) {
+                Some(sha256) => Self::Plain { sha256: Some(sha256) },
+                None => {
+                    let message = format!(
+                        "{CONTENT_SHA256} must be UNSIGNED-PAYLOAD, \
+                         STREAMING-UNSIGNED-PAYLOAD-TRAILER, STREAMING-AWS4-HMAC-SHA256-PAYLOAD, \
+                         STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER or a valid sha256 value"
+                    );
+                    return Err(refuse(S3ErrorCode::InvalidArgument, message)
+                        .with_field("ArgumentName", CONTENT_SHA256)
+                        .with_field("ArgumentValue", text));
+                }
+            },
+        })
+    }
+
+    /// Returns the form of a body whose signature is not verified.
+    pub(super) fn unverified(head: &Head) -> S3Result<Self> {
+        let text = head.fields.given(CONTENT_SHA256);
+        text.map_or(Ok(Self::Plain { sha256: None }), Self::of_text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn form_of_a_body_is_that_of_its_hash() {
+        let form = |text: &str| Payload::of_text(text).map_err(|e| e.code().as_str().to_owned());
+        let hash = "0F".repeat(32);
+        assert!(matches!(form(&hash), Ok(Payload::Plain { sha256: Some(_) })));
+        assert!(matches!(form(Payload::UNSIGNED), Ok(Payload::Plain { sha256: None })));
+        assert!(matches!(form("STREAMING-UNSIGNED-PAYLOAD-TRAILER"), Ok(Payload::Chunks)));
+        let signed = form("STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER");
+        assert!(matches!(signed, Ok(Payload::SignedChunks { has_trailer: true, verifier: None })));
+        for text in ["", "hello", "STREAMING", "STREAMING-UNSIGNED-PAYLOAD", &hash[1..]] {
+            assert_eq!(form(text).unwrap_err(), "InvalidArgument", "{text}");
+        }
+        assert_eq!(form("STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD").unwrap_err(), "NotImplemented");
+    }
+}

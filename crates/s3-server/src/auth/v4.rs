@@ -1,0 +1,489 @@
+//! Verifies AWS Signature Version 4, in a header or in a presigned URL.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use haul_http1::parse_date;
+use ring::{digest, hmac};
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use crate::access::keys::key_ring::{ActiveKey, AllKeys};
+use crate::auth::canonical::{push_collapsed, push_encoded, push_hex, seconds_of};
+use crate::auth::chunks::ChunkVerifier;
+use crate::auth::payload::{CONTENT_SHA256, Payload};
+use crate::auth::scope::{Credential, Place};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse, unknown_key};
+use crate::request::head::Head;
+
+/// The only algorithm, as clients name it.
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+
+/// The most by which the clock of a client may differ, in seconds.
+const SKEW_MAX_S: i64 = 15 * 60;
+
+/// The longest time for which a presigned URL is valid: seven days, as in S3.
+const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
+
+/// The headers of AWS that need no signature, because they change nothing: with a presigned URL, the
+/// date is in the query, and the body is not signed.
+const UNSIGNED: [&str; 3] = [CONTENT_SHA256, "x-amz-date", "x-amz-user-agent"];
+
+/// The parts of a signature.
+#[derive(Debug)]
+struct Signature<'a> {
+    credential: Credential<'a>,
+    signed_headers: &'a str,
+    /// The signature in hexadecimal digits.
+    signature: &'a str,
+    /// The time of the signature, as in `x-amz-date`.
+    date: String,
+    /// The hash of the body, or the word in its place.
+    body: &'a str,
+}
+
+/// Returns the key that signed a request in the header `Authorization`, and the signed body.
+pub(super) fn verify_header(
+    keys: &AllKeys,
+    head: &Head,
+    now_s: i64,
+) -> S3Result<(Arc<ActiveKey>, Payload)> {
+    let header = head.fields.text("authorization").unwrap_or_default().trim();
+    let malformed = |why: &str| Place::Header.malformed(why);
+    let parts = header.strip_prefix(ALGORITHM).unwrap_or_default();
+    let mut found = [None; 3];
+    for part in parts.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        const NAMES: [&str; 3] = ["Credential", "SignedHeaders", "Signature"];
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let Some(number) = NAMES.iter().position(|known| *known == name.trim()) else {
+            return Err(malformed(&format!("it has an unknown part: {name}")));
+        };
+        if found[number].replace(value.trim()).is_some() {
+            return Err(malformed(&format!("it has two parts {name}")));
+        }
+    }
+    let [credential, signed_headers, signature] = found;
+    let missing = |name: &str| malformed(&format!("it has no {name}"));
+    let credential = credential.ok_or_else(|| missing("Credential"))?;
+    let credential = Credential::parse(credential, Place::Header)?;
+    let signed_headers = signed_headers.ok_or_else(|| missing("SignedHeaders"))?;
+    let signature = signature.ok_or_else(|| missing("Signature"))?;
+    let date = date_of_fields(head)?;
+    if date.get(..8) != Some(credential.date) {
+        return Err(malformed("the date of its Credential is not that of the request"));
+    }
+    let body = head.fields.text(CONTENT_SHA256).ok_or_else(|| {
+        let message = format!("Missing required header for this request: {CONTENT_SHA256}");
+        refuse(S3ErrorCode::InvalidRequest, message)
+    })?;
+    let skew_s = seconds_of(&date).unwrap_or_default() - now_s;
+    if skew_s.abs() > SKEW_MAX_S {
+        return Err(too_skewed(&date, now_s));
+    }
+    let found = Signature { credential, signed_headers, signature, date, body };
+    let payload = Payload::of_text(body)?;
+    found.verify(keys, head, payload)
+}
+
+/// Returns the key that signed a presigned URL, and the signed body.
+pub(super) fn verify_query(
+    keys: &AllKeys,
+    head: &Head,
+    now_s: i64,
+) -> S3Result<(Arc<ActiveKey>, Payload)> {
+    let malformed = |why: &str| Place::Query.malformed(why);
+    let mut found = [None; 6];
+    for (name, value) in head.query.iter() {
+        const NAMES: [&str; 6] = [
+            "X-Amz-Algorithm",
+            "X-Amz-Credential",
+            "X-Amz-Date",
+            "X-Amz-Expires",
+            "X-Amz-SignedHeaders",
+            "X-Amz-Signature",
+        ];
+        let Some(number) = NAMES.iter().position(|known| *known == name) else { continue };
+        if found[number].replace(value).is_some() {
+            return Err(malformed(&format!("The parameter {name} is there twice")));
+        }
+    }
+    let [algorithm, credential, date, expires, signed_headers, signature] = found;
+    let credential = credential.map(|text| Credential::parse(text, Place::Query)).transpose()?;
+    let (
+        Some(algorithm),
+        Some(credential),
+        Some(date),
+        Some(expires),
+        Some(signed_headers),
+        Some(signature),
+    ) = (algorithm, credential, date, expires, signed_headers, signature)
+    else {
+        return Err(malformed(
+            "Query-string authentication version 4 requires the X-Amz-Algorithm, \
+             X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires \
+             parameters",
+        ));
+    };
+    if algorithm != ALGORITHM {
+        return Err(malformed(&format!("X-Amz-Algorithm only supports \"{ALGORITHM}\"")));
+    }
+    if seconds_of(date).is_some() && date.get(..8) != Some(credential.date) {
+        return Err(malformed(&format!(
+            "Invalid credential date \"{}\": it is not that of X-Amz-Date, \"{date}\"",
+            credential.date
+        )));
+    }
+    check_validity(date, expires, now_s)?;
+    // The body is signed only if a client adds its hash to what it signs.
+    let of_header = || {
+        let is_signed = signed_headers.split(';').any(|name| name == CONTENT_SHA256);
+        head.fields.text(CONTENT_SHA256).filter(|_| is_signed)
+    };
+    let body = head.query.given("X-Amz-Content-Sha256").or_else(of_header);
+    let body = body.unwrap_or(Payload::UNSIGNED);
+    let claimed = head.fields.text(CONTENT_SHA256).unwrap_or(body);
+    let payload = Payload::of_text(claimed)?;
+    if matches!(payload, Payload::SignedChunks { .. }) {
+        let message = "A presigned URL has no signatures of chunks";
+        return Err(refuse(S3ErrorCode::NotImplemented, message));
+    }
+    let date = date.to_owned();
+    Signature { credential, signed_headers, signature, date, body }.verify(keys, head, payload)
+}
+
+/// Checks that a presigned URL is valid now.
+fn check_validity(date: &str, expires: &str, now_s: i64) -> S3Result<()> {
+    let malformed = |why: &str| Place::Query.malformed(why);
+    let signed_s = seconds_of(date).ok_or_else(|| {
+        malformed("X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\"")
+    })?;
+    let expires_s = match expires.parse::<i64>() {
+        Err(_) => return Err(malformed("X-Amz-Expires should be a number")),
+        Ok(seconds) if seconds < 0 => {
+            return Err(malformed("X-Amz-Expires must be non-negative"));
+        }
+        Ok(seconds) if seconds > EXPIRES_MAX_S => {
+            return Err(malformed(
+                "X-Amz-Expires must be less than a week (in seconds); that is, the given \
+                 X-Amz-Expires must be less than 604800 seconds",
+            ));
+        }
+        Ok(seconds) => seconds,
+    };
+    let age_s = now_s - signed_s;
+    if age_s < -SKEW_MAX_S {
+        return Err(too_skewed(date, now_s));
+    }
+    // Also one that is valid for no second.
+    if age_s > expires_s || expires_s == 0 {
+        return Err(refuse(S3ErrorCode::AccessDenied, "Request has expired")
+            .with_field("X-Amz-Expires", expires)
+            .with_field("Expires", time_text(signed_s + expires_s))
+            .with_field("ServerTime", time_text(now_s)));
+    }
+    Ok(())
+}
+
+impl Signature<'_> {
+    /// Verifies the signature, and adds to the body what the signatures of its chunks need.
+    fn verify(
+        self,
+        keys: &AllKeys,
+        head: &Head,
+        payload: Payload,
+    ) -> S3Result<(Arc<ActiveKey>, Payload)> {
+        check_signed_headers(head, self.signed_headers)?;
+        let key = keys.find(self.credential.access_key).ok_or_else(unknown_key)?;
+        let mismatch = || {
+            let message = "The request signature we calculated does not match the signature you \
+                           provided. Check your key and signing method";
+            refuse(S3ErrorCode::SignatureDoesNotMatch, message)
+                .with_field("AWSAccessKeyId", self.credential.access_key)
+        };
+        let secret = key.signing_key(self.credential.scope).ok_or_else(mismatch)?;
+        let claimed = crate::auth::canonical::from_hex(self.signature).ok_or_else(mismatch)?;
+        let mut path = String::with_capacity(head.target.len());
+        push_encoded(&mut path, head.path.as_deref().unwrap_or_default());
+        let is_signed = |path: &str| {
+            let text = self.string_to_sign(&self.canonical(head, path));
+            hmac::verify(&secret, text.as_bytes(), &claimed).is_ok()
+        };
+        // Some clients sign the path as they send it.
+        let raw = head.raw_path();
+        if !is_signed(&path) && (raw == path || !is_signed(raw)) {
+            return Err(mismatch());
+        }
+        let payload = match payload {
+            Payload::SignedChunks { has_trailer, .. } => {
+                let Credential { scope, .. } = self.credential;
+                let verifier = ChunkVerifier::new(secret, &self.date, scope, self.signature);
+                Payload::SignedChunks { has_trailer, verifier: Some(Box::new(verifier)) }
+            }
+            payload => payload,
+        };
+        Ok((key, payload))
+    }
+
+    /// Returns the canonical request, with a path in its canonical form.
+    fn canonical(&self, head: &Head, path: &str) -> String {
+        let mut text = format!("{}\n{path}\n", head.method);
+        push_query(&mut text, head);
+        text.push('\n');
+        for name in self.signed_headers.split(';') {
+            text += name;
+            text.push(':');
+            for (number, value) in head.fields.all(name).enumerate() {
+                if number > 0 {
+                    text.push(',');
+                }
+                push_collapsed(&mut text, &String::from_utf8_lossy(value));
+            }
+            text.push('\n');
+        }
+        let Self { signed_headers, body, .. } = self;
+        write!(text, "\n{signed_headers}\n{body}").expect("a String accepts all text");
+        text
+    }
+
+    fn string_to_sign(&self, canonical: &str) -> String {
+        let mut text = format!("{ALGORITHM}\n{}\n{}\n", self.date, self.credential.scope);
+        push_hex(&mut text, digest::digest(&digest::SHA256, canonical.as_bytes()).as_ref());
+        text
+    }
+}
+
+/// Appends the query of a request in its canonical form: sorted, without the signature.
+fn push_query(out: &mut String, head: &Head) {
+    let encoded = |text: &str| {
+        let mut out = String::with_capacity(text.len());
+        push_encoded(&mut out, text);
+        out.replace('/', "%2F")
+    };
+    let pairs = head.query.iter().filter(|(name, _)| *name != "X-Amz-Signature");
+    let mut pairs: Vec<_> = pairs.map(|(name, value)| (encoded(name), encoded(value))).collect();
+    pairs.sort_unstable();
+    for (number, (name, value)) in pairs.iter().enumerate() {
+        if number > 0 {
+            out.push('&');
+        }
+        write!(out, "{name}={value}").expect("a String accepts all text");
+    }
+}
+
+/// Refuses a request with a header of AWS that is not signed, as S3 does: the holder of a presigned
+/// URL could have added it.
+fn check_signed_headers(head: &Head, signed: &str) -> S3Result<()> {
+    let is_signed = |name: &str| signed.split(';').any(|found| found == name);
+    let unsigned =
+        |name: &str| name == "host" || name.starts_with("x-amz-") && !UNSIGNED.contains(&name);
+    let names = std::iter::once("host").chain(head.fields.iter().map(|(name, _)| name));
+    let Some(name) = names.into_iter().find(|name| unsigned(name) && !is_signed(name)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "There were headers present in the request which were not signed: the header {name} was \
+         not signed"
+    );
+    Err(refuse(S3ErrorCode::AccessDenied, message).with_field("HeadersNotSigned", name))
+}
+
+/// Returns the time in the header `x-amz-date` or `Date`, in the form of the first one.
+fn date_of_fields(head: &Head) -> S3Result<String> {
+    let missing = || {
+        let message = "AWS authentication requires a valid Date or x-amz-date header";
+        refuse(S3ErrorCode::AccessDenied, message)
+    };
+    if let Some(date) = head.fields.text("x-amz-date") {
+        return seconds_of(date).map(|_valid| date.to_owned()).ok_or_else(missing);
+    }
+    let date = head.fields.text("date").ok_or_else(missing)?;
+    if seconds_of(date).is_some() {
+        return Ok(date.to_owned());
+    }
+    let date = OffsetDateTime::from(parse_date(date.as_bytes()).ok_or_else(missing)?);
+    let form = format_description!("[year][month][day]T[hour][minute][second]Z");
+    date.format(form).map_err(|_unwritable| missing())
+}
+
+fn too_skewed(date: &str, now_s: i64) -> S3Error {
+    let message = "The difference between the request time and the current time is too large";
+    refuse(S3ErrorCode::RequestTimeTooSkewed, message)
+        .with_field("RequestTime", date)
+        .with_field("ServerTime", time_text(now_s))
+        .with_field("MaxAllowedSkewMilliseconds", (SKEW_MAX_S * 1000).to_string())
+}
+
+/// Returns a time as error documents have it.
+pub(super) fn time_text(seconds: i64) -> String {
+    let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+    let time = OffsetDateTime::from_unix_timestamp(seconds).ok();
+    time.and_then(|time| time.format(form).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::keys::credentials::Credentials;
+    use crate::request::head::tests::head;
+
+    const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+
+    const NOW_S: i64 = 1_369_353_600;
+
+    const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    fn keys() -> AllKeys {
+        let credentials =
+            Credentials { access_key: "AKIAIOSFODNN7EXAMPLE".into(), secret_key: SECRET.into() };
+        let administrator = Some(Arc::new(ActiveKey::administrator(credentials)));
+        AllKeys { administrator, ring: None }
+    }
+
+    fn code<T>(outcome: S3Result<T>) -> String {
+        outcome.err().map(|error| error.code().as_str().to_owned()).unwrap_or_default()
+    }
+
+    /// The fields of the example "GET Object" of the AWS documentation of Signature Version 4.
+    const GET: [(&str, &str); 5] = [
+        ("Host", "examplebucket.s3.amazonaws.com"),
+        (
+            "Authorization",
+            "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,\
+             SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,\
+             Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
+        ),
+        ("Range", "bytes=0-9"),
+        ("x-amz-content-sha256", EMPTY),
+        ("x-amz-date", "20130524T000000Z"),
+    ];
+
+    /// Verifies the example with a change of one text by another.
+    fn get(from: &str, to: &str, now_s: i64) -> String {
+        let fields = GET.map(|(name, value)| (name.replace(from, to), value.replace(from, to)));
+        let fields: Vec<_> =
+            fields.iter().filter(|(name, _)| !name.is_empty()).map(|(n, v)| (&**n, &**v)).collect();
+        let line = "GET /test.txt".replace(from, to);
+        code(verify_header(&keys(), &head(&line, &fields), now_s))
+    }
+
+    #[test]
+    fn get_of_the_documentation_is_valid_for_a_quarter_of_an_hour() {
+        for now_s in [NOW_S, NOW_S + SKEW_MAX_S, NOW_S - SKEW_MAX_S] {
+            assert_eq!(get("bytes", "bytes", now_s), "");
+        }
+        for now_s in [NOW_S + SKEW_MAX_S + 1, NOW_S - SKEW_MAX_S - 1] {
+            assert_eq!(get("bytes", "bytes", now_s), "RequestTimeTooSkewed");
+        }
+        assert_eq!(get("bytes=0-9", " bytes=0-9 ", NOW_S), "");
+    }
+
+    #[test]
+    fn any_change_of_a_signed_part_is_refused() {
+        for (from, to, expected) in [
+            ("GET ", "PUT ", "SignatureDoesNotMatch"),
+            ("/test.txt", "/test.txT", "SignatureDoesNotMatch"),
+            ("/test.txt", "/test.txt?acl", "SignatureDoesNotMatch"),
+            ("bytes=0-9", "bytes=0-8", "SignatureDoesNotMatch"),
+            ("examplebucket", "otherbucket", "SignatureDoesNotMatch"),
+            ("f0e8bd", "f0e8be", "SignatureDoesNotMatch"),
+            ("f0e8bd", "", "SignatureDoesNotMatch"),
+            ("us-east-1", "us-east-2", "SignatureDoesNotMatch"),
+            (EMPTY, "UNSIGNED-PAYLOAD", "SignatureDoesNotMatch"),
+            (EMPTY, "hello", "InvalidArgument"),
+            ("Range", "X-Amz-Acl", "AccessDenied"),
+            ("=host;", "=", "AccessDenied"),
+            ("x-amz-date", "x", "AccessDenied"),
+            ("20130524T", "20130525T", "AuthorizationHeaderMalformed"),
+            ("T000000Z", "", "AccessDenied"),
+            ("Signature=", "X=", "AuthorizationHeaderMalformed"),
+            ("Credential=", "Signature=", "AuthorizationHeaderMalformed"),
+            ("SignedHeaders=", "", "AuthorizationHeaderMalformed"),
+            ("AKIA", "BKIA", "InvalidAccessKeyId"),
+        ] {
+            assert_eq!(get(from, to, NOW_S), expected, "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn put_of_the_documentation_is_valid_with_both_dates() {
+        let fields = [
+            ("Host", "examplebucket.s3.amazonaws.com"),
+            ("Date", "Fri, 24 May 2013 00:00:00 GMT"),
+            (
+                "Authorization",
+                "AWS4-HMAC-SHA256 \
+                 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,\
+                 SignedHeaders=date;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class,\
+                 Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd",
+            ),
+            ("x-amz-date", "20130524T000000Z"),
+            ("x-amz-storage-class", "REDUCED_REDUNDANCY"),
+            (
+                "x-amz-content-sha256",
+                "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072",
+            ),
+            ("Content-Length", "21"),
+        ];
+        let (_, payload) =
+            verify_header(&keys(), &head("PUT /test$file.text", &fields), NOW_S).unwrap();
+        assert!(matches!(payload, Payload::Plain { sha256: Some(_) }));
+        // The other date alone is not what was signed, but it is a date.
+        let fields: Vec<_> = fields.into_iter().filter(|(name, _)| *name != "x-amz-date").collect();
+        let head = head("PUT /test$file.text", &fields);
+        assert_eq!(code(verify_header(&keys(), &head, NOW_S)), "SignatureDoesNotMatch");
+    }
+
+    #[test]
+    fn url_of_the_documentation_is_valid_until_it_expires() {
+        let line = "GET /test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256\
+             &X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
+             &X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host\
+             &X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
+        let host = ("Host", "examplebucket.s3.amazonaws.com");
+        let verify = |from: &str, to: &str, more: &[(&str, &str)], now_s| {
+            let fields = [&[host], more].concat();
+            code(verify_query(&keys(), &head(&line.replace(from, to), &fields), now_s))
+        };
+        let plain = |now_s| verify("", "", &[], now_s);
+        assert_eq!(plain(NOW_S + 86_400), "");
+        assert_eq!(plain(NOW_S + 86_401), "AccessDenied");
+        assert_eq!(plain(NOW_S - SKEW_MAX_S), "");
+        assert_eq!(plain(NOW_S - SKEW_MAX_S - 1), "RequestTimeTooSkewed");
+        let malformed = "AuthorizationQueryParametersError";
+        for (from, to, expected) in [
+            ("GET ", "PUT ", "SignatureDoesNotMatch"),
+            ("test.txt", "test.txT", "SignatureDoesNotMatch"),
+            ("86400", "86401", "SignatureDoesNotMatch"),
+            ("d404", "d405", "SignatureDoesNotMatch"),
+            ("&X-Amz-Expires=86400", "", malformed),
+            ("86400", "604801", malformed),
+            ("86400", "-1", malformed),
+            ("86400", "undefined", malformed),
+            ("86400", "0", "AccessDenied"),
+            ("Algorithm=AWS4", "Algorithm=AWS5", malformed),
+            ("&X-Amz-Date=20130524T000000Z", "", malformed),
+            ("=20130524T000000Z", "=2013", malformed),
+            ("=20130524T", "=20130523T", malformed),
+            ("%2Fs3%2F", "%2Fec2%2F", malformed),
+            ("&X-Amz-Expires", "&X-Amz-Date=20130524T000000Z&X-Amz-Expires", malformed),
+            ("AKIA", "BKIA", "InvalidAccessKeyId"),
+            ("test.txt?", "test.txt?acl&", "SignatureDoesNotMatch"),
+        ] {
+            assert_eq!(verify(from, to, &[], NOW_S), expected, "{from} -> {to}");
+        }
+        for (name, expected) in [
+            ("x-amz-acl", "AccessDenied"),
+            ("x-amz-meta-a", "AccessDenied"),
+            ("x-amz-copy-source", "AccessDenied"),
+            ("x-amz-bypass-governance-retention", "AccessDenied"),
+            ("x-amz-date", ""),
+            ("x-amz-user-agent", ""),
+            ("user-agent", ""),
+        ] {
+            assert_eq!(verify("", "", &[(name, "a")], NOW_S), expected, "{name}");
+        }
+        // An unsigned hash is compared with the body all the same.
+        assert_eq!(verify("", "", &[(CONTENT_SHA256, EMPTY)], NOW_S), "");
+        assert_eq!(verify("", "", &[(CONTENT_SHA256, "a")], NOW_S), "InvalidArgument");
+    }
+}

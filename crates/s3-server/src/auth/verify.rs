@@ -1,0 +1,218 @@
+//! Recognizes the kind of a signature, and verifies it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::access::authorize::Principal;
+use crate::access::keys::key_ring::AllKeys;
+use crate::auth::payload::Payload;
+use crate::auth::{v2, v4};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
+use crate::request::head::Head;
+use crate::request::operation::RESPONSE;
+
+/// The parameters of a presigned URL of version 4 that make a request a signed one.
+const QUERY_V4: [&str; 6] = [
+    "x-amz-algorithm",
+    "x-amz-credential",
+    "x-amz-date",
+    "x-amz-expires",
+    "x-amz-signature",
+    "x-amz-signedheaders",
+];
+
+/// The same of version 2.
+const QUERY_V2: [&str; 2] = ["awsaccesskeyid", "signature"];
+
+/// Parameters that belong to a signature; others that begin with `x-amz-` stand for headers.
+const OF_SIGNATURE: [&str; 2] = ["x-amz-content-sha256", "x-amz-security-token"];
+
+/// The client of a request, and its body as the client signed it.
+#[derive(Debug)]
+pub(crate) struct Verified {
+    pub(crate) principal: Principal,
+    pub(crate) payload: Payload,
+}
+
+impl Verified {
+    /// Returns the client of a request without a signature that is verified elsewhere.
+    pub(crate) fn anonymous() -> Self {
+        let payload = Payload::Plain { sha256: None };
+        Self { principal: Principal::Anonymous(None), payload }
+    }
+}
+
+/// Returns the client of a request, whose signature is verified. Parameters of the query that stand
+/// for headers become fields of the head: clients that make URLs move headers there.
+///
+/// # Errors
+/// Those of S3 for each kind of signature, and `InvalidArgument` for a request with two.
+pub(crate) fn verify(keys: &AllKeys, head: &mut Head) -> S3Result<Verified> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    verify_at(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), keys, head)
+}
+
+fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> {
+    if keys.is_empty() {
+        let payload = Payload::unverified(head)?;
+        move_to_fields(head)?;
+        return Ok(Verified { principal: Principal::Open, payload });
+    }
+    let has = |names: &[&str]| {
+        let mut found = head.query.iter();
+        found.any(|(name, _)| names.iter().any(|known| known.eq_ignore_ascii_case(name)))
+    };
+    let header = head.fields.first("authorization");
+    let kinds = (header.is_some(), has(&QUERY_V4), has(&QUERY_V2));
+    let (key, payload) = match kinds {
+        (false, false, false) => {
+            check_unsigned(head)?;
+            let payload = Payload::unverified(head)?;
+            move_to_fields(head)?;
+            return Ok(Verified { principal: Principal::Anonymous(keys.of_file()), payload });
+        }
+        (true, false, false) => {
+            let text = head.fields.text("authorization").unwrap_or_default().trim_start();
+            let (algorithm, _) = text.split_once(' ').unwrap_or((text, ""));
+            match algorithm {
+                "AWS4-HMAC-SHA256" => v4::verify_header(keys, head, now_s)?,
+                "AWS" => return Err(v2_in_header()),
+                _ => return Err(unsupported(text)),
+            }
+        }
+        (false, true, false) => v4::verify_query(keys, head, now_s)?,
+        (false, false, true) => {
+            // Version 2 signs these as the headers that they stand for.
+            move_to_fields(head)?;
+            (v2::verify(keys, head, now_s)?, Payload::unverified(head)?)
+        }
+        _ => return Err(two_kinds()),
+    };
+    move_to_fields(head)?;
+    Ok(Verified { principal: Principal::Key(key), payload })
+}
+
+/// Makes the parameters of the query that stand for headers fields of the head.
+fn move_to_fields(head: &mut Head) -> S3Result<()> {
+    let is_header = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        let is_of_signature = QUERY_V4.contains(&&*name) || OF_SIGNATURE.contains(&&*name);
+        name.starts_with("x-amz-") && !is_of_signature
+            || matches!(&*name, "content-md5" | "content-type")
+    };
+    let moved: Vec<_> = head
+        .query
+        .iter()
+        .filter(|(name, _)| is_header(name))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    for (name, value) in moved {
+        let is_text = value.bytes().all(|byte| byte >= b' ' && byte != 0x7f || byte == b'\t');
+        match head.fields.first(&name) {
+            _ if !is_text => {
+                let message = format!("The parameter {name} of the query can be no header");
+                return Err(refuse(S3ErrorCode::InvalidArgument, message));
+            }
+            None => head.fields.push(name.as_bytes(), value.trim().as_bytes()),
+            Some(field) if field == value.trim().as_bytes() => {}
+            Some(_) => {
+                let message =
+                    format!("The header {name} has another value than the parameter of the query");
+                return Err(refuse(S3ErrorCode::InvalidArgument, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a request without a signature that replaces headers of the response: a web page could
+/// otherwise show an upload of another user as HTML.
+fn check_unsigned(head: &Head) -> S3Result<()> {
+    let mut names = head.query.iter().map(|(name, _)| name);
+    if !names.any(|name| name.to_ascii_lowercase().starts_with(RESPONSE)) {
+        return Ok(());
+    }
+    let message = "Only signed requests may replace headers of the response";
+    Err(refuse(S3ErrorCode::InvalidRequest, message))
+}
+
+fn two_kinds() -> S3Error {
+    let message = "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, \
+                   Signature query string parameter or the Authorization header should be \
+                   specified";
+    refuse(S3ErrorCode::InvalidArgument, message).with_field("ArgumentName", "Authorization")
+}
+
+fn v2_in_header() -> S3Error {
+    let message = "Signatures of version 2 are accepted in URLs only: use AWS4-HMAC-SHA256";
+    refuse(S3ErrorCode::InvalidRequest, message)
+}
+
+fn unsupported(text: &str) -> S3Error {
+    let algorithm = text.split(' ').next().unwrap_or_default();
+    let message = format!("Unsupported Authorization Type {algorithm:?}: use AWS4-HMAC-SHA256");
+    refuse(S3ErrorCode::InvalidArgument, message).with_field("ArgumentName", "Authorization")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::access::keys::credentials::Credentials;
+    use crate::access::keys::key_ring::ActiveKey;
+    use crate::request::head::tests::head;
+
+    fn keys() -> AllKeys {
+        let credentials = Credentials { access_key: "a".into(), secret_key: "b".into() };
+        let administrator = Some(Arc::new(ActiveKey::administrator(credentials)));
+        AllKeys { administrator, ring: None }
+    }
+
+    fn code(line: &str, fields: &[(&str, &str)]) -> String {
+        let error = verify(&keys(), &mut head(line, fields)).err();
+        error.map(|error| error.code().as_str().to_owned()).unwrap_or_default()
+    }
+
+    #[test]
+    fn kind_of_a_signature_is_recognized() {
+        let v4 = ("authorization", "AWS4-HMAC-SHA256 Credential=x");
+        let v2 = ("authorization", "AWS a:signature");
+        assert_eq!(code("GET /b/k", &[]), "");
+        assert_eq!(code("GET /b/k", &[v4]), "AuthorizationHeaderMalformed");
+        assert_eq!(code("GET /b/k", &[v2]), "InvalidRequest");
+        for other in ["FOO Credential=x", "Basic x", "AWS4-HMAC-SHA512 a", "AWS2-HMAC-SHA1 a", ""] {
+            assert_eq!(code("GET /b/k", &[("authorization", other)]), "InvalidArgument", "{other}");
+        }
+        let query = "AuthorizationQueryParametersError";
+        for name in QUERY_V4 {
+            assert_eq!(code(&format!("GET /b/k?{name}=a"), &[]), query, "{name}");
+        }
+        assert_eq!(code("GET /b/k?Signature=a", &[]), "InvalidRequest");
+        for (line, fields) in [
+            ("GET /b/k?X-Amz-Signature=a", &[v4][..]),
+            ("GET /b/k?Signature=a", &[v4]),
+            ("GET /b/k?Signature=a&X-Amz-Signature=b", &[]),
+        ] {
+            assert_eq!(code(line, fields), "InvalidArgument", "{line}");
+        }
+        assert_eq!(code("GET /b/k?response-content-type=text/html", &[]), "InvalidRequest");
+    }
+
+    #[test]
+    fn headers_in_the_query_become_fields() {
+        let line = "PUT /b/k?x-amz-meta-a=two%20words&X-Amz-Tagging=a%3Db&Content-Type=a/b&x-id=c";
+        let mut found = head(line, &[("content-type", "a/b")]);
+        verify(&keys(), &mut found).unwrap();
+        assert_eq!(found.fields.text("x-amz-meta-a"), Some("two words"));
+        assert_eq!(found.fields.text("x-amz-tagging"), Some("a=b"));
+        assert_eq!(found.fields.all("content-type").count(), 1);
+        assert!(!found.fields.has("x-id"));
+        for (line, fields) in [
+            ("PUT /b/k?x-amz-meta-a=b%0Ac", &[][..]),
+            ("PUT /b/k?x-amz-meta-a=b", &[("x-amz-meta-a", "c")]),
+            ("PUT /b/k?content-type=b", &[("content-type", "c")]),
+        ] {
+            assert_eq!(code(line, fields), "InvalidArgument", "{line}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The errors of S3, and the translation of errors of the store to them.
+
+mod code;
+mod s3_error;
+
+use std::error::Error as StdError;
+
+use haul_file_store::{Error, KEY_BYTES_MAX};
+use tokio::task::JoinError;
+
+pub(crate) use code::S3ErrorCode;
+pub(crate) use s3_error::{S3Error, S3Result};
+
+/// Returns an S3 error with this message.
+pub(crate) fn refuse(code: S3ErrorCode, message: impl Into<String>) -> S3Error {
+    S3Error::new(code, message.into())
+}
+
+/// Returns the error for something that cannot fail unless the server is wrong.
+pub(crate) fn internal(error: impl StdError + Send + Sync + 'static) -> S3Error {
+    let message = chain(&error);
+    refuse(S3ErrorCode::InternalError, message).with_source(error)
+}
+
+/// Returns the error for a body that is shorter or longer than declared.
+pub(crate) fn incomplete() -> S3Error {
+    refuse(S3ErrorCode::IncompleteBody, "The length of the body differs from the declared length")
+}
+
+/// Returns the error for a body whose SHA-256 differs from `x-amz-content-sha256`.
+pub(crate) fn sha256_mismatch() -> S3Error {
+    let message = "The SHA-256 of the body differs from x-amz-content-sha256";
+    refuse(S3ErrorCode::XAmzContentSha256Mismatch, message)
+}
+
+/// Returns the error for a default retention that is no positive number, or too long.
+pub(crate) fn invalid_retention_period() -> S3Error {
+    let message = "Default retention period must be a positive integer, of at most 100 years";
+    refuse(S3ErrorCode::InvalidRetentionPeriod, message)
+}
+
+/// Returns the error for an access key that is unknown, disabled or expired.
+pub(crate) fn unknown_key() -> S3Error {
+    let message = "The access key does not exist, is disabled, or has expired";
+    refuse(S3ErrorCode::InvalidAccessKeyId, message)
+}
+
+/// Returns the error for an argument of a request that is not valid.
+pub(crate) fn invalid_argument(name: &str, value: &str, message: impl Into<String>) -> S3Error {
+    refuse(S3ErrorCode::InvalidArgument, message)
+        .with_field("ArgumentName", name)
+        .with_field("ArgumentValue", value)
+}
+
+/// Translates an error of the store to an S3 error.
+pub(crate) fn from_store(error: Error) -> S3Error {
+    let message = chain(&error);
+    let code = match &error {
+        Error::NoSuchBucket { .. } => S3ErrorCode::NoSuchBucket,
+        Error::BucketExists { .. } => S3ErrorCode::BucketAlreadyOwnedByYou,
+        Error::BucketNotEmpty { .. } => S3ErrorCode::BucketNotEmpty,
+        Error::InvalidBucketName { .. } => S3ErrorCode::InvalidBucketName,
+        Error::InvalidKey { .. } | Error::Invalid { .. } => S3ErrorCode::InvalidArgument,
+        Error::NoSuchKey { .. } => S3ErrorCode::NoSuchKey,
+        Error::NoSuchVersion { .. } => S3ErrorCode::NoSuchVersion,
+        Error::IsDeleteMarker { .. } => S3ErrorCode::MethodNotAllowed,
+        Error::Locked { .. } => S3ErrorCode::AccessDenied,
+        Error::NoObjectLock { .. } => S3ErrorCode::InvalidRequest,
+        Error::InvalidBucketState { .. } => S3ErrorCode::InvalidBucketState,
+        Error::NoSuchUpload { .. } => S3ErrorCode::NoSuchUpload,
+        Error::InvalidPart { .. } => S3ErrorCode::InvalidPart,
+        Error::PreconditionFailed => S3ErrorCode::PreconditionFailed,
+        Error::Full { .. } => S3ErrorCode::StorageFull,
+        // Unlike a full disk, this condition is temporary: clients retry after a 503 SlowDown.
+        Error::Stalled { .. } => S3ErrorCode::SlowDown,
+        // The copy may be unreachable for some time only: clients retry.
+        Error::NotReplicated { .. } => S3ErrorCode::ServiceUnavailable,
+        Error::ReadOnly => S3ErrorCode::AccessDenied,
+        // After a failed sync, all writes are refused until the store is reopened.
+        Error::Log(_) | Error::Stopped { .. } => S3ErrorCode::ServiceUnavailable,
+        _ => S3ErrorCode::InternalError,
+    };
+    refuse(code, message).with_source(error)
+}
+
+/// Returns the result of a call on a blocking thread. A panic of the call becomes `InternalError`.
+pub(crate) fn joined<T>(outcome: Result<S3Result<T>, JoinError>) -> S3Result<T> {
+    outcome.unwrap_or_else(|error| {
+        tracing::error!(%error, "a call of the store did not return");
+        Err(refuse(S3ErrorCode::InternalError, "The call of the store did not return"))
+    })
+}
+
+/// Refuses a key that no object can have.
+pub(crate) fn check_key(key: &str) -> S3Result<()> {
+    if key.len() > KEY_BYTES_MAX {
+        let message = format!("The key has {} bytes; the maximum is {KEY_BYTES_MAX}", key.len());
+        return Err(refuse(S3ErrorCode::KeyTooLongError, message));
+    }
+    if key.contains('\0') {
+        // XML cannot represent the NUL character, so no listing could contain the object.
+        return Err(refuse(S3ErrorCode::InvalidArgument, "A key cannot contain a NUL byte"));
+    }
+    Ok(())
+}
+
+/// Returns the messages of the error and of all its sources, in one line.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    haul_disk::error_chain(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn store_errors_have_s3_codes_and_statuses() {
+        let bucket = || "b".to_owned();
+        let disk = || Error::Invalid { what: "x".into() };
+        for (error, code, status) in [
+            (Error::NoSuchBucket { bucket: bucket() }, "NoSuchBucket", 404),
+            (Error::BucketExists { bucket: bucket() }, "BucketAlreadyOwnedByYou", 409),
+            (Error::BucketNotEmpty { bucket: bucket() }, "BucketNotEmpty", 409),
+            (Error::NoSuchKey { bucket: bucket(), key: "k".into() }, "NoSuchKey", 404),
+            (Error::NoSuchUpload { id: "1".into() }, "NoSuchUpload", 404),
+            (Error::ReadOnly, "AccessDenied", 403),
+            (Error::NoObjectLock { bucket: bucket() }, "InvalidRequest", 400),
+            (Error::InvalidBucketState { bucket: bucket(), why: "x" }, "InvalidBucketState", 409),
+            (Error::Stopped { what: "x" }, "ServiceUnavailable", 503),
+            (Error::PreconditionFailed, "PreconditionFailed", 412),
+            (Error::InvalidKey { why: "x" }, "InvalidArgument", 400),
+            (Error::Full { source: Box::new(disk()) }, "XHaulStorageFull", 507),
+            (Error::Stalled { waited: std::time::Duration::from_secs(10) }, "SlowDown", 503),
+            (Error::NotReplicated { what: "x".into() }, "ServiceUnavailable", 503),
+        ] {
+            let translated = from_store(error);
+            assert_eq!(translated.code().as_str(), code);
+            assert_eq!(translated.code().status().as_u16(), status, "{code}");
+        }
+    }
+
+    #[test]
+    fn corruption_error_names_file_and_offset() {
+        let error = Error::Damaged { file: "/d/v1".into(), offset: 4096, what: "checksum".into() };
+        let translated = from_store(error);
+        assert_eq!(translated.code(), S3ErrorCode::InternalError);
+        let message = translated.message();
+        assert!(message.contains("/d/v1") && message.contains("4096"), "{message}");
+    }
+
+    #[test]
+    fn unconfirmed_change_is_reported_as_durable_on_this_machine() {
+        let translated = from_store(Error::NotReplicated { what: "the bucket is gone".into() });
+        let message = translated.message();
+        assert!(message.contains("durable on this machine"), "{message}");
+        assert!(message.ends_with("the bucket is gone"), "{message}");
+    }
+
+    #[test]
+    fn invalid_keys_are_refused() {
+        assert!(check_key("a/../b").is_ok());
+        assert_eq!(check_key(&"k".repeat(5000)).unwrap_err().code().as_str(), "KeyTooLongError");
+        assert_eq!(check_key("a\0b").unwrap_err().code().as_str(), "InvalidArgument");
+    }
+}

@@ -1,0 +1,282 @@
+//! The path of a request: head, verify, bucket, authorize, operation, respond, account.
+//!
+//! 1. `receive` parses the head and verifies the signature. It does no I/O: the thread of the
+//!    connection calls it.
+//! 2. `respond` does the rest. `inline` may have answered before, from memory.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use haul_http_engine::{BoxError, RequestBody, RequestIdentity};
+use http::{Method, Response};
+use tracing::Instrument;
+
+use crate::access::authorize::Principal;
+use crate::access::check::{Allowed, Asked, authorize};
+use crate::access::facts::Connection;
+use crate::answer::Answer;
+use crate::auth::claimed::claimed_key;
+use crate::auth::payload::Payload;
+use crate::auth::verify::{Verified, verify};
+use crate::body::Body;
+use crate::body::aws_chunked::{DecodedBody, Signatures};
+use crate::body::memory::PeerMemory;
+use crate::body::trailer::Trailer;
+use crate::bucket_logs::logged::LoggedRequest;
+use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
+use crate::front::Front;
+use crate::front::accounts::Accounts;
+use crate::front::cors::{self, PageRequest};
+use crate::front::forms::upload::Upload;
+use crate::front::origin::check_origin;
+use crate::front::response::Counted;
+use crate::operations;
+use crate::request::head::Head;
+use crate::request::name::is_bucket_name;
+use crate::request::operation::Operation;
+use crate::service::request::Request;
+
+/// A request whose head was received.
+pub(crate) struct Received {
+    pub(super) started: Instant,
+    pub(super) head: Arc<Head>,
+    pub(super) connection: Connection,
+    pub(super) memory: PeerMemory,
+    /// `None` for a request that asks for none of this server.
+    pub(super) operation: Option<Operation>,
+    /// The client, or the reason to refuse the request.
+    pub(super) verified: S3Result<Verified>,
+    /// The decision about the request, if it was made already.
+    pub(super) allowed: Option<Allowed>,
+}
+
+impl Front {
+    /// Parses the head of a request, and verifies its signature.
+    pub(crate) fn receive(
+        &self,
+        mut head: Head,
+        connection: Connection,
+        memory: PeerMemory,
+    ) -> Received {
+        let started = Instant::now();
+        let verified = match head.method {
+            // A browser asks whether a page may send another request.
+            Method::OPTIONS => Ok(Verified::anonymous()),
+            _ => self.check(&head).and_then(|()| self.verify(&mut head)),
+        };
+        // A presigned URL may hold headers that select the operation: they are fields now.
+        let (operation, verified) = match (operation_of(&head), verified) {
+            (Err(error), Ok(_)) => (None, Err(error)),
+            (operation, verified) => (operation.ok().flatten(), verified),
+        };
+        let head = Arc::new(head);
+        Received { started, head, connection, memory, operation, verified, allowed: None }
+    }
+
+    /// Returns a request of the console, whose client was verified in another way.
+    pub(crate) fn receive_verified(
+        &self,
+        head: Head,
+        principal: Principal,
+        connection: Connection,
+        memory: PeerMemory,
+    ) -> Received {
+        let payload = Payload::Plain { sha256: None };
+        let operation = operation_of(&head);
+        let (operation, verified) = match self.check(&head).and(operation) {
+            Ok(operation) => (operation, Ok(Verified { principal, payload })),
+            Err(error) => (operation_of(&head).ok().flatten(), Err(error)),
+        };
+        let (started, head) = (Instant::now(), Arc::new(head));
+        Received { started, head, connection, memory, operation, verified, allowed: None }
+    }
+
+    /// Refuses what no client may do.
+    fn check(&self, head: &Head) -> S3Result<()> {
+        if self.is_read_only && !head.is_read() {
+            let message = "This server is read-only: send changes to the server of the store";
+            return Err(refuse(S3ErrorCode::AccessDenied, message));
+        }
+        check_names(head)
+    }
+
+    /// Verifies the signature of a request.
+    fn verify(&self, head: &mut Head) -> S3Result<Verified> {
+        if self.haul.keys.is_empty() {
+            let is_allowed = PageRequest::of(head)
+                .is_some_and(|page| cors::allow_page(&self.haul, &page).is_some());
+            check_origin(head, is_allowed)?;
+        }
+        if head.is_form() && operation_of(head).ok().flatten() == Some(Operation::PostObject) {
+            // The signature is in the form.
+            return Ok(Verified::anonymous());
+        }
+        verify(&self.haul.keys, head)
+    }
+
+    /// Executes a request, and returns its response. An error closes the connection.
+    pub(crate) async fn respond(
+        &self,
+        received: Received,
+        body: RequestBody,
+    ) -> Result<Response<Counted>, BoxError> {
+        let id = self.ids.next();
+        let user = match &received.verified {
+            Ok(verified) => verified.principal.access_key(),
+            Err(_) => None,
+        };
+        let user = user.or_else(|| claimed_key(&self.haul.keys, &received.head));
+        let identity = RequestIdentity { id, user };
+        let head = Arc::clone(&received.head);
+        let mut accounts = self.begin_accounts(&received, identity);
+        let arrival = body.arrival();
+        let page = PageRequest::of(&head);
+        let page = page.as_ref().and_then(|page| cors::allow_page(&self.haul, page));
+        let id = str::from_utf8(&id).unwrap_or_default();
+        let execution = self.execute(received, body, &mut accounts);
+        let outcome = execution.instrument(tracing::error_span!("request", id)).await;
+        accounts.end(&head, outcome, page.as_ref(), &arrival)
+    }
+
+    fn begin_accounts(&self, received: &Received, identity: RequestIdentity) -> Accounts {
+        let Received { started, head, connection, operation, .. } = received;
+        let audit = self.audit.as_ref();
+        let audited = audit.and_then(|log| log.begin(head, *operation, &identity, connection.peer));
+        let logged = (!self.is_read_only).then(|| {
+            let store = self.haul.store();
+            LoggedRequest::begin(
+                &self.logs, &store, head, *operation, &identity, connection, *started,
+            )
+        });
+        let metrics = &self.haul.metrics;
+        Accounts::begin(metrics, head, *operation, *started, identity, audited, logged.flatten())
+    }
+
+    /// Authorizes a request, and executes its operation.
+    async fn execute(
+        &self,
+        received: Received,
+        body: RequestBody,
+        accounts: &mut Accounts,
+    ) -> S3Result<Answer> {
+        let Received { head, connection, memory, operation, verified, allowed, .. } = received;
+        if head.method == Method::OPTIONS {
+            return cors::preflight(&self.haul, &head);
+        }
+        let Verified { principal, payload } = verified?;
+        let Some(operation) = operation else { return Err(no_operation()) };
+        if operation == Operation::PostObject {
+            return self.store_form(&head, body, connection, memory, accounts).await;
+        }
+        accounts.note_client(&principal);
+        let allowed = match allowed {
+            Some(allowed) => allowed,
+            None => {
+                let asked = Asked { principal, operation, head: &head, connection };
+                authorize(&self.haul.shared_store(), asked).await?
+            }
+        };
+        accounts.note_basis(allowed.caller().basis());
+        let (body, sha256, trailer) = body_of(payload, body);
+        let request = Request {
+            head,
+            operation,
+            allowed,
+            memory: Some(memory),
+            changes: accounts.changes(),
+            sha256,
+            trailer,
+            is_encrypted: connection.is_encrypted,
+        };
+        let outcome = operations::execute(&self.haul, &request, body).await;
+        outcome.map_err(|error| self.without_hidden_names(error, &request))
+    }
+
+    /// Stores the file in a form as PutObject would.
+    async fn store_form(
+        &self,
+        head: &Arc<Head>,
+        body: RequestBody,
+        connection: Connection,
+        memory: PeerMemory,
+        accounts: &mut Accounts,
+    ) -> S3Result<Answer> {
+        let changes = accounts.changes();
+        let is_encrypted = connection.is_encrypted;
+        let upload =
+            Upload::receive(&self.haul, head, body, changes.as_ref(), is_encrypted).await?;
+        let Upload { head, principal, body, answer } = upload;
+        let (head, operation) = (Arc::new(head), Operation::PutObject);
+        accounts.note_client(&principal);
+        let asked = Asked { principal, operation, head: &head, connection };
+        let allowed = authorize(&self.haul.shared_store(), asked).await?;
+        accounts.note_basis(allowed.caller().basis());
+        let request = Request {
+            head,
+            operation,
+            allowed,
+            memory: Some(memory),
+            changes,
+            sha256: None,
+            trailer: None,
+            is_encrypted,
+        };
+        let stored = operations::execute(&self.haul, &request, body).await;
+        answer.apply(stored.map_err(|error| self.without_hidden_names(error, &request))?)
+    }
+
+    /// Returns the error of an operation, or another one in its place if the client may not learn
+    /// that an object is missing.
+    fn without_hidden_names(&self, error: S3Error, request: &Request) -> S3Error {
+        let is_head = request.head.method == Method::HEAD;
+        let reveals = error.code() == S3ErrorCode::NoSuchKey
+            || is_head && error.code().status() == http::StatusCode::NOT_FOUND;
+        if !reveals || !request.hides_missing(&self.haul.store()) {
+            return error;
+        }
+        let message = "Access denied: the object is missing, which only clients with the right list \
+                       may learn, or the right is missing";
+        refuse(S3ErrorCode::AccessDenied, message)
+    }
+}
+
+/// Returns the operation that a request asks for; `None` for the question of a browser.
+fn operation_of(head: &Head) -> S3Result<Option<Operation>> {
+    match head.method {
+        Method::OPTIONS => Ok(None),
+        _ => Operation::of_request(head).map(Some),
+    }
+}
+
+/// Refuses a path that cannot be decoded, and an invalid name of a bucket.
+fn check_names(head: &Head) -> S3Result<()> {
+    if head.path.is_none() {
+        return Err(refuse(S3ErrorCode::InvalidURI, "The path of the request cannot be decoded"));
+    }
+    let bucket = &head.name.bucket;
+    if bucket.is_empty() && !head.name.key.is_empty()
+        || !bucket.is_empty() && !is_bucket_name(bucket)
+    {
+        let message = "A bucket name has 3 to 63 lowercase letters, digits, dots and hyphens";
+        return Err(refuse(S3ErrorCode::InvalidBucketName, message));
+    }
+    Ok(())
+}
+
+fn no_operation() -> S3Error {
+    refuse(S3ErrorCode::NotImplemented, "This server has no such operation")
+}
+
+/// Returns the body of a request without its framing, its hash, and its trailer.
+fn body_of(payload: Payload, body: RequestBody) -> (Body, Option<[u8; 32]>, Option<Trailer>) {
+    let signatures = match payload {
+        Payload::Plain { sha256 } => return (Body::Plain(body), sha256, None),
+        Payload::Chunks | Payload::SignedChunks { verifier: None, .. } => Signatures::Unverified,
+        Payload::SignedChunks { has_trailer, verifier: Some(verifier) } => {
+            Signatures::Of { verifier, with_trailer: has_trailer }
+        }
+    };
+    let trailer = Trailer::default();
+    let decoded = DecodedBody::new(body, signatures, trailer.clone());
+    (Body::Chunks(Box::new(decoded)), None, Some(trailer))
+}

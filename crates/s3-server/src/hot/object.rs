@@ -1,0 +1,113 @@
+//! A hot object: its content and the prepared head of its responses.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use haul_file_store::{Attributes, Object, ObjectInfo, ObjectLocation};
+use haul_http_engine::PreparedHead;
+use haul_http1::{Date, HeadWriter};
+
+use crate::answer::rfc2047;
+use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
+use crate::encryption::envelope::ATTRIBUTE;
+use crate::hot::memory_file::MemoryFile;
+use crate::objects::attributes::{self, METADATA_PREFIX, SENT};
+use crate::objects::tags;
+
+/// An object in memory.
+#[derive(Debug)]
+pub(crate) struct HotObject {
+    /// The entry is valid only while the object has this place.
+    pub(crate) place: ObjectLocation,
+    pub(crate) head: PreparedHead,
+    pub(crate) content: HotContent,
+    pub(crate) info: ObjectInfo,
+    /// The attribute with the tags.
+    pub(crate) tags: Attributes,
+    pub(crate) tag_count: usize,
+    pub(crate) checksum: Option<HotChecksum>,
+}
+
+/// The content of a hot object, which was verified.
+#[derive(Debug)]
+pub(crate) enum HotContent {
+    /// Copied into the socket.
+    Memory(Bytes),
+    /// Sent without a copy.
+    File(Arc<MemoryFile>),
+}
+
+/// The checksum of a hot object, which is sent to clients that request it.
+#[derive(Debug)]
+pub(crate) struct HotChecksum {
+    name: &'static str,
+    value: String,
+    kind: String,
+}
+
+impl HotObject {
+    /// Returns an object at this place with this content; `None` if it is encrypted.
+    pub(crate) fn new(place: ObjectLocation, object: &Object, content: Bytes) -> Option<Self> {
+        if object.info.etag.is_encoded() || object.attributes.get(ATTRIBUTE).is_some() {
+            // Encrypted content is decrypted for each request that is allowed to read it.
+            return None;
+        }
+        Some(Self {
+            place,
+            head: PreparedHead::new(|head| describe(object, head)).ok()?,
+            content: HotContent::Memory(content),
+            tags: tags::alone(&object.attributes),
+            tag_count: object.attributes.tags().len(),
+            checksum: HotChecksum::of(&object.attributes),
+            info: object.info.clone(),
+        })
+    }
+}
+
+impl HotContent {
+    /// Returns the length.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(file) => file.len(),
+        }
+    }
+
+    /// Returns the memory that it takes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(file) => file.memory_bytes(),
+        }
+    }
+}
+
+impl HotChecksum {
+    /// Returns the checksum among these attributes.
+    fn of(attributes: &Attributes) -> Option<Self> {
+        let Checksum { algorithm, value } = Checksum::from_attributes(attributes)?;
+        let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned();
+        Some(Self { name: algorithm.header(), value, kind })
+    }
+
+    /// Returns the fields of a response.
+    pub(crate) fn fields(&self) -> [(&str, &[u8]); 2] {
+        [(self.name, self.value.as_bytes()), (TYPE_ATTRIBUTE, self.kind.as_bytes())]
+    }
+}
+
+/// Writes the fields that describe an object.
+fn describe(object: &Object, head: &mut HeadWriter<'_>) {
+    let Object { info, attributes, .. } = object;
+    head.field("accept-ranges", b"bytes");
+    for (name, value) in attributes.iter() {
+        if SENT.contains(&name) {
+            head.field(name, value.as_bytes());
+        } else if name.starts_with(METADATA_PREFIX) {
+            head.field(name, rfc2047::encode(value).as_bytes());
+        }
+    }
+    head.field("content-type", attributes::content_type(attributes, &info.key).as_bytes());
+    head.field_parts("etag", &[b"\"", info.etag.to_string().as_bytes(), b"\""]);
+    head.date("last-modified", &Date::of(info.modified));
+}

@@ -1,0 +1,114 @@
+//! Tags and their limits. Pure.
+
+use haul_file_store::{Attributes, Tags};
+
+use crate::errors::{S3ErrorCode, S3Result, refuse};
+
+/// The maximum number of tags of an object.
+const TAGS_MAX: usize = 10;
+const KEY_CHARS_MAX: usize = 128;
+const VALUE_CHARS_MAX: usize = 256;
+
+/// The characters that tags can have beside letters, digits and blanks, as in S3.
+const OTHER_CHARS: &str = "+-=._:/@";
+
+/// Parses the value of the header `x-amz-tagging`.
+pub(crate) fn parse(header: &str) -> S3Result<Tags> {
+    checked(form_urlencoded::parse(header.as_bytes()).into_owned(), TAGS_MAX)
+}
+
+/// Returns the tags if an object can have all of them.
+pub(crate) fn object_tags(pairs: impl Iterator<Item = (String, String)>) -> S3Result<Tags> {
+    checked(pairs, TAGS_MAX)
+}
+
+/// Returns attributes that contain nothing but the tags of these.
+pub(crate) fn alone(attributes: &Attributes) -> Attributes {
+    let mut tags = Attributes::new();
+    tags.set_tags(&attributes.tags());
+    tags
+}
+
+/// Returns the tags if there are at most `count_max` of them and all are valid.
+pub(crate) fn checked(
+    pairs: impl Iterator<Item = (String, String)>,
+    count_max: usize,
+) -> S3Result<Tags> {
+    let invalid = |message: &str| refuse(S3ErrorCode::InvalidTag, message);
+    let mut tags = Tags::new();
+    for (key, value) in pairs {
+        if key.is_empty() || key.chars().count() > KEY_CHARS_MAX || !key.chars().all(is_valid) {
+            let message = format!(
+                "The TagKey you have provided is invalid: it must have 1 to {KEY_CHARS_MAX} \
+                 characters, which are letters, digits, blanks or {OTHER_CHARS}"
+            );
+            return Err(invalid(&message).with_field("TagKey", key));
+        }
+        if value.chars().count() > VALUE_CHARS_MAX || !value.chars().all(is_valid) {
+            let message = format!(
+                "The TagValue you have provided is invalid: it must have at most \
+                 {VALUE_CHARS_MAX} characters, which are letters, digits, blanks or {OTHER_CHARS}"
+            );
+            return Err(invalid(&message).with_field("TagKey", key).with_field("TagValue", value));
+        }
+        if tags.insert(key.clone(), value).is_some() {
+            let message = "Cannot provide multiple Tags with the same key";
+            return Err(invalid(message).with_field("TagKey", key));
+        }
+    }
+    if tags.len() > count_max {
+        return Err(invalid(&format!("There can be at most {count_max} tags")));
+    }
+    Ok(tags)
+}
+
+/// Returns `true` for a character that a tag can have: a letter, digit or blank of any script.
+fn is_valid(char: char) -> bool {
+    let is_blank = char.is_whitespace() && !char.is_control();
+    char.is_alphanumeric() || is_blank || OTHER_CHARS.contains(char)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_round_trip_through_the_attribute() {
+        let tags = parse("b=2&a=1%20x%2B&c").unwrap();
+        assert_eq!(tags["a"], "1 x+");
+        let mut attributes = Attributes::new();
+        attributes.set_tags(&tags);
+        attributes.set("content-type", "text/plain");
+        assert_eq!(alone(&attributes).tags(), tags);
+        assert_eq!(alone(&attributes).iter().count(), 1);
+    }
+
+    #[test]
+    fn tags_beyond_the_limits_are_refused() {
+        let many: Vec<_> = (0..=TAGS_MAX).map(|i| format!("k{i}=v")).collect();
+        let long_key = format!("{}=v", "k".repeat(KEY_CHARS_MAX + 1));
+        let long_value = format!("k={}", "v".repeat(VALUE_CHARS_MAX + 1));
+        for header in [many.join("&").as_str(), "a=1&a=2", "=1", &long_key, &long_value] {
+            assert_eq!(parse(header).unwrap_err().code().as_str(), "InvalidTag", "{header}");
+        }
+    }
+
+    #[test]
+    fn tags_have_the_characters_of_s3() {
+        for valid in ["user name", "+-=._:/@", "\u{e4}\u{6f22}9"] {
+            let pair = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into_iter();
+            assert!(checked(pair(valid, valid), 1).is_ok(), "{valid}");
+        }
+        for invalid in
+            ["user!name", "foo#bar", "a%b", "a*b", "name?test", "`path", "a,b", "a;b", "\t"]
+        {
+            let pair = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into_iter();
+            for (pair, field) in [(pair(invalid, "v"), "TagKey"), (pair("k", invalid), "TagValue")]
+            {
+                let refused = checked(pair, 1).unwrap_err();
+                assert_eq!(refused.code(), S3ErrorCode::InvalidTag);
+                assert_eq!(refused.field(field), Some(invalid));
+            }
+        }
+    }
+}

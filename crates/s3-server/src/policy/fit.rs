@@ -1,0 +1,136 @@
+//! Finds what AWS refuses in a new policy, although it would only have no effect: a policy that has
+//! it already stays in force.
+
+use crate::policy::action_names::ActionKinds;
+use crate::policy::statement::{Patterns, Policy, Principals, Statement};
+
+impl Policy {
+    /// Checks a policy that a client sets.
+    ///
+    /// # Errors
+    /// If an action of a statement applies to none of its resources, or if a statement names users
+    /// beside everyone that `is_user` does not know.
+    pub(crate) fn check_new(&self, is_user: impl Fn(&str) -> bool) -> Result<(), String> {
+        for (number, statement) in (1..).zip(&self.statements) {
+            let checked = statement.check_actions().and_then(|()| statement.check_users(&is_user));
+            checked.map_err(|reason| format!("statement {number}: {reason}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Statement {
+    /// Fails if an action applies to no resource. A pattern need match only one action that does.
+    fn check_actions(&self) -> Result<(), String> {
+        let (Patterns::OneOf(actions), Patterns::OneOf(resources)) =
+            (&self.actions, &self.resources)
+        else {
+            // All actions or resources but the named ones: some of them fit.
+            return Ok(());
+        };
+        let has_bucket = resources.iter().any(|resource| may_be_bucket(resource));
+        let has_object = resources.iter().any(|resource| may_be_object(resource));
+        let fits = |action: &&String| {
+            let kinds = ActionKinds::matching(action);
+            kinds.buckets && has_bucket || kinds.objects && has_object
+        };
+        match actions.iter().find(|action| !fits(action)) {
+            None => Ok(()),
+            Some(action) => {
+                Err(format!("Action does not apply to any resource(s) in statement: {action}"))
+            }
+        }
+    }
+
+    fn check_users(&self, is_user: impl Fn(&str) -> bool) -> Result<(), String> {
+        let Principals::Everyone { users, .. } = &self.principals else { return Ok(()) };
+        match users.iter().find(|user| !is_user(user)) {
+            None => Ok(()),
+            Some(user) => {
+                Err(format!("Invalid principal in policy: there is no user \"{user}\" beside *"))
+            }
+        }
+    }
+}
+
+/// Returns `true` if a pattern matches the bucket of the policy, which the part before its first
+/// slash does.
+fn may_be_bucket(resource: &str) -> bool {
+    !resource.contains('/')
+}
+
+/// Returns `true` if a pattern matches objects of the bucket.
+fn may_be_object(resource: &str) -> bool {
+    resource.contains(['/', '*'])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(statement: &Value) -> Result<(), String> {
+        let text = json!({ "Statement": statement }).to_string();
+        Policy::parse(&text, "b").unwrap().check_new(|name| name == "ann")
+    }
+
+    #[test]
+    fn actions_apply_to_a_resource() {
+        let (bucket, objects) = ("arn:aws:s3:::b", "arn:aws:s3:::b/*");
+        for (action, resource, fits) in [
+            (json!("s3:GetObject"), json!(bucket), false),
+            (json!("s3:GetObjec?"), json!(bucket), false),
+            (json!("s3:Abort*"), json!(bucket), false),
+            (json!("s3:???Object"), json!(bucket), false),
+            (json!("s3:ListBucket"), json!(objects), false),
+            (json!("s3:GetBucket*"), json!(objects), false),
+            (json!("s3:ListBucket"), json!("arn:aws:s3:::b/k"), false),
+            (json!(["s3:ListBucket", "s3:GetObject"]), json!(objects), false),
+            (json!("s3:ListAllMyBuckets"), json!([bucket, objects]), false),
+            (json!("s3:GetObject"), json!(objects), true),
+            (json!("s3:GetObject"), json!("arn:aws:s3:::b/k"), true),
+            (json!("s3:GetObject"), json!("arn:aws:s3:::b*"), true),
+            (json!("s3:ListBucket"), json!("arn:aws:s3:::*"), true),
+            (json!(["s3:ListBucket", "s3:GetObject"]), json!([bucket, objects]), true),
+            (json!("s3:Get*"), json!(objects), true),
+            (json!("s3:Get*"), json!(bucket), true),
+            (json!("s3:*"), json!(bucket), true),
+            (json!("*"), json!(objects), true),
+        ] {
+            let statement = json!({
+                "Effect": "Deny", "Principal": "*", "Action": action, "Resource": resource
+            });
+            let expected = "statement 1: Action does not apply to any resource(s) in statement";
+            match check(&statement) {
+                Ok(()) => assert!(fits, "{statement}"),
+                Err(why) => assert!(!fits && why.starts_with(expected), "{statement}: {why}"),
+            }
+        }
+        let negated = json!({
+            "Effect": "Deny", "Principal": "*", "NotAction": "s3:GetObject", "Resource": objects
+        });
+        assert_eq!(check(&negated), Ok(()));
+    }
+
+    #[test]
+    fn users_beside_everyone_exist() {
+        for (principal, is_valid) in [
+            (json!("*"), true),
+            (json!(["*", "ann"]), true),
+            (json!({ "AWS": ["*", "arn:aws:iam:::user/ann"] }), true),
+            (json!(["*", "ben"]), false),
+            (json!({ "AWS": ["*", "ben"] }), false),
+            (json!({ "AWS": "*", "CanonicalUser": "ben" }), false),
+            (json!({ "AWS": "*", "Service": "logging.s3.amazonaws.com" }), true),
+            // A key for the user may be created later.
+            (json!({ "AWS": "ben" }), true),
+        ] {
+            let statement = json!({
+                "Effect": "Allow", "Principal": principal, "Action": "s3:GetObject",
+                "Resource": "arn:aws:s3:::b/*"
+            });
+            assert_eq!(check(&statement).is_ok(), is_valid, "{statement}");
+        }
+    }
+}

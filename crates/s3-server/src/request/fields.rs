@@ -1,0 +1,136 @@
+//! The fields of a request head.
+
+use std::borrow::Cow;
+
+/// The fields of a request, with names in lower case. One buffer holds all of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fields {
+    text: Vec<u8>,
+    ends: Vec<Ends>,
+}
+
+/// The ends of the name and of the value of a field in the buffer; it begins where the field before
+/// it ends.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    name: usize,
+    value: usize,
+}
+
+impl Fields {
+    /// Creates an empty list with room for these fields.
+    pub(crate) fn with_capacity(count: usize, bytes: usize) -> Self {
+        Self { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(count) }
+    }
+
+    /// Adds a field.
+    pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.text.extend(name.iter().map(u8::to_ascii_lowercase));
+        let name = self.text.len();
+        self.text.extend_from_slice(value);
+        self.ends.push(Ends { name, value: self.text.len() });
+    }
+
+    /// Replaces all fields of this name by one.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.retain(|found| found != name);
+        self.push(name.as_bytes(), value.as_bytes());
+    }
+
+    /// Removes the fields whose names `keeps` does not accept.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
+        if self.iter().all(|(name, _)| keeps(name)) {
+            return;
+        }
+        let mut kept = Self::with_capacity(self.ends.len(), self.text.len());
+        for (name, value) in self.iter().filter(|(name, _)| keeps(name)) {
+            kept.push(name.as_bytes(), value);
+        }
+        *self = kept;
+    }
+
+    /// Returns all fields in order, with names in lower case. A name that is not text is empty.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let begins = std::iter::once(0).chain(self.ends.iter().map(|ends| ends.value));
+        begins.zip(&self.ends).map(|(begin, ends)| {
+            let name = str::from_utf8(&self.text[begin..ends.name]).unwrap_or_default();
+            (name, &self.text[ends.name..ends.value])
+        })
+    }
+
+    /// Returns the values of all fields of this name, which is in lower case.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        self.iter().filter(move |(found, _)| *found == name).map(|(_, value)| value)
+    }
+
+    /// Returns the value of the first field of this name.
+    pub(crate) fn first(&self, name: &str) -> Option<&[u8]> {
+        self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
+    }
+
+    /// Returns `true` if there is a field of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.first(name).is_some()
+    }
+
+    /// Returns the value of the first field of this name, if it is text.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        str::from_utf8(self.first(name)?).ok()
+    }
+
+    /// Like [`Self::text`], but `None` also for an empty value, as S3 treats most fields.
+    pub(crate) fn given(&self, name: &str) -> Option<&str> {
+        self.text(name).filter(|value| !value.is_empty())
+    }
+
+    /// Returns the values of all fields of this name, separated by commas (RFC 9110, 5.3). Bytes
+    /// that are not text are replaced.
+    pub(crate) fn joined(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut values = self.iter().filter(|(found, _)| *found == name).map(|(_, value)| value);
+        let first = String::from_utf8_lossy(values.next()?);
+        Some(
+            values.fold(first, |all, value| {
+                format!("{all},{}", String::from_utf8_lossy(value)).into()
+            }),
+        )
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for Fields {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(fields: I) -> Self {
+        let mut all = Self::default();
+        fields.into_iter().for_each(|(name, value)| all.push(name.as_bytes(), value.as_bytes()));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_names_in_lower_case() {
+        let mut fields: Fields =
+            [("Host", "a"), ("X-Amz-Meta-A", "1"), ("x-amz-meta-a", "2"), ("Empty", "")]
+                .into_iter()
+                .collect();
+        assert_eq!(fields.text("host"), Some("a"));
+        assert_eq!(fields.joined("x-amz-meta-a").as_deref(), Some("1,2"));
+        assert_eq!(fields.all("x-amz-meta-a").count(), 2);
+        assert_eq!((fields.text("empty"), fields.given("empty")), (Some(""), None));
+        assert!(!fields.has("absent") && fields.joined("absent").is_none());
+        fields.set("x-amz-meta-a", "3");
+        fields.retain(|name| name != "host");
+        let all: Vec<_> = fields.iter().collect();
+        assert_eq!(all, [("empty", &b""[..]), ("x-amz-meta-a", b"3")]);
+    }
+
+    #[test]
+    fn values_that_are_not_text_have_no_text() {
+        let mut fields = Fields::default();
+        fields.push(b"a", b"\xff");
+        fields.push(b"a", b"b");
+        assert_eq!(fields.text("a"), None);
+        assert_eq!(fields.joined("a").as_deref(), Some("\u{fffd},b"));
+    }
+}

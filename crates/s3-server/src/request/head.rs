@@ -1,0 +1,196 @@
+//! The head of a request, parsed once.
+
+use haul_http1::{Request, Target, Version};
+use http::Method;
+use http::header::HeaderMap;
+
+use crate::hosts::domains::Domains;
+use crate::request::fields::Fields;
+use crate::request::name::ObjectName;
+use crate::request::query::Query;
+
+/// The head of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    /// The path and the query, as the client sent them.
+    pub(crate) target: String,
+    /// The decoded path, as the client signed it; `None` if it is malformed.
+    pub(crate) path: Option<String>,
+    pub(crate) query: Query,
+    pub(crate) fields: Fields,
+    /// The host, with its port if it has one.
+    pub(crate) host: Option<String>,
+    /// The names in the path and in the host; those of a malformed path are empty.
+    pub(crate) name: ObjectName,
+    /// The client sends HTTP/1.0.
+    pub(crate) is_old: bool,
+}
+
+impl Head {
+    /// Returns the head of a parsed request. Its host may be that of a bucket of these domains.
+    pub(crate) fn new(request: &Request<'_>, domains: &Domains) -> Option<Self> {
+        let method = Method::from_bytes(request.method.as_bytes()).ok()?;
+        let target = match request.target {
+            Target::Asterisk => "*",
+            Target::Origin(target) => target,
+            // A target without a path is that of the list of buckets.
+            _ => match request.target.path() {
+                "" => "/",
+                target => target,
+            },
+        };
+        let count = request.fields.count();
+        let mut fields = Fields::with_capacity(count, request.head_bytes);
+        request.fields.into_iter().for_each(|field| fields.push(field.name, field.value));
+        let is_old = request.version == Version::Http10;
+        let head = Self::of_parts(method, target, fields, request.host, domains);
+        Some(Self { is_old, ..head })
+    }
+
+    /// Returns the head of a request in the types of the crate `http`.
+    pub(crate) fn from_http<B>(request: &http::Request<B>, domains: &Domains) -> Self {
+        let fields = from_headers(request.headers());
+        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+        let authority = request.uri().authority().map(|authority| authority.as_str().to_owned());
+        let host = authority.or_else(|| fields.text("host").map(str::to_owned));
+        let is_old = request.version() == http::Version::HTTP_10;
+        let method = request.method().clone();
+        let head = Self::of_parts(method, target, fields, host.as_deref(), domains);
+        Self { is_old, ..head }
+    }
+
+    fn of_parts(
+        method: Method,
+        target: &str,
+        fields: Fields,
+        host: Option<&str>,
+        domains: &Domains,
+    ) -> Self {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let path = decode(path);
+        let name = match (&path, host.and_then(|host| domains.bucket_of(host))) {
+            (None, _) => ObjectName::default(),
+            // The target of `OPTIONS *` is no path.
+            (Some(path), Some(bucket)) if path.starts_with('/') => {
+                ObjectName::new(bucket, &path[1..])
+            }
+            (Some(path), _) => ObjectName::in_path(path),
+        };
+        Self {
+            method,
+            target: target.to_owned(),
+            path,
+            query: Query::parse(query),
+            fields,
+            host: host.map(str::to_owned),
+            name,
+            is_old: false,
+        }
+    }
+
+    /// Returns the path as the client sent it.
+    pub(crate) fn raw_path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
+
+    /// Returns `true` if the host names the bucket.
+    pub(crate) fn names_bucket_in_host(&self) -> bool {
+        self.path.as_deref().is_some_and(|path| ObjectName::in_path(path) != self.name)
+    }
+
+    /// Returns `true` for GET and HEAD.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
+    }
+
+    /// Returns `true` for an upload of a file by a form.
+    pub(crate) fn is_form(&self) -> bool {
+        let kind = self.fields.text("content-type").unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        self.method == Method::POST && kind.eq_ignore_ascii_case("multipart/form-data")
+    }
+}
+
+fn from_headers(headers: &HeaderMap) -> Fields {
+    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let mut fields = Fields::with_capacity(headers.len(), bytes);
+    for (name, value) in headers {
+        fields.push(name.as_str().as_bytes(), value.as_bytes());
+    }
+    fields
+}
+
+/// Decodes a path; `None` if it is malformed.
+pub(crate) fn decode(path: &str) -> Option<String> {
+    if !path.contains('%') {
+        return Some(path.to_owned());
+    }
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        decoded.push(match byte {
+            b'%' => u8::try_from(digit()? << 4 | digit()?).ok()?,
+            _ => byte,
+        });
+    }
+    String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use haul_http1::{HeadLimits, parse_request};
+
+    use super::*;
+
+    /// Returns the head of a request with this first line, such as `GET /b/k`, and these fields.
+    pub(crate) fn head(line: &str, fields: &[(&str, &str)]) -> Head {
+        let mut text = format!("{line} HTTP/1.1\r\n");
+        if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            text += "Host: localhost\r\n";
+        }
+        fields.iter().for_each(|(name, value)| text += &format!("{name}: {value}\r\n"));
+        text += "\r\n";
+        let request = parse_request(text.as_bytes(), &HeadLimits::default()).unwrap().unwrap();
+        Head::new(&request, &Domains::default()).unwrap()
+    }
+
+    #[test]
+    fn head_has_the_names_of_its_path_and_host() {
+        let domains = Domains::new(&["example.com".to_owned()]);
+        let name = |target: &str, host: &str| {
+            let request = http::Request::builder().uri(target).header("host", host).body(());
+            let head = Head::from_http(&request.unwrap(), &domains);
+            (head.name.bucket, head.name.key, head.path.unwrap_or_default())
+        };
+        let is = |bucket: &str, key: &str, path: &str| {
+            (bucket.to_owned(), key.to_owned(), path.to_owned())
+        };
+        assert_eq!(name("/b/a%20b?x", "other"), is("b", "a b", "/b/a b"));
+        assert_eq!(name("/a%20b?x", "bucket.example.com:80"), is("bucket", "a b", "/a b"));
+        assert_eq!(name("/", "bucket.example.com"), is("bucket", "", "/"));
+        assert_eq!(name("/", "example.com"), is("", "", "/"));
+        assert_eq!(name("*", "bucket.example.com"), is("*", "", "*"));
+        assert_eq!(name("/b/%FF", "other"), is("", "", ""));
+        assert_eq!(name("http://bucket.example.com/k", "other"), is("bucket", "k", "/k"));
+    }
+
+    #[test]
+    fn parts_of_the_target_are_as_the_client_sent_them() {
+        let head = head("PUT /b/k%2f?a=b%20c&d", &[("X-A", "1")]);
+        assert_eq!(head.raw_path(), "/b/k%2f");
+        assert_eq!((head.query.get("a"), head.query.get("d")), (Some("b c"), Some("")));
+        assert_eq!(head.fields.text("x-a"), Some("1"));
+        assert!(!head.is_read() && !head.is_old);
+    }
+
+    #[test]
+    fn paths_are_decoded_and_malformed_ones_are_not() {
+        assert_eq!(decode("/bucket/a+b").as_deref(), Some("/bucket/a+b"));
+        assert_eq!(decode("/bucket/a%20b%2fc%C3%A4").as_deref(), Some("/bucket/a b/c\u{e4}"));
+        for malformed in ["/%", "/%2", "/%zz", "/%FF"] {
+            assert_eq!(decode(malformed), None, "{malformed}");
+        }
+    }
+}

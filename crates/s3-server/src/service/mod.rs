@@ -1,0 +1,101 @@
+//! The context of S3 operations: the store, its limits, and calls that block; and the request.
+
+pub(crate) mod request;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use haul_file_store::{Object, Store};
+use tokio::task::spawn_blocking;
+
+use crate::access::keys::key_ring::AllKeys;
+use crate::body::memory::{BodyMemory, PeerMemory, Reserved};
+use crate::config::Limits;
+use crate::encryption::content::Content;
+use crate::encryption::customer::CustomerKey;
+use crate::encryption::default::master_for;
+use crate::encryption::master::Master;
+use crate::encryption::operator::EncryptionKeys;
+use crate::encryption::request::Wanted;
+use crate::errors::{S3Result, joined};
+use crate::hot::HotObjects;
+use crate::metrics::Metrics;
+use crate::served::ServedStore;
+
+/// The context, to which every operation has a reference.
+#[derive(Clone)]
+pub(crate) struct Haul {
+    pub(crate) store: Arc<ServedStore>,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The memory for bodies.
+    pub(crate) memory: Arc<BodyMemory>,
+    /// The cache of hot objects.
+    pub(crate) hot: Arc<HotObjects>,
+    pub(crate) keys: AllKeys,
+    pub(crate) encryption: Option<Arc<EncryptionKeys>>,
+}
+
+impl Haul {
+    /// Returns `true` if there is a key of a user.
+    pub(crate) fn is_user(&self, name: &str) -> bool {
+        self.keys.is_user(name)
+    }
+
+    /// Returns the store, for calls that another thread makes.
+    pub(crate) fn shared_store(&self) -> Arc<Store> {
+        self.store.get()
+    }
+
+    /// Returns the store, for calls that do no I/O.
+    pub(crate) fn store(&self) -> impl Deref<Target = Store> {
+        self.store.load()
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns the keys with which the server encrypts objects itself.
+    pub(crate) fn encryption(&self) -> Option<Arc<EncryptionKeys>> {
+        self.encryption.clone()
+    }
+
+    /// Returns the content of an object with these names as clients see it. A key of the customer
+    /// is necessary for an object that was encrypted with it, and refused for any other one.
+    pub(crate) fn content(
+        &self,
+        names: (&str, &str),
+        object: Object,
+        customer: Option<&CustomerKey>,
+    ) -> S3Result<Content> {
+        Content::open(self.encryption.as_deref(), names, object, customer)
+    }
+
+    /// Returns the key for a new object of the bucket; `None` if it is not encrypted.
+    pub(crate) fn master_for(&self, bucket: &str, wanted: Wanted) -> S3Result<Option<Master>> {
+        master_for(&self.store.load(), self.encryption.as_deref(), bucket, wanted)
+    }
+
+    /// Runs a call of the store on a thread that may block.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Store) -> S3Result<T> + Send + 'static,
+    ) -> S3Result<T> {
+        let store = self.store.get();
+        joined(spawn_blocking(move || call(&store)).await)
+    }
+
+    /// Waits for memory for `bytes` of a body of this peer.
+    pub(crate) async fn reserve(
+        &self,
+        peer: Option<&PeerMemory>,
+        bytes: u64,
+    ) -> S3Result<Reserved> {
+        self.memory.reserve(peer, bytes).await
+    }
+}

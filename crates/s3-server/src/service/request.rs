@@ -1,0 +1,75 @@
+//! A request that may be executed.
+
+use std::sync::Arc;
+
+use haul_file_store::Store;
+
+use crate::access::caller::Caller;
+use crate::access::check::Allowed;
+use crate::audit::Changes;
+use crate::auth::canonical::push_encoded;
+use crate::body::memory::PeerMemory;
+use crate::body::trailer::Trailer;
+use crate::request::copy_source::CopySource;
+use crate::request::head::Head;
+use crate::request::name::ObjectName;
+use crate::request::operation::Operation;
+
+/// A request that was understood, verified and authorized. It is made once, and passed by reference.
+pub(crate) struct Request {
+    pub(crate) head: Arc<Head>,
+    pub(crate) operation: Operation,
+    /// The client, and the reason why it may execute the operation.
+    pub(crate) allowed: Allowed,
+    /// The memory for bodies of the peer.
+    pub(crate) memory: Option<PeerMemory>,
+    /// The place where the operation notes what it changed, if the request is audited or logged.
+    pub(crate) changes: Option<Changes>,
+    /// The hash of the body, if the client gives it.
+    pub(crate) sha256: Option<[u8; 32]>,
+    /// The trailer of a body of chunks.
+    pub(crate) trailer: Option<Trailer>,
+    /// The client uses TLS.
+    pub(crate) is_encrypted: bool,
+}
+
+impl Request {
+    /// Returns the names of the bucket and the object.
+    pub(crate) fn name(&self) -> &ObjectName {
+        &self.head.name
+    }
+
+    /// Returns the client, with the reason why it may execute the operation.
+    pub(crate) fn caller(&self) -> &Caller {
+        self.allowed.caller()
+    }
+
+    /// Returns the client as the reader of the source of a copy.
+    pub(crate) fn source(&self) -> Option<&Caller> {
+        self.allowed.source()
+    }
+
+    /// Returns `true` if the client may not learn that the object, or the source of its copy, is
+    /// missing.
+    pub(crate) fn hides_missing(&self, store: &Store) -> bool {
+        let ObjectName { bucket, key } = self.name();
+        let hides_source = self.source().is_some_and(|reader| {
+            let source = CopySource::of_request(&self.head).map(|source| source.name);
+            source.is_ok_and(|name| reader.hides_missing(store, &name.bucket, &name.key))
+        });
+        !bucket.is_empty() && self.caller().hides_missing(store, bucket, key) || hides_source
+    }
+
+    /// Returns the URL of the object, in the style of the request: with its bucket in the path, or in
+    /// the host.
+    pub(crate) fn location(&self) -> String {
+        let scheme = if self.is_encrypted { "https" } else { "http" };
+        let host = self.head.host.as_deref().unwrap_or_default();
+        let mut url = format!("{scheme}://{host}/");
+        match self.head.names_bucket_in_host() {
+            true => push_encoded(&mut url, &self.name().key),
+            false => push_encoded(&mut url, &self.name().to_string()),
+        }
+        url
+    }
+}

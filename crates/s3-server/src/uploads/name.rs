@@ -1,0 +1,46 @@
+//! The name of an upload in a request.
+
+use haul_file_store::{Error, PartInfo, Store, UploadInfo};
+
+use crate::body::checksum::{ALGORITHM_ATTRIBUTE, Algorithm};
+use crate::errors::{S3Error, S3Result, from_store};
+use crate::request::name::ObjectName;
+use crate::service::request::Request;
+
+/// The name of an upload.
+#[derive(Debug, Clone)]
+pub(super) struct UploadName {
+    pub(super) object: ObjectName,
+    pub(super) id: String,
+}
+
+impl UploadName {
+    pub(super) fn new(request: &Request) -> Self {
+        let id = request.head.query.get("uploadId").unwrap_or_default().to_owned();
+        Self { object: request.name().clone(), id }
+    }
+
+    /// Returns the upload. Waits while another request changes the object, and reads the disk.
+    pub(super) fn find(&self, store: &Store) -> S3Result<UploadInfo> {
+        let ObjectName { bucket, key } = &self.object;
+        store.upload(bucket, key, &self.id).map_err(|error| self.refused(error))
+    }
+
+    /// Returns the parts, sorted by number. Reads the disk.
+    pub(super) fn parts(&self, store: &Store) -> S3Result<Vec<PartInfo>> {
+        let ObjectName { bucket, key } = &self.object;
+        store.parts(bucket, key, &self.id).map_err(|error| self.refused(error))
+    }
+
+    /// Translates an error of the store.
+    pub(super) fn refused(&self, error: Error) -> S3Error {
+        let is_missing = matches!(error, Error::NoSuchUpload { .. });
+        let error = from_store(error);
+        if is_missing { error.with_field("UploadId", &*self.id) } else { error }
+    }
+}
+
+/// Returns the checksum algorithm that the client chose when it created the upload.
+pub(super) fn algorithm(upload: &UploadInfo) -> Option<Algorithm> {
+    upload.attributes.get(ALGORITHM_ATTRIBUTE).and_then(Algorithm::from_name)
+}
