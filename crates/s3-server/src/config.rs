@@ -14,8 +14,7 @@ use crate::access::keys::key_ring::KeyRing;
 use crate::audit::AuditLog;
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
-use crate::hosts::domains::invalid;
-use crate::server::bound::tcp_options;
+use crate::request::domains::invalid;
 
 /// The configuration of a server.
 #[derive(Debug, Clone)]
@@ -285,6 +284,11 @@ impl Limits {
         }
         Ok(())
     }
+}
+
+/// Returns the socket options for connections that are closed after `stall_time` without progress.
+pub(crate) fn tcp_options(stall_time: Duration) -> TcpOptions {
+    TcpOptions { user_timeout: Some(stall_time), ..TcpOptions::default() }
 }
 
 #[cfg(test)]

@@ -71,9 +71,9 @@ mod encryption;
 mod error;
 mod errors;
 mod front;
-mod hosts;
 mod hot;
 mod log_limit;
+mod memory;
 mod metrics;
 mod objects;
 mod operations;
@@ -83,7 +83,9 @@ mod request;
 mod served;
 mod server;
 mod service;
+mod settings;
 mod standby;
+mod stored;
 mod times;
 mod uploads;
 mod xml;
@@ -95,9 +97,6 @@ pub use access::keys::key_ring::KeyRing;
 pub use access::keys::seal::SealingKey;
 pub use access::rights::{Grant, Right, Rights, Scope};
 pub use audit::AuditLog;
-pub use buckets::lifecycle::document::{
-    lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml,
-};
 pub use config::{Addresses, Config, Inherited, Limits, Logs};
 pub use encryption::envelope::reformat_encryption_attribute;
 pub use encryption::operator::{EncryptionKey, EncryptionKeys};
@@ -108,4 +107,7 @@ pub use metrics::Counts;
 pub use policy::document::{PolicyDocument, PolicyRequest};
 pub use served::ServedStore;
 pub use server::{Server, listening::Listening};
+pub use settings::lifecycle::document::{
+    lifecycle_from_document, lifecycle_to_json, lifecycle_to_xml,
+};
 pub use standby::StandbyState;

@@ -340,7 +340,8 @@ fn each_test_that_the_page_names_exists() {
         "crates/s3-server/tests/all/hosts.rs",
         "crates/s3-server/tests/all/auth.rs",
         "crates/s3-server/src/config.rs",
-        "crates/s3-server/src/front/anonymous.rs",
+        "crates/s3-server/src/access/action.rs",
+        "crates/s3-server/src/front/origin.rs",
         "crates/acceptance/tests/all/users.rs",
     ];
     let files = files.map(|path| PathBuf::from(format!("{root}/{path}")));

@@ -57,6 +57,7 @@ fn invalid_rules_are_refused_with_the_reason() {
     let mut rules = past();
     rules["Rules"][0]["Expiration"] = json!({ "Days": 0 });
     place.write("days.json", rules.to_string());
+    rules["Rules"][0]["Expiration"] = json!({ "Days": 1 });
     rules["Rules"][0]["Transitions"] = json!([{ "Days": 1, "StorageClass": "GLACIER" }]);
     place.write("transition.json", rules.to_string());
     place.write("other.json", "[]");

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use haul_file_store::{Error, Store};
 
-use crate::buckets::parsed::{self, BucketPolicy};
-use crate::buckets::settings::POLICY;
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
+use crate::settings::POLICY;
+use crate::settings::parsed::{self, BucketPolicy};
 
 /// Returns `true` if the bucket has a policy, or if that cannot be found out.
 pub(crate) fn has_policy(store: &Store, bucket: &str) -> bool {

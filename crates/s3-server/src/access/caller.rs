@@ -9,17 +9,17 @@ use crate::access::action::Action;
 use crate::access::authorize::{self, Principal, authorize};
 use crate::access::bucket_policy::policy_of;
 use crate::access::facts::{RequestFacts, RequestedLock};
-use crate::access::keys::key::{ADMINISTRATOR, ANONYMOUS};
+use crate::access::keys::key::ANONYMOUS;
 use crate::access::rights::Right;
 use crate::access::stored_facts::StoredFacts;
 use crate::acl::list::Permission;
-use crate::buckets::parsed::BucketPolicy;
-use crate::buckets::settings::OWNER;
+use crate::acl::owner::{ADMINISTRATOR, Owner, owner_named};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, refuse};
-use crate::objects::versions::find;
 use crate::policy::action::action_of;
 use crate::policy::evaluate::{Access, Client, Verdict};
-use crate::xml::writer::Xml;
+use crate::settings::OWNER;
+use crate::settings::parsed::BucketPolicy;
+use crate::stored::versions::find;
 
 /// The operations that no policy denies to the owner of the bucket, as in S3.
 const OF_OWNERS: [&str; 3] = ["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"];
@@ -363,33 +363,5 @@ impl Caller {
     /// Returns this client as the owner of buckets.
     pub(crate) fn owner(&self) -> Owner {
         owner_named(self.user_name())
-    }
-}
-
-/// Returns the owner of a bucket and its objects, for responses. An owner that is hidden by damage
-/// does not prevent a response: the administrator takes its place.
-pub(crate) fn owner_of(store: &Store, bucket: &str) -> Owner {
-    owner_named(store.bucket_settings(bucket).ok().as_deref().and_then(|all| all.get(OWNER)))
-}
-
-/// Returns an owner for responses; without a name, the administrator.
-pub(crate) fn owner_named(user: Option<&str>) -> Owner {
-    Owner { name: user.unwrap_or(ADMINISTRATOR).to_owned() }
-}
-
-/// The owner of a bucket or an object, as documents have it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
-    /// The name of the user, which is the ID of the owner, too.
-    pub(crate) name: String,
-}
-
-impl Owner {
-    /// Writes the owner as an element of this name.
-    pub(crate) fn write(&self, xml: &mut Xml, element: &'static str) {
-        xml.group(element, |xml| {
-            xml.element("ID", &self.name);
-            xml.element("DisplayName", &self.name);
-        });
     }
 }

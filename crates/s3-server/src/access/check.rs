@@ -13,13 +13,13 @@ use crate::access::caller::{Basis, Caller, Decision};
 use crate::access::expected_owner;
 use crate::access::facts::{Connection, RequestFacts, RequestedLock, request_tags};
 use crate::access::rights::Right;
-use crate::buckets::settings::ACL;
 use crate::errors::{S3ErrorCode, S3Result, from_store, joined, refuse};
 use crate::policy::action::has_version;
 use crate::request::copy_source::CopySource;
 use crate::request::head::Head;
 use crate::request::name::ObjectName;
 use crate::request::operation::Operation;
+use crate::settings::ACL;
 
 /// The operation whose tags are in its body.
 const TAGGING: &str = "PutObjectTagging";

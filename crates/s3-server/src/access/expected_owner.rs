@@ -2,7 +2,7 @@
 
 use haul_file_store::Store;
 
-use crate::access::caller::owner_of;
+use crate::acl::owner::owner_of;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::request::fields::Fields;
 

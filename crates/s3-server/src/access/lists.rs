@@ -8,9 +8,9 @@ use crate::access::rights::Right;
 use crate::acl::list::Permission;
 use crate::acl::permission::{Needed, needed};
 use crate::acl::rules::{ListRules, rules_of};
-use crate::buckets::settings::{ACL, OBJECT_LISTS};
 use crate::errors::{S3Result, from_store};
-use crate::objects::versions::find;
+use crate::settings::{ACL, OBJECT_LISTS};
+use crate::stored::versions::find;
 
 impl Caller {
     /// Decides about an operation that neither a right nor a policy allows.

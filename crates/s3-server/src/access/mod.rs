@@ -10,12 +10,10 @@ pub(crate) mod authorize;
 pub(crate) mod bucket_policy;
 pub(crate) mod caller;
 pub(crate) mod check;
+pub(crate) mod chosen_encryption;
 mod expected_owner;
 pub(crate) mod facts;
 pub(crate) mod keys;
 mod lists;
 pub(crate) mod rights;
 mod stored_facts;
-
-#[cfg(test)]
-mod tests;

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use haul_file_store::Store;
 
+use crate::access::chosen_encryption::Chosen;
 use crate::access::facts::RequestFacts;
-use crate::encryption::chosen::Chosen;
 use crate::policy::condition::{Facts, Key};
 
 /// The operations that store objects or parts of them.

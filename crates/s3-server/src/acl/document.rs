@@ -1,7 +1,7 @@
 //! Lists in the headers and the XML of S3.
 
-use crate::access::caller::owner_named;
 use crate::acl::list::{Acl, Grant, Grantee, Permission};
+use crate::acl::owner::owner_named;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse};
 use crate::request::fields::Fields;
 use crate::xml::reader::{Element, malformed};
@@ -105,11 +105,19 @@ struct WrittenGrant {
 }
 
 impl AccessControlPolicy {
+    /// Parses the document of a request, which is empty if there is none.
+    ///
+    /// # Errors
+    /// Those of [`Self::parse`].
+    pub(crate) fn if_given(document: &[u8]) -> S3Result<Option<Self>> {
+        (!document.is_empty()).then(|| Self::parse(document)).transpose()
+    }
+
     /// Parses the document of a request.
     ///
     /// # Errors
     /// `MalformedXML` if it is not well-formed or another document, otherwise `MalformedACLError`.
-    pub(crate) fn parse(document: &[u8]) -> S3Result<Self> {
+    pub(super) fn parse(document: &[u8]) -> S3Result<Self> {
         let root = Element::document(document, ROOT)?;
         Self::read(&root).map_err(|error| refuse(S3ErrorCode::MalformedACLError, error.message()))
     }
@@ -217,7 +225,7 @@ fn too_many_grants() -> S3Error {
 }
 
 /// Returns the document with the list of a bucket or object of this owner.
-pub(super) fn text(owner: &str, acl: &Acl) -> String {
+pub(crate) fn text(owner: &str, acl: &Acl) -> String {
     Xml::document(ROOT, |xml| {
         owner_named(Some(owner)).write(xml, "Owner");
         xml.group("AccessControlList", |xml| {

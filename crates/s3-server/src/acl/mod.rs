@@ -2,15 +2,14 @@
 //! defines by name, `stored` is their text, and `document` converts them from and to the headers
 //! and the XML of S3. `requested` is the list in a request, `permission` maps operations to the
 //! permissions that they need, and `rules` has the settings of a bucket that apply to lists, and
-//! decides. `object_list` has the list and the owner of an object, `new_object` those of an object
-//! that a request stores, and `operations` the operations on lists.
+//! decides. `object_list` has the list and the owner of an object, and `owner` what documents say about
+//! owners.
 
 pub(crate) mod canned;
 pub(crate) mod document;
 pub(crate) mod list;
-pub(crate) mod new_object;
 pub(crate) mod object_list;
-pub(crate) mod operations;
+pub(crate) mod owner;
 pub(crate) mod permission;
 pub(crate) mod requested;
 pub(crate) mod rules;

@@ -2,15 +2,15 @@
 
 use haul_file_store::{Attributes, Store};
 
-use crate::access::keys::key::ADMINISTRATOR;
 use crate::acl::list::{Acl, Permission};
 use crate::acl::object_list::ObjectList;
+use crate::acl::owner::ADMINISTRATOR;
 use crate::acl::requested::RequestedList;
 use crate::acl::stored::decode;
-use crate::buckets::ownership_controls::OwnershipControls;
-use crate::buckets::public_access_block::PublicAccessBlock;
-use crate::buckets::settings::{ACL, OWNER, OWNERSHIP, PUBLIC_ACCESS_BLOCK, parse};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, refuse};
+use crate::settings::ownership_controls::OwnershipControls;
+use crate::settings::public_access_block::PublicAccessBlock;
+use crate::settings::{ACL, OWNER, OWNERSHIP, PUBLIC_ACCESS_BLOCK, parse};
 
 /// The owner of objects that another client than the owner of the bucket stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

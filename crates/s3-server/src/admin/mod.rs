@@ -33,9 +33,9 @@ use crate::access::keys::key_ring::AllKeys;
 use crate::admin::keys::{KeyLog, KeyPage};
 use crate::admin::page::{JSON, Refusal, json_page, page, plain, refuse, respond};
 use crate::admin::presign::Link;
-use crate::body::memory::PeerMemory;
 use crate::config::Addresses;
 use crate::hot::HotObjects;
+use crate::memory::PeerMemory;
 use crate::metrics::Metrics;
 use crate::served::ServedStore;
 

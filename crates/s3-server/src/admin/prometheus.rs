@@ -7,9 +7,9 @@ use haul_admin_endpoint::MetricType::{Counter, Histogram};
 use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
 use haul_http_engine::ConnectionStats;
 
-use crate::bucket_logs::counts::LogCounts;
 use crate::hot::HotStats;
 use crate::metrics::Metrics;
+use crate::metrics::log_counts::LogCounts;
 
 /// Returns all metrics. `refused_requests` are those above the rate of their client; `file_system`
 /// is the size and the free bytes of the file system, if known; `key_file_failing` if there is a

@@ -1,14 +1,15 @@
 //! The answer of an operation: a status, headers, and a content.
 
 pub(crate) mod checksum;
+pub(crate) mod encryption;
 pub(crate) mod rfc2047;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use crate::body::memory::Reserved;
 use crate::body::send::ObjectBody;
+use crate::memory::Reserved;
 
 /// The answer of an operation.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use http_body::{Body, Frame};
 
 use crate::auth::chunks::ChunkVerifier;
 use crate::body::error::{BodyError, CHUNK_BYTES_MIN, ChunkError};
-use crate::body::trailer::Trailer;
 use crate::request::fields::Fields;
+use crate::request::trailer::Trailer;
 use haul_http_engine::RequestBody;
 
 /// The maximum length of a line with a chunk size, or of a trailer line.

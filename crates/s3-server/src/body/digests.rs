@@ -8,9 +8,9 @@ use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, Checksum, bad_digest, invalid_header, several,
 };
 use crate::body::hasher::Hasher;
-use crate::body::trailer::Trailer;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse, sha256_mismatch};
 use crate::request::fields::Fields;
+use crate::request::trailer::Trailer;
 use crate::service::request::Request;
 
 /// The header that announces the checksum in the trailer.

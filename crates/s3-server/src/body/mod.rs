@@ -6,11 +6,9 @@ pub(crate) mod copy;
 pub(crate) mod digests;
 pub(crate) mod error;
 pub(crate) mod hasher;
-pub(crate) mod memory;
 pub(crate) mod part_checksums;
 pub(crate) mod receive;
 pub(crate) mod send;
-pub(crate) mod trailer;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -19,10 +19,10 @@ use crate::body::Body;
 use crate::body::checksum::Checksum;
 use crate::body::digests::{Claims, Digests};
 use crate::body::error::{BodyError, ChunkError};
-use crate::body::memory::{PeerMemory, Reserved};
 use crate::encryption::lengths::stored_bytes;
 use crate::encryption::new_content::Encryption;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, incomplete, joined, refuse};
+use crate::memory::{PeerMemory, Reserved};
 use crate::service::Haul;
 use crate::service::request::Request;
 

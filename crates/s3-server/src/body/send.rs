@@ -11,9 +11,9 @@ use haul_file_store::{Object, PinnedRange};
 use haul_http_engine::{BoxError, Piece, ResponseBody, Window};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::body::memory::Reserved;
 use crate::encryption::content::Content;
 use crate::errors::{S3Result, chain, joined};
+use crate::memory::Reserved;
 
 /// The bytes of a big object read at a time. One such chunk is read ahead of the one being sent.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;

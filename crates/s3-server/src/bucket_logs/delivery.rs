@@ -16,8 +16,8 @@ use crate::bucket_logs::queue::LogQueue;
 use crate::bucket_logs::rights::may_deliver;
 use crate::encryption::request::Wanted;
 use crate::errors::{S3ErrorCode, S3Result, from_store};
-use crate::front::request_ids::RequestIds;
 use crate::objects::write::Put;
+use crate::request::ids::RequestIds;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 

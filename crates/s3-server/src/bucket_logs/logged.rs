@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use crate::access::authorize::Principal;
 use crate::access::caller::Basis;
 use crate::access::facts::Connection;
-use crate::access::keys::key::ADMINISTRATOR;
+use crate::acl::owner::ADMINISTRATOR;
 use crate::audit::{Changes, DeletedKey};
 use crate::bucket_logs::format::Record;
 use crate::bucket_logs::operation::{BATCH_DELETE, copy_log_name, log_name};

@@ -8,7 +8,6 @@
 //! another one, and `delivery` stores due batches.
 
 mod batches;
-pub(crate) mod counts;
 pub(crate) mod delivery;
 mod format;
 pub(crate) mod logged;

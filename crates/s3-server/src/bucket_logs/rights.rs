@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use haul_file_store::Store;
 
 use crate::access::bucket_policy::policy_of;
+use crate::access::chosen_encryption::Chosen;
 use crate::bucket_logs::target::{LogTarget, Source};
-use crate::encryption::chosen::Chosen;
 use crate::errors::S3Result;
 use crate::policy::condition::{Facts, Key};
 use crate::policy::evaluate::{Access, Client, Verdict};

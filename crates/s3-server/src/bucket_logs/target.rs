@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use haul_file_store::{Attributes, Store};
 use time::OffsetDateTime;
 
-use crate::access::keys::key::ADMINISTRATOR;
-use crate::buckets::settings::{LOGGING, OWNER, parse};
+use crate::acl::owner::ADMINISTRATOR;
 use crate::errors::S3Result;
 use crate::policy::condition::{Facts, Key};
+use crate::settings::{LOGGING, OWNER, parse};
 use crate::xml::Document;
 use crate::xml::reader::{Element, malformed};
 use crate::xml::writer::Xml;

@@ -9,14 +9,14 @@ use crate::answer::Answer;
 use crate::body::Body;
 use crate::body::digests::Claims;
 use crate::body::receive::Receiver;
-use crate::buckets::cors::{self, CorsConfiguration};
-use crate::buckets::ownership_controls::OwnershipControls;
-use crate::buckets::public_access_block::PublicAccessBlock;
-use crate::buckets::settings::{CORS, OWNERSHIP, PUBLIC_ACCESS_BLOCK, TAGGING, load, set};
 use crate::buckets::tags;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, refuse};
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::cors::{self, CorsConfiguration};
+use crate::settings::ownership_controls::OwnershipControls;
+use crate::settings::public_access_block::PublicAccessBlock;
+use crate::settings::{CORS, OWNERSHIP, PUBLIC_ACCESS_BLOCK, TAGGING, load, set};
 use crate::xml::Document;
 use crate::xml::tagging::Tagging;
 

@@ -3,11 +3,11 @@
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::buckets::documents::{delete, get, receive};
-use crate::buckets::settings::set;
 use crate::encryption::default::{DEFAULT, ServerSideEncryptionConfiguration, master_of_default};
 use crate::errors::{S3ErrorCode, S3Result};
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::set;
 use crate::xml::Document;
 
 pub(crate) async fn put_bucket_encryption(

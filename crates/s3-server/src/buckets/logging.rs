@@ -9,10 +9,10 @@ use crate::bucket_logs::names::sample_key;
 use crate::bucket_logs::rights::may_deliver;
 use crate::bucket_logs::target::{BucketLoggingStatus, LogTarget, Source};
 use crate::buckets::documents::receive;
-use crate::buckets::settings::{LOGGING, load, set};
 use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, refuse};
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::{LOGGING, load, set};
 use crate::xml::Document;
 
 pub(crate) async fn put_bucket_logging(

@@ -9,12 +9,12 @@ use crate::body::Body;
 use crate::body::digests::Claims;
 use crate::body::receive::Receiver;
 use crate::buckets::documents::{absent, delete};
-use crate::buckets::public_access_block::PublicAccessBlock;
-use crate::buckets::settings::{POLICY, PUBLIC_ACCESS_BLOCK, load};
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 use crate::policy::statement::Policy;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::public_access_block::PublicAccessBlock;
+use crate::settings::{POLICY, PUBLIC_ACCESS_BLOCK, load};
 use crate::xml::writer::Xml;
 
 pub(crate) async fn put_bucket_policy(

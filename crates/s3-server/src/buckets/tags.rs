@@ -1,7 +1,7 @@
 //! The tags of buckets. Pure.
 
 use crate::errors::{S3ErrorCode, S3Result, refuse};
-use crate::objects::tags::checked;
+use crate::stored::tags::checked;
 use crate::xml::tagging::Tagging;
 
 /// The maximum number of tags of a bucket, as in S3.

@@ -2,12 +2,12 @@
 
 use haul_file_store::{Error, Store};
 
-use crate::buckets::settings::parse;
 use crate::encryption::customer::AES256;
 use crate::encryption::master::Master;
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::{KMS, Wanted, key_name, unsupported};
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
+use crate::settings::parse;
 use crate::xml::Document;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
@@ -101,7 +101,7 @@ pub(crate) fn master_of_default(
 }
 
 /// Returns the algorithm of the default of a bucket, and the ID of its key, if it has one.
-pub(super) fn algorithm_and_key(
+pub(crate) fn algorithm_and_key(
     store: &Store,
     bucket: &str,
 ) -> S3Result<Option<(String, Option<String>)>> {

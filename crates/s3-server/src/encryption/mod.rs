@@ -4,7 +4,6 @@
 //! the key of a customer or of the operator, and stored in an attribute of the object, the
 //! [envelope](envelope).
 
-pub(crate) mod chosen;
 pub(crate) mod content;
 pub(crate) mod customer;
 mod data_key;

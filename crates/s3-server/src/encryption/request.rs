@@ -1,8 +1,6 @@
 //! The headers of requests for encryption, and those of the responses.
 
-use crate::answer::Answer;
-use crate::encryption::customer::{AES256, ALGORITHM, CustomerKey, KEY_MD5, PREFIX};
-use crate::encryption::master::Master;
+use crate::encryption::customer::{AES256, CustomerKey, PREFIX};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::fields::Fields;
 
@@ -99,20 +97,6 @@ pub(crate) fn key_of_read(fields: &Fields) -> S3Result<Option<CustomerKey>> {
         return Err(refuse(S3ErrorCode::InvalidArgument, message));
     }
     customer_key(fields)
-}
-
-/// Returns an answer with the headers that describe the encryption of an object with this key.
-pub(crate) fn described(answer: Answer, master: Option<&Master>) -> Answer {
-    match master {
-        None => answer,
-        Some(Master::Operator(_)) => answer.with(ENCRYPTION, AES256),
-        Some(Master::Named(key)) => {
-            answer.with(ENCRYPTION, KMS).with(KEY_NAME, key.name().unwrap_or(key.id()))
-        }
-        Some(Master::Customer(key)) => answer
-            .with(&format!("{PREFIX}{ALGORITHM}"), AES256)
-            .with(&format!("{PREFIX}{KEY_MD5}"), &key.md5),
-    }
 }
 
 #[cfg(test)]

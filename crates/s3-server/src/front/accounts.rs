@@ -13,7 +13,6 @@ use crate::access::caller::Basis;
 use crate::answer::{Answer, Content};
 use crate::audit::{AuditRecord, Changes};
 use crate::bucket_logs::logged::LoggedRequest;
-use crate::buckets::cors::AllowHeaders;
 use crate::errors::{S3Error, S3ErrorCode, S3Result};
 use crate::front::cors;
 use crate::front::respond::{error_answer, response};
@@ -21,6 +20,7 @@ use crate::front::response::{Counted, InFlight};
 use crate::metrics::{Kind, Metrics};
 use crate::request::head::Head;
 use crate::request::operation::Operation;
+use crate::settings::cors::AllowHeaders;
 
 /// The accounts of a request that is being answered.
 pub(super) struct Accounts {

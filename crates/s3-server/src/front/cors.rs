@@ -7,11 +7,11 @@ use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue, VARY};
 
 use crate::answer::Answer;
-use crate::buckets::cors::{AllowHeaders, METHODS, allow};
-use crate::buckets::parsed;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, refuse};
 use crate::request::head::Head;
 use crate::service::Haul;
+use crate::settings::cors::{AllowHeaders, METHODS, allow};
+use crate::settings::parsed;
 
 const ORIGIN: &str = "origin";
 const REQUESTED_METHOD: &str = "access-control-request-method";

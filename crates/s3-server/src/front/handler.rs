@@ -11,10 +11,10 @@ use crate::access::facts::Connection;
 use crate::admin::keys::KeyLog;
 use crate::admin::operation::confine;
 use crate::admin::{Admin, Answer};
-use crate::body::memory::PeerMemory;
 use crate::front::Front;
 use crate::front::pipeline::Received;
 use crate::front::response::Counted;
+use crate::memory::PeerMemory;
 use crate::request::head::Head;
 
 /// The index of the listener of S3 and plain HTTP.

@@ -12,20 +12,20 @@ use http::StatusCode;
 
 use crate::access::bucket_policy::has_setting;
 use crate::access::check::{Asked, authorize_read};
-use crate::body::memory::PeerMemory;
 use crate::body::send::ObjectBody;
-use crate::buckets::lifecycle::operations::expiration;
-use crate::buckets::settings::LOGGING;
 use crate::front::Front;
 use crate::front::pipeline::Received;
 use crate::front::response::Counted;
 use crate::hot::object::{HotContent, HotObject};
+use crate::memory::PeerMemory;
 use crate::metrics::Kind;
 use crate::objects::range::{Selected, Wanted};
 use crate::objects::read::Read;
-use crate::objects::versions::has_versions;
 use crate::request::name::ObjectName;
 use crate::request::operation::Operation;
+use crate::settings::LOGGING;
+use crate::settings::lifecycle::operations::expiration;
+use crate::stored::versions::has_versions;
 
 /// An object in memory, and the part of it that a request reads.
 struct Found {

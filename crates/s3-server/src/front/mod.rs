@@ -11,7 +11,6 @@ pub(crate) mod handler;
 mod inline;
 mod origin;
 pub(crate) mod pipeline;
-pub(crate) mod request_ids;
 mod respond;
 pub(crate) mod response;
 
@@ -19,8 +18,8 @@ use std::sync::Arc;
 
 use crate::audit::AuditLog;
 use crate::bucket_logs::queue::LogQueue;
-use crate::front::request_ids::RequestIds;
-use crate::hosts::domains::Domains;
+use crate::request::domains::Domains;
+use crate::request::ids::RequestIds;
 use crate::service::Haul;
 
 /// What the pipeline needs beside the context of operations.

@@ -20,8 +20,6 @@ use crate::auth::payload::Payload;
 use crate::auth::verify::{Verified, verify};
 use crate::body::Body;
 use crate::body::aws_chunked::{DecodedBody, Signatures};
-use crate::body::memory::PeerMemory;
-use crate::body::trailer::Trailer;
 use crate::bucket_logs::logged::LoggedRequest;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::front::Front;
@@ -30,10 +28,12 @@ use crate::front::cors::{self, PageRequest};
 use crate::front::forms::upload::Upload;
 use crate::front::origin::check_origin;
 use crate::front::response::Counted;
+use crate::memory::PeerMemory;
 use crate::operations;
 use crate::request::head::Head;
 use crate::request::name::is_bucket_name;
 use crate::request::operation::Operation;
+use crate::request::trailer::Trailer;
 use crate::service::request::Request;
 
 /// A request whose head was received.

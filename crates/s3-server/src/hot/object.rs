@@ -11,8 +11,8 @@ use crate::answer::rfc2047;
 use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::encryption::envelope::ATTRIBUTE;
 use crate::hot::memory_file::MemoryFile;
-use crate::objects::attributes::{self, METADATA_PREFIX, SENT};
-use crate::objects::tags;
+use crate::stored::attributes::{self, METADATA_PREFIX, SENT};
+use crate::stored::tags;
 
 /// An object in memory.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use haul_http1::Verdict;
 use crate::access::action::Action;
 use crate::access::caller::Caller;
 use crate::access::rights::Right;
-use crate::acl::new_object::NewObjectList;
 use crate::answer::Answer;
+use crate::answer::encryption::described;
 use crate::body::Body;
 use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, Checksum, FULL_OBJECT, TYPE_ATTRIBUTE,
@@ -23,7 +23,6 @@ use crate::body::checksum::{
 use crate::body::copy::{checksum_of, copy_bytes, hashes_of};
 use crate::body::part_checksums::PARTS_ATTRIBUTE;
 use crate::body::receive::Encoder;
-use crate::buckets::lifecycle::operations::expiration;
 use crate::encryption::content::Content;
 use crate::encryption::customer::{CustomerKey, SOURCE_PREFIX};
 use crate::encryption::envelope::{ATTRIBUTE, Structure};
@@ -31,18 +30,20 @@ use crate::encryption::lengths::stored_bytes;
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::operator::EncryptionKeys;
-use crate::encryption::request::{Wanted, described};
+use crate::encryption::request::Wanted;
 use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse};
 use crate::objects::conditions::Conditions;
 use crate::objects::headers::{STORAGE_CLASS, StoredHeaders};
 use crate::objects::lock::LockHeaders;
-use crate::objects::{tags, versions};
+use crate::objects::new_list::NewObjectList;
 use crate::request::copy_source::CopySource;
 use crate::request::fields::Fields;
 use crate::request::head::Head;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::lifecycle::operations::expiration;
+use crate::stored::{tags, versions};
 use crate::times::document_time;
 use crate::xml::writer::Xml;
 

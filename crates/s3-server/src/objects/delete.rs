@@ -18,12 +18,12 @@ use crate::errors::{
 use crate::objects::conditions::DeleteConditions;
 use crate::objects::listing::page::DOCUMENT_BYTES_MAX;
 use crate::objects::lock::{may_bypass, wants_bypass};
-use crate::objects::versions;
 use crate::objects::write::check_bucket;
 use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::stored::versions;
 use crate::times::parse_any;
 use crate::xml::reader::{Element, malformed};
 use crate::xml::writer::Xml;

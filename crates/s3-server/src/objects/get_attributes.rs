@@ -10,11 +10,11 @@ use crate::encryption::content::Content;
 use crate::encryption::request::key_of_read;
 use crate::errors::{S3ErrorCode, S3Result, check_key, invalid_argument, refuse};
 use crate::objects::listing::page::page_limit;
-use crate::objects::versions;
 use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::stored::versions;
 use crate::times::header_time;
 use crate::xml::writer::Xml;
 

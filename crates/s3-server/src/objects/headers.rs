@@ -5,9 +5,9 @@ use haul_file_store::Attributes;
 
 use crate::answer::rfc2047;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
-use crate::objects::attributes::{METADATA_PREFIX, check};
-use crate::objects::tags;
 use crate::request::fields::Fields;
+use crate::stored::attributes::{METADATA_PREFIX, check};
+use crate::stored::tags;
 
 /// The storage classes of S3. All objects are stored as those of the class `STANDARD`.
 const CLASSES: [&str; 12] = [

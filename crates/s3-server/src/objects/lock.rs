@@ -18,11 +18,11 @@ use crate::body::receive::Receiver;
 use crate::errors::{
     S3Error, S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse,
 };
-use crate::objects::versions;
 use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::stored::versions;
 use crate::times::{document_time, parse_any, parse_time};
 use crate::xml::Document;
 use crate::xml::reader::{Element, malformed};

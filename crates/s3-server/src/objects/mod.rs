@@ -1,6 +1,6 @@
 //! Operations on objects: reads, writes, copies, listings, tags.
 
-pub(crate) mod attributes;
+pub(crate) mod acl;
 pub(crate) mod conditions;
 pub(crate) mod copy;
 pub(crate) mod delete;
@@ -8,10 +8,9 @@ pub(crate) mod get_attributes;
 pub(crate) mod headers;
 pub(crate) mod listing;
 pub(crate) mod lock;
+pub(crate) mod new_list;
 pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod tagging;
-pub(crate) mod tags;
 pub(crate) mod update;
-pub(crate) mod versions;
 pub(crate) mod write;

@@ -8,23 +8,25 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue};
 
 use crate::answer::checksum::with_checksum;
+use crate::answer::encryption::described;
 use crate::answer::{Answer, Content as AnswerContent, rfc2047};
 use crate::body::checksum::{Checksum, kind_of};
 use crate::body::part_checksums::PartChecksums;
 use crate::body::{Body, send};
-use crate::buckets::lifecycle::operations::expiration;
 use crate::encryption::customer::CustomerKey;
-use crate::encryption::request::{described, key_of_read};
+use crate::encryption::request::key_of_read;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, check_key, invalid_argument, refuse};
 use crate::hot::HotObjects;
-use crate::objects::attributes::{METADATA_PREFIX, SENT, content_type};
 use crate::objects::conditions::Conditions;
+use crate::objects::lock;
 use crate::objects::range::{Selected, Wanted, check_part};
-use crate::objects::{lock, versions};
 use crate::request::head::Head;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::lifecycle::operations::expiration;
+use crate::stored::attributes::{METADATA_PREFIX, SENT, content_type};
+use crate::stored::versions;
 use crate::times::header_time;
 
 /// The parameters that replace headers of a response.

@@ -9,10 +9,10 @@ use crate::body::digests::Claims;
 use crate::body::receive::Receiver;
 use crate::errors::S3Result;
 use crate::objects::update::update;
-use crate::objects::{tags, versions};
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::stored::{tags, versions};
 use crate::xml::Document;
 use crate::xml::tagging::Tagging;
 

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use haul_file_store::{Attributes, Error, ObjectInfo, Store, VersionId};
 
 use crate::errors::{S3Error, S3Result};
-use crate::objects::attributes;
-use crate::objects::versions::refused;
 use crate::request::name::ObjectName;
+use crate::stored::attributes;
+use crate::stored::versions::refused;
 
 /// Changes the attributes of an object or version in place, while no other client can change it. Its
 /// version ID and its modification time stay. The change is durable when this returns.

@@ -2,25 +2,26 @@
 
 use haul_file_store::{Attributes, Error, ObjectInfo, PendingPut, Precondition, Store};
 
-use crate::acl::new_object::NewObjectList;
 use crate::answer::Answer;
 use crate::answer::checksum::with_checksum;
+use crate::answer::encryption::described;
 use crate::body::Body;
 use crate::body::checksum::{Checksum, FULL_OBJECT};
 use crate::body::receive::{Collected, Receiver};
-use crate::buckets::lifecycle::operations::expiration;
 use crate::encryption::envelope::Structure;
 use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
-use crate::encryption::request::{Wanted, described};
+use crate::encryption::request::Wanted;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, check_key, from_store, refuse};
 use crate::objects::conditions::precondition;
 use crate::objects::headers::StoredHeaders;
 use crate::objects::lock::LockHeaders;
-use crate::objects::{tags, versions};
+use crate::objects::new_list::NewObjectList;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::lifecycle::operations::expiration;
+use crate::stored::{tags, versions};
 
 pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
     let fields = &request.head.fields;

@@ -4,7 +4,7 @@ use haul_http1::{Request, Target, Version};
 use http::Method;
 use http::header::HeaderMap;
 
-use crate::hosts::domains::Domains;
+use crate::request::domains::Domains;
 use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::request::query::Query;

@@ -4,9 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haul_reactor::{Address, Listener, TcpOptions};
+use haul_reactor::{Address, Listener};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::config::tcp_options;
 use crate::error::{Error, Result};
 
 /// The length of the accept queue. It exceeds the number of connections that one client opens
@@ -95,9 +96,4 @@ impl Bound {
         };
         open().map_err(|source: io::Error| Error::Bind { address, source })
     }
-}
-
-/// Returns the socket options for connections that are closed after `stall_time` without progress.
-pub(crate) fn tcp_options(stall_time: Duration) -> TcpOptions {
-    TcpOptions { user_timeout: Some(stall_time), ..TcpOptions::default() }
 }

@@ -10,7 +10,7 @@ use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::config::{Addresses, Config, Inherited, Limits, Logs};
 use crate::encryption::operator::EncryptionKeys;
 use crate::error::Result;
-use crate::hosts::domains::Domains;
+use crate::request::domains::Domains;
 use crate::server::bound::Bound;
 
 /// Bound addresses and a validated configuration. Connections are refused until a server,

@@ -9,7 +9,6 @@ use haul_file_store::{Object, Store};
 use tokio::task::spawn_blocking;
 
 use crate::access::keys::key_ring::AllKeys;
-use crate::body::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::config::Limits;
 use crate::encryption::content::Content;
 use crate::encryption::customer::CustomerKey;
@@ -19,6 +18,7 @@ use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::Wanted;
 use crate::errors::{S3Result, joined};
 use crate::hot::HotObjects;
+use crate::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::metrics::Metrics;
 use crate::served::ServedStore;
 

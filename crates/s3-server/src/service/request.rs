@@ -8,12 +8,12 @@ use crate::access::caller::Caller;
 use crate::access::check::Allowed;
 use crate::audit::Changes;
 use crate::auth::canonical::push_encoded;
-use crate::body::memory::PeerMemory;
-use crate::body::trailer::Trailer;
+use crate::memory::PeerMemory;
 use crate::request::copy_source::CopySource;
 use crate::request::head::Head;
 use crate::request::name::ObjectName;
 use crate::request::operation::Operation;
+use crate::request::trailer::Trailer;
 
 /// A request that was understood, verified and authorized. It is made once, and passed by reference.
 pub(crate) struct Request {

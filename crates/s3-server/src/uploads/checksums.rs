@@ -7,7 +7,7 @@ use crate::body::checksum::{
 };
 use crate::body::part_checksums::{self, PartChecksum, whole};
 use crate::errors::{S3ErrorCode, S3Result, refuse};
-use crate::objects::attributes::fit;
+use crate::stored::attributes::fit;
 use crate::uploads::parts::part_bytes;
 
 /// The checksum that the object of an upload will have.

@@ -2,7 +2,7 @@
 
 use haul_file_store::{Error, ListUploadsRequest, Store, UploadInfo, UploadListEntry};
 
-use crate::access::caller::owner_named;
+use crate::acl::owner::owner_named;
 use crate::acl::rules::{ListRules, rules_of};
 use crate::answer::Answer;
 use crate::body::Body;

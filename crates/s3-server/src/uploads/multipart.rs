@@ -1,22 +1,23 @@
 //! Creation and abortion of multipart uploads.
 
-use crate::acl::new_object::NewObjectList;
 use crate::answer::Answer;
+use crate::answer::encryption::described;
 use crate::body::Body;
 use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, FULL_OBJECT, TYPE_ATTRIBUTE, invalid_header,
 };
 use crate::encryption::envelope::Structure;
 use crate::encryption::new_content::NewContent;
-use crate::encryption::request::{Wanted, described};
+use crate::encryption::request::Wanted;
 use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, refuse};
-use crate::objects::attributes;
 use crate::objects::headers::StoredHeaders;
 use crate::objects::lock::LockHeaders;
+use crate::objects::new_list::NewObjectList;
 use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::stored::attributes;
 use crate::uploads::name::UploadName;
 use crate::xml::writer::Xml;
 

@@ -2,9 +2,11 @@
 
 use haul_file_store::{Attributes, PART_NUMBER_MAX, PartInfo, Store};
 
-use crate::access::caller::{Caller, owner_named};
+use crate::access::caller::Caller;
+use crate::acl::owner::owner_named;
 use crate::acl::rules::rules_of;
 use crate::answer::Answer;
+use crate::answer::encryption::described;
 use crate::body::Body;
 use crate::body::checksum::{Algorithm, Checksum, TYPE_ATTRIBUTE};
 use crate::body::copy::copy_bytes;
@@ -13,18 +15,18 @@ use crate::encryption::content::Content;
 use crate::encryption::customer::{CustomerKey, SOURCE_PREFIX};
 use crate::encryption::lengths::{content_bytes, stored_bytes};
 use crate::encryption::new_content::NewContent;
-use crate::encryption::request::{customer_key, described};
+use crate::encryption::request::customer_key;
 use crate::errors::{S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
 use crate::objects::conditions::Conditions;
 use crate::objects::copy::{self, Source};
 use crate::objects::get_attributes::part_number_marker;
 use crate::objects::listing::page::page_limit;
-use crate::objects::versions;
 use crate::objects::write::keep;
 use crate::request::name::ObjectName;
 use crate::request::query::Query;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::stored::versions;
 use crate::times::document_time;
 use crate::uploads::name::{UploadName, algorithm};
 use crate::xml::writer::Xml;

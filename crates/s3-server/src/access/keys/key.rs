@@ -7,6 +7,7 @@ use base64_simd::URL_SAFE_NO_PAD as BASE64;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::access::rights::{self, Grant, Right, Rights, Scope};
+use crate::acl::owner::ADMINISTRATOR;
 use crate::error::{Error, Result};
 
 /// The beginning of all generated access keys.
@@ -23,9 +24,6 @@ const SECRET_KEY_RANDOM: usize = 30;
 
 /// The maximum length of the name of a user.
 const USER_BYTES_MAX: usize = 64;
-
-/// The name that answers give as the owner of buckets without an owner.
-pub(crate) const ADMINISTRATOR: &str = "haul";
 
 /// The name that stands for requests without a signature.
 pub(crate) const ANONYMOUS: &str = "anonymous";

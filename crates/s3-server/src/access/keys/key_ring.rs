@@ -9,8 +9,9 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use ring::hmac;
 
 use crate::access::keys::credentials::Credentials;
-use crate::access::keys::key::{ADMINISTRATOR, Key, KeyList};
+use crate::access::keys::key::{Key, KeyList};
 use crate::access::rights::Grant;
+use crate::acl::owner::ADMINISTRATOR;
 
 /// The keys of a key file in a running server. The caller that reads the file replaces them; no
 /// request waits for that.

@@ -256,7 +256,7 @@ impl FormAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hosts::domains::Domains;
+    use crate::request::domains::Domains;
     use crate::request::head::tests::head;
 
     fn put(request: &[(&str, &str)], form: FormFields) -> S3Result<Head> {

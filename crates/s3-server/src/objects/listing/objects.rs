@@ -3,12 +3,12 @@
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
 use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo, Store};
 
-use crate::access::caller::{Owner, owner_of};
+use crate::acl::owner::{Owner, owner_of};
 use crate::answer::Answer;
 use crate::body::Body;
-use crate::body::memory::Reserved;
 use crate::encryption::content::listed_bytes;
 use crate::errors::{S3Result, from_store, invalid_argument};
+use crate::memory::Reserved;
 use crate::objects::listing::checksums::ListedChecksum;
 use crate::objects::listing::page::{DocumentSize, NameEncoding, page_limit};
 use crate::service::Haul;

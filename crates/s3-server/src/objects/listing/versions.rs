@@ -2,16 +2,16 @@
 
 use haul_file_store::{ListVersionsRequest, Store, VersionId, VersionInfo, VersionListEntry};
 
-use crate::access::caller::{Owner, owner_of};
+use crate::acl::owner::{Owner, owner_of};
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::encryption::content::listed_bytes;
 use crate::errors::{S3Result, from_store, invalid_argument};
 use crate::objects::listing::checksums::ListedChecksum;
 use crate::objects::listing::page::{DocumentSize, NameEncoding, page_limit};
-use crate::objects::versions::parse_parameter;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::stored::versions::parse_parameter;
 use crate::times::document_time;
 use crate::xml::writer::Xml;
 

@@ -1,5 +1,7 @@
 //! Counters of requests. All of them are monotonic, except the number of requests in flight.
 
+pub(crate) mod log_counts;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -8,8 +10,8 @@ use haul_admin_endpoint::RecentRequests;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::bucket_logs::counts::LogCounts;
 use crate::log_limit::LogLimit;
+use crate::metrics::log_counts::LogCounts;
 use crate::request::operation::Operation;
 
 /// The number of buckets of a latency histogram. Bucket i counts latencies below 2^i µs; the last

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use haul_file_store::{Attributes, BucketSettings};
 
-use crate::buckets::cors::CorsConfiguration;
-use crate::buckets::public_access_block::PublicAccessBlock;
-use crate::buckets::settings::{CORS, POLICY, PUBLIC_ACCESS_BLOCK, parse};
 use crate::policy::statement::Policy;
+use crate::settings::cors::CorsConfiguration;
+use crate::settings::public_access_block::PublicAccessBlock;
+use crate::settings::{CORS, POLICY, PUBLIC_ACCESS_BLOCK, parse};
 
 /// A document; `None` if the bucket has none, or the reason why it cannot be applied.
 pub(crate) type Parsed<T> = Result<Option<Arc<T>>, String>;

@@ -1,14 +1,13 @@
 //! The table of S3 operations: the function of each.
 
-use crate::acl::operations as acl;
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::buckets::{
-    bucket, documents, encryption, logging, object_lock, policy, stubs, versioning,
+    acl, bucket, documents, encryption, logging, object_lock, policy, stubs, versioning,
 };
 use crate::errors::S3Result;
 use crate::objects::listing::{objects as list, versions as version_list};
-use crate::objects::{copy, delete, get_attributes, lock, read, tagging, write};
+use crate::objects::{acl as object_acl, copy, delete, get_attributes, lock, read, tagging, write};
 use crate::request::operation::Operation;
 use crate::service::Haul;
 use crate::service::request::Request;
@@ -44,8 +43,8 @@ operations! {
     GetObjectTagging => tagging::get_object_tagging;
     PutObjectTagging => tagging::put_object_tagging;
     DeleteObjectTagging => tagging::delete_object_tagging;
-    GetObjectAcl => acl::get_object_acl;
-    PutObjectAcl => acl::put_object_acl;
+    GetObjectAcl => object_acl::get_object_acl;
+    PutObjectAcl => object_acl::put_object_acl;
     GetObjectRetention => lock::get_object_retention;
     PutObjectRetention => lock::put_object_retention;
     GetObjectLegalHold => lock::get_object_legal_hold;
@@ -103,3 +102,6 @@ operations! {
     PutObjectLockConfiguration => object_lock::put_object_lock_configuration;
     GetObjectLockConfiguration => object_lock::get_object_lock_configuration;
 }
+
+#[cfg(test)]
+mod tests;

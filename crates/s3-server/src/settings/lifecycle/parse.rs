@@ -13,7 +13,7 @@ use super::configuration::{
 };
 use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
 use crate::errors::{S3ErrorCode, S3Result, refuse};
-use crate::objects::tags;
+use crate::stored::tags;
 use crate::xml::reader::malformed;
 
 const ID_CHARS_MAX: usize = 255;

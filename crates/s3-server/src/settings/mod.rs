@@ -1,5 +1,14 @@
 //! The names of the settings of buckets, and how settings that are documents of S3 are stored: in
 //! the XML of S3.
+//!
+//! `parsed` caches the documents that decisions about requests need; the other modules are the
+//! models of documents.
+
+pub(crate) mod cors;
+pub(crate) mod lifecycle;
+pub(crate) mod ownership_controls;
+pub(crate) mod parsed;
+pub(crate) mod public_access_block;
 
 use haul_file_store::{Attributes, Store};
 

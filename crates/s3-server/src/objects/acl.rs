@@ -1,68 +1,25 @@
-//! The operations on lists.
+//! The operations on the lists of objects.
 
 use haul_file_store::Attributes;
 
 use crate::access::caller::{Basis, Caller};
 use crate::acl::document::{AccessControlPolicy, text};
-use crate::acl::list::{Acl, Permission};
-use crate::acl::new_object::announce;
+use crate::acl::list::Permission;
 use crate::acl::object_list::ObjectList;
 use crate::acl::requested::RequestedList;
 use crate::acl::rules::{ListRules, rules_of};
-use crate::acl::stored::encode;
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::body::digests::Claims;
 use crate::body::receive::Receiver;
-use crate::buckets::settings::{ACL, OBJECT_LISTS, set};
 use crate::errors::{S3Result, check_key, from_store};
+use crate::objects::new_list::announce;
 use crate::objects::update::update;
-use crate::objects::versions;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
-
-pub(crate) async fn get_bucket_acl(
-    haul: &Haul,
-    request: &Request,
-    _body: Body,
-) -> S3Result<Answer> {
-    let bucket = request.name().bucket.clone();
-    let rules = haul.blocking(move |store| rules_of(store, &bucket)).await?;
-    Ok(Answer::xml(text(&rules.owner, &rules.list())))
-}
-
-pub(crate) async fn put_bucket_acl(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
-    let bucket = request.name().bucket.clone();
-    let requested = requested(haul, request, body).await?;
-    haul.blocking(move |store| {
-        let rules = rules_of(store, &bucket)?;
-        rules.check_in_effect()?;
-        let list = requested?.resolve(&rules.owner, &rules.owner)?;
-        rules.check(&list)?;
-        let is_private = list == Acl::private(&rules.owner);
-        set(store, &bucket, ACL, (!is_private).then(|| encode(&list)).as_deref())
-    })
-    .await?;
-    Ok(Answer::ok())
-}
-
-/// Receives the list of a request that replaces one. An invalid list is an error only if the bucket
-/// takes lists, as in S3.
-async fn requested(
-    haul: &Haul,
-    request: &Request,
-    body: Body,
-) -> S3Result<S3Result<RequestedList>> {
-    let claims = Claims::of_document(request)?;
-    let document = Receiver::document(haul, request, body, claims).await?;
-    let document = match document.is_empty() {
-        true => None,
-        false => Some(AccessControlPolicy::parse(&document)?),
-    };
-    let is_user = |name: &str| haul.is_user(name);
-    Ok(RequestedList::of_request(&request.head.fields, document, &is_user))
-}
+use crate::settings::OBJECT_LISTS;
+use crate::stored::versions;
 
 pub(crate) async fn get_object_acl(
     haul: &Haul,
@@ -88,7 +45,12 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
     let (caller, name) = (request.caller().clone(), request.name().clone());
     check_key(&name.key)?;
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
-    let requested = requested(haul, request, body).await?;
+    let claims = Claims::of_document(request)?;
+    let document = Receiver::document(haul, request, body, claims).await?;
+    let document = AccessControlPolicy::if_given(&document)?;
+    // An invalid list is an error only if the bucket takes lists, as in S3.
+    let fields = &request.head.fields;
+    let requested = RequestedList::of_request(fields, document, &|name| haul.is_user(name));
     haul.blocking(move |store| {
         let rules = rules_of(store, &name.bucket)?;
         rules.check_in_effect()?;

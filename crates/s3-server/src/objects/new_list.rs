@@ -13,12 +13,12 @@ use crate::access::rights::Right;
 use crate::acl::object_list::{self, ObjectList};
 use crate::acl::requested::RequestedList;
 use crate::acl::rules::ListRules;
-use crate::buckets::settings::OBJECT_LISTS;
 use crate::errors::{S3Result, from_store};
-use crate::objects::attributes::check;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
+use crate::settings::OBJECT_LISTS;
+use crate::stored::attributes::check;
 
 /// The list and the owner of a new object.
 pub(crate) struct NewObjectList {

@@ -1,0 +1,20 @@
+//! The headers that describe the encryption of an object.
+
+use crate::answer::Answer;
+use crate::encryption::customer::{AES256, ALGORITHM, KEY_MD5, PREFIX};
+use crate::encryption::master::Master;
+use crate::encryption::request::{ENCRYPTION, KEY_NAME, KMS};
+
+/// Returns an answer with the headers that describe the encryption of an object with this key.
+pub(crate) fn described(answer: Answer, master: Option<&Master>) -> Answer {
+    match master {
+        None => answer,
+        Some(Master::Operator(_)) => answer.with(ENCRYPTION, AES256),
+        Some(Master::Named(key)) => {
+            answer.with(ENCRYPTION, KMS).with(KEY_NAME, key.name().unwrap_or(key.id()))
+        }
+        Some(Master::Customer(key)) => answer
+            .with(&format!("{PREFIX}{ALGORITHM}"), AES256)
+            .with(&format!("{PREFIX}{KEY_MD5}"), &key.md5),
+    }
+}

@@ -1,3 +1,0 @@
-//! The hosts of buckets, such as `bucket.example.com`.
-
-pub(crate) mod domains;
