@@ -271,14 +271,15 @@ impl Limits {
                 "it must be at most 1 TiB",
             );
         }
-        if self.body_memory_bytes_max < (8 << 20).max(2 * self.small_body_bytes_max) {
-            let why = "it must be at least 8 MiB and twice small_body_bytes_max";
+        // A body, or the document of an answer.
+        let one_body = (4 << 20).max(self.small_body_bytes_max).max(self.xml_bytes_max as u64);
+        if self.body_memory_bytes_max < 2 * one_body {
+            let why = "it must be at least 8 MiB and twice small_body_bytes_max and xml_bytes_max";
             return fail("body_memory_bytes_max", self.body_memory_bytes_max, why);
         }
-        let one_body = (4 << 20).max(self.small_body_bytes_max);
         if !(one_body..=self.body_memory_bytes_max).contains(&self.peer_body_memory_bytes_max) {
-            let why = "it must be at least 4 MiB and small_body_bytes_max, and at most \
-                       body_memory_bytes_max";
+            let why = "it must be at least 4 MiB, small_body_bytes_max and xml_bytes_max, and at \
+                       most body_memory_bytes_max";
             let value = self.peer_body_memory_bytes_max;
             return fail("peer_body_memory_bytes_max", value, why);
         }

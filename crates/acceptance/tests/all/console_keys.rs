@@ -80,9 +80,9 @@ fn console_creates_changes_and_revokes_keys() {
     }
     let (dir, options) = key_file();
     let borrowed: Vec<&str> = options.iter().map(String::as_str).collect();
-    let server = Server::start_with_keys(&dir.path().join("data"), &borrowed);
     let hostile = "*/<img src=x onerror=document.title=1>\"'&";
     keys(&["create", "other", "--allow", &format!("read={hostile}")], &options);
+    let server = Server::start_with_keys(&dir.path().join("data"), &borrowed);
     let mut browser = open(&server, KEYS);
     browser.wait_for(&format!("{}?.innerText.includes('onerror')", row("other")));
     assert!(browser.evaluate(&row(KEYS.0)).is_object(), "the administrator is listed");

@@ -256,7 +256,14 @@ mod tests {
         for (ours, library) in [(&args.listen, server.listen), (&args.admin, server.admin)] {
             assert_eq!(ours.to_string(), library.to_string());
         }
-        let (ours, library) = (args.limits(), server.limits);
+        let (ours, library) = (args.limits(64 << 30), server.limits);
+        assert_eq!(ours.cache_bytes_max, library.cache_bytes_max);
+        assert_eq!(ours.body_memory_bytes_max, library.body_memory_bytes_max);
+        assert_eq!(ours.peer_body_memory_bytes_max, library.peer_body_memory_bytes_max);
+        // In a control group of 256 MiB, and in a tiny one.
+        let small = args.limits(256 << 20);
+        assert_eq!((small.cache_bytes_max, small.body_memory_bytes_max), (32 << 20, 32 << 20));
+        assert_eq!(args.limits(64 << 20).body_memory_bytes_max, 16 << 20);
         assert_eq!(ours.drain_time_max, library.drain_time_max);
         assert_eq!(ours.connections_max, library.connections_max);
         assert_eq!(ours.peer_connections_max, library.peer_connections_max);

@@ -13,6 +13,9 @@ use super::values::parse_positive;
 use super::{AccessLogArgs, ConfigArgs, ReplicationArgs, TlsArgs};
 use crate::units::{parse_bytes, parse_time};
 
+/// The least memory for bodies: the longest document must fit in the share of one client.
+const BODY_MEMORY_MIN: u64 = 16 << 20;
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Listen on this address for S3 and HTTP; port 0 selects a free port
@@ -76,10 +79,17 @@ pub(crate) struct ServeArgs {
     /// URLs would be readable on the network. Use this option if a proxy or the network encrypts.
     #[arg(long, help_heading = "Server", conflicts_with = "tls_cert")]
     pub(crate) plain_http: bool,
-    /// Memory for hot objects of up to 4 MiB; 0 disables the cache
-    #[arg(long, value_name = "SIZE", help_heading = "Server")]
-    #[arg(default_value = "64MiB", value_parser = parse_bytes)]
-    cache: u64,
+    /// Memory for hot objects of up to 4 MiB [default: 64MiB, at most an eighth of the memory]
+    ///
+    /// 0 disables the cache.
+    #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
+    cache: Option<u64>,
+    /// Memory for bodies of requests and responses [default: 256MiB, at most an eighth of the memory]
+    ///
+    /// Requests wait for memory, for at most a minute. One client gets half of it at most. Needed
+    /// for bodies as they are received, and for listings and objects as they are sent.
+    #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
+    body_memory: Option<u64>,
     /// Memory for big objects that are requested often [default: an eighth of the memory]
     ///
     /// The third request within 10 minutes for a big object reads it into the page cache, locks it
@@ -199,7 +209,14 @@ impl ServeArgs {
     }
 
     /// Returns the limits of the server.
-    pub(crate) fn limits(&self) -> Limits {
+    ///
+    /// `memory_bytes` is the memory of the machine, or of the control group.
+    pub(crate) fn limits(&self, memory_bytes: u64) -> Limits {
+        let defaults = Limits::default();
+        let share = |bytes: u64| bytes.min(memory_bytes / 8);
+        let body_memory = self
+            .body_memory
+            .unwrap_or_else(|| share(defaults.body_memory_bytes_max).max(BODY_MEMORY_MIN));
         let clients = &self.clients;
         let per_client = clients.connections_per_client;
         let connections = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
@@ -216,8 +233,10 @@ impl ServeArgs {
             drain_time_max: self.drain_time,
             slow_request_time: Some(self.slow_request).filter(|time| !time.is_zero()),
             log_delivery_time: self.access_log_delivery,
-            cache_bytes_max: self.cache,
-            ..Limits::default()
+            cache_bytes_max: self.cache.unwrap_or_else(|| share(defaults.cache_bytes_max)),
+            body_memory_bytes_max: body_memory,
+            peer_body_memory_bytes_max: body_memory / 2,
+            ..defaults
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haul_disk::KernelFiles;
 use haul_file_store::{LifecycleObserver, Store};
 use haul_replicate::Takeover;
 use haul_s3_server::ServedStore;
@@ -46,7 +47,7 @@ impl Backend {
             scrub_rate: args.scrub_rate,
             lifecycle_check: args.lifecycle_check,
             lifecycle_day: Some(args.lifecycle_day),
-            pinned_memory: args.pinned_memory.unwrap_or_else(default_pinned_memory),
+            pinned_memory: args.pinned_memory.unwrap_or_else(|| memory_bytes() / 8),
             lifecycle_observer: observer,
             replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),
             disk: disk.clone().map(|disk| disk as _),
@@ -95,8 +96,7 @@ impl Backend {
     }
 }
 
-/// Returns an eighth of the memory of the machine.
-fn default_pinned_memory() -> u64 {
-    let system = rustix::system::sysinfo();
-    u64::from(system.mem_unit).saturating_mul(system.totalram) / 8
+/// Returns the memory of the machine, or the limit of the control group of this process.
+pub(super) fn memory_bytes() -> u64 {
+    KernelFiles::default().machine().memory_bytes().unwrap_or(u64::MAX)
 }

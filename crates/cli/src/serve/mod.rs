@@ -31,7 +31,7 @@ use crate::secrets::{credentials, encryption_keys};
 use crate::signals::{Signal, termination_handler};
 use crate::tls::Certificates;
 
-use backend::{Backend, Opening};
+use backend::{Backend, Opening, memory_bytes};
 
 /// The number of descriptors reserved for everything except connections, such as the files of the
 /// store.
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         is_plain_http_allowed: args.plain_http,
         is_read_only: args.replication.read_only,
         domains: args.domains.clone(),
-        limits: args.limits(),
+        limits: args.limits(memory_bytes()),
     };
     let notice = descriptors::raise_limit().and_then(|limit| fit(&mut config.limits, limit));
     let runtime = runtime::Builder::new_multi_thread()

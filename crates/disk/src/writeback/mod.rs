@@ -56,6 +56,14 @@ impl Machine {
         Some(group.map_or(machine, |group| machine.min(group)))
     }
 
+    /// Returns the memory of the machine, or the limit of the process's control group if that is
+    /// less. `None` if unknown.
+    #[must_use]
+    pub fn memory_bytes(&self) -> Option<u64> {
+        let limit = self.group.as_ref().and_then(|group| group.limit_bytes);
+        [self.memory.total_bytes, limit].into_iter().flatten().min()
+    }
+
     /// Returns the thresholds of dirty memory that the kernel reports; computes them if the kernel
     /// does not report them.
     #[must_use]

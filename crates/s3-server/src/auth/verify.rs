@@ -67,6 +67,10 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
         (false, false, false) => {
             check_unsigned(head)?;
             let payload = Payload::unverified(head)?;
+            if matches!(payload, Payload::SignedChunks { .. }) {
+                let message = "A request without a signature cannot have signed chunks";
+                return Err(refuse(S3ErrorCode::InvalidRequest, message));
+            }
             move_to_fields(head)?;
             return Ok(Verified { principal: Principal::Anonymous(keys.of_file()), payload });
         }

@@ -17,6 +17,7 @@ use crate::buckets::create_configuration::CreateBucketConfiguration;
 use crate::buckets::documents::receive_optional;
 use crate::buckets::tags;
 use crate::errors::{S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
+use crate::objects::listing::page::DOCUMENT_BYTES_MAX;
 use crate::request::fields::Fields;
 use crate::request::query::Query;
 use crate::service::Haul;
@@ -62,10 +63,10 @@ pub(crate) async fn create_bucket(haul: &Haul, request: &Request, body: Body) ->
         tags::check(&tagging)?;
         settings.set(TAGGING, tagging.text());
     }
-    let location = format!("/{bucket}");
+    let (location, arn) = (format!("/{bucket}"), format!("arn:aws:s3:::{bucket}"));
     let create = move |store: &Store| create_or_confirm(store, &bucket, &settings, is_locked);
     haul.blocking(create).await?;
-    Ok(Answer::ok().with("location", location))
+    Ok(Answer::ok().with("location", location).with("x-amz-bucket-arn", arn))
 }
 
 /// Returns `true` if a new bucket gets object lock.
@@ -209,9 +210,10 @@ pub(crate) async fn get_bucket_lifecycle_configuration(
     request: &Request,
     _body: Body,
 ) -> S3Result<Answer> {
+    let memory = haul.reserve(request.memory.as_ref(), DOCUMENT_BYTES_MAX as u64).await?;
     let bucket = request.name().bucket.clone();
     let configuration = haul.blocking(move |store| lifecycle::get(store, &bucket)).await?;
-    Ok(Answer::xml(configuration.text()))
+    Ok(Answer::xml_reserved(configuration.text(), memory))
 }
 
 pub(crate) async fn delete_bucket_lifecycle(
@@ -226,6 +228,7 @@ pub(crate) async fn delete_bucket_lifecycle(
 
 pub(crate) async fn list_buckets(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
     let wanted = BucketQuery::parse(&request.head.query)?;
+    let memory = haul.reserve(request.memory.as_ref(), DOCUMENT_BYTES_MAX as u64).await?;
     let owner = request.caller().owner();
     let (wanted, buckets) = match wanted.is_elsewhere {
         true => (wanted, Vec::new()),
@@ -246,7 +249,7 @@ pub(crate) async fn list_buckets(haul: &Haul, request: &Request, _body: Body) ->
             haul.blocking(visible).await?
         }
     };
-    Ok(Answer::xml(wanted.document(buckets, &owner)))
+    Ok(Answer::xml_reserved(wanted.document(buckets, &owner), memory))
 }
 
 /// The query of ListBuckets.

@@ -10,7 +10,7 @@ use haul_http1::{EntityTag, IfRange, TagList, Validators, Verdict, parse_date};
 
 use crate::encryption::content::listed_bytes;
 use crate::encryption::lengths::content_bytes;
-use crate::errors::{S3ErrorCode, S3Result, refuse};
+use crate::errors::{S3ErrorCode, S3Result, invalid_argument, refuse};
 use crate::request::fields::Fields;
 
 /// The conditions of a read.
@@ -181,6 +181,23 @@ impl DeleteConditions {
 /// Returns the seconds since 1970, or `None` for an earlier time.
 fn whole_seconds(time: SystemTime) -> Option<u64> {
     time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
+}
+
+/// Returns the value of a field with a condition of a change, if it has one, as `parse` reads it.
+///
+/// # Errors
+/// `InvalidArgument` if `parse` cannot read it: unlike the condition of a read, it is not ignored.
+pub(crate) fn parsed<T>(
+    fields: &Fields,
+    name: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> S3Result<Option<T>> {
+    let Some(value) = fields.first(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let parsed = str::from_utf8(value).ok().and_then(parse).map(Some);
+    parsed.ok_or_else(|| {
+        let message = format!("The header {name} is malformed");
+        invalid_argument(name, &String::from_utf8_lossy(value), message)
+    })
 }
 
 #[cfg(test)]

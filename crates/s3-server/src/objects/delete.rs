@@ -12,10 +12,9 @@ use crate::answer::Answer;
 use crate::body::Body;
 use crate::body::digests::Claims;
 use crate::body::receive::Receiver;
-use crate::errors::{
-    S3Error, S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse,
-};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, check_key, from_store, refuse};
 use crate::objects::conditions::DeleteConditions;
+use crate::objects::conditions::parsed;
 use crate::objects::listing::page::DOCUMENT_BYTES_MAX;
 use crate::objects::lock::{may_bypass, wants_bypass};
 use crate::objects::write::check_bucket;
@@ -65,20 +64,6 @@ fn conditions(fields: &Fields) -> S3Result<DeleteConditions> {
         bytes: parsed(fields, "x-amz-if-match-size", |bytes| i64::from_str(bytes.trim()).ok())?,
         modified: modified.map(Into::into),
         stored_bytes: None,
-    })
-}
-
-/// Returns the value of a field, if it has one, as `parse` reads it.
-fn parsed<T>(
-    fields: &Fields,
-    name: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> S3Result<Option<T>> {
-    let Some(value) = fields.first(name).filter(|value| !value.is_empty()) else { return Ok(None) };
-    let parsed = str::from_utf8(value).ok().and_then(parse).map(Some);
-    parsed.ok_or_else(|| {
-        let message = format!("The header {name} is malformed");
-        invalid_argument(name, &String::from_utf8_lossy(value), message)
     })
 }
 

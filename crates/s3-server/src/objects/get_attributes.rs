@@ -9,7 +9,7 @@ use crate::body::part_checksums::PartChecksums;
 use crate::encryption::content::Content;
 use crate::encryption::request::key_of_read;
 use crate::errors::{S3ErrorCode, S3Result, check_key, invalid_argument, refuse};
-use crate::objects::listing::page::page_limit;
+use crate::objects::listing::page::{page_limit, parts_bytes};
 use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
@@ -36,6 +36,7 @@ pub(crate) async fn get_object_attributes(
         marker: part_number_marker(fields.text(PART_MARKER), PART_MARKER)?,
     };
     let wanted = Wanted::in_fields(fields)?;
+    let memory = haul.reserve(request.memory.as_ref(), parts_bytes(page.limit)).await?;
     check_key(&request.name().key)?;
     let version = versions::parse(request.head.query.get("versionId"))?;
     let (name, caller) = (request.name().clone(), request.caller().clone());
@@ -54,7 +55,7 @@ pub(crate) async fn get_object_attributes(
     let document = Xml::document("GetObjectAttributesResponse", |xml| {
         wanted.write(xml, &content, page);
     });
-    Ok(Answer::xml(document)
+    Ok(Answer::xml_reserved(document, memory)
         .with("last-modified", header_time(info.modified))
         .with_some("x-amz-version-id", versions::shown(&haul.store(), bucket, info.version_id)))
 }

@@ -211,7 +211,8 @@ mod tests {
             ("x-amz-meta-a", &*long, "MetadataTooLarge"),
             ("x-amz-storage-class", "COLD", "InvalidStorageClass"),
             ("x-amz-website-redirect-location", "elsewhere", "InvalidRedirectLocation"),
-            ("x-amz-tagging", "a=1&a=2", "InvalidTag"),
+            ("x-amz-tagging", "a=1&a=2", "InvalidArgument"),
+            ("x-amz-tagging", "a!=1", "InvalidTag"),
         ] {
             let error = stored(&[(name, value)]).unwrap_err();
             assert_eq!(error.code().as_str(), code, "{name}");

@@ -5,11 +5,9 @@ use std::ops::Range as Bytes;
 use haul_http1::{RangeSelection, content_range, unsatisfied_content_range};
 use http::header::{CONTENT_RANGE, HeaderMap, HeaderValue};
 
-use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::head::Head;
-
-/// The greatest number of a part.
-const PART_NUMBER_MAX: u16 = 10_000;
+use crate::request::operation::{PART_NUMBER, part_number};
 
 /// The part of an object that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,14 +35,10 @@ impl Wanted {
     /// If the request has both, or the number is none of a part.
     pub(crate) fn of_request(head: &Head) -> S3Result<Self> {
         let range = head.fields.first("range");
-        let Some(text) = head.query.get("partNumber") else {
+        let Some(text) = head.query.get(PART_NUMBER) else {
             return Ok(range.map_or(Self::All, |range| Self::Range(range.to_owned())));
         };
-        let number = text.parse().ok().filter(|number| (1..=PART_NUMBER_MAX).contains(number));
-        let number = number.ok_or_else(|| {
-            let message = format!("Part number must be an integer between 1 and {PART_NUMBER_MAX}");
-            invalid_argument("partNumber", text, message)
-        })?;
+        let number = part_number(text)?;
         if range.is_some() {
             let message = "Cannot specify both Range header and partNumber query parameter";
             return Err(refuse(S3ErrorCode::InvalidRequest, message));
@@ -88,17 +82,23 @@ impl Wanted {
 /// Returns the bytes that a value of `Range` selects; `None` for a value that is ignored: a malformed
 /// one, one of another unit, and as in S3 one with several ranges.
 fn byte_range(value: &[u8], object_bytes: u64) -> S3Result<Option<Bytes<u64>>> {
-    if value.contains(&b',') {
+    if value.iter().any(|byte| matches!(byte, b',' | b' ' | b'\t')) {
         return Ok(None);
     }
-    // Nothing of an empty object can be selected, unlike in HTTP.
     match RangeSelection::of(value, object_bytes.max(1)) {
         RangeSelection::Whole | RangeSelection::Multiple(_) => Ok(None),
         RangeSelection::Single(range) if object_bytes > 0 => Ok(Some(range)),
+        // The last bytes of an empty object are all of it, but it has no byte at an offset.
+        RangeSelection::Single(_) if is_suffix(value) => Ok(None),
         RangeSelection::Single(_) | RangeSelection::Unsatisfiable => {
             Err(unsatisfiable(value, object_bytes))
         }
     }
+}
+
+/// Returns `true` for a range such as `bytes=-5`.
+fn is_suffix(value: &[u8]) -> bool {
+    value.split(|byte| *byte == b'=').nth(1).is_some_and(|range| range.starts_with(b"-"))
 }
 
 /// Fails if there is no part `number`, counted from 1, of an object with this number of parts.
@@ -156,7 +156,7 @@ mod tests {
             ("bytes=10-", 10),
             ("bytes=-0", 10),
             ("bytes=99999999999999999999-", 10),
-            ("bytes=-5", 0),
+            ("bytes=-0", 0),
             ("bytes=0-", 0),
         ] {
             let error = range(value, object_bytes).unwrap_err();
@@ -168,8 +168,17 @@ mod tests {
 
     #[test]
     fn other_ranges_are_ignored() {
-        for value in ["", "invalid", "items=0-5", "bytes=5-2", "bytes=-", "bytes=0-1,5-6", "bytes"]
-        {
+        for value in [
+            "",
+            "invalid",
+            "items=0-5",
+            "bytes=5-2",
+            "bytes=-",
+            "bytes=0-1,5-6",
+            "bytes",
+            "bytes= -1",
+            "bytes=0 -1",
+        ] {
             for object_bytes in [0, 10] {
                 let whole = Selected { bytes: 0..object_bytes, content_range: None };
                 assert_eq!(range(value, object_bytes).unwrap(), whole, "{value}");

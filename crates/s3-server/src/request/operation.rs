@@ -1,8 +1,9 @@
 //! The operations of S3, and the requests that ask for them.
 
+use haul_file_store::PART_NUMBER_MAX;
 use http::Method;
 
-use crate::errors::{S3ErrorCode, S3Result, refuse};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse};
 use crate::request::head::Head;
 
 /// The header that makes a PUT a copy.
@@ -15,6 +16,17 @@ enum Level {
     Root,
     Bucket,
     Object,
+}
+
+impl Level {
+    /// Returns the name in errors of S3.
+    fn resource_type(self) -> &'static str {
+        match self {
+            Self::Root => "SERVICE",
+            Self::Bucket => "BUCKET",
+            Self::Object => "OBJECT",
+        }
+    }
 }
 
 /// Defines the operations: the method and the resource of each, and the parameters of the query that
@@ -164,6 +176,12 @@ const UNSUPPORTED: [&str; 24] = [
     "x-amz-object-rename",
 ];
 
+/// Parameters of listings, which an object does not have.
+const BUCKET_LISTS: [&str; 2] = ["uploads", "versions"];
+
+/// The parameter with the number of a part.
+pub(crate) const PART_NUMBER: &str = "partNumber";
+
 /// Parameters that refine a change, beside those that select one.
 const REFINING: [&str; 4] = ["id", "versionId", "partNumber", "uploadId"];
 
@@ -185,6 +203,7 @@ impl Operation {
         if head.is_form() {
             return Ok(Self::PostObject);
         }
+        check_place(head, level)?;
         let is_copy = head.fields.has(COPY_SOURCE);
         let is_meant = |route: &&Route| {
             route.method == head.method
@@ -232,37 +251,69 @@ fn is_refining(name: &str) -> bool {
             .contains(&lower.as_str())
 }
 
-fn unknown(head: &Head, level: Level) -> crate::errors::S3Error {
-    let is_method = matches!(
-        head.method,
-        Method::GET | Method::HEAD | Method::PUT | Method::POST | Method::DELETE
-    );
-    if !is_method {
-        let message = format!("The method {} is not one of S3", head.method);
-        return refuse(S3ErrorCode::MethodNotAllowed, message);
+/// Returns the error for a request that asks for no operation of S3.
+fn unknown(head: &Head, level: Level) -> S3Error {
+    let is_form_expected = level == Level::Bucket && head.method == Method::POST;
+    if is_form_expected {
+        let message = "Bucket POST must be of the enclosure-type multipart/form-data";
+        return refuse(S3ErrorCode::PreconditionFailed, message);
     }
-    let resource = match level {
-        Level::Root => "the list of buckets",
-        Level::Bucket => "a bucket",
-        Level::Object => "an object",
-    };
-    let message = format!("This server has no such operation: {} of {resource}", head.method);
-    refuse(S3ErrorCode::NotImplemented, message)
+    not_allowed(head, level.resource_type())
 }
 
-/// Refuses a PUT with only one of the two parameters of UploadPart: it would replace the object.
-/// Other methods have operations with one of them alone.
+/// Returns the error for a method that a resource does not have.
+fn not_allowed(head: &Head, resource_type: &'static str) -> S3Error {
+    let message = "The specified method is not allowed against this resource.";
+    refuse(S3ErrorCode::MethodNotAllowed, message)
+        .with_field("Method", head.method.as_str())
+        .with_field("ResourceType", resource_type)
+}
+
+/// Refuses a PUT with only one of the two parameters of UploadPart, which would replace the object,
+/// or with an invalid number. Other methods have operations with one of them alone.
 fn check_part(head: &Head) -> S3Result<()> {
-    let has = |name: &str| head.method == Method::PUT && head.query.has(name);
-    let (given, missing) = match (has("uploadId"), has("partNumber")) {
-        (true, false) => ("uploadId", "partNumber"),
-        (false, true) => ("partNumber", "uploadId"),
-        _ => return Ok(()),
-    };
-    let message = format!(
-        "The parameter \"{missing}\" of the query is missing beside \"{given}\": nothing was changed"
-    );
-    Err(refuse(S3ErrorCode::InvalidArgument, message))
+    if head.method != Method::PUT {
+        return Ok(());
+    }
+    match (head.query.get("uploadId"), head.query.get(PART_NUMBER)) {
+        (None, None) => Ok(()),
+        (Some(_), Some(number)) => part_number(number).map(drop),
+        (Some(_), None) => Err(not_allowed(head, "UPLOAD")),
+        (None, Some(number)) => {
+            let message = "The parameter \"uploadId\" of the query is missing beside \
+                           \"partNumber\": nothing was changed";
+            Err(invalid_argument(PART_NUMBER, number, message))
+        }
+    }
+}
+
+/// Parses the number of a part.
+///
+/// # Errors
+/// `InvalidArgument` if no part has it.
+pub(crate) fn part_number(text: &str) -> S3Result<u16> {
+    let number = text.parse().ok().filter(|number| (1..=PART_NUMBER_MAX).contains(number));
+    number.ok_or_else(|| {
+        let message = format!("Part number must be an integer between 1 and {PART_NUMBER_MAX}");
+        invalid_argument(PART_NUMBER, text, message)
+    })
+}
+
+/// Refuses what S3 knows, but not for this method or resource.
+fn check_place(head: &Head, level: Level) -> S3Result<()> {
+    let source = head.fields.text(COPY_SOURCE).filter(|_| head.method != Method::PUT);
+    if let Some(source) = source {
+        let message = "You can only specify a copy source header for copy requests.";
+        return Err(invalid_argument(COPY_SOURCE, source, message));
+    }
+    let is_read = level == Level::Object && head.is_read();
+    match BUCKET_LISTS.iter().find(|name| is_read && head.query.has(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("There is no such thing as the ?{name} sub-resource for a key");
+            Err(refuse(S3ErrorCode::InvalidRequest, message))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -284,8 +335,10 @@ mod tests {
                 Level::Bucket => "/bucket",
                 Level::Object => "/bucket/key",
             };
-            let value = |name: &&str| {
-                if *name == "list-type" { "list-type=2".into() } else { format!("{name}=") }
+            let value = |name: &&str| match *name {
+                "list-type" => "list-type=2".to_owned(),
+                PART_NUMBER => "partNumber=1".to_owned(),
+                name => format!("{name}="),
             };
             let query: Vec<_> = route.parameters.iter().map(value).collect();
             let line = format!("{} {path}?{}", route.method, query.join("&"));
@@ -321,12 +374,37 @@ mod tests {
             "GET /b?accelerate",
             "GET /b?metrics&id=a",
             "GET /b/k?torrent",
-            "POST /b",
-            "POST /",
         ] {
             assert_eq!(route(line, &[]), Err("NotImplemented".to_owned()), "{line}");
         }
-        assert_eq!(route("PATCH /b/k", &[]), Err("MethodNotAllowed".to_owned()));
+    }
+
+    #[test]
+    fn resources_without_the_method_are_named() {
+        for (line, resource_type) in [
+            ("PATCH /b/k", "OBJECT"),
+            ("POST /b/k", "OBJECT"),
+            ("PUT /b/k?uploadId=a", "UPLOAD"),
+            ("PUT /b/k?tagging&uploadId=", "UPLOAD"),
+            ("PATCH /b", "BUCKET"),
+            ("POST /", "SERVICE"),
+            ("DELETE /", "SERVICE"),
+        ] {
+            let error = Operation::of_request(&head(line, &[])).unwrap_err();
+            assert_eq!(error.code(), S3ErrorCode::MethodNotAllowed, "{line}");
+            assert_eq!(error.field("ResourceType"), Some(resource_type), "{line}");
+        }
+        let source = [(COPY_SOURCE, "/b/k")];
+        for (line, fields, code) in [
+            ("POST /b", &[][..], "PreconditionFailed"),
+            ("GET /b/k?uploads", &[], "InvalidRequest"),
+            ("HEAD /b/k?versions", &[], "InvalidRequest"),
+            ("GET /b/k", &source, "InvalidArgument"),
+            ("DELETE /b/k", &source, "InvalidArgument"),
+            ("POST /b/k?uploadId=a", &source, "InvalidArgument"),
+        ] {
+            assert_eq!(route(line, fields), Err(code.to_owned()), "{line}");
+        }
     }
 
     #[test]
@@ -351,15 +429,18 @@ mod tests {
 
     #[test]
     fn part_needs_its_number_and_its_upload() {
-        for (target, missing) in [
-            ("/b/k?uploadId=a", "\"partNumber\""),
-            ("/b/k?x-id=UploadPart&partNumber=1", "\"uploadId\""),
-            ("/b/k?tagging&uploadId=", "\"partNumber\""),
-        ] {
+        for target in
+            ["/b/k?x-id=UploadPart&partNumber=1", "/b/k?partNumber=0&uploadId=a", "/b/k?partNumber"]
+        {
             let error = Operation::of_request(&head(&format!("PUT {target}"), &[])).unwrap_err();
-            assert_eq!(error.code().as_str(), "InvalidArgument", "{target}");
-            let message = error.message().to_owned();
-            assert!(message.contains(&format!("{missing} of the query is missing")), "{message}");
+            assert_eq!(error.code(), S3ErrorCode::InvalidArgument, "{target}");
+            assert_eq!(error.field("ArgumentName"), Some(PART_NUMBER), "{target}");
+        }
+        for (text, number) in [("1", 1), ("10000", 10_000)] {
+            assert_eq!(part_number(text).unwrap(), number);
+        }
+        for text in ["", "0", "10001", "-1", "x", "99999999999999999999"] {
+            assert!(part_number(text).is_err(), "{text}");
         }
         for (line, operation) in [
             ("POST /b/k?uploadId=a", "CompleteMultipartUpload"),

@@ -2,7 +2,8 @@
 
 use haul_file_store::{Attributes, Tags};
 
-use crate::errors::{S3ErrorCode, S3Result, refuse};
+use crate::errors::{S3ErrorCode, S3Result, invalid_argument, refuse};
+use crate::request::head::decode;
 
 /// The maximum number of tags of an object.
 const TAGS_MAX: usize = 10;
@@ -12,9 +13,27 @@ const VALUE_CHARS_MAX: usize = 256;
 /// The characters that tags can have beside letters, digits and blanks, as in S3.
 const OTHER_CHARS: &str = "+-=._:/@";
 
-/// Parses the value of the header `x-amz-tagging`.
+/// Parses the value of the header `x-amz-tagging`, which is a query.
+///
+/// # Errors
+/// `InvalidArgument` if it is malformed, and `InvalidTag` if no object can have the tags.
 pub(crate) fn parse(header: &str) -> S3Result<Tags> {
-    checked(form_urlencoded::parse(header.as_bytes()).into_owned(), TAGS_MAX)
+    let malformed = || {
+        let message = "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL \
+                       query parameters without tag name duplicates.";
+        invalid_argument("x-amz-tagging", header, message)
+    };
+    // As a path, because the decoder of queries keeps what is no escape.
+    if decode(header).is_none() {
+        return Err(malformed());
+    }
+    let pairs: Vec<_> = form_urlencoded::parse(header.as_bytes()).into_owned().collect();
+    let mut keys: Vec<_> = pairs.iter().map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    if keys.iter().any(|key| key.is_empty()) || keys.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(malformed());
+    }
+    checked(pairs.into_iter(), TAGS_MAX)
 }
 
 /// Returns the tags if an object can have all of them.
@@ -88,9 +107,13 @@ mod tests {
         let many: Vec<_> = (0..=TAGS_MAX).map(|i| format!("k{i}=v")).collect();
         let long_key = format!("{}=v", "k".repeat(KEY_CHARS_MAX + 1));
         let long_value = format!("k={}", "v".repeat(VALUE_CHARS_MAX + 1));
-        for header in [many.join("&").as_str(), "a=1&a=2", "=1", &long_key, &long_value] {
+        for header in [many.join("&").as_str(), &long_key, &long_value, "a!"] {
             assert_eq!(parse(header).unwrap_err().code().as_str(), "InvalidTag", "{header}");
         }
+        for header in ["a=1&a=2", "=1", "=&=", "a%", "a=%F", "a=%FF"] {
+            assert_eq!(parse(header).unwrap_err().code().as_str(), "InvalidArgument", "{header}");
+        }
+        assert_eq!(parse("&&").unwrap().len(), 0);
     }
 
     #[test]

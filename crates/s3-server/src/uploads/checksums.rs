@@ -8,7 +8,14 @@ use crate::body::checksum::{
 use crate::body::part_checksums::{self, PartChecksum, whole};
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::stored::attributes::fit;
-use crate::uploads::parts::part_bytes;
+
+/// Returns the length of a part as clients see it.
+pub(super) fn part_bytes(part: &PartInfo) -> u64 {
+    match part.etag.is_encoded() {
+        true => content_bytes(part.bytes).unwrap_or(part.bytes),
+        false => part.bytes,
+    }
+}
 
 /// The checksum that the object of an upload will have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +50,32 @@ impl UploadChecksum {
              the same checksum mode."
         );
         Err(refuse(S3ErrorCode::InvalidRequest, message))
+    }
+
+    /// Fails if the checksums of the parts must be sent, because the one of the object is made of
+    /// them, and `given` says that one is missing.
+    pub(super) fn check_given(&self, given: bool) -> S3Result<()> {
+        if given || !self.is_chosen || self.kind != COMPOSITE {
+            return Ok(());
+        }
+        let message = format!(
+            "Checksum Type mismatch occurred, expected checksum Type: {}, actual checksum Type: \
+             null",
+            self.algorithm.name()
+        );
+        Err(refuse(S3ErrorCode::InvalidRequest, message))
+    }
+
+    /// Fails if the list of a request must have the checksum of each part.
+    pub(super) fn check_unlisted(&self, number: u16) -> S3Result<()> {
+        self.check_given(false).map_err(|_missing| {
+            let message = format!(
+                "The upload was created using a {} checksum. The complete request must include the \
+                 checksum for each part. It was missing for part {number} in the request.",
+                self.algorithm.name().to_lowercase()
+            );
+            refuse(S3ErrorCode::InvalidRequest, message)
+        })
     }
 
     /// Fails if a part has another checksum than the list of a request.

@@ -18,7 +18,7 @@ use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::customer_key;
-use crate::errors::{S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
 use crate::objects::conditions::precondition;
 use crate::objects::write::unmet;
 use crate::request::fields::Fields;
@@ -27,10 +27,9 @@ use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::lifecycle::operations::expiration;
 use crate::stored::versions;
-use crate::uploads::checksums::{UploadChecksum, object_attributes};
+use crate::uploads::checksums::{UploadChecksum, object_attributes, part_bytes};
 use crate::uploads::multipart::kind_in;
 use crate::uploads::name::UploadName;
-use crate::uploads::parts::part_bytes;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
 
@@ -111,21 +110,31 @@ struct Completed {
 }
 
 impl Completion {
-    /// Completes the upload. Of an encrypted one, seals the numbers of the parts and their length.
+    /// Completes the upload, unless another request has done so already, possibly at the same time.
     fn execute(
         &self,
         store: &Store,
         entries: &[Entry],
         keys: Option<&EncryptionKeys>,
     ) -> S3Result<Completed> {
-        let listed = parse_parts(entries);
+        match self.complete(store, entries, keys) {
+            Err(error) if error.code() == S3ErrorCode::NoSuchUpload => {
+                self.repeated(store, entries, error)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Completes the upload. Of an encrypted one, seals the numbers of the parts and their length.
+    fn complete(
+        &self,
+        store: &Store,
+        entries: &[Entry],
+        keys: Option<&EncryptionKeys>,
+    ) -> S3Result<Completed> {
         let ObjectName { bucket, key } = &self.name.object;
-        let upload = match store.upload(bucket, key, &self.name.id) {
-            Ok(upload) => upload,
-            Err(error) => return self.repeated(store, listed.ok(), error),
-        };
-        let listed = listed?;
-        let UploadInfo { attributes, .. } = upload;
+        let UploadInfo { attributes, .. } = self.name.find(store)?;
+        let listed = parse_parts(entries)?;
         let customer = self.customer.as_ref();
         let new = NewContent::of_upload(keys, (bucket, key), &attributes, customer)?;
         let checksum = UploadChecksum::new(&attributes);
@@ -145,7 +154,10 @@ impl Completion {
         let precondition = &self.precondition;
         let stored = store
             .complete_upload(bucket, key, &self.name.id, &parts, &attributes, precondition)
-            .map_err(|error| unmet(store, bucket, key, precondition, error))?;
+            .map_err(|error| match error {
+                error @ Error::NoSuchUpload { .. } => self.name.refused(error),
+                error => unmet(store, bucket, key, precondition, error),
+            })?;
         Ok(Completed { stored, bytes, attributes, master: new.map(|new| new.master) })
     }
 
@@ -154,17 +166,9 @@ impl Completion {
     /// A client that did not receive the first response repeats the request. The request succeeds if
     /// the object has the ETag that the listed parts result in, and is confirmed in the copy of the
     /// store.
-    fn repeated(
-        &self,
-        store: &Store,
-        listed: Option<Vec<ListedPart>>,
-        error: Error,
-    ) -> S3Result<Completed> {
+    fn repeated(&self, store: &Store, entries: &[Entry], missing: S3Error) -> S3Result<Completed> {
         let ObjectName { bucket, key } = &self.name.object;
-        if !matches!(error, Error::NoSuchUpload { .. }) {
-            return Err(from_store(error));
-        }
-        let etag = listed.and_then(|parts| multipart_etag(&parts));
+        let etag = parse_parts(entries).ok().and_then(|parts| multipart_etag(&parts));
         match store.head(bucket, key) {
             Ok(done) if etag.is_some_and(|etag| etag.has_text_of(&done.info.etag)) => {
                 store.confirm().map_err(from_store)?;
@@ -172,7 +176,7 @@ impl Completion {
                 let (stored, attributes) = (done.info, done.attributes);
                 Ok(Completed { stored, bytes, attributes, master: None })
             }
-            _ => Err(self.name.refused(error)),
+            _ => Err(missing),
         }
     }
 
@@ -285,8 +289,9 @@ fn select_parts<'a>(
                 .with_field("PartNumber", number.to_string())
                 .with_field("ETag", etag.to_string()));
         };
-        if let Some(checksum) = checksum {
-            of_upload.check_part(part, checksum)?;
+        match checksum {
+            Some(checksum) => of_upload.check_part(part, checksum)?,
+            None => of_upload.check_unlisted(*number)?,
         }
         chosen.push(part);
     }

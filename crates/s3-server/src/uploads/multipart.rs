@@ -1,5 +1,7 @@
 //! Creation and abortion of multipart uploads.
 
+use time::OffsetDateTime;
+
 use crate::answer::Answer;
 use crate::answer::encryption::described;
 use crate::body::Body;
@@ -10,6 +12,7 @@ use crate::encryption::envelope::Structure;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::request::Wanted;
 use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, refuse};
+use crate::objects::conditions::parsed;
 use crate::objects::headers::StoredHeaders;
 use crate::objects::lock::LockHeaders;
 use crate::objects::new_list::NewObjectList;
@@ -18,6 +21,7 @@ use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::stored::attributes;
+use crate::times::parse_any;
 use crate::uploads::name::UploadName;
 use crate::xml::writer::Xml;
 
@@ -67,7 +71,18 @@ pub(crate) async fn abort_multipart_upload(
     _body: Body,
 ) -> S3Result<Answer> {
     let upload = UploadName::new(request);
+    let fields = &request.head.fields;
+    let started = parsed(fields, "x-amz-if-match-initiated-time", parse_any)?;
     haul.blocking(move |store| {
+        // As in other conditions, a time in the future is ignored.
+        if let Some(started) = started.filter(|time| *time <= OffsetDateTime::now_utc()) {
+            // Headers have whole seconds.
+            let found = OffsetDateTime::from(upload.find(store)?.started);
+            if found.unix_timestamp() != started.unix_timestamp() {
+                let message = "The upload was initiated at another time";
+                return Err(refuse(S3ErrorCode::PreconditionFailed, message));
+            }
+        }
         let ObjectName { bucket, key } = &upload.object;
         store.abort_upload(bucket, key, &upload.id).map_err(|error| upload.refused(error))
     })

@@ -1,6 +1,6 @@
 //! Parts of multipart uploads: upload, copy, list.
 
-use haul_file_store::{Attributes, PART_NUMBER_MAX, PartInfo, Store};
+use haul_file_store::{Attributes, PartInfo, Store};
 
 use crate::access::caller::Caller;
 use crate::acl::owner::owner_named;
@@ -20,14 +20,15 @@ use crate::errors::{S3ErrorCode, S3Result, from_store, invalid_argument, refuse}
 use crate::objects::conditions::Conditions;
 use crate::objects::copy::{self, Source};
 use crate::objects::get_attributes::part_number_marker;
-use crate::objects::listing::page::page_limit;
+use crate::objects::listing::page::{page_limit, parts_bytes};
 use crate::objects::write::keep;
 use crate::request::name::ObjectName;
-use crate::request::query::Query;
+use crate::request::operation::{PART_NUMBER, part_number};
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::stored::versions;
 use crate::times::document_time;
+use crate::uploads::checksums::{UploadChecksum, part_bytes};
 use crate::uploads::name::{UploadName, algorithm};
 use crate::xml::writer::Xml;
 
@@ -39,7 +40,7 @@ pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S
     let customer = customer_key(&request.head.fields)?;
     let mut receiver = Receiver::new(haul, request, body)?;
     let name = UploadName::new(request);
-    let number = part_number(&request.head.query)?;
+    let number = part_number(request.head.query.get(PART_NUMBER).unwrap_or_default())?;
     let upload = haul
         .blocking({
             let name = name.clone();
@@ -49,6 +50,7 @@ pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S
     let claims = receiver.claims();
     let chosen = algorithm(&upload);
     let shows_checksum = chosen.is_some() || claims.has_checksum();
+    UploadChecksum::new(&upload.attributes).check_given(claims.has_checksum())?;
     match chosen {
         Some(algorithm) => claims.want(algorithm)?,
         // The checksum of the object follows from those of its parts.
@@ -93,7 +95,7 @@ pub(crate) async fn upload_part_copy(
         from: Source::new(&request.head)?,
         reader: request.source().cloned(),
         name: UploadName::new(request),
-        number: part_number(&request.head.query)?,
+        number: part_number(request.head.query.get(PART_NUMBER).unwrap_or_default())?,
         range: fields.given(COPY_RANGE).map(CopyRange::parse).transpose()?,
         bytes_max: haul.limits().object_bytes_max,
     };
@@ -199,6 +201,7 @@ pub(crate) async fn list_parts(haul: &Haul, request: &Request, _body: Body) -> S
     let query = &request.head.query;
     let limit = page_limit(query.get("max-parts"), "max-parts")?;
     let marker = part_number_marker(query.get(PART_MARKER), PART_MARKER)?;
+    let memory = haul.reserve(request.memory.as_ref(), parts_bytes(limit)).await?;
     let name = UploadName::new(request);
     let list = {
         let name = name.clone();
@@ -232,7 +235,7 @@ pub(crate) async fn list_parts(haul: &Haul, request: &Request, _body: Body) -> S
         xml.optional("ChecksumAlgorithm", chosen.map(Algorithm::name));
         xml.optional("ChecksumType", upload.attributes.get(TYPE_ATTRIBUTE));
     });
-    Ok(Answer::xml(document))
+    Ok(Answer::xml_reserved(document, memory))
 }
 
 /// Writes a part of an upload with this checksum algorithm.
@@ -246,26 +249,6 @@ fn write_part(xml: &mut Xml, part: &PartInfo, algorithm: Option<Algorithm>) {
     if let Some(checksum) = checksum {
         checksum.write_xml(xml);
     }
-}
-
-/// Returns the length of a part as clients see it.
-pub(super) fn part_bytes(part: &PartInfo) -> u64 {
-    match part.etag.is_encoded() {
-        true => content_bytes(part.bytes).unwrap_or(part.bytes),
-        false => part.bytes,
-    }
-}
-
-/// Returns the number of the part in a query.
-fn part_number(query: &Query) -> S3Result<u16> {
-    const NAME: &str = "partNumber";
-    let text = query.get(NAME).unwrap_or_default();
-    let number = text.parse().ok().filter(|number| (1..=PART_NUMBER_MAX).contains(number));
-    number.ok_or_else(|| {
-        let message =
-            format!("Part number must be an integer between 1 and {PART_NUMBER_MAX}, inclusive.");
-        invalid_argument(NAME, text, message)
-    })
 }
 
 /// The range of the source of a copy: the offsets of its first and of its last byte.
@@ -333,17 +316,6 @@ mod tests {
         ] {
             let error = CopyRange::parse(text).unwrap_err();
             assert_eq!(error.code(), S3ErrorCode::InvalidArgument, "{text}");
-        }
-    }
-
-    #[test]
-    fn part_number_is_between_1_and_10000() {
-        for (query, number) in [("partNumber=1", 1), ("partNumber=10000&uploadId=a", 10_000)] {
-            assert_eq!(part_number(&Query::parse(query)).unwrap(), number);
-        }
-        for query in ["", "partNumber=", "partNumber=0", "partNumber=10001", "partNumber=-1"] {
-            let error = part_number(&Query::parse(query)).unwrap_err();
-            assert_eq!(error.code(), S3ErrorCode::InvalidArgument, "{query}");
         }
     }
 }

@@ -87,7 +87,8 @@ fn invalid_bodies_are_refused(transport: Transport) {
 fn invalid_headers_are_refused(transport: Transport) {
     let server = Running::over(transport);
     let put = |name, value| server.s3.send("PUT", "/bucket/key", &[(name, value)], b"x");
-    assert_refused(&put("x-amz-tagging", "=&="), 400, "InvalidTag");
+    assert_refused(&put("x-amz-tagging", "=&="), 400, "InvalidArgument");
+    assert_refused(&put("x-amz-tagging", "a!=b"), 400, "InvalidTag");
     assert_refused(&put("x-amz-server-side-encryption", "AES256"), 501, "NotImplemented");
     assert_refused(&put("x-amz-object-lock-mode", "GOVERNANCE"), 400, "InvalidArgument");
     assert_refused(&put("x-amz-storage-class", "soon"), 400, "InvalidStorageClass");

@@ -196,14 +196,13 @@ fn part_without_its_number_or_its_upload_changes_nothing() {
     let upload = format!("uploadId={}", start.xml("UploadId").unwrap());
     let copy = ("x-amz-copy-source", "/bucket/key");
     for key in ["key", "new"] {
-        for (query, missing) in [(&*upload, "partNumber"), ("partNumber=1", "uploadId")] {
+        for (query, status, code) in
+            [(&*upload, 405, "MethodNotAllowed"), ("partNumber=1", 400, "InvalidArgument")]
+        {
             for headers in [&[][..], &[copy]] {
                 let target = format!("/bucket/{key}?{query}");
                 let reply = server.s3.send("PUT", &target, headers, b"part");
-                assert_refused(&reply, 400, "InvalidArgument");
-                let message = reply.xml("Message").unwrap();
-                let expected = format!("{missing}&quot; of the query is missing");
-                assert!(message.contains(&expected), "{message}");
+                assert_refused(&reply, status, code);
             }
         }
     }

@@ -33,10 +33,16 @@ impl<'a> Upload<'a> {
     }
 
     fn complete(&self, headers: &[(&str, &str)], parts: &[(u32, &str)]) -> Reply {
+        let parts: Vec<_> = parts.iter().map(|(number, etag)| (*number, *etag, "")).collect();
+        self.complete_with(headers, &parts)
+    }
+
+    /// Completes the upload with a list of numbers, ETags and further elements of the parts.
+    fn complete_with(&self, headers: &[(&str, &str)], parts: &[(u32, &str, &str)]) -> Reply {
         let parts: String = parts
             .iter()
-            .map(|(number, etag)| {
-                format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>")
+            .map(|(number, etag, more)| {
+                format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag>{more}</Part>")
             })
             .collect();
         let body = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
@@ -156,19 +162,31 @@ fn checksum_of_object_is_computed_from_checksums_of_parts() {
         let upload = Upload::start(&server, "key", &headers);
         let first = upload.part(1, &[("x-amz-checksum-crc32", &crc32(front))], front);
         assert_eq!(first.header("x-amz-checksum-crc32"), Some(crc32(front).as_str()));
-        // The server computes the checksum of a part for which the client declares none.
-        let second = upload.part(2, &[], back);
+        // The server computes the checksum of a part for which the client declares none, unless
+        // that of the object is made of them.
+        if kind == "COMPOSITE" {
+            assert_refused(&upload.part(2, &[], back), 400, "InvalidRequest");
+        }
+        let sent = [("x-amz-checksum-crc32", crc32(back))];
+        let sent: Vec<_> = sent.iter().map(|(name, value)| (*name, &**value)).collect();
+        let second = upload.part(2, if suffix.is_empty() { &[] } else { &sent }, back);
         assert_eq!(second.header("x-amz-checksum-crc32"), Some(crc32(back).as_str()));
         let wrong = upload.part(3, &[("x-amz-checksum-sha1", "AAAA")], back);
         assert_refused(&wrong, 400, "InvalidRequest");
         let (first, second) = (etag(&first), etag(&second));
-        let parts = [(1, first.as_str()), (2, second.as_str())];
-        let wrong = upload.complete(&[("x-amz-checksum-crc32", "AAAAAA==")], &parts);
+        let element = |bytes| format!("<ChecksumCRC32>{}</ChecksumCRC32>", crc32(bytes));
+        let elements = [element(front), element(back)];
+        let parts = [(1, first.as_str(), &*elements[0]), (2, second.as_str(), &*elements[1])];
+        let wrong = upload.complete_with(&[("x-amz-checksum-crc32", "AAAAAA==")], &parts);
         assert_refused(&wrong, 400, "BadDigest");
-        let done = upload.complete(&[], &parts);
+        if kind == "COMPOSITE" {
+            let without = upload.complete(&[], &[(1, &first), (2, &second)]);
+            assert_refused(&without, 400, "InvalidRequest");
+        }
+        let done = upload.complete_with(&[], &parts);
         assert_eq!(done.status, 200);
         // A repeated request gets the same response.
-        let again = upload.complete(&[], &parts);
+        let again = upload.complete_with(&[], &parts);
         for name in ["ETag", "ChecksumCRC32", "ChecksumType"] {
             assert!(done.xml(name).is_some(), "{name}");
             assert_eq!(done.xml(name), again.xml(name), "{name}");
@@ -184,6 +202,37 @@ fn checksum_of_object_is_computed_from_checksums_of_parts() {
 fn crc32(bytes: &[u8]) -> String {
     let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32IsoHdlc, bytes);
     base64_simd::STANDARD.encode_to_string(&crc.to_be_bytes()[4..])
+}
+
+#[test]
+fn requests_that_complete_an_upload_at_the_same_time_all_succeed() {
+    let server = Running::new();
+    for _ in 0..20 {
+        let upload = Upload::start(&server, "key", &[]);
+        let part = etag(&upload.part(1, &[], b"part"));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let done = upload.complete(&[], &[(1, &part)]);
+                    assert_eq!(done.status, 200, "{}", done.text());
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn upload_that_was_started_at_another_time_is_not_aborted() {
+    let server = Running::new();
+    let upload = Upload::start(&server, "key", &[]);
+    let abort = |time| {
+        let condition = [("x-amz-if-match-initiated-time", time)];
+        server.s3.send("DELETE", &upload.target(""), &condition, b"")
+    };
+    let started = server.s3.get("/bucket?uploads").xml("Initiated").unwrap();
+    assert_refused(&abort("Thu, 01 Jan 2015 00:00:00 GMT"), 412, "PreconditionFailed");
+    assert_refused(&abort("yesterday"), 400, "InvalidArgument");
+    assert_eq!(abort(&started).status, 204);
 }
 
 #[test]
@@ -273,11 +322,14 @@ fn checksums_of_parts_are_returned_after_completion() {
     ] {
         let chosen = [("x-amz-checksum-algorithm", algorithm), ("x-amz-checksum-type", kind)];
         let upload = Upload::start(&server, "key", &chosen);
-        let first = upload.part(1, &[], &body[..PART_BYTES]);
-        let second = upload.part(2, &[], &body[PART_BYTES..]);
+        let named = [("x-amz-sdk-checksum-algorithm", algorithm)];
+        let first = upload.part(1, &named, &body[..PART_BYTES]);
+        let second = upload.part(2, &named, &body[PART_BYTES..]);
         let expected = [&first, &second].map(|part| part.header(header).unwrap().to_owned());
         let (first, second) = (etag(&first), etag(&second));
-        assert_eq!(upload.complete(&[], &[(1, &first), (2, &second)]).status, 200);
+        let elements = expected.clone().map(|value| format!("<{element}>{value}</{element}>"));
+        let parts = [(1, &*first, &*elements[0]), (2, &*second, &*elements[1])];
+        assert_eq!(upload.complete_with(&[], &parts).status, 200);
         let tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
         assert_eq!(server.s3.put("/bucket/key?tagging", tags).status, 200);
         // A copy is one part.

@@ -112,6 +112,11 @@ pub(crate) fn page_limit(requested: Option<&str>, name: &str) -> S3Result<usize>
     }
 }
 
+/// Returns the memory for a document with at most `limit` parts of an object.
+pub(crate) fn parts_bytes(limit: usize) -> u64 {
+    (FRAME_BYTES + limit * MARKUP_BYTES_MAX) as u64
+}
+
 /// The size of the document of a listing: the memory that is reserved before the page is read, and
 /// the names that the page can have.
 #[derive(Debug, Clone, Copy)]
