@@ -6,6 +6,7 @@ use crate::body::checksum::{
     ALGORITHM_ATTRIBUTE, Algorithm, COMPOSITE, Checksum, FULL_OBJECT, TYPE_ATTRIBUTE, bad_digest,
 };
 use crate::body::part_checksums::{self, PartChecksum, whole};
+use crate::encryption::lengths::content_bytes;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::stored::attributes::fit;
 

@@ -13,7 +13,7 @@ use crate::body::copy::copy_bytes;
 use crate::body::receive::{Encoder, Receiver};
 use crate::encryption::content::Content;
 use crate::encryption::customer::{CustomerKey, SOURCE_PREFIX};
-use crate::encryption::lengths::{content_bytes, stored_bytes};
+use crate::encryption::lengths::stored_bytes;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::request::customer_key;
 use crate::errors::{S3ErrorCode, S3Result, from_store, invalid_argument, refuse};
