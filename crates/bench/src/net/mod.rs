@@ -13,6 +13,7 @@ pub(crate) mod presigned;
 pub(crate) mod programs;
 pub(crate) mod sample;
 pub(crate) mod server;
+pub(crate) mod signed_put;
 pub(crate) mod site;
 pub(crate) mod wrk;
 

@@ -46,8 +46,8 @@ impl Signer {
     /// Returns the signed target of a request. The path has only bytes that need no encoding. The
     /// query is in the order of its encoded names, which begin with lowercase letters.
     pub(crate) fn target(&self, method: &str, path: &str, query: &str) -> String {
-        let Self { host, access_key, time, key } = self;
-        let scope = format!("{}/{REGION}/s3/aws4_request", time.get(..8).unwrap_or_default());
+        let Self { host, access_key, time, .. } = self;
+        let scope = self.scope();
         let credential = format!("{access_key}/{scope}").replace('/', "%2F");
         let and = if query.is_empty() { "" } else { "&" };
         // Lowercase letters sort after `X`.
@@ -56,11 +56,39 @@ impl Signer {
              &X-Amz-Expires={EXPIRES_S}&X-Amz-SignedHeaders=host{and}{query}"
         );
         let canonical = format!("{method}\n{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD");
-        let hash = hex(digest::digest(&digest::SHA256, canonical.as_bytes()).as_ref());
-        let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{hash}");
-        let signature = hex(hmac::sign(key, text.as_bytes()).as_ref());
+        let signature = self.sign("AWS4-HMAC-SHA256", &[&sha256(canonical.as_bytes())]);
         format!("{path}?{query}&X-Amz-Signature={signature}")
     }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) fn time(&self) -> &str {
+        &self.time
+    }
+
+    /// Returns the value of the field `Authorization` but for its last two parts.
+    pub(super) fn credential(&self) -> String {
+        format!("AWS4-HMAC-SHA256 Credential={}/{}", self.access_key, self.scope())
+    }
+
+    fn scope(&self) -> String {
+        format!("{}/{REGION}/s3/aws4_request", self.time.get(..8).unwrap_or_default())
+    }
+
+    /// Returns the signature of these lines, which follow those of the algorithm, the time and the
+    /// scope.
+    pub(super) fn sign(&self, algorithm: &str, lines: &[&str]) -> String {
+        let (time, scope) = (&self.time, self.scope());
+        let text = format!("{algorithm}\n{time}\n{scope}\n{}", lines.join("\n"));
+        hex(hmac::sign(&self.key, text.as_bytes()).as_ref())
+    }
+}
+
+/// Returns the SHA-256 of bytes in hexadecimal digits.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -18,6 +18,8 @@ pub(crate) struct Load<'a> {
     /// The requests, such as `GET /name`, which are sent in random order. `%d` in the target of a
     /// single request stands for a number that grows.
     pub(crate) requests: &'a [String],
+    /// Requests as they are sent, one after another, in place of the others; empty for none.
+    pub(crate) whole_requests: &'a [Vec<u8>],
     pub(crate) connections: usize,
     /// The length of the body of each request.
     pub(crate) body_bytes: u64,
@@ -33,8 +35,27 @@ pub(crate) struct Load<'a> {
 impl<'a> Load<'a> {
     /// Returns a load as fast as possible on persistent connections.
     pub(crate) fn new(requests: &'a [String], connections: usize, response_bytes: u64) -> Self {
-        let (body_bytes, pause) = (0, Duration::ZERO);
-        Self { requests, connections, body_bytes, response_bytes, pause, tls: false, close: false }
+        let (whole_requests, body_bytes, pause) = (&[][..], 0, Duration::ZERO);
+        let (tls, close) = (false, false);
+        Self {
+            requests,
+            whole_requests,
+            connections,
+            body_bytes,
+            response_bytes,
+            pause,
+            tls,
+            close,
+        }
+    }
+
+    /// Returns the list of requests as the script reads it.
+    fn list(&self) -> Vec<u8> {
+        let lines = self.requests.iter().map(|request| format!("{request}\n").into_bytes());
+        let whole = self.whole_requests.iter();
+        let framed =
+            whole.map(|request| [format!("{}\n", request.len()).as_bytes(), request].concat());
+        lines.chain(framed).collect::<Vec<_>>().concat()
     }
 }
 
@@ -47,8 +68,7 @@ impl Tools<'_> {
         self.watcher.check()?;
         let dir = self.scratch.path();
         let (script, list) = (dir.join("wrk.lua"), dir.join("requests"));
-        let requests: String = load.requests.iter().map(|request| format!("{request}\n")).collect();
-        let written = fs::write(&script, SCRIPT).and_then(|()| fs::write(&list, requests));
+        let written = fs::write(&script, SCRIPT).and_then(|()| fs::write(&list, load.list()));
         written.map_err(Error::other(format!("write to {}", dir.display())))?;
         let scheme = if load.tls { "https" } else { "http" };
         let mut command = Command::new(&self.wrk);
@@ -56,7 +76,9 @@ impl Tools<'_> {
         command.arg("--connections").arg(load.connections.to_string());
         command.arg("--duration").arg(format!("{}s", self.options.time.as_secs()));
         command.arg("--script").arg(&script).arg(format!("{scheme}://{}/", server.address));
-        command.arg("--").arg(&list).arg(load.body_bytes.to_string());
+        let is_whole = !load.whole_requests.is_empty();
+        let bytes = if is_whole { "whole".to_owned() } else { load.body_bytes.to_string() };
+        command.arg("--").arg(&list).arg(bytes);
         command.arg(if load.close { "close" } else { "keep-alive" });
         command.arg(load.pause.as_millis().to_string());
         let before = server.meter.usage();

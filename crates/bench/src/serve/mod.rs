@@ -16,15 +16,18 @@ use crate::named::named;
 use crate::net::bench::{Bench, Case, Contender, Rival, Tools};
 use crate::net::nginx::{NGINX, SENDFILE, file_server};
 use crate::net::objects::{Access, BUCKET, Objects, create_bucket};
+use crate::net::presigned::Signer;
 use crate::net::programs::HAUL;
 use crate::net::sample::{CPU, RATE, Sample};
-use crate::net::server::Start;
+use crate::net::server::{Server, Start};
+use crate::net::signed_put::Dialect;
 use crate::net::wrk::Load;
 use crate::net::{Pinned, files_command, serve_command, signed_serve};
 use crate::options::{NetOptions, count, size_in};
 use crate::reads::joined;
 use crate::report::Report;
 use haul_measure::{Error, Result, Watcher};
+use haul_testing::tls::Authority;
 
 /// Options of `haul bench serve`.
 #[derive(Debug, Clone, clap::Parser)]
@@ -36,7 +39,8 @@ pub struct Options {
     ///
     /// get: CPU time of the server per GET of objects in memory, anonymous and presigned, beside
     /// haul files and nginx. put: CPU time of the server per PUT of 4 KiB, of new keys and of keys
-    /// that exist, beside Store::put with as many threads in one process.
+    /// that exist, in each way of signing and framing, beside Store::put with as many threads in one
+    /// process.
     #[arg(long = "only", value_name = "LIST", value_delimiter = ',', default_value = "get,put")]
     pub parts: Vec<Part>,
     /// Sizes of the objects, 1 B to 1GiB; each size is measured separately
@@ -61,6 +65,8 @@ named! {
 
 /// The length in bytes of the objects that are stored.
 const PUT_BYTES: u64 = 4 << 10;
+/// The number of requests that are signed before a measurement: more than a server answers.
+const SIGNED_REQUESTS: usize = 40_000;
 /// The number of keys that are overwritten.
 const OVERWRITTEN: usize = 1000;
 
@@ -77,13 +83,24 @@ fn no_command(_: &Start<'_>) -> Result<Command> {
 }
 
 static GET_RIVALS: [&Rival; 4] = [&SERVE, &SIGNED, &FILES, &NGINX_FILES];
-static PUT_RIVALS: [&Rival; 2] = [&SERVE, &STORE];
+static HASH: Rival = Rival::new(&HAUL, "hash", "serve, signed hash", signed_serve);
+static CHUNKS: Rival = Rival::new(&HAUL, "chunks", "serve, signed chunks", signed_serve);
+static TRAILER: Rival =
+    Rival::new(&HAUL, "chunks_trailer", "serve, signed chunks, trailer", signed_serve);
+static TLS: Rival = Rival::new(&HAUL, "tls", "serve, unsigned chunks, TLS", |at| {
+    let mut command = signed_serve(at)?;
+    if let Some([certificate, key]) = at.tls {
+        command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
+    }
+    Ok(command)
+});
+static PUT_RIVALS: [&Rival; 6] = [&SERVE, &HASH, &CHUNKS, &TRAILER, &TLS, &STORE];
 
 impl Benchmark for Options {
     const NAME: &'static str = "serve";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let rivals = [&GET_RIVALS[..], &[&STORE]].concat();
+        let rivals = [&GET_RIVALS[..], &PUT_RIVALS[1..]].concat();
         let mut bench = Bench::new(Self::NAME, &self.net, &rivals, watcher)?;
         if self.parts.contains(&Part::Get) {
             for bytes in self.object_bytes.iter().copied() {
@@ -91,6 +108,8 @@ impl Benchmark for Options {
             }
         }
         if self.parts.contains(&Part::Put) {
+            let issued = Authority::new().issue(&["localhost"]);
+            bench.tools.tls = Some(issued.write(bench.tools.scratch.path(), "server"));
             put(&mut bench, self)?;
         }
         bench.stop_servers();
@@ -124,15 +143,31 @@ fn put(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
             if one.rival.key == STORE.key {
                 return put_in_process(tools, &store, &keys, options.connections);
             }
+            let dialect = dialect(one.rival);
             let server = one.server(tools)?;
+            if let Some(dialect) = dialect {
+                let load = signed_load(dialect, options.connections);
+                let requests = signed_requests(dialect, server, &keys);
+                return tools.load(server, &Load { whole_requests: &requests, ..load });
+            }
             let put = |key: &String| format!("PUT /{BUCKET}/{key}");
             let requests: Vec<_> = keys.iter().map(put).collect();
             let load = Load::new(&requests, options.connections, 0);
             tools.load(server, &Load { body_bytes: PUT_BYTES, ..load })
         };
         let prepare = |tools: &Tools<'_>, one: &mut Contender| {
-            if one.rival.key != STORE.key {
-                create_bucket(tools, one.server(tools)?.address, BUCKET, Access::Anonymous)?;
+            match dialect(one.rival) {
+                Some(dialect) => {
+                    let server = one.server(tools)?;
+                    let path = format!("/{BUCKET}");
+                    let bucket = [Signer::new(server.address).put(Dialect::Hash, &path, b"")];
+                    let load = signed_load(dialect, 1);
+                    tools.load(server, &Load { whole_requests: &bucket, ..load })?;
+                }
+                None if one.rival.key == SERVE.key => {
+                    create_bucket(tools, one.server(tools)?.address, BUCKET, Access::Anonymous)?;
+                }
+                None => {}
             }
             measure(tools, one).map(drop)
         };
@@ -141,6 +176,34 @@ fn put(bench: &mut Bench<'_>, options: &Options) -> Result<()> {
         bench.run(&Case { table, load, key, figures, rivals }, prepare, measure)?;
     }
     store.close().map_err(|error| failed(&error))
+}
+
+/// Returns the dialect of a client of this server.
+fn dialect(rival: &Rival) -> Option<Dialect> {
+    Some(match rival.key {
+        "hash" => Dialect::Hash,
+        "chunks" => Dialect::Chunks,
+        "chunks_trailer" => Dialect::ChunksWithTrailer,
+        "tls" => Dialect::UnsignedChunks,
+        _ => return None,
+    })
+}
+
+/// Returns a load of signed requests.
+fn signed_load(dialect: Dialect, connections: usize) -> Load<'static> {
+    // The SDKs send unsigned chunks over TLS only.
+    Load { tls: dialect == Dialect::UnsignedChunks, ..Load::new(&[], connections, 0) }
+}
+
+/// Returns requests that store objects with these keys; a number replaces the `%d` of a single one.
+fn signed_requests(dialect: Dialect, server: &Server, keys: &[String]) -> Vec<Vec<u8>> {
+    let signer = Signer::new(server.address);
+    let body = vec![b'x'; usize::try_from(PUT_BYTES).unwrap_or_default()];
+    let request = |number: usize| {
+        let key = keys[number % keys.len()].replace("%d", &number.to_string());
+        signer.put(dialect, &format!("/{BUCKET}/{key}"), &body)
+    };
+    (0..SIGNED_REQUESTS).map(request).collect()
 }
 
 fn failed(error: &haul_file_store::Error) -> Error {

@@ -67,18 +67,6 @@ impl UploadChecksum {
         Err(refuse(S3ErrorCode::InvalidRequest, message))
     }
 
-    /// Fails if the list of a request must have the checksum of each part.
-    pub(super) fn check_unlisted(&self, number: u16) -> S3Result<()> {
-        self.check_given(false).map_err(|_missing| {
-            let message = format!(
-                "The upload was created using a {} checksum. The complete request must include the \
-                 checksum for each part. It was missing for part {number} in the request.",
-                self.algorithm.name().to_lowercase()
-            );
-            refuse(S3ErrorCode::InvalidRequest, message)
-        })
-    }
-
     /// Fails if a part has another checksum than the list of a request.
     pub(super) fn check_part(&self, part: &PartInfo, listed: &Checksum) -> S3Result<()> {
         let algorithm = listed.algorithm;

@@ -289,9 +289,8 @@ fn select_parts<'a>(
                 .with_field("PartNumber", number.to_string())
                 .with_field("ETag", etag.to_string()));
         };
-        match checksum {
-            Some(checksum) => of_upload.check_part(part, checksum)?,
-            None => of_upload.check_unlisted(*number)?,
+        if let Some(checksum) = checksum {
+            of_upload.check_part(part, checksum)?;
         }
         chosen.push(part);
     }

@@ -183,7 +183,11 @@ impl<'a> Form<'a> {
             }
             named.push(field);
         }
-        let is_named = |name: &String| name.starts_with("x-ignore-") || named.contains(name);
+        let is_named = |name: &String| {
+            name.starts_with("x-ignore-")
+                || name.starts_with("x-amz-checksum-")
+                || named.contains(name)
+        };
         let names = self.fields.iter().map(|(name, _)| name.clone()).chain(["bucket".to_owned()]);
         let names = names.chain(OF_SIGNATURE[..3].iter().map(|name| (*name).to_owned()));
         let unnamed = names.into_iter().find(|name| !is_named(name));

@@ -22,9 +22,10 @@ const MEMBERS: [&str; 2] = [EXPIRATION, CONDITIONS];
 /// The field whose condition every policy has. Its value is the bucket of the request.
 const BUCKET: &str = "bucket";
 
-/// The fields that need no condition, beside the file. So do those with the prefix.
+/// The fields that need no condition, beside the file, and the prefixes of such fields: those that
+/// are ignored, and checksums, which permit nothing.
 const EXEMPT: [&str; 4] = ["awsaccesskeyid", "policy", "signature", "x-amz-signature"];
-const EXEMPT_PREFIX: &str = "x-ignore-";
+const EXEMPT_PREFIXES: [&str; 2] = ["x-ignore-", "x-amz-checksum-"];
 
 /// The only field that S3 treats as a list of values.
 const LIST: &str = "content-type";
@@ -101,7 +102,9 @@ impl FormPolicy {
             return Err(denied("Policy expired."));
         }
         let extra = |name: &str| denied(&format!("Extra input fields: {name}"));
-        let is_exempt = |name: &str| EXEMPT.contains(&name) || name.starts_with(EXEMPT_PREFIX);
+        let is_exempt = |name: &str| {
+            EXEMPT.contains(&name) || EXEMPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        };
         let mut names = fields.iter().map(|(name, _)| name);
         if let Some(name) = names.find(|name| !is_exempt(name) && !self.names(name)) {
             return Err(extra(name));
@@ -438,6 +441,7 @@ mod tests {
             "AWSAccessKeyId",
             "Signature",
             "x-ignore-a",
+            "x-amz-checksum-crc32",
         ] {
             assert_eq!(refusal(&policy, &[("key", "k"), (name, "")], "b"), "", "{name}");
         }
@@ -449,7 +453,6 @@ mod tests {
             "success_action_status",
             "tagging",
             "x-amz-algorithm",
-            "x-amz-checksum-crc32",
             "x-amz-credential",
             "x-amz-date",
             "x-amz-meta-a",
