@@ -87,7 +87,11 @@ impl FromStr for Etag {
 /// The location of an object in the log. Two states of an object never have the same location, not
 /// even after compaction: see [`crate::Store::location`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ObjectLocation(pub(crate) haul_append_log::Lsn);
+pub struct ObjectLocation {
+    pub(crate) lsn: haul_append_log::Lsn,
+    /// A length that suffices for most records like this one.
+    pub(crate) bytes_hint: u32,
+}
 
 /// The description of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

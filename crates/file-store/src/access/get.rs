@@ -41,11 +41,7 @@ impl Store {
     #[must_use]
     pub fn open_bytes_max(&self, bucket: &str, key: &str) -> u64 {
         let candidates = self.inner.index.read().candidates(bucket, key);
-        let hints = candidates.iter().map(|candidate| match candidate.is_long() {
-            true => self.inner.options.big_object_bytes,
-            false => candidate.bytes_hint.into(),
-        });
-        hints.max().unwrap_or(0)
+        candidates.iter().map(|candidate| self.buffered_bytes(candidate)).max().unwrap_or(0)
     }
 
     /// Returns an object without its content, with one read of a few KiB.
@@ -89,7 +85,37 @@ impl Store {
         let candidates = index.candidates(bucket, key);
         let mut places = candidates.iter();
         let first = places.next().filter(|_| places.next().is_none());
-        first.map(|candidate| ObjectLocation(candidate.lsn))
+        first.map(|Candidate { lsn, bytes_hint }| ObjectLocation { lsn, bytes_hint })
+    }
+
+    /// Returns the maximum number of bytes that [`Store::get`] buffers for an object at a location.
+    #[must_use]
+    pub fn open_bytes_max_at(&self, location: ObjectLocation) -> u64 {
+        self.buffered_bytes(candidate_at(location))
+    }
+
+    /// Returns the object at a location like [`Store::get_cached`], without another lookup: the
+    /// state of the object when [`Store::location`] was called. Returns `None` also if the object
+    /// was moved or removed since.
+    #[must_use]
+    pub fn get_cached_at(
+        &self,
+        bucket: &str,
+        key: &str,
+        location: ObjectLocation,
+    ) -> Option<Object> {
+        let inner = &self.inner;
+        let read = inner.read_content_cached(candidate_at(location), bucket, key);
+        let Ok(Some(Read::Found(entry, opened))) = read else { return None };
+        Counters::count(&inner.counters.gets);
+        inner.object(bucket, key, entry, opened).ok()?
+    }
+
+    fn buffered_bytes(&self, candidate: Candidate) -> u64 {
+        match candidate.is_long() {
+            true => self.inner.options.big_object_bytes,
+            false => candidate.bytes_hint.into(),
+        }
     }
 
     /// Returns an object of up to 1 MiB in a volume like [`Store::get`] if it is in the page cache.
@@ -100,14 +126,7 @@ impl Store {
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`].
     pub fn get_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
         let inner = &self.inner;
-        let read = |candidate: Candidate| {
-            let (lsn, hint) = (candidate.lsn, candidate.bytes_hint);
-            let buffer = inner.buffer_for(candidate);
-            let record = inner.log.read_hinted_cached(lsn, hint, CACHED_BYTES_MAX, buffer)?;
-            let Some(record) = record else { return Ok(None) };
-            inner.counters.needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
-            inner.content(record, bucket, key).map(Some)
-        };
+        let read = |candidate| inner.read_content_cached(candidate, bucket, key);
         let found = inner.look_up_cached(bucket, key, read)?;
         let Some((entry, opened)) = found else { return Ok(None) };
         inner.object(bucket, key, entry, opened)
@@ -202,6 +221,22 @@ impl Inner {
         Ok(Some(Object { info, attributes, content: Content::Files(files) }))
     }
 
+    /// Reads a whole needle, if it is in the page cache and not longer than
+    /// [`CACHED_BYTES_MAX`].
+    fn read_content_cached(
+        &self,
+        candidate: Candidate,
+        bucket: &str,
+        key: &str,
+    ) -> Result<Option<Read<(Attributes, Content)>>> {
+        let (lsn, hint) = (candidate.lsn, candidate.bytes_hint);
+        let buffer = self.buffer_for(candidate);
+        let record = self.log.read_hinted_cached(lsn, hint, CACHED_BYTES_MAX, buffer)?;
+        let Some(record) = record else { return Ok(None) };
+        self.counters.needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
+        self.content(record, bucket, key).map(Some)
+    }
+
     /// Reads a whole needle with one request.
     pub(super) fn read_content(
         &self,
@@ -266,4 +301,8 @@ impl Inner {
             }
         }
     }
+}
+
+fn candidate_at(ObjectLocation { lsn, bytes_hint }: ObjectLocation) -> Candidate {
+    Candidate { lsn, bytes_hint }
 }

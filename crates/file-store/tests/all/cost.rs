@@ -146,6 +146,15 @@ fn only_cached_object_is_returned_without_a_request() {
         let (hot, counted) = bench.count(|| store.get_cached(BUCKET, &key).unwrap());
         assert_eq!((counted.reads, store.stats().gets - gets), (0, 1), "{length} bytes");
         assert!(content(&hot.expect("the object was just read")).unwrap() == bytes);
+        let place = store.location(BUCKET, &key).unwrap();
+        assert!(store.open_bytes_max_at(place) >= length as u64);
+        let (at, counted) = bench.count(|| store.get_cached_at(BUCKET, &key, place));
+        assert_eq!(
+            (at.map(|object| content(&object).unwrap() == bytes), counted.reads),
+            (Some(true), 0)
+        );
+        // The record of another key.
+        assert!(store.get_cached_at(BUCKET, "missing", place).is_none());
         let head = store.head_cached(BUCKET, &key).unwrap().expect("the object was just read");
         assert_eq!(head.info, store.head(BUCKET, &key).unwrap().info);
     }

@@ -185,6 +185,8 @@ fn check_signed(caller: &Caller, operation: Operation, target: &ObjectName) -> S
             | O::UploadPart
             | O::CompleteMultipartUpload
             | O::AbortMultipartUpload
+            | O::ListParts
+            | O::GetBucketOwnershipControls
             | O::PutObjectAcl
             | O::PutObjectRetention
             | O::PutObjectLegalHold

@@ -54,8 +54,10 @@ impl Answer {
     /// Returns `200 OK` with an XML document that may be long. Memory for it is reserved until the
     /// client has received it.
     pub(crate) fn xml_reserved(document: String, mut memory: Reserved) -> Self {
-        memory.shrink_to(document.capacity() as u64);
-        Self::document(memory.guard(document.into()))
+        // Without the room for more, which a long document has.
+        let document = Bytes::from(document.into_boxed_str().into_boxed_bytes());
+        memory.shrink_to(document.len() as u64);
+        Self::document(memory.guard(document))
     }
 
     fn document(document: Bytes) -> Self {

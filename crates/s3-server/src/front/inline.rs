@@ -68,7 +68,7 @@ impl Front {
     }
 
     /// Returns the object of a request, and what it reads; `None` if the operation must decide.
-    fn find(&self, store: &Store, kind: Kind, received: &Received) -> Option<Found> {
+    fn find(&self, store: &Store, kind: Kind, received: &mut Received) -> Option<Found> {
         let read = Read::of_request(&received.head).ok()?;
         let is_plain = read.version.is_none()
             && read.customer.is_none()
@@ -83,7 +83,11 @@ impl Front {
         let path = format!("{bucket}/{key}");
         let object = match self.haul.hot.get(&path, place) {
             Some(object) => object,
-            None => self.read_cached(store, kind, &path, place)?,
+            None => {
+                let cached = self.read_cached(store, kind, &path, place);
+                received.missed = cached.is_none().then_some(place);
+                cached?
+            }
         };
         let selected = read.select(&object.info, &[object.info.bytes]).ok()?;
         Some(Found { object, selected, with_checksum: read.with_checksum })
@@ -103,16 +107,13 @@ impl Front {
             let object = store.head_cached(bucket, key).ok()??;
             return HotObject::new(place, &object, Bytes::new()).map(Arc::new);
         }
-        let object = store.get_cached(bucket, key).ok()??;
+        let object = store.get_cached_at(bucket, key, place)?;
         if !object.is_in_memory() {
             return None;
         }
         let content = object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?;
         let hot = HotObject::new(place, &object, content)?;
-        // It may have been overwritten after its place was determined.
-        let is_current = store.location(bucket, key) == Some(place);
-        let hot_objects = &self.haul.hot;
-        Some(if is_current { hot_objects.insert(path, hot) } else { Arc::new(hot) })
+        Some(self.haul.hot.insert(path, hot))
     }
 
     /// Writes the head of the response, and returns its body.

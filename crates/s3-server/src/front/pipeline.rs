@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use haul_file_store::ObjectLocation;
 use haul_http_engine::{BoxError, RequestBody, RequestIdentity};
 use http::{Method, Response};
 use tracing::Instrument;
@@ -48,6 +49,8 @@ pub(crate) struct Received {
     pub(super) verified: S3Result<Verified>,
     /// The decision about the request, if it was made already.
     pub(super) allowed: Option<Allowed>,
+    /// The place of the object that the request reads, if it is not in memory.
+    pub(super) missed: Option<ObjectLocation>,
 }
 
 impl Front {
@@ -70,7 +73,16 @@ impl Front {
             (operation, verified) => (operation.ok().flatten(), verified),
         };
         let head = Arc::new(head);
-        Received { started, head, connection, memory, operation, verified, allowed: None }
+        Received {
+            started,
+            head,
+            connection,
+            memory,
+            operation,
+            verified,
+            allowed: None,
+            missed: None,
+        }
     }
 
     /// Returns a request of the console, whose client was verified in another way.
@@ -88,7 +100,16 @@ impl Front {
             Err(error) => (operation_of(&head).ok().flatten(), Err(error)),
         };
         let (started, head) = (Instant::now(), Arc::new(head));
-        Received { started, head, connection, memory, operation, verified, allowed: None }
+        Received {
+            started,
+            head,
+            connection,
+            memory,
+            operation,
+            verified,
+            allowed: None,
+            missed: None,
+        }
     }
 
     /// Refuses what no client may do.
@@ -159,7 +180,8 @@ impl Front {
         body: RequestBody,
         accounts: &mut Accounts,
     ) -> S3Result<Answer> {
-        let Received { head, connection, memory, operation, verified, allowed, .. } = received;
+        let Received { head, connection, memory, operation, verified, allowed, missed, .. } =
+            received;
         if head.method == Method::OPTIONS {
             return cors::preflight(&self.haul, &head);
         }
@@ -187,6 +209,7 @@ impl Front {
             sha256,
             trailer,
             is_encrypted: connection.is_encrypted,
+            missed,
         };
         let outcome = operations::execute(&self.haul, &request, body).await;
         outcome.map_err(|error| self.without_hidden_names(error, &request))
@@ -220,6 +243,7 @@ impl Front {
             sha256: None,
             trailer: None,
             is_encrypted,
+            missed: None,
         };
         let stored = operations::execute(&self.haul, &request, body).await;
         answer.apply(stored.map_err(|error| self.without_hidden_names(error, &request))?)

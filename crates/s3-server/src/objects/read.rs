@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_file_store::{Object, ObjectInfo, Store, VersionId};
+use haul_file_store::{Object, ObjectInfo, ObjectLocation, Store, VersionId};
 use haul_http1::Verdict;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue};
@@ -169,12 +169,13 @@ pub(crate) async fn get_object(haul: &Haul, request: &Request, _body: Body) -> S
     let read = Read::of_request(&request.head)?;
     let ObjectName { bucket, key } = request.name();
     let memory = request.memory.as_ref();
-    let open_bytes_max = match read.version {
-        None => haul.store().open_bytes_max(bucket, key),
-        Some(_) => haul.store().version_bytes_max(),
+    let open_bytes_max = match (read.version, request.missed) {
+        (None, Some(place)) => haul.store().open_bytes_max_at(place),
+        (None, None) => haul.store().open_bytes_max(bucket, key),
+        (Some(_), _) => haul.store().version_bytes_max(),
     };
     let mut reserved = haul.reserve(memory, open_bytes_max).await?;
-    let (object, expiration) = find(haul, request.name(), &read).await?;
+    let (object, expiration) = find(haul, request, &read).await?;
     let store = haul.store.get();
     request.caller().confirm_read(&store, "GetObject", (bucket, key), &object.attributes)?;
     read.check_part(&object.info)?;
@@ -207,9 +208,10 @@ pub(crate) async fn get_object(haul: &Haul, request: &Request, _body: Body) -> S
 }
 
 /// Returns the object, and the value of `x-amz-expiration`: rules apply to current objects only.
-async fn find(haul: &Haul, name: &ObjectName, read: &Read) -> S3Result<(Object, Option<String>)> {
+async fn find(haul: &Haul, request: &Request, read: &Read) -> S3Result<(Object, Option<String>)> {
+    let (name, missed) = (request.name(), request.missed);
     let ObjectName { bucket, key } = name;
-    if read.version.is_none() {
+    if read.version.is_none() && missed.is_none() {
         let store = haul.store();
         let cached = versions::cached(&store, bucket, store.get_cached(bucket, key))?;
         if let Some(object) = cached {
@@ -226,7 +228,7 @@ async fn find(haul: &Haul, name: &ObjectName, read: &Read) -> S3Result<(Object, 
         }
         let object = match reads_little {
             true => store.open_object(bucket, key),
-            false => get_and_cache(store, &hot, bucket, key),
+            false => get_and_cache(store, &hot, &name, missed),
         };
         let object = object.map_err(|error| versions::refused(store, bucket, key, error))?;
         Ok(with_expiration(store, bucket, object))
@@ -238,10 +240,11 @@ async fn find(haul: &Haul, name: &ObjectName, read: &Read) -> S3Result<(Object, 
 fn get_and_cache(
     store: &Store,
     hot: &HotObjects,
-    bucket: &str,
-    key: &str,
+    ObjectName { bucket, key }: &ObjectName,
+    missed: Option<ObjectLocation>,
 ) -> haul_file_store::Result<Object> {
-    let place = store.location(bucket, key);
+    // Of an object that was overwritten since, the entry is never found.
+    let place = missed.or_else(|| store.location(bucket, key));
     let object = store.get(bucket, key)?;
     if let Some(place) = place {
         hot.insert_long(store, bucket, place, &object);

@@ -106,6 +106,7 @@ fn request(operation: Operation, line: &str, fields: &[(&str, &str)]) -> Request
         sha256: None,
         trailer: None,
         is_encrypted: false,
+        missed: None,
     }
 }
 

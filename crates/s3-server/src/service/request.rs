@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_file_store::Store;
+use haul_file_store::{ObjectLocation, Store};
 
 use crate::access::caller::Caller;
 use crate::access::check::Allowed;
@@ -31,6 +31,8 @@ pub(crate) struct Request {
     pub(crate) trailer: Option<Trailer>,
     /// The client uses TLS.
     pub(crate) is_encrypted: bool,
+    /// The place of the object that the request reads, if it was looked up and is not in memory.
+    pub(crate) missed: Option<ObjectLocation>,
 }
 
 impl Request {
