@@ -39,6 +39,8 @@ impl Handler for Requests {
         connection: &mut Self::Connection,
         head: &mut ResponseHead<'_>,
     ) -> Inline<Counted> {
+        // Of a request that was not passed to `respond_parsed`.
+        *connection = None;
         if origin.listener != S3 {
             return Inline::Deferred;
         }
