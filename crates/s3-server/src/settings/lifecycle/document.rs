@@ -17,12 +17,18 @@ use crate::xml::Document;
 /// [`Error::Lifecycle`], with the error code of the corresponding S3 request.
 pub fn lifecycle_from_document(text: &str) -> Result<Lifecycle> {
     let malformed = |message: String| Error::Lifecycle { code: "MalformedXML".to_owned(), message };
-    let xml = if text.trim_start().starts_with('{') {
-        let json = serde_json::from_str(text)
-            .map_err(|error| malformed(format!("the JSON is malformed: {error}")))?;
-        xml_of_json(&json).ok_or_else(|| malformed("expected {\"Rules\": [...]}".to_owned()))?
-    } else {
-        text.to_owned()
+    let xml = match text.trim_start_matches('\u{feff}').trim_start().chars().next() {
+        Some('{') => {
+            let json = serde_json::from_str(text)
+                .map_err(|error| malformed(format!("the JSON is malformed: {error}")))?;
+            xml_of_json(&json).ok_or_else(|| malformed("expected {\"Rules\": [...]}".to_owned()))?
+        }
+        Some('<') => text.to_owned(),
+        _ => {
+            let message = "it is not a lifecycle configuration: expected <LifecycleConfiguration> \
+                           or {\"Rules\": [...]}";
+            return Err(malformed(message.to_owned()));
+        }
     };
     let configuration = LifecycleConfiguration::parse(xml.as_bytes()).map_err(refused)?;
     parse::lifecycle(configuration).map_err(refused)
