@@ -26,10 +26,9 @@ fn log_is_measured_with_its_floor() {
     if let (Some(padded), Some(payload)) = (value("device_bytes_per_padded_byte"), payload) {
         assert!(payload > padded, "headers and padding are no payload: {ratios:?}");
     }
-    if let (Some(of_pages), Some(payload)) =
-        (value("device_bytes_per_payload_byte_of_pages"), payload)
-    {
-        assert!(of_pages < payload, "a record of a page takes more than one: {ratios:?}");
+    // Another measurement than the others: only its own writes and those of others are in it.
+    if let Some(of_pages) = value("device_bytes_per_payload_byte_of_pages") {
+        assert!(of_pages >= 1.0, "each byte is written once at least: {ratios:?}");
     }
 }
 
