@@ -72,13 +72,14 @@ fn interrupted_measurement_leaves_no_files() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Once the scratch file exists, the signal handlers are installed, too.
+        // Once the scratch file is filled, the signal handlers are installed, too. (An empty file
+        // without a name is made before, to learn what the file system permits.)
         let descriptors = format!("/proc/{}/fd", child.id());
         let has_scratch = || {
             fs::read_dir(&descriptors).unwrap().flatten().any(|entry| {
                 fs::read_link(entry.path()).is_ok_and(|to| {
                     to.to_string_lossy().ends_with(" (deleted)") && to.starts_with(place.path(""))
-                })
+                }) && fs::metadata(entry.path()).is_ok_and(|file| file.len() > 0)
             })
         };
         while !has_scratch() {
