@@ -22,6 +22,9 @@ const TRAILER_BYTES_MAX: usize = 8 * 1024;
 /// The field of a trailer with its signature.
 const SIGNATURE: &str = "x-amz-trailer-signature";
 
+/// The length of a signature, in hexadecimal digits.
+const SIGNATURE_BYTES: usize = 64;
+
 /// The signatures that a body has.
 #[derive(Debug)]
 pub(crate) enum Signatures {
@@ -38,7 +41,9 @@ enum State {
     Data(u64),
     DataEnd,
     Trailer,
+    /// An empty line may follow: minio-go ends a trailer without a signature with two.
     End,
+    AfterEnd,
 }
 
 /// An incremental decoder. Pure.
@@ -85,10 +90,10 @@ impl Decoder {
                     }
                     return Ok(Some(data));
                 }
-                State::End => {
+                State::AfterEnd => {
                     return Err(ChunkError::Malformed("bytes follow the end of the body"));
                 }
-                State::Size | State::DataEnd | State::Trailer => {
+                State::Size | State::DataEnd | State::Trailer | State::End => {
                     if let Some(line) = self.line(input)? {
                         self.apply_line(&line)?;
                     }
@@ -135,6 +140,10 @@ impl Decoder {
                 self.apply_trailer_line(line)?;
                 State::Trailer
             }
+            (State::End, []) => State::AfterEnd,
+            (State::End, _) => {
+                return Err(ChunkError::Malformed("bytes follow the end of the body"));
+            }
             (_, _) => self.begin_chunk(line)?,
         };
         Ok(())
@@ -151,7 +160,7 @@ impl Decoder {
         let bytes = u64::from_str_radix(digits, 16).map_err(|_too_long| ERROR)?;
         if matches!(self.signatures, Signatures::Of { .. }) {
             let signature = extension.strip_prefix("chunk-signature=");
-            let signature = signature.filter(|signature| signature.len() == 64);
+            let signature = signature.filter(|signature| signature.len() == SIGNATURE_BYTES);
             let signature = signature.ok_or(ChunkError::Malformed("a chunk has no signature"))?;
             self.signature = signature.into();
         }
@@ -208,8 +217,11 @@ impl Decoder {
         let Signatures::Of { verifier, with_trailer: true } = &mut self.signatures else {
             return Ok(());
         };
-        let signature = self.trailer.first(SIGNATURE);
-        let signature = signature.ok_or(ChunkError::Malformed("the trailer has no signature"))?;
+        let signature = match self.trailer.first(SIGNATURE) {
+            Some(signature) if signature.len() == SIGNATURE_BYTES => signature,
+            None if self.signed.is_empty() => return Err(ChunkError::Trailer("it has no field")),
+            _ => return Err(ChunkError::Malformed("the trailer has no signature")),
+        };
         match verifier.ends_trailer(&self.signed, signature) {
             true => Ok(()),
             false => Err(ChunkError::Signature),
@@ -219,7 +231,9 @@ impl Decoder {
     /// Returns the trailer at the end of the input, or an error if the body is incomplete.
     fn finish(&mut self) -> Result<Fields, ChunkError> {
         match self.state {
-            State::End => Ok(std::mem::take(&mut self.trailer)),
+            State::End | State::AfterEnd if self.line.is_empty() => {
+                Ok(std::mem::take(&mut self.trailer))
+            }
             _ => Err(ChunkError::Incomplete),
         }
     }
@@ -296,7 +310,8 @@ mod tests {
         let signed = "6;chunk-signature=ab\r\nhello!\r\n0;chunk-signature=ef\r\n\r\n";
         let trailing = "6\r\nhello!\r\n0\r\nx-amz-checksum-crc32:AAAA\r\n\
                         x-amz-trailer-signature: ab\r\n\r\n";
-        for (body, fields) in [(signed, 0), (trailing, 2)] {
+        let minio_go = "6\r\nhello!\r\n0\r\nx-amz-checksum-crc32:AAAA\n\r\n\r\n";
+        for (body, fields) in [(signed, 0), (trailing, 2), (minio_go, 1)] {
             for step in [1, 2, 3, 7, body.len()] {
                 let (data, trailer) = decode(body, step).unwrap();
                 assert_eq!(data, b"hello!", "{step}");
@@ -317,6 +332,7 @@ mod tests {
             "5\r\nhello\r\n",
             "5\r\nhello\r\n0\r\n",
             "5\r\nhello\r\n0\r\na: b\r\n",
+            "5\r\nhello\r\n0\r\n\r\n\r",
         ] {
             assert_eq!(decode(body, 3).unwrap_err(), ChunkError::Incomplete, "{body:?}");
         }
@@ -333,7 +349,9 @@ mod tests {
             "-1\r\n",
             "5\nhello\r\n",
             "5\r\nhello!\r\n",
-            "0\r\n\r\nmore",
+            "0\r\n\r\nmore\r\n",
+            "0\r\n\r\n\r\nmore",
+            "0\r\n\r\n\r\n\r\n",
             "11111111111111111\r\n",
             &long_line,
             &long_trailer,

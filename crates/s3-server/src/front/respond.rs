@@ -61,7 +61,7 @@ fn document(error: &S3Error, head: &Head, id: &str) -> String {
     let name = &head.name;
     Xml::plain("Error", |xml| {
         xml.element("Code", error.code().as_str());
-        xml.element("Message", error.message());
+        xml.message(error.message());
         if !name.bucket.is_empty() {
             xml.element("BucketName", &name.bucket);
         }
@@ -87,7 +87,7 @@ mod tests {
     fn document_names_the_resource() {
         let error = refuse(S3ErrorCode::NoSuchKey, "It's <gone>").with_field("A", "b");
         let text = document(&error, &head("GET /bucket/a%20b?c", &[]), "7");
-        let expected = "<Error><Code>NoSuchKey</Code><Message>It&apos;s &lt;gone&gt;</Message>\
+        let expected = "<Error><Code>NoSuchKey</Code><Message>It's &lt;gone&gt;</Message>\
             <BucketName>bucket</BucketName><Key>a b</Key><A>b</A>\
             <Resource>/bucket/a%20b</Resource><RequestId>7</RequestId><HostId>haul</HostId></Error>";
         assert!(text.ends_with(expected), "{text}");

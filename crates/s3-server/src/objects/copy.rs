@@ -130,6 +130,7 @@ impl CopyRequest {
             || replaces_tags
             || algorithm.is_some()
             || !matches!(wanted, Wanted::Default)
+            || source_key.is_some()
             || [STORAGE_CLASS, REDIRECT].into_iter().any(|name| fields.given(name).is_some());
         if !changes {
             check_differs(&from, to)?;

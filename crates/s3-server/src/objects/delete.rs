@@ -37,7 +37,8 @@ pub(crate) async fn delete_object(haul: &Haul, request: &Request, _body: Body) -
     let name = request.name().clone();
     let fields = &request.head.fields;
     check_key(&name.key)?;
-    let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
+    let given = request.head.query.get(versions::PARAMETER).filter(|given| !given.is_empty());
+    let version = versions::parse(given)?;
     let conditions = conditions(fields)?;
     let (caller, bypasses) = (request.caller().clone(), wants_bypass(fields));
     let delete = move |store: &Store| {
@@ -48,7 +49,8 @@ pub(crate) async fn delete_object(haul: &Haul, request: &Request, _body: Body) -
         delete_all(store, bucket, &[(key.as_str(), asked)]).remove(0)
     };
     let deleted = haul.blocking(delete).await?;
-    let version_id = deleted.version_id.map(|version| version.to_string());
+    let shown = |version: VersionId| given.map_or_else(|| version.to_string(), str::to_owned);
+    let version_id = deleted.version_id.map(shown);
     let is_marker = deleted.is_delete_marker.then_some("true");
     Ok(Answer::no_content()
         .with_some(versions::DELETE_MARKER.as_str(), is_marker)
@@ -117,7 +119,7 @@ fn write_outcomes(xml: &mut Xml, outcomes: &[(ListedDeletion, S3Result<Deleted>)
             xml.element("Key", &object.key);
             xml.optional("VersionId", object.version());
             xml.element("Code", error.code().as_str());
-            xml.element("Message", error.message());
+            xml.message(error.message());
         });
     }
 }

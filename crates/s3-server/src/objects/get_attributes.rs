@@ -146,7 +146,8 @@ impl PartPage {
         let is_truncated = !shown.is_empty() && shown.end < part_bytes.len();
         xml.element("IsTruncated", is_truncated);
         xml.element("MaxParts", self.limit);
-        xml.optional("NextPartNumberMarker", is_truncated.then_some(shown.end));
+        // S3 names the last part of a page even if no other page follows.
+        xml.element("NextPartNumberMarker", shown.end);
         xml.element("PartNumberMarker", self.marker);
         for index in shown {
             xml.group("Part", |xml| {

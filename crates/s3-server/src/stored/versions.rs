@@ -12,9 +12,25 @@ pub(crate) const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-dele
 /// The parameter with the ID of a version.
 pub(crate) const PARAMETER: &str = "versionId";
 
-/// Parses the version ID of a request; `None` for the current object.
+/// A version that no object has: IDs are times.
+const NO_VERSION: VersionId = VersionId::Id(0);
+
+/// The least length of the IDs of other servers: 26 for a ULID, 32 in S3, 36 for a UUID.
+const FOREIGN_ID_BYTES_MIN: usize = 20;
+
+/// Parses the version ID of a request; `None` for the current object. The ID of another server is
+/// well-formed, and no object has it.
 pub(crate) fn parse(version: Option<&str>) -> S3Result<Option<VersionId>> {
-    parse_parameter(PARAMETER, version)
+    match version {
+        Some(text) if is_foreign(text) => Ok(Some(NO_VERSION)),
+        _ => parse_parameter(PARAMETER, version),
+    }
+}
+
+/// Returns `true` for an ID in the form of those of S3, MinIO and others.
+fn is_foreign(text: &str) -> bool {
+    let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    text.len() >= FOREIGN_ID_BYTES_MIN && text.bytes().all(is_of_id)
 }
 
 /// Parses a parameter with a version ID.
@@ -163,6 +179,20 @@ mod tests {
         assert_eq!(refused.code(), S3ErrorCode::InvalidArgument);
         assert_eq!(refused.field("ArgumentName"), Some(PARAMETER));
         assert_eq!(refused.field("ArgumentValue"), Some("x"));
+    }
+
+    #[test]
+    fn ids_of_other_servers_are_those_of_no_version() {
+        for text in [
+            "01G65Z755AFWAKHE12NY0CQ9FH",
+            "3HL4kqtJlcpXroDTDmJ+rmSpXd3dIbrHY+MTRCxf3vjVBH40Nr8X8gdRQBpUMLUo",
+            "QUpfdndhfd8438MNFDN93jdnJFkdmqnh893",
+            "7a0b6d3e-0c41-4a7e-9d0e-2f6c0f1a8b55",
+        ] {
+            let expected = if text.contains('+') { None } else { Some(Some(NO_VERSION)) };
+            assert_eq!(parse(Some(text)).ok(), expected, "{text}");
+        }
+        assert!(parse_parameter("version-id-marker", Some(&"a".repeat(32))).is_err());
     }
 
     #[test]

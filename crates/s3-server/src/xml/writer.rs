@@ -54,8 +54,18 @@ impl Xml {
     /// Writes an element with a text.
     pub(crate) fn element(&mut self, name: &str, value: impl Display) {
         self.open(name);
-        write!(Escaped(&mut self.text), "{value}").expect("a String accepts all text");
+        let mut text = Escaped { text: &mut self.text, with_quotes: true };
+        write!(text, "{value}").expect("a String accepts all text");
         self.close(name);
+    }
+
+    /// Writes the message of an error. Its quotation marks are not escaped: clients search a message
+    /// for what S3 sends.
+    pub(crate) fn message(&mut self, message: &str) {
+        self.open("Message");
+        let mut text = Escaped { text: &mut self.text, with_quotes: false };
+        text.write_str(message).expect("a String accepts all text");
+        self.close("Message");
     }
 
     /// Writes an element if it has a value.
@@ -83,28 +93,33 @@ impl Xml {
 /// Parsers convert a bare carriage return to a line feed, which would change a key. XML 1.0 permits
 /// most of the other control characters in no form; they are escaped as S3 does, and clients that
 /// need such keys request `encoding-type=url`.
-struct Escaped<'a>(&'a mut String);
+struct Escaped<'a> {
+    text: &'a mut String,
+    /// Quotation marks and apostrophes are escaped, too. XML does not require it in a text.
+    with_quotes: bool,
+}
 
 impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
         let needs_escape = |byte: u8| {
-            matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')
+            matches!(byte, b'&' | b'<' | b'>')
+                || self.with_quotes && matches!(byte, b'"' | b'\'')
                 || byte < b' ' && byte != b'\t' && byte != b'\n'
         };
         while let Some(at) = rest.bytes().position(needs_escape) {
-            self.0.push_str(&rest[..at]);
+            self.text.push_str(&rest[..at]);
             match rest.as_bytes()[at] {
-                b'&' => self.0.push_str("&amp;"),
-                b'<' => self.0.push_str("&lt;"),
-                b'>' => self.0.push_str("&gt;"),
-                b'"' => self.0.push_str("&quot;"),
-                b'\'' => self.0.push_str("&apos;"),
-                byte => write!(self.0, "&#{byte};")?,
+                b'&' => self.text.push_str("&amp;"),
+                b'<' => self.text.push_str("&lt;"),
+                b'>' => self.text.push_str("&gt;"),
+                b'"' => self.text.push_str("&quot;"),
+                b'\'' => self.text.push_str("&apos;"),
+                byte => write!(self.text, "&#{byte};")?,
             }
             rest = &rest[at + 1..];
         }
-        self.0.push_str(rest);
+        self.text.push_str(rest);
         Ok(())
     }
 }
@@ -119,11 +134,12 @@ mod tests {
             xml.element("A", 1);
             xml.group("B", |xml| xml.optional("C", Some("x")));
             xml.optional("D", None::<&str>);
+            xml.message("\"d\" < 'e'");
             xml.group_with("E", "f=\"g\"", |xml| xml.element("H", ""));
         });
         let expected = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\
             <Root xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><A>1</A><B><C>x</C></B>\
-            <E f=\"g\"><H></H></E></Root>";
+            <Message>\"d\" &lt; 'e'</Message><E f=\"g\"><H></H></E></Root>";
         assert_eq!(xml, expected);
     }
 

@@ -149,7 +149,7 @@ impl Condition {
     fn parse(condition: &Value) -> S3Result<Self> {
         match condition {
             Value::Object(members) => Self::from_object(members),
-            Value::Array(items) => Self::from_array(condition, items),
+            Value::Array(items) => Self::from_array(items),
             _ => Err(invalid("Invalid condition test: must be a List or Object.")),
         }
     }
@@ -167,7 +167,7 @@ impl Condition {
     }
 
     /// Parses `["eq", "$field", "value"]` and the like.
-    fn from_array(condition: &Value, items: &[Value]) -> S3Result<Self> {
+    fn from_array(items: &[Value]) -> S3Result<Self> {
         let Some(operation) = items.first() else {
             return Err(invalid("Invalid Condition: missing operation identifier."));
         };
@@ -187,7 +187,8 @@ impl Condition {
         let (Some(name), Some(value)) = (first.as_str(), second.as_str()) else {
             return Err(invalid_json());
         };
-        let text = condition.to_string();
+        // S3 has blanks between the items, whatever the policy has.
+        let text = format!("[{}, {first}, {second}]", items[0]);
         let Some(name) = name.strip_prefix('$').filter(|name| !name.is_empty()) else {
             return Err(failed(&text));
         };
@@ -323,7 +324,11 @@ mod tests {
         assert_eq!(refusal(&policy, &[acl, key], "johnsmith"), "");
         for (given, bucket, reason) in [
             ([acl, key], "other", r#"failed: ["eq", "$bucket", "johnsmith"]"#),
-            ([acl, ("key", "user/betty/a")], "johnsmith", r#"["starts-with","$key","user/eric/"]"#),
+            (
+                [acl, ("key", "user/betty/a")],
+                "johnsmith",
+                r#"["starts-with", "$key", "user/eric/"]"#,
+            ),
             ([("acl", "private"), key], "johnsmith", r#"["eq", "$acl", "public-read"]"#),
         ] {
             let refused = refusal(&policy, &given, bucket);
@@ -524,7 +529,7 @@ mod tests {
         }
         for name in ["a", "", "$"] {
             let error = policy(&format!(r#"["eq", "{name}", "b"]"#)).unwrap_err();
-            let expected = format!(r#"Policy Condition failed: ["eq","{name}","b"]"#);
+            let expected = format!(r#"Policy Condition failed: ["eq", "{name}", "b"]"#);
             assert_eq!(error.code(), S3ErrorCode::AccessDenied, "{name}");
             assert!(error.message().ends_with(&expected), "{}", error.message());
         }

@@ -133,3 +133,19 @@ fn copies_have_the_requested_encryption() {
         }
     }
 }
+
+/// A change of the encryption alone is enough for a copy of an object to itself.
+#[test]
+fn object_is_decrypted_and_gets_another_key_in_place() {
+    let server = server();
+    let body = noise(SEGMENT + 7);
+    let itself = ("x-amz-copy-source", "/bucket/itself");
+    for (wanted, of_read) in [(&[][..], &[][..]), (&B, &B), (&[SSE_S3], &[])] {
+        put(&server, "/bucket/itself", &A, &body);
+        put(&server, "/bucket/itself", &[&[itself], &SOURCE_A[..], wanted].concat(), b"");
+        assert_eq!(get(&server, "/bucket/itself", of_read).body, body, "{wanted:?}");
+    }
+    put(&server, "/bucket/itself", &[], &body);
+    let same = server.s3.send("PUT", "/bucket/itself", &[itself], b"");
+    assert_refused(&same, 400, "InvalidRequest");
+}
