@@ -97,7 +97,9 @@ fn haul_serve_is_measured_anonymous_and_presigned() {
     }
     for load in ["PUT 4k, new keys", "PUT 4k, overwrites"] {
         let found = settings(&report, load, "haul", "requests_per_s");
-        assert_eq!(found, [serve[0], serve[1], "Store::put"]);
+        let [hash, chunks] = ["serve, signed hash", "serve, signed chunks"];
+        let [trailer, tls] = ["serve, signed chunks, trailer", "serve, unsigned chunks, TLS"];
+        assert_eq!(found, [serve[0], serve[1], hash, chunks, trailer, tls, "Store::put"]);
     }
     for name in ["get_4k_cpu_vs_files", "put_4k_overwrite_cpu_vs_store", "get_5m_cpu_noise"] {
         assert!(ratio(&report, name) > 0.0, "{name}: {}", report["ratios"]);
