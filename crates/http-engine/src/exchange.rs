@@ -97,6 +97,14 @@ impl<H: Handler> Exchange<H> {
         exchange
     }
 
+    /// Returns the exchange, which begins with `100 Continue` if `continues` is `true`.
+    pub(crate) fn continuing(mut self, continues: bool) -> Self {
+        if continues {
+            self.output.first().extend_from_slice(CONTINUE);
+        }
+        self
+    }
+
     /// Computes and writes the response as far as possible. `buffer` is for bytes of files.
     ///
     /// # Errors

@@ -255,11 +255,14 @@ impl<H: Handler> Engine<H> {
                 (Some(Receiving::new(framing, sender)), body)
             }
         };
+        // Clients wait for it, or take the next response for it, before an empty body, too.
+        let continues = request.expect_continue && request.framing == Framing::Length(0);
         let (origin, data) = connection.origin(&[], now);
         let body = match self.handler.respond_parsed(request, body, &origin, data) {
             Ok(future) => {
                 let reply = Reply::Future(future);
-                start_exchange(connection, Exchange::new(record, receiving, reply, terms));
+                let exchange = Exchange::new(record, receiving, reply, terms);
+                start_exchange(connection, exchange.continuing(continues));
                 return Ok(());
             }
             Err(body) => body,
@@ -271,7 +274,8 @@ impl<H: Handler> Engine<H> {
         };
         let (origin, _data) = connection.origin(&[], now);
         let reply = Reply::Future(self.handler.respond(request, &origin));
-        start_exchange(connection, Exchange::new(record, receiving, reply, terms));
+        let exchange = Exchange::new(record, receiving, reply, terms);
+        start_exchange(connection, exchange.continuing(continues));
         Ok(())
     }
 

@@ -1,12 +1,26 @@
 //! The encoding of the parts of a request that are signed (AWS Signature Version 4). Pure.
 
-/// Appends a value without spaces at its ends, and with single ones inside.
-pub(super) fn push_collapsed(out: &mut String, value: &str) {
-    for (number, word) in value.split_whitespace().enumerate() {
+/// The characters that a client takes for blanks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blanks {
+    /// Those of ASCII, as for most clients.
+    Ascii,
+    /// Those of Unicode, as for clients in Python and JavaScript.
+    Unicode,
+}
+
+/// Appends a value without blanks at its ends, and with single ones inside.
+pub(super) fn push_collapsed(out: &mut String, value: &str, blanks: Blanks) {
+    let mut push = |number: usize, word: &str| {
         if number > 0 {
             out.push(' ');
         }
         out.push_str(word);
+    };
+    let words = |(number, word): (usize, &str)| push(number, word);
+    match blanks {
+        Blanks::Ascii => value.split_ascii_whitespace().enumerate().for_each(words),
+        Blanks::Unicode => value.split_whitespace().enumerate().for_each(words),
     }
 }
 

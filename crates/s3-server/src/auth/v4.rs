@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
-use crate::auth::canonical::{push_collapsed, push_encoded, push_hex, seconds_of};
+use crate::auth::canonical::{Blanks, push_collapsed, push_encoded, push_hex, seconds_of};
 use crate::auth::chunks::ChunkVerifier;
 use crate::auth::payload::{CONTENT_SHA256, Payload};
 use crate::auth::scope::{Credential, Place};
@@ -21,6 +21,9 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 /// The most by which the clock of a client may differ, in seconds.
 const SKEW_MAX_S: i64 = 15 * 60;
+
+/// The most headers that a request signs. The head of a request in S3 has at most 8 KiB.
+const SIGNED_HEADERS_MAX: usize = 512;
 
 /// The longest time for which a presigned URL is valid: seven days, as in S3.
 const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
@@ -142,6 +145,10 @@ pub(super) fn verify_query(
     let body = head.query.given("X-Amz-Content-Sha256").or_else(of_header);
     let body = body.unwrap_or(Payload::UNSIGNED);
     let claimed = head.fields.text(CONTENT_SHA256).unwrap_or(body);
+    if body != Payload::UNSIGNED && claimed != body {
+        let message = "The header x-amz-content-sha256 is not the one that was signed";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
     let payload = Payload::of_text(claimed)?;
     if matches!(payload, Payload::SignedChunks { .. }) {
         let message = "A presigned URL has no signatures of chunks";
@@ -204,13 +211,18 @@ impl Signature<'_> {
         let claimed = crate::auth::canonical::from_hex(self.signature).ok_or_else(mismatch)?;
         let mut path = String::with_capacity(head.target.len());
         push_encoded(&mut path, head.path.as_deref().unwrap_or_default());
-        let is_signed = |path: &str| {
-            let text = self.string_to_sign(&self.canonical(head, path));
+        let is_signed = |path: &str, blanks: Blanks| {
+            let text = self.string_to_sign(&self.canonical(head, path, blanks));
             hmac::verify(&secret, text.as_bytes(), &claimed).is_ok()
         };
-        // Some clients sign the path as they send it.
-        let raw = head.raw_path();
-        if !is_signed(&path) && (raw == path || !is_signed(raw)) {
+        // Some clients sign the path as they send it, and some take all blanks of Unicode for blanks.
+        let raw = Some(head.raw_path()).filter(|raw| *raw != path);
+        let is_ascii = head.fields.iter().all(|(_, value)| value.is_ascii());
+        let unicode = Some(Blanks::Unicode).filter(|_| !is_ascii);
+        let is_right = [Some(Blanks::Ascii), unicode].into_iter().flatten().any(|blanks| {
+            [Some(&*path), raw].into_iter().flatten().any(|path| is_signed(path, blanks))
+        });
+        if !is_right {
             return Err(mismatch());
         }
         let payload = match payload {
@@ -225,7 +237,7 @@ impl Signature<'_> {
     }
 
     /// Returns the canonical request, with a path in its canonical form.
-    fn canonical(&self, head: &Head, path: &str) -> String {
+    fn canonical(&self, head: &Head, path: &str, blanks: Blanks) -> String {
         let mut text = format!("{}\n{path}\n", head.method);
         push_query(&mut text, head);
         text.push('\n');
@@ -236,7 +248,7 @@ impl Signature<'_> {
                 if number > 0 {
                     text.push(',');
                 }
-                push_collapsed(&mut text, &String::from_utf8_lossy(value));
+                push_collapsed(&mut text, &String::from_utf8_lossy(value), blanks);
             }
             text.push('\n');
         }
@@ -273,6 +285,14 @@ fn push_query(out: &mut String, head: &Head) {
 /// Refuses a request with a header of AWS that is not signed, as S3 does: the holder of a presigned
 /// URL could have added it.
 fn check_signed_headers(head: &Head, signed: &str) -> S3Result<()> {
+    // Each is looked up in the head.
+    let mut listed: Vec<_> = signed.split(';').take(SIGNED_HEADERS_MAX + 1).collect();
+    listed.sort_unstable();
+    if listed.len() > SIGNED_HEADERS_MAX || listed.windows(2).any(|pair| pair[0] == pair[1]) {
+        let message =
+            format!("SignedHeaders has a name twice, or more than {SIGNED_HEADERS_MAX} names");
+        return Err(refuse(S3ErrorCode::AuthorizationHeaderMalformed, message));
+    }
     let is_signed = |name: &str| signed.split(';').any(|found| found == name);
     let unsigned =
         |name: &str| name == "host" || name.starts_with("x-amz-") && !UNSIGNED.contains(&name);
@@ -392,6 +412,7 @@ mod tests {
             (EMPTY, "hello", "InvalidArgument"),
             ("Range", "X-Amz-Acl", "AccessDenied"),
             ("=host;", "=", "AccessDenied"),
+            ("=host;", "=host;host;", "AuthorizationHeaderMalformed"),
             ("x-amz-date", "x", "AccessDenied"),
             ("20130524T", "20130525T", "AuthorizationHeaderMalformed"),
             ("T000000Z", "", "AccessDenied"),

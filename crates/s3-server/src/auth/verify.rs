@@ -6,6 +6,9 @@ use crate::access::authorize::Principal;
 use crate::access::keys::key_ring::AllKeys;
 use crate::auth::payload::Payload;
 use crate::auth::{v2, v4};
+use crate::body::checksum::Algorithm;
+use crate::body::digests::SDK_ALGORITHM;
+use crate::body::hasher::Hasher;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::head::Head;
 use crate::request::operation::RESPONSE;
@@ -52,6 +55,7 @@ pub(crate) fn verify(keys: &AllKeys, head: &mut Head) -> S3Result<Verified> {
 }
 
 fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> {
+    check_repeated(head)?;
     if keys.is_empty() {
         let payload = Payload::unverified(head)?;
         move_to_fields(head)?;
@@ -95,18 +99,50 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
     Ok(Verified { principal: Principal::Key(key), payload })
 }
 
+/// Refuses a request with several fields of a name that S3 gives one meaning: what is allowed could
+/// depend on another one than what is done.
+fn check_repeated(head: &Head) -> S3Result<()> {
+    const LISTS: [&str; 5] = [
+        "x-amz-copy-source-if-match",
+        "x-amz-copy-source-if-none-match",
+        "x-amz-object-attributes",
+        "x-amz-optional-object-attributes",
+        "x-amz-trailer",
+    ];
+    let is_single = |name: &str| {
+        let is_list = LISTS.contains(&name)
+            || name.starts_with("x-amz-meta-")
+            || name.starts_with("x-amz-grant-");
+        name.starts_with("x-amz-") && !is_list
+            || matches!(name, "authorization" | "content-md5" | "content-type")
+    };
+    let mut names: Vec<_> =
+        head.fields.iter().map(|(name, _)| name).filter(|name| is_single(name)).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => {
+            let message = format!("The header {} is given twice", pair[0]);
+            Err(refuse(S3ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
 /// Makes the parameters of the query that stand for headers fields of the head.
+///
+/// The checksum of an empty body is none of them: the SDK for JavaScript adds it to each URL that it
+/// presigns for an upload. S3 ignores all checksums there.
 fn move_to_fields(head: &mut Head) -> S3Result<()> {
     let is_header = |name: &str| {
         let name = name.to_ascii_lowercase();
         let is_of_signature = QUERY_V4.contains(&&*name) || OF_SIGNATURE.contains(&&*name);
-        name.starts_with("x-amz-") && !is_of_signature
+        name.starts_with("x-amz-") && !is_of_signature && name != SDK_ALGORITHM
             || matches!(&*name, "content-md5" | "content-type")
     };
     let moved: Vec<_> = head
         .query
         .iter()
-        .filter(|(name, _)| is_header(name))
+        .filter(|(name, value)| is_header(name) && !is_empty_checksum(name, value))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
     for (name, value) in moved {
@@ -126,6 +162,12 @@ fn move_to_fields(head: &mut Head) -> S3Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns `true` for the checksum of an empty body.
+fn is_empty_checksum(name: &str, value: &str) -> bool {
+    let algorithm = Algorithm::from_header(name);
+    algorithm.is_some_and(|algorithm| Hasher::new(algorithm).finish().value == value)
 }
 
 /// Refuses a request without a signature that replaces headers of the response: a web page could
@@ -203,6 +245,16 @@ mod tests {
     }
 
     #[test]
+    fn header_with_one_meaning_is_given_once() {
+        for name in ["x-amz-acl", "x-amz-storage-class", "authorization", "Content-MD5"] {
+            assert_eq!(code("PUT /b/k", &[(name, "a"), (name, "a")]), "InvalidRequest", "{name}");
+        }
+        for name in ["x-amz-meta-a", "x-amz-grant-read", "x-amz-object-attributes", "range"] {
+            assert_eq!(code("PUT /b/k", &[(name, "a"), (name, "b")]), "", "{name}");
+        }
+    }
+
+    #[test]
     fn headers_in_the_query_become_fields() {
         let line = "PUT /b/k?x-amz-meta-a=two%20words&X-Amz-Tagging=a%3Db&Content-Type=a/b&x-id=c";
         let mut found = head(line, &[("content-type", "a/b")]);
@@ -211,6 +263,10 @@ mod tests {
         assert_eq!(found.fields.text("x-amz-tagging"), Some("a=b"));
         assert_eq!(found.fields.all("content-type").count(), 1);
         assert!(!found.fields.has("x-id"));
+        let line = "PUT /b/k?x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32";
+        let mut of_sdk = head(line, &[]);
+        verify(&keys(), &mut of_sdk).unwrap();
+        assert_eq!(of_sdk.fields.iter().count(), 1, "only the host");
         for (line, fields) in [
             ("PUT /b/k?x-amz-meta-a=b%0Ac", &[][..]),
             ("PUT /b/k?x-amz-meta-a=b", &[("x-amz-meta-a", "c")]),

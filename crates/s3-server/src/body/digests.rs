@@ -20,7 +20,8 @@ const TRAILER: &str = "x-amz-trailer";
 const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
 
 /// The headers that name the algorithm of the checksum: that of the SDKs, and that of forms.
-const ALGORITHMS: [&str; 2] = ["x-amz-sdk-checksum-algorithm", ALGORITHM_ATTRIBUTE];
+const ALGORITHMS: [&str; 2] = [SDK_ALGORITHM, ALGORITHM_ATTRIBUTE];
+pub(crate) const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
 
 /// The claims of a client about a body.
 #[derive(Debug, Default)]
@@ -276,6 +277,11 @@ fn claim(fields: &Fields, given: Option<Checksum>) -> S3Result<Option<Claim>> {
         }
         wanted = Some(algorithm);
     }
+    if claim.is_none() && fields.given(SDK_ALGORITHM).is_some() {
+        let message = "x-amz-sdk-checksum-algorithm specified, but no corresponding \
+                       x-amz-checksum-* or x-amz-trailer headers were found.";
+        return Err(refuse(S3ErrorCode::InvalidRequest, message));
+    }
     Ok(claim.or(wanted.map(Claim::Wanted)))
 }
 
@@ -285,7 +291,7 @@ mod tests {
 
     const CRC: (&str, &str) = ("x-amz-checksum-crc32", "y/Q5Jg==");
     const SHA: (&str, &str) = ("x-amz-checksum-sha1", "98O8HYCOBHMq32eZZczDTKeuNEE=");
-    const SDK: &str = ALGORITHMS[0];
+    const SDK: &str = SDK_ALGORITHM;
 
     fn claim_in(pairs: &[(&str, &str)]) -> S3Result<Option<Claim>> {
         let fields = pairs.iter().copied().collect();
@@ -326,7 +332,6 @@ mod tests {
             (&[(TRAILER, CRC.0)], Some(in_trailer.clone())),
             (&[(TRAILER, CRC.0), (SDK, "Crc32")], Some(in_trailer)),
             (&[(TRAILER, "")], None),
-            (&[(SDK, "SHA256")], Some(Claim::Wanted(Algorithm::Sha256))),
             (&[(ALGORITHM_ATTRIBUTE, "md5")], Some(Claim::Wanted(Algorithm::Md5))),
             (&[(SDK, "")], None),
         ] {
@@ -344,6 +349,7 @@ mod tests {
             &[(SDK, "SHA1"), (ALGORITHM_ATTRIBUTE, "CRC32")],
             &[CRC, (SDK, "CRC")],
             &[(SDK, "CRC")],
+            &[(SDK, "SHA256")],
             &[(ALGORITHM_ATTRIBUTE, "CRC")],
             &[(TRAILER, "x-amz-checksum-foo")],
             &[(TRAILER, "x-amz-checksum-crc32,x-amz-checksum-sha1")],

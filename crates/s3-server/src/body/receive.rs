@@ -23,11 +23,15 @@ use crate::encryption::lengths::stored_bytes;
 use crate::encryption::new_content::Encryption;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, from_store, incomplete, joined, refuse};
 use crate::memory::{PeerMemory, Reserved};
+use crate::request::operation::Operation;
 use crate::service::Haul;
 use crate::service::request::Request;
 
 /// The bytes received before they are hashed and written together.
 const BATCH_BYTES: usize = 1 << 20;
+
+/// The longest document of an operation with a short one.
+const SHORT_DOCUMENT_BYTES_MAX: u64 = 128 << 10;
 
 /// The memory for a big body: the batch that is written, the one that is received, and the piece
 /// that arrived last.
@@ -122,7 +126,10 @@ impl Receiver {
         let limits = haul.limits();
         let length = request.head.fields.text("content-length");
         let declared = length.and_then(|length| length.trim().parse().ok());
-        let bytes_max = limits.xml_bytes_max as u64;
+        let bytes_max = match request.operation {
+            operation if is_short(operation) => SHORT_DOCUMENT_BYTES_MAX,
+            _ => limits.xml_bytes_max as u64,
+        };
         if declared.is_some_and(|bytes| bytes > bytes_max) {
             return Err(too_long_for_a_document(bytes_max));
         }
@@ -138,7 +145,8 @@ impl Receiver {
         };
         let collected = receiver.collect_document(haul).await?;
         collected.verify()?;
-        Ok(collected.bytes)
+        // The memory stays reserved as long as the document exists.
+        Ok(collected.memory.guard(collected.bytes))
     }
 
     /// Returns the claims of the client about the body.
@@ -168,7 +176,7 @@ impl Receiver {
         }
         self.end().await?;
         haul.metrics().received(self.received);
-        Ok(Collected { bytes: bytes.freeze(), claims: self.claims, _memory: memory })
+        Ok(Collected { bytes: bytes.freeze(), claims: self.claims, memory })
     }
 
     /// Receives all of a small body.
@@ -195,7 +203,7 @@ impl Receiver {
         };
         self.end().await?;
         haul.metrics().received(self.received);
-        Ok(Collected { bytes, claims: self.claims, _memory: memory })
+        Ok(Collected { bytes, claims: self.claims, memory })
     }
 
     /// Receives a body of any length into the writer that `open` creates, encrypted or as it is.
@@ -279,7 +287,7 @@ impl Receiver {
 pub(crate) struct Collected {
     bytes: Bytes,
     claims: Claims,
-    _memory: Reserved,
+    memory: Reserved,
 }
 
 impl Collected {
@@ -375,6 +383,18 @@ impl Encoder {
 fn too_large(bytes_max: u64) -> S3Error {
     let message = format!("A request has at most {bytes_max} bytes; upload in parts");
     refuse(S3ErrorCode::EntityTooLarge, message)
+}
+
+/// Returns `true` for an operation whose document has a few elements, and may be that of a client
+/// whose rights depend on it.
+fn is_short(operation: Operation) -> bool {
+    matches!(
+        operation,
+        Operation::PutObjectTagging
+            | Operation::PutObjectRetention
+            | Operation::PutObjectLegalHold
+            | Operation::PutObjectAcl
+    )
 }
 
 fn too_long_for_a_document(bytes_max: u64) -> S3Error {

@@ -33,11 +33,13 @@ pub(crate) struct CustomerKey {
 impl CustomerKey {
     /// Reads the key in the fields that begin with `prefix`, if there is one.
     pub(crate) fn of(fields: &Fields, prefix: &str) -> S3Result<Option<Self>> {
-        let text = |name: &str| fields.given(&format!("{prefix}{name}"));
-        let (algorithm, key, md5) = (text(ALGORITHM), text(KEY), text(KEY_MD5));
-        if algorithm.is_none() && key.is_none() && md5.is_none() {
+        // An empty field asks for encryption, too: without a key, nothing may be stored.
+        let has = |name: &str| fields.has(&format!("{prefix}{name}"));
+        if !has(ALGORITHM) && !has(KEY) && !has(KEY_MD5) {
             return Ok(None);
         }
+        let text = |name: &str| fields.given(&format!("{prefix}{name}"));
+        let (algorithm, key, md5) = (text(ALGORITHM), text(KEY), text(KEY_MD5));
         let invalid = |why: &str| {
             let message = format!("A request with a key of the customer needs {why}");
             Err(refuse(S3ErrorCode::InvalidArgument, message))

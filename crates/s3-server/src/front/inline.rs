@@ -89,7 +89,7 @@ impl Front {
                 cached?
             }
         };
-        let selected = read.select(&object.info, &[object.info.bytes]).ok()?;
+        let selected = read.select(&object.info, &object.tags, &[object.info.bytes]).ok()?;
         Some(Found { object, selected, with_checksum: read.with_checksum })
     }
 

@@ -19,7 +19,7 @@ use crate::request::name::ObjectName;
 use crate::service::Haul;
 use crate::service::request::Request;
 use crate::settings::OBJECT_LISTS;
-use crate::stored::versions;
+use crate::stored::versions::{self, refused_change};
 
 pub(crate) async fn get_object_acl(
     haul: &Haul,
@@ -35,10 +35,10 @@ pub(crate) async fn get_object_acl(
         let list = rules.object(&object.attributes);
         let uses = Use { operation: "GetObjectAcl", permission: Permission::ReadAcl };
         uses.check(&caller, &rules, &list, &name)?;
-        Ok(list)
+        Ok((list, versions::shown(store, &name.bucket, object.info.version_id)))
     });
-    let ObjectList { owner, list } = list.await?;
-    Ok(Answer::xml(text(&owner, &list)))
+    let (ObjectList { owner, list }, version) = list.await?;
+    Ok(Answer::xml(text(&owner, &list)).with_some(versions::VERSION_ID.as_str(), version))
 }
 
 pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
@@ -51,14 +51,14 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
     // An invalid list is an error only if the bucket takes lists, as in S3.
     let fields = &request.head.fields;
     let requested = RequestedList::of_request(fields, document, &|name| haul.is_user(name));
-    haul.blocking(move |store| {
+    let version = haul.blocking(move |store| {
         let rules = rules_of(store, &name.bucket)?;
         rules.check_in_effect()?;
         let requested = requested?;
         if store.bucket_settings(&name.bucket).map_err(from_store)?.get(OBJECT_LISTS).is_none() {
             announce(store, &name.bucket)?;
         }
-        update(store, &name, version, |attributes: &mut Attributes| {
+        let updated = update(store, &name, version, |attributes: &mut Attributes| {
             let object = rules.object(attributes);
             let uses = Use { operation: "PutObjectAcl", permission: Permission::WriteAcl };
             uses.check(&caller, &rules, &object, &name)?;
@@ -66,10 +66,12 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
             rules.check(&list)?;
             ObjectList { list, ..object }.set(attributes, &rules.owner);
             Ok(())
-        })
-    })
-    .await?;
-    Ok(Answer::ok())
+        });
+        let ObjectName { bucket, key } = &name;
+        let updated = updated.map_err(|error| refused_change(store, bucket, key, error))?;
+        Ok(versions::shown(store, bucket, updated.version_id))
+    });
+    Ok(Answer::ok().with_some(versions::VERSION_ID.as_str(), version.await?))
 }
 
 /// A use of the list of an object.

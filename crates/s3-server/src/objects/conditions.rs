@@ -98,20 +98,41 @@ fn with_quotes(tags: &str) -> Cow<'_, str> {
 const NO_ETAG: Etag = Etag { md5: [0; 16], parts: u16::MAX };
 
 /// Returns the precondition in the fields `If-Match` and `If-None-Match` of a write.
+///
+/// # Errors
+/// `NotImplemented` for both fields, and for several ETags: a condition is never ignored.
 pub(crate) fn precondition(fields: &Fields) -> S3Result<Precondition> {
-    let bare = |name| fields.given(name).map(|tag| tag.trim().trim_matches('"'));
-    match (bare("if-match"), bare("if-none-match")) {
-        (None, None) => Ok(Precondition::None),
-        (None, Some("*")) => Ok(Precondition::Absent),
-        (Some("*"), None) => Ok(Precondition::Present),
-        (Some(etag), None) => Ok(Precondition::Matches(etag.parse().unwrap_or(NO_ETAG))),
-        // Every object differs from an ETag that no object can have.
-        (None, Some(etag)) => Ok(etag.parse().map_or(Precondition::None, Precondition::Differs)),
-        (Some(_), Some(_)) => Err(refuse(
-            S3ErrorCode::NotImplemented,
-            "A write supports either If-Match or If-None-Match",
-        )),
+    let refused = |message: &str| Err(refuse(S3ErrorCode::NotImplemented, message));
+    let given = |name| fields.joined(name).filter(|tags| !tags.trim().is_empty());
+    let (if_match, if_none_match) = (given("if-match"), given("if-none-match"));
+    let tags = match (&if_match, &if_none_match) {
+        (None, None) => return Ok(Precondition::None),
+        (Some(_), Some(_)) => return refused("A write supports either If-Match or If-None-Match"),
+        (Some(tags), None) | (None, Some(tags)) => tags.trim(),
+    };
+    if tags.contains(',') {
+        return refused("A write supports one ETag in If-Match or If-None-Match");
     }
+    Ok(if if_match.is_some() {
+        match tags {
+            "*" => Precondition::Present,
+            // A weak ETag matches no object.
+            etag => Precondition::Matches(bare(etag).parse().unwrap_or(NO_ETAG)),
+        }
+    } else {
+        match tags {
+            "*" => Precondition::Absent,
+            // Weak ETags are compared without their mark. Every object differs from an ETag that no
+            // object can have.
+            etag => bare(etag.strip_prefix("W/").unwrap_or(etag))
+                .parse()
+                .map_or(Precondition::None, Precondition::Differs),
+        }
+    })
+}
+
+fn bare(etag: &str) -> &str {
+    etag.trim_matches('"')
 }
 
 /// The conditions of a deletion, which must all hold. An object that does not exist is not tested:
@@ -312,5 +333,15 @@ mod tests {
         assert_eq!(both.unwrap_err().code().as_str(), "NotImplemented");
         assert_eq!(of(&[(differs, "\"strange\"")]).unwrap(), Precondition::None);
         assert_eq!(of(&[(matches, "a_b")]).unwrap(), Precondition::Matches(NO_ETAG));
+        let weak = format!("W/{ETAG}");
+        assert_eq!(of(&[(matches, &weak)]).unwrap(), Precondition::Matches(NO_ETAG));
+        assert_eq!(of(&[(differs, &weak)]).unwrap(), Precondition::Differs(object().etag));
+        for name in [matches, differs] {
+            for tags in [&*format!("{OTHER}, {ETAG}"), "*, \"x\"", &format!("{ETAG},")] {
+                assert_eq!(of(&[(name, tags)]).unwrap_err().code().as_str(), "NotImplemented");
+            }
+            let several = of(&[(name, OTHER), (name, ETAG)]).unwrap_err();
+            assert_eq!(several.code().as_str(), "NotImplemented");
+        }
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use haul_file_store::{
-    Attributes, Etag, ObjectInfo, ObjectLock, Precondition, Store, Tags, VersionId,
+    Attributes, Error, Etag, ObjectInfo, ObjectLock, Precondition, Store, Tags, VersionId,
 };
 use haul_http1::Verdict;
 
@@ -31,11 +31,14 @@ use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::request::Wanted;
-use crate::errors::{S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse};
-use crate::objects::conditions::Conditions;
+use crate::errors::{
+    S3Error, S3ErrorCode, S3Result, check_key, from_store, invalid_argument, refuse,
+};
+use crate::objects::conditions::{Conditions, precondition};
 use crate::objects::headers::{STORAGE_CLASS, StoredHeaders};
 use crate::objects::lock::LockHeaders;
 use crate::objects::new_list::NewObjectList;
+use crate::objects::write::unmet;
 use crate::request::copy_source::CopySource;
 use crate::request::fields::Fields;
 use crate::request::head::Head;
@@ -83,7 +86,10 @@ struct CopyRequest {
     to: ObjectName,
     /// The client as the reader of the source.
     reader: Option<Caller>,
+    /// The conditions on the source.
     conditions: Conditions,
+    /// The condition on the object that the copy replaces.
+    precondition: Precondition,
     source_key: Option<CustomerKey>,
     keys: Option<Arc<EncryptionKeys>>,
     /// The metadata in the headers; `None` if the copy has that of its source.
@@ -140,6 +146,7 @@ impl CopyRequest {
             to: to.clone(),
             reader: request.source().cloned(),
             conditions: Conditions::of_source(fields),
+            precondition: precondition(fields)?,
             source_key,
             keys: haul.encryption(),
             metadata: replaces_metadata.then_some(metadata),
@@ -242,8 +249,9 @@ impl CopyRequest {
             envelope.set(attributes);
         }
         let to = (&*self.to.bucket, &*self.to.key);
-        let stored = store.copy_object(&content.object, to, Some(attributes), &Precondition::None);
-        Ok((stored.map_err(from_store)?, checksum))
+        let precondition = &self.precondition;
+        let stored = store.copy_object(&content.object, to, Some(attributes), precondition);
+        Ok((stored.map_err(|error| self.unmet(store, error))?, checksum))
     }
 
     /// Stores a copy of the content in one piece, encrypted with a new data key or unencrypted.
@@ -273,8 +281,13 @@ impl CopyRequest {
             let structure = Structure::OnePiece;
             new.envelope((bucket, key), structure, written.bytes())?.set(attributes);
         }
-        let stored = store.put_written(bucket, key, written, attributes, &Precondition::None);
-        Ok((stored.map_err(from_store)?, checksum))
+        let stored = store.put_written(bucket, key, written, attributes, &self.precondition);
+        Ok((stored.map_err(|error| self.unmet(store, error))?, checksum))
+    }
+
+    /// Returns the error for a copy that was not stored.
+    fn unmet(&self, store: &Store, error: Error) -> S3Error {
+        unmet(store, &self.to.bucket, &self.to.key, &self.precondition, error)
     }
 
     /// Returns the algorithm of the checksum of the copy of a source with these attributes.

@@ -1,5 +1,6 @@
 //! Deleting objects and versions.
 
+use std::collections::HashSet;
 use std::str::FromStr;
 use std::time::SystemTime;
 
@@ -37,7 +38,7 @@ pub(crate) async fn delete_object(haul: &Haul, request: &Request, _body: Body) -
     let name = request.name().clone();
     let fields = &request.head.fields;
     check_key(&name.key)?;
-    let given = request.head.query.get(versions::PARAMETER).filter(|given| !given.is_empty());
+    let given = request.head.query.get(versions::PARAMETER);
     let version = versions::parse(given)?;
     let conditions = conditions(fields)?;
     let (caller, bypasses) = (request.caller().clone(), wants_bypass(fields));
@@ -72,8 +73,12 @@ fn conditions(fields: &Fields) -> S3Result<DeleteConditions> {
 pub(crate) async fn delete_objects(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
     let claims = Claims::of_document(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
-    let ListedDeletions { objects, is_quiet } = ListedDeletions::parse(&document)?;
+    let ListedDeletions { mut objects, is_quiet } = ListedDeletions::parse(&document)?;
     drop(document);
+    // As in S3, what is listed twice is deleted once: a second delete marker would be another change.
+    let mut listed = HashSet::new();
+    objects.retain(|object| listed.insert(object.clone()));
+    drop(listed);
     let bucket = request.name().bucket.clone();
     check_bucket(&haul.store(), &bucket)?;
     // Before the deletion, which must not be refused afterwards.
@@ -133,7 +138,7 @@ struct ListedDeletions {
 }
 
 /// An object or version that a request deletes.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ListedDeletion {
     key: String,
     version_id: Option<String>,

@@ -1,10 +1,12 @@
 //! The fields of a request that are stored as attributes of an object. An attribute has the name of
 //! its field, in lower case, so that other programs can read a store.
 
+use std::borrow::Cow;
+
 use haul_file_store::Attributes;
 
 use crate::answer::rfc2047;
-use crate::errors::{S3ErrorCode, S3Result, refuse};
+use crate::errors::{S3ErrorCode, S3Result, invalid_argument, refuse};
 use crate::request::fields::Fields;
 use crate::stored::attributes::{METADATA_PREFIX, check};
 use crate::stored::tags;
@@ -35,6 +37,9 @@ const STORED: [&str; 6] = [
     REDIRECT,
 ];
 
+/// Those of the fields that are lists.
+const LISTS: [&str; 2] = ["cache-control", "content-language"];
+
 const ENCODING: &str = "content-encoding";
 const REDIRECT: &str = "x-amz-website-redirect-location";
 
@@ -60,17 +65,19 @@ impl StoredHeaders {
     pub(crate) fn of_fields(fields: &Fields) -> S3Result<Self> {
         let mut attributes = Attributes::new();
         for name in STORED {
-            if let Some(value) = fields.given(name) {
+            if let Some(value) = value(fields, name)?.filter(|value| !value.is_empty()) {
                 attributes.set(name, value);
             }
         }
-        if let Some(encoding) = fields.given(ENCODING).and_then(without_aws_chunked) {
+        let encoding = fields.joined(ENCODING);
+        if let Some(encoding) = encoding.as_deref().and_then(without_aws_chunked) {
             attributes.set(ENCODING, encoding);
         }
         check_class(fields)?;
         check_redirect(fields)?;
         add_metadata(fields, &mut attributes)?;
-        let tagging = fields.given("x-amz-tagging").map(str::to_owned);
+        let tagging = value(fields, "x-amz-tagging")?;
+        let tagging = tagging.filter(|tagging| !tagging.is_empty()).map(Cow::into_owned);
         Ok(Self { attributes, tagging })
     }
 
@@ -83,6 +90,25 @@ impl StoredHeaders {
         check(&mut attributes)?;
         Ok(attributes)
     }
+}
+
+/// Returns the value of a field. Several of a name are one if it is a list (RFC 9110, 5.3).
+///
+/// # Errors
+/// If several fields have the name of one that is no list, or the value is no text.
+fn value<'a>(fields: &'a Fields, name: &'a str) -> S3Result<Option<Cow<'a, str>>> {
+    if fields.all(name).any(|value| str::from_utf8(value).is_err()) {
+        let values = fields.joined(name).unwrap_or_default();
+        return Err(invalid_argument(name, &values, format!("The header {name} is not UTF-8")));
+    }
+    if LISTS.contains(&name) {
+        return Ok(fields.joined(name));
+    }
+    if fields.all(name).nth(1).is_some() {
+        let values = fields.joined(name).unwrap_or_default();
+        return Err(invalid_argument(name, &values, format!("The header {name} is given twice")));
+    }
+    Ok(fields.text(name).map(Cow::from))
 }
 
 /// Adds the user metadata. As in HTTP, several fields of a name are one with a list of values.
@@ -180,6 +206,9 @@ mod tests {
             ("X-Amz-Meta-One", "1  2"),
             ("X-Amz-Meta-Empty", ""),
             ("x-amz-meta-", "no"),
+            ("Cache-Control", "no-store"),
+            ("Content-Encoding", "aws-chunked"),
+            ("Content-Encoding", "gzip"),
             ("x-amz-meta-two", "a"),
             ("X-Amz-Meta-Two", "b"),
             ("x-amz-meta-word", "=?utf-8?q?=C3=A4?="),
@@ -189,8 +218,9 @@ mod tests {
             ("x-amz-website-redirect-location", "/other"),
         ];
         let expected = [
-            ("cache-control", "c"),
+            ("cache-control", "c,no-store"),
             ("content-disposition", "inline; filename=\"\u{e4}\""),
+            ("content-encoding", "gzip"),
             ("content-type", "a/b"),
             ("expires", "Fri, 1 Sep 2034 01:01:01 GMT"),
             ("x-amz-meta-empty", ""),
@@ -218,5 +248,9 @@ mod tests {
             assert_eq!(error.code().as_str(), code, "{name}");
         }
         assert!(stored(&[("x-amz-meta-a", &long[1..])]).is_ok());
+        for name in ["content-type", "x-amz-tagging", "expires"] {
+            let error = stored(&[(name, "a"), (name, "b")]).unwrap_err();
+            assert_eq!(error.code().as_str(), "InvalidArgument", "{name}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_file_store::{Object, ObjectInfo, ObjectLocation, Store, VersionId};
+use haul_file_store::{Attributes, Object, ObjectInfo, ObjectLocation, Store, VersionId};
 use haul_http1::Verdict;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue};
@@ -86,7 +86,12 @@ impl Read {
     ///
     /// # Errors
     /// The response, if a condition fails.
-    pub(crate) fn select(&self, info: &ObjectInfo, part_bytes: &[u64]) -> S3Result<Selected> {
+    pub(crate) fn select(
+        &self,
+        info: &ObjectInfo,
+        attributes: &Attributes,
+        part_bytes: &[u64],
+    ) -> S3Result<Selected> {
         match self.conditions.verdict(info) {
             Verdict::Proceed { with_ranges: false } => Wanted::All.select(part_bytes),
             Verdict::Proceed { with_ranges: true } => self.wanted.select(part_bytes),
@@ -94,7 +99,7 @@ impl Read {
                 let message = "At least one of the preconditions you specified failed";
                 Err(refuse(S3ErrorCode::PreconditionFailed, message))
             }
-            Verdict::NotModified => Err(not_modified(info)),
+            Verdict::NotModified => Err(not_modified(info, attributes)),
         }
     }
 
@@ -181,7 +186,7 @@ pub(crate) async fn get_object(haul: &Haul, request: &Request, _body: Body) -> S
     read.check_part(&object.info)?;
     let content = haul.content((bucket, key), object, read.customer.as_ref())?;
     let object = &content.object;
-    let selected = read.select(&object.info, &content.part_bytes())?;
+    let selected = read.select(&object.info, &object.attributes, &content.part_bytes())?;
     let version = versions::shown(&store, bucket, object.info.version_id);
     let answer = read
         .answer(object, &selected)
@@ -285,7 +290,7 @@ pub(crate) async fn head_object(haul: &Haul, request: &Request, _body: Body) -> 
     read.check_part(&object.info)?;
     let content = haul.content((bucket, key), object, read.customer.as_ref())?;
     let object = &content.object;
-    let selected = read.select(&object.info, &content.part_bytes())?;
+    let selected = read.select(&object.info, &object.attributes, &content.part_bytes())?;
     let version = versions::shown(&store, bucket, object.info.version_id);
     let answer = read
         .answer(object, &selected)
@@ -296,8 +301,16 @@ pub(crate) async fn head_object(haul: &Haul, request: &Request, _body: Body) -> 
     Ok(Answer { content: AnswerContent::Head(bytes), ..answer })
 }
 
-fn not_modified(info: &ObjectInfo) -> S3Error {
+/// Returns the answer to a client whose copy is current, with the fields by which a cache renews its
+/// copy (RFC 9110, 15.4.5).
+fn not_modified(info: &ObjectInfo, attributes: &Attributes) -> S3Error {
     let mut headers = HeaderMap::new();
+    for name in ["cache-control", "expires"] {
+        let value = attributes.get(name).and_then(|value| HeaderValue::try_from(value).ok());
+        if let Some(value) = value {
+            headers.insert(name, value);
+        }
+    }
     if let Ok(value) = HeaderValue::try_from(header_time(info.modified)) {
         headers.insert("last-modified", value);
     }

@@ -53,8 +53,6 @@ impl CopySource {
             }
             version = Some(value.into_owned());
         }
-        // As in other requests, an empty ID is none.
-        let version = version.filter(|version| !version.is_empty());
         Ok(Self { name, version })
     }
 }
@@ -77,7 +75,7 @@ mod tests {
             ("bucket/a+b", "bucket", "a b", None),
             ("bucket/a%3Fb", "bucket", "a?b", None),
             ("bucket/key?versionId=v%2F1", "bucket", "key", Some("v/1")),
-            ("bucket/key?versionId=", "bucket", "key", None),
+            ("bucket/key?versionId=", "bucket", "key", Some("")),
             ("bucket%2Fkey", "bucket", "key", None),
         ] {
             let found = CopySource::parse(text).unwrap();

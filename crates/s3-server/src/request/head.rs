@@ -63,10 +63,15 @@ impl Head {
     fn of_parts(
         method: Method,
         target: &str,
-        fields: Fields,
+        mut fields: Fields,
         host: Option<&str>,
         domains: &Domains,
     ) -> Self {
+        // The authority of an absolute target takes the place of the field (RFC 9112, 3.2.2). A
+        // signature has to be that of the bucket that is used.
+        if let Some(host) = host.filter(|host| fields.text("host") != Some(host)) {
+            fields.set("host", host);
+        }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let path = decode(path);
         let name = match (&path, host.and_then(|host| domains.bucket_of(host))) {
@@ -174,6 +179,13 @@ pub(crate) mod tests {
         assert_eq!(name("*", "bucket.example.com"), is("*", "", "*"));
         assert_eq!(name("/b/%FF", "other"), is("", "", ""));
         assert_eq!(name("http://bucket.example.com/k", "other"), is("bucket", "k", "/k"));
+    }
+
+    #[test]
+    fn authority_of_the_target_takes_the_place_of_the_host() {
+        let fields = [("Host", "a.example.com")];
+        let head = head("GET http://b.example.com/k", &fields);
+        assert_eq!(head.fields.all("host").collect::<Vec<_>>(), [b"b.example.com"]);
     }
 
     #[test]

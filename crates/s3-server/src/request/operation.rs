@@ -234,9 +234,35 @@ impl Operation {
             (None, None) => Err(unknown(head, level)),
             (Some(route), None) => {
                 check_part(head)?;
+                check_version(head, route.operation)?;
                 Ok(route.operation)
             }
         }
+    }
+}
+
+/// Refuses the ID of a version for a change that makes a new object: it would replace the current one.
+fn check_version(head: &Head, operation: Operation) -> S3Result<()> {
+    use Operation::{
+        AbortMultipartUpload, CompleteMultipartUpload, CopyObject, CreateMultipartUpload,
+        PutObject, UploadPart, UploadPartCopy,
+    };
+    let makes_an_object = matches!(
+        operation,
+        PutObject
+            | CopyObject
+            | CreateMultipartUpload
+            | UploadPart
+            | UploadPartCopy
+            | CompleteMultipartUpload
+            | AbortMultipartUpload
+    );
+    match head.query.get("versionId") {
+        Some(version) if makes_an_object => {
+            let message = "This operation does not accept a version-id.";
+            Err(invalid_argument("versionId", version, message))
+        }
+        _ => Ok(()),
     }
 }
 

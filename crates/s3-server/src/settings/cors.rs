@@ -9,6 +9,9 @@ use crate::xml::writer::Xml;
 /// The maximum number of rules of a bucket, as in S3.
 const RULES_MAX: usize = 100;
 
+/// The longest ID of a rule, as in S3.
+const ID_CHARS_MAX: usize = 255;
+
 /// The maximum number of headers of a preflight request. Each is compared with those of
 /// all rules.
 const REQUESTED_MAX: usize = 100;
@@ -99,6 +102,9 @@ impl CorsRule {
 
     /// Returns the reason why the rule is invalid.
     fn check(&self) -> Result<(), String> {
+        if self.id.as_ref().is_some_and(|id| id.chars().count() > ID_CHARS_MAX) {
+            return Err(format!("The ID of a rule has at most {ID_CHARS_MAX} characters"));
+        }
         for method in &self.allowed_methods {
             if !METHODS.contains(&method.as_str()) {
                 return Err(format!(

@@ -1,6 +1,6 @@
 //! The document that restricts public access to a bucket. Pure.
 
-use crate::errors::S3Result;
+use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::xml::Document;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
@@ -24,12 +24,22 @@ impl Document for PublicAccessBlock {
             "BlockPublicPolicy",
             "RestrictPublicBuckets",
         ])?;
-        let flag = |name| Ok(root.flag_of(name)?.unwrap_or_default());
+        let flags = [
+            root.flag_of("BlockPublicAcls")?,
+            root.flag_of("IgnorePublicAcls")?,
+            root.flag_of("BlockPublicPolicy")?,
+            root.flag_of("RestrictPublicBuckets")?,
+        ];
+        if flags == [None; 4] {
+            let message = "Must specify at least one configuration.";
+            return Err(refuse(S3ErrorCode::InvalidRequest, message));
+        }
+        let [acls, ignore, policy, restrict] = flags.map(Option::unwrap_or_default);
         Ok(Self {
-            block_public_acls: flag("BlockPublicAcls")?,
-            ignore_public_acls: flag("IgnorePublicAcls")?,
-            block_public_policy: flag("BlockPublicPolicy")?,
-            restrict_public_buckets: flag("RestrictPublicBuckets")?,
+            block_public_acls: acls,
+            ignore_public_acls: ignore,
+            block_public_policy: policy,
+            restrict_public_buckets: restrict,
         })
     }
 
@@ -51,7 +61,7 @@ mod tests {
             let root = PublicAccessBlock::ROOT;
             PublicAccessBlock::parse(format!("<{root}>{content}</{root}>").as_bytes())
         };
-        assert_eq!(parse("").unwrap(), PublicAccessBlock::default());
+        assert_eq!(parse("").unwrap_err().code(), S3ErrorCode::InvalidRequest);
         let one = parse("<IgnorePublicAcls>\nTRUE\n</IgnorePublicAcls>").unwrap();
         let expected = PublicAccessBlock { ignore_public_acls: true, ..Default::default() };
         assert_eq!(one, expected);

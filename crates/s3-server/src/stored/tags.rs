@@ -70,6 +70,10 @@ pub(crate) fn checked(
             );
             return Err(invalid(&message).with_field("TagKey", key).with_field("TagValue", value));
         }
+        if key.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("aws:")) {
+            let message = "System tags cannot be added/updated by requester";
+            return Err(invalid(message).with_field("TagKey", key));
+        }
         if tags.insert(key.clone(), value).is_some() {
             let message = "Cannot provide multiple Tags with the same key";
             return Err(invalid(message).with_field("TagKey", key));

@@ -1,5 +1,7 @@
 //! The version IDs of objects in requests and responses.
 
+use std::time::SystemTime;
+
 use haul_file_store::{Error, Object, Store, VersionId, Versioning};
 use http::header::{ALLOW, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
 
@@ -22,6 +24,7 @@ const FOREIGN_ID_BYTES_MIN: usize = 20;
 /// well-formed, and no object has it.
 pub(crate) fn parse(version: Option<&str>) -> S3Result<Option<VersionId>> {
     match version {
+        Some("") => Err(invalid_argument(PARAMETER, "", "Version id cannot be the empty string")),
         Some(text) if is_foreign(text) => Ok(Some(NO_VERSION)),
         _ => parse_parameter(PARAMETER, version),
     }
@@ -29,9 +32,9 @@ pub(crate) fn parse(version: Option<&str>) -> S3Result<Option<VersionId>> {
 
 /// Returns `true` for an ID in the form of those of S3, MinIO and others.
 fn is_foreign(text: &str) -> bool {
-    let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
-    text.len() >= FOREIGN_ID_BYTES_MIN && has_digit && text.bytes().all(is_of_id)
+    text.len() >= FOREIGN_ID_BYTES_MIN && has_digit && text.bytes().all(is_allowed)
 }
 
 /// Parses a parameter with a version ID.
@@ -132,21 +135,39 @@ pub(crate) fn cached<T>(
     }
 }
 
+/// Returns the error of a change of what is current, which is refused for a delete marker as that
+/// of the marker itself is.
+pub(crate) fn refused_change(store: &Store, bucket: &str, key: &str, error: S3Error) -> S3Error {
+    let marker = match error.code() {
+        S3ErrorCode::NoSuchKey => store.delete_marker(bucket, key).ok().flatten(),
+        _ => None,
+    };
+    match marker {
+        Some(marker) => {
+            let (version, created) = (marker.info.version_id, marker.info.modified);
+            is_marker(version, created)
+        }
+        None => error,
+    }
+}
+
+fn is_marker(version: VersionId, created: SystemTime) -> S3Error {
+    let mut headers = marker_headers(version);
+    // A delete marker can only be deleted.
+    headers.insert(ALLOW, HeaderValue::from_static("DELETE"));
+    if let Ok(value) = HeaderValue::try_from(header_time(created)) {
+        headers.insert(LAST_MODIFIED, value);
+    }
+    refuse(S3ErrorCode::MethodNotAllowed, "The version is a delete marker")
+        .with_field("ResourceType", "DeleteMarker")
+        .with_headers(headers)
+}
+
 /// Translates the error of a read. If the newest version is a delete marker, the response has its
 /// ID.
 pub(crate) fn refused(store: &Store, bucket: &str, key: &str, error: Error) -> S3Error {
     match error {
-        Error::IsDeleteMarker { version, created, .. } => {
-            let mut headers = marker_headers(version);
-            // A delete marker can only be deleted.
-            headers.insert(ALLOW, HeaderValue::from_static("DELETE"));
-            if let Ok(value) = HeaderValue::try_from(header_time(created)) {
-                headers.insert(LAST_MODIFIED, value);
-            }
-            refuse(S3ErrorCode::MethodNotAllowed, "The version is a delete marker")
-                .with_field("ResourceType", "DeleteMarker")
-                .with_headers(headers)
-        }
+        Error::IsDeleteMarker { version, created, .. } => is_marker(version, created),
         error @ Error::NoSuchKey { .. } => {
             let marker = store.delete_marker(bucket, key).ok().flatten();
             let headers = marker.map(|marker| marker_headers(marker.info.version_id));
@@ -174,7 +195,7 @@ mod tests {
     #[test]
     fn malformed_version_id_is_an_invalid_argument() {
         assert_eq!(parse(None).unwrap(), None);
-        assert_eq!(parse(Some("")).unwrap(), None);
+        assert_eq!(parse(Some("")).unwrap_err().code(), S3ErrorCode::InvalidArgument);
         assert_eq!(parse(Some("null")).unwrap(), Some(VersionId::Null));
         let refused = parse(Some("x")).unwrap_err();
         assert_eq!(refused.code(), S3ErrorCode::InvalidArgument);

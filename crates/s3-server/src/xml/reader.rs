@@ -9,6 +9,13 @@ use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 /// The greatest depth of a document: those of S3 have at most eight levels.
 const DEPTH_MAX: usize = 32;
 
+/// The most elements of a document: the longest one of S3 completes an upload of 10,000 parts, which
+/// have at most 12 elements each.
+const ELEMENTS_MAX: usize = 128 << 10;
+
+/// The most attributes of an element: those of S3 have at most three.
+const ATTRIBUTES_MAX: usize = 16;
+
 /// An element of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Element {
@@ -42,18 +49,25 @@ impl Element {
         let mut reader = Reader::from_str(text);
         reader.config_mut().check_end_names = true;
         let mut open: Vec<Self> = Vec::new();
-        let mut root = None;
+        let (mut root, mut elements) = (None, 0);
         loop {
             let event = reader.read_event().map_err(|error| error.to_string())?;
             let ended = match event {
+                Event::Start(_) | Event::Empty(_) if elements == ELEMENTS_MAX => {
+                    return Err(format!("it has more than {ELEMENTS_MAX} elements"));
+                }
                 Event::Start(tag) => {
+                    elements += 1;
                     if root.is_some() || open.len() >= DEPTH_MAX {
                         return Err("it has several roots, or too many levels".to_owned());
                     }
                     open.push(Self::of_tag(&tag)?);
                     continue;
                 }
-                Event::Empty(tag) => Some(Self::of_tag(&tag)?),
+                Event::Empty(tag) => {
+                    elements += 1;
+                    Some(Self::of_tag(&tag)?)
+                }
                 Event::End(_) => open.pop(),
                 Event::Text(text) => {
                     let text = text.xml10_content().map_err(|error| error.to_string())?;
@@ -99,8 +113,11 @@ impl Element {
     fn of_tag(tag: &BytesStart<'_>) -> Result<Self, String> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut element = Self { name: text(tag.local_name().as_ref()), ..Self::default() };
-        for attribute in tag.attributes() {
+        for (number, attribute) in tag.attributes().enumerate() {
             let attribute = attribute.map_err(|error| error.to_string())?;
+            if number == ATTRIBUTES_MAX {
+                return Err(format!("an element has more than {ATTRIBUTES_MAX} attributes"));
+            }
             let name = attribute.key;
             if name.as_namespace_binding().is_some() {
                 continue;
@@ -247,6 +264,10 @@ mod tests {
     #[test]
     fn malformed_documents_are_refused() {
         let deep = format!("{}{}", "<R>".repeat(40), "</R>".repeat(40));
+        let many = format!("<R>{}</R>", "<K/>".repeat(ELEMENTS_MAX));
+        let attributes: String =
+            (0..=ATTRIBUTES_MAX).map(|number| format!(" a{number}=''")).collect();
+        let wide = format!("<R{attributes}/>");
         for xml in [
             "",
             "a",
@@ -264,10 +285,13 @@ mod tests {
             "<R a=\"b\" a=\"c\"/>",
             "<R a=b/>",
             &deep,
+            &many,
+            &wide,
         ] {
             let error = parse(xml).unwrap_err();
-            assert_eq!(error.code().as_str(), "MalformedXML", "{xml}");
+            assert_eq!(error.code().as_str(), "MalformedXML", "{xml:.80}");
         }
+        assert!(parse(&many.replacen("<K/>", "", 1)).is_ok());
         assert!(Element::document(b"<R>\xff</R>", "R").is_err());
     }
 

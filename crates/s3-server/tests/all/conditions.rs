@@ -64,6 +64,60 @@ fn write_succeeds_only_if_its_condition_holds() {
     assert_refused(&put("if-match", OTHER), 412, "PreconditionFailed");
     assert_refused(&put("if-none-match", ETAG), 412, "PreconditionFailed");
     assert_eq!(put("if-none-match", OTHER).status, 200);
+    assert_refused(&put("if-none-match", WEAK), 412, "PreconditionFailed");
+    assert_refused(&put("if-none-match", LIST), 501, "NotImplemented");
+}
+
+#[test]
+fn copy_replaces_an_object_only_if_its_condition_holds() {
+    let server = Running::new();
+    server.s3.put("/bucket/source", b"other");
+    let source = ("x-amz-copy-source", "/bucket/source");
+    let copy =
+        |header, value| server.s3.send("PUT", "/bucket/key", &[source, (header, value)], b"");
+    assert_refused(&copy("if-match", ETAG), 404, "NoSuchKey");
+    assert_eq!(copy("if-none-match", "*").status, 200);
+    server.s3.put("/bucket/key", b"hello");
+    for refused in [("if-none-match", "*"), ("if-none-match", ETAG), ("if-match", OTHER)] {
+        assert_refused(&copy(refused.0, refused.1), 412, "PreconditionFailed");
+        assert_eq!(server.s3.get("/bucket/key").text(), "hello", "{refused:?}");
+    }
+    assert_eq!(copy("if-match", ETAG).status, 200);
+    assert_eq!(server.s3.get("/bucket/key").text(), "other");
+}
+
+/// A request that names a version where none can be named would change the current object.
+#[test]
+fn changes_of_the_current_object_take_no_version() {
+    let server = Running::new();
+    server.s3.put("/bucket/key", b"hello");
+    let copy = [("x-amz-copy-source", "/bucket/key")];
+    for (method, target, headers) in [
+        ("PUT", "/bucket/key?versionId=null", &[][..]),
+        ("PUT", "/bucket/key?versionId=", &[]),
+        ("PUT", "/bucket/key?versionId=null", &copy),
+        ("PUT", "/bucket/other", &[("x-amz-copy-source", "/bucket/key?versionId=")]),
+        ("POST", "/bucket/key?uploads&versionId=null", &[]),
+        ("DELETE", "/bucket/key?versionId=", &[]),
+        ("GET", "/bucket/key?versionId=", &[]),
+        ("GET", "/bucket/key?acl&versionId=", &[]),
+    ] {
+        let refused = server.s3.send(method, target, headers, b"");
+        assert_refused(&refused, 400, "InvalidArgument");
+        assert_eq!(server.s3.get("/bucket/key").text(), "hello", "{method} {target}");
+    }
+}
+
+#[test]
+fn answer_that_nothing_changed_renews_the_copy_of_a_cache() {
+    let server = Running::new();
+    let fields = [("cache-control", "max-age=60"), ("expires", PAST)];
+    server.s3.send("PUT", "/bucket/key", &fields, b"hello");
+    let current = server.s3.send("GET", "/bucket/key", &[("if-none-match", "*")], b"");
+    assert_eq!(current.status, 304);
+    for (name, value) in fields {
+        assert_eq!(current.header(name), Some(value));
+    }
 }
 
 #[test]

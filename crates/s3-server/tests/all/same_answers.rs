@@ -94,7 +94,7 @@ const ROWS: &[Row] = &[
     ("PUT", "/bucket/plain", &[], b"hello"),
     ("PUT", "/bucket/all", ALL, b"hello world"),
     ("PUT", "/bucket/expiring", &[("x-amz-checksum-sha256", "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=")], b"hello"),
-    ("PUT", "/bucket/wrong", &[("x-amz-checksum-crc32c", "AAAAAA==")], b"hello world"),
+    ("PUT", "/bucket/wrong", &[("x-amz-checksum-crc32c", "AAAAAQ==")], b"hello world"),
     ("PUT", "/bucket/wrong", &[("x-amz-checksum-crc32c", "!")], b"hello world"),
     ("PUT", "/bucket/wrong", &[("x-amz-checksum-foo", "AAAAAA==")], b"hello world"),
     ("PUT", "/bucket/wrong", &[("x-amz-storage-class", "COLD")], b"hello world"),

@@ -134,6 +134,9 @@ fn checked_filter(Filter { and, one }: Filter) -> S3Result<CheckedFilter> {
     if one.count() + usize::from(and.is_some()) > 1 {
         return Err(malformed("<Filter> has one condition, or <And> to combine several"));
     }
+    if and.as_ref().is_some_and(|and| and.count() < 2) {
+        return Err(malformed("<And> has at least two conditions"));
+    }
     let (conditions, note) = match and {
         Some(and) => (and, AND),
         None if one.prefix.is_some() => (one, FILTER_PREFIX),

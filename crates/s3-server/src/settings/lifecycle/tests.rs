@@ -57,7 +57,6 @@ fn forms_of_a_filter_survive_a_round_trip() {
             "a",
             (Some(5), Some(9)),
         ),
-        ("<Filter><And><Prefix>a</Prefix></And></Filter>", "a", (None, None)),
         ("<Filter><Tag><Key>k @</Key><Value>v</Value></Tag></Filter>", "", (None, None)),
         (
             "<Filter><And><ObjectSizeGreaterThan>5</ObjectSizeGreaterThan><Prefix>a</Prefix>\
@@ -77,6 +76,10 @@ fn forms_of_a_filter_survive_a_round_trip() {
         assert_eq!(lifecycle_from_document(&xml).unwrap(), lifecycle);
         let json = lifecycle_to_json(&lifecycle).to_string();
         assert_eq!(lifecycle_from_document(&json).unwrap(), lifecycle, "{json}");
+    }
+    for form in ["", "<Prefix>a</Prefix>", "<Tag><Key>k</Key><Value>v</Value></Tag>"] {
+        let rule = format!("<Filter><And>{form}</And></Filter>{EXPIRE}");
+        assert!(one(&rule).unwrap_err().contains("MalformedXML"), "{form}");
     }
 }
 

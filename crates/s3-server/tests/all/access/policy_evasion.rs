@@ -62,12 +62,26 @@ fn denied_header_is_found_beside_other_bytes_and_values() {
 }
 
 #[test]
-fn copy_with_an_empty_version_reads_the_object() {
+fn copy_with_an_empty_version_reads_nothing() {
     let mut keyed = Keyed::new();
     let user = keyed.key("ann", &[("read,write", "bucket")]);
     set(&keyed, &statement("Deny", r#""*""#, "GetObject", "/secret", ""));
     assert_eq!(keyed.root("PUT", "/bucket/secret", b"hello").status, 200);
-    for source in ["/bucket/secret", "/bucket/secret?versionId="] {
-        assert_refused(&keyed.copy(&user, source, "/bucket/copy"), 403, "AccessDenied");
+    let copy = |source| keyed.copy(&user, source, "/bucket/copy");
+    assert_refused(&copy("/bucket/secret"), 403, "AccessDenied");
+    assert_refused(&copy("/bucket/secret?versionId="), 400, "InvalidArgument");
+}
+
+/// What is decided about is what is done.
+#[test]
+fn denied_header_cannot_be_hidden_behind_another_one() {
+    let mut keyed = Keyed::new();
+    let user = keyed.key("ann", &[("write", "bucket")]);
+    let public = r#""StringEquals":{"s3:x-amz-acl":"public-read"}"#;
+    set(&keyed, &statement("Deny", r#""*""#, "PutObject", "/*", public));
+    for second in ["zzz", ""] {
+        let headers = [("x-amz-acl", "public-read"), ("x-amz-acl", second)];
+        let put = keyed.send_with(&user, "PUT", "/bucket/key", &headers);
+        assert_refused(&put, 400, "InvalidRequest");
     }
 }
