@@ -54,7 +54,6 @@ impl S3Error {
     }
 
     /// Returns an element of the document.
-    #[cfg(test)]
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields().find(|(found, _)| *found == name).map(|(_, value)| value)
     }

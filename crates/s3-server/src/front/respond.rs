@@ -59,13 +59,15 @@ pub(super) fn error_answer(error: &S3Error, head: &Head, id: &str) -> Answer {
 /// Returns the document of an error, which names the resource of the request.
 fn document(error: &S3Error, head: &Head, id: &str) -> String {
     let name = &head.name;
+    // An error about the source of a copy names it itself.
+    let names = |field| error.field(field).is_some();
     Xml::plain("Error", |xml| {
         xml.element("Code", error.code().as_str());
         xml.message(error.message());
-        if !name.bucket.is_empty() {
+        if !name.bucket.is_empty() && !names("BucketName") {
             xml.element("BucketName", &name.bucket);
         }
-        if !name.key.is_empty() {
+        if !name.key.is_empty() && !names("Key") {
             xml.element("Key", &name.key);
         }
         for (name, value) in error.fields() {

@@ -59,6 +59,11 @@ impl Conditions {
             || self.if_unmodified_since.is_some()
     }
 
+    /// Returns the name of the condition that did not hold, for a read that failed by one.
+    pub(crate) fn failed(&self) -> &'static str {
+        if self.if_match.is_some() { "If-Match" } else { "If-Unmodified-Since" }
+    }
+
     /// Evaluates the conditions for an object.
     pub(crate) fn verdict(&self, object: &ObjectInfo) -> Verdict {
         let [if_match, if_none_match] =

@@ -96,8 +96,9 @@ impl Read {
             Verdict::Proceed { with_ranges: false } => Wanted::All.select(part_bytes),
             Verdict::Proceed { with_ranges: true } => self.wanted.select(part_bytes),
             Verdict::Failed => {
-                let message = "At least one of the preconditions you specified failed";
-                Err(refuse(S3ErrorCode::PreconditionFailed, message))
+                let message = "At least one of the pre-conditions you specified did not hold";
+                Err(refuse(S3ErrorCode::PreconditionFailed, message)
+                    .with_field("Condition", self.conditions.failed()))
             }
             Verdict::NotModified => Err(not_modified(info, attributes)),
         }

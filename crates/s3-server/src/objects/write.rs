@@ -198,8 +198,13 @@ pub(crate) fn unmet(
     error: Error,
 ) -> S3Error {
     let is_on_presence = matches!(precondition, Precondition::Absent | Precondition::None);
+    let condition = match precondition {
+        Precondition::Matches(_) | Precondition::Present => "If-Match",
+        _ => "If-None-Match",
+    };
     match (&error, store.stat(bucket, key)) {
         (Error::PreconditionFailed, Err(absent)) if !is_on_presence => from_store(absent),
+        (Error::PreconditionFailed, _) => from_store(error).with_field("Condition", condition),
         _ => from_store(error),
     }
 }

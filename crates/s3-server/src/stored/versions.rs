@@ -81,11 +81,15 @@ pub(crate) fn get_source(
     key: &str,
     version: Option<VersionId>,
 ) -> S3Result<Object> {
-    get(store, bucket, key, version).map_err(|error| match error.code() {
-        S3ErrorCode::MethodNotAllowed => {
-            refuse(S3ErrorCode::InvalidRequest, "The source of a copy cannot be a delete marker")
-        }
-        _ => error,
+    get(store, bucket, key, version).map_err(|error| {
+        let error = match error.code() {
+            S3ErrorCode::MethodNotAllowed => {
+                let message = "The source of a copy cannot be a delete marker";
+                refuse(S3ErrorCode::InvalidRequest, message)
+            }
+            _ => error,
+        };
+        error.with_field("BucketName", bucket).with_field("Key", key)
     })
 }
 

@@ -59,9 +59,13 @@ fn write_succeeds_only_if_its_condition_holds() {
     assert_refused(&put("if-match", ETAG), 404, "NoSuchKey");
     assert_refused(&put("if-match", "*"), 404, "NoSuchKey");
     assert_eq!(put("if-none-match", "*").status, 200);
-    assert_refused(&put("if-none-match", "*"), 412, "PreconditionFailed");
+    let exists = put("if-none-match", "*");
+    assert_refused(&exists, 412, "PreconditionFailed");
+    assert_eq!(exists.xml("Condition").as_deref(), Some("If-None-Match"));
     assert_eq!(put("if-match", ETAG).status, 200);
-    assert_refused(&put("if-match", OTHER), 412, "PreconditionFailed");
+    let differs = put("if-match", OTHER);
+    assert_refused(&differs, 412, "PreconditionFailed");
+    assert_eq!(differs.xml("Condition").as_deref(), Some("If-Match"));
     assert_refused(&put("if-none-match", ETAG), 412, "PreconditionFailed");
     assert_eq!(put("if-none-match", OTHER).status, 200);
     assert_refused(&put("if-none-match", WEAK), 412, "PreconditionFailed");
@@ -76,6 +80,10 @@ fn copy_replaces_an_object_only_if_its_condition_holds() {
     let copy =
         |header, value| server.s3.send("PUT", "/bucket/key", &[source, (header, value)], b"");
     assert_refused(&copy("if-match", ETAG), 404, "NoSuchKey");
+    let missing = [("x-amz-copy-source", "/bucket/missing")];
+    let missing = server.s3.send("PUT", "/bucket/key", &missing, b"");
+    assert_refused(&missing, 404, "NoSuchKey");
+    assert_eq!(missing.all_xml("Key"), ["missing"]);
     assert_eq!(copy("if-none-match", "*").status, 200);
     server.s3.put("/bucket/key", b"hello");
     for refused in [("if-none-match", "*"), ("if-none-match", ETAG), ("if-match", OTHER)] {
