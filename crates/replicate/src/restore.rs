@@ -55,7 +55,7 @@ pub fn restore_log(remote: &Remote, disk: &Arc<dyn Disk>) -> Result<Restored> {
     follow_once(&mut follower, &mut object, Manifest::clone)?;
     let manifest = object.current();
     // Last, so that an incomplete directory cannot claim the copy.
-    Sessions::restored(manifest.session).store(&**disk)?;
+    Sessions::restored(manifest.session, manifest.end()).store(&**disk)?;
     Ok(Restored::of(manifest, follower.fetched_bytes()))
 }
 

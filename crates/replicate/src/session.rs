@@ -3,6 +3,7 @@
 //! The manifest has the session of its owner. A file beside the log has the session of the last
 //! owner of this directory, so that only this directory continues the copy.
 
+use haul_append_log::Lsn;
 use haul_disk::{Disk, Durability, Open, read_full, write_full};
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -24,15 +25,15 @@ pub(crate) struct Sessions {
     pub(crate) claimed: u128,
     /// The session before it.
     pub(crate) previous: Option<u128>,
-    /// `true` if the directory was restored from the copy, and no claim since has waited until the
-    /// lease of its owner ran out. This owner is another process, which may still be alive.
-    pub(crate) is_restored: bool,
+    /// The end of the copy when the directory was restored from it, until a claim has waited until
+    /// the lease of its owner ran out. This owner is another process, which may still be alive.
+    pub(crate) restored: Option<Lsn>,
 }
 
 impl Sessions {
-    /// Returns the session of a directory that was restored from a copy with this session.
-    pub(crate) fn restored(session: u128) -> Self {
-        Self { claimed: session, previous: None, is_restored: true }
+    /// Returns the session of a directory that was restored from a copy with this session and end.
+    pub(crate) fn restored(session: u128, end: Lsn) -> Self {
+        Self { claimed: session, previous: None, restored: Some(end) }
     }
 
     /// Returns the sessions for a claim of the copy, whose manifest has the session `current`.
@@ -40,10 +41,10 @@ impl Sessions {
     /// An earlier claim that failed may still be executed. It is repeated with the same session, so
     /// that this directory recognizes the manifest of either.
     pub(crate) fn for_claim(found: Option<Self>, current: Option<u128>) -> Result<Self> {
-        let is_restored = found.is_some_and(|sessions| sessions.is_restored);
+        let restored = found.and_then(|sessions| sessions.restored);
         let repeated = found.map(|sessions| sessions.claimed).filter(|it| Some(*it) != current);
         let claimed = repeated.map_or_else(new_session, Ok)?;
-        Ok(Self { claimed, previous: current, is_restored })
+        Ok(Self { claimed, previous: current, restored })
     }
 
     /// `true` if the manifest with this session is of this directory.
@@ -91,8 +92,9 @@ impl Sessions {
 
     fn text(self) -> String {
         let previous = self.previous.map(|session| format!("previous {session:032x}\n"));
-        let restored = if self.is_restored { "restored\n" } else { "" };
-        format!("session {:032x}\n{}{restored}", self.claimed, previous.unwrap_or_default())
+        let restored = self.restored.map(|end| format!("restored {end}\n"));
+        let [previous, restored] = [previous, restored].map(Option::unwrap_or_default);
+        format!("session {:032x}\n{previous}{restored}", self.claimed)
     }
 }
 
@@ -107,11 +109,11 @@ fn parse(bytes: &[u8]) -> Option<Sessions> {
     if previous.is_some() {
         next = lines.next();
     }
-    let is_restored = next == Some("restored");
-    if is_restored {
+    let restored = next.and_then(|line| line.strip_prefix("restored ")?.parse().ok());
+    if restored.is_some() {
         next = lines.next();
     }
-    (next, lines.next()).eq(&(None, None)).then_some(Sessions { claimed, previous, is_restored })
+    (next, lines.next()).eq(&(None, None)).then_some(Sessions { claimed, previous, restored })
 }
 
 /// Returns a new random session.
@@ -133,8 +135,8 @@ mod tests {
     fn crash_leaves_the_sessions_before_or_after_the_change() {
         let disk = MemoryDisk::default();
         assert_eq!(Sessions::load(&disk).unwrap(), None);
-        let old = Sessions::restored(1);
-        let new = Sessions { claimed: u128::MAX, previous: Some(1), is_restored: false };
+        let old = Sessions::restored(1, Lsn::new(2, 4096));
+        let new = Sessions { claimed: u128::MAX, previous: Some(1), restored: None };
         old.store(&disk).unwrap();
         let (mut medium, steps) = (disk.medium(), disk.steps().len());
         new.store(&disk).unwrap();
@@ -160,8 +162,10 @@ mod tests {
             "session xyz\n",
             "session 1\nprevious\n",
             "session 1\nprevious 2\n3\n",
-            "session 1\nrestored\nprevious 2\n",
-            "session 1\nrestored\nrestored\n",
+            "session 1\nrestored\n",
+            "session 1\nrestored 2\n",
+            "session 1\nrestored 2:4096\nprevious 2\n",
+            "session 1\nrestored 2:4096\nrestored 2:4096\n",
         ] {
             assert_eq!(parse(text.as_bytes()), None, "{text:?}");
         }

@@ -127,7 +127,7 @@ pub fn restore_store(remote: &Remote, disk: &Arc<dyn Disk>, fetch: Fetch) -> Res
         Fetch::Everything => restore_big_files(remote, disk)?,
         Fetch::OnDemand => 0,
     };
-    Sessions::restored(manifest.session).store(&**disk)?;
+    Sessions::restored(manifest.session, manifest.end()).store(&**disk)?;
     Ok(Restored::of(manifest, follower.fetched_bytes() + files))
 }
 

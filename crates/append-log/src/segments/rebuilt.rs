@@ -44,6 +44,9 @@ impl RebuiltSegment {
             Err(error) if error.is_full() => return Err(Error::Full { source: Arc::new(error) }),
             _ => file.resize(header.bytes)?,
         }
+        // Before the header by which [`Self::open`] recognizes the file: after a power cut, blocks
+        // of a file that was not synced may have bytes of other files, also behind the records.
+        file.sync(Durability::Everything)?;
         write_header_pages(&*file, &header)?;
         Ok(Self { file, header })
     }

@@ -22,7 +22,8 @@ impl<S: Source> Shipper<S> {
     /// Becomes the owner of the copy, or creates an empty one.
     ///
     /// 1. Loads the manifest, and verifies that its session is one of this directory and that the
-    ///    log contains everything that it lists.
+    ///    log contains everything that it lists. If the directory was restored, its former owner
+    ///    must not have extended the copy since.
     /// 2. Stores a session in the directory, beside that of the manifest. After a crash, the
     ///    directory recognizes the manifest before and after step 3.
     /// 3. Replaces the manifest by one with this session. From here on, no other process with
@@ -50,8 +51,8 @@ impl<S: Source> Shipper<S> {
     pub(crate) fn note_waited(&self) -> Result<()> {
         let disk = self.source.disk();
         match Sessions::load(disk)? {
-            Some(sessions) if sessions.is_restored => {
-                Sessions { is_restored: false, ..sessions }.store(disk)
+            Some(sessions) if sessions.restored.is_some() => {
+                Sessions { restored: None, ..sessions }.store(disk)
             }
             _ => Ok(()),
         }
@@ -86,7 +87,11 @@ impl<S: Source> Shipper<S> {
         let object = match ManifestObject::load(remote)? {
             Some(object) => {
                 verify_owner(object.current(), sessions)?;
-                verify_log(object.current(), source.log())?;
+                verify_restored(object.current(), sessions)?;
+                if let Err(refused) = verify_log(object.current(), source.log()) {
+                    refuse_from_now_on(&*source, sessions)?;
+                    return Err(refused);
+                }
                 verify_kind(object.current(), &*source)?;
                 object
             }
@@ -104,7 +109,7 @@ impl<S: Source> Shipper<S> {
         }
         let sessions = Sessions::for_claim(sessions, previous)?;
         let object = take_over(source.disk(), object, manifest, sessions, progress)?;
-        let wait = watch.until_expiry(SystemClock.now()).filter(|_| sessions.is_restored);
+        let wait = watch.until_expiry(SystemClock.now()).filter(|_| sessions.restored.is_some());
         Ok((Self::new(source, remote.clone(), options, object), wait.unwrap_or_default()))
     }
 }
@@ -159,6 +164,34 @@ fn verify_owner(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {
         Some(sessions) if sessions.has(manifest.session) => Ok(()),
         Some(_) => Err(Error::Fenced { what: manifest.writer() }),
         None => Err(Error::NotThisLog { what: "this directory never had a copy".to_owned() }),
+    }
+}
+
+/// Verifies that the copy still ends where it did when the directory was restored from it.
+///
+/// The length of the log does not show this. Each opening of a restored log adds a record to it, and
+/// so do writes before the claim. It may be as long as the copy, but with other records.
+fn verify_restored(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {
+    let (end, restored) = (manifest.end(), sessions.and_then(|sessions| sessions.restored));
+    match restored {
+        Some(restored) if restored != end => Err(Error::NotThisLog {
+            what: format!(
+                "it ended at {restored} when this directory was restored, and now at {end}"
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Notes that the log of this directory does not continue the copy. Otherwise the log could grow until
+/// it is as long as the copy, as after a restore.
+fn refuse_from_now_on(source: &impl Source, sessions: Option<Sessions>) -> Result<()> {
+    match sessions.filter(|sessions| sessions.restored.is_none()) {
+        Some(sessions) => {
+            let end = source.log().synced();
+            Sessions { restored: Some(end), ..sessions }.store(source.disk())
+        }
+        None => Ok(()),
     }
 }
 

@@ -73,7 +73,7 @@ fn log_that_ends_before_a_complete_segment_of_the_copy_is_refused() {
     log.put(b"one");
     let replica = log.follow(&remote).unwrap();
     replica.wait().unwrap();
-    let older = TestLog::open(restore(Arc::new(store.clone())));
+    let older = TestLog::open(MemoryDisk::on(&log.disk.medium()));
     log.put(b"two");
     // Seals the segment.
     log.log.truncate_back(log.log.synced()).unwrap();
@@ -85,6 +85,47 @@ fn log_that_ends_before_a_complete_segment_of_the_copy_is_refused() {
     reopened.put(b"three");
     reopened.follow(&remote).unwrap().stop().unwrap();
     assert_eq!(records(&restore(Arc::new(store))), [&b"one"[..], b"two", b"three"]);
+}
+
+/// The log that was restored grows until it is as long as the copy: each opening adds a record.
+#[test]
+fn restored_log_is_refused_after_the_copy_was_extended() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let log = TestLog::new();
+    log.put(b"one");
+    let replica = log.follow(&remote).unwrap();
+    replica.wait().unwrap();
+    let restored = restore(Arc::new(store.clone()));
+    log.put(b"two");
+    replica.wait().unwrap();
+    while TestLog::open(restored.clone()).log.synced() <= log.log.synced() {}
+    let refused = TestLog::open(restored).follow(&remote);
+    assert!(matches!(refused, Err(Error::NotThisLog { .. })), "{refused:?}");
+    replica.stop().unwrap();
+    assert_eq!(records(&restore(Arc::new(store))), [b"one", b"two"]);
+}
+
+/// A disk that was restored from a backup has the session of the owner.
+#[test]
+fn log_that_was_refused_is_refused_when_it_is_as_long_as_the_copy() {
+    let store = FaultyStore::new();
+    let remote = Remote::new(Arc::new(store.clone()), "copy").unwrap();
+    let log = TestLog::new();
+    log.put(b"one");
+    let replica = log.follow(&remote).unwrap();
+    replica.wait().unwrap();
+    let older = MemoryDisk::on(&log.disk.medium());
+    log.put(&[2; 1000]);
+    replica.wait().unwrap();
+    let follow = || TestLog::open(older.clone()).follow(&remote);
+    let refused = follow();
+    assert!(matches!(refused, Err(Error::NotThisLog { .. })), "{refused:?}");
+    while TestLog::open(older.clone()).log.synced() <= log.log.synced() {}
+    let refused = follow();
+    assert!(matches!(refused, Err(Error::NotThisLog { .. })), "{refused:?}");
+    replica.stop().unwrap();
+    assert_eq!(records(&restore(Arc::new(store))), [&b"one"[..], &[2; 1000]]);
 }
 
 #[test]

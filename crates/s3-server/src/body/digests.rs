@@ -21,7 +21,7 @@ const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
 
 /// The headers that name the algorithm of the checksum: that of the SDKs, and that of forms.
 const ALGORITHMS: [&str; 2] = [SDK_ALGORITHM, ALGORITHM_ATTRIBUTE];
-pub(crate) const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
+const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
 
 /// The claims of a client about a body.
 #[derive(Debug, Default)]
