@@ -199,7 +199,7 @@ fn checksum_of_object_is_computed_from_checksums_of_parts() {
 
 fn crc32(bytes: &[u8]) -> String {
     let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32IsoHdlc, bytes);
-    base64_simd::STANDARD.encode_to_string(&crc.to_be_bytes()[4..])
+    STANDARD.encode_to_string(&crc.to_be_bytes()[4..])
 }
 
 #[test]
