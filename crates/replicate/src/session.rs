@@ -25,15 +25,16 @@ pub(crate) struct Sessions {
     pub(crate) claimed: u128,
     /// The session before it.
     pub(crate) previous: Option<u128>,
-    /// The end of the copy when the directory was restored from it, until a claim has waited until
-    /// the lease of its owner ran out. This owner is another process, which may still be alive.
-    pub(crate) restored: Option<Lsn>,
+    /// The only end of the copy that this directory may continue: of a restored directory, until a
+    /// claim has waited for the lease of the copy's owner, which may still be alive; of a directory
+    /// whose log did not continue the copy, for good.
+    pub(crate) copy_end: Option<Lsn>,
 }
 
 impl Sessions {
     /// Returns the session of a directory that was restored from a copy with this session and end.
     pub(crate) fn restored(session: u128, end: Lsn) -> Self {
-        Self { claimed: session, previous: None, restored: Some(end) }
+        Self { claimed: session, previous: None, copy_end: Some(end) }
     }
 
     /// Returns the sessions for a claim of the copy, whose manifest has the session `current`.
@@ -41,10 +42,10 @@ impl Sessions {
     /// An earlier claim that failed may still be executed. It is repeated with the same session, so
     /// that this directory recognizes the manifest of either.
     pub(crate) fn for_claim(found: Option<Self>, current: Option<u128>) -> Result<Self> {
-        let restored = found.and_then(|sessions| sessions.restored);
+        let copy_end = found.and_then(|sessions| sessions.copy_end);
         let repeated = found.map(|sessions| sessions.claimed).filter(|it| Some(*it) != current);
         let claimed = repeated.map_or_else(new_session, Ok)?;
-        Ok(Self { claimed, previous: current, restored })
+        Ok(Self { claimed, previous: current, copy_end })
     }
 
     /// `true` if the manifest with this session is of this directory.
@@ -92,9 +93,9 @@ impl Sessions {
 
     fn text(self) -> String {
         let previous = self.previous.map(|session| format!("previous {session:032x}\n"));
-        let restored = self.restored.map(|end| format!("restored {end}\n"));
-        let [previous, restored] = [previous, restored].map(Option::unwrap_or_default);
-        format!("session {:032x}\n{previous}{restored}", self.claimed)
+        let copy_end = self.copy_end.map(|end| format!("copy-end {end}\n"));
+        let [previous, copy_end] = [previous, copy_end].map(Option::unwrap_or_default);
+        format!("session {:032x}\n{previous}{copy_end}", self.claimed)
     }
 }
 
@@ -109,11 +110,11 @@ fn parse(bytes: &[u8]) -> Option<Sessions> {
     if previous.is_some() {
         next = lines.next();
     }
-    let restored = next.and_then(|line| line.strip_prefix("restored ")?.parse().ok());
-    if restored.is_some() {
+    let copy_end = next.and_then(|line| line.strip_prefix("copy-end ")?.parse().ok());
+    if copy_end.is_some() {
         next = lines.next();
     }
-    (next, lines.next()).eq(&(None, None)).then_some(Sessions { claimed, previous, restored })
+    (next, lines.next()).eq(&(None, None)).then_some(Sessions { claimed, previous, copy_end })
 }
 
 /// Returns a new random session.
@@ -136,7 +137,7 @@ mod tests {
         let disk = MemoryDisk::default();
         assert_eq!(Sessions::load(&disk).unwrap(), None);
         let old = Sessions::restored(1, Lsn::new(2, 4096));
-        let new = Sessions { claimed: u128::MAX, previous: Some(1), restored: None };
+        let new = Sessions { claimed: u128::MAX, previous: Some(1), copy_end: None };
         old.store(&disk).unwrap();
         let (mut medium, steps) = (disk.medium(), disk.steps().len());
         new.store(&disk).unwrap();
@@ -162,10 +163,10 @@ mod tests {
             "session xyz\n",
             "session 1\nprevious\n",
             "session 1\nprevious 2\n3\n",
-            "session 1\nrestored\n",
-            "session 1\nrestored 2\n",
-            "session 1\nrestored 2:4096\nprevious 2\n",
-            "session 1\nrestored 2:4096\nrestored 2:4096\n",
+            "session 1\ncopy-end\n",
+            "session 1\ncopy-end 2\n",
+            "session 1\ncopy-end 2:4096\nprevious 2\n",
+            "session 1\ncopy-end 2:4096\ncopy-end 2:4096\n",
         ] {
             assert_eq!(parse(text.as_bytes()), None, "{text:?}");
         }

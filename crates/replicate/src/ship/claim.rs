@@ -51,8 +51,8 @@ impl<S: Source> Shipper<S> {
     pub(crate) fn note_waited(&self) -> Result<()> {
         let disk = self.source.disk();
         match Sessions::load(disk)? {
-            Some(sessions) if sessions.restored.is_some() => {
-                Sessions { restored: None, ..sessions }.store(disk)
+            Some(sessions) if sessions.copy_end.is_some() => {
+                Sessions { copy_end: None, ..sessions }.store(disk)
             }
             _ => Ok(()),
         }
@@ -87,9 +87,9 @@ impl<S: Source> Shipper<S> {
         let object = match ManifestObject::load(remote)? {
             Some(object) => {
                 verify_owner(object.current(), sessions)?;
-                verify_restored(object.current(), sessions)?;
+                verify_copy_end(object.current(), sessions)?;
                 if let Err(refused) = verify_log(object.current(), source.log()) {
-                    refuse_from_now_on(&*source, sessions)?;
+                    fix_copy_end(&*source, sessions)?;
                     return Err(refused);
                 }
                 verify_kind(object.current(), &*source)?;
@@ -109,7 +109,7 @@ impl<S: Source> Shipper<S> {
         }
         let sessions = Sessions::for_claim(sessions, previous)?;
         let object = take_over(source.disk(), object, manifest, sessions, progress)?;
-        let wait = watch.until_expiry(SystemClock.now()).filter(|_| sessions.restored.is_some());
+        let wait = watch.until_expiry(SystemClock.now()).filter(|_| sessions.copy_end.is_some());
         Ok((Self::new(source, remote.clone(), options, object), wait.unwrap_or_default()))
     }
 }
@@ -167,29 +167,27 @@ fn verify_owner(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {
     }
 }
 
-/// Verifies that the copy still ends where it did when the directory was restored from it.
+/// Verifies that the copy has the end that this directory may continue.
 ///
 /// The length of the log does not show this. Each opening of a restored log adds a record to it, and
 /// so do writes before the claim. It may be as long as the copy, but with other records.
-fn verify_restored(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {
-    let (end, restored) = (manifest.end(), sessions.and_then(|sessions| sessions.restored));
-    match restored {
-        Some(restored) if restored != end => Err(Error::NotThisLog {
-            what: format!(
-                "it ended at {restored} when this directory was restored, and now at {end}"
-            ),
+fn verify_copy_end(manifest: &Manifest, sessions: Option<Sessions>) -> Result<()> {
+    let (found, known) = (manifest.end(), sessions.and_then(|sessions| sessions.copy_end));
+    match known {
+        Some(known) if known != found => Err(Error::NotThisLog {
+            what: format!("it ends at {found}, and this directory has what it had up to {known}"),
         }),
         _ => Ok(()),
     }
 }
 
-/// Notes that the log of this directory does not continue the copy. Otherwise the log could grow until
-/// it is as long as the copy, as after a restore.
-fn refuse_from_now_on(source: &impl Source, sessions: Option<Sessions>) -> Result<()> {
-    match sessions.filter(|sessions| sessions.restored.is_none()) {
+/// Stores the end of a log that does not continue the copy. The copy never has this end again, so
+/// that the directory is refused even if its log grows until it is as long as the copy.
+fn fix_copy_end(source: &impl Source, sessions: Option<Sessions>) -> Result<()> {
+    match sessions.filter(|sessions| sessions.copy_end.is_none()) {
         Some(sessions) => {
-            let end = source.log().synced();
-            Sessions { restored: Some(end), ..sessions }.store(source.disk())
+            let copy_end = Some(source.log().synced());
+            Sessions { copy_end, ..sessions }.store(source.disk())
         }
         None => Ok(()),
     }
