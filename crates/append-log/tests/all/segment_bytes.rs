@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haul_append_log::{Error, Log, Lsn, Position, RebuiltSegment};
-use haul_disk::Disk;
-use haul_disk_sim::MemoryDisk;
+use haul_disk::{Disk, Open, read_full, write_full};
+use haul_disk_sim::{Crash, Crashes, MemoryDisk, crash_everywhere};
 
 use crate::payload::payload;
 use crate::{open_on, put, put_long, small};
@@ -141,6 +141,34 @@ fn bytes_that_are_no_segment_are_refused() {
     assert!(matches!(rebuilt.write((1 << 20) - 4096, &[1]), Err(Error::Invalid(_))));
 }
 
+/// After a power cut, the blocks of a new file may have the bytes of another one. A file with the
+/// header of its segment has no such bytes: they could be records.
+#[test]
+fn interrupted_segment_has_no_bytes_of_other_files() {
+    let log = open_on(Arc::new(MemoryDisk::default()), small()).unwrap().log;
+    put_long(&log, 0..3);
+    let copy = copied(&log, 0, 1 << 20);
+    let workload = |disk: &MemoryDisk| {
+        let other = disk.create("other", Open::default()).unwrap();
+        write_full(&*other, &[0xee; 2 << 20], 0).unwrap();
+        let rebuilt = RebuiltSegment::create(disk, &copy).unwrap();
+        rebuilt.write(0, &copy).unwrap();
+    };
+    let check = |(): &(), crash: &Crash| {
+        let Ok(Some(_)) = RebuiltSegment::open(&crash.disk, &copy) else { return };
+        let name = haul_append_log::segment_name(1);
+        let file = crash.disk.open(&name, Open::default()).unwrap();
+        let mut found = vec![0; usize::try_from(file.bytes().unwrap()).unwrap()];
+        read_full(&*file, &mut found, 0).unwrap();
+        // The last page is a second header.
+        found.truncate(found.len() - 4096);
+        let is_foreign = |(at, byte): (usize, &u8)| *byte != 0 && copy.get(at) != Some(byte);
+        let foreign = found.iter().enumerate().position(|(at, byte)| is_foreign((at, byte)));
+        assert_eq!(foreign, None, "bytes of another file");
+    };
+    assert!(crash_everywhere(&Crashes::default(), workload, check) > 50);
+}
+
 /// Returns bytes of the first segment.
 fn copied(log: &Log, from: u32, bytes_max: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -178,8 +206,8 @@ fn rebuilt_segment_is_continued_by_another_process() {
     }
     // A power cut may have left only the first header page.
     let end = 1 << 20;
-    let file = disk.open(&haul_append_log::segment_name(1), haul_disk::Open::default()).unwrap();
-    haul_disk::write_full(&*file, &[0; 4096], end - 4096).unwrap();
+    let file = disk.open(&haul_append_log::segment_name(1), Open::default()).unwrap();
+    write_full(&*file, &[0; 4096], end - 4096).unwrap();
     RebuiltSegment::open(&disk, &copy).unwrap().unwrap().sync().unwrap();
     let left = MemoryDisk::on(&disk.medium());
     let opened = open_on(Arc::new(left), small()).unwrap();
@@ -194,13 +222,13 @@ fn rebuilt_segment_is_continued_by_another_process() {
     put(&log, b"third");
     let mut second = Vec::new();
     log.read_bytes(2, 0, 1, &mut second, &mut |_, _| {}).unwrap();
-    let file = disk.open(&haul_append_log::segment_name(1), haul_disk::Open::default()).unwrap();
-    haul_disk::write_full(&*file, &second[..4096], 0).unwrap();
+    let file = disk.open(&haul_append_log::segment_name(1), Open::default()).unwrap();
+    write_full(&*file, &second[..4096], 0).unwrap();
     assert!(RebuiltSegment::open(&disk, &copy).unwrap().is_none());
     RebuiltSegment::create(&disk, &copy).unwrap();
     // One whose creation was interrupted is removed.
     disk.remove(&haul_append_log::segment_name(1)).unwrap();
-    disk.create(&haul_append_log::segment_name(1), haul_disk::Open::default()).unwrap();
+    disk.create(&haul_append_log::segment_name(1), Open::default()).unwrap();
     assert!(RebuiltSegment::open(&disk, &copy).unwrap().is_none());
     assert!(disk.list("").unwrap().is_empty());
 }

@@ -5,7 +5,7 @@ use crate::work_dir::{WorkDir, report};
 #[test]
 fn log_is_measured_with_its_floor() {
     // The program `true` prints an empty list of rivals, so none are measured.
-    let report = report("log --dir d --writers 1,3 --rounds 1 --seconds 50ms --rivals true");
+    let report = report("log --dir d --writers 1,3 --rounds 1 --seconds 300ms --rivals true");
     let rows = report["rows"].as_array().unwrap();
     let state = |log: &str| rows.iter().find(|row| row["log"] == log).unwrap()["state"].clone();
     for log in ["haul", "raw/direct-fdatasync", "raw/direct-dsync", "growing-file"] {
@@ -16,8 +16,7 @@ fn log_is_measured_with_its_floor() {
     }
     let ratios = report["ratios"].as_object().unwrap();
     for key in ["log_vs_raw_1w", "log_vs_growing_file_1w"] {
-        // Beside other programs, a writer may have no record durable within the time.
-        assert!(ratios[key]["value"].as_f64().unwrap() >= 0.0, "{key}: {ratios:?}");
+        assert!(ratios[key]["value"].as_f64().unwrap() > 0.0, "{key}: {ratios:?}");
     }
     assert!(!ratios.contains_key("log_vs_okaywal_16w"), "it was not there");
     // The device is unknown where the storage is not a block device, and its counts are not those of
