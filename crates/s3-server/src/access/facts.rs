@@ -131,10 +131,6 @@ impl Facts for RequestFacts {
             Key::Query("prefix") if self.prefix.is_some() => {
                 self.prefix.as_deref().map(Cow::Borrowed)
             }
-            // Listings accept a number with blanks.
-            Key::Query(name @ "max-keys") => {
-                self.head.query.get(name).map(str::trim).map(Cow::Borrowed)
-            }
             Key::Query(name) => self.head.query.get(name).map(Cow::Borrowed),
             Key::ExistingTag(name) => self.existing_tags.get(name).map(|value| value.into()),
             Key::RequestTag(name) => {

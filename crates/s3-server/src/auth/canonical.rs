@@ -84,6 +84,17 @@ mod tests {
     }
 
     #[test]
+    fn blanks_are_those_of_the_client() {
+        let collapsed = |blanks| {
+            let mut out = String::new();
+            push_collapsed(&mut out, " a\t b\u{3000}\u{a0}c ", blanks);
+            out
+        };
+        assert_eq!(collapsed(Blanks::Ascii), "a b\u{3000}\u{a0}c");
+        assert_eq!(collapsed(Blanks::Unicode), "a b c");
+    }
+
+    #[test]
     fn hashes_are_parsed_in_lower_case_only() {
         let text = "00ff".repeat(16);
         assert_eq!(from_hex(&text).unwrap()[..2], [0, 255]);

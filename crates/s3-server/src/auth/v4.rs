@@ -455,6 +455,42 @@ mod tests {
     }
 
     #[test]
+    fn value_is_signed_with_the_blanks_of_either_kind() {
+        let date = "20130524T000000Z";
+        let credential = "AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request";
+        let signed_headers = "host;x-amz-content-sha256;x-amz-date;x-amz-meta-a";
+        let fields = [
+            ("Host", "a"),
+            ("x-amz-date", date),
+            (CONTENT_SHA256, EMPTY),
+            ("x-amz-meta-a", "b\u{3000}c"),
+        ];
+        let plain = head("GET /b/k", &fields);
+        for blanks in [Blanks::Ascii, Blanks::Unicode] {
+            let credential_of = Credential::parse(credential, Place::Header).unwrap();
+            let unsigned = Signature {
+                credential: credential_of,
+                signed_headers,
+                signature: "",
+                date: date.to_owned(),
+                body: EMPTY,
+            };
+            let text = unsigned.string_to_sign(&unsigned.canonical(&plain, "/b/k", blanks));
+            let keys = keys();
+            let key = keys.find(unsigned.credential.access_key).unwrap();
+            let secret = key.signing_key(unsigned.credential.scope).unwrap();
+            let mut signature = String::new();
+            push_hex(&mut signature, hmac::sign(&secret, text.as_bytes()).as_ref());
+            let authorization = format!(
+                "{ALGORITHM} Credential={credential}, SignedHeaders={signed_headers}, \
+                 Signature={signature}"
+            );
+            let signed = [&fields[..], &[("Authorization", &*authorization)]].concat();
+            assert_eq!(code(verify_header(&keys, &head("GET /b/k", &signed), NOW_S)), "");
+        }
+    }
+
+    #[test]
     fn url_of_the_documentation_is_valid_until_it_expires() {
         let line = "GET /test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256\
              &X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
@@ -502,6 +538,12 @@ mod tests {
             ("user-agent", ""),
         ] {
             assert_eq!(verify("", "", &[(name, "a")], NOW_S), expected, "{name}");
+        }
+        // The hash that the URL was signed with is that of the body.
+        let with_hash = format!("&X-Amz-Content-Sha256={EMPTY}&X-Amz-Date=");
+        for claimed in [Payload::UNSIGNED, &EMPTY.replace('e', "f")] {
+            let more = [(CONTENT_SHA256, claimed)];
+            assert_eq!(verify("&X-Amz-Date=", &with_hash, &more, NOW_S), "InvalidRequest");
         }
         // An unsigned hash is compared with the body all the same.
         assert_eq!(verify("", "", &[(CONTENT_SHA256, EMPTY)], NOW_S), "");

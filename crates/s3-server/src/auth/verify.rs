@@ -7,6 +7,7 @@ use crate::access::keys::key_ring::AllKeys;
 use crate::auth::payload::Payload;
 use crate::auth::{v2, v4};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
+use crate::request::fields::SDK_ALGORITHM;
 use crate::request::head::Head;
 use crate::request::operation::RESPONSE;
 
@@ -22,9 +23,6 @@ const QUERY_V4: [&str; 6] = [
 
 /// The same of version 2.
 const QUERY_V2: [&str; 2] = ["awsaccesskeyid", "signature"];
-
-/// The parameter in which the SDKs name the algorithm of a checksum, also without a checksum.
-const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
 
 /// Parameters that belong to a signature; others that begin with `x-amz-` stand for headers.
 const OF_SIGNATURE: [&str; 2] = ["x-amz-content-sha256", "x-amz-security-token"];
@@ -102,6 +100,8 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
 /// Refuses a request with several fields of a name that S3 gives one meaning: what is allowed could
 /// depend on another one than what is done.
 fn check_repeated(head: &Head) -> S3Result<()> {
+    const SINGLE: [&str; 5] =
+        ["authorization", "content-disposition", "content-md5", "content-type", "expires"];
     const LISTS: [&str; 5] = [
         "x-amz-copy-source-if-match",
         "x-amz-copy-source-if-none-match",
@@ -113,8 +113,7 @@ fn check_repeated(head: &Head) -> S3Result<()> {
         let is_list = LISTS.contains(&name)
             || name.starts_with("x-amz-meta-")
             || name.starts_with("x-amz-grant-");
-        name.starts_with("x-amz-") && !is_list
-            || matches!(name, "authorization" | "content-md5" | "content-type")
+        name.starts_with("x-amz-") && !is_list || SINGLE.contains(&name)
     };
     let mut names: Vec<_> =
         head.fields.iter().map(|(name, _)| name).filter(|name| is_single(name)).collect();
@@ -252,7 +251,7 @@ mod tests {
 
     #[test]
     fn header_with_one_meaning_is_given_once() {
-        for name in ["x-amz-acl", "x-amz-storage-class", "authorization", "Content-MD5"] {
+        for name in ["x-amz-acl", "x-amz-tagging", "authorization", "Content-MD5", "expires"] {
             assert_eq!(code("PUT /b/k", &[(name, "a"), (name, "a")]), "InvalidRequest", "{name}");
         }
         for name in ["x-amz-meta-a", "x-amz-grant-read", "x-amz-object-attributes", "range"] {
@@ -270,9 +269,9 @@ mod tests {
         assert_eq!(found.fields.all("content-type").count(), 1);
         assert!(!found.fields.has("x-id"));
         let line = "PUT /b/k?x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32";
-        let mut of_sdk = head(line, &[]);
-        verify(&keys(), &mut of_sdk).unwrap();
-        assert_eq!(of_sdk.fields.iter().count(), 1, "only the host");
+        let mut presigned = head(line, &[]);
+        verify(&keys(), &mut presigned).unwrap();
+        assert_eq!(presigned.fields.iter().count(), 1, "only the host");
         for (line, fields) in [
             ("PUT /b/k?x-amz-meta-a=b%0Ac", &[][..]),
             ("PUT /b/k?x-amz-meta-a=b", &[("x-amz-meta-a", "c")]),

@@ -9,7 +9,7 @@ use crate::body::checksum::{
 };
 use crate::body::hasher::Hasher;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse, sha256_mismatch};
-use crate::request::fields::Fields;
+use crate::request::fields::{Fields, SDK_ALGORITHM};
 use crate::request::trailer::Trailer;
 use crate::service::request::Request;
 
@@ -21,7 +21,6 @@ const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
 
 /// The headers that name the algorithm of the checksum: that of the SDKs, and that of forms.
 const ALGORITHMS: [&str; 2] = [SDK_ALGORITHM, ALGORITHM_ATTRIBUTE];
-const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
 
 /// The claims of a client about a body.
 #[derive(Debug, Default)]

@@ -103,6 +103,8 @@ mod tests {
             (&[(ALGORITHM, AES256), (KEY_MD5, MD5)], "InvalidArgument"),
             (&[(ALGORITHM, AES256), (KEY, TEXT)], "InvalidArgument"),
             (&[(ALGORITHM, AES256), (KEY, ""), (KEY_MD5, MD5)], "InvalidArgument"),
+            (&[(ALGORITHM, ""), (KEY, ""), (KEY_MD5, "")], "InvalidArgument"),
+            (&[(KEY, "")], "InvalidArgument"),
             (&[(ALGORITHM, AES256), (KEY, &short), (KEY_MD5, MD5)], "InvalidArgument"),
             (&[(ALGORITHM, AES256), (KEY, "?"), (KEY_MD5, MD5)], "InvalidArgument"),
             (&[(ALGORITHM, AES256), (KEY, TEXT), (KEY_MD5, "AAAA")], "InvalidArgument"),

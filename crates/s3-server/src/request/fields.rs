@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// The field in which the SDKs name the algorithm of the checksum that they send.
+pub(crate) const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
+
 /// The fields of a request, with names in lower case. One buffer holds all of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fields {

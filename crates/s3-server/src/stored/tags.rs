@@ -121,6 +121,20 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_aws_are_reserved() {
+        for (key, is_valid) in
+            [("aws:a", false), ("AWS:a", false), ("aws", true), ("a/aws:b", true)]
+        {
+            let one = [(key.to_owned(), "aws:value".to_owned())];
+            let code = object_tags(one.into_iter()).map_err(|error| error.code());
+            assert_eq!(
+                code.map(drop),
+                if is_valid { Ok(()) } else { Err(S3ErrorCode::InvalidTag) }
+            );
+        }
+    }
+
+    #[test]
     fn tags_have_the_characters_of_s3() {
         for valid in ["user name", "+-=._:/@", "\u{e4}\u{6f22}9"] {
             let pair = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into_iter();

@@ -101,6 +101,14 @@ fn signatures_of_requests_to_hosts_of_buckets_are_verified() {
         let refused = server.s3.send("GET", &target, &[("host", host)], b"");
         assert_refused(&refused, 403, "SignatureDoesNotMatch");
     }
+    // The authority of an absolute target is the host that is used, so it is the one that is signed.
+    for authority in ["other.s3.example.com", "s3.example.com"] {
+        let absolute = format!("http://{authority}{url}");
+        let refused = server.s3.send("GET", &absolute, &[host], b"");
+        assert_refused(&refused, 403, "SignatureDoesNotMatch");
+    }
+    let absolute = format!("http://{}{url}", host.1);
+    assert_eq!(server.s3.send("GET", &absolute, &[host], b"").text(), "hello");
     let unsigned = server.s3.send("GET", "/key", &[host], b"");
     assert_refused(&unsigned, 403, "AccessDenied");
 }

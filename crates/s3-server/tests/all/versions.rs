@@ -266,3 +266,26 @@ fn suspended_bucket_has_null_versions() {
         ("null".to_owned(), Some("true"))
     );
 }
+
+#[test]
+fn key_that_is_listed_twice_is_deleted_once() {
+    let server = versioned();
+    put(&server, "key", b"one");
+    let twice = "<Delete><Object><Key>key</Key></Object><Object><Key>key</Key></Object></Delete>";
+    let deleted = server.s3.send("POST", "/bucket?delete", &[], twice.as_bytes());
+    assert_eq!(deleted.all_xml("DeleteMarkerVersionId").len(), 1, "{}", deleted.text());
+    assert_eq!(server.s3.get("/bucket?versions").all_xml("DeleteMarker").len(), 1);
+}
+
+#[test]
+fn delete_marker_has_no_access_list() {
+    let server = versioned();
+    put(&server, "key", b"one");
+    server.s3.delete("/bucket/key");
+    let private = [("x-amz-acl", "private")];
+    let refused = server.s3.send("PUT", "/bucket/key?acl", &private, b"");
+    assert_refused(&refused, 405, "MethodNotAllowed");
+    assert_eq!(refused.header("allow"), Some("DELETE"));
+    let missing = server.s3.send("PUT", "/bucket/missing?acl", &private, b"");
+    assert_refused(&missing, 404, "NoSuchKey");
+}

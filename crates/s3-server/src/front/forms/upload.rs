@@ -16,7 +16,7 @@ use crate::front::forms::fields::FormFields;
 use crate::front::forms::policy::FormPolicy;
 use crate::front::forms::receive::Form;
 use crate::front::forms::signature::{missing, signer};
-use crate::request::fields::Fields;
+use crate::request::fields::{Fields, SDK_ALGORITHM};
 use crate::request::head::Head;
 use crate::request::name::ObjectName;
 use crate::request::operation::COPY_SOURCE;
@@ -50,9 +50,8 @@ const SIGNATURE: [&str; 5] = [
 /// The fields of a request that describe its body, which is the form, and its client.
 const FORM_HEADERS: [&str; 4] = ["authorization", "content-length", "expect", "transfer-encoding"];
 
-/// The field with the name of a checksum that another field has, and its name as a header.
+/// The form field that names the checksum algorithm; the header is [`SDK_ALGORITHM`].
 const ALGORITHM: &str = "x-amz-checksum-algorithm";
-const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
 
 /// A form whose policy and signature were verified, as the PUT of an object.
 pub(crate) struct Upload {

@@ -99,7 +99,9 @@ fn is_unencoded(byte: u8) -> bool {
 /// `InvalidArgument` if it is not a number that S3 accepts.
 pub(crate) fn page_limit(requested: Option<&str>, name: &str) -> S3Result<usize> {
     let Some(text) = requested.filter(|text| !text.is_empty()) else { return Ok(ENTRIES_MAX) };
-    match text.trim().parse::<i32>().map(usize::try_from) {
+    // The conditions of policies read numbers in the same way: without blanks and plus signs.
+    let number = text.strip_prefix('+').map_or(text, |_| "");
+    match number.parse::<i32>().map(usize::try_from) {
         Ok(Ok(limit)) => Ok(limit.min(ENTRIES_MAX)),
         Ok(Err(_negative)) => {
             let message = format!("Argument {name} must be an integer between 0 and 2147483647");
@@ -187,7 +189,9 @@ mod tests {
         {
             assert_eq!(page_limit(text, "max-keys").unwrap(), limit);
         }
-        for text in ["-1", "x", "1.5", "2147483648", "1000000000000000000000"] {
+        for text in
+            ["-1", "x", "1.5", " 3", "3 ", "\t3", "+3", "2147483648", "1000000000000000000000"]
+        {
             let error = page_limit(Some(text), "max-keys").unwrap_err();
             assert_eq!(error.code().as_str(), "InvalidArgument", "{text}");
             assert_eq!(error.field("ArgumentValue"), Some(text));

@@ -72,6 +72,19 @@ fn copy_with_an_empty_version_reads_nothing() {
     assert_refused(&copy("/bucket/secret?versionId="), 400, "InvalidArgument");
 }
 
+/// Documents of clients without the right would cost memory: the server asks for none.
+#[test]
+fn client_without_a_right_is_refused_before_it_sends_a_document() {
+    let keyed = Keyed::new();
+    for operation in ["tagging", "retention", "legal-hold", "acl"] {
+        let head = format!(
+            "PUT /bucket/key?{operation} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\
+             Expect: 100-continue\r\n\r\n"
+        );
+        assert_refused(&keyed.server.s3.raw(head.as_bytes()), 403, "AccessDenied");
+    }
+}
+
 /// What is decided about is what is done.
 #[test]
 fn denied_header_cannot_be_hidden_behind_another_one() {
