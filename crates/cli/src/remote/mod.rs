@@ -136,7 +136,9 @@ impl Copy {
                 Error::Fenced { .. } => failure.advise(
                     "another server continues the copy; restore it into an empty directory",
                 ),
-                Error::NotThisLog { .. } => failure.advise("use another prefix"),
+                Error::NotThisLog { .. } => failure.advise(
+                    "restore the copy into an empty directory, or use another prefix for this store",
+                ),
                 _ => failure,
             };
             failure.because(error)
