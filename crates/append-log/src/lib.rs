@@ -136,7 +136,7 @@ mod strategy;
 pub use append::ticket::Ticket;
 pub use error::{Error, Result};
 pub use format::{RECORD_HEADER_BYTES, SEAL_BYTES, footprint, payload_bytes_in_pages};
-pub use log::{BatchReader, Log, PinnedRecord, Reader, SegmentBytes, Space};
+pub use log::{BatchReader, LockedBytes, Log, PinnedRecord, Reader, SegmentBytes, Space};
 pub use lsn::{Lsn, Position};
 pub use names::{is_segment as is_segment_name, segment as segment_name};
 pub use options::{OnDamage, Options};

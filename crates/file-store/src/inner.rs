@@ -11,6 +11,7 @@ use haul_md5_lanes::Md5Queue;
 use haul_sync::{ArcRwLockReadGuard, Mutex, RwLock};
 
 use crate::access::buffers::Buffers;
+use crate::access::locked::LockedMemory;
 use crate::access::pending_put::queue::PendingPuts;
 use crate::access::writers::{BucketWriter, Writers};
 use crate::big_files::directory::Objects;
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     pub(crate) damage: FoundDamage,
     /// Reusable buffers of long objects.
     pub(crate) buffers: Arc<Buffers>,
+    /// The memory for locked objects of volumes.
+    pub(crate) locked: LockedMemory,
     pub(crate) index: RwLock<Index>,
     /// The files of the index.
     pub(crate) index_files: Arc<IndexFiles>,

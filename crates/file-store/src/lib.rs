@@ -122,6 +122,7 @@ mod versions;
 mod volume_index;
 
 pub use access::get_many::GetMany;
+pub use access::locked::LockedObject;
 pub use access::object::{Object, PinnedRange};
 pub use access::pending_put::future::PendingPut;
 pub use access::put_many::NewObject;

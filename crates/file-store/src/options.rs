@@ -60,6 +60,10 @@ pub struct Options {
     /// [`crate::Object::pinned`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it; 0, because
     /// only servers send files.
     pub pinned_bytes_max: u64,
+    /// Performance: the memory for objects of volumes that are locked in the page cache, see
+    /// [`crate::Store::get_locked_at`]. It counts against `RLIMIT_MEMLOCK`. 0 disables it; 0,
+    /// because only servers send files.
+    pub locked_bytes_max: u64,
     /// Behaviour: the description of this process in the error that other processes get.
     pub holder: String,
     /// Behaviour: the clock for writes and expiration; the system clock.
@@ -99,6 +103,7 @@ impl Default for Options {
             index_write_every: Duration::from_secs(1),
             index_memory_bytes: 64 << 20,
             pinned_bytes_max: 0,
+            locked_bytes_max: 0,
             holder: format!("process {}", std::process::id()),
             time: TimeSource::default(),
             is_read_only: false,

@@ -36,6 +36,8 @@ pub struct Stats {
     pub big_file_bytes: u64,
     /// The bytes of these files that are locked in the page cache.
     pub pinned_bytes: u64,
+    /// The bytes of objects in volumes that are locked in the page cache.
+    pub locked_bytes: u64,
     /// The bytes of the runs, which are part of the index on disk.
     pub index_run_bytes: u64,
     /// The memory of the recent keys, which no run contains yet.
@@ -119,6 +121,7 @@ impl Store {
             big_files: index.files.len(),
             big_file_bytes: index.files.bytes(),
             pinned_bytes: inner.objects.pinned.bytes(),
+            locked_bytes: inner.locked.bytes(),
             index_run_bytes: index.keys.runs().iter().map(|run| run.info().bytes).sum(),
             index_recent_bytes: index.keys.recent_bytes() as u64,
             puts: read(&counters.puts),

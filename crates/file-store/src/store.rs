@@ -9,6 +9,7 @@ use haul_disk::{Disk, Locked, OsDisk};
 use haul_md5_lanes::Md5Queue;
 use haul_sync::{Mutex, RwLock};
 
+use crate::access::locked::LockedMemory;
 use crate::access::pending_put::queue::PendingPuts;
 use crate::access::pending_put::thread::CompletingThread;
 use crate::access::writers::Writers;
@@ -98,6 +99,7 @@ impl Store {
             clock: Clock::after(opened.index.newest, options.time.clone()),
             volumes: opened.volumes,
             objects: Arc::new(Objects::new(opened.objects, options.pinned_bytes_max)),
+            locked: LockedMemory::new(options.locked_bytes_max),
             options,
             has_versions: AtomicBool::new(opened.has_versions),
             log: opened.log,

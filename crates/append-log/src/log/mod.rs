@@ -4,6 +4,7 @@ mod append;
 mod batch;
 mod close;
 mod exchange;
+mod locked;
 mod open;
 mod pinned;
 mod read;
@@ -30,6 +31,7 @@ use crate::stats::Stats;
 use crate::strategy::WriteStrategy;
 
 pub use batch::BatchReader;
+pub use locked::LockedBytes;
 pub use pinned::PinnedRecord;
 pub use reader::Reader;
 pub use segment_bytes::SegmentBytes;

@@ -14,7 +14,7 @@ use crate::segments::Segment;
 /// nearly full disk a new segment may need this file, so it should be dropped soon.
 #[derive(Debug, Clone)]
 pub struct PinnedRecord {
-    segment: Arc<Segment>,
+    pub(super) segment: Arc<Segment>,
     at: Position,
 }
 
@@ -43,20 +43,23 @@ impl PinnedRecord {
     /// Returns [`Error::Invalid`] if the payload ends before the end of `buffer`, or if the record
     /// was removed by [`Log::truncate_back`]. Returns [`Error::Damaged`] if the file is too short.
     pub fn read_payload_at(&self, offset: u32, buffer: &mut [u8]) -> Result<()> {
-        let end = u64::from(offset) + buffer.len() as u64;
-        if end > u64::from(self.at.payload_bytes) {
+        let from = self.payload_at(offset, buffer.len() as u64)?;
+        if haul_disk::read_full(&*self.segment.file, buffer, from)? < buffer.len() {
+            let what = "the file ends within the record".to_owned();
+            return Err(Error::Damaged { file: self.segment.path.clone(), offset: from, what });
+        }
+        Ok(())
+    }
+
+    /// Returns the offset in the file of the bytes of the payload from `offset` on.
+    pub(super) fn payload_at(&self, offset: u32, bytes: u64) -> Result<u64> {
+        if u64::from(offset) + bytes > u64::from(self.at.payload_bytes) {
             return Err(Error::Invalid("the record ends before the bytes to read"));
         }
         let lsn = self.at.lsn;
         if lsn.offset() >= self.segment.end() {
             return Err(Error::Invalid("the record was removed by a truncation"));
         }
-        let payload_at = u64::from(lsn.offset()) + RECORD_HEADER_BYTES as u64;
-        let from = payload_at + u64::from(offset);
-        if haul_disk::read_full(&*self.segment.file, buffer, from)? < buffer.len() {
-            let what = "the file ends within the record".to_owned();
-            return Err(Error::Damaged { file: self.segment.path.clone(), offset: from, what });
-        }
-        Ok(())
+        Ok(u64::from(lsn.offset()) + RECORD_HEADER_BYTES as u64 + u64::from(offset))
     }
 }

@@ -96,8 +96,9 @@ impl Log {
     /// 4. Removes the segments between the segment that contains `lsn` and the next segment.
     ///
     /// # Errors
-    /// Returns [`Error::Invalid`] if no record begins at `lsn`, and [`Error::Full`] if the disk has
-    /// no space for the next segment; in both cases the log is unchanged. Returns
+    /// Returns [`Error::Invalid`] if no record begins at `lsn`, or if bytes of its segment were locked
+    /// by [`Log::lock`], and [`Error::Full`] if the disk has no space for the next segment; in these
+    /// cases the log is unchanged. Returns
     /// [`Error::Latched`] if a write or sync failed. Returns [`Error::Disk`] if a segment cannot be
     /// removed; the truncation is effective nevertheless.
     ///
@@ -106,7 +107,10 @@ impl Log {
     pub fn truncate_back(&self, lsn: Lsn) -> Result<()> {
         let _one_at_a_time = self.removal.lock();
         self.pause()?;
-        let outcome = self.check_boundary(lsn).and_then(|()| self.end_at(lsn));
+        let outcome = self
+            .check_boundary(lsn)
+            .and_then(|()| self.close_pages(lsn))
+            .and_then(|()| self.end_at(lsn));
         let mut state = self.shared.state.lock_undelivered();
         state.is_paused = false;
         self.shared.room.notify_all();
@@ -114,6 +118,14 @@ impl Log {
         drop(state);
         // These segments are no longer part of the log, so their order does not matter.
         Self::remove_segments(&outcome?, |number| self.remove(number)).map(drop)
+    }
+
+    /// Fails if sockets may still send pages of the segment in which a seal is about to be written.
+    fn close_pages(&self, lsn: Lsn) -> Result<()> {
+        match self.segment_of(lsn)?.pages.retire() {
+            true => Ok(()),
+            false => Err(Error::Invalid("bytes of the segment to truncate are locked in memory")),
+        }
     }
 
     /// Pauses all appends and waits until all records are synced.

@@ -5,6 +5,7 @@ pub(crate) mod chain;
 pub(crate) mod header;
 mod lengths;
 pub(crate) mod new_file;
+pub(crate) mod pages;
 pub(crate) mod pool;
 mod read;
 pub(crate) mod rebuilt;
@@ -29,6 +30,7 @@ use crate::lsn::Lsn;
 use crate::names;
 use crate::replay::{Damage, SegmentInfo};
 use crate::segments::header::{FoundHeader, read_header};
+use crate::segments::pages::PagesState;
 
 /// Segments by number.
 pub(crate) type Segments = BTreeMap<u32, Arc<Segment>>;
@@ -52,6 +54,8 @@ pub(crate) struct Segment {
     /// The offset at which the records end, even if stale records follow; equal to `limit` until
     /// the end is known.
     end: AtomicU32,
+    /// Who may hold pages of the file after a read has returned.
+    pub(crate) pages: PagesState,
 }
 
 /// Returns a report of each lost segment, see [`chain::lost`], unless its file is in `known`, the
@@ -93,6 +97,7 @@ impl Segment {
             path,
             file,
             end: AtomicU32::new(limit),
+            pages: PagesState::default(),
         }
     }
 

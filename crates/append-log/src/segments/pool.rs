@@ -46,6 +46,8 @@ pub(crate) struct Pool {
     pub(super) creating_bytes: AtomicU64,
     /// The number of segments removed from the log.
     pub(super) removals: AtomicU64,
+    /// The removed segments of which pages were given away.
+    pub(super) shared_removals: AtomicU64,
     /// The number of the segment after which the next one continues the log; 0 if there is none.
     previous: AtomicU32,
 }
@@ -59,7 +61,8 @@ impl Pool {
     ) -> Self {
         let number = AtomicU32::new(highest.saturating_add(1));
         let (spares, lengths) = (Mutex::default(), Lengths::new(&options));
-        let (reserved, creating_bytes, removals) = (0.into(), 0.into(), 0.into());
+        let (reserved, creating_bytes, removals, shared_removals) =
+            (0.into(), 0.into(), 0.into(), 0.into());
         let previous = AtomicU32::new(0);
         Self {
             disk,
@@ -72,6 +75,7 @@ impl Pool {
             reserved,
             creating_bytes,
             removals,
+            shared_removals,
             previous,
         }
     }
@@ -114,6 +118,11 @@ impl Pool {
     /// Returns the number of segments removed from the log. Each removal frees space.
     pub(crate) fn removals(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of removed segments of which pages were given away.
+    pub(crate) fn shared_removals(&self) -> u64 {
+        self.shared_removals.load(Ordering::Acquire)
     }
 
     /// Returns the minimum length of a segment for records that fit into an append buffer.

@@ -41,13 +41,15 @@ impl Pool {
     /// 1. Renames the file to a spare file, or removes it. After a crash the segment exists as
     ///    before, or not at all. A file with another name (a hard link) belongs to a copy of the
     ///    log, too, and must not be overwritten: it is removed. So is one that is not on this
-    ///    machine.
+    ///    machine, and one of which sockets may still send pages.
     /// 2. Syncs the directory. Only then may the file be overwritten: otherwise its name as a
     ///    segment could reappear after a crash and refer to other bytes.
     pub(crate) fn retire(&self, segment: Arc<Segment>) -> Result<()> {
         let (number, bytes) = (segment.number, segment.bytes);
         let name = names::segment(number);
-        let keeps = self.keeps_spare(bytes)
+        let is_private = segment.pages.retire();
+        let keeps = is_private
+            && self.keeps_spare(bytes)
             && segment.file.is_local()
             && !has_holes(&*segment.file)?
             && link_count(&*segment.file)? == 1;
@@ -61,6 +63,7 @@ impl Pool {
             self.add_spare(number, bytes, Some(segment));
         }
         self.removals.fetch_add(1, Ordering::Release);
+        self.shared_removals.fetch_add((!is_private).into(), Ordering::Release);
         Ok(())
     }
 

@@ -27,6 +27,7 @@ mod history;
 mod in_use;
 mod kill;
 mod last_record;
+mod locked;
 mod long_records;
 mod long_segments;
 mod lost_page;

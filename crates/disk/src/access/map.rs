@@ -14,8 +14,9 @@ use crate::error::{Error, Op, Result};
 use crate::has_fd::path_of;
 use crate::units::{align_down, align_up};
 
-/// A shared memory mapping of the first bytes of a file. [`Map::of`] creates a mapping for reading
-/// and writing, [`Map::for_reading`] a read-only one.
+/// A shared memory mapping of a file. [`Map::of`] creates a mapping for reading and writing,
+/// [`Map::for_reading`] a read-only one, and [`Map::range_for_reading`] one that does not begin at
+/// the first byte.
 ///
 /// The methods copy bytes and return no slices of the memory, because another mapping of the same
 /// file may change the memory at any time.
@@ -47,7 +48,7 @@ impl Map {
     /// # Errors
     /// The error of the system call; `Unsupported` for a simulated file.
     pub fn of(file: Arc<dyn File>, bytes: usize) -> Result<Self> {
-        Self::new(file, bytes, false)
+        Self::new(file, 0, bytes, false)
     }
 
     /// Maps the first `bytes` of a file read-only.
@@ -55,17 +56,26 @@ impl Map {
     /// # Errors
     /// The errors of [`Map::of`].
     pub fn for_reading(file: Arc<dyn File>, bytes: usize) -> Result<Self> {
-        Self::new(file, bytes, true)
+        Self::new(file, 0, bytes, true)
     }
 
-    fn new(file: Arc<dyn File>, bytes: usize, is_read_only: bool) -> Result<Self> {
+    /// Maps `bytes` of a file read-only, from `offset` on, which is the start of a page. Offsets in
+    /// the mapping, and [`Map::end`], count from there.
+    ///
+    /// # Errors
+    /// The errors of [`Map::of`]; `InvalidInput` if `offset` is not the start of a page.
+    pub fn range_for_reading(file: Arc<dyn File>, offset: u64, bytes: usize) -> Result<Self> {
+        Self::new(file, offset, bytes, true)
+    }
+
+    fn new(file: Arc<dyn File>, offset: u64, bytes: usize, is_read_only: bool) -> Result<Self> {
         let fail = |source: io::Error| Error::new(Op::Map, path_of(&*file), source);
-        let end = file.bytes()?;
+        let end = file.bytes()?.saturating_sub(offset);
         let fd = file.descriptor().ok_or_else(|| fail(io::ErrorKind::Unsupported.into()))?;
         let access =
             ProtFlags::READ | if is_read_only { ProtFlags::empty() } else { ProtFlags::WRITE };
         // SAFETY: the kernel picks the address, so no existing mapping is replaced.
-        let start = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, fd, 0) }
+        let start = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, fd, offset) }
             .map_err(|errno| fail(errno.into()))?;
         let start = NonNull::new(start.cast())
             .ok_or_else(|| fail(io::Error::other("the kernel mapped the file at address 0")))?;

@@ -303,6 +303,6 @@ impl Inner {
     }
 }
 
-fn candidate_at(ObjectLocation { lsn, bytes_hint }: ObjectLocation) -> Candidate {
+pub(super) fn candidate_at(ObjectLocation { lsn, bytes_hint }: ObjectLocation) -> Candidate {
     Candidate { lsn, bytes_hint }
 }

@@ -5,6 +5,7 @@ mod block_data;
 pub(crate) mod buffers;
 pub(crate) mod get;
 pub(crate) mod get_many;
+pub(crate) mod locked;
 pub(crate) mod lookup;
 pub(crate) mod object;
 pub(crate) mod pending_put;

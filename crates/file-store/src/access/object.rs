@@ -8,6 +8,7 @@ use haul_disk::File;
 use haul_sync::Mutex;
 
 use crate::access::block_data::BlockData;
+use crate::access::locked::LockedObject;
 use crate::big_files::file::BigReader;
 use crate::big_files::pinned::PinnedFile;
 use crate::error::{Error, Result};
@@ -49,6 +50,8 @@ pub(super) enum Content {
     Memory(Bytes),
     /// The object is in a volume. Its data is read block by block.
     Blocks(BlockData),
+    /// The object is in a volume, and its data is locked in the page cache.
+    Locked(Arc<LockedObject>),
     Files(Files),
 }
 
@@ -102,10 +105,20 @@ impl Object {
                 Ok(bytes.slice(from..from.saturating_add(bytes_max).min(bytes.len())))
             }
             Content::Blocks(data) => data.read(offset, bytes_max),
+            Content::Locked(locked) => locked.read(offset, bytes_max),
             Content::Files(files) => files.read(offset, bytes_max),
             Content::Head(_) => {
                 Err(Error::Invalid { what: "only the head of this object was read".to_owned() })
             }
+        }
+    }
+
+    /// Returns the bytes of an object that [`crate::Store::get_locked_at`] has returned.
+    #[must_use]
+    pub fn locked(&self) -> Option<&Arc<LockedObject>> {
+        match &self.content {
+            Content::Locked(locked) => Some(locked),
+            _ => None,
         }
     }
 
@@ -182,13 +195,13 @@ impl Object {
     pub(crate) fn in_memory(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Memory(bytes) => Some(bytes),
-            Content::Head(_) | Content::Blocks(_) | Content::Files(_) => None,
+            Content::Head(_) | Content::Blocks(_) | Content::Locked(_) | Content::Files(_) => None,
         }
     }
 
     pub(crate) fn files(&self) -> &[FilePart] {
         match &self.content {
-            Content::Memory(_) | Content::Blocks(_) => &[],
+            Content::Memory(_) | Content::Blocks(_) | Content::Locked(_) => &[],
             Content::Head(files) => files,
             Content::Files(files) => &files.parts,
         }

@@ -38,7 +38,9 @@ impl Inner {
             self.look_up_in(self.index.read(), bucket, key, read)?;
         let data = match content {
             Content::Memory(bytes) => bytes,
-            Content::Head(_) | Content::Blocks(_) | Content::Files(_) => Bytes::new(),
+            Content::Head(_) | Content::Blocks(_) | Content::Locked(_) | Content::Files(_) => {
+                Bytes::new()
+            }
         };
         Ok(StoredObject { entry, attributes, data })
     }

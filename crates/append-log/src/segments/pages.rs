@@ -1,0 +1,48 @@
+//! Who may hold pages of a segment's file after a read has returned.
+//!
+//! The kernel can send pages of a file without a copy, and reads them until the other side has
+//! acknowledged them, long after the call has returned. A file whose pages were given away is
+//! therefore never overwritten: it is removed, and its pages live as long as somebody holds them.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+const SHARED: u8 = 1;
+const RETIRED: u8 = 2;
+
+/// The state of the pages of one file.
+#[derive(Debug, Default)]
+pub(crate) struct PagesState(AtomicU8);
+
+impl PagesState {
+    /// Notes that pages are given away. Returns `false` if the file may already be reused, and its
+    /// pages must stay where they are.
+    pub(crate) fn share(&self) -> bool {
+        let share = |state| (state & RETIRED == 0).then_some(SHARED);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, share).is_ok()
+    }
+
+    /// Notes that the file is about to be overwritten or removed. Returns `true` if it may be
+    /// overwritten: no page was given away, and none will be.
+    pub(crate) fn retire(&self) -> bool {
+        self.0.fetch_or(RETIRED, Ordering::AcqRel) & SHARED == 0
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.0.load(Ordering::Acquire) & RETIRED != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_whose_pages_were_given_away_is_not_overwritten() {
+        let (private, shared) = (PagesState::default(), PagesState::default());
+        assert!(shared.share() && shared.share());
+        assert!(private.retire() && !shared.retire());
+        assert!(private.is_retired() && shared.is_retired());
+        assert!(!private.share(), "it may be overwritten");
+        assert!(!shared.share() && !shared.retire());
+    }
+}
