@@ -61,6 +61,7 @@ pub(crate) struct ServerOptions {
     pub(crate) lifecycle_day: Option<Duration>,
     /// The memory for big objects that are requested often.
     pub(crate) pinned_memory: u64,
+    pub(crate) locked_memory: u64,
     /// Receives the changes by lifecycle rules.
     pub(crate) lifecycle_observer: LifecycleObserver,
     /// The copy of the store.
@@ -90,6 +91,7 @@ fn options(args: &OpenArgs, holder: &str, server: ServerOptions) -> Options {
         lifecycle_check_every: server.lifecycle_check,
         lifecycle_day: server.lifecycle_day.unwrap_or(Options::default().lifecycle_day),
         pinned_bytes_max: server.pinned_memory,
+        locked_bytes_max: server.locked_memory,
         lifecycle_observer: server.lifecycle_observer,
         replication: server.replication,
         wake_all: haul_s3_server::wake_once,

@@ -76,6 +76,7 @@ mod error;
 mod has_fd;
 mod lease;
 mod links;
+mod memory;
 mod os;
 mod pace;
 mod probe;
@@ -106,6 +107,7 @@ pub use error::{Error, Op, Result, append_sources, error_chain};
 pub use has_fd::HasFd;
 pub use lease::{Lease, LeaseOutcome};
 pub use links::link_count;
+pub use memory::release_free_memory;
 pub use os::{OsDisk, sync_parent};
 pub use pace::{
     NotPaced, Pace, PaceBudget, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,

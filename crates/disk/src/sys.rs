@@ -222,6 +222,13 @@ pub(crate) fn dedupe(fd: BorrowedFd<'_>, range: &mut DedupeRange) -> io::Result<
     unsafe { ioctl(fd, update) }.map_err(io::Error::from)
 }
 
+/// Returns free memory of the allocator to the system.
+#[cfg(target_env = "gnu")]
+pub(crate) fn malloc_trim() {
+    // SAFETY: the function takes no memory of the caller, and locks the allocator itself.
+    unsafe { libc::malloc_trim(0) };
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

@@ -210,9 +210,9 @@ pub struct Limits {
     /// The memory for records of access logs of buckets that are not delivered yet. Further records
     /// are dropped. 64 MiB.
     pub log_memory_bytes_max: usize,
-    /// The descriptors for hot objects of more than 256 KiB, which are sent without a copy. More of
-    /// them are copied. Not used with TLS. 4,096.
-    pub cache_files_max: usize,
+    /// The memory that the cache leaves to the system: while less of the memory of the machine, or of
+    /// the control group of this process, is available, the cache shrinks. 0: it never does. 0.
+    pub memory_free_bytes_min: u64,
 }
 
 impl Default for Limits {
@@ -236,7 +236,7 @@ impl Default for Limits {
             log_delivery_time: Duration::from_secs(300),
             log_object_bytes: 1 << 20,
             log_memory_bytes_max: 64 << 20,
-            cache_files_max: 4096,
+            memory_free_bytes_min: 0,
         }
     }
 }

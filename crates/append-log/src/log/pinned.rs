@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Log;
+use super::{LockedBytes, Log};
 use crate::error::{Error, Result};
 use crate::format::RECORD_HEADER_BYTES;
 use crate::lsn::Position;
@@ -25,6 +25,37 @@ impl Log {
     /// Returns [`Error::Invalid`] if the record was removed.
     pub fn pin(&self, at: Position) -> Result<PinnedRecord> {
         Ok(PinnedRecord { segment: self.segment_of(at.lsn)?, at })
+    }
+
+    /// Locks `bytes` bytes of a record's payload, from `from` on, in the page cache (`mlock`), if
+    /// they are there already: then they can be verified once, and be sent by `sendfile(2)` as often
+    /// as needed, without a copy.
+    ///
+    /// Returns `None` if not all of them are in the page cache, if the file is not on this machine,
+    /// or if the log still writes so close to them that its direct writes could remove their pages
+    /// from the page cache.
+    ///
+    /// The file of the segment will not be recycled, because sockets may hold its pages for a long
+    /// time: when the segment is removed, its file is removed. Drop the bytes soon after that, so
+    /// that its space is free: [`LockedBytes::is_removed`], [`Log::shared_removals`].
+    ///
+    /// # Errors
+    /// The error of the system call, such as the limit `RLIMIT_MEMLOCK`; [`Error::Invalid`] if the
+    /// payload ends before these bytes.
+    pub fn lock(
+        &self,
+        record: &PinnedRecord,
+        from: u32,
+        bytes: u32,
+    ) -> Result<Option<LockedBytes>> {
+        let offset = record.payload_at(from, bytes.into())?;
+        LockedBytes::lock(&record.segment, offset, bytes, self.synced())
+    }
+
+    /// Returns the number of segments that were removed after [`Log::lock`] had locked bytes of them.
+    #[must_use]
+    pub fn shared_removals(&self) -> u64 {
+        self.pool.shared_removals()
     }
 }
 

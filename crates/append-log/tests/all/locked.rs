@@ -12,7 +12,7 @@ fn lock(log: &Log, at: Position, from: u32, bytes: u32) -> Option<LockedBytes> {
 }
 
 fn bytes(locked: &LockedBytes) -> Vec<u8> {
-    let mut bytes = vec![0; locked.len()];
+    let mut bytes = vec![0; locked.bytes()];
     locked.read(0, &mut bytes).unwrap();
     bytes
 }

@@ -257,18 +257,37 @@ mod tests {
             assert_eq!(ours.to_string(), library.to_string());
         }
         let (ours, library) = (args.limits(64 << 30), server.limits);
-        assert_eq!(ours.cache_bytes_max, library.cache_bytes_max);
         assert_eq!(ours.body_memory_bytes_max, library.body_memory_bytes_max);
         assert_eq!(ours.peer_body_memory_bytes_max, library.peer_body_memory_bytes_max);
-        // In a control group of 256 MiB, and in a tiny one.
-        let small = args.limits(256 << 20);
-        assert_eq!((small.cache_bytes_max, small.body_memory_bytes_max), (32 << 20, 32 << 20));
-        assert_eq!(args.limits(64 << 20).body_memory_bytes_max, 16 << 20);
         assert_eq!(ours.drain_time_max, library.drain_time_max);
         assert_eq!(ours.connections_max, library.connections_max);
         assert_eq!(ours.peer_connections_max, library.peer_connections_max);
         assert_eq!(ours.head_time_max, library.head_time_max);
         assert_eq!(ours.idle_time_max, library.idle_time_max);
+    }
+
+    #[test]
+    fn memory_of_a_server_is_divided() {
+        let shares = |options: &[&str], memory_mib: u64| {
+            let all = ["haul", "serve"].iter().chain(options);
+            let Command::Serve(args) = Cli::try_parse_from(all).unwrap().command else {
+                panic!("not serve")
+            };
+            let shares = args.memory_shares(memory_mib << 20);
+            [shares.bodies, shares.pinned, shares.cache, shares.free].map(|bytes| bytes >> 20)
+        };
+        for (options, memory_mib, expected) in [
+            (&[][..], 24 << 10, [256, 3072, 8960, 3072]),
+            (&[], 1024, [128, 128, 256, 128]),
+            (&[], 128, [16, 16, 32, 16]),
+            (&[], 16, [16, 2, 0, 2]),
+            (&["--memory", "2GiB"], 24 << 10, [256, 512, 1280, 3072]),
+            (&["--memory", "2GiB", "--cache", "0"], 24 << 10, [256, 512, 0, 3072]),
+            (&["--cache", "64MiB", "--pinned-memory", "0"], 24 << 10, [256, 0, 64, 3072]),
+            (&["--body-memory", "1GiB"], 4096, [1024, 512, 512, 512]),
+        ] {
+            assert_eq!(shares(options, memory_mib), expected, "{options:?} {memory_mib}");
+        }
     }
 
     #[test]

@@ -79,18 +79,29 @@ pub(crate) struct ServeArgs {
     /// URLs would be readable on the network. Use this option if a proxy or the network encrypts.
     #[arg(long, help_heading = "Server", conflicts_with = "tls_cert")]
     pub(crate) plain_http: bool,
-    /// Memory for hot objects of up to 4 MiB [default: 64MiB, at most an eighth of the memory]
+    /// Memory for hot objects, big ones included, and for bodies [default: half of the memory]
     ///
-    /// 0 disables the cache.
+    /// A quarter of it, at least 16 MiB and at most 256 MiB, is for bodies; another quarter is for
+    /// big objects; the rest is for the cache of hot objects. --body-memory, --pinned-memory and
+    /// --cache set these shares one by one. The memory is that of the machine, or the limit of the
+    /// control group. It is taken as it is used; while less than an eighth of all memory is
+    /// available, the cache shrinks.
+    #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// Memory for hot objects of up to 4 MiB [default: the rest of --memory]
+    ///
+    /// GETs and HEADs are answered from it. Objects of more than 256 KiB are locked in the page cache
+    /// (mlock) and sent from there without a copy; without the capability CAP_IPC_LOCK, the limit of
+    /// locked memory (ulimit -l) must allow it, or they are copied. 0 disables the cache.
     #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
     cache: Option<u64>,
-    /// Memory for bodies of requests and responses [default: 256MiB, at most an eighth of the memory]
+    /// Memory for bodies of requests and responses [default: a quarter of --memory, up to 256MiB]
     ///
     /// Requests wait for memory, for at most a minute. One client gets half of it at most. Needed
     /// for bodies as they are received, and for listings and objects as they are sent.
     #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
     body_memory: Option<u64>,
-    /// Memory for big objects that are requested often [default: an eighth of the memory]
+    /// Memory for big objects that are requested often [default: a quarter of --memory]
     ///
     /// The third request within 10 minutes for a big object reads it into the page cache, locks it
     /// there (mlock) and verifies its checksums. Later requests are served from there without
@@ -98,7 +109,7 @@ pub(crate) struct ServeArgs {
     /// the capability CAP_IPC_LOCK, the limit of locked memory (ulimit -l) must allow it. 0
     /// disables it: big objects are then always read with direct I/O.
     #[arg(long, value_name = "SIZE", help_heading = "Server", value_parser = parse_bytes)]
-    pub(crate) pinned_memory: Option<u64>,
+    pinned_memory: Option<u64>,
     /// Time to finish requests in flight after a signal to stop
     #[arg(long, value_name = "TIME", help_heading = "Server")]
     #[arg(default_value = "30s", value_parser = parse_time)]
@@ -202,7 +213,27 @@ pub(crate) struct ClientArgs {
     idle_time: Duration,
 }
 
+/// How a server divides its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MemoryShares {
+    pub(crate) bodies: u64,
+    pub(crate) pinned: u64,
+    pub(crate) cache: u64,
+    /// The memory that is left to the system.
+    pub(crate) free: u64,
+}
+
 impl ServeArgs {
+    /// Divides the memory of the machine, or of the control group.
+    pub(crate) fn memory_shares(&self, memory_bytes: u64) -> MemoryShares {
+        let all = self.memory.unwrap_or(memory_bytes / 2);
+        let most = Limits::default().body_memory_bytes_max;
+        let bodies = self.body_memory.unwrap_or_else(|| (all / 4).clamp(BODY_MEMORY_MIN, most));
+        let pinned = self.pinned_memory.unwrap_or(all / 4);
+        let cache = self.cache.unwrap_or_else(|| all.saturating_sub(bodies.saturating_add(pinned)));
+        MemoryShares { bodies, pinned, cache, free: memory_bytes / 8 }
+    }
+
     /// Returns the key file and the file with its sealing key.
     pub(crate) fn key_file(&self) -> Option<(&Path, &Path)> {
         self.keys.as_deref().zip(self.sealing_key.as_deref())
@@ -213,10 +244,7 @@ impl ServeArgs {
     /// `memory_bytes` is the memory of the machine, or of the control group.
     pub(crate) fn limits(&self, memory_bytes: u64) -> Limits {
         let defaults = Limits::default();
-        let share = |bytes: u64| bytes.min(memory_bytes / 8);
-        let body_memory = self
-            .body_memory
-            .unwrap_or_else(|| share(defaults.body_memory_bytes_max).max(BODY_MEMORY_MIN));
+        let shares = self.memory_shares(memory_bytes);
         let clients = &self.clients;
         let per_client = clients.connections_per_client;
         let connections = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
@@ -233,9 +261,10 @@ impl ServeArgs {
             drain_time_max: self.drain_time,
             slow_request_time: Some(self.slow_request).filter(|time| !time.is_zero()),
             log_delivery_time: self.access_log_delivery,
-            cache_bytes_max: self.cache.unwrap_or_else(|| share(defaults.cache_bytes_max)),
-            body_memory_bytes_max: body_memory,
-            peer_body_memory_bytes_max: body_memory / 2,
+            cache_bytes_max: shares.cache,
+            memory_free_bytes_min: shares.free,
+            body_memory_bytes_max: shares.bodies,
+            peer_body_memory_bytes_max: shares.bodies / 2,
             ..defaults
         }
     }

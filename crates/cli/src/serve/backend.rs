@@ -43,11 +43,13 @@ impl Backend {
             return opened.map(Self::Copy);
         }
         let disk = copy.as_ref().map(|copy| copy.disk(dir)).transpose()?.flatten();
+        let shares = args.memory_shares(memory_bytes());
         let options = ServerOptions {
             scrub_rate: args.scrub_rate,
             lifecycle_check: args.lifecycle_check,
             lifecycle_day: Some(args.lifecycle_day),
-            pinned_memory: args.pinned_memory.unwrap_or_else(|| memory_bytes() / 8),
+            pinned_memory: shares.pinned,
+            locked_memory: shares.cache,
             lifecycle_observer: observer,
             replication: copy.as_ref().map(|copy| Arc::clone(&copy.progress) as _),
             disk: disk.clone().map(|disk| disk as _),
@@ -96,7 +98,10 @@ impl Backend {
     }
 }
 
+/// The memory that is assumed if the system does not tell.
+const MEMORY_BYTES_UNKNOWN: u64 = 1 << 30;
+
 /// Returns the memory of the machine, or the limit of the control group of this process.
 pub(super) fn memory_bytes() -> u64 {
-    KernelFiles::default().machine().memory_bytes().unwrap_or(u64::MAX)
+    KernelFiles::default().machine().memory_bytes().unwrap_or(MEMORY_BYTES_UNKNOWN)
 }

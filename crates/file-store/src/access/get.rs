@@ -1,11 +1,14 @@
 //! Reading objects.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use haul_append_log::{self as log, Position, Record};
 use haul_sync::Mutex;
 
+use crate::access::block_data::BlockData;
+use crate::access::locked::BlockPlaces;
 use crate::access::lookup::{HEAD_READ_BYTES, Read, is_object};
 use crate::access::object::{Content, Files, Object};
 use crate::counters::Counters;
@@ -109,6 +112,44 @@ impl Store {
         let Ok(Some(Read::Found(entry, opened))) = read else { return None };
         Counters::count(&inner.counters.gets);
         inner.object(bucket, key, entry, opened).ok()?
+    }
+
+    /// Returns the object at a location like [`Store::get_cached_at`], with its bytes locked in the
+    /// page cache and verified: [`Object::locked`]. Copies nothing, and waits for no disk.
+    ///
+    /// Returns `None` if the object has at most 64 KiB, or a length outside `lengths`, is stored in an encoded form, is not in a
+    /// volume or not wholly in the page cache, if the log still writes near it, or if
+    /// [`crate::Options::locked_bytes_max`] or the system forbids it. Use another function then.
+    #[must_use]
+    pub fn get_locked_at(
+        &self,
+        bucket: &str,
+        key: &str,
+        location: ObjectLocation,
+        lengths: RangeInclusive<u64>,
+    ) -> Option<Object> {
+        let inner = &self.inner;
+        let mut buffer = [0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
+        let candidate = candidate_at(location);
+        let (at, front) = inner.log.read_front_hinted_cached(candidate.lsn, &mut buffer).ok()??;
+        inner.counters.needle_read(front.len());
+        let (entry, attributes, data) = inner.blocks(at, front, bucket, key).ok()??;
+        if entry.etag.is_encoded() || !lengths.contains(&data.bytes.into()) {
+            return None;
+        }
+        let BlockData { record, data_at, bytes, blocks: checksums, .. } = &data;
+        let places = BlockPlaces { record, data_at: *data_at, bytes: *bytes, checksums };
+        let locked = inner.locked.lock(&inner.log, &places)?;
+        Counters::count(&inner.counters.gets);
+        let content = Content::Locked(Arc::new(locked));
+        Some(Object { info: entry.info(key), attributes, content })
+    }
+
+    /// Returns the number of volumes that were removed while objects of them were locked: after a
+    /// change, look for those whose [`LockedObject::is_removed`] is `true`.
+    #[must_use]
+    pub fn locked_removals(&self) -> u64 {
+        self.inner.log.shared_removals()
     }
 
     fn buffered_bytes(&self, candidate: Candidate) -> u64 {
@@ -303,6 +344,6 @@ impl Inner {
     }
 }
 
-pub(super) fn candidate_at(ObjectLocation { lsn, bytes_hint }: ObjectLocation) -> Candidate {
+fn candidate_at(ObjectLocation { lsn, bytes_hint }: ObjectLocation) -> Candidate {
     Candidate { lsn, bytes_hint }
 }

@@ -32,7 +32,6 @@ pub(super) fn text(
     out.counter("haul_requests_refused_total", help, refused_requests);
     out.gauge("haul_cache_objects", "Hot objects in memory.", cache.objects);
     out.gauge("haul_cache_bytes", "Memory of hot objects.", cache.bytes);
-    out.gauge("haul_cache_files", "Hot objects that are sent without a copy.", cache.files);
     let help = "GET and HEAD requests served from hot objects.";
     out.counter("haul_cache_hits_total", help, cache.hits);
     bucket_logs(&mut out, &metrics.logs);
@@ -148,6 +147,8 @@ fn store(out: &mut Exposition, stats: &Stats) {
     out.gauge("haul_big_files", "Files of big objects and of parts.", stats.big_files);
     out.gauge("haul_big_file_bytes", "Bytes of these files.", stats.big_file_bytes);
     out.gauge("haul_pinned_bytes", "Bytes of big objects locked in memory.", stats.pinned_bytes);
+    let help = "Bytes of objects in volumes that are locked in memory, and sent without a copy.";
+    out.gauge("haul_locked_bytes", help, stats.locked_bytes);
     let latched = u64::from(stats.latched);
     out.gauge("haul_latched", "1 after a failed sync, when writes are refused.", latched);
     out.gauge("haul_damaged_places", "Known damaged places.", stats.damaged_places);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use haul_file_store::{Object, PinnedRange};
+use haul_file_store::{LockedObject, Object, PinnedRange};
 use haul_http_engine::{BoxError, Piece, ResponseBody, Window};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -46,10 +46,19 @@ pub(crate) struct Reader {
     _memory: Reserved,
 }
 
-/// Returns the body that sends `range` from locked memory, if all of it is pinned and not
-/// encrypted.
+/// Returns the window of a range of an object that is locked in the page cache.
+pub(crate) fn window(locked: &Arc<LockedObject>, range: &Range<u64>) -> Window {
+    let (offset, bytes) = (locked.offset() + range.start, range.end - range.start);
+    debug_assert!(range.end <= locked.bytes(), "the range lies within the object");
+    Window { file: Arc::clone(locked) as _, offset, bytes }
+}
+
+/// Returns the body that sends `range` from locked memory, if all of it is locked and not encrypted.
 pub(crate) fn pinned(content: &Content, range: &Range<u64>) -> Option<ObjectBody> {
     let Content { object, opened: None } = content else { return None };
+    if let Some(locked) = object.locked().filter(|_| !range.is_empty()) {
+        return Some(ObjectBody::Windows(VecDeque::from([window(locked, range)])));
+    }
     let mut windows = VecDeque::new();
     let mut at = range.start;
     while at < range.end {

@@ -12,7 +12,7 @@ use http::StatusCode;
 
 use crate::access::bucket_policy::has_setting;
 use crate::access::check::{Asked, authorize_read};
-use crate::body::send::ObjectBody;
+use crate::body::send::{self, ObjectBody};
 use crate::front::Front;
 use crate::front::pipeline::Received;
 use crate::front::response::Counted;
@@ -105,14 +105,22 @@ impl Front {
         let (bucket, key) = path.split_once('/')?;
         if kind == Kind::Head {
             let object = store.head_cached(bucket, key).ok()??;
-            return HotObject::new(place, &object, Bytes::new()).map(Arc::new);
+            return HotObject::new(place, &object, HotContent::Memory(Bytes::new())).map(Arc::new);
+        }
+        let lock = || self.haul.hot.lock(store, path, place);
+        if let Some(locked) = lock() {
+            return Some(self.haul.hot.insert(path, locked));
         }
         let object = store.get_cached_at(bucket, key, place)?;
         if !object.is_in_memory() {
             return None;
         }
+        // The first attempt may have started to read it.
+        if let Some(locked) = lock() {
+            return Some(self.haul.hot.insert(path, locked));
+        }
         let content = object.read(0, usize::try_from(object.info.bytes).ok()?).ok()?;
-        let hot = HotObject::new(place, &object, content)?;
+        let hot = HotObject::new(place, &object, HotContent::Memory(content))?;
         Some(self.haul.hot.insert(path, hot))
     }
 
@@ -131,8 +139,8 @@ impl Front {
         let length = selected.bytes.end - selected.bytes.start;
         let sent_bytes = if kind == Kind::Head { 0 } else { length };
         let body = match &object.content {
-            HotContent::File(file) if sent_bytes > 0 => {
-                let window = file.window(selected.bytes.start, sent_bytes);
+            HotContent::Locked(locked) if sent_bytes > 0 => {
+                let window = send::window(locked, &selected.bytes);
                 let body = ObjectBody::Windows(VecDeque::from([window]));
                 Inline::Body(Counted::object(body, metrics))
             }

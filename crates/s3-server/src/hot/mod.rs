@@ -1,9 +1,10 @@
 //! The cache of hot objects, in memory with the heads of their responses.
 
-mod memory_file;
+pub(crate) mod keeper;
 pub(crate) mod object;
 
 use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,7 +13,6 @@ use haul_file_store::{Object, ObjectLocation, Store};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
-use crate::hot::memory_file::MemoryFiles;
 use crate::hot::object::{HotContent, HotObject};
 
 /// The longest object that is cached, unless the cache is small. Longer ones have files of their
@@ -22,16 +22,21 @@ const OBJECT_BYTES_MAX: u64 = 4 << 20;
 /// The share of the cache that one object may take.
 const SHARES_MIN: u64 = 16;
 
-/// A longer object is cached at its second request: it evicts many short ones.
+/// A longer object is cached at its second request if it would evict others, because it would evict
+/// many short ones.
 const SHORT_BYTES_MAX: u64 = 64 << 10;
 
-/// A longer object is cached in a file. Up to this length, sending pages of a file costs no less
-/// than copying.
+/// A longer object is locked in the page cache. Up to this length, sending pages of a file costs no
+/// less than copying.
 const COPIED_BYTES_MAX: u64 = 256 << 10;
 
-/// Objects of this length and longer are not read from the page cache by the threads of
-/// connections ([`Store::get_cached`]).
+/// Objects of this length and longer may not be read by the threads of connections, see
+/// [`Store::get_cached`].
 const LONG_BYTES_MIN: u64 = (1 << 20) + 1;
+
+/// Longer objects are not verified by the threads of connections. More than the store reads for
+/// them, so that it never copies what can be locked.
+const VERIFIED_BYTES_MAX: u64 = (1 << 20) + (64 << 10);
 
 /// The number of the longest objects for which each shard of the cache has room.
 const OBJECTS_MIN: u64 = 4;
@@ -39,8 +44,9 @@ const OBJECTS_MIN: u64 = 4;
 /// The number of shards of the cache.
 const SHARDS_MAX: usize = 256;
 
-/// The number of long objects whose first request is remembered.
-const REMEMBERED_MAX: usize = 4096;
+/// The number of long objects whose first request is remembered: as many as the cache holds of them,
+/// within these bounds.
+const REMEMBERED: RangeInclusive<u64> = 4 << 10..=64 << 10;
 
 /// The memory of an entry beside its bytes: the maps of the cache and the allocator.
 const OVERHEAD_BYTES: u64 = 512;
@@ -64,8 +70,10 @@ impl Weighter<Box<str>, Arc<HotObject>> for ByBytes {
 #[derive(Debug)]
 pub(crate) struct HotObjects {
     cache: Option<Cache<Box<str>, Arc<HotObject>, ByBytes, RandomState>>,
+    bytes_max: u64,
     object_bytes_max: u64,
-    files: MemoryFiles,
+    /// `true` if objects are locked in the page cache.
+    locks: bool,
     /// Paths of long objects, hashed.
     requested: Cache<u64, ()>,
     hasher: RandomState,
@@ -77,8 +85,6 @@ pub(crate) struct HotObjects {
 pub(crate) struct HotStats {
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
-    /// The descriptors of long objects.
-    pub(crate) files: u64,
     pub(crate) hits: u64,
 }
 
@@ -90,10 +96,9 @@ fn shards(bytes_max: u64, object_bytes_max: u64) -> usize {
 }
 
 impl HotObjects {
-    /// Creates a cache of so many bytes; 0: nothing is cached. Long objects have a file each, at
-    /// most `files_max` and as many bytes, including those that are evicted and still being sent.
-    /// More of them are copied when they are sent.
-    pub(crate) fn new(bytes_max: u64, files_max: usize) -> Self {
+    /// Creates a cache of so many bytes; 0: nothing is cached. With `locks`, long objects are locked
+    /// in the page cache, as far as the store permits it; others are copied when they are sent.
+    pub(crate) fn new(bytes_max: u64, locks: bool) -> Self {
         let object_bytes_max = OBJECT_BYTES_MAX.min(bytes_max / SHARES_MIN);
         let items = usize::try_from(bytes_max / AVERAGE_BYTES).unwrap_or(usize::MAX).max(1);
         let mut options = OptionsBuilder::new();
@@ -104,11 +109,14 @@ impl HotObjects {
         let new = |options| {
             Cache::with_options(options, ByBytes, RandomState::new(), DefaultLifecycle::default())
         };
+        let (least, most) = (*REMEMBERED.start(), *REMEMBERED.end());
+        let remembered = (bytes_max / SHORT_BYTES_MAX).clamp(least, most);
         Self {
             cache: options.map(new),
+            bytes_max,
             object_bytes_max,
-            files: MemoryFiles::new(files_max, bytes_max),
-            requested: Cache::new(REMEMBERED_MAX),
+            locks,
+            requested: Cache::new(usize::try_from(remembered).unwrap_or(usize::MAX)),
             hasher: RandomState::new(),
             hits: AtomicU64::new(0),
         }
@@ -121,32 +129,70 @@ impl HotObjects {
         Some(found)
     }
 
-    /// Caches an object, unless it is too long, or long and requested for the first time. Returns
-    /// the object, whose content may have moved to a file.
+    /// Caches an object, unless it is too long, or is long, would evict others, and is requested for
+    /// the first time. Returns the object.
     pub(crate) fn insert(&self, path: &str, mut object: HotObject) -> Arc<HotObject> {
         let bytes = object.content.len();
         let Some(cache) = &self.cache else { return Arc::new(object) };
-        if bytes > self.object_bytes_max || (bytes > SHORT_BYTES_MAX && self.is_first(path)) {
+        let evicts_many = || bytes > SHORT_BYTES_MAX && cache.weight() + bytes > cache.capacity();
+        if bytes > self.object_bytes_max || (evicts_many() && self.is_first(path)) {
             return Arc::new(object);
         }
         if let HotContent::Memory(content) = &object.content
             && bytes > SHORT_BYTES_MAX
         {
-            let is_copied = bytes <= COPIED_BYTES_MAX;
-            let file = if is_copied { None } else { self.files.create(content) };
-            object.content = match file {
-                Some(file) => HotContent::File(file),
-                // The buffer that it was read into may be longer than the content.
-                None => HotContent::Memory(Bytes::copy_from_slice(content)),
-            };
+            // The buffer that it was read into may be longer than the content.
+            object.content = HotContent::Memory(Bytes::copy_from_slice(content));
         }
         let object = Arc::new(object);
         cache.insert(path.into(), Arc::clone(&object));
         object
     }
 
-    /// Caches an object that was read from the disk, if it is long: others are cached when they are
-    /// read from the page cache. `place` is that before the read. May copy 4 MiB.
+    /// Returns an object that the thread of a connection may verify, locked in the page cache.
+    pub(crate) fn lock(
+        &self,
+        store: &Store,
+        path: &str,
+        place: ObjectLocation,
+    ) -> Option<HotObject> {
+        let lengths = COPIED_BYTES_MAX + 1..=VERIFIED_BYTES_MAX;
+        let object = self.lock_one(store, path, place, lengths)?;
+        HotObject::new(place, &object, HotContent::Locked(Arc::clone(object.locked()?)))
+    }
+
+    /// Returns a longer object, locked in the page cache, and caches it.
+    pub(crate) fn lock_long(
+        &self,
+        store: &Store,
+        path: &str,
+        place: ObjectLocation,
+    ) -> Option<Object> {
+        let object = self.lock_one(store, path, place, LONG_BYTES_MIN..=u64::MAX)?;
+        let content = HotContent::Locked(Arc::clone(object.locked()?));
+        if let Some(hot) = HotObject::new(place, &object, content) {
+            self.insert(path, hot);
+        }
+        Some(object)
+    }
+
+    fn lock_one(
+        &self,
+        store: &Store,
+        path: &str,
+        place: ObjectLocation,
+        lengths: RangeInclusive<u64>,
+    ) -> Option<Object> {
+        let is_short = store.open_bytes_max_at(place) <= COPIED_BYTES_MAX;
+        if !self.locks || is_short {
+            return None;
+        }
+        let (bucket, key) = path.split_once('/')?;
+        store.get_locked_at(bucket, key, place, lengths)
+    }
+
+    /// Caches a long object that was read from the disk: others are cached when they are read from
+    /// the page cache. `place` is that before the read. May copy 4 MiB.
     pub(crate) fn insert_long(
         &self,
         store: &Store,
@@ -160,11 +206,16 @@ impl HotObjects {
         if !is_long || !object.is_in_memory() || store.location(bucket, key) != Some(place) {
             return;
         }
+        let path = format!("{bucket}/{key}");
+        if self.lock_long(store, &path, place).is_some() {
+            return;
+        }
         let content =
             usize::try_from(object.info.bytes).ok().and_then(|all| object.read(0, all).ok());
-        let hot = content.and_then(|content| HotObject::new(place, object, content));
+        let hot =
+            content.and_then(|content| HotObject::new(place, object, HotContent::Memory(content)));
         if let Some(hot) = hot {
-            self.insert(&format!("{bucket}/{key}"), hot);
+            self.insert(&path, hot);
         }
     }
 
@@ -182,8 +233,7 @@ impl HotObjects {
     pub(crate) fn stats(&self) -> HotStats {
         let size = self.cache.as_ref().map(|cache| (cache.len() as u64, cache.weight()));
         let (objects, bytes) = size.unwrap_or_default();
-        let files = self.files.open();
-        HotStats { objects, bytes, files: files.files as u64, hits: self.hits.load(Relaxed) }
+        HotStats { objects, bytes, hits: self.hits.load(Relaxed) }
     }
 }
 

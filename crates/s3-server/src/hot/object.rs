@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use haul_file_store::{Attributes, Object, ObjectInfo, ObjectLocation};
+use haul_file_store::{Attributes, LockedObject, Object, ObjectInfo, ObjectLocation};
 use haul_http_engine::PreparedHead;
 use haul_http1::{Date, HeadWriter};
 
 use crate::answer::rfc2047;
 use crate::body::checksum::{Checksum, FULL_OBJECT, TYPE_ATTRIBUTE};
 use crate::encryption::envelope::ATTRIBUTE;
-use crate::hot::memory_file::MemoryFile;
 use crate::stored::attributes::{self, METADATA_PREFIX, SENT};
 use crate::stored::tags;
+
+/// The pages that an object in the page cache shares with its neighbours, on average.
+const PAGE_BYTES: u64 = 4096;
 
 /// An object in memory.
 #[derive(Debug)]
@@ -33,8 +35,8 @@ pub(crate) struct HotObject {
 pub(crate) enum HotContent {
     /// Copied into the socket.
     Memory(Bytes),
-    /// Sent without a copy.
-    File(Arc<MemoryFile>),
+    /// Locked in the page cache, and sent from there without a copy.
+    Locked(Arc<LockedObject>),
 }
 
 /// The checksum of a hot object, which is sent to clients that request it.
@@ -47,7 +49,7 @@ pub(crate) struct HotChecksum {
 
 impl HotObject {
     /// Returns an object at this place with this content; `None` if it is encrypted.
-    pub(crate) fn new(place: ObjectLocation, object: &Object, content: Bytes) -> Option<Self> {
+    pub(crate) fn new(place: ObjectLocation, object: &Object, content: HotContent) -> Option<Self> {
         if object.info.etag.is_encoded() || object.attributes.get(ATTRIBUTE).is_some() {
             // Encrypted content is decrypted for each request that is allowed to read it.
             return None;
@@ -55,7 +57,7 @@ impl HotObject {
         Some(Self {
             place,
             head: PreparedHead::new(|head| describe(object, head)).ok()?,
-            content: HotContent::Memory(content),
+            content,
             tags: tags::alone(&object.attributes),
             tag_count: object.attributes.tags().len(),
             checksum: HotChecksum::of(&object.attributes),
@@ -69,7 +71,7 @@ impl HotContent {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
-            Self::File(file) => file.len(),
+            Self::Locked(object) => object.bytes(),
         }
     }
 
@@ -77,8 +79,13 @@ impl HotContent {
     pub(crate) fn memory_bytes(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
-            Self::File(file) => file.memory_bytes(),
+            Self::Locked(object) => object.bytes() + PAGE_BYTES,
         }
+    }
+
+    /// `true` if it occupies the space of a volume that was removed.
+    pub(crate) fn is_removed(&self) -> bool {
+        matches!(self, Self::Locked(object) if object.is_removed())
     }
 }
 

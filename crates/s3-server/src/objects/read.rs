@@ -251,6 +251,10 @@ fn get_and_cache(
 ) -> haul_file_store::Result<Object> {
     // Of an object that was overwritten since, the entry is never found.
     let place = missed.or_else(|| store.location(bucket, key));
+    let path = format!("{bucket}/{key}");
+    if let Some(locked) = place.and_then(|place| hot.lock_long(store, &path, place)) {
+        return Ok(locked);
+    }
     let object = store.get(bucket, key)?;
     if let Some(place) = place {
         hot.insert_long(store, bucket, place, &object);

@@ -59,7 +59,7 @@ impl Bucket {
             limits,
             metrics,
             memory: Arc::new(memory),
-            hot: Arc::new(HotObjects::new(0, 0)),
+            hot: Arc::new(HotObjects::new(0, false)),
             keys: AllKeys { administrator: None, ring: None },
             encryption: None,
         };

@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::front::Front;
 use crate::front::handler::Requests;
 use crate::hot::HotObjects;
+use crate::hot::keeper::keep;
 use crate::memory::{BodyMemory, PeerMemory};
 use crate::metrics::{Counts, Metrics};
 use crate::request::domains::Domains;
@@ -96,9 +97,8 @@ impl Server {
             Connections::new(limits.connections_max, limits.peer_connections_max, new_peer)
         });
         let metrics = Arc::new(Metrics::new(limits.slow_request_time));
-        // TLS copies all bytes, and files would cost it another copy.
-        let files_max = if tls.is_some() { 0 } else { limits.cache_files_max };
-        let hot = Arc::new(HotObjects::new(limits.cache_bytes_max, files_max));
+        // TLS copies all bytes, and locking would cost it a system call more.
+        let hot = Arc::new(HotObjects::new(limits.cache_bytes_max, tls.is_none()));
         let rate = limits.peer_rate.map(peer_rate);
         let page = Arc::new(Admin {
             store: Arc::clone(&store),
@@ -168,6 +168,8 @@ impl Server {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let (sender, mut ended) = mpsc::unbounded_channel();
         let delivery = Delivery::start(&self.front.haul, &self.front.logs);
+        let Haul { hot, store, limits, .. } = &self.front.haul;
+        let free_bytes_min = limits.memory_free_bytes_min;
         let mut threads = Threads::default();
         for reactor in self.reactors {
             threads.start(reactor, sender.clone())?;
@@ -176,6 +178,7 @@ impl Server {
         tokio::select! {
             () = shutdown => {}
             _failed = ended.recv() => return threads.join(),
+            never = keep(Arc::clone(hot), Arc::clone(store), free_bytes_min) => match never {},
         }
         let deadline = Instant::now() + self.limits.drain_time_max;
         threads.handles.iter().for_each(reactor::Handle::drain);

@@ -170,6 +170,14 @@ impl Running {
         server
     }
 
+    /// Starts a server on an existing store with these options.
+    pub(crate) fn with_store(dir: TempDir, options: Options) -> Self {
+        let store = Store::open(dir.path(), options).unwrap().0;
+        let mut server = Self::serve(store, Setup::default());
+        server.dir = Some(dir);
+        server
+    }
+
     /// Starts a server on a disk in memory, with a bucket named `bucket`.
     pub(crate) fn in_memory(disk: &MemoryDisk) -> Self {
         Self::with_blocking_threads(disk, BLOCKING_THREADS_MAX)

@@ -26,6 +26,7 @@ mod inline;
 mod integrity;
 mod lifecycle;
 mod listing;
+mod locked;
 mod logs;
 mod mutations;
 mod object_lock;
