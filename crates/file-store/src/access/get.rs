@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Returns the number of volumes that were removed while objects of them were locked: after a
-    /// change, look for those whose [`LockedObject::is_removed`] is `true`.
+    /// change, look for those whose [`crate::LockedObject::is_removed`] is `true`.
     #[must_use]
     pub fn locked_removals(&self) -> u64 {
         self.inner.log.shared_removals()

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use bytes::Bytes;
 use haul_file_store::{Object, ObjectLocation, Store};
 use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, Weighter};
+use quick_cache::{Options, OptionsBuilder, Weighter};
 
 use crate::hot::object::{HotContent, HotObject};
 
@@ -95,17 +95,22 @@ fn shards(bytes_max: u64, object_bytes_max: u64) -> usize {
     usize::try_from(shards).unwrap_or(usize::MAX).clamp(1, SHARDS_MAX)
 }
 
+/// Returns the options of a cache of so many bytes.
+fn options(bytes_max: u64, object_bytes_max: u64) -> Option<Options> {
+    let items = usize::try_from(bytes_max / AVERAGE_BYTES).unwrap_or(usize::MAX).max(1);
+    let mut options = OptionsBuilder::new();
+    options.estimated_items_capacity(items).weight_capacity(bytes_max);
+    // The default depends on the number of cores, and can leave no room for long objects.
+    options.shards(shards(bytes_max, object_bytes_max));
+    options.build().ok()
+}
+
 impl HotObjects {
     /// Creates a cache of so many bytes; 0: nothing is cached. With `locks`, long objects are locked
     /// in the page cache, as far as the store permits it; others are copied when they are sent.
     pub(crate) fn new(bytes_max: u64, locks: bool) -> Self {
         let object_bytes_max = OBJECT_BYTES_MAX.min(bytes_max / SHARES_MIN);
-        let items = usize::try_from(bytes_max / AVERAGE_BYTES).unwrap_or(usize::MAX).max(1);
-        let mut options = OptionsBuilder::new();
-        options.estimated_items_capacity(items).weight_capacity(bytes_max);
-        // The default depends on the number of cores, and can leave no room for long objects.
-        options.shards(shards(bytes_max, object_bytes_max));
-        let options = options.build().ok().filter(|_| bytes_max > 0);
+        let options = options(bytes_max, object_bytes_max).filter(|_| bytes_max > 0);
         let new = |options| {
             Cache::with_options(options, ByBytes, RandomState::new(), DefaultLifecycle::default())
         };
@@ -250,6 +255,69 @@ mod tests {
             let shards = shards(bytes_max, object_bytes_max);
             assert_eq!(shards, expected, "{bytes_max}");
             assert!(bytes_max / shards as u64 >= OBJECTS_MIN * object_bytes_max, "{bytes_max}");
+        }
+    }
+
+    const OBJECTS: usize = 20_000;
+    const OBJECT_BYTES: u64 = 16 << 10;
+
+    #[derive(Clone)]
+    struct Equal;
+
+    impl Weighter<usize, ()> for Equal {
+        fn weight(&self, _key: &usize, (): &()) -> u64 {
+            OBJECT_BYTES
+        }
+    }
+
+    /// Returns the share of 400,000 requests, whose frequencies are those of Zipf's law with the
+    /// exponent 0.9, that a cache for so many objects answers. With `scan`, each of all objects is
+    /// also requested once meanwhile, in order.
+    fn hit_rate(cached: u64, scan: bool) -> f64 {
+        let mut total = 0.0;
+        let add = |rank: u32| {
+            total += f64::from(rank).powf(-0.9);
+            total
+        };
+        let sums: Vec<f64> = (1_u32..).take(OBJECTS).map(add).collect();
+        let bytes = cached * OBJECT_BYTES;
+        let options = options(bytes, OBJECT_BYTES).unwrap();
+        let cache: Cache<usize, (), Equal> =
+            Cache::with_options(options, Equal, Default::default(), Default::default());
+        let request = |object| {
+            let is_hit = cache.get(&object).is_some();
+            if !is_hit {
+                cache.insert(object, ());
+            }
+            is_hit
+        };
+        let mut random = haul_testing::Random(1);
+        let (mut hits, mut scanned) = (0, 0);
+        let requests = 400_000;
+        for number in 0..2 * requests {
+            let share = u32::try_from(random.number() >> 32).unwrap();
+            let wanted = f64::from(share) / f64::from(u32::MAX) * total;
+            // The ranks are spread over the order of the scan.
+            let object = sums.partition_point(|sum| *sum < wanted) * 7919 % OBJECTS;
+            let is_hit = request(object);
+            // The first half fills the cache.
+            if number >= requests {
+                hits += u32::from(is_hit);
+                if scan && scanned < OBJECTS && number % 20 == 0 {
+                    request(scanned);
+                    scanned += 1;
+                }
+            }
+        }
+        f64::from(hits) / f64::from(requests)
+    }
+
+    #[test]
+    fn scan_leaves_the_hit_rate() {
+        for cached in [1_000, 5_000] {
+            let [without, with] = [false, true].map(|scan| hit_rate(cached, scan));
+            println!("{cached}: {without:.3} without a scan, {with:.3} with one");
+            assert!(with / without >= 0.97, "{with} and {without}");
         }
     }
 }
