@@ -17,6 +17,10 @@ use crate::task::Task;
 /// Received bytes that wait for the reader, beyond which the connection reads no more.
 const QUEUED_BYTES_MAX: usize = 256 << 10;
 
+/// Like [`QUEUED_BYTES_MAX`], before the first read: the reader may wait for memory for the body, and
+/// many of them at once.
+const UNREAD_BYTES_MAX: usize = 16 << 10;
+
 /// The body of a request. Its bytes arrive while it is read; an error means that the client did not
 /// send all of it.
 #[derive(Debug)]
@@ -128,7 +132,8 @@ impl BodySender {
     /// Returns `true` if more bytes may be pushed. Otherwise the connection is woken when they may.
     pub(crate) fn has_room(&self) -> bool {
         let mut state = self.shared.state.lock();
-        state.is_paused = !state.is_dropped && state.queued_bytes >= QUEUED_BYTES_MAX;
+        let most = if state.is_read { QUEUED_BYTES_MAX } else { UNREAD_BYTES_MAX };
+        state.is_paused = !state.is_dropped && state.queued_bytes >= most;
         !state.is_paused
     }
 
@@ -216,6 +221,7 @@ impl Body for RequestBody {
         let mut state = self.shared.state.lock();
         if let Some(bytes) = state.queue.pop_front() {
             state.queued_bytes -= bytes.len();
+            state.is_read = true;
             state.left_bytes = state.left_bytes.map(|left| left.saturating_sub(bytes.len() as u64));
             let is_resumed = state.is_paused && state.queued_bytes < QUEUED_BYTES_MAX / 2;
             if is_resumed {
@@ -249,5 +255,35 @@ impl Body for RequestBody {
     fn size_hint(&self) -> SizeHint {
         let state = self.shared.state.lock();
         state.left_bytes.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[test]
+    fn little_is_received_before_the_first_read() {
+        let shared = Arc::new(Shared { state: Mutex::default(), task: None });
+        let sender = BodySender { shared: Arc::clone(&shared) };
+        let mut body = RequestBody { shared };
+        let mut context = Context::from_waker(Waker::noop());
+        let mut read = |body: &mut RequestBody| {
+            let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
+            matches!(std::pin::pin!(frame).poll(&mut context), Poll::Ready(Some(Ok(_))))
+        };
+        sender.push(&[0; UNREAD_BYTES_MAX - 1]);
+        assert!(sender.has_room());
+        sender.push(&[0]);
+        assert!(!sender.has_room());
+        assert!(read(&mut body) && sender.has_room());
+        sender.push(&[0; QUEUED_BYTES_MAX - 2]);
+        assert!(sender.has_room());
+        sender.push(&[0]);
+        assert!(!sender.has_room());
+        assert!(read(&mut body) && read(&mut body) && read(&mut body) && !read(&mut body));
+        assert!(sender.has_room());
     }
 }
