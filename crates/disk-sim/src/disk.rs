@@ -18,7 +18,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use crate::counters::Counters;
 use crate::fuse::{ControlCommand, ControlHandler, FuseFileSystem};
 use crate::model::Parameters;
-use crate::mounted::{END_MAX, MountedFs, is_free};
+use crate::mounted::{END_MAX, MountedFs, wait_until_free};
 use crate::queue::{DriveQueue, ServedRead};
 use crate::transport;
 use crate::watchdog::Watchdog;
@@ -348,11 +348,15 @@ fn cut(queue: &DriveQueue, seed: u64) -> Result<(), String> {
     queue.power_cut(seed).map_err(not_written)
 }
 
+/// The time in which a child process between fork and exec lets go of the disk.
+const FREE_MAX: Duration = Duration::from_secs(1);
+
 fn power_on(queue: &DriveQueue, node: &str) -> Result<(), String> {
     if queue.has_power() {
         return Ok(());
     }
-    is_free(node).map_err(|error| format!("unmount {node} before power on: {error}"))?;
+    wait_until_free(node, FREE_MAX)
+        .map_err(|error| format!("unmount {node} before power on: {error}"))?;
     // The power is off, so dropping the buffers cannot write them to the disk.
     drop_buffers(node)?;
     queue.power_on().map_err(not_written)

@@ -31,12 +31,7 @@ impl<'a> MountedFs<'a> {
 impl Drop for MountedFs<'_> {
     fn drop(&mut self) {
         self.root = None;
-        // A child process between fork and exec may share the descriptor for a moment, so the
-        // device may remain in use after this process has closed the descriptor.
-        let started = Instant::now();
-        while is_free(self.device).is_err() && started.elapsed() < END_MAX {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until_free(self.device, END_MAX).ok();
     }
 }
 
@@ -65,8 +60,19 @@ impl MountedFs<'_> {
     }
 }
 
-/// Fails if a program or a mounted file system has opened the device exclusively.
-pub(crate) fn is_free(node: &str) -> std::io::Result<()> {
+/// Waits until no program and no mounted file system has the device open exclusively, for at most
+/// `most`.
+///
+/// A child process between fork and exec may share a descriptor for a moment, also one of this
+/// function, so that a device may remain in use after this process has closed it.
+pub(crate) fn wait_until_free(node: &str, most: Duration) -> std::io::Result<()> {
     let flags = OFlags::EXCL.bits().cast_signed();
-    OpenOptions::new().read(true).custom_flags(flags).open(node).map(drop)
+    let started = Instant::now();
+    loop {
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(node);
+        if opened.is_ok() || started.elapsed() >= most {
+            return opened.map(drop);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
