@@ -23,6 +23,7 @@ mod kill;
 mod lifecycle;
 mod lifecycle_tags;
 mod listing;
+mod locked;
 mod model;
 mod objects;
 mod pinned;
