@@ -67,6 +67,10 @@ impl Evicted {
     }
 }
 
+/// How often a file is evicted of which pages remain that are neither dirty nor under writeback:
+/// another thread may have held them for a moment, or their writeback may just have ended.
+const ATTEMPTS_MAX: u32 = 3;
+
 /// Evicts one file, and returns its page counts before and after the eviction.
 fn evict_one(found: &FoundFile, sync: bool) -> haul_disk::Result<(PageCounts, PageCounts)> {
     let fd = open_quietly(found)?;
@@ -74,8 +78,15 @@ fn evict_one(found: &FoundFile, sync: bool) -> haul_disk::Result<(PageCounts, Pa
     if sync && before.resident + before.unknown > 0 {
         rustix::fs::fdatasync(&fd).map_err(|errno| Error::new(Op::Sync, &found.path, errno))?;
     }
-    evict(&fd, 0, u64::MAX)?;
-    Ok((before, count_or_unknown(&found.path, &fd)?))
+    let mut attempts = 0;
+    loop {
+        evict(&fd, 0, u64::MAX)?;
+        attempts += 1;
+        let after = count_or_unknown(&found.path, &fd)?;
+        if after.resident <= after.dirty + after.writeback || attempts == ATTEMPTS_MAX {
+            return Ok((before, after));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -245,8 +245,7 @@ fn log_that_stays_in_use_delays_no_request_and_its_lines_are_not_lost() {
         .code(3)
         .stderr_contains(&["in use"]);
     let next = start(&place, &arguments, &socket);
-    old.signal(Signal::STOP);
-    eventually("it is stopped", || old.is_stopped());
+    old.stop();
     let request = "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut peer = Peer::connect(socket.local_addr().unwrap()).unwrap();
     for _ in 0..100 {

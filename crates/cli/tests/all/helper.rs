@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
+use haul_testing::eventually;
 pub(crate) use haul_testing::{Finished, noise};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -99,13 +100,16 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Returns `true` if all threads of the process are stopped by a signal.
-    pub(crate) fn is_stopped(&self) -> bool {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        tasks.flatten().all(|task| {
-            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
-            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
-        })
+    /// Stops all threads of the process: they run on for a moment after the signal.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.child.id());
+        eventually("all threads are stopped", || {
+            std::fs::read_dir(&tasks).unwrap().flatten().all(|task| {
+                let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
+                stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+            })
+        });
     }
 
     /// Returns the address that follows `what` in the first line of stdout.

@@ -34,7 +34,7 @@ fn repeated_completion_waits_for_the_copy_like_the_first() {
         let (status, answer) = server.request("POST", &path, listed.as_bytes());
         (status, String::from_utf8_lossy(&answer).into_owned())
     };
-    remote.server.signal(Signal::STOP);
+    remote.server.stop();
     for attempt in 0..2 {
         let (status, answer) = complete();
         assert_eq!(status, 503, "attempt {attempt}: {answer}");
