@@ -107,7 +107,7 @@ pub use error::{Error, Op, Result, append_sources, error_chain};
 pub use has_fd::HasFd;
 pub use lease::{Lease, LeaseOutcome};
 pub use links::link_count;
-pub use memory::release_free_memory;
+pub use memory::{keep_little_free_memory, release_free_memory};
 pub use os::{OsDisk, sync_parent};
 pub use pace::{
     NotPaced, Pace, PaceBudget, Pacer, WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_MIN,

@@ -229,6 +229,15 @@ pub(crate) fn malloc_trim() {
     unsafe { libc::malloc_trim(0) };
 }
 
+/// Sets the size from which the allocator maps memory, and its number of arenas.
+#[cfg(target_env = "gnu")]
+pub(crate) fn set_malloc_options(mmap_threshold_bytes: i32, arenas_max: i32) {
+    // SAFETY: the function takes no memory of the caller, and locks the allocator itself.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, mmap_threshold_bytes) };
+    // SAFETY: as above.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas_max) };
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

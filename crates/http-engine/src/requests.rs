@@ -18,7 +18,7 @@ use crate::request_body::{RequestBody, channel};
 use crate::response::framing::Terms;
 use crate::response::head::ResponseHead;
 use crate::response::pace::Pace;
-use crate::service::{Budget, Engine, Flow};
+use crate::service::{Budget, Engine, Flow, HEAD_BUFFER_BYTES};
 use crate::task::Message;
 
 impl<H: Handler> Engine<H> {
@@ -42,7 +42,7 @@ impl<H: Handler> Engine<H> {
             return Ok(if is_over { Flow::Close } else { Flow::Wait });
         }
         let mut buffer = std::mem::take(&mut self.buffer);
-        let flow = match connection.socket.read(&mut buffer) {
+        let flow = match connection.socket.read(&mut buffer[..HEAD_BUFFER_BYTES]) {
             Ok(IoStatus::Bytes(0)) => Ok(Flow::Close),
             Ok(IoStatus::Bytes(bytes)) if connection.input.is_empty() => {
                 let received = &buffer[..bytes];

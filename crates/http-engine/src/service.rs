@@ -26,6 +26,10 @@ const BUDGET_REQUESTS: usize = 32;
 /// The bytes read from a socket at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
+/// The bytes that are read at once while a head is awaited: a head and a short body. A connection
+/// holds them until its body is read, of which the memory is counted then.
+pub(crate) const HEAD_BUFFER_BYTES: usize = 20 << 10;
+
 /// The bytes that are read from a connection that is refused.
 const REFUSED_BYTES: usize = 4 << 10;
 

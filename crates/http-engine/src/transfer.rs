@@ -183,6 +183,9 @@ impl<H: Handler> Engine<H> {
         if !connection.input.is_empty() {
             let (taken, is_complete) = receiving.take(&connection.input);
             connection.input.drain(..taken);
+            if connection.input.is_empty() {
+                connection.input = Vec::new();
+            }
             if is_complete {
                 exchange.receiving = None;
             }

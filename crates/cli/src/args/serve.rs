@@ -16,6 +16,10 @@ use crate::units::{parse_bytes, parse_time};
 /// The least memory for bodies: the longest document must fit in the share of one client.
 const BODY_MEMORY_MIN: u64 = 16 << 20;
 
+/// The memory of a server that no option counts: buffers of the log and of a thousand connections,
+/// the index of a small store.
+const OWN_MEMORY: u64 = 64 << 20;
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Listen on this address for S3 and HTTP; port 0 selects a free port
@@ -79,7 +83,8 @@ pub(crate) struct ServeArgs {
     /// URLs would be readable on the network. Use this option if a proxy or the network encrypts.
     #[arg(long, help_heading = "Server", conflicts_with = "tls_cert")]
     pub(crate) plain_http: bool,
-    /// Memory for hot objects, big ones included, and for bodies [default: half of the memory]
+    /// Memory for hot objects, big ones included, and for bodies [default: half of the memory beyond
+    /// 64 MiB]
     ///
     /// A quarter of it, at least 16 MiB and at most 256 MiB, is for bodies; another quarter is for
     /// big objects; the rest is for the cache of hot objects. --body-memory, --pinned-memory and
@@ -226,7 +231,7 @@ pub(crate) struct MemoryShares {
 impl ServeArgs {
     /// Divides the memory of the machine, or of the control group.
     pub(crate) fn memory_shares(&self, memory_bytes: u64) -> MemoryShares {
-        let all = self.memory.unwrap_or(memory_bytes / 2);
+        let all = self.memory.unwrap_or(memory_bytes.saturating_sub(OWN_MEMORY) / 2);
         let most = Limits::default().body_memory_bytes_max;
         let bodies = self.body_memory.unwrap_or_else(|| (all / 4).clamp(BODY_MEMORY_MIN, most));
         let pinned = self.pinned_memory.unwrap_or(all / 4);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use haul_disk::KernelFiles;
 use haul_file_store::{LifecycleObserver, Store};
 use haul_replicate::Takeover;
 use haul_s3_server::ServedStore;
@@ -29,12 +28,14 @@ pub(super) struct Opening<'a> {
     pub(super) takeover: Option<Takeover>,
     pub(super) observer: LifecycleObserver,
     pub(super) predecessor: &'a Predecessor,
+    /// The memory of the machine, or the limit of the control group of this process.
+    pub(super) memory_bytes: u64,
 }
 
 impl Backend {
     /// Opens the store, or the newest state of the copy with `--read-only`.
     pub(super) fn open(args: &ServeArgs, copy: Option<Copy>, opening: Opening<'_>) -> Result<Self> {
-        let Opening { holder, takeover, observer, predecessor } = opening;
+        let Opening { holder, takeover, observer, predecessor, memory_bytes } = opening;
         let dir = &args.open.data;
         if let Some(copy) = copy.as_ref().filter(|_| args.replication.read_only) {
             let options = read_only_options(&args.open, &holder);
@@ -43,7 +44,7 @@ impl Backend {
             return opened.map(Self::Copy);
         }
         let disk = copy.as_ref().map(|copy| copy.disk(dir)).transpose()?.flatten();
-        let shares = args.memory_shares(memory_bytes());
+        let shares = args.memory_shares(memory_bytes);
         let options = ServerOptions {
             scrub_rate: args.scrub_rate,
             lifecycle_check: args.lifecycle_check,
@@ -96,12 +97,4 @@ impl Backend {
             }
         }
     }
-}
-
-/// The memory that is assumed if the system does not tell.
-const MEMORY_BYTES_UNKNOWN: u64 = 1 << 30;
-
-/// Returns the memory of the machine, or the limit of the control group of this process.
-pub(super) fn memory_bytes() -> u64 {
-    KernelFiles::default().machine().memory_bytes().unwrap_or(MEMORY_BYTES_UNKNOWN)
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_disk::{KernelFiles, keep_little_free_memory};
 use haul_s3_server::{
     AccessLog, AuditLog, Config, Error, Inherited, Limits, Listener, Listening, Logs, ServedStore,
     Server,
@@ -31,7 +32,7 @@ use crate::secrets::{credentials, encryption_keys};
 use crate::signals::{Signal, termination_handler};
 use crate::tls::Certificates;
 
-use backend::{Backend, Opening, memory_bytes};
+use backend::{Backend, Opening};
 
 /// The number of descriptors reserved for everything except connections, such as the files of the
 /// store.
@@ -40,11 +41,22 @@ const RESERVE: usize = 256;
 /// The time to wait for the previous server if sockets are inherited.
 const TAKEOVER_TIME: Duration = Duration::from_secs(60);
 
+/// The memory that is assumed if the system does not tell.
+const MEMORY_BYTES_UNKNOWN: u64 = 1 << 30;
+
+/// With less memory, the allocator returns what is freed to the system sooner.
+const MEMORY_BYTES_AMPLE: u64 = 1 << 30;
+
 /// Serves until a signal requests a stop.
 ///
 /// The keys, the configuration, both addresses, the options of the store and the logs are
 /// checked before the store is opened, so that a failed start does not create a store.
 pub(crate) fn run(args: &ServeArgs) -> Result {
+    let memory_bytes = KernelFiles::default().machine().memory_bytes();
+    let memory_bytes = memory_bytes.unwrap_or(MEMORY_BYTES_UNKNOWN);
+    if memory_bytes < MEMORY_BYTES_AMPLE {
+        keep_little_free_memory();
+    }
     open_store::check(&args.open)?;
     let copy = Copy::of(&args.replication)?;
     let certificates = Certificates::load(&args.tls)?;
@@ -62,7 +74,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
         is_plain_http_allowed: args.plain_http,
         is_read_only: args.replication.read_only,
         domains: args.domains.clone(),
-        limits: args.limits(memory_bytes()),
+        limits: args.limits(memory_bytes),
     };
     let notice = descriptors::raise_limit().and_then(|limit| fit(&mut config.limits, limit));
     let runtime = runtime::Builder::new_multi_thread()
@@ -98,7 +110,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let reload = Reload { certificates, keys, logs: logs.iter().filter_map(Log::files).collect() };
     let holder = format!("haul serve on {}", listening.addresses().listen_url());
     let observer = observer.unwrap_or_default();
-    let opening = Opening { holder, takeover, observer, predecessor: &predecessor };
+    let opening = Opening { holder, takeover, observer, predecessor: &predecessor, memory_bytes };
     let mut backend = Backend::open(args, copy, opening)?;
     let served = runtime.block_on(serve(listening, backend.served(), reload, args.json));
     // Dropping the runtime waits for store calls in progress.

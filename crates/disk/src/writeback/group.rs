@@ -21,11 +21,11 @@ pub struct GroupMemory {
     /// The lowest memory limit of the group and its ancestors; `None` if unlimited.
     pub limit_bytes: Option<u64>,
     /// The memory that the group may allocate until it or an ancestor reaches a limit; `None` if
-    /// unlimited, or for cgroup v1.
+    /// unlimited.
     pub room_bytes: Option<u64>,
-    /// The page cache charged to the group; `None` for cgroup v1.
+    /// The page cache charged to the group that can be reclaimed.
     pub file_bytes: Option<u64>,
-    /// The dirty part of the group's page cache; `None` for cgroup v1.
+    /// The dirty part of the group's page cache.
     pub dirty_bytes: Option<u64>,
 }
 
@@ -120,17 +120,31 @@ fn version_2(files: &KernelFiles, point: &str, group: &str) -> Option<GroupMemor
 fn version_1(files: &KernelFiles, point: &str, group: &str) -> Option<GroupMemory> {
     // cgroup v1 represents "no limit" by a huge number.
     const HUGE: u64 = 1 << 60;
-    let limits: Vec<u64> = ancestors(point, group)
-        .filter_map(|dir| files.number(&format!("{dir}/memory.limit_in_bytes")))
-        .collect();
-    let least = limits.iter().copied().min()?;
-    Some(GroupMemory {
+    let number = |dir: &str, name: &str| files.number(&format!("{dir}/{name}"));
+    let own = ancestors(point, group).next()?;
+    let stat = files.text(&format!("{own}/memory.stat"));
+    let (mut limit_bytes, mut room_bytes, mut is_managed) = (None::<u64>, None::<u64>, false);
+    for dir in ancestors(point, group) {
+        let Some(limit) = number(&dir, "memory.limit_in_bytes") else { continue };
+        is_managed = true;
+        if limit >= HUGE {
+            continue;
+        }
+        limit_bytes = Some(limit_bytes.map_or(limit, |least| least.min(limit)));
+        if let Some(used) = number(&dir, "memory.usage_in_bytes") {
+            let room = limit.saturating_sub(used);
+            room_bytes = Some(room_bytes.map_or(room, |least| least.min(room)));
+        }
+    }
+    let field = |name: &str| named(stat.as_deref()?, name);
+    is_managed.then(|| GroupMemory {
         group: group.to_owned(),
         is_version_1: true,
-        limit_bytes: (least < HUGE).then_some(least),
-        room_bytes: None,
-        file_bytes: None,
-        dirty_bytes: None,
+        limit_bytes,
+        room_bytes,
+        file_bytes: field("total_active_file")
+            .and_then(|active| active.checked_add(field("total_inactive_file")?)),
+        dirty_bytes: field("total_dirty"),
     })
 }
 

@@ -190,6 +190,15 @@ fn group_and_its_ancestors_limit_dirtyable_memory() {
     assert_eq!((group.is_version_1, group.limit_bytes), (true, Some(1 << 30)));
     assert_eq!(machine.group_limits(), None);
     assert_eq!(machine.available_bytes(), Some(1 << 30), "less than the machine has");
+    fake.file("cg/job/memory.usage_in_bytes", "1063741824");
+    fake.file("cg/memory.usage_in_bytes", "9999999999");
+    fake.file(
+        "cg/job/memory.stat",
+        "active_file 1\ntotal_dirty 3000\ntotal_inactive_file 200000\ntotal_active_file 50000\n",
+    );
+    let machine = fake.files().machine();
+    assert_eq!(machine.available_bytes(), Some(10_000_000 + 250_000 - 3000));
+    assert_eq!(machine.group_limits(), None);
 }
 
 #[test]

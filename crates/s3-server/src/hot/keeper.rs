@@ -13,11 +13,11 @@ use crate::served::ServedStore;
 /// The interval in which the memory of the system is read.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// A smaller cache is not worth the look.
+/// The least capacity.
 const BYTES_MIN: u64 = 8 << 20;
 
-/// Shrinks the cache as long as less than `free_bytes_min` of the memory is available to this
-/// process, and lets it grow again afterwards; and drops objects of removed volumes, whose space is
+/// As long as less than `free_bytes_min` of the memory is available to this process, shrinks the
+/// cache and returns freed memory to the system; lets the cache grow again afterwards; and drops objects of removed volumes, whose space is
 /// then free. Never returns.
 pub(crate) async fn keep(
     hot: Arc<HotObjects>,
@@ -34,10 +34,11 @@ pub(crate) async fn keep(
             if has_removed {
                 hot.drop_removed();
             }
-            if free_bytes_min > 0 && hot.stats().bytes >= BYTES_MIN {
-                let available = KernelFiles::default().machine().available_bytes();
-                if let Some(available) = available {
-                    hot.adapt(available, free_bytes_min);
+            let available = KernelFiles::default().machine().available_bytes();
+            if let Some(available) = available.filter(|_| free_bytes_min > 0) {
+                hot.adapt(available, free_bytes_min);
+                if available < free_bytes_min {
+                    haul_disk::release_free_memory();
                 }
             }
         });
@@ -64,9 +65,6 @@ impl HotObjects {
         // Small changes are not worth the locks.
         if capacity < before || capacity == self.bytes_max || capacity - before > before / 16 {
             cache.set_capacity(capacity);
-        }
-        if capacity < before {
-            haul_disk::release_free_memory();
         }
     }
 }
