@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counters. Relaxed atomics suffice, because no decision depends on them.
+/// The counters of some threads. Relaxed atomics suffice, because no decision depends on them.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) puts: AtomicU64,

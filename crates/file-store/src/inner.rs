@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use haul_append_log::{Log, Room, SegmentInfo, Ticket};
 use haul_disk::{Disk, Lock};
 use haul_md5_lanes::Md5Queue;
-use haul_sync::{ArcRwLockReadGuard, Mutex, RwLock};
+use haul_sync::{ArcRwLockReadGuard, Mutex, RwLock, Sharded, ShardedRwLock};
 
 use crate::access::buffers::Buffers;
 use crate::access::locked::LockedMemory;
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     pub(crate) buffers: Arc<Buffers>,
     /// The memory for locked objects of volumes.
     pub(crate) locked: LockedMemory,
-    pub(crate) index: RwLock<Index>,
+    pub(crate) index: ShardedRwLock<Index>,
     /// The files of the index.
     pub(crate) index_files: Arc<IndexFiles>,
     pub(crate) checkpoint_due: CheckpointDue,
@@ -69,7 +69,7 @@ pub(crate) struct Inner {
     /// that no object can be stored in a bucket that is being deleted.
     pub(crate) gate: Arc<RwLock<()>>,
     pub(crate) clock: Clock,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Sharded<Counters>,
     pub(crate) lifecycle: LifecycleState,
     pub(crate) settings: SettingsCache,
     pub(crate) upkeep: Mutex<Upkeep>,

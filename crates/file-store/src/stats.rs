@@ -1,7 +1,5 @@
 //! The statistics of a store.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::lifecycle::stats::LifecycleStats;
 use crate::store::Store;
 
@@ -104,7 +102,6 @@ impl Store {
         let index = inner.index.read();
         let (objects, versions) = index.current_and_older();
         let (object_bytes, version_bytes) = index.current_and_older_bytes();
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &inner.counters;
         Stats {
             buckets: index.named_buckets().count() as u64,
@@ -124,12 +121,12 @@ impl Store {
             locked_bytes: inner.locked.bytes(),
             index_run_bytes: index.keys.runs().iter().map(|run| run.info().bytes).sum(),
             index_recent_bytes: index.keys.recent_bytes() as u64,
-            puts: read(&counters.puts),
-            deletes: read(&counters.deletes),
-            gets: read(&counters.gets),
-            lists: read(&counters.lists),
-            needle_reads: read(&counters.needle_reads),
-            needle_read_bytes: read(&counters.needle_read_bytes),
+            puts: counters.sum(|part| &part.puts),
+            deletes: counters.sum(|part| &part.deletes),
+            gets: counters.sum(|part| &part.gets),
+            lists: counters.sum(|part| &part.lists),
+            needle_reads: counters.sum(|part| &part.needle_reads),
+            needle_read_bytes: counters.sum(|part| &part.needle_read_bytes),
             log_records: log.records,
             log_batches: log.batches,
             log_syncs: log.syncs,
@@ -138,10 +135,10 @@ impl Store {
             sync_us: log.sync_us,
             damaged_places,
             hidden_places,
-            scrubbed_bytes: read(&counters.scrubbed_bytes),
-            scrubs: read(&counters.scrubs),
+            scrubbed_bytes: counters.sum(|part| &part.scrubbed_bytes),
+            scrubs: counters.sum(|part| &part.scrubs),
             lifecycle: inner.lifecycle.counters.stats(),
-            volumes_compacted: read(&counters.volumes_compacted),
+            volumes_compacted: counters.sum(|part| &part.volumes_compacted),
             free_bytes: space.free_bytes,
             reserve_volumes: space.reserve_volumes,
             reserve_volumes_wanted: space.reserve_volumes_wanted,

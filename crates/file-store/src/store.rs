@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use haul_append_log::{Position, Room};
 use haul_disk::{Disk, Locked, OsDisk};
 use haul_md5_lanes::Md5Queue;
-use haul_sync::{Mutex, RwLock};
+use haul_sync::{Mutex, Sharded, ShardedRwLock};
 
 use crate::access::locked::LockedMemory;
 use crate::access::pending_put::queue::PendingPuts;
@@ -22,7 +22,6 @@ use crate::clock::Clock;
 use crate::compaction::admission::Admission;
 use crate::compaction::compact::CompactionReport;
 use crate::compaction::upkeep::Upkeep;
-use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::index::entry::Change;
@@ -103,13 +102,13 @@ impl Store {
             options,
             has_versions: AtomicBool::new(opened.has_versions),
             log: opened.log,
-            index: RwLock::new(opened.index),
+            index: ShardedRwLock::new(opened.index),
             index_files: opened.index_files,
             checkpoint_due,
             merges: MergeSignal::default(),
             keys: KeyLocks::new(),
             gate: Arc::default(),
-            counters: Counters::default(),
+            counters: Sharded::default(),
             lifecycle: LifecycleState::new(lifecycle_day),
             settings: SettingsCache::default(),
             upkeep: Mutex::new(Upkeep {

@@ -1,8 +1,9 @@
 //! Locks, threads and the clock for the crates of Haul whose threads meet, or a model of them.
 //!
 //! # What it is
-//! Without features, this crate only re-exports locks of `parking_lot` and threads of the standard
-//! library, and adds [`EventWord`], a futex. With the feature `shuttle`, the same names are a model
+//! Without features, this crate only re-exports locks of `parking_lot` and `crossbeam-utils` and
+//! threads of the standard library, and adds [`EventWord`], a futex, and [`Sharded`], a value with a
+//! part for each thread. With the feature `shuttle`, the same names are a model
 //! by the crate `shuttle`: a test runs the unchanged code of a log, a store or a reactor on it, in
 //! thousands of orders of its threads. A crate that uses these names can be tested in this way
 //! without a second version of its code.
@@ -47,15 +48,17 @@
 mod event_word;
 #[cfg(feature = "shuttle")]
 mod model;
+mod sharded;
 #[cfg(not(feature = "shuttle"))]
 mod system;
 
 #[cfg(feature = "shuttle")]
 pub use model::{
     ArcRwLockReadGuard, AtomicBool, AtomicU8, AtomicU64, Condvar, EventWord, Mutex, MutexGuard,
-    RwLock, RwLockReadGuard, advance, elapsed, mpsc, now, set_precise_timers, thread, thread_local,
-    wait_briefly,
+    RwLock, RwLock as ShardedRwLock, RwLockReadGuard, RwLockReadGuard as ShardedRwLockReadGuard,
+    advance, elapsed, mpsc, now, set_precise_timers, thread, thread_local, wait_briefly,
 };
+pub use sharded::Sharded;
 #[cfg(feature = "shuttle")]
 pub use shuttle;
 
@@ -64,5 +67,6 @@ pub use event_word::EventWord;
 #[cfg(not(feature = "shuttle"))]
 pub use system::{
     ArcRwLockReadGuard, AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex, MutexGuard, RwLock,
-    RwLockReadGuard, elapsed, mpsc, now, set_precise_timers, thread, thread_local, wait_briefly,
+    RwLockReadGuard, ShardedRwLock, ShardedRwLockReadGuard, elapsed, mpsc, now, set_precise_timers,
+    thread, thread_local, wait_briefly,
 };

@@ -6,7 +6,33 @@ pub use std::sync::mpsc;
 use std::time::{Duration, Instant};
 pub use std::{thread, thread_local};
 
+use std::sync::PoisonError;
+
+pub use crossbeam_utils::sync::ShardedLockReadGuard as ShardedRwLockReadGuard;
+use crossbeam_utils::sync::{ShardedLock, ShardedLockWriteGuard};
 pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
+/// A lock that many threads read and few write: readers on different threads write no cache line in
+/// common. A writer locks all parts, which takes several times as long as with [`RwLock`].
+#[derive(Debug, Default)]
+pub struct ShardedRwLock<T>(ShardedLock<T>);
+
+impl<T> ShardedRwLock<T> {
+    /// Creates an unlocked lock.
+    pub fn new(value: T) -> Self {
+        Self(ShardedLock::new(value))
+    }
+
+    /// Locks for reading.
+    pub fn read(&self) -> ShardedRwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks for writing.
+    pub fn write(&self) -> ShardedLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A lock for reading that owns a reference to the [`RwLock`].
 pub type ArcRwLockReadGuard<T> = parking_lot::ArcRwLockReadGuard<parking_lot::RawRwLock, T>;

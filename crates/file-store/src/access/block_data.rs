@@ -58,7 +58,7 @@ impl BlockData {
         let mut bytes = vec![0; (end * BLOCK_BYTES).min(self.bytes as usize) - start];
         let payload_at = self.data_at + u32::try_from(start).unwrap_or(u32::MAX);
         self.record.read_payload_at(payload_at, &mut bytes)?;
-        self.inner.counters.needle_read(bytes.len());
+        self.inner.counters.local().needle_read(bytes.len());
         for (number, block) in (first..end).zip(bytes.chunks(BLOCK_BYTES)) {
             if self.blocks.get(number) != Some(&haul_crc::crc32c(block)) {
                 return Err(self.damaged(number));

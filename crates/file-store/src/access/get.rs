@@ -53,7 +53,7 @@ impl Store {
     /// As [`Store::get`].
     pub fn head(&self, bucket: &str, key: &str) -> Result<Object> {
         let inner = &self.inner;
-        Counters::count(&inner.counters.gets);
+        Counters::count(&inner.counters.local().gets);
         let read = |candidate| inner.read_head(candidate, bucket, key);
         let (entry, attributes) = inner.look_up(bucket, key, read)?;
         let info = entry.info(key);
@@ -110,7 +110,7 @@ impl Store {
         let inner = &self.inner;
         let read = inner.read_content_cached(candidate_at(location), bucket, key);
         let Ok(Some(Read::Found(entry, opened))) = read else { return None };
-        Counters::count(&inner.counters.gets);
+        Counters::count(&inner.counters.local().gets);
         inner.object(bucket, key, entry, opened).ok()?
     }
 
@@ -132,7 +132,7 @@ impl Store {
         let mut buffer = [0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
         let candidate = candidate_at(location);
         let (at, front) = inner.log.read_front_hinted_cached(candidate.lsn, &mut buffer).ok()??;
-        inner.counters.needle_read(front.len());
+        inner.counters.local().needle_read(front.len());
         let (entry, attributes, data) = inner.blocks(at, front, bucket, key).ok()??;
         if entry.etag.is_encoded() || !lengths.contains(&data.bytes.into()) {
             return None;
@@ -140,7 +140,7 @@ impl Store {
         let BlockData { record, data_at, bytes, blocks: checksums, .. } = &data;
         let places = BlockPlaces { record, data_at: *data_at, bytes: *bytes, checksums };
         let locked = inner.locked.lock(&inner.log, &places)?;
-        Counters::count(&inner.counters.gets);
+        Counters::count(&inner.counters.local().gets);
         let content = Content::Locked(Arc::new(locked));
         Some(Object { info: entry.info(key), attributes, content })
     }
@@ -196,7 +196,7 @@ impl Store {
         open: impl Fn(&Arc<Inner>, Candidate) -> Result<Read<(Attributes, Content)>>,
     ) -> Result<Object> {
         let inner = &self.inner;
-        Counters::count(&inner.counters.gets);
+        Counters::count(&inner.counters.local().gets);
         loop {
             let (entry, opened) = inner.look_up(bucket, key, |candidate| open(inner, candidate))?;
             if let Some(object) = inner.object(bucket, key, entry, opened)? {
@@ -210,7 +210,7 @@ impl Store {
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide keys.
     pub fn list(&self, bucket: &str, request: &ListRequest<'_>) -> Result<ListPage> {
-        Counters::count(&self.inner.counters.lists);
+        Counters::count(&self.inner.counters.local().lists);
         let index = self.inner.index.read();
         if let Some(error) = index.doubt_all() {
             return Err(error);
@@ -274,7 +274,7 @@ impl Inner {
         let buffer = self.buffer_for(candidate);
         let record = self.log.read_hinted_cached(lsn, hint, CACHED_BYTES_MAX, buffer)?;
         let Some(record) = record else { return Ok(None) };
-        self.counters.needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
+        self.counters.local().needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
         self.content(record, bucket, key).map(Some)
     }
 
@@ -296,7 +296,7 @@ impl Inner {
             }
             read => read?,
         };
-        self.counters.needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
+        self.counters.local().needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
         self.content(record, bucket, key)
     }
 
@@ -333,7 +333,7 @@ impl Inner {
             self.log
                 .read_front(at, &mut front)
                 .map_err(|error| self.explain(at.lsn, error.into()))?;
-            self.counters.needle_read(front.len());
+            self.counters.local().needle_read(front.len());
             match Needle::decode(&front) {
                 Err(NotANeedle::Needs(bytes)) if bytes <= at.payload_bytes as usize => {
                     front.resize(bytes, 0);

@@ -147,7 +147,7 @@ impl GetMany<'_> {
         let record = reader.next();
         let (reads, bytes) = reader.disk_reads();
         let counted = std::mem::replace(&mut self.counted, (reads, bytes));
-        self.inner().counters.needle_reads(reads - counted.0, bytes - counted.1);
+        self.inner().counters.local().needle_reads(reads - counted.0, bytes - counted.1);
         let (tag, record) = record?;
         Some((usize::try_from(tag).unwrap_or(usize::MAX), record))
     }
@@ -198,7 +198,7 @@ impl GetMany<'_> {
             };
             match self.outcome(number, record) {
                 Outcome::Object(object) => {
-                    Counters::count(&self.inner().counters.gets);
+                    Counters::count(&self.inner().counters.local().gets);
                     return Some((number, Ok(object)));
                 }
                 Outcome::Moved if number >= self.window_start => self.moved.push(number),

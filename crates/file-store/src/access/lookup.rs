@@ -4,7 +4,7 @@
 //! none. The key in the needle decides. If a candidate is damaged, the runs decide.
 
 use haul_append_log::{self as log, Lsn, Position};
-use haul_sync::RwLockReadGuard;
+use haul_sync::ShardedRwLockReadGuard;
 
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -86,7 +86,7 @@ impl Inner {
         let mut buffer = [0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
         let front = self.log.read_front_hinted_cached(candidate.lsn, &mut buffer)?;
         let Some((at, front)) = front else { return Ok(None) };
-        self.counters.needle_read(front.len());
+        self.counters.local().needle_read(front.len());
         self.head_in(at, front, bucket, key).map(Some)
     }
 
@@ -118,7 +118,7 @@ impl Inner {
     /// Looks up an object of any bucket like [`Self::look_up`], also of an internal one.
     pub(crate) fn look_up_in<T>(
         &self,
-        index: RwLockReadGuard<'_, Index>,
+        index: ShardedRwLockReadGuard<'_, Index>,
         bucket: &str,
         key: &str,
         read: impl Fn(Candidate) -> Result<Read<T>>,
@@ -156,7 +156,7 @@ impl Inner {
     /// Looks up an object of any bucket like [`Self::look_up_cached`], also of an internal one.
     pub(crate) fn look_up_cached_in<T>(
         &self,
-        index: RwLockReadGuard<'_, Index>,
+        index: ShardedRwLockReadGuard<'_, Index>,
         bucket: &str,
         key: &str,
         read: impl Fn(Candidate) -> Result<Option<Read<T>>>,
@@ -170,14 +170,14 @@ impl Inner {
         for candidate in candidates.iter() {
             match read(candidate) {
                 Ok(Some(Read::Found(entry, value))) => {
-                    Counters::count(&self.counters.gets);
+                    Counters::count(&self.counters.local().gets);
                     return Ok(Some((entry, value)));
                 }
                 Ok(Some(Read::Other)) => {}
                 Ok(None) | Err(_) => return Ok(None),
             }
         }
-        Counters::count(&self.counters.gets);
+        Counters::count(&self.counters.local().gets);
         Err(no_such_key(bucket, key))
     }
 
@@ -313,7 +313,7 @@ impl Inner {
         let mut buffer = vec![0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
         loop {
             let (at, front) = self.log.read_front_hinted(candidate.lsn, &mut buffer)?;
-            self.counters.needle_read(front.len());
+            self.counters.local().needle_read(front.len());
             let filled = front.len();
             match Needle::decode(front) {
                 Err(NotANeedle::Needs(bytes))

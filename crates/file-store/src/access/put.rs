@@ -196,7 +196,7 @@ impl Store {
         let info = head.info();
         let object = Change { head, replaces };
         self.apply(std::iter::once(object).chain(ends).collect(), at);
-        Counters::count(&inner.counters.puts);
+        Counters::count(&inner.counters.local().puts);
         Ok(info)
     }
 

@@ -211,7 +211,7 @@ impl Store {
                     Err(error) => Err(error.into()),
                 });
             }
-            Counters::add(&self.inner.counters.puts, durable.len() as u64);
+            Counters::add(&self.inner.counters.local().puts, durable.len() as u64);
             self.inner.apply_records(durable);
         }
     }

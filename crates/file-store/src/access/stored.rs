@@ -107,7 +107,7 @@ impl Store {
     /// Returns an object of any bucket like [`Store::head`], also of an internal one.
     pub(crate) fn head_stored(&self, bucket: &str, key: &str) -> Result<Object> {
         let inner = &self.inner;
-        Counters::count(&inner.counters.gets);
+        Counters::count(&inner.counters.local().gets);
         let read = |candidate| inner.read_head(candidate, bucket, key);
         let (entry, attributes) = inner.look_up_in(inner.index.read(), bucket, key, read)?;
         let info = entry.info(key);
@@ -132,7 +132,7 @@ impl Store {
         read: impl Fn(Candidate) -> Result<Read<(Attributes, Content)>>,
     ) -> Result<Object> {
         let inner = &self.inner;
-        Counters::count(&inner.counters.gets);
+        Counters::count(&inner.counters.local().gets);
         loop {
             let index = inner.index.read();
             let (entry, opened) = inner.look_up_in(index, bucket, key, &read)?;

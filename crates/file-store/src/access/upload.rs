@@ -245,7 +245,7 @@ impl Store {
         let mut needles = vec![(change, attributes), (end.into(), &none)];
         needles.extend(ends.into_iter().map(|end| (end, &none)));
         self.commit(needles, Room::Ordinary)?;
-        Counters::count(&inner.counters.puts);
+        Counters::count(&inner.counters.local().puts);
         Ok(info)
     }
 

@@ -243,7 +243,7 @@ impl Inner {
         self.index.write().remove_volume(number);
         done.volumes_removed += 1;
         done.bytes_freed += volume.bytes;
-        Counters::count(&self.counters.volumes_compacted);
+        Counters::count(&self.counters.local().volumes_compacted);
         self.admission.freed();
         self.measure_space()?;
         Ok(())

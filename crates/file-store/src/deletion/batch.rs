@@ -98,7 +98,7 @@ impl<'a> Batch<'a> {
                 None => self.absent.remove(&(key, VersionId::Null)),
             };
             if deleted.existed || deleted.is_delete_marker {
-                Counters::count(&self.inner.counters.deletes);
+                Counters::count(&self.inner.counters.local().deletes);
             }
         }
         outcomes

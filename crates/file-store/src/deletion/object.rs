@@ -185,6 +185,6 @@ impl Store {
 
     fn deleted(&self, change: Change, at: Position) {
         self.apply(vec![change], at);
-        Counters::count(&self.inner.counters.deletes);
+        Counters::count(&self.inner.counters.local().deletes);
     }
 }

@@ -1,6 +1,6 @@
 //! Pages of listings of versions, computed from the sorted keys.
 
-use haul_sync::RwLock;
+use haul_sync::ShardedRwLock;
 
 use crate::error::Result;
 use crate::index::Index;
@@ -36,7 +36,7 @@ struct Listing<'a, S> {
 /// each key as they were at one moment.
 pub(crate) fn list_versions<S: Source>(
     [current, older]: &mut [S; 2],
-    index: &RwLock<Index>,
+    index: &ShardedRwLock<Index>,
     bucket: &str,
     request: &ListVersionsRequest<'_>,
 ) -> Result<VersionListPage> {
@@ -66,7 +66,7 @@ impl<S: Source> Listing<'_, S> {
     /// with its lock: a key may have more versions than are read between two changes.
     fn next(
         &mut self,
-        index: &RwLock<Index>,
+        index: &ShardedRwLock<Index>,
         room: usize,
     ) -> Result<Option<Vec<VersionListEntry>>> {
         for _ in 0..UNLOCKED_READS {

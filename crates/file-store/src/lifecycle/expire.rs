@@ -75,7 +75,7 @@ impl Inner {
             match self.finish(pending) {
                 Ok(()) => {
                     self.options.lifecycle_observer.report(action, search.bucket, key);
-                    Counters::count(&self.counters.deletes);
+                    Counters::count(&self.counters.local().deletes);
                     report.expired_objects += 1;
                     report.expired_bytes += bytes;
                 }

@@ -91,7 +91,7 @@ fn run(inner: &Inner, mut pace: Pace) {
         if !inner.scrub_volumes(&mut pace) || !inner.scrub_big_files(&mut pace) {
             return;
         }
-        Counters::count(&inner.counters.scrubs);
+        Counters::count(&inner.counters.local().scrubs);
         if !pace.sleep(EVERY.saturating_sub(pace.began.elapsed())) {
             return;
         }
@@ -107,7 +107,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn take(&mut self, bytes: u64) {
-        self.inner.counters.scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.inner.counters.local().scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.continues = self.continues && self.pace.take(bytes);
     }
 }

@@ -137,7 +137,7 @@ impl Store {
         bucket: &str,
         request: &ListVersionsRequest<'_>,
     ) -> Result<VersionListPage> {
-        Counters::count(&self.inner.counters.lists);
+        Counters::count(&self.inner.counters.local().lists);
         self.inner.list_versions(bucket, request)
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 use haul_file_store::{Object, ObjectLocation, Store};
+use haul_sync::Sharded;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Options, OptionsBuilder, Weighter};
 
@@ -77,7 +78,7 @@ pub(crate) struct HotObjects {
     /// Paths of long objects, hashed.
     requested: Cache<u64, ()>,
     hasher: RandomState,
-    hits: AtomicU64,
+    hits: Sharded<AtomicU64>,
 }
 
 /// Counters of the cache.
@@ -123,14 +124,14 @@ impl HotObjects {
             locks,
             requested: Cache::new(usize::try_from(remembered).unwrap_or(usize::MAX)),
             hasher: RandomState::new(),
-            hits: AtomicU64::new(0),
+            hits: Sharded::default(),
         }
     }
 
     /// Returns the object at `path` if it has not changed since it was cached.
     pub(crate) fn get(&self, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
         let found = self.cache.as_ref()?.get(path).filter(|object| object.place == place)?;
-        self.hits.fetch_add(1, Relaxed);
+        self.hits.local().fetch_add(1, Relaxed);
         Some(found)
     }
 
@@ -238,7 +239,7 @@ impl HotObjects {
     pub(crate) fn stats(&self) -> HotStats {
         let size = self.cache.as_ref().map(|cache| (cache.len() as u64, cache.weight()));
         let (objects, bytes) = size.unwrap_or_default();
-        HotStats { objects, bytes, hits: self.hits.load(Relaxed) }
+        HotStats { objects, bytes, hits: self.hits.sum(|part| part) }
     }
 }
 

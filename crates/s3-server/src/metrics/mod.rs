@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::RecentRequests;
+use haul_sync::Sharded;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -90,17 +91,24 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     started: Instant,
-    kinds: [Requests; Kind::ALL.len()],
-    in_flight: AtomicU64,
+    counters: Sharded<Counters>,
     slow: AtomicU64,
-    received_bytes: AtomicU64,
-    sent_bytes: AtomicU64,
     /// The access logs of buckets.
     pub(crate) logs: LogCounts,
     /// The recent requests with errors, and the recent slow ones.
     pub(crate) recent: RecentRequests,
     /// The lines in the log about requests that the store refused.
     pub(crate) refusals: LogLimit,
+}
+
+/// The counters that each request changes, of some threads.
+#[derive(Debug, Default)]
+struct Counters {
+    kinds: [Requests; Kind::ALL.len()],
+    begun: AtomicU64,
+    ended: AtomicU64,
+    received_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
 }
 
 /// The counters of one kind of request.
@@ -127,11 +135,8 @@ impl Metrics {
     pub(crate) fn new(slow_from: Option<Duration>) -> Self {
         Self {
             started: Instant::now(),
-            kinds: Default::default(),
-            in_flight: AtomicU64::new(0),
+            counters: Sharded::default(),
             slow: AtomicU64::new(0),
-            received_bytes: AtomicU64::new(0),
-            sent_bytes: AtomicU64::new(0),
             logs: LogCounts::default(),
             refusals: LogLimit::default(),
             recent: RecentRequests::new(slow_from),
@@ -140,12 +145,12 @@ impl Metrics {
 
     /// Counts the start of a request.
     pub(crate) fn begin(&self) {
-        self.in_flight.fetch_add(1, Relaxed);
+        self.counters.local().begun.fetch_add(1, Relaxed);
     }
 
     /// Counts the response to a request.
     pub(crate) fn answered(&self, kind: Kind, status: StatusCode, latency: Duration) {
-        let requests = &self.kinds[kind as usize];
+        let requests = &self.counters.local().kinds[kind as usize];
         let class = usize::from(status.as_u16() / 100).clamp(1, 5) - 1;
         requests.by_status[class].fetch_add(1, Relaxed);
         let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
@@ -155,7 +160,7 @@ impl Metrics {
 
     /// Counts the end of a request, whose response was sent or dropped.
     pub(crate) fn end(&self) {
-        self.in_flight.fetch_sub(1, Relaxed);
+        self.counters.local().ended.fetch_add(1, Relaxed);
     }
 
     /// Counts a slow request.
@@ -165,12 +170,12 @@ impl Metrics {
 
     /// Counts received bytes of objects.
     pub(crate) fn received(&self, bytes: u64) {
-        self.received_bytes.fetch_add(bytes, Relaxed);
+        self.counters.local().received_bytes.fetch_add(bytes, Relaxed);
     }
 
     /// Counts sent bytes of responses.
     pub(crate) fn sent(&self, bytes: u64) {
-        self.sent_bytes.fetch_add(bytes, Relaxed);
+        self.counters.local().sent_bytes.fetch_add(bytes, Relaxed);
     }
 
     /// Returns the time of the start.
@@ -183,7 +188,9 @@ impl Metrics {
     }
 
     pub(crate) fn in_flight(&self) -> u64 {
-        self.in_flight.load(Relaxed)
+        // The ends first: no request ends before it begins.
+        let ended = self.counters.sum(|part| &part.ended);
+        self.counters.sum(|part| &part.begun) - ended
     }
 
     pub(crate) fn slow_requests(&self) -> u64 {
@@ -191,20 +198,28 @@ impl Metrics {
     }
 
     pub(crate) fn received_bytes(&self) -> u64 {
-        self.received_bytes.load(Relaxed)
+        self.counters.sum(|part| &part.received_bytes)
     }
 
     pub(crate) fn sent_bytes(&self) -> u64 {
-        self.sent_bytes.load(Relaxed)
+        self.counters.sum(|part| &part.sent_bytes)
     }
 
     /// Returns a snapshot of the counters of each kind.
     pub(crate) fn requests(&self) -> impl Iterator<Item = RequestCounts> {
-        Kind::ALL.into_iter().zip(&self.kinds).map(|(kind, requests)| RequestCounts {
-            kind,
-            by_status: requests.by_status.each_ref().map(|count| count.load(Relaxed)),
-            latency: requests.latency.each_ref().map(|count| count.load(Relaxed)),
-            latency_us_sum: requests.latency_us_sum.load(Relaxed),
+        Kind::ALL.into_iter().map(|kind| {
+            let sum = |counter: &dyn Fn(&Requests) -> &AtomicU64| {
+                self.counters
+                    .iter()
+                    .map(|part| counter(&part.kinds[kind as usize]).load(Relaxed))
+                    .sum()
+            };
+            RequestCounts {
+                kind,
+                by_status: std::array::from_fn(|class| sum(&|requests| &requests.by_status[class])),
+                latency: std::array::from_fn(|bucket| sum(&|requests| &requests.latency[bucket])),
+                latency_us_sum: sum(&|requests| &requests.latency_us_sum),
+            }
         })
     }
 }

@@ -104,7 +104,7 @@ fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
     for WaitedPut { at, change, info, locks: held, resolver } in puts {
         let outcome = at.map(|at| {
             records.push((change, at));
-            Counters::count(&inner.counters.puts);
+            Counters::count(&inner.counters.local().puts);
             info
         });
         locks.push(held);

@@ -67,7 +67,7 @@ impl Inner {
                     for (version, bytes) in removed {
                         let observer = &self.options.lifecycle_observer;
                         observer.report(ExpireVersion(version), search.bucket, key);
-                        Counters::count(&self.counters.deletes);
+                        Counters::count(&self.counters.local().deletes);
                         report.expired_versions += 1;
                         report.expired_bytes += bytes;
                     }
