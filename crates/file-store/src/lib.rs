@@ -145,8 +145,8 @@ pub use names::REMOTE_MARKER;
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
     ListRequest, ListVersionsRequest, ObjectInfo, ObjectLocation, PART_NUMBER_MAX, PartInfo,
-    Precondition, UploadInfo, VersionId, VersionInfo, VersionListEntry, VersionListPage,
-    Versioning,
+    Precondition, StoredObject, UploadInfo, VersionId, VersionInfo, VersionListEntry,
+    VersionListPage, Versioning,
 };
 pub use object_lock::lock::{
     DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,

@@ -93,6 +93,16 @@ pub struct ObjectLocation {
     pub(crate) bytes_hint: u32,
 }
 
+/// An object that was stored, and the location of this state of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredObject {
+    /// The description of the object.
+    pub info: ObjectInfo,
+    /// The location at which it was stored. A caller that has its content can cache it with this
+    /// location; compaction and another put may have changed the location since.
+    pub location: ObjectLocation,
+}
+
 /// The description of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectInfo {

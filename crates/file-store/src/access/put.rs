@@ -12,7 +12,7 @@ use crate::format::{Head, Kind, block_checksums};
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::inner::Inner;
 use crate::keys::{check_attributes, check_key};
-use crate::object::{Attributes, ObjectInfo, Precondition, Versioning};
+use crate::object::{Attributes, ObjectInfo, Precondition, StoredObject, Versioning};
 use crate::object_lock::lock::ObjectLock;
 use crate::store::Store;
 
@@ -55,6 +55,24 @@ impl Store {
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
+        self.put_located(bucket, key, bytes, attributes, precondition).map(|stored| stored.info)
+    }
+
+    /// Stores an object like [`Store::put`], and also returns its location.
+    ///
+    /// # Errors
+    /// Like [`Store::put`].
+    ///
+    /// # Durability
+    /// The object survives a power cut when this returns.
+    pub fn put_located(
+        &self,
+        bucket: &str,
+        key: &str,
+        bytes: &[u8],
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<StoredObject> {
         let stored = self.put_locally(bucket, key, bytes, attributes, precondition);
         self.inner.replicated(stored)
     }
@@ -67,7 +85,7 @@ impl Store {
         bytes: &[u8],
         attributes: &Attributes,
         precondition: &Precondition,
-    ) -> Result<ObjectInfo> {
+    ) -> Result<StoredObject> {
         if bytes.len() as u64 >= self.inner.options.big_object_bytes {
             let mut writer = self.object_writer(Some(bytes.len() as u64))?;
             writer.write(bytes)?;
@@ -118,7 +136,7 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         let stored = self.put_written_locally(bucket, key, written, attributes, precondition);
-        self.inner.replicated(stored)
+        self.inner.replicated(stored).map(|stored| stored.info)
     }
 
     fn put_written_locally(
@@ -128,7 +146,7 @@ impl Store {
         written: WrittenContent,
         attributes: &Attributes,
         precondition: &Precondition,
-    ) -> Result<ObjectInfo> {
+    ) -> Result<StoredObject> {
         let mut head = self.inner.head(Kind::Object, bucket, key);
         head.bytes = written.bytes();
         head.etag = written.etag();
@@ -151,7 +169,7 @@ impl Store {
         attributes: &Attributes,
         precondition: &Precondition,
         mut source: Source<'_>,
-    ) -> Result<ObjectInfo> {
+    ) -> Result<StoredObject> {
         check_key(&head.key)?;
         check_attributes(attributes)?;
         if let Source::Bytes(data) = source {
@@ -178,7 +196,7 @@ impl Store {
         attributes: &Attributes,
         precondition: &Precondition,
         source: &mut Source<'_>,
-    ) -> Result<ObjectInfo> {
+    ) -> Result<StoredObject> {
         let inner = &*self.inner;
         let _writer = inner.enter(&head.bucket)?;
         // Before the key is locked, because this may lock the bucket.
@@ -197,7 +215,7 @@ impl Store {
         let object = Change { head, replaces };
         self.apply(std::iter::once(object).chain(ends).collect(), at);
         Counters::count(&inner.counters.local().puts);
-        Ok(info)
+        Ok(StoredObject { info, location: at.into() })
     }
 
     /// Stores the object of one key under another key. The files of a big object are shared, not
@@ -237,7 +255,8 @@ impl Store {
         attributes: Option<&Attributes>,
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
-        self.inner.replicated(self.copy_locally(object, to, attributes, precondition))
+        let copied = self.copy_locally(object, to, attributes, precondition);
+        self.inner.replicated(copied).map(|stored| stored.info)
     }
 
     fn copy_locally(
@@ -246,7 +265,7 @@ impl Store {
         to: (&str, &str),
         attributes: Option<&Attributes>,
         precondition: &Precondition,
-    ) -> Result<ObjectInfo> {
+    ) -> Result<StoredObject> {
         // `object` keeps its files referenced until the copy references them, too.
         if !object.has_content() {
             let what = "the object to copy was not read with its content".to_owned();

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use haul_append_log::{Lsn, Position};
 
+use crate::object::ObjectLocation;
+
 /// The unit of addresses: records start at multiples of 8 bytes.
 const UNIT_BYTES: u64 = 8;
 
@@ -97,11 +99,21 @@ pub(crate) struct Addresses {
     default_bytes: u64,
 }
 
+impl From<Position> for ObjectLocation {
+    fn from(at: Position) -> Self {
+        Self { lsn: at.lsn, bytes_hint: CLASS_BYTES[class(at.payload_bytes)] }
+    }
+}
+
+/// Returns the length class of a record.
+fn class(payload_bytes: u32) -> usize {
+    let class = CLASS_BYTES.iter().position(|bound| payload_bytes <= *bound);
+    class.unwrap_or(CLASS_BYTES.len() - 1)
+}
+
 impl Location {
     fn new(address: u64, payload_bytes: u32) -> Self {
-        let class = CLASS_BYTES.iter().position(|bound| payload_bytes <= *bound);
-        let class = class.unwrap_or(CLASS_BYTES.len() - 1) as u64;
-        Self((class << ADDRESS_BITS) | (address / UNIT_BYTES))
+        Self(((class(payload_bytes) as u64) << ADDRESS_BITS) | (address / UNIT_BYTES))
     }
 
     fn address(self) -> u64 {

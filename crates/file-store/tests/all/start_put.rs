@@ -11,7 +11,7 @@ use std::thread::{self, Thread};
 use haul_disk::Op;
 use haul_disk_sim::{MemoryDisk, Survival};
 use haul_file_store::{
-    Attributes, Error, ObjectInfo, Options, PendingPut, Precondition, Result, Store,
+    Attributes, Error, ObjectInfo, Options, PendingPut, Precondition, Result, Store, StoredObject,
 };
 use haul_testing::{eventually, within_a_minute};
 use parking_lot::Mutex;
@@ -55,7 +55,7 @@ fn start(store: &Store, key: &str, bytes: &[u8]) -> PendingPut {
 /// Stores an object with `start_put`, or with `put` if that would block.
 pub(crate) fn put_either(store: &Store, key: &str, bytes: &[u8]) -> ObjectInfo {
     match try_start(store, key, bytes).unwrap() {
-        Some(pending) => block_on(pending).unwrap(),
+        Some(pending) => block_on(pending).unwrap().info,
         None => put(store, key, bytes),
     }
 }
@@ -75,7 +75,8 @@ fn resolved_put_is_visible_and_durable() {
     for (n, length) in [0, 1, 4096, Store::START_PUT_BYTES_MAX].into_iter().enumerate() {
         let (key, bytes) = (n.to_string(), random_bytes(1, length));
         let started = store.start_put(BUCKET, &key, &bytes, &attributes, &Precondition::Absent);
-        let info = block_on(started.unwrap().unwrap()).unwrap();
+        let StoredObject { info, location } = block_on(started.unwrap().unwrap()).unwrap();
+        assert_eq!(store.location(BUCKET, &key), Some(location));
         assert_eq!(store.stat(BUCKET, &key).unwrap(), info);
         assert_eq!(info.etag, put(&store, "same bytes", &bytes).etag);
         assert_eq!(store.get(BUCKET, &key).unwrap().attributes, attributes);
@@ -83,6 +84,19 @@ fn resolved_put_is_visible_and_durable() {
         assert_eq!(get(&open_on(&lost_power).0, &key), bytes);
     }
     assert_eq!(store.stats().puts, 8);
+}
+
+#[test]
+fn put_returns_the_location_of_its_object() {
+    let (_disk, store) = memory_store();
+    let none = Attributes::new();
+    for length in [0, 1, 900, 5000, 9000, 300_000] {
+        let bytes = random_bytes(2, length);
+        let put = || store.put_located(BUCKET, "key", &bytes, &none, &Precondition::None).unwrap();
+        let (first, second) = (put(), put());
+        assert_ne!(first.location, second.location, "{length}");
+        assert_eq!(store.location(BUCKET, "key"), Some(second.location), "{length}");
+    }
 }
 
 #[test]
@@ -101,7 +115,7 @@ fn dropped_and_unpolled_puts_are_completed_by_close() {
             },
         );
         store.close().unwrap();
-        assert_eq!(block_on(unpolled).unwrap().bytes, 1);
+        assert_eq!(block_on(unpolled).unwrap().info.bytes, 1);
         let (store, _) = open_on(&MemoryDisk::on(&disk.medium()));
         assert_eq!(get(&store, "dropped"), b"1");
         assert_eq!(get(&store, "unpolled"), b"2");

@@ -1,5 +1,6 @@
 //! The cache of hot objects, in memory with the heads of their responses.
 
+mod after_put;
 pub(crate) mod keeper;
 pub(crate) mod object;
 
@@ -14,7 +15,9 @@ use haul_sync::Sharded;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Options, OptionsBuilder, Weighter};
 
+use crate::hot::after_put::AfterPut;
 use crate::hot::object::{HotContent, HotObject};
+use crate::request::name::ObjectName;
 
 /// The longest object that is cached, unless the cache is small. Longer ones have files of their
 /// own, which the store can pin.
@@ -79,6 +82,7 @@ pub(crate) struct HotObjects {
     requested: Cache<u64, ()>,
     hasher: RandomState,
     hits: Sharded<AtomicU64>,
+    after_put: AfterPut,
 }
 
 /// Counters of the cache.
@@ -125,6 +129,7 @@ impl HotObjects {
             requested: Cache::new(usize::try_from(remembered).unwrap_or(usize::MAX)),
             hasher: RandomState::new(),
             hits: Sharded::default(),
+            after_put: AfterPut::default(),
         }
     }
 
@@ -132,7 +137,31 @@ impl HotObjects {
     pub(crate) fn get(&self, path: &str, place: ObjectLocation) -> Option<Arc<HotObject>> {
         let found = self.cache.as_ref()?.get(path).filter(|object| object.place == place)?;
         self.hits.local().fetch_add(1, Relaxed);
+        if found.is_unread.load(Relaxed) && found.is_unread.swap(false, Relaxed) {
+            self.after_put.read();
+        }
         Some(found)
+    }
+
+    /// Caches an object that was just stored, if such objects are read, or if it replaces one that
+    /// is cached, and if it does not evict many others. `object` is called only then.
+    pub(crate) fn insert_stored(
+        &self,
+        ObjectName { bucket, key }: &ObjectName,
+        bytes: u64,
+        object: impl FnOnce() -> Option<HotObject>,
+    ) {
+        let Some(cache) = &self.cache else { return };
+        let evicts_many = bytes > SHORT_BYTES_MAX && cache.weight() + bytes > cache.capacity();
+        if evicts_many || bytes > COPIED_BYTES_MAX.min(self.object_bytes_max) {
+            return;
+        }
+        let path = format!("{bucket}/{key}");
+        if (self.after_put.admits() || cache.peek(&*path).is_some())
+            && let Some(object) = object()
+        {
+            cache.insert(path.into(), Arc::new(object));
+        }
     }
 
     /// Caches an object, unless it is too long, or is long, would evict others, and is requested for

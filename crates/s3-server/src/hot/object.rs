@@ -1,9 +1,10 @@
 //! A hot object: its content and the prepared head of its responses.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
-use haul_file_store::{Attributes, LockedObject, Object, ObjectInfo, ObjectLocation};
+use haul_file_store::{Attributes, LockedObject, Object, ObjectInfo, ObjectLocation, StoredObject};
 use haul_http_engine::PreparedHead;
 use haul_http1::{Date, HeadWriter};
 
@@ -28,6 +29,8 @@ pub(crate) struct HotObject {
     pub(crate) tags: Attributes,
     pub(crate) tag_count: usize,
     pub(crate) checksum: Option<HotChecksum>,
+    /// `true` from the put that cached it until it is read.
+    pub(crate) is_unread: AtomicBool,
 }
 
 /// The content of a hot object, which was verified.
@@ -50,18 +53,38 @@ pub(crate) struct HotChecksum {
 impl HotObject {
     /// Returns an object at this place with this content; `None` if it is encrypted.
     pub(crate) fn new(place: ObjectLocation, object: &Object, content: HotContent) -> Option<Self> {
-        if object.info.etag.is_encoded() || object.attributes.get(ATTRIBUTE).is_some() {
+        Self::with(place, object.info.clone(), &object.attributes, content)
+    }
+
+    /// Returns an object that was just stored; `None` if it is encrypted.
+    pub(crate) fn stored(
+        StoredObject { info, location }: &StoredObject,
+        attributes: &Attributes,
+        content: Bytes,
+    ) -> Option<Self> {
+        let object = Self::with(*location, info.clone(), attributes, HotContent::Memory(content))?;
+        Some(Self { is_unread: AtomicBool::new(true), ..object })
+    }
+
+    fn with(
+        place: ObjectLocation,
+        info: ObjectInfo,
+        attributes: &Attributes,
+        content: HotContent,
+    ) -> Option<Self> {
+        if info.etag.is_encoded() || attributes.get(ATTRIBUTE).is_some() {
             // Encrypted content is decrypted for each request that is allowed to read it.
             return None;
         }
         Some(Self {
             place,
-            head: PreparedHead::new(|head| describe(object, head)).ok()?,
+            head: PreparedHead::new(|head| describe(&info, attributes, head)).ok()?,
             content,
-            tags: tags::alone(&object.attributes),
-            tag_count: object.attributes.tags().len(),
-            checksum: HotChecksum::of(&object.attributes),
-            info: object.info.clone(),
+            tags: tags::alone(attributes),
+            tag_count: attributes.tags().len(),
+            checksum: HotChecksum::of(attributes),
+            info,
+            is_unread: AtomicBool::new(false),
         })
     }
 }
@@ -104,8 +127,7 @@ impl HotChecksum {
 }
 
 /// Writes the fields that describe an object.
-fn describe(object: &Object, head: &mut HeadWriter<'_>) {
-    let Object { info, attributes, .. } = object;
+fn describe(info: &ObjectInfo, attributes: &Attributes, head: &mut HeadWriter<'_>) {
     head.field("accept-ranges", b"bytes");
     for (name, value) in attributes.iter() {
         if SENT.contains(&name) {

@@ -1,6 +1,10 @@
 //! Storing objects.
 
-use haul_file_store::{Attributes, Error, ObjectInfo, PendingPut, Precondition, Store};
+use std::sync::Arc;
+
+use haul_file_store::{
+    Attributes, Error, ObjectInfo, PendingPut, Precondition, Store, StoredObject, VersionId,
+};
 
 use crate::answer::Answer;
 use crate::answer::checksum::with_checksum;
@@ -13,6 +17,8 @@ use crate::encryption::master::Master;
 use crate::encryption::new_content::NewContent;
 use crate::encryption::request::Wanted;
 use crate::errors::{S3Error, S3ErrorCode, S3Result, check_key, from_store, refuse};
+use crate::hot::HotObjects;
+use crate::hot::object::HotObject;
 use crate::objects::conditions::precondition;
 use crate::objects::headers::StoredHeaders;
 use crate::objects::lock::LockHeaders;
@@ -136,48 +142,67 @@ struct SmallPut {
     collected: Collected,
 }
 
-/// The outcome of an attempt to store an object on a thread that must not block.
-enum Attempt {
-    /// The put was started. The checksum of the body is verified.
-    Started(PendingPut, Option<Checksum>),
-    /// The put must be repeated on a blocking thread: it would wait, or its error depends on a
-    /// lookup of the present object.
-    Blocking(Box<SmallPut>),
+/// A put that was started on a thread that must not block. The checksum of the body is verified.
+struct StartedPut {
+    pending: PendingPut,
+    checksum: Option<Checksum>,
 }
 
 impl SmallPut {
     /// Stores the object. Uses a blocking thread only if the put would wait for anything but the
     /// sync of the log.
-    async fn store(self, haul: &Haul) -> S3Result<(ObjectInfo, Option<Checksum>)> {
-        match self.start(&haul.store())? {
-            Attempt::Started(pending, checksum) => {
-                Ok((pending.await.map_err(from_store)?, checksum))
+    async fn store(mut self, haul: &Haul) -> S3Result<(ObjectInfo, Option<Checksum>)> {
+        let started = self.start(&haul.store())?;
+        let hot = Arc::clone(&haul.hot);
+        match started {
+            Some(StartedPut { pending, checksum }) => {
+                let stored = pending.await.map_err(from_store)?;
+                self.cache(&hot, &stored);
+                Ok((stored.info, checksum))
             }
-            Attempt::Blocking(put) => haul.blocking(move |store| put.store_blocking(store)).await,
+            None => haul.blocking(move |store| self.store_blocking(store, &hot)).await,
         }
     }
 
-    fn start(mut self, store: &Store) -> S3Result<Attempt> {
+    /// Starts to store the object. Returns `None` if the put must be repeated on a blocking thread:
+    /// it would wait, or its error depends on a lookup of the present object.
+    fn start(&mut self, store: &Store) -> S3Result<Option<StartedPut>> {
         if self.collected.len() > Store::START_PUT_BYTES_MAX {
-            return Ok(Attempt::Blocking(Box::new(self)));
+            return Ok(None);
         }
         let (bytes, checksum) = self.collected.verify()?;
         keep(&mut self.attributes, checksum.as_ref());
         let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
         match store.start_put(bucket, key, bytes, attributes, precondition) {
-            Ok(Some(pending)) => Ok(Attempt::Started(pending, checksum)),
-            Ok(None) | Err(Error::PreconditionFailed) => Ok(Attempt::Blocking(Box::new(self))),
+            Ok(Some(pending)) => Ok(Some(StartedPut { pending, checksum })),
+            Ok(None) | Err(Error::PreconditionFailed) => Ok(None),
             Err(error) => Err(from_store(error)),
         }
     }
 
-    fn store_blocking(mut self, store: &Store) -> S3Result<(ObjectInfo, Option<Checksum>)> {
+    fn store_blocking(
+        mut self,
+        store: &Store,
+        hot: &HotObjects,
+    ) -> S3Result<(ObjectInfo, Option<Checksum>)> {
         let (bytes, checksum) = self.collected.verify()?;
         keep(&mut self.attributes, checksum.as_ref());
         let Self { name: ObjectName { bucket, key }, attributes, precondition, .. } = &self;
-        let stored = store.put(bucket, key, bytes, attributes, precondition);
+        let stored = store.put_located(bucket, key, bytes, attributes, precondition);
         let refused = |error| unmet(store, bucket, key, precondition, error);
-        Ok((stored.map_err(refused)?, checksum))
+        let stored = stored.map_err(refused)?;
+        self.cache(hot, &stored);
+        Ok((stored.info, checksum))
+    }
+
+    /// Caches the stored object if it is likely to be read.
+    fn cache(&self, hot: &HotObjects, stored: &StoredObject) {
+        // Versions are not answered from the cache.
+        if stored.info.version_id == VersionId::Null {
+            hot.insert_stored(&self.name, stored.info.bytes, || {
+                HotObject::stored(stored, &self.attributes, self.collected.content())
+            });
+        }
     }
 }
 

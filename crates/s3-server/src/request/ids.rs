@@ -1,24 +1,49 @@
 //! The identifiers of requests, which responses and logs contain.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_sync::Sharded;
 
-/// Generates unique identifiers of requests.
+/// Generates unique identifiers of requests: the time in nanoseconds, with the number of a part in
+/// place of the last ones. So a later request has a greater identifier, unless the clock was set
+/// back, and threads write no cache line in common.
 pub(crate) struct RequestIds(Sharded<AtomicU64>);
 
 impl RequestIds {
-    /// The identifiers count up from the time of the start, so that those of two runs differ. Each
-    /// part counts in steps of the number of parts.
     pub(crate) fn new() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let first = u64::try_from(since.as_nanos()).unwrap_or(0);
-        Self(Sharded::new(|part| AtomicU64::new(first + part as u64)))
+        Self(Sharded::new(|part| AtomicU64::new(part as u64)))
     }
 
     pub(crate) fn next(&self) -> [u8; 16] {
-        let id = self.0.local().fetch_add(self.0.parts() as u64, Ordering::Relaxed);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(since.as_nanos()).unwrap_or(0);
+        let parts = self.0.parts() as u64;
+        let after = |last: u64| (now - now % parts + last % parts).max(last + parts);
+        let update = |last| Some(after(last));
+        let (Ok(last) | Err(last)) = self.0.local().fetch_update(Relaxed, Relaxed, update);
+        let id = after(last);
         std::array::from_fn(|at| b"0123456789ABCDEF"[(id >> (60 - 4 * at) & 15) as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn identifiers_are_unique_and_count_up() {
+        let ids = RequestIds::new();
+        let some = || (0..5_000).map(|_| ids.next()).collect::<Vec<_>>();
+        let before = some();
+        assert!(before.is_sorted());
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..40).map(|_| scope.spawn(some)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), 40 * 5_000);
+        assert!(all.iter().all(|id| before.last().unwrap() < id));
     }
 }

@@ -152,7 +152,7 @@ fn hot_objects_are_sent_to_signed_requests_only() {
     }
     let metrics = server.admin.get("/metrics").text();
     let hits = metrics.lines().find_map(|line| line.strip_prefix("haul_cache_hits_total "));
-    assert_eq!(hits, Some("6"), "all but the first GET of each");
+    assert_eq!(hits, Some("8"), "they are cached by their puts");
     for name in names {
         for wrong in [signer(&server, ACCESS, "wrong"), signer(&server, "unknown", SECRET)] {
             assert_eq!(wrong.send("GET", name, &hash(b""), b"").status, 403);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use haul_disk::Op;
 use haul_disk_sim::MemoryDisk;
 use haul_s3_server::Limits;
+use haul_testing::Transport;
 use rustix::io::Errno;
 
 use crate::client::{Running, assert_refused, noise};
@@ -35,7 +36,10 @@ fn damage(dir: &Path, bytes: &[u8]) -> PathBuf {
 
 #[test]
 fn damaged_object_is_an_error_that_names_the_file() {
-    let server = Running::new();
+    // Otherwise the object would be sent from memory.
+    let limits = Limits { cache_bytes_max: 0, ..Limits::default() };
+    let server = Running::over_with(Transport::Plain, limits);
+    assert_eq!(server.s3.put("/bucket", b"").status, 200);
     let body = noise(100_000);
     server.s3.put("/bucket/damaged", &body);
     server.s3.put("/bucket/good", b"hello");

@@ -151,8 +151,10 @@ fn object_is_cached_at_its_first_request_while_there_is_room() {
         let server = Running::over(transport);
         let never = usize::MAX;
         for (length, first_hit) in [
-            (60_000, 1),
-            (70_000, 1),
+            // Short ones at their puts.
+            (60_000, 0),
+            (70_000, 0),
+            (256 << 10, 0),
             ((256 << 10) + 1, 1),
             (1 << 20, 1),
             ((1 << 20) + 1, 1),
@@ -172,6 +174,33 @@ fn object_is_cached_at_its_first_request_while_there_is_room() {
         }
         assert_eq!(gauge(&server, "haul_locked_bytes"), 0, "the store does not permit it");
     }
+}
+
+/// Each object is stored while the others of its key are, and is cached with its location only.
+#[test]
+fn objects_cached_by_concurrent_puts_are_whole() {
+    let server = Running::new();
+    let before = hits(&server);
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let s3 = &server.s3;
+            scope.spawn(move || {
+                for number in 0..60_usize {
+                    // Puts of both kinds: without a thread, and on a thread that may block.
+                    let body = noise(1 + writer + number % 5 * 4000);
+                    let put = s3.put("/bucket/key", &body);
+                    assert_eq!(put.status, 200);
+                    let got = s3.get("/bucket/key");
+                    let sent = got.header("etag").unwrap();
+                    let own = put.header("etag").unwrap();
+                    assert!(sent != own || got.body() == body, "{writer} {number}");
+                    let again = s3.put("/bucket/again", got.body());
+                    assert_eq!(again.header("etag"), Some(sent), "{writer} {number}");
+                }
+            });
+        }
+    });
+    assert!(hits(&server) > before + 100);
 }
 
 #[test]

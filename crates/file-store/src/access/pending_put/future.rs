@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use haul_sync::Mutex;
 
 use crate::error::{Error, Result};
-use crate::object::ObjectInfo;
+use crate::object::StoredObject;
 
 /// A put that was started by [`crate::Store::start_put`].
 ///
@@ -40,7 +40,7 @@ pub(crate) struct Wake(Option<Waker>);
 #[derive(Debug)]
 enum State {
     Pending(Option<Waker>),
-    Resolved(Result<ObjectInfo>),
+    Resolved(Result<StoredObject>),
     /// The future has returned its result or was dropped.
     Finished,
 }
@@ -53,7 +53,7 @@ pub(crate) fn pending_put() -> (Resolver, PendingPut) {
 
 /// Stays pending when it is polled again after it has resolved.
 impl Future for PendingPut {
-    type Output = Result<ObjectInfo>;
+    type Output = Result<StoredObject>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // Cloning and dropping a waker run code of the caller, which must not run under the lock.
@@ -81,7 +81,7 @@ impl Drop for PendingPut {
 
 impl Resolver {
     /// Sets the result of the future. Dropping the returned value calls the waker.
-    pub(crate) fn resolve(mut self, result: Result<ObjectInfo>) -> Wake {
+    pub(crate) fn resolve(mut self, result: Result<StoredObject>) -> Wake {
         Wake(self.state.take().and_then(|state| set(&state, result)))
     }
 }
@@ -95,7 +95,7 @@ impl Drop for Resolver {
 }
 
 /// Sets the result if the future still exists, and returns its waker.
-fn set(state: &Mutex<State>, result: Result<ObjectInfo>) -> Option<Waker> {
+fn set(state: &Mutex<State>, result: Result<StoredObject>) -> Option<Waker> {
     let mut state = state.lock();
     match std::mem::replace(&mut *state, State::Finished) {
         State::Pending(waker) => {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    fn poll(put: Pin<&mut PendingPut>, counter: &Arc<Counter>) -> Poll<Result<ObjectInfo>> {
+    fn poll(put: Pin<&mut PendingPut>, counter: &Arc<Counter>) -> Poll<Result<StoredObject>> {
         put.poll(&mut Context::from_waker(&Arc::clone(counter).into()))
     }
 

@@ -11,6 +11,7 @@ use crate::access::pending_put::queue::{AppendedPut, WaitedPut};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::object::StoredObject;
 
 /// The maximum number of puts that are applied under one lock of the index, during which readers
 /// wait.
@@ -105,7 +106,7 @@ fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
         let outcome = at.map(|at| {
             records.push((change, at));
             Counters::count(&inner.counters.local().puts);
-            info
+            StoredObject { info, location: at.into() }
         });
         locks.push(held);
         outcomes.push((resolver, outcome));

@@ -162,7 +162,7 @@ impl Model {
             }
             Act::Put { key, bytes, attributes, with: PutCall::Start } => {
                 let stored = match store.start_put(BUCKET, key, bytes, attributes, &none)? {
-                    Some(pending) => block_on(pending)?,
+                    Some(pending) => block_on(pending)?.info,
                     None => store.put(BUCKET, key, bytes, attributes, &none)?,
                 };
                 return Ok(vec![stored.version_id]);

@@ -109,14 +109,14 @@ fn only_buckets_with_an_access_log_leave_the_hot_path() {
     }
     let before = hits();
     (0..3).for_each(|_| assert_eq!(server.s3.get("/other/key").text(), "hello"));
-    assert_eq!(hits() - before, 2, "the first request fills the cache");
+    assert_eq!(hits() - before, 3);
     (0..3).for_each(|_| assert_eq!(server.s3.get("/bucket/key").text(), "hello"));
-    assert_eq!(hits() - before, 2);
+    assert_eq!(hits() - before, 3);
     let lines = wait_for(&server.s3, 4);
     assert!(lines.iter().all(|line| line.starts_with("haul bucket ")), "{lines:#?}");
     set(&server.s3, "<BucketLoggingStatus/>");
     (0..3).for_each(|_| assert_eq!(server.s3.get("/bucket/key").text(), "hello"));
-    assert!(hits() - before >= 4, "the bucket is back on the hot path");
+    assert!(hits() - before >= 6, "the bucket is back on the hot path");
 }
 
 /// Starts a server whose store refuses all changes after a failed sync.

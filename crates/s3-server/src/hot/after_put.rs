@@ -1,0 +1,69 @@
+//! Decides whether an object is cached when it is stored.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// So many objects are cached before it counts how many of them are read.
+const OBJECTS_MIN: u32 = 1024;
+
+/// After so many objects, the counts are halved, so that the recent ones decide.
+const OBJECTS_MAX: u32 = 16 << 10;
+
+/// Objects are cached while one of so many is read.
+const PER_READ_MAX: u32 = 8;
+
+/// One of so many objects is cached even if few are read, to find out when that changes.
+const SAMPLE: u32 = 64;
+
+/// Learns whether objects are read after they were stored: the objects of a bulk import are not,
+/// those of a web application are.
+#[derive(Debug, Default)]
+pub(crate) struct AfterPut {
+    stored: AtomicU32,
+    cached: AtomicU32,
+    read: AtomicU32,
+}
+
+impl AfterPut {
+    /// Returns `true` if the object that is stored now is to be cached.
+    pub(crate) fn admits(&self) -> bool {
+        let (cached, read) = (self.cached.load(Relaxed), self.read.load(Relaxed));
+        let is_sample = self.stored.fetch_add(1, Relaxed).is_multiple_of(SAMPLE);
+        let admits = cached < OBJECTS_MIN || read >= cached / PER_READ_MAX || is_sample;
+        if admits && self.cached.fetch_add(1, Relaxed) + 1 >= OBJECTS_MAX {
+            self.cached.store(OBJECTS_MAX / 2, Relaxed);
+            self.read.store(read / 2, Relaxed);
+        }
+        admits
+    }
+
+    /// Notes that an object was read for the first time after it was cached.
+    pub(crate) fn read(&self) {
+        self.read.fetch_add(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_cached_while_they_are_read() {
+        let after_put = AfterPut::default();
+        let mut cached = 0;
+        for _ in 0..100_000 {
+            cached += u32::from(after_put.admits());
+        }
+        assert!((2_500..3_000).contains(&cached), "a bulk import: {cached}");
+        // A quarter of what is cached is read from now on.
+        for number in 0..100_000 {
+            if after_put.admits() && number % 4 == 0 {
+                after_put.read();
+            }
+        }
+        assert!((0..1000).all(|_| after_put.admits()));
+        // Nothing is read any more.
+        let cached = (0..100_000).filter(|_| after_put.admits()).count();
+        assert!(cached < 40_000, "{cached}");
+        assert!((0..6400).filter(|_| after_put.admits()).count() <= 100);
+    }
+}
