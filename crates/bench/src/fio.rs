@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn each_row_with_a_command_has_a_figure_of_fio() {
         let dir = tempfile::tempdir().unwrap();
-        let mut report = Report::new("b", Host::default(), [COLUMN], "");
+        let mut report = Report::new("b", Host::default(), [COLUMN]);
         let options = "--rw=write --bs=4096 --size=64k --ioengine=psync --fdatasync=1";
         for options in [Some(options.to_owned()), None] {
             report.rows.push(Row::new("", "", vec![cell(options)]));

@@ -40,7 +40,7 @@
 //! for turn in turns(5, methods.len()) {
 //!     rates[turn.which].push(100.0 * (turn.which + 1) as f64); // measure here
 //! }
-//! let mut report = Report::new("example", Host::here(), COLUMNS, "records_per_s");
+//! let mut report = Report::new("example", Host::here(), COLUMNS);
 //! for (method, rates) in methods.iter().zip(&rates) {
 //!     let median = Spread::of(rates).map(|spread| spread.median);
 //!     report.rows.push(Row::new("", "", vec![(*method).into(), Value::from(median)]));

@@ -77,13 +77,11 @@ struct Run {
     agrees: bool,
 }
 
-const BAR: &str = "seconds";
-
 const FIELDS: &[Field<Competitor, Run>] = &[
     Field::label("state", "state", |one| one.state.name().into()),
     Field::label("tool", "tool", |one| one.tool.name().into()),
     Field::label("setting", "setting", |one| one.setting.0.into()),
-    number(BAR, "s", 3).spread(5, |run| Some(run.cost.wall.as_secs_f64())),
+    number("seconds", "s", 3).spread(5, |run| Some(run.cost.wall.as_secs_f64())),
     number("cpu_seconds", "CPU s", 3).rank(2).median(|run| Some(run.cost.cpu.as_secs_f64())),
     number("memory_mib", "memory MiB", 1).rank(3).median(memory_mib),
     number("device_reads", "reads", 0).rank(4).median(|run| Some(run.traffic.reads as f64)),
@@ -133,7 +131,7 @@ impl Benchmark for Options {
              Rivals with other results than ours are in no ratio.",
             big >> 20,
         );
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note);
+        let mut report = new_report(Self::NAME, FIELDS, note);
         let mut programs = BTreeMap::from([(Tool::Haul, options.program.clone())]);
         for tool in Tool::ALL.into_iter().skip(1) {
             match find(&options.path, tool.program()) {
@@ -300,7 +298,7 @@ mod tests {
         let ours = [2, 1, 9].map(|seconds| run(seconds, true)).to_vec();
         let [slow, fast, wrong] = [run(10, true), run(6, true), run(1, false)].map(|it| vec![it]);
         contest.record_all([ours, slow, fast, vec![None], wrong]);
-        let mut report = new_report("duplicates", FIELDS, BAR, String::new());
+        let mut report = new_report("duplicates", FIELDS, String::new());
         contest.report(&mut report, "big", |_| String::new());
         add_ratios(&contest, Corpus::Big, State::Cold, &mut report);
         report.assert_ratios(&[

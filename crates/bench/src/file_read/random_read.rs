@@ -105,8 +105,6 @@ impl Point {
     }
 }
 
-const BAR: &str = "reads_per_s";
-
 const FIELDS: &[Field<Point, Reads>] = &[
     number("readers", "readers", 0).label(|it| it.readers.into()),
     Field::label("way", "method", |point| point.method.name().into()),
@@ -126,7 +124,7 @@ impl Benchmark for RandomReadBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         watcher.step(0, 1, "writing the test file");
         let file = TestFile::new(&self.dir, self.file_size, watcher)?;
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         report.host = report.host.with_storage("", &file.storage);
         // Cold reads are measured first, because their preparation evicts the file, and warm reads need
         // the file in the page cache.
@@ -311,7 +309,7 @@ mod tests {
         let options = RandomReadBench::parse_from(["", "--dir", "d", "--readers", "1,16"]);
         let mut cold = contest(&options, Cache::Cold);
         cold.record_all([10, 10, 10, 10, 160, 80, 40, 320].map(reads));
-        let mut report = new_report("random-read", FIELDS, BAR, String::new());
+        let mut report = new_report("random-read", FIELDS, String::new());
         add_ratios(&cold, Cache::Cold, &options, &mut report);
         add_ratios(&contest(&options, Cache::Warm), Cache::Warm, &options, &mut report);
         report.assert_ratios(&[

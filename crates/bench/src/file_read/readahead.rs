@@ -77,8 +77,6 @@ struct Round {
 /// The number of windows that a row lists.
 const LISTED: usize = 12;
 
-const BAR: &str = "largest_kib";
-
 const FIELDS: &[Field<Strategy, Round>] = &[
     number("read_ahead_kib", "readahead KiB", 0).label(|it| (it.read_ahead_kb as f64).into()),
     number("read_kib", "read KiB", 0).label(|strategy| ((strategy.read_bytes >> 10) as f64).into()),
@@ -138,7 +136,7 @@ impl Benchmark for ReadaheadBench {
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         let place = TargetFs::on_virtual_disk(VirtualDisk::Ext4, &self.dir, self.file_size)?;
-        let mut report = new_report(Self::NAME, FIELDS, BAR, self.note());
+        let mut report = new_report(Self::NAME, FIELDS, self.note());
         report.host.storage.push(place.facts.clone());
         fill(&*place.disk.create(NAME, Open::default())?, self.file_size, watcher, stamp)?;
         place.settle()?;

@@ -45,7 +45,7 @@ impl Benchmark for LogBench {
             self.rounds,
             self.seconds.as_millis()
         );
-        let mut report = new_report(Self::NAME, rounds::FIELDS, rounds::BAR, note);
+        let mut report = new_report(Self::NAME, rounds::FIELDS, note);
         report.host = report.host.with_storage("", &storage);
         if rivals.is_none() {
             report.notes.push(format!("rivals are {NOT_BUILT}"));

@@ -94,8 +94,6 @@ struct Round {
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-const BAR: &str = "p999_us";
-
 /// The columns of the table. Latencies are those of the foreground writer; figures are medians of
 /// the rounds.
 const FIELDS: &[Field<Strategy, Round>] = &[
@@ -137,7 +135,7 @@ impl Benchmark for PacingBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         let _limits = self.dirty_limit.map(DirtyLimits::set).transpose()?;
         let bytes = self.bulk.next_multiple_of(DIRECT_BYTES as u64);
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self, bytes));
+        let mut report = new_report(Self::NAME, FIELDS, note(self, bytes));
         let places = TargetFs::all(&self.virtual_disk, &self.dir, bytes)?;
         let of = places.len();
         for (number, place) in places.iter().enumerate() {
@@ -280,7 +278,7 @@ mod tests {
             }
         }
         contest.record(9, Outcome::Skipped("not supported".to_owned()));
-        let mut report = new_report("pacing", FIELDS, BAR, String::new());
+        let mut report = new_report("pacing", FIELDS, String::new());
         contest.report(&mut report, "ext4", |it| it.foreground.name().to_owned());
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[

@@ -29,13 +29,13 @@ use drive::SimulatedDrive;
 pub use method::{Index, Method};
 pub use options::{DriveOrNone, RandomWriteBench};
 pub use records::Shape;
-use table::{BAR, FIELDS, Round, Strategy, add_ratios};
+use table::{FIELDS, Round, Strategy, add_ratios};
 
 impl Benchmark for RandomWriteBench {
     const NAME: &'static str = "random-write";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         if let Some(dir) = &self.dir {
             report.host = report.host.with_storage("", &probe(dir)?);
         }

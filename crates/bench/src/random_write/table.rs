@@ -98,8 +98,6 @@ impl Round {
     }
 }
 
-pub(super) const BAR: &str = "per_s";
-
 pub(super) const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("way", "method", |strategy| strategy.name().into()),
     Field::label("index", "index", |strategy| strategy.index().name().into()),
@@ -217,7 +215,7 @@ mod tests {
             ("sorted-direct", Index::Mixed, 1000.0, &[1.0]),
             ("sorted-merged", Index::Separate, 1000.0, &[12.0]),
         ]);
-        let mut report = new_report("random-write", FIELDS, BAR, String::new());
+        let mut report = new_report("random-write", FIELDS, String::new());
         add_ratios("spinning", &contest, &mut report);
         report.assert_ratios(&[
             ("spinning_sorted_vs_random_batch_10", 1.5),

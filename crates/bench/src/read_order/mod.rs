@@ -28,8 +28,6 @@ struct Strategy {
     threads: usize,
 }
 
-const BAR: &str = "service_s";
-
 /// The columns of the table: times are by the clock of the drive.
 const FIELDS: &[Field<Strategy, Pass>] = &[
     number("threads", "threads", 0).label(|it| it.threads.into()),
@@ -54,7 +52,7 @@ impl Benchmark for ReadOrderBench {
     const NAME: &'static str = "read-order";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         for (number, drive) in self.drive.iter().enumerate() {
             let name = drive.name();
             watcher.step(number, self.drive.len(), &format!("{name}: writing the tree"));
@@ -139,7 +137,7 @@ mod tests {
     fn ratios_are_of_service_times() {
         let mut contest = contest(&ReadOrderBench::parse_from([""]));
         contest.record_all([217, 28, 19, 100, 20, 10].map(pass));
-        let mut report = new_report("read-order", FIELDS, BAR, String::new());
+        let mut report = new_report("read-order", FIELDS, String::new());
         add_ratios(&contest, None, &mut report);
         report.assert_ratios(&[
             ("physical_vs_unsorted", 217.0 / 19.0),

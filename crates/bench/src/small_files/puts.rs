@@ -122,9 +122,6 @@ fn amplification(round: &Round) -> Option<f64> {
     Some(round.sample.each(round.sample.device_bytes)? / round.file_bytes as f64)
 }
 
-/// The column whose values are drawn as bars.
-const BAR: &str = "puts_per_s";
-
 /// The columns of the table: medians of the rounds.
 const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("target", "target", |strategy| strategy.target.names().0.into()),
@@ -174,7 +171,7 @@ impl Benchmark for SmallFilesBench {
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         let rivals = self.rivals.as_deref().map(Rivals::query).transpose()?;
-        let mut report = new_report(Self::NAME, FIELDS, BAR, self.note());
+        let mut report = new_report(Self::NAME, FIELDS, self.note());
         if rivals.is_none() {
             report.notes.push(format!("databases are {NOT_BUILT}"));
         }
@@ -298,7 +295,7 @@ mod tests {
             Round { sample, file_bytes: 4096 }
         };
         contest.record_all(targets.iter().map(|(_, rate)| [rate.map(round)]));
-        let mut report = new_report("small-files", FIELDS, BAR, String::new());
+        let mut report = new_report("small-files", FIELDS, String::new());
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[
             ("device_bytes_per_byte_4096_16w", 2.0),

@@ -38,7 +38,7 @@ use crate::options::{rounds, size_in};
 use crate::report::Report;
 use crate::setting::Setting;
 use crate::trace::{REQUESTS, Tracing};
-use table::{BAR, FIELDS, Strategy, add_journal_cost, add_ratios, contest};
+use table::{FIELDS, Strategy, add_journal_cost, add_ratios, contest};
 use target_fs::TargetFs;
 
 /// The benchmark `write-modes`, and its options.
@@ -125,7 +125,7 @@ impl Benchmark for WriteModesBench {
         let cells = cells(&self.modes, &self.sizes);
         let rounds = u32::try_from(self.rounds).unwrap_or(u32::MAX).max(1);
         let limits = Limits { records: self.records, time: self.seconds_per_row / rounds };
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         let places = self.places(&cells, &mut report)?;
         let mut contests: Vec<_> = places.iter().map(|_| contest(&cells)).collect();
         let stage = Stage::only(self.rounds, watcher);
@@ -210,7 +210,7 @@ mod tests {
         contest.record(1, pass(2, 100, 0));
         contest.record(2, pass(1, 7, 9));
         contest.record(4, pass(1, 7, 9));
-        let mut report = new_report("write-modes", FIELDS, BAR, String::new());
+        let mut report = new_report("write-modes", FIELDS, String::new());
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[
             ("recycled_vs_append_fdatasync_4k", 3.0),
