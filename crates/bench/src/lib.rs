@@ -8,8 +8,7 @@
 //! - [`write_modes`] writes durable records, and counts the writes to the device by data, journal
 //!   and metadata.
 //! - [`pacing`] measures the latency of small writes while bulk data is written.
-//! - [`file_read`] reads one file, at random offsets or sequentially, and shows the windows of the
-//!   kernel's readahead.
+//! - [`file_read`] reads one file, at random offsets or sequentially.
 //! - [`page_cache`] measures reads through the page cache, and reads that bypass it, with limited
 //!   memory.
 //! - [`power_cuts`] cuts the power of a simulated disk, and counts the records that survive.
