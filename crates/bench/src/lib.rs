@@ -78,7 +78,7 @@ mod contest;
 pub mod duplicates;
 pub mod file_read;
 pub mod files;
-pub mod fio;
+mod fio;
 mod guardian;
 mod host;
 pub mod log;

@@ -14,7 +14,7 @@ use haul_units::parse_time;
 
 use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
-use crate::fio::{self, Checker};
+use crate::fio;
 use crate::named::named;
 use crate::options::{count, file_size, pages, rounds};
 use crate::reads::{Load, Offsets, Reads};
@@ -43,12 +43,6 @@ pub struct RandomReadBench {
     /// Duration of one measurement, such as 1s
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = parse_time)]
     pub seconds: Duration,
-    /// Also run the command lines of fio in the column fio, and show its figures
-    ///
-    /// The column has for each row that fio can measure the command for the same work. FILE stands
-    /// for the file. Without this option, fio is not run.
-    #[arg(long, value_name = "PROGRAM")]
-    pub check_with: Option<Checker>,
 }
 
 named! {
@@ -138,9 +132,6 @@ impl Benchmark for RandomReadBench {
             })?;
             contest.report(&mut report, cache.name(), |point| point.readers.to_string());
             add_ratios(&contest, cache, self, &mut report);
-        }
-        if self.check_with.is_some() {
-            fio::check(&mut report, fio::OPERATIONS_PER_SECOND, &self.dir, watcher)?;
         }
         Ok(report)
     }

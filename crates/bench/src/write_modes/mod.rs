@@ -33,7 +33,6 @@ pub use virtual_disk::VirtualDisk;
 
 use crate::benchmark::Benchmark;
 use crate::contest::{Stage, new_report};
-use crate::fio::{self, Checker};
 use crate::options::{rounds, size_in};
 use crate::report::Report;
 use crate::setting::Setting;
@@ -81,12 +80,6 @@ pub struct WriteModesBench {
     /// Write the lines of the kernel's block trace of one record of each mode to FILE
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Also run the command lines of fio in the column fio, and show its figures
-    ///
-    /// The column has for each row that fio can measure the command for the same work. FILE stands
-    /// for the file. Without this option, fio is not run.
-    #[arg(long, value_name = "PROGRAM")]
-    pub check_with: Option<Checker>,
 }
 
 /// A file system, and the block trace of its device.
@@ -159,9 +152,6 @@ impl Benchmark for WriteModesBench {
                 modes.map(|(fs, cell)| trace_record(fs, cell)).collect::<Result<String>>()?;
             let what = format!("write the trace to {}", file.display());
             std::fs::write(file, lines).map_err(Error::other(what))?;
-        }
-        if self.check_with.is_some() && self.virtual_disk.is_empty() {
-            fio::check(&mut report, fio::OPERATIONS_PER_SECOND, &self.dir, watcher)?;
         }
         Ok(report)
     }

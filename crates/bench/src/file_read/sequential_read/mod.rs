@@ -89,9 +89,6 @@ impl Benchmark for SequentialReadBench {
             format!("{} {}", strategy.readahead, strategy.request_bytes)
         });
         add_ratios(&contest, &mut report);
-        if self.check_with.is_some() {
-            fio::check(&mut report, fio::MEGABYTES_PER_SECOND, &self.dir, watcher)?;
-        }
         Ok(report)
     }
 }

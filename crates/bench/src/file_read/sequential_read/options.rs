@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::strategy::{Advice, Method, Readahead, Strategy};
-use crate::fio::Checker;
 use crate::options::{file_size, pages, rounds};
 
 /// The benchmark `sequential-read`, and its options.
@@ -37,12 +36,6 @@ pub struct SequentialReadBench {
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-    /// Also run the command lines of fio in the column fio, and show its figures
-    ///
-    /// The column has for each row that fio can measure the command for the same work. FILE stands
-    /// for the file. Without this option, fio is not run.
-    #[arg(long, value_name = "PROGRAM")]
-    pub check_with: Option<Checker>,
 }
 
 impl SequentialReadBench {
