@@ -1,7 +1,5 @@
 //! `haul bench compare`: the ratios of two reports, and its exit codes.
 
-use serde_json::Value;
-
 use crate::work_dir::{WorkDir, report_unless};
 
 #[test]
@@ -11,12 +9,10 @@ fn each_ratio_of_a_report_agrees_with_itself() {
     let Some(report) = report_unless(line, &["needs root"]) else { return };
     let place = WorkDir::new();
     std::fs::write(place.path("a.json"), report.to_string()).unwrap();
-    let ended = place.run_line("compare a.json a.json --json").code(0);
-    let comparison: Value = serde_json::from_slice(&ended.0.stdout).unwrap();
-    assert_eq!(comparison["moved"], 0);
-    let ratios = comparison["ratios"].as_array().unwrap();
-    assert!(ratios.len() >= 15, "{comparison:#}");
-    assert!(ratios.iter().all(|ratio| ratio["verdict"] == "agrees"), "{comparison:#}");
+    let ended = place.run_line("compare a.json a.json").code(0);
+    let count = report["ratios"].as_object().unwrap().len();
+    let expected = format!("{count} of {count} ratios agree within a tenth");
+    assert!(count >= 15 && ended.text().contains(&expected), "{}", ended.text());
 }
 
 #[test]

@@ -222,9 +222,6 @@ pub(crate) struct CompareArgs {
     /// Second report
     #[arg(value_name = "B.json")]
     pub(crate) b: PathBuf,
-    /// Print the comparison as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Options of a benchmark and of its report.
