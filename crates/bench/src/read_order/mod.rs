@@ -18,7 +18,7 @@ use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::report::Report;
 pub use crate::simulated::Drive;
-pub use options::{FileSystem, ReadOrderBench};
+pub use options::ReadOrderBench;
 use tree::{Order, Pass, Tree};
 
 /// An order of reading, with a number of threads.
@@ -62,7 +62,7 @@ impl Benchmark for ReadOrderBench {
             contest.run(&Stage { name, number, of, rounds, watcher }, |strategy| {
                 tree.read(strategy.order, strategy.threads, watcher).map(Outcome::Measured)
             })?;
-            let table = format!("{name} (simulated), {}", self.fs);
+            let table = format!("{name} (simulated), ext4");
             contest.report(&mut report, &table, |strategy| strategy.threads.to_string());
             add_ratios(&contest, if number == 0 { None } else { Some(name) }, &mut report);
         }

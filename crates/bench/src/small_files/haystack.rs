@@ -139,7 +139,7 @@ impl Benchmark for HaystackBench {
 
 /// A simulated disk with a tree of files, and a store with as many objects of the same bytes.
 struct Photos<'a> {
-    disk: SimulatedDisk<'static>,
+    disk: SimulatedDisk,
     bench: &'a HaystackBench,
     content: Vec<u8>,
 }
