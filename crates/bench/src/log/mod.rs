@@ -54,12 +54,14 @@ impl Benchmark for LogBench {
         Rounds { bench, rivals, device, scratch: &scratch, watcher }.run(&mut report)?;
         watcher.step(0, 1, "requests of a commit");
         let below = Scratch::new(scratch.path(), "steady")?;
-        let counts = steady::counts(&storage, below.path(), self.rounds, watcher);
-        let (counts, why) = counts.map_err(failed("watch the log"))?;
-        for samples in counts {
+        let Some(device) = device else {
+            report.notes.push("requests were not counted: the device is unknown".to_owned());
+            return Ok(report);
+        };
+        let counts = steady::counts(device, below.path(), self.rounds, watcher);
+        for samples in counts.map_err(failed("count the requests of the log"))? {
             report.amount(samples.name.clone(), Some(samples));
         }
-        report.notes.extend(why);
         Ok(report)
     }
 }
