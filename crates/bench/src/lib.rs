@@ -107,4 +107,5 @@ pub mod write_modes;
 pub use benchmark::Benchmark;
 pub use haul_measure::{Error, Latencies, Result, Silent, Spread, Turn, Watcher, turns};
 pub use host::{Host, StorageFacts};
+pub use net::programs::find as find_program;
 pub use report::{Circumstances, Column, Ratio, Report, Row, Samples, Value, Verdict};

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use haul_disk::{AlignedBuf, File, Open, Ring, RingOp, RingRequest, read_full, warm};
 use haul_measure::{Error, Latencies, Result, Watcher};
+use haul_testing::Random;
 use haul_units::parse_time;
 
 use crate::benchmark::Benchmark;
@@ -17,7 +18,7 @@ use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
 use crate::fio;
 use crate::named::named;
 use crate::options::{count, file_size, pages, rounds};
-use crate::reads::{Load, Offsets, Reads};
+use crate::reads::{Load, Reads};
 use crate::report::Report;
 use crate::test_file::{NO_DIRECT_IO, TestFile, check};
 
@@ -116,7 +117,6 @@ impl Benchmark for RandomReadBench {
     const NAME: &'static str = "random-read";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        watcher.step(0, 1, "writing the test file");
         let file = TestFile::new(&self.dir, self.file_size, watcher)?;
         let mut report = new_report(Self::NAME, FIELDS, note(self));
         report.host = report.host.with_storage("", &file.storage);
@@ -255,14 +255,14 @@ fn read_by_ring(file: &TestFile, direct: bool, depth: usize, load: &Load) -> Res
     // The start time of each read in flight, by its tag.
     let mut begun = vec![Instant::now(); depth];
     let mut tags: Vec<usize> = (0..depth).collect();
-    let mut offsets = Offsets::new(load.read_bytes, load.data_bytes, 1);
+    let mut random = Random(1);
     let mut latencies = Latencies::default();
     let started = Instant::now();
     loop {
         let is_over = started.elapsed() >= load.time;
         while !is_over && let (Some(tag), false) = (tags.last().copied(), ring.is_full()) {
             let Some(buffer) = buffers.pop() else { break };
-            let offset = offsets.next();
+            let offset = load.offset(&mut random);
             begun[tag] = Instant::now();
             let read =
                 RingRequest { file: fd, offset, buffer, bytes, op: RingOp::Read, tag: tag as u64 };

@@ -187,7 +187,7 @@ fn note(options: &PacingBench, bytes: u64) -> String {
          1 MiB (direct: 4 MiB), synced at the end. Meanwhile one thread appends {RECORD_BYTES} B and syncs every {} \
          ms, and one overwrites a cached page every {} ms; a late writer writes at once, and a \
          stall counts for all writes it delayed. Numbers are medians of the rounds; the longest is \
-         that of all. Dirty: the most dirty and writeback memory of the machine. Limits: {}. A \
+         that of all. Dirty: the most dirty and writeback memory of the machine; its limits: {}. A \
          ratio \"a_vs_b\" is a divided by b: lower is better for p99.9 and the longest write, \
          higher for the rate; without \"overwrite\" it is of the writer that syncs.",
         options.rounds,

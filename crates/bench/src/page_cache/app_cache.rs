@@ -132,7 +132,6 @@ impl Benchmark for AppCacheBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         // Returns an error before the file is written if memory cannot be limited.
         drop(MemoryLimit::new(self.memory)?);
-        watcher.step(0, 1, "writing the test file");
         let bytes = self.hot_bytes() + self.data_bytes(self.cold_percent);
         let file = TestFile::new(&self.dir, bytes, watcher)?;
         let mut report = new_report(Self::NAME, FIELDS, note(self));

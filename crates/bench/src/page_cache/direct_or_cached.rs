@@ -97,7 +97,6 @@ impl Benchmark for DirectOrCachedBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         // Returns an error before the file is written if memory cannot be limited.
         drop(MemoryLimit::new(self.memory)?);
-        watcher.step(0, 1, "writing the test file");
         let most = self.data_percent.iter().copied().max().unwrap_or(100);
         let file = TestFile::new(&self.dir, self.data_bytes(most), watcher)?;
         let mut report = new_report(Self::NAME, FIELDS, note(self));

@@ -147,7 +147,6 @@ pub(super) fn add_ratios(prefix: &str, contest: &Contest<Strategy, Round>, repor
         let separate = entry(Method::Merged.name(), Index::Separate);
         for (name, a, b) in [
             ("sorted_vs_random", merged, alone(Method::Random)),
-            ("sorted_vs_random_direct", merged, alone(Method::Direct)),
             ("merged_vs_sorted", merged, alone(Method::Sorted)),
             ("merged_vs_sorted_direct", merged, alone(Method::SortedDirect)),
             ("bound_vs_sorted", entry(BOUND, Index::None), merged),
@@ -155,8 +154,6 @@ pub(super) fn add_ratios(prefix: &str, contest: &Contest<Strategy, Round>, repor
             // writes, so this ratio shows mainly the effect of the index.
             ("apart_vs_mixed", separate, mixed(Method::SortedDirect)),
             ("apart_vs_mixed_cached", separate, mixed(Method::Sorted)),
-            ("apart_vs_mixed_random", separate, mixed(Method::Random)),
-            ("apart_vs_mixed_random_direct", separate, mixed(Method::Direct)),
             ("random_vs_mapped", alone(Method::Random), alone(Method::Mapped)),
             ("sorted_vs_sorted_mapped", alone(Method::Sorted), alone(Method::SortedMapped)),
         ] {

@@ -12,7 +12,7 @@ use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Entry, Field, Outcome, Stage, best_of_families, new_report, number};
 use crate::log::rivals::{NOT_BUILT, Rivals, SMALL_FILES};
 use crate::log::{Contender, Failure, Load, Sample, Scratch, drive, failed};
-use crate::options::{count, rounds, size, size_in};
+use crate::options::{count, length, rounds, size_in};
 use crate::report::Report;
 use crate::write_modes::VirtualDisk;
 use crate::write_modes::target_fs::TargetFs;
@@ -56,8 +56,7 @@ pub struct SmallFilesBench {
 }
 
 fn file_bytes(text: &str) -> Result<usize, String> {
-    let bytes = size(text, 1..=16 << 20, "1 B to 16MiB")?;
-    usize::try_from(bytes).map_err(|error| error.to_string())
+    length(text, 16 << 20, "1 B to 16MiB")
 }
 
 /// The target of the puts.

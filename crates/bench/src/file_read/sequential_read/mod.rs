@@ -61,7 +61,6 @@ impl Benchmark for SequentialReadBench {
     const NAME: &'static str = "sequential-read";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        watcher.step(0, 1, "writing the test file");
         let file = TestFile::new(&self.dir, self.file_size, watcher)?;
         let mut report = new_report(Self::NAME, FIELDS, note(self));
         report.host = report.host.with_storage("", &file.storage);
