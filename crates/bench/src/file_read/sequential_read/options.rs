@@ -71,26 +71,3 @@ impl SequentialReadBench {
         strategies
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    fn options(more: &[&str]) -> SequentialReadBench {
-        SequentialReadBench::parse_from(["", "--dir", "d"].iter().chain(more))
-    }
-
-    #[test]
-    fn methods_that_prefetch_have_windows_and_direct_is_measured_once() {
-        let strategies = options(&["--advice", "normal,random"]).strategies();
-        assert_eq!(strategies.len(), 2 * (8 + 8) - 2);
-        let has_window =
-            |it: &Strategy| matches!(it.method, Method::MmapAdvised | Method::ReadAhead);
-        assert!(strategies.iter().all(|it| has_window(it) == it.window_bytes.is_some()));
-        assert_eq!(strategies.iter().filter(|it| it.method == Method::Direct).count(), 2);
-        let device = options(&["--read-ahead-kb", "0"]).strategies();
-        assert_eq!(device[0].readahead, Readahead::Kib(0));
-    }
-}
