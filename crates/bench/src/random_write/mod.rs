@@ -65,7 +65,7 @@ impl Benchmark for RandomWriteBench {
             let mut disk = Disk::new(self, dir, watcher)?;
             let stage = Stage::only(self.rounds, watcher);
             for shape in self.shapes.iter().copied() {
-                let table = format!("disk, {}, {shape}", disk.storage.file_system);
+                let table = format!("disk, {}, {shape}", disk.fs.name);
                 measure_shape(self, shape, &table, "disk", &stage, &mut report, |strategy| {
                     let Some(cell) = strategy.cell else { return Outcome::skipped("") };
                     disk.measure(cell).map(Outcome::Measured)
