@@ -16,7 +16,7 @@ pub use ratio::{Ratio, Samples, Verdict};
 pub(crate) use ratio::{significant, with_interval};
 
 /// The results of a benchmark, and the machine on which it ran.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The name of the benchmark, as in `haul bench <name>`.
     pub bench: String,
@@ -174,10 +174,7 @@ impl Report {
     /// Returns a report without rows.
     #[must_use]
     pub fn new(bench: &str, host: Host, columns: impl Into<Vec<Column>>) -> Self {
-        let (bench, columns) = (bench.to_owned(), columns.into());
-        let (rows, ratios, notes) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let circumstances = Circumstances::default();
-        Self { bench, host, circumstances, columns, rows, ratios, notes }
+        Self { bench: bench.to_owned(), host, columns: columns.into(), ..Self::default() }
     }
 
     /// Adds a ratio, unless it is missing.
