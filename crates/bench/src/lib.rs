@@ -8,8 +8,7 @@
 //! - [`write_modes`] writes durable records, and counts the writes to the device by data, journal
 //!   and metadata.
 //! - [`pacing`] measures the latency of small writes while bulk data is written.
-//! - [`file_read`] reads one file, at random offsets or sequentially, and shows the windows of the
-//!   kernel's readahead.
+//! - [`file_read`] reads one file, at random offsets or sequentially.
 //! - [`page_cache`] measures reads through the page cache, and reads that bypass it, with limited
 //!   memory.
 //! - [`power_cuts`] cuts the power of a simulated disk, and counts the records that survive.
@@ -40,7 +39,7 @@
 //! for turn in turns(5, methods.len()) {
 //!     rates[turn.which].push(100.0 * (turn.which + 1) as f64); // measure here
 //! }
-//! let mut report = Report::new("example", Host::here(), COLUMNS, "records_per_s");
+//! let mut report = Report::new("example", Host::here(), COLUMNS);
 //! for (method, rates) in methods.iter().zip(&rates) {
 //!     let median = Spread::of(rates).map(|spread| spread.median);
 //!     report.rows.push(Row::new("", "", vec![(*method).into(), Value::from(median)]));
@@ -79,7 +78,7 @@ mod contest;
 pub mod duplicates;
 pub mod file_read;
 pub mod files;
-pub mod fio;
+mod fio;
 mod guardian;
 mod host;
 pub mod log;
@@ -108,4 +107,5 @@ pub mod write_modes;
 pub use benchmark::Benchmark;
 pub use haul_measure::{Error, Latencies, Result, Silent, Spread, Turn, Watcher, turns};
 pub use host::{Host, StorageFacts};
+pub use net::programs::find as find_program;
 pub use report::{Circumstances, Column, Ratio, Report, Row, Samples, Value, Verdict};

@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::guardian::Guardian;
 use haul_measure::{Error, Result};
@@ -14,11 +13,7 @@ use haul_measure::{Error, Result};
 pub(crate) struct MemoryLimit {
     home: PathBuf,
     _guardian: Guardian,
-    _only: MutexGuard<'static, ()>,
 }
-
-/// Held while a limit exists, because a process is in one cgroup at a time.
-static ONLY: Mutex<()> = Mutex::new(());
 
 /// The cgroups of one hierarchy (cgroup v1 or v2), and the name of the file that sets the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +26,8 @@ struct Hierarchy {
 }
 
 impl MemoryLimit {
-    /// Limits this process to `bytes` of memory, including its page cache. Waits while another
-    /// thread of the process has a limit.
+    /// Limits this process to `bytes` of memory, including its page cache. A process is in one
+    /// cgroup at a time, so it must have no other limit.
     ///
     /// # Errors
     /// [`Error::Missing`] if no memory cgroup is writable.
@@ -40,8 +35,6 @@ impl MemoryLimit {
         let missing = |why: String| {
             Error::Missing(format!("{why}; limiting memory needs root and the memory cgroup"))
         };
-        // After a panic of another thread, its limit is no longer in force.
-        let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         let text = fs::read_to_string("/proc/self/cgroup")
             .map_err(|error| missing(format!("cannot read /proc/self/cgroup: {error}")))?;
         let mut found = hierarchies(&text, Path::new("/sys/fs/cgroup")).into_iter();
@@ -57,7 +50,7 @@ impl MemoryLimit {
             |error: io::Error| missing(format!("cannot set up {}: {error}", group.display()));
         fs::create_dir(&group).map_err(failed)?;
         fs::write(group.join(hierarchy.limit), bytes.to_string()).map_err(failed)?;
-        let limit = Self { home: hierarchy.home, _guardian: guardian, _only: only };
+        let limit = Self { home: hierarchy.home, _guardian: guardian };
         enter(&group).map_err(failed)?;
         Ok(limit)
     }
@@ -105,26 +98,7 @@ fn hierarchies(text: &str, mount: &Path) -> Vec<Hierarchy> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
-
-    #[test]
-    fn concurrent_and_consecutive_limits_of_one_process_do_not_collide() {
-        let home = || fs::read_to_string("/proc/self/cgroup").unwrap();
-        let before = home();
-        if let Err(missing) = MemoryLimit::new(1 << 30) {
-            haul_testing::skip(&missing.to_string());
-            return;
-        }
-        let limit_often = || (0..5).for_each(|_| drop(MemoryLimit::new(1 << 30).unwrap()));
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(limit_often);
-            }
-        });
-        assert_eq!(home(), before, "the process has returned to its cgroup");
-    }
 
     #[test]
     fn both_versions_of_cgroups_are_found() {

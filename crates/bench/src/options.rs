@@ -30,6 +30,14 @@ pub fn size(text: &str, range: RangeInclusive<u64>, expected: &str) -> Result<u6
     if range.contains(&bytes) { Ok(bytes) } else { Err(format!("expected {expected}")) }
 }
 
+/// Parses the length of a record in bytes, up to `end`, which `expected` describes.
+///
+/// # Errors
+/// Returns an error if `text` is no such length.
+pub(crate) fn length(text: &str, end: u64, expected: &str) -> Result<usize, String> {
+    usize::try_from(size(text, 1..=end, expected)?).map_err(|error| error.to_string())
+}
+
 /// Returns a parser of sizes in bytes in `range`, which `expected` describes.
 pub fn size_in(
     range: RangeInclusive<u64>,

@@ -6,32 +6,9 @@ use std::time::{Duration, Instant};
 
 use haul_disk::AlignedBuf;
 use haul_measure::{Latencies, Result};
+use haul_testing::Random;
 
 use crate::test_file::check;
-
-/// A pseudo-random sequence of offsets, which depends on the seed.
-#[derive(Debug, Clone)]
-pub(crate) struct Offsets {
-    random: u64,
-    step: u64,
-    read_bytes: u64,
-    reads: u64,
-}
-
-impl Offsets {
-    /// Returns a sequence of multiples of `read_bytes` in a file of `file_bytes`.
-    pub(crate) fn new(read_bytes: u64, file_bytes: u64, seed: u64) -> Self {
-        let reads = (file_bytes / read_bytes).max(1);
-        Self { random: seed, step: seed | 1, read_bytes, reads }
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        // A linear congruential generator with Knuth's constants; only its upper bits are random
-        // enough.
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(self.step);
-        (self.random >> 20) % self.reads * self.read_bytes
-    }
-}
 
 /// The reads of all threads in one round.
 #[derive(Debug, Default)]
@@ -90,6 +67,11 @@ impl Load {
         Self { read_bytes, data_bytes, time, interval: Duration::ZERO }
     }
 
+    /// Returns the offset of a random read.
+    pub(crate) fn offset(&self, random: &mut Random) -> u64 {
+        random.below((self.data_bytes / self.read_bytes).max(1)) * self.read_bytes
+    }
+
     /// Reads with one thread per reader until the duration `time` has passed.
     pub(crate) fn run<R>(&self, readers: Vec<R>) -> Result<Reads>
     where
@@ -114,12 +96,12 @@ impl Load {
     fn read(&self, reader: &impl Fn(&mut [u8], u64) -> Result<()>, seed: u64) -> Result<Latencies> {
         let mut buffer = AlignedBuf::zeroed(usize::try_from(self.read_bytes).unwrap_or(usize::MAX));
         let mut latencies = Latencies::default();
-        let mut offsets = Offsets::new(self.read_bytes, self.data_bytes, seed);
+        let mut random = Random(seed);
         let started = Instant::now();
         let mut due = started;
         while started.elapsed() < self.time {
             due += self.interval;
-            let offset = offsets.next();
+            let offset = self.offset(&mut random);
             let began = Instant::now();
             reader(&mut buffer, offset)?;
             latencies.record(began.elapsed());
@@ -133,23 +115,4 @@ impl Load {
 /// Joins a thread and returns its result. If the thread panicked, the caller panics, too.
 pub(crate) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn offsets_cover_the_file_in_an_order_that_depends_on_the_seed() {
-        let read = |seed| {
-            let mut offsets = Offsets::new(8192, 100 * 8192, seed);
-            (0..2000).map(|_| offsets.next()).collect::<Vec<_>>()
-        };
-        let offsets = read(1);
-        assert!(offsets.iter().all(|at| at.is_multiple_of(8192) && *at < 100 * 8192));
-        assert_eq!(offsets.iter().collect::<BTreeSet<_>>().len(), 100);
-        assert!(read(1) == offsets && read(2) != offsets);
-    }
 }

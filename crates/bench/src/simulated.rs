@@ -45,26 +45,24 @@ impl FromStr for Drive {
     }
 }
 
-/// The file system to create on a simulated disk.
+/// The options of the ext4 to create on a simulated disk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Format<'a> {
-    pub(crate) file_system: &'a str,
-    pub(crate) mkfs_options: &'a [&'a str],
-    pub(crate) mount_options: &'a str,
+pub(crate) struct Format {
+    pub(crate) mkfs_options: &'static [&'static str],
+    pub(crate) mount_options: &'static str,
 }
 
 /// ext4 with pages as blocks, also on a small disk, and without background initialization, which
 /// would disturb the measurement.
-pub(crate) const EXT4: Format<'static> = Format {
-    file_system: "ext4",
+pub(crate) const EXT4: Format = Format {
     mkfs_options: &["-q", "-F", "-b4096", "-Elazy_itable_init=0,lazy_journal_init=0"],
     mount_options: "noinit_itable",
 };
 
 /// A simulated disk with a file system.
-pub(crate) struct SimulatedDisk<'a> {
+pub(crate) struct SimulatedDisk {
     disk: SpinningDisk,
-    format: Format<'a>,
+    format: Format,
 }
 
 /// Starts a simulated disk of `bytes` bytes without a file system, whose requests complete without
@@ -81,21 +79,16 @@ fn missing(why: String) -> Error {
     Error::Missing(format!("{why}; {advice}"))
 }
 
-impl<'a> SimulatedDisk<'a> {
+impl SimulatedDisk {
     /// Starts a simulated disk as [`start`] does, and formats it.
-    pub(crate) fn new(
-        drive: &Drive,
-        bytes: u64,
-        backing: Backing,
-        format: Format<'a>,
-    ) -> Result<Self> {
+    pub(crate) fn new(drive: &Drive, bytes: u64, backing: Backing, format: Format) -> Result<Self> {
         let disk = start(drive, bytes, backing)?;
-        disk.mkfs(format.file_system, format.mkfs_options).map_err(missing)?;
+        disk.mkfs("ext4", format.mkfs_options).map_err(missing)?;
         Ok(Self { disk, format })
     }
 
     pub(crate) fn mount(&self) -> Result<MountedFs<'_>> {
-        self.disk.mount(self.format.file_system, self.format.mount_options).map_err(missing)
+        self.disk.mount("ext4", self.format.mount_options).map_err(missing)
     }
 
     /// Mounts the file system with none of its blocks cached in memory.
@@ -106,7 +99,7 @@ impl<'a> SimulatedDisk<'a> {
     /// Mounts the file system with none of its blocks cached in memory, with other mount options.
     pub(crate) fn mount_cold_with(&self, options: &str) -> Result<MountedFs<'_>> {
         self.disk.drop_buffers().map_err(missing)?;
-        self.disk.mount(self.format.file_system, options).map_err(missing)
+        self.disk.mount("ext4", options).map_err(missing)
     }
 
     pub(crate) fn counters(&self) -> Counters {

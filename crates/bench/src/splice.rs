@@ -68,8 +68,6 @@ struct Round {
     cpu: Duration,
 }
 
-const BAR: &str = "bodies_per_s";
-
 const FIELDS: &[Field<Strategy, Round>] = &[
     number("bytes", "bytes", 0).label(|it| it.bytes.into()),
     Field::label("way", "method", |strategy| strategy.method.name().into()),
@@ -92,7 +90,7 @@ impl Benchmark for SpliceBench {
     const NAME: &'static str = "splice";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = new_report(Self::NAME, FIELDS, BAR, self.note());
+        let mut report = new_report(Self::NAME, FIELDS, self.note());
         report.notes.extend(haul_measure::load());
         let longest = self.sizes.iter().copied().max().unwrap_or(1);
         let file = file(longest)?;

@@ -40,6 +40,7 @@ impl TestFile {
     /// Creates the file in a new directory in `dir`, writes it durably and evicts it from the page
     /// cache.
     pub(crate) fn new(dir: &Path, bytes: u64, watcher: &dyn Watcher) -> Result<Self> {
+        watcher.step(0, 1, "writing the test file");
         let storage = probe(dir)?;
         let (path, guardian) = Guardian::of_tree(dir, "haul-bench")?;
         let disk = OsDisk::open(&path)?;
@@ -110,20 +111,23 @@ impl TestFile {
     /// Evicts the file from the page cache.
     pub(crate) fn make_cold(&self) -> Result<()> {
         let file = self.open(Open::default())?;
-        evict_all(&[&*file], 0)
+        evict_until(0, || evict_one(&*file))
     }
 }
 
-/// Evicts the files from the page cache, up to `left_max` bytes that may stay.
-pub(crate) fn evict_all<F: HasFd + ?Sized>(files: &[&F], left_max: u64) -> Result<()> {
+/// Evicts a file from the page cache; returns the number of bytes that stay.
+pub(crate) fn evict_one<F: HasFd + ?Sized>(file: &F) -> Result<u64> {
+    evict(file, 0, u64::MAX)?;
+    Ok(resident(file, 0, u64::MAX)?.resident_bytes)
+}
+
+/// Calls `evict_all`, which evicts files and returns the number of bytes that stay in the page
+/// cache, until at most `left_max` bytes stay.
+pub(crate) fn evict_until(left_max: u64, mut evict_all: impl FnMut() -> Result<u64>) -> Result<()> {
     let mut left = 0;
     // Pages of an unfinished readahead cannot be evicted yet, so this retries.
     for _ in 0..EVICTIONS_MAX {
-        left = 0;
-        for file in files {
-            evict(*file, 0, u64::MAX)?;
-            left += resident(*file, 0, u64::MAX)?.resident_bytes;
-        }
+        left = evict_all()?;
         if left <= left_max {
             return Ok(());
         }

@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn missing_ratios_have_a_reason() {
         let claim = &claims()[0];
-        let mut report = Report::new(claim.part.name(), Host::default(), [], "");
+        let mut report = Report::new(claim.part.name(), Host::default(), []);
         let why = |_| Some("the disk is full".to_owned());
         let found = judge(&[report.clone()], why);
         assert_eq!(found.len(), claims().len());

@@ -5,8 +5,6 @@ mod read;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_json::{Value as Json, json};
-
 use crate::named::named;
 use crate::report::text::lines;
 use crate::report::{significant, with_interval};
@@ -38,18 +36,14 @@ named! {
         Overlapping = "agrees by interval",
         /// The ratios differ by more than a tenth, and their intervals do not overlap.
         Moved = "moved",
-        /// Only the first report has the ratio.
-        OnlyInA = "only in A",
-        /// Only the second report has the ratio.
-        OnlyInB = "only in B",
+        /// Only one of the reports has the ratio.
+        OnlyInOne = "only in one",
     }
 }
 
 impl Agreement {
     fn of(a: Option<Stated>, b: Option<Stated>) -> Self {
-        let (Some(a), Some(b)) = (a, b) else {
-            return if a.is_some() { Self::OnlyInA } else { Self::OnlyInB };
-        };
+        let Some((a, b)) = a.zip(b) else { return Self::OnlyInOne };
         let smaller = a.value.abs().min(b.value.abs());
         let overlap = a.interval.zip(b.interval).is_some_and(|(a, b)| a.0 <= b.1 && b.0 <= a.1);
         match (a.value - b.value).abs() <= smaller * DIFFERENCE_MAX {
@@ -87,31 +81,10 @@ impl Comparison {
         Self(rows.collect())
     }
 
-    /// Returns the number of ratios with one of the `judgements`.
+    /// Returns the number of ratios with this judgement.
     #[must_use]
-    pub fn count(&self, judgements: &[Agreement]) -> usize {
-        self.0.iter().filter(|row| judgements.contains(&row.agreement)).count()
-    }
-
-    /// Returns a JSON object with the ratios and the numbers of those that agree and moved.
-    #[must_use]
-    pub fn json(&self) -> String {
-        let side = |side: Option<Stated>| {
-            let (low, high) = side.and_then(|it| it.interval).unzip();
-            side.map(|it| json!({ "value": it.value, "low": low, "high": high }))
-        };
-        let row = |row: &Row| -> Json {
-            let (a, b) = (side(row.a), side(row.b));
-            json!({ "name": row.name, "a": a, "b": b, "verdict": row.agreement.name() })
-        };
-        let comparison = json!({
-            "ratios": self.0.iter().map(row).collect::<Vec<_>>(),
-            "within_a_tenth": self.count(&[Agreement::Close]),
-            "within_intervals": self.count(&[Agreement::Overlapping]),
-            "moved": self.count(&[Agreement::Moved]),
-            "only_in_one": self.count(&[Agreement::OnlyInA, Agreement::OnlyInB]),
-        });
-        format!("{comparison:#}\n")
+    pub fn count(&self, agreement: Agreement) -> usize {
+        self.0.iter().filter(|row| row.agreement == agreement).count()
     }
 }
 
@@ -128,14 +101,14 @@ impl fmt::Display for Comparison {
         });
         let all: Vec<_> = [head].into_iter().chain(cells).collect();
         writeln!(f, "{}", lines(&all, |_| false).join("\n"))?;
-        let only = self.count(&[Agreement::OnlyInA, Agreement::OnlyInB]);
+        let only = self.count(Agreement::OnlyInOne);
         writeln!(
             f,
             "\n{} of {} ratios agree within a tenth, {} more within their intervals; {} moved",
-            self.count(&[Agreement::Close]),
+            self.count(Agreement::Close),
             self.0.len() - only,
-            self.count(&[Agreement::Overlapping]),
-            self.count(&[Agreement::Moved]),
+            self.count(Agreement::Overlapping),
+            self.count(Agreement::Moved),
         )?;
         if only > 0 { writeln!(f, "{only} are in one report only") } else { Ok(()) }
     }
@@ -152,7 +125,7 @@ mod tests {
     #[test]
     fn ratios_agree_by_value_or_interval() {
         let stated = |value, interval| Some(Stated { value, interval });
-        use Agreement::{Close, Moved, OnlyInA, OnlyInB, Overlapping};
+        use Agreement::{Close, Moved, OnlyInOne, Overlapping};
         for (a, b, expected) in [
             (stated(2.0, None), stated(2.19, None), Close),
             (stated(2.19, None), stated(2.0, None), Close),
@@ -160,29 +133,27 @@ mod tests {
             (stated(2.0, Some((1.8, 2.2))), stated(2.3, Some((2.1, 2.4))), Overlapping),
             (stated(2.0, Some((1.8, 2.2))), stated(2.3, Some((2.25, 2.4))), Moved),
             (stated(0.0, None), stated(0.0, None), Close),
-            (stated(1.0, None), None, OnlyInA),
-            (None, stated(1.0, None), OnlyInB),
+            (stated(1.0, None), None, OnlyInOne),
+            (None, stated(1.0, None), OnlyInOne),
         ] {
             assert_eq!(Agreement::of(a, b), expected, "{a:?} {b:?}");
         }
     }
 
     #[test]
-    fn table_and_json_count_what_moved() {
+    fn table_counts_what_moved() {
         let a = run(r#""x": {"value": 2, "low": 1.9, "high": 2.1}, "y": {"value": 1}"#);
         let b = run(r#""x": {"value": 4, "low": 3.9, "high": 4.1}, "z": {"value": 1}"#);
         let comparison = Comparison::of(&a, &b);
         let expected = "\
 ratio  A                    B                    B/A
 log.x  2.00 (1.90 to 2.10)  4.00 (3.90 to 4.10)  2.00  moved
-log.y  1.00                 -                          only in A
-log.z  -                    1.00                       only in B
+log.y  1.00                 -                          only in one
+log.z  -                    1.00                       only in one
 
 0 of 1 ratios agree within a tenth, 0 more within their intervals; 1 moved
 2 are in one report only
 ";
         assert_eq!(comparison.to_string(), expected);
-        let json: Json = serde_json::from_str(&comparison.json()).unwrap();
-        assert_eq!((&json["moved"], &json["ratios"][0]["b"]["high"]), (&json!(1), &json!(4.1)));
     }
 }

@@ -126,16 +126,10 @@ impl Column {
     }
 }
 
-/// Returns a report of this machine without rows, with the columns of `fields` and a note. The
-/// values of the column `bar` are drawn as bars.
-pub(crate) fn new_report<S, R>(
-    bench: &str,
-    fields: &[Field<S, R>],
-    bar: &'static str,
-    note: String,
-) -> Report {
+/// Returns a report of this machine without rows, with the columns of `fields` and a note.
+pub(crate) fn new_report<S, R>(bench: &str, fields: &[Field<S, R>], note: String) -> Report {
     let columns: Vec<_> = fields.iter().flat_map(Field::columns).collect();
-    let mut report = Report::new(bench, Host::here(), columns, bar);
+    let mut report = Report::new(bench, Host::here(), columns);
     report.notes.push(note);
     report
 }
@@ -418,7 +412,7 @@ mod tests {
 
     #[test]
     fn rows_have_the_spread_of_the_rounds() {
-        let mut report = new_report("b", FIELDS, "rate", String::new());
+        let mut report = new_report("b", FIELDS, String::new());
         contest().report(&mut report, "t", |name| (*name).to_owned());
         let of = |row: usize, key: &str| report.value(&report.rows[row], key)?.number();
         // The strategies run in the order: slow fast missing, fast missing slow, missing slow fast.

@@ -190,19 +190,4 @@ mod tests {
         let (first, last) = (differ[0], differ[differ.len() - 1]);
         assert!(one.len() == 1 << 20 && first > 490_000 && last < 560_000, "{first} {last}");
     }
-
-    #[test]
-    fn corpus_is_deterministic() {
-        let read = |dir: &Path| {
-            let files = haul_testing::files_below(dir).into_iter();
-            let read = files.map(|path| (path.file_name().unwrap().to_owned(), fs::read(&path)));
-            read.map(|(name, bytes)| (name, bytes.unwrap())).collect::<BTreeMap<_, _>>()
-        };
-        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        for dir in [&one, &two] {
-            write_aged(dir.path(), 200).unwrap();
-        }
-        assert_eq!(read(one.path()).len(), 200);
-        assert!(read(one.path()) == read(two.path()));
-    }
 }

@@ -77,13 +77,11 @@ struct Run {
     agrees: bool,
 }
 
-const BAR: &str = "seconds";
-
 const FIELDS: &[Field<Competitor, Run>] = &[
     Field::label("state", "state", |one| one.state.name().into()),
     Field::label("tool", "tool", |one| one.tool.name().into()),
     Field::label("setting", "setting", |one| one.setting.0.into()),
-    number(BAR, "s", 3).spread(5, |run| Some(run.cost.wall.as_secs_f64())),
+    number("seconds", "s", 3).spread(5, |run| Some(run.cost.wall.as_secs_f64())),
     number("cpu_seconds", "CPU s", 3).rank(2).median(|run| Some(run.cost.cpu.as_secs_f64())),
     number("memory_mib", "memory MiB", 1).rank(3).median(memory_mib),
     number("device_reads", "reads", 0).rank(4).median(|run| Some(run.traffic.reads as f64)),
@@ -119,12 +117,10 @@ impl Benchmark for Options {
     const NAME: &'static str = "duplicates";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let options = self;
         // The path must be absolute, because the tools have different working directories.
-        let dir = &options.dir;
+        let dir = &self.dir;
         let dir = dir.canonicalize().map_err(Error::other(format!("find {}", dir.display())))?;
-        let options = &Options { dir, ..options.clone() };
-        let Options { rounds, files, big, spinning_files, .. } = options;
+        let Self { rounds, files, big, spinning_files, .. } = self;
         let note = format!(
             "{rounds} interleaved rounds; numbers are medians. small: {files} files of up to 16 KiB; big \
              ones: {} MiB in 16 files; spinning: {spinning_files} files on a simulated 2.5-inch disk, by \
@@ -133,10 +129,10 @@ impl Benchmark for Options {
              Rivals with other results than ours are in no ratio.",
             big >> 20,
         );
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note);
-        let mut programs = BTreeMap::from([(Tool::Haul, options.program.clone())]);
+        let mut report = new_report(Self::NAME, FIELDS, note);
+        let mut programs = BTreeMap::from([(Tool::Haul, self.program.clone())]);
         for tool in Tool::ALL.into_iter().skip(1) {
-            match find(&options.path, tool.program()) {
+            match find(&self.path, tool.program()) {
                 Some(program) => drop(programs.insert(tool, program)),
                 None => {
                     report.notes.push(format!("{tool} is not installed, so it was not measured."))
@@ -145,10 +141,10 @@ impl Benchmark for Options {
         }
         let (small_files, spinning_files, big_bytes) = (*files, *spinning_files, *big);
         let sizes = Sizes { small_files, spinning_files, big_bytes };
-        for corpus in options.corpus.iter().copied() {
+        for corpus in self.corpus.iter().copied() {
             watcher.check()?;
             watcher.step(0, 1, &format!("writing the files of {corpus}"));
-            let place = Place::new(corpus, &options.dir)?;
+            let place = Place::new(corpus, &dir)?;
             report.host.storage.push(StorageFacts::of(corpus.name(), &place.storage));
             place.write(|root| corpus::write(corpus, sizes, root))?;
             let states: &[State] = match corpus {
@@ -167,8 +163,8 @@ impl Benchmark for Options {
                 });
                 let mut contest = Contest::new(FIELDS, all);
                 let name = format!("{corpus} {state}");
-                let stage = Stage { name: &name, ..Stage::only(options.rounds, watcher) };
-                measure(&mut contest, &stage, &place, &options.dir, state)?;
+                let stage = Stage { name: &name, ..Stage::only(*rounds, watcher) };
+                measure(&mut contest, &stage, &place, &dir, state)?;
                 contest.report(&mut report, corpus.name(), |it| it.state.name().to_owned());
                 add_ratios(&contest, corpus, state, &mut report);
             }
@@ -300,7 +296,7 @@ mod tests {
         let ours = [2, 1, 9].map(|seconds| run(seconds, true)).to_vec();
         let [slow, fast, wrong] = [run(10, true), run(6, true), run(1, false)].map(|it| vec![it]);
         contest.record_all([ours, slow, fast, vec![None], wrong]);
-        let mut report = new_report("duplicates", FIELDS, BAR, String::new());
+        let mut report = new_report("duplicates", FIELDS, String::new());
         contest.report(&mut report, "big", |_| String::new());
         add_ratios(&contest, Corpus::Big, State::Cold, &mut report);
         report.assert_ratios(&[

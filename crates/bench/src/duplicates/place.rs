@@ -5,13 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use haul_disk::{DeviceCounters, Disk, Open, OsDisk, Storage, probe, resident};
-use haul_disk_sim::{Backing, MountedFs, Options as SimOptions, Parameters, SpinningDisk};
+use haul_disk_sim::{Backing, MountedFs, SpinningDisk};
 use haul_testing::files_below;
 use rustix::mount::{MountFlags, mount_remount};
 
 use super::corpus::Corpus;
 use crate::guardian::Guardian;
 use crate::log::Scratch;
+use crate::simulated::{Drive, start};
 use haul_measure::{Error, Result};
 
 /// A shell script that waits for EOF on stdin, and then unmounts and removes a directory.
@@ -47,11 +48,8 @@ impl Place {
         let root = dir.join(&name);
         let (files, mount, spinning) = match corpus {
             Corpus::Spinning => {
-                let mut options = SimOptions::new(Parameters::travelstar_7k320(), SPINNING_BYTES);
-                // Real time, because some tools measure seek times.
-                options.time_scale = 1.0;
-                options.backing = Backing::Dir(dir.to_path_buf());
-                let disk = SpinningDisk::start(&options).map_err(Error::Missing)?;
+                let drive: Drive = "travelstar-7k320".parse().map_err(Error::Missing)?;
+                let disk = start(&drive, SPINNING_BYTES, Backing::Dir(dir.to_path_buf()))?;
                 let lazy = "lazy_itable_init=0,lazy_journal_init=0";
                 disk.mkfs("ext4", &["-q", "-F", "-E", lazy]).map_err(Error::Missing)?;
                 let mounted = disk.mount("ext4", "").map_err(Error::Missing)?;
@@ -69,24 +67,19 @@ impl Place {
         Ok(Self { root, storage, _files: files, _mount: mount, spinning })
     }
 
-    /// Runs `write` on the directory; on a simulated disk its requests take no time.
+    /// Runs `write` on the directory; on a simulated disk its requests take no time, and later ones
+    /// take real time, because some tools measure seek times.
     pub(super) fn write(&self, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        let scale = |scale: f64| match &self.spinning {
-            Some(disk) => disk.set_time_scale(scale).map_err(Error::Missing),
-            None => Ok(()),
-        };
-        scale(0.0)?;
         write(&self.root)?;
         rustix::fs::sync();
-        if self.spinning.is_some() {
-            // Writes the metadata in the journal to its place: `drop_caches` cannot drop it before
-            // that, so the first tool would read less metadata than the others.
-            for flags in [MountFlags::NOATIME | MountFlags::RDONLY, MountFlags::NOATIME] {
-                let remounted = mount_remount(&self.root, flags, "").map_err(io::Error::from);
-                remounted.map_err(Error::other(format!("remount {}", self.root.display())))?;
-            }
+        let Some(disk) = &self.spinning else { return Ok(()) };
+        // Writes the metadata in the journal to its place: `drop_caches` cannot drop it before that,
+        // so the first tool would read less metadata than the others.
+        for flags in [MountFlags::NOATIME | MountFlags::RDONLY, MountFlags::NOATIME] {
+            let remounted = mount_remount(&self.root, flags, "").map_err(io::Error::from);
+            remounted.map_err(Error::other(format!("remount {}", self.root.display())))?;
         }
-        scale(1.0)
+        disk.set_time_scale(1.0).map_err(Error::Missing)
     }
 
     /// Runs `body`; returns its result and the requests to the disk in the meantime.

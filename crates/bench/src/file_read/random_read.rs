@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 
 use haul_disk::{AlignedBuf, File, Open, Ring, RingOp, RingRequest, read_full, warm};
 use haul_measure::{Error, Latencies, Result, Watcher};
+use haul_testing::Random;
 use haul_units::parse_time;
 
 use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Field, Outcome, Stage, new_report, number};
-use crate::fio::{self, Checker};
+use crate::fio;
 use crate::named::named;
 use crate::options::{count, file_size, pages, rounds};
-use crate::reads::{Load, Offsets, Reads};
+use crate::reads::{Load, Reads};
 use crate::report::Report;
 use crate::test_file::{NO_DIRECT_IO, TestFile, check};
 
@@ -43,12 +44,6 @@ pub struct RandomReadBench {
     /// Duration of one measurement, such as 1s
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = parse_time)]
     pub seconds: Duration,
-    /// Also run the command lines of fio in the column fio, and show its figures
-    ///
-    /// The column has for each row that fio can measure the command for the same work. FILE stands
-    /// for the file. Without this option, fio is not run.
-    #[arg(long, value_name = "PROGRAM")]
-    pub check_with: Option<Checker>,
 }
 
 named! {
@@ -105,8 +100,6 @@ impl Point {
     }
 }
 
-const BAR: &str = "reads_per_s";
-
 const FIELDS: &[Field<Point, Reads>] = &[
     number("readers", "readers", 0).label(|it| it.readers.into()),
     Field::label("way", "method", |point| point.method.name().into()),
@@ -124,9 +117,8 @@ impl Benchmark for RandomReadBench {
     const NAME: &'static str = "random-read";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        watcher.step(0, 1, "writing the test file");
         let file = TestFile::new(&self.dir, self.file_size, watcher)?;
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         report.host = report.host.with_storage("", &file.storage);
         // Cold reads are measured first, because their preparation evicts the file, and warm reads need
         // the file in the page cache.
@@ -140,9 +132,6 @@ impl Benchmark for RandomReadBench {
             })?;
             contest.report(&mut report, cache.name(), |point| point.readers.to_string());
             add_ratios(&contest, cache, self, &mut report);
-        }
-        if self.check_with.is_some() {
-            fio::check(&mut report, fio::OPERATIONS_PER_SECOND, &self.dir, watcher)?;
         }
         Ok(report)
     }
@@ -266,14 +255,14 @@ fn read_by_ring(file: &TestFile, direct: bool, depth: usize, load: &Load) -> Res
     // The start time of each read in flight, by its tag.
     let mut begun = vec![Instant::now(); depth];
     let mut tags: Vec<usize> = (0..depth).collect();
-    let mut offsets = Offsets::new(load.read_bytes, load.data_bytes, 1);
+    let mut random = Random(1);
     let mut latencies = Latencies::default();
     let started = Instant::now();
     loop {
         let is_over = started.elapsed() >= load.time;
         while !is_over && let (Some(tag), false) = (tags.last().copied(), ring.is_full()) {
             let Some(buffer) = buffers.pop() else { break };
-            let offset = offsets.next();
+            let offset = load.offset(&mut random);
             begun[tag] = Instant::now();
             let read =
                 RingRequest { file: fd, offset, buffer, bytes, op: RingOp::Read, tag: tag as u64 };
@@ -311,7 +300,7 @@ mod tests {
         let options = RandomReadBench::parse_from(["", "--dir", "d", "--readers", "1,16"]);
         let mut cold = contest(&options, Cache::Cold);
         cold.record_all([10, 10, 10, 10, 160, 80, 40, 320].map(reads));
-        let mut report = new_report("random-read", FIELDS, BAR, String::new());
+        let mut report = new_report("random-read", FIELDS, String::new());
         add_ratios(&cold, Cache::Cold, &options, &mut report);
         add_ratios(&contest(&options, Cache::Warm), Cache::Warm, &options, &mut report);
         report.assert_ratios(&[

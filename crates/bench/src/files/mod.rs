@@ -17,7 +17,6 @@ use crate::memory_limit::MemoryLimit;
 use crate::named::named;
 use crate::net::bench::{Bench, Case, Contender, Rival, Tools};
 use crate::net::client::Request;
-use crate::net::files_command;
 use crate::net::meter::Used;
 use crate::net::nginx::{NGINX, SENDFILE, file_server};
 use crate::net::programs::{HAUL, Program};
@@ -25,6 +24,7 @@ use crate::net::sample::{CACHE, CPU, CPU_PER_GB, P99, RATE, Sample, TRANSFER_RAT
 use crate::net::server::{Server, Start};
 use crate::net::site::Files;
 use crate::net::wrk::Load;
+use crate::net::{files_command, with_tls};
 use crate::options::{NetOptions, count, size_in};
 use crate::reads::joined;
 use crate::report::Report;
@@ -103,13 +103,8 @@ static GO: Program = Program::go(include_str!("serve.go"));
 
 static COPY: Rival = Rival::new(&HAUL, "haul", "--cold copy", |at| haul(at, "copy"));
 static SPLICE: Rival = Rival::new(&HAUL, "haul_splice", "--cold splice", |at| haul(at, "splice"));
-static HAUL_TLS: Rival = Rival::new(&HAUL, "haul_tls", "TLS", |at| {
-    let mut command = haul(at, "copy")?;
-    if let Some([certificate, key]) = at.tls {
-        command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
-    }
-    Ok(command)
-});
+static HAUL_TLS: Rival =
+    Rival::new(&HAUL, "haul_tls", "TLS", |at| Ok(with_tls(haul(at, "copy")?, at)));
 static NGINX_SENDFILE: Rival = Rival::new(&NGINX, "nginx_sendfile", "sendfile, tcp_nopush", |at| {
     file_server(at, false, SENDFILE)
 });

@@ -45,7 +45,7 @@ impl Benchmark for LogBench {
             self.rounds,
             self.seconds.as_millis()
         );
-        let mut report = new_report(Self::NAME, rounds::FIELDS, rounds::BAR, note);
+        let mut report = new_report(Self::NAME, rounds::FIELDS, note);
         report.host = report.host.with_storage("", &storage);
         if rivals.is_none() {
             report.notes.push(format!("rivals are {NOT_BUILT}"));
@@ -54,12 +54,14 @@ impl Benchmark for LogBench {
         Rounds { bench, rivals, device, scratch: &scratch, watcher }.run(&mut report)?;
         watcher.step(0, 1, "requests of a commit");
         let below = Scratch::new(scratch.path(), "steady")?;
-        let counts = steady::counts(&storage, below.path(), self.rounds, watcher);
-        let (counts, why) = counts.map_err(failed("watch the log"))?;
-        for samples in counts {
+        let Some(device) = device else {
+            report.notes.push("requests were not counted: the device is unknown".to_owned());
+            return Ok(report);
+        };
+        let counts = steady::counts(device, below.path(), self.rounds, watcher);
+        for samples in counts.map_err(failed("count the requests of the log"))? {
             report.amount(samples.name.clone(), Some(samples));
         }
-        report.notes.extend(why);
         Ok(report)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use haul_measure::Result;
 use haul_units::parse_time;
 
-use crate::options::{count, rounds as round_count, size};
+use crate::options::{count, length, rounds as round_count};
 
 /// The benchmark `log`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
@@ -40,6 +40,5 @@ pub struct LogBench {
 }
 
 fn record_size(text: &str) -> Result<usize, String> {
-    let bytes = size(text, 1..=1 << 20, "1 B to 1MiB")?;
-    usize::try_from(bytes).map_err(|error| error.to_string())
+    length(text, 1 << 20, "1 B to 1MiB")
 }

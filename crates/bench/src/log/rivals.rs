@@ -114,7 +114,8 @@ fn read_all(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Stri
     })
 }
 
-fn last_line(text: &str) -> &str {
+/// Returns the last line of a program's output that is not empty.
+pub(crate) fn last_line(text: &str) -> &str {
     text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no output")
 }
 

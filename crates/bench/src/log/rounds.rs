@@ -57,8 +57,6 @@ fn rate(sample: &Sample) -> Option<f64> {
     Some(sample.rate())
 }
 
-pub(super) const BAR: &str = "appends_per_s";
-
 pub(super) const FIELDS: &[Field<Competitor, Sample>] = &[
     Field::label("log", "log", |it| it.name.as_str().into()),
     number("writers", "writers", 0).rank(1).label(|it| it.writers.into()),
@@ -222,7 +220,7 @@ mod tests {
 
     #[test]
     fn ratios_are_ours_over_the_best_of_theirs() {
-        let mut report = new_report("log", FIELDS, BAR, String::new());
+        let mut report = new_report("log", FIELDS, String::new());
         let one = [
             (OURS, &[90.0, 95.0, 100.0][..]),
             ("raw/fdatasync", &[50.0, 100.0, 50.0]),

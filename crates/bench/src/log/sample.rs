@@ -1,6 +1,6 @@
 //! Holds the figures of one measurement, and passes them between processes as JSON.
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use haul_measure::Latencies;
 
@@ -54,39 +54,32 @@ impl Sample {
     /// Returns one line of JSON for [`Sample::from_json`].
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut all = Map::new();
-        let mut copy = self.clone();
-        for (key, number) in copy.members() {
-            all.insert(key.to_owned(), json!(number));
-        }
-        all.insert("appends".to_owned(), json!(self.appends));
-        all.insert("seconds".to_owned(), json!(self.seconds));
-        Json::Object(all).to_string()
+        json!({
+            "appends": self.appends, "seconds": self.seconds, "cpu_seconds": self.cpu_seconds,
+            "p50_us": self.p50_us, "p99_us": self.p99_us, "p999_us": self.p999_us,
+            "device_reads": self.device_reads, "device_writes": self.device_writes,
+            "device_bytes": self.device_bytes, "device_syncs": self.device_syncs,
+        })
+        .to_string()
     }
 
     /// Parses the JSON of [`Sample::to_json`]; `None` if it is invalid.
     #[must_use]
     pub fn from_json(text: &str) -> Option<Self> {
         let json: Json = serde_json::from_str(text).ok()?;
-        let (appends, seconds) = (json["appends"].as_f64()?, json["seconds"].as_f64()?);
-        let mut sample = Self { appends, seconds, ..Self::default() };
-        for (key, number) in sample.members() {
-            *number = json[key].as_f64();
-        }
-        Some(sample)
-    }
-
-    fn members(&mut self) -> [(&'static str, &mut Option<f64>); 8] {
-        [
-            ("p50_us", &mut self.p50_us),
-            ("p99_us", &mut self.p99_us),
-            ("p999_us", &mut self.p999_us),
-            ("cpu_seconds", &mut self.cpu_seconds),
-            ("device_reads", &mut self.device_reads),
-            ("device_writes", &mut self.device_writes),
-            ("device_bytes", &mut self.device_bytes),
-            ("device_syncs", &mut self.device_syncs),
-        ]
+        let number = |key: &str| json[key].as_f64();
+        Some(Self {
+            appends: number("appends")?,
+            seconds: number("seconds")?,
+            p50_us: number("p50_us"),
+            p99_us: number("p99_us"),
+            p999_us: number("p999_us"),
+            cpu_seconds: number("cpu_seconds"),
+            device_reads: number("device_reads"),
+            device_writes: number("device_writes"),
+            device_bytes: number("device_bytes"),
+            device_syncs: number("device_syncs"),
+        })
     }
 }
 
@@ -96,11 +89,18 @@ mod tests {
 
     #[test]
     fn json_has_every_number() {
-        let mut sample = Sample { appends: 1000.0, seconds: 0.5, ..Sample::default() };
-        for (at, (_, number)) in sample.members().into_iter().enumerate() {
-            // One of the numbers is missing.
-            *number = (at != 3).then_some(at as f64 + 0.25);
-        }
+        let sample = Sample {
+            appends: 1000.0,
+            seconds: 0.5,
+            p50_us: Some(1.25),
+            p99_us: Some(2.25),
+            p999_us: Some(3.25),
+            cpu_seconds: None,
+            device_reads: Some(4.25),
+            device_writes: Some(5.25),
+            device_bytes: Some(6.25),
+            device_syncs: Some(7.25),
+        };
         let json = sample.to_json();
         assert!(!json.contains('\n'));
         assert_eq!(Sample::from_json(&json), Some(sample));

@@ -4,17 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use haul_append_log::payload_bytes_in_pages;
-use haul_disk::{Device, DeviceCounters, Storage};
+use haul_disk::{Device, DeviceCounters};
 
 use super::contender::{Contender, Failure};
 use super::ours::Ours;
 use crate::report::Samples;
-use crate::trace::{Journalling, REQUESTS, Trace, Tracing, Traffic};
-use haul_disk::error_chain as chain;
-use haul_measure::{Error, Result, Watcher};
+use haul_measure::Watcher;
 
-/// The length in bytes of a segment (file of the log), short enough that the events of several
-/// segments fit into the trace buffer.
+/// The length in bytes of a segment (file of the log).
 const SEGMENT_BYTES: u32 = 16 << 20;
 /// The number of segments written in one measurement. The measurement includes a segment change for
 /// each, so the cost of changes is part of the counts.
@@ -23,90 +20,55 @@ const RECORD_BYTES: usize = 4096;
 /// The length in bytes of the longest record that the log writes as one page.
 const PAGE_RECORD_BYTES: usize = payload_bytes_in_pages(1) as usize;
 
-/// Returns the requests per commit with one writer in each round, and the reason why some or all
-/// are missing. The counts include requests of other programs.
+/// Returns the requests per commit with one writer in each round. The counts include requests of
+/// other programs.
 pub(super) fn counts(
-    storage: &Storage,
+    device: &Device,
     dir: &Path,
     rounds: usize,
     watcher: &dyn Watcher,
-) -> Result<(Vec<Samples>, Option<String>), Failure> {
-    let missing = |why: &str| Ok((Vec::new(), Some(why.to_owned())));
-    let Some(device) = &storage.device else {
-        return missing("the device of the file system is unknown");
-    };
-    let journalling = Journalling::of(storage);
-    let (tracing, why) = match trace(storage, device, journalling) {
-        Ok(tracing) => (Some(tracing), None),
-        Err(error) => {
-            let why = chain(&error);
-            (None, Some(format!("journal writes were not counted: {why}")))
-        }
-    };
+) -> Result<Vec<Samples>, Failure> {
     let ours = Ours::open(dir, SEGMENT_BYTES)?;
     ours.warm_up()?;
-    let watched = Watched { ours, device, tracing, journalling, watcher };
+    let watched = Watched { ours, device, watcher };
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for _ in 0..rounds {
         for (key, number) in watched.round()? {
             all.entry(key).or_default().push(number);
         }
     }
-    Ok((all.into_iter().map(|(key, numbers)| Samples::new(key, numbers)).collect(), why))
+    Ok(all.into_iter().map(|(key, numbers)| Samples::new(key, numbers)).collect())
 }
 
-fn trace(storage: &Storage, device: &Device, journalling: Journalling) -> Result<Tracing> {
-    if journalling == Journalling::Unknown {
-        let why = "journal writes of this file system cannot be identified";
-        return Err(Error::Missing(why.to_owned()));
-    }
-    if storage.journal == Some(false) {
-        return Err(Error::Missing("this file system has no journal".to_owned()));
-    }
-    Tracing::new(device, REQUESTS)
-}
-
-/// The log, its device, and the trace of requests if there is one.
+/// The log and its device.
 struct Watched<'a> {
     ours: Ours,
     device: &'a Device,
-    tracing: Option<Tracing>,
-    journalling: Journalling,
     watcher: &'a dyn Watcher,
 }
 
 impl Watched<'_> {
     /// Measures from one segment change to the [`SEGMENTS`]th change after it, and then records of
     /// [`PAGE_RECORD_BYTES`].
-    fn round(&self) -> Result<Vec<(&'static str, f64)>, Failure> {
-        let tracing = self.tracing.as_ref();
+    fn round(&self) -> Result<[(&'static str, f64); 4], Failure> {
         self.append_until_change(1, RECORD_BYTES)?;
         rustix::fs::sync();
         let before = self.ours.stats();
-        tracing.map(Tracing::start).transpose()?;
         let (payload_bytes, requests) = self.append(SEGMENTS, RECORD_BYTES)?;
-        let trace = tracing.map(Tracing::stop).transpose()?;
         let after = self.ours.stats();
         let commits = (after.batches - before.batches).max(1) as f64;
         let padded_bytes = (after.written_bytes - before.written_bytes).max(1) as f64;
         let written_bytes = requests.written_bytes as f64;
-        let mut round = vec![
+        self.append_until_change(1, PAGE_RECORD_BYTES)?;
+        rustix::fs::sync();
+        let (page_payload_bytes, page_requests) = self.append(1, PAGE_RECORD_BYTES)?;
+        let page_bytes = page_requests.written_bytes as f64;
+        Ok([
             ("reads_per_commit", requests.reads as f64 / commits),
             ("device_bytes_per_payload_byte", written_bytes / payload_bytes),
             ("device_bytes_per_padded_byte", written_bytes / padded_bytes),
-        ];
-        let whole = |trace: &Trace| trace.lost == 0;
-        if let Some(trace) = trace.filter(whole) {
-            let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-            let journal = Traffic::of(&trace, own, self.journalling).journal;
-            round.push(("journal_writes_per_commit", journal.writes as f64 / commits));
-        }
-        self.append_until_change(1, PAGE_RECORD_BYTES)?;
-        rustix::fs::sync();
-        let (payload_bytes, requests) = self.append(1, PAGE_RECORD_BYTES)?;
-        let of_pages = requests.written_bytes as f64 / payload_bytes;
-        round.push(("device_bytes_per_payload_byte_of_pages", of_pages));
-        Ok(round)
+            ("device_bytes_per_payload_byte_of_pages", page_bytes / page_payload_bytes),
+        ])
     }
 
     /// Appends records for this number of segment changes; returns their bytes, and the requests to

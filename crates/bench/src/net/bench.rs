@@ -162,14 +162,12 @@ impl Series {
     }
 }
 
-const BAR: &str = "cpu_us";
-
 /// The columns of the table.
 const FIELDS: &[Field<Series, Sample>] = &[
     Field::label("load", "load", |series| Value::from(&*series.load)),
     Field::label("server", "server", |series| series.rival.program.name.into()),
     Field::label("setting", "setting", |series| series.setting().into()),
-    number(BAR, "CPU µs", 2).spread(4, Sample::cpu_us),
+    number("cpu_us", "CPU µs", 2).spread(4, Sample::cpu_us),
     number("cpu_s_per_gb", "CPU s/GB", 3).spread(4, Sample::cpu_s_per_gb),
     number("core_us", "core µs", 2).rank(3).median(Sample::core_us),
     number("requests_per_s", "requests/s", 0).rank(1).spread(4, Sample::per_second),
@@ -221,7 +219,7 @@ impl<'a> Bench<'a> {
             options.rounds,
             options.time.as_secs(),
         );
-        let mut report = new_report(name, FIELDS, BAR, note);
+        let mut report = new_report(name, FIELDS, note);
         report.host = report.host.with_storage("", &probe(scratch.path())?);
         report.notes.extend(load());
         report.notes.push(congestion);

@@ -23,6 +23,14 @@ pub(crate) fn files_command(at: &Start<'_>) -> Command {
     command
 }
 
+/// Returns the command with the certificate and its key, if there are any.
+pub(crate) fn with_tls(mut command: Command, at: &Start<'_>) -> Command {
+    if let Some([certificate, key]) = at.tls {
+        command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
+    }
+    command
+}
+
 /// Returns the command of an S3 server without work in the background. The server has one serving
 /// thread for each core that it may use. With `credentials`, a file, it requires signatures.
 pub(crate) fn serve_command(at: &Start<'_>, credentials: Option<&Path>) -> Command {

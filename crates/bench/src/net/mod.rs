@@ -18,4 +18,4 @@ pub(crate) mod site;
 pub(crate) mod wrk;
 
 pub(crate) use cores::Pinned;
-pub(crate) use haul::{files_command, haul_command, serve_command, signed_serve};
+pub(crate) use haul::{files_command, haul_command, serve_command, signed_serve, with_tls};

@@ -52,7 +52,8 @@ pub(crate) const HAUL: Program = Program::new("haul", "haul", "--version");
 
 /// Searches for the program `name` in the directories of `path`, then in [`SERVER_DIRS`]. If `path`
 /// is empty, nothing is found.
-pub(crate) fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
+#[must_use]
+pub fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
     let more = SERVER_DIRS.iter().filter(|_| !path.is_empty()).map(PathBuf::from);
     let dirs = split_paths(path).filter(|dir| !dir.as_os_str().is_empty()).chain(more);
     dirs.map(|dir| dir.join(name)).find(|program| program.is_file())

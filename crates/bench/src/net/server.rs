@@ -15,6 +15,7 @@ use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use super::cores::{Cores, Pinned};
 use super::meter::{Meter, listens, processes};
 use crate::guardian::Guardian;
+use crate::log::rivals::last_line;
 use haul_measure::{Error, Result};
 
 /// The time within which a started server must listen.
@@ -116,9 +117,7 @@ impl Server {
     /// Returns the last line of the server's output.
     fn last_line(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let last = log.lines().rfind(|line| !line.trim().is_empty());
-        last.unwrap_or("no output").to_owned()
+        last_line(&String::from_utf8_lossy(&log)).to_owned()
     }
 
     /// Returns the number of open descriptors of the server's processes.

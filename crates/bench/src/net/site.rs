@@ -4,20 +4,16 @@ use std::fs::{self, File};
 use std::io::{Write, copy, sink};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
-use haul_disk::{Disk, Open, OsDisk, evict, resident};
+use haul_disk::{Disk, Open, OsDisk, resident};
 use haul_testing::Random;
 
 use super::client::Request;
 use super::cores::Cores;
+use crate::test_file::{evict_one, evict_until};
 use haul_measure::{Error, Result, Watcher};
 
 const CHUNK_BYTES: u64 = 1 << 20;
-/// The maximum number of attempts to evict a file, and the time between two attempts.
-const EVICTIONS_MAX: usize = 100;
-const EVICTION_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Files of one length in one directory of a site.
 #[derive(Debug, Clone)]
@@ -103,39 +99,32 @@ impl Files {
     /// Returns an error if bytes stay in memory after all attempts, because the kernel still reads
     /// ahead or network packets reference the bytes.
     pub(crate) fn evict(&self, cores: Cores) -> Result<()> {
-        let mut left = 0;
-        for _ in 0..EVICTIONS_MAX {
-            left = 0;
-            self.each(|_, file| {
-                evict(file, 0, u64::MAX)?;
-                left += resident(file, 0, u64::MAX)?.resident_bytes;
+        evict_until(0, || {
+            cores.release_packets()?;
+            let mut left = 0;
+            self.each(|file| {
+                left += evict_one(file)?;
                 Ok(())
             })?;
-            if left == 0 {
-                return Ok(());
-            }
-            cores.release_packets()?;
-            thread::sleep(EVICTION_INTERVAL);
-        }
-        let what = std::io::Error::other(format!("{left} bytes remain"));
-        Err(Error::other(format!("evict the files below {}", self.root.display()))(what))
+            Ok(left)
+        })
     }
 
     /// Returns the part of the files that is in the page cache, in percent.
     pub(crate) fn cached_percent(&self) -> Result<f64> {
         let mut bytes = 0;
-        self.each(|_, file| {
+        self.each(|file| {
             bytes += resident(file, 0, u64::MAX)?.resident_bytes;
             Ok(())
         })?;
         Ok(100.0 * bytes as f64 / (self.bytes * self.names.len() as u64) as f64)
     }
 
-    fn each(&self, mut body: impl FnMut(&str, &dyn haul_disk::File) -> Result<()>) -> Result<()> {
+    fn each(&self, mut body: impl FnMut(&dyn haul_disk::File) -> Result<()>) -> Result<()> {
         let disk = OsDisk::open(&self.root)?;
         self.names.iter().try_for_each(|name| {
             let file = disk.open(name, Open { read_only: true, ..Open::default() })?;
-            body(name, &*file)
+            body(&*file)
         })
     }
 }

@@ -13,7 +13,7 @@ use haul_measure::{Error, Result};
 const SCRIPT: &str = include_str!("wrk.lua");
 
 /// A load on a server for [`NetOptions::time`](crate::options::NetOptions::time).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Load<'a> {
     /// The requests, such as `GET /name`, which are sent in random order. `%d` in the target of a
     /// single request stands for a number that grows.
@@ -35,18 +35,7 @@ pub(crate) struct Load<'a> {
 impl<'a> Load<'a> {
     /// Returns a load as fast as possible on persistent connections.
     pub(crate) fn new(requests: &'a [String], connections: usize, response_bytes: u64) -> Self {
-        let (whole_requests, body_bytes, pause) = (&[][..], 0, Duration::ZERO);
-        let (tls, close) = (false, false);
-        Self {
-            requests,
-            whole_requests,
-            connections,
-            body_bytes,
-            response_bytes,
-            pause,
-            tls,
-            close,
-        }
+        Self { requests, connections, response_bytes, ..Self::default() }
     }
 
     /// Returns the list of requests as the script reads it.

@@ -1,9 +1,9 @@
 //! Reads the amount of dirty memory (cached pages not yet written to the disk), and sets the
 //! kernel's limits on it.
 
-use std::fs::read_to_string;
 use std::path::Path;
 
+use haul_disk::KernelFiles;
 use haul_measure::Result;
 
 use crate::setting::{Setting, read};
@@ -43,31 +43,19 @@ impl DirtyLimits {
     }
 }
 
-/// Returns the current limits as text for a note.
+/// Returns the present limits as text for a note.
 pub(super) fn limits() -> String {
-    let one = |[of_bytes, of_percent]: [&str; 2]| {
-        let read = |name| read(&Path::new(SETTINGS).join(name)).ok();
-        match read(of_bytes).filter(|bytes| bytes != "0") {
-            Some(bytes) => format!("vm.{of_bytes} {bytes}"),
-            None => {
-                format!("vm.{of_percent} {}", read(of_percent).as_deref().unwrap_or("unknown"))
-            }
-        }
+    let text = |limits: haul_disk::DirtyLimits| {
+        let (limit, background) = (limits.limit_bytes >> 20, limits.background_bytes >> 20);
+        format!("writers wait at {limit} MiB, and writeback starts at {background} MiB")
     };
-    format!("{}, {}", one(LIMIT), one(BACKGROUND))
+    KernelFiles::default().machine().limits().map_or("unknown".to_owned(), text)
 }
 
 /// Returns the bytes of memory that are dirty or under writeback, on the whole machine.
 pub(super) fn dirty_bytes() -> Option<u64> {
-    in_meminfo(&read_to_string("/proc/meminfo").ok()?)
-}
-
-fn in_meminfo(text: &str) -> Option<u64> {
-    let of = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    };
-    Some((of("Dirty:")? + of("Writeback:")?) << 10)
+    let memory = KernelFiles::default().machine().memory;
+    memory.dirty_bytes?.checked_add(memory.writeback_bytes?)
 }
 
 #[cfg(test)]
@@ -98,13 +86,5 @@ mod tests {
             };
             assert_eq!(read(&at(name)).unwrap(), before);
         }
-    }
-
-    #[test]
-    fn dirty_memory_includes_writeback() {
-        let text = "MemTotal: 5 kB\nDirty:        12 kB\nWriteback:     3 kB\nWritebackTmp: 9 kB\n";
-        assert_eq!(in_meminfo(text), Some(15 << 10));
-        assert_eq!(in_meminfo("Dirty: 12 kB\n"), None);
-        assert!(dirty_bytes().is_some() && limits().contains("dirty_background"));
     }
 }

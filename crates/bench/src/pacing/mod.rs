@@ -94,8 +94,6 @@ struct Round {
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-const BAR: &str = "p999_us";
-
 /// The columns of the table. Latencies are those of the foreground writer; figures are medians of
 /// the rounds.
 const FIELDS: &[Field<Strategy, Round>] = &[
@@ -137,7 +135,7 @@ impl Benchmark for PacingBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         let _limits = self.dirty_limit.map(DirtyLimits::set).transpose()?;
         let bytes = self.bulk.next_multiple_of(DIRECT_BYTES as u64);
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self, bytes));
+        let mut report = new_report(Self::NAME, FIELDS, note(self, bytes));
         let places = TargetFs::all(&self.virtual_disk, &self.dir, bytes)?;
         let of = places.len();
         for (number, place) in places.iter().enumerate() {
@@ -189,7 +187,7 @@ fn note(options: &PacingBench, bytes: u64) -> String {
          1 MiB (direct: 4 MiB), synced at the end. Meanwhile one thread appends {RECORD_BYTES} B and syncs every {} \
          ms, and one overwrites a cached page every {} ms; a late writer writes at once, and a \
          stall counts for all writes it delayed. Numbers are medians of the rounds; the longest is \
-         that of all. Dirty: the most dirty and writeback memory of the machine. Limits: {}. A \
+         that of all. Dirty: the most dirty and writeback memory of the machine; its limits: {}. A \
          ratio \"a_vs_b\" is a divided by b: lower is better for p99.9 and the longest write, \
          higher for the rate; without \"overwrite\" it is of the writer that syncs.",
         options.rounds,
@@ -280,7 +278,7 @@ mod tests {
             }
         }
         contest.record(9, Outcome::Skipped("not supported".to_owned()));
-        let mut report = new_report("pacing", FIELDS, BAR, String::new());
+        let mut report = new_report("pacing", FIELDS, String::new());
         contest.report(&mut report, "ext4", |it| it.foreground.name().to_owned());
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[

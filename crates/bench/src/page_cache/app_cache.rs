@@ -101,8 +101,6 @@ struct Round {
     cached: f64,
 }
 
-const BAR: &str = "p99_us";
-
 const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("way", "strategy", |strategy| strategy.name().into()),
     number("reads_per_s", "hot reads/s", 0).spread(6, rate),
@@ -134,10 +132,9 @@ impl Benchmark for AppCacheBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         // Returns an error before the file is written if memory cannot be limited.
         drop(MemoryLimit::new(self.memory)?);
-        watcher.step(0, 1, "writing the test file");
         let bytes = self.hot_bytes() + self.data_bytes(self.cold_percent);
         let file = TestFile::new(&self.dir, bytes, watcher)?;
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         report.host = report.host.with_storage("", &file.storage);
         let _limit = MemoryLimit::new(self.memory)?;
         let mut contest = Contest::new(FIELDS, Strategy::ALL);
@@ -296,7 +293,7 @@ mod tests {
     fn strategies_are_compared_with_the_page_cache_during_a_scan() {
         let mut contest = Contest::new(FIELDS, Strategy::ALL);
         contest.record_all([(900, 10), (100, 400), (800, 20), (200, 100)].map(round));
-        let mut report = new_report("app-cache", FIELDS, BAR, String::new());
+        let mut report = new_report("app-cache", FIELDS, String::new());
         contest.report(&mut report, "", |_| String::new());
         add_ratios(&contest, &mut report);
         report.assert_ratios(&[

@@ -80,8 +80,6 @@ impl DirectOrCachedBench {
     }
 }
 
-const BAR: &str = "reads_per_s";
-
 const FIELDS: &[Field<Point, Reads>] = &[
     number("data_per_memory", "data/memory", 2).label(|it| (it.percent as f64 / 100.0).into()),
     Field::label("way", "method", |point| point.method.name().into()),
@@ -99,10 +97,9 @@ impl Benchmark for DirectOrCachedBench {
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         // Returns an error before the file is written if memory cannot be limited.
         drop(MemoryLimit::new(self.memory)?);
-        watcher.step(0, 1, "writing the test file");
         let most = self.data_percent.iter().copied().max().unwrap_or(100);
         let file = TestFile::new(&self.dir, self.data_bytes(most), watcher)?;
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         report.host = report.host.with_storage("", &file.storage);
         let _limit = MemoryLimit::new(self.memory)?;
         let mut contest = Contest::new(FIELDS, self.points());
@@ -233,7 +230,7 @@ mod tests {
             (0..count).for_each(|_| reads.latencies.record(Duration::from_micros(100)));
             [Some(reads)]
         }));
-        let mut report = new_report("b", FIELDS, BAR, String::new());
+        let mut report = new_report("b", FIELDS, String::new());
         contest.report(&mut report, "", |point| point.percent.to_string());
         add_ratios(&contest, &mut report);
         report.assert_ratios(&[

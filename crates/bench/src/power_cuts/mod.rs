@@ -26,8 +26,6 @@ use records::Found;
 
 pub use options::{FileSystem, PowerCutsBench, Preparation, Sync};
 
-const BAR: &str = "lost_records";
-
 /// The columns of the table: sums over the power cuts.
 const FIELDS: &[Field<Case, Counts>] = &[
     Field::label("prepared", "file", |case| case.preparation.name().into()),
@@ -77,7 +75,7 @@ impl Benchmark for PowerCutsBench {
     const NAME: &'static str = "power-cuts";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         let drive = self.drive.with_physical_sectors(self.physical_sector);
         let disk = start(&drive, self.disk_size, Backing::Memory)?;
         for (number, fs) in self.file_systems.iter().copied().enumerate() {

@@ -4,25 +4,24 @@
 use std::path::Path;
 use std::time::Instant;
 
-use haul_disk::{DeviceCounters, Storage, probe};
+use haul_disk::Disk as _;
 use haul_measure::{Result, Watcher};
 
 use super::files::Files;
 use super::method::Cell;
 use super::options::RandomWriteBench;
 use super::table::Round;
-use crate::guardian::Guardian;
 use crate::log::process_cpu;
+use crate::write_modes::target_fs::TargetFs;
 
 /// A directory with the file of records and the index; it is removed on drop and when the process
 /// ends.
 pub(crate) struct Disk<'a> {
     bench: &'a RandomWriteBench,
     watcher: &'a dyn Watcher,
-    pub(crate) storage: Storage,
+    pub(crate) fs: TargetFs,
     files: Files,
     runs: u64,
-    _guardian: Guardian,
 }
 
 impl<'a> Disk<'a> {
@@ -31,14 +30,9 @@ impl<'a> Disk<'a> {
         dir: &Path,
         watcher: &'a dyn Watcher,
     ) -> Result<Self> {
-        let storage = probe(dir)?;
-        let (path, guardian) = Guardian::of_tree(dir, "haul-bench-write")?;
-        let files = Files::create(&path, bench.file_size, bench.index_size, watcher)?;
-        Ok(Self { bench, watcher, storage, files, runs: 0, _guardian: guardian })
-    }
-
-    fn counters(&self) -> Option<DeviceCounters> {
-        DeviceCounters::of(self.storage.device.as_ref()?).ok()
+        let fs = TargetFs::below(dir)?;
+        let files = Files::create(fs.disk.root(), bench.file_size, bench.index_size, watcher)?;
+        Ok(Self { bench, watcher, fs, files, runs: 0 })
     }
 
     /// Writes the records with cold caches, then verifies some of them.
@@ -46,11 +40,11 @@ impl<'a> Disk<'a> {
         self.runs += 1;
         let all = self.bench.records_of(cell.shape, cell.batch, self.runs);
         self.files.evict()?;
-        let (before, cpu, started) = (self.counters(), process_cpu(), Instant::now());
+        let (before, cpu, started) = (self.fs.counters(), process_cpu(), Instant::now());
         self.files.write(cell, &all, self.watcher)?;
         let elapsed = started.elapsed();
         let cpu = process_cpu().saturating_sub(cpu);
-        let requests = self.counters().zip(before).map(|(after, before)| after.since(&before));
+        let requests = self.fs.counters().zip(before).map(|(after, before)| after.since(&before));
         self.files.verify(&all, cell.index)?;
         Ok(Round::of_disk(all.len(), elapsed, cpu, requests).in_batches(cell.batch))
     }

@@ -20,7 +20,7 @@ const UNIT_BYTES: u64 = 4096;
 pub(crate) struct SimulatedDrive<'a> {
     bench: &'a RandomWriteBench,
     watcher: &'a dyn Watcher,
-    disk: SimulatedDisk<'static>,
+    disk: SimulatedDisk,
     model: Model,
     runs: u64,
 }

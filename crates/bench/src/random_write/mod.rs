@@ -29,13 +29,13 @@ use drive::SimulatedDrive;
 pub use method::{Index, Method};
 pub use options::{DriveOrNone, RandomWriteBench};
 pub use records::Shape;
-use table::{BAR, FIELDS, Round, Strategy, add_ratios};
+use table::{FIELDS, Round, Strategy, add_ratios};
 
 impl Benchmark for RandomWriteBench {
     const NAME: &'static str = "random-write";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         if let Some(dir) = &self.dir {
             report.host = report.host.with_storage("", &probe(dir)?);
         }
@@ -65,7 +65,7 @@ impl Benchmark for RandomWriteBench {
             let mut disk = Disk::new(self, dir, watcher)?;
             let stage = Stage::only(self.rounds, watcher);
             for shape in self.shapes.iter().copied() {
-                let table = format!("disk, {}, {shape}", disk.storage.file_system);
+                let table = format!("disk, {}, {shape}", disk.fs.name);
                 measure_shape(self, shape, &table, "disk", &stage, &mut report, |strategy| {
                     let Some(cell) = strategy.cell else { return Outcome::skipped("") };
                     disk.measure(cell).map(Outcome::Measured)

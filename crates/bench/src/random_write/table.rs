@@ -98,8 +98,6 @@ impl Round {
     }
 }
 
-pub(super) const BAR: &str = "per_s";
-
 pub(super) const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("way", "method", |strategy| strategy.name().into()),
     Field::label("index", "index", |strategy| strategy.index().name().into()),
@@ -149,7 +147,6 @@ pub(super) fn add_ratios(prefix: &str, contest: &Contest<Strategy, Round>, repor
         let separate = entry(Method::Merged.name(), Index::Separate);
         for (name, a, b) in [
             ("sorted_vs_random", merged, alone(Method::Random)),
-            ("sorted_vs_random_direct", merged, alone(Method::Direct)),
             ("merged_vs_sorted", merged, alone(Method::Sorted)),
             ("merged_vs_sorted_direct", merged, alone(Method::SortedDirect)),
             ("bound_vs_sorted", entry(BOUND, Index::None), merged),
@@ -157,8 +154,6 @@ pub(super) fn add_ratios(prefix: &str, contest: &Contest<Strategy, Round>, repor
             // writes, so this ratio shows mainly the effect of the index.
             ("apart_vs_mixed", separate, mixed(Method::SortedDirect)),
             ("apart_vs_mixed_cached", separate, mixed(Method::Sorted)),
-            ("apart_vs_mixed_random", separate, mixed(Method::Random)),
-            ("apart_vs_mixed_random_direct", separate, mixed(Method::Direct)),
             ("random_vs_mapped", alone(Method::Random), alone(Method::Mapped)),
             ("sorted_vs_sorted_mapped", alone(Method::Sorted), alone(Method::SortedMapped)),
         ] {
@@ -217,7 +212,7 @@ mod tests {
             ("sorted-direct", Index::Mixed, 1000.0, &[1.0]),
             ("sorted-merged", Index::Separate, 1000.0, &[12.0]),
         ]);
-        let mut report = new_report("random-write", FIELDS, BAR, String::new());
+        let mut report = new_report("random-write", FIELDS, String::new());
         add_ratios("spinning", &contest, &mut report);
         report.assert_ratios(&[
             ("spinning_sorted_vs_random_batch_10", 1.5),

@@ -2,19 +2,8 @@
 
 use haul_measure::Result;
 
-use crate::named::named;
 use crate::options::{count, rounds, size, size_in};
 use crate::simulated::Drive;
-
-named! {
-    /// A file system for the tree.
-    pub enum FileSystem {
-        /// ext4
-        Ext4 = "ext4",
-        /// xfs
-        Xfs = "xfs",
-    }
-}
 
 /// The benchmark `read-order`, and its options.
 #[derive(Debug, Clone, clap::Parser)]
@@ -23,9 +12,6 @@ pub struct ReadOrderBench {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "travelstar-7k320,deskstar-7k1000.c")]
     pub drive: Vec<Drive>,
-    /// File system of the tree: ext4, xfs
-    #[arg(long, value_name = "FS", default_value = "ext4")]
-    pub fs: FileSystem,
     /// Size of the simulated disk, 1GiB or more; only written blocks take memory
     #[arg(long, value_name = "SIZE", default_value = "16GiB")]
     #[arg(value_parser = size_in(1 << 30..=u64::MAX, "1GiB or more"))]

@@ -14,7 +14,7 @@ use haul_disk_sim::{Backing, Counters};
 use haul_measure::{Error, Result, Watcher};
 
 use super::layout::Layout;
-use super::options::{FileSystem, ReadOrderBench};
+use super::options::ReadOrderBench;
 use crate::aging::Step;
 use crate::named::named;
 use crate::reads::joined;
@@ -22,7 +22,7 @@ use crate::simulated::{Drive, Format, SimulatedDisk};
 
 /// A simulated disk that contains the tree.
 pub(super) struct Tree {
-    disk: SimulatedDisk<'static>,
+    disk: SimulatedDisk,
     expected: Checksum,
 }
 
@@ -62,15 +62,9 @@ fn content(file: u64, bytes: usize) -> Vec<u8> {
 /// of directories: with a fixed one, two runs read equal trees.
 const EXT4_OPTIONS: &str = "lazy_itable_init=1,hash_seed=6a09e667-bb67-4ae8-bc6e-f372fe94f82b";
 
-/// Returns options of mkfs and mount without background initialization, which would disturb the
-/// reads.
-fn format(file_system: FileSystem) -> Format<'static> {
-    let (mkfs_options, mount_options): (&[&str], _) = match file_system {
-        FileSystem::Ext4 => (&["-q", "-F", "-E", EXT4_OPTIONS], "noinit_itable"),
-        FileSystem::Xfs => (&["-q", "-f"], ""),
-    };
-    Format { file_system: file_system.name(), mkfs_options, mount_options }
-}
+/// ext4 without background initialization, which would disturb the reads.
+const FORMAT: Format =
+    Format { mkfs_options: &["-q", "-F", "-E", EXT4_OPTIONS], mount_options: "noinit_itable" };
 
 impl Tree {
     /// Starts a simulated disk and writes the tree to it; the writes take no time of the drive.
@@ -80,8 +74,7 @@ impl Tree {
         watcher: &dyn Watcher,
     ) -> Result<Self> {
         let ReadOrderBench { files, dirs, replacements, longest, .. } = *options;
-        let format = format(options.fs);
-        let disk = SimulatedDisk::new(drive, options.disk_size, Backing::Memory, format)?;
+        let disk = SimulatedDisk::new(drive, options.disk_size, Backing::Memory, FORMAT)?;
         let layout = Layout { files, dirs, replacements, bytes_end: longest };
         let expected = age(&layout, &disk.mount()?.path(), watcher)?;
         Ok(Self { disk, expected })

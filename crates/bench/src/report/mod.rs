@@ -16,7 +16,7 @@ pub use ratio::{Ratio, Samples, Verdict};
 pub(crate) use ratio::{significant, with_interval};
 
 /// The results of a benchmark, and the machine on which it ran.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The name of the benchmark, as in `haul bench <name>`.
     pub bench: String,
@@ -26,8 +26,6 @@ pub struct Report {
     pub circumstances: Circumstances,
     /// The columns of the table.
     pub columns: Vec<Column>,
-    /// The key of the column whose values are drawn as bars.
-    pub bar: &'static str,
     /// The measurements.
     pub rows: Vec<Row>,
     /// The ratios computed from the rows, by name.
@@ -68,7 +66,7 @@ pub enum Value {
 pub struct Row {
     /// The heading of the table to which the row belongs; empty if the report has only one table.
     pub table: String,
-    /// The group of the row. The rows of a group are adjacent, and their bars have the same scale.
+    /// The group of the row. The rows of a group are adjacent.
     pub group: String,
     /// A value for each column; columns beyond the end of the vector were not measured.
     pub values: Vec<Value>,
@@ -175,16 +173,8 @@ impl Row {
 impl Report {
     /// Returns a report without rows.
     #[must_use]
-    pub fn new(
-        bench: &str,
-        host: Host,
-        columns: impl Into<Vec<Column>>,
-        bar: &'static str,
-    ) -> Self {
-        let (bench, columns) = (bench.to_owned(), columns.into());
-        let (rows, ratios, notes) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let circumstances = Circumstances::default();
-        Self { bench, host, circumstances, columns, bar, rows, ratios, notes }
+    pub fn new(bench: &str, host: Host, columns: impl Into<Vec<Column>>) -> Self {
+        Self { bench: bench.to_owned(), host, columns: columns.into(), ..Self::default() }
     }
 
     /// Adds a ratio, unless it is missing.
@@ -260,7 +250,7 @@ mod tests {
 
     #[test]
     fn json_has_every_row_by_key() {
-        let mut report = Report::new("b", Host::default(), COLUMNS, "us");
+        let mut report = Report::new("b", Host::default(), COLUMNS);
         report.rows.push(Row::new("ext4", "", vec!["a".into(), 1.5.into()]));
         report.rows.push(Row::new("ext4", "", vec!["b".into(), 2.0.into()]));
         report.rows.push(Row::new("ext4", "", vec!["c".into()]).without_numbers("not supported"));

@@ -4,16 +4,12 @@ use super::ratio::{Ratio, Verdict, significant};
 use super::text::{NOT_MEASURED, columns_wide, grouped, lines, wrapped};
 use super::{Column, Report, Row, Value};
 
-/// The length limits of the longest bar in a table, in characters.
-const BAR_MAX: usize = 40;
-const BAR_MIN: usize = 8;
-
 /// The headings of the table of ratios. A/A is the factor by which rounds of the same method
 /// differ.
 const HEADS: [&str; 5] = ["ratios", "median", "interval", "A/A", ""];
 
 impl Report {
-    /// Returns the text for a terminal: the host, tables with a bar for each row, ratios and notes.
+    /// Returns the text for a terminal: the host, tables, ratios and notes.
     /// Columns are dropped by rank until lines have at most `width` characters; columns of rank 0
     /// stay, even if they are wider.
     #[must_use]
@@ -49,8 +45,8 @@ impl Report {
             out += &format!("| {} | |\n|{}|---|\n", heads.join(" | "), rules.join("|"));
             for row in self.rows_of(table) {
                 let cells: Vec<_> = used.iter().map(|at| escaped(&self.cell(row, *at))).collect();
-                let last = escaped(&self.last_cell(row, BAR_MAX / 4));
-                out += &format!("| {} | {last} |\n", cells.join(" | "));
+                let state = escaped(row.state.as_deref().unwrap_or_default());
+                out += &format!("| {} | {state} |\n", cells.join(" | "));
             }
         }
         if !self.ratios.is_empty() {
@@ -106,15 +102,6 @@ impl Report {
         }
     }
 
-    /// Returns the bar of a row, or the reason why it has no numbers. Bars are scaled by group.
-    fn last_cell(&self, row: &Row, length: usize) -> String {
-        let value = |row: &Row| self.value(row, self.bar).and_then(Value::number).unwrap_or(0.0);
-        let group = self.rows_of(&row.table).filter(|other| other.group == row.group);
-        row.state
-            .clone()
-            .unwrap_or_else(|| bar(value(row), group.map(value).fold(0.0, f64::max), length))
-    }
-
     fn terminal_table(&self, table: &str, width: usize, out: &mut String) {
         let rows: Vec<_> = self.rows_of(table).collect();
         let used = self.used(table);
@@ -123,21 +110,16 @@ impl Report {
             cells.fold(columns_wide(self.columns[*at].head), usize::max) + 2
         };
         let mut shown = used.clone();
-        while shown.iter().map(wide).sum::<usize>() + BAR_MIN > width {
+        while shown.iter().map(wide).sum::<usize>() > width + 2 {
             let last = shown.iter().copied().max_by_key(|at| self.columns[*at].rank);
             let Some(last) = last.filter(|at| self.columns[*at].rank > 0) else { break };
             shown.retain(|at| *at != last);
         }
-        let all: usize = shown.iter().map(wide).sum();
-        let length = width.saturating_sub(all).clamp(BAR_MIN, BAR_MAX);
         let mut cells = vec![shown.iter().map(|at| self.columns[*at].head.to_owned()).collect()];
-        cells.extend(rows.iter().map(|row| {
-            let cells = shown.iter().map(|at| self.cell(row, *at));
-            let bar = row.state.is_none().then(|| self.last_cell(row, length));
-            cells.chain(bar).collect::<Vec<_>>()
-        }));
-        let is_number =
-            |at: usize| shown.get(at).is_some_and(|at| self.columns[*at].decimals.is_some());
+        cells.extend(
+            rows.iter().map(|row| shown.iter().map(|at| self.cell(row, *at)).collect::<Vec<_>>()),
+        );
+        let is_number = |at: usize| self.columns[shown[at]].decimals.is_some();
         let lines = lines(&cells, is_number);
         *out += &format!("{}\n", lines[0]);
         for (at, (row, line)) in rows.iter().zip(&lines[1..]).enumerate() {
@@ -172,18 +154,6 @@ fn cells_of_ratio(name: &str, ratio: &Ratio) -> Vec<String> {
     ]
 }
 
-/// Returns a bar of up to `length` characters, in halves.
-fn bar(value: f64, max: f64, length: usize) -> String {
-    if value.is_nan() || value <= 0.0 || max.is_nan() || max <= 0.0 {
-        return String::new();
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "at most twice the length")]
-    #[expect(clippy::cast_sign_loss, reason = "both are positive")]
-    let halves = (value / max * length as f64 * 2.0).round() as usize;
-    let half = if halves % 2 == 1 || halves == 0 { "▌" } else { "" };
-    "█".repeat(halves / 2) + half
-}
-
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
@@ -204,7 +174,7 @@ mod tests {
 
     fn report() -> Report {
         let host = Host { cpu: Some("cpu".into()), ..Host::default() };
-        let mut report = Report::new("b", host, COLUMNS, "rate");
+        let mut report = Report::new("b", host, COLUMNS);
         let values = |way: &str, rate| vec![way.into(), Value::Number(rate), 1.0.into()];
         let more = [Value::NotMeasured, Value::NotMeasured];
         let grow = values("grow", 1000.0).into_iter().chain(more);
@@ -222,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_scaled_per_group() {
+    fn groups_are_separated() {
         let expected = "\
 cpu, Linux unknown
 
 ext4
 way       records/s  writes  journal
-grow          1,000    1.00        -  ██
-recycled      4,000    1.00     2.00  ████████
+grow          1,000    1.00        -
+recycled      4,000    1.00     2.00
 
 zeroes  not supported
 
@@ -245,13 +215,13 @@ Three rounds.
 
     #[test]
     fn narrow_terminals_drop_columns_by_rank() {
-        let text = report().table(37);
+        let text = report().table(35);
         assert!(text.contains("(too narrow for: journal)"), "{text}");
         let text = report().table(24);
         assert!(text.contains("(too narrow for: writes,\njournal)"), "{text}");
-        for (width, fits) in [(46, true), (37, true), (30, true), (10, false)] {
+        for (width, fits) in [(46, true), (35, true), (20, true), (10, false)] {
             let text = report().table(width);
-            let mut lines = text.lines().filter(|line| line.contains('█'));
+            let mut lines = text.lines().filter(|line| line.starts_with("recycled"));
             assert_eq!(lines.all(|line| columns_wide(line) <= width), fits, "{width}: {text}");
         }
     }
@@ -265,8 +235,8 @@ Three rounds.
 
 | way | records/s | writes | journal | |
 |---|--:|--:|--:|---|
-| grow | 1,000 | 1.00 | - | ██▌ |
-| recycled | 4,000 | 1.00 | 2.00 | ██████████ |
+| grow | 1,000 | 1.00 | - |  |
+| recycled | 4,000 | 1.00 | 2.00 |  |
 | zeroes |  |  |  | not supported |
 
 | ratio | median | interval | A/A | |
@@ -278,12 +248,5 @@ Three rounds.
 Three rounds.
 ";
         assert_eq!(report().markdown(), expected);
-    }
-
-    #[test]
-    fn small_bars_are_visible() {
-        let bars = [0.0, 0.001, 5.0, 10.0].map(|value| bar(value, 10.0, 4));
-        assert_eq!(bars, ["", "▌", "██", "████"]);
-        assert_eq!(bar(1.0, 0.0, 4) + &bar(f64::NAN, 1.0, 4), "");
     }
 }

@@ -22,7 +22,7 @@ use crate::net::sample::{CPU, RATE, Sample};
 use crate::net::server::{Server, Start};
 use crate::net::signed_put::Dialect;
 use crate::net::wrk::Load;
-use crate::net::{Pinned, files_command, serve_command, signed_serve};
+use crate::net::{Pinned, files_command, serve_command, signed_serve, with_tls};
 use crate::options::{NetOptions, count, size_in};
 use crate::reads::joined;
 use crate::report::Report;
@@ -88,11 +88,7 @@ static CHUNKS: Rival = Rival::new(&HAUL, "chunks", "serve, signed chunks", signe
 static TRAILER: Rival =
     Rival::new(&HAUL, "chunks_trailer", "serve, signed chunks, trailer", signed_serve);
 static TLS: Rival = Rival::new(&HAUL, "tls", "serve, unsigned chunks, TLS", |at| {
-    let mut command = signed_serve(at)?;
-    if let Some([certificate, key]) = at.tls {
-        command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key);
-    }
-    Ok(command)
+    Ok(with_tls(signed_serve(at)?, at))
 });
 static PUT_RIVALS: [&Rival; 6] = [&SERVE, &HASH, &CHUNKS, &TRAILER, &TLS, &STORE];
 

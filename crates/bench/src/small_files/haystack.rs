@@ -83,8 +83,6 @@ impl Round {
     }
 }
 
-const BAR: &str = "reads";
-
 const FIELDS: &[Field<Method, Round>] = &[
     Field::label("way", "method", |method| method.name().into()),
     number("reads", "reads/file", 2).spread(4, reads),
@@ -113,7 +111,7 @@ impl Benchmark for HaystackBench {
     const NAME: &'static str = "haystack";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        let mut report = new_report(Self::NAME, FIELDS, BAR, self.note());
+        let mut report = new_report(Self::NAME, FIELDS, self.note());
         watcher.step(0, 1, "writing the files");
         let photos = Photos::new(self, watcher)?;
         let mut contest = Contest::new(FIELDS, Method::ALL);
@@ -141,7 +139,7 @@ impl Benchmark for HaystackBench {
 
 /// A simulated disk with a tree of files, and a store with as many objects of the same bytes.
 struct Photos<'a> {
-    disk: SimulatedDisk<'static>,
+    disk: SimulatedDisk,
     bench: &'a HaystackBench,
     content: Vec<u8>,
 }

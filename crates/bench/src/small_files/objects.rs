@@ -8,7 +8,7 @@ use haul_file_store::{Attributes, NewObject, Precondition, Store};
 use haul_testing::files_below;
 
 use crate::log::Failure;
-use crate::test_file::evict_all;
+use crate::test_file::{evict_one, evict_until};
 
 /// Returns the key of the object with this number. All targets and rivals use the same keys.
 #[must_use]
@@ -49,5 +49,5 @@ pub(super) fn evict_below(dir: &Path) -> Result<(), Failure> {
     rustix::fs::sync();
     let open = |path: &PathBuf| File::open(path).map(OwnedFd::from);
     let files: Vec<_> = files_below(dir).iter().map(open).collect::<Result<_, _>>()?;
-    Ok(evict_all(&files.iter().collect::<Vec<_>>(), LEFT_MAX)?)
+    Ok(evict_until(LEFT_MAX, || files.iter().map(evict_one).sum())?)
 }

@@ -12,7 +12,7 @@ use crate::benchmark::Benchmark;
 use crate::contest::{Contest, Entry, Field, Outcome, Stage, best_of_families, new_report, number};
 use crate::log::rivals::{NOT_BUILT, Rivals, SMALL_FILES};
 use crate::log::{Contender, Failure, Load, Sample, Scratch, drive, failed};
-use crate::options::{count, rounds, size, size_in};
+use crate::options::{count, length, rounds, size_in};
 use crate::report::Report;
 use crate::write_modes::VirtualDisk;
 use crate::write_modes::target_fs::TargetFs;
@@ -56,8 +56,7 @@ pub struct SmallFilesBench {
 }
 
 fn file_bytes(text: &str) -> Result<usize, String> {
-    let bytes = size(text, 1..=16 << 20, "1 B to 16MiB")?;
-    usize::try_from(bytes).map_err(|error| error.to_string())
+    length(text, 16 << 20, "1 B to 16MiB")
 }
 
 /// The target of the puts.
@@ -122,9 +121,6 @@ fn amplification(round: &Round) -> Option<f64> {
     Some(round.sample.each(round.sample.device_bytes)? / round.file_bytes as f64)
 }
 
-/// The column whose values are drawn as bars.
-const BAR: &str = "puts_per_s";
-
 /// The columns of the table: medians of the rounds.
 const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("target", "target", |strategy| strategy.target.names().0.into()),
@@ -174,7 +170,7 @@ impl Benchmark for SmallFilesBench {
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
         let rivals = self.rivals.as_deref().map(Rivals::query).transpose()?;
-        let mut report = new_report(Self::NAME, FIELDS, BAR, self.note());
+        let mut report = new_report(Self::NAME, FIELDS, self.note());
         if rivals.is_none() {
             report.notes.push(format!("databases are {NOT_BUILT}"));
         }
@@ -298,7 +294,7 @@ mod tests {
             Round { sample, file_bytes: 4096 }
         };
         contest.record_all(targets.iter().map(|(_, rate)| [rate.map(round)]));
-        let mut report = new_report("small-files", FIELDS, BAR, String::new());
+        let mut report = new_report("small-files", FIELDS, String::new());
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[
             ("device_bytes_per_byte_4096_16w", 2.0),

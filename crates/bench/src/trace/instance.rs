@@ -103,17 +103,12 @@ impl Tracing {
     pub(crate) fn start(&self) -> Result<()> {
         self.write("trace", "")?;
         self.write("tracing_on", "1")?;
-        self.mark(&self.name)
-    }
-
-    /// Writes a line with a text into the trace.
-    pub(crate) fn mark(&self, text: &str) -> Result<()> {
-        self.write("trace_marker", text)
+        self.write("trace_marker", &self.name)
     }
 
     /// Stops recording and returns the recorded events.
     pub(crate) fn stop(&self) -> Result<Trace> {
-        Ok(self.parse(&self.stop_text()?))
+        Ok(Trace::parse(&self.stop_text()?, &self.name))
     }
 
     /// Stops recording and returns the trace as the text that the kernel prints.
@@ -121,10 +116,5 @@ impl Tracing {
         self.write("tracing_on", "0")?;
         let text = fs::read(self.path("trace")).map_err(Error::other("read the kernel's trace"))?;
         Ok(String::from_utf8_lossy(&text).into_owned())
-    }
-
-    /// Returns the events in a text of [`Tracing::stop_text`].
-    pub(crate) fn parse(&self, text: &str) -> Trace {
-        Trace::parse(text, &self.name)
     }
 }

@@ -11,5 +11,4 @@ mod parse;
 mod traffic;
 
 pub(crate) use instance::{ALL_STEPS, REQUESTS, Tracing};
-pub(crate) use parse::{Line, Trace};
 pub(crate) use traffic::{Journalling, Traffic};

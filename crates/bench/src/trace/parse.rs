@@ -71,26 +71,17 @@ impl Flags {
 }
 
 /// A line of a trace: an event with the task in whose context it occurred.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Line<'a> {
-    pub(crate) comm: &'a str,
-    pub(crate) pid: u32,
-    pub(crate) event: &'a str,
+#[derive(Debug)]
+struct Line<'a> {
+    comm: &'a str,
+    pid: u32,
+    event: &'a str,
     fields: &'a str,
-}
-
-/// The operation on blocks to which an event belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Operation<'a> {
-    /// The operation and its flags, which [`Flags::parse`] parses.
-    pub(crate) rwbs: &'a str,
-    pub(crate) sector: u64,
-    pub(crate) sectors: u64,
 }
 
 impl<'a> Line<'a> {
     /// Parses a line; returns `None` for a comment and for a line of another form.
-    pub(crate) fn parse(line: &'a str) -> Option<Self> {
+    fn parse(line: &'a str) -> Option<Self> {
         // The CPU is the first number in brackets.
         let (at, _) = line.match_indices(" [").find(|(at, _)| {
             let cpu = line[at + 2..].split(']').next().unwrap_or("");
@@ -102,19 +93,25 @@ impl<'a> Line<'a> {
         Some(Self { comm, pid: pid.parse().ok()?, event: event.trim(), fields })
     }
 
-    /// Returns the text that [`super::Tracing::mark`] wrote.
-    pub(crate) fn mark(&self) -> Option<&'a str> {
-        (self.event == "tracing_mark_write").then(|| self.fields.trim())
+    /// Returns `true` if the text `marker` was written into the trace.
+    fn is_marker(&self, marker: &str) -> bool {
+        self.event == "tracing_mark_write" && self.fields.trim() == marker
     }
 
-    /// Returns the operation of a block event.
-    pub(crate) fn operation(&self) -> Option<Operation<'a>> {
+    /// Returns the block event; `None` for other events.
+    fn block_event(&self) -> Option<Event> {
+        let kind = match self.event {
+            "block_bio_queue" => Kind::Queued,
+            "block_rq_issue" => Kind::Issued,
+            _ => return None,
+        };
         // The fields look like `7,0 WS 4096 () 33112 + 8 be,0,4 [python3]`; only issued requests
         // have a byte count and a command.
         let (before, after) = self.fields.split_once(" + ")?;
-        let sectors = after.split_whitespace().next()?.parse().ok()?;
+        let flags = Flags::parse(before.split_whitespace().nth(1)?)?;
         let sector = before.rsplit(' ').next()?.parse().ok()?;
-        Some(Operation { rwbs: before.split_whitespace().nth(1)?, sector, sectors })
+        let sectors = after.split_whitespace().next()?.parse().ok()?;
+        Some(Event { kind, comm: self.comm.to_owned(), pid: self.pid, flags, sector, sectors })
     }
 }
 
@@ -126,10 +123,10 @@ impl Trace {
             if let Some(lost) = lost(line) {
                 trace.lost += lost;
             } else if let Some(line) = Line::parse(line) {
-                match line.mark() {
-                    Some(text) if text == marker => trace.marked_by = Some(line.pid),
-                    _ => trace.events.extend(event_of(&line)),
+                if line.is_marker(marker) {
+                    trace.marked_by = Some(line.pid);
                 }
+                trace.events.extend(line.block_event());
             }
         }
         trace
@@ -145,18 +142,6 @@ fn lost(line: &str) -> Option<u64> {
     }
     let (_, count) = line.strip_suffix(" EVENTS]")?.split_once("[LOST ")?;
     count.parse().ok()
-}
-
-fn event_of(line: &Line<'_>) -> Option<Event> {
-    let kind = match line.event {
-        "block_bio_queue" => Kind::Queued,
-        "block_rq_issue" => Kind::Issued,
-        _ => return None,
-    };
-    let Operation { rwbs, sector, sectors } = line.operation()?;
-    let flags = Flags::parse(rwbs)?;
-    let Line { comm, pid, .. } = *line;
-    Some(Event { kind, comm: comm.to_owned(), pid, flags, sector, sectors })
 }
 
 #[cfg(test)]

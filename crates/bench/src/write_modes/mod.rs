@@ -33,12 +33,11 @@ pub use virtual_disk::VirtualDisk;
 
 use crate::benchmark::Benchmark;
 use crate::contest::{Stage, new_report};
-use crate::fio::{self, Checker};
 use crate::options::{rounds, size_in};
 use crate::report::Report;
 use crate::setting::Setting;
 use crate::trace::{REQUESTS, Tracing};
-use table::{BAR, FIELDS, Strategy, add_journal_cost, add_ratios, contest};
+use table::{FIELDS, Strategy, add_journal_cost, add_ratios, contest};
 use target_fs::TargetFs;
 
 /// The benchmark `write-modes`, and its options.
@@ -81,12 +80,6 @@ pub struct WriteModesBench {
     /// Write the lines of the kernel's block trace of one record of each mode to FILE
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Also run the command lines of fio in the column fio, and show its figures
-    ///
-    /// The column has for each row that fio can measure the command for the same work. FILE stands
-    /// for the file. Without this option, fio is not run.
-    #[arg(long, value_name = "PROGRAM")]
-    pub check_with: Option<Checker>,
 }
 
 /// A file system, and the block trace of its device.
@@ -125,7 +118,7 @@ impl Benchmark for WriteModesBench {
         let cells = cells(&self.modes, &self.sizes);
         let rounds = u32::try_from(self.rounds).unwrap_or(u32::MAX).max(1);
         let limits = Limits { records: self.records, time: self.seconds_per_row / rounds };
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         let places = self.places(&cells, &mut report)?;
         let mut contests: Vec<_> = places.iter().map(|_| contest(&cells)).collect();
         let stage = Stage::only(self.rounds, watcher);
@@ -159,9 +152,6 @@ impl Benchmark for WriteModesBench {
                 modes.map(|(fs, cell)| trace_record(fs, cell)).collect::<Result<String>>()?;
             let what = format!("write the trace to {}", file.display());
             std::fs::write(file, lines).map_err(Error::other(what))?;
-        }
-        if self.check_with.is_some() && self.virtual_disk.is_empty() {
-            fio::check(&mut report, fio::OPERATIONS_PER_SECOND, &self.dir, watcher)?;
         }
         Ok(report)
     }
@@ -210,7 +200,7 @@ mod tests {
         contest.record(1, pass(2, 100, 0));
         contest.record(2, pass(1, 7, 9));
         contest.record(4, pass(1, 7, 9));
-        let mut report = new_report("write-modes", FIELDS, BAR, String::new());
+        let mut report = new_report("write-modes", FIELDS, String::new());
         add_ratios(&contest, "", &mut report);
         report.assert_ratios(&[
             ("recycled_vs_append_fdatasync_4k", 3.0),

@@ -150,16 +150,6 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_sorted_and_unique() {
-        assert_eq!(cells(&[], &[512, 4096, 65536]).len(), 6 * 7 * 3);
-        let both = ["append".parse().unwrap(), "append+fsync".parse().unwrap()];
-        assert_eq!(cells(&both, &[512, 512]).len(), 7);
-        let fsync = cells(&["fsync".parse().unwrap()], &[4096, 512]);
-        assert!(fsync.len() == 12 && fsync.is_sorted(), "{fsync:?}");
-        assert!(fsync.iter().all(|cell| cell.sync == Sync::Fsync));
-    }
-
-    #[test]
     fn direct_records_are_padded_and_files_are_whole_pages() {
         for (sync, record_bytes, step, file) in [
             (Sync::Fdatasync, 512, 512, 4096),

@@ -15,8 +15,6 @@ pub(super) struct Strategy {
     pub(super) pass: usize,
 }
 
-pub(super) const BAR: &str = "records_per_s";
-
 /// The columns of the table. Counts are per record, and medians of the rounds, so that a single
 /// `sync` of another program, which commits every journal, does not affect them.
 pub(super) const FIELDS: &[Field<Strategy, Pass>] = &[

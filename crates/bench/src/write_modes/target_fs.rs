@@ -55,7 +55,7 @@ impl TargetFs {
 
     /// Creates a file system in an image file in `dir`, large enough for files of `file_bytes`
     /// bytes.
-    pub(crate) fn on_virtual_disk(kind: VirtualDisk, dir: &Path, file_bytes: u64) -> Result<Self> {
+    fn on_virtual_disk(kind: VirtualDisk, dir: &Path, file_bytes: u64) -> Result<Self> {
         let fail = |why: String| {
             let advice = "virtual disks need root, losetup and the file system's mkfs";
             Error::Missing(format!(

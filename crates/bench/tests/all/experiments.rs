@@ -1,6 +1,5 @@
 //! Experiments of the texts: checks counts that are equal on any machine.
 
-use haul_bench::file_read::ReadaheadBench;
 use haul_bench::random_write::RandomWriteBench;
 use haul_bench::small_files::HaystackBench;
 use haul_bench::splice::SpliceBench;
@@ -67,20 +66,6 @@ fn trace_shows_the_journal_of_a_growing_file() {
     let (append, filled) = text.split_once("# ext4: filled").unwrap();
     assert!(append.contains("jbd2/") && append.contains("block_rq_complete:"), "{append}");
     assert!(!filled.contains("jbd2/") && filled.contains("block_rq_complete:"), "{filled}");
-}
-
-#[test]
-fn readahead_windows_grow_to_the_maximum_of_the_device() {
-    let line = "--read-ahead-kb 128 --sizes 4KiB --file-size 32MiB";
-    let Some(report) = report::<ReadaheadBench>(line, true) else { return };
-    let [sequential, interrupted, random] = &report.rows[..] else { panic!("{:?}", report.rows) };
-    let of = |row, key| number(&report, row, key);
-    assert_eq!(of(sequential, "largest_kib"), 128.0);
-    assert!(of(sequential, "first_kib") < of(sequential, "next_kib"));
-    assert!(of(sequential, "next_kib") < 128.0);
-    // One random read does not end the readahead of the sequential reads.
-    assert_eq!(of(interrupted, "after_kib"), 128.0);
-    assert_eq!([of(random, "first_kib"), of(random, "largest_kib")], [4.0, 4.0]);
 }
 
 #[test]

@@ -48,9 +48,7 @@ fn check(report: &Report) {
 fn both_writers_are_measured_in_each_mode() {
     let report = report::<PacingBench>(LINE, true).unwrap();
     check(&report);
-    let limit = std::fs::read_to_string("/proc/sys/vm/dirty_ratio").unwrap();
-    let limit = format!("vm.dirty_ratio {}", limit.trim());
-    assert!(report.notes[0].contains(&limit) || limit.ends_with(" 0"), "{:?}", report.notes);
+    assert!(report.notes[0].contains("its limits: writers wait at "), "{:?}", report.notes);
 }
 
 #[test]

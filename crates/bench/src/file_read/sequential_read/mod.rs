@@ -36,8 +36,6 @@ struct Round {
     cached: f64,
 }
 
-const BAR: &str = "mb_per_s";
-
 const FIELDS: &[Field<Strategy, Round>] = &[
     Field::label("readahead", "readahead", |strategy| strategy.readahead.to_string().into()),
     number("request_kib", "KiB", 0).label(|it| (it.request_bytes as f64 / 1024.0).into()),
@@ -63,9 +61,8 @@ impl Benchmark for SequentialReadBench {
     const NAME: &'static str = "sequential-read";
 
     fn run(&self, watcher: &dyn Watcher) -> Result<Report> {
-        watcher.step(0, 1, "writing the test file");
         let file = TestFile::new(&self.dir, self.file_size, watcher)?;
-        let mut report = new_report(Self::NAME, FIELDS, BAR, note(self));
+        let mut report = new_report(Self::NAME, FIELDS, note(self));
         report.host = report.host.with_storage("", &file.storage);
         let device = file.storage.device.as_ref();
         if !self.read_ahead_kb.is_empty() && device.is_none() {
@@ -91,9 +88,6 @@ impl Benchmark for SequentialReadBench {
             format!("{} {}", strategy.readahead, strategy.request_bytes)
         });
         add_ratios(&contest, &mut report);
-        if self.check_with.is_some() {
-            fio::check(&mut report, fio::MEGABYTES_PER_SECOND, &self.dir, watcher)?;
-        }
         Ok(report)
     }
 }
@@ -211,7 +205,7 @@ mod tests {
             };
             contest.record(which, round(seconds));
         }
-        let mut report = new_report("b", FIELDS, BAR, String::new());
+        let mut report = new_report("b", FIELDS, String::new());
         add_ratios(&contest, &mut report);
         report.assert_ratios(&[
             ("direct_vs_read", 4.0),

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::strategy::{Advice, Method, Readahead, Strategy};
-use crate::fio::Checker;
 use crate::options::{file_size, pages, rounds};
 
 /// The benchmark `sequential-read`, and its options.
@@ -37,12 +36,6 @@ pub struct SequentialReadBench {
     /// Number of interleaved rounds
     #[arg(long, value_name = "N", default_value = "5", value_parser = rounds())]
     pub rounds: usize,
-    /// Also run the command lines of fio in the column fio, and show its figures
-    ///
-    /// The column has for each row that fio can measure the command for the same work. FILE stands
-    /// for the file. Without this option, fio is not run.
-    #[arg(long, value_name = "PROGRAM")]
-    pub check_with: Option<Checker>,
 }
 
 impl SequentialReadBench {
@@ -76,28 +69,5 @@ impl SequentialReadBench {
             }
         }
         strategies
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    fn options(more: &[&str]) -> SequentialReadBench {
-        SequentialReadBench::parse_from(["", "--dir", "d"].iter().chain(more))
-    }
-
-    #[test]
-    fn methods_that_prefetch_have_windows_and_direct_is_measured_once() {
-        let strategies = options(&["--advice", "normal,random"]).strategies();
-        assert_eq!(strategies.len(), 2 * (8 + 8) - 2);
-        let has_window =
-            |it: &Strategy| matches!(it.method, Method::MmapAdvised | Method::ReadAhead);
-        assert!(strategies.iter().all(|it| has_window(it) == it.window_bytes.is_some()));
-        assert_eq!(strategies.iter().filter(|it| it.method == Method::Direct).count(), 2);
-        let device = options(&["--read-ahead-kb", "0"]).strategies();
-        assert_eq!(device[0].readahead, Readahead::Kib(0));
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use haul_bench::all::AllOptions;
-use haul_bench::file_read::{RandomReadBench, ReadaheadBench, SequentialReadBench};
+use haul_bench::file_read::{RandomReadBench, SequentialReadBench};
 use haul_bench::log::LogBench;
 use haul_bench::pacing::PacingBench;
 use haul_bench::page_cache::{AppCacheBench, DirectOrCachedBench};
@@ -146,12 +146,6 @@ pub(crate) enum BenchCommand {
     /// without cached names, and for the same bytes in a file store. Needs root and /dev/fuse.
     #[command(after_long_help = examples("haystack"))]
     Haystack(Measured<HaystackBench>),
-    /// The windows of the kernel's readahead
-    ///
-    /// Reads a file on a virtual disk sequentially, with one random read in between, and at random,
-    /// and lists the bytes that each call made the kernel read from the device. Needs root.
-    #[command(after_long_help = examples("readahead"))]
-    Readahead(Measured<ReadaheadBench>),
     /// A file sent to a socket by splice and by copies
     ///
     /// Through a new pipe for each call, through a pipe that is reused, and through buffers of 1 KiB
@@ -228,9 +222,6 @@ pub(crate) struct CompareArgs {
     /// Second report
     #[arg(value_name = "B.json")]
     pub(crate) b: PathBuf,
-    /// Print the comparison as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Options of a benchmark and of its report.

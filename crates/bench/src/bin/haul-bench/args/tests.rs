@@ -1,12 +1,11 @@
 //! Tests how options are parsed: the command lines of the documentation and of the help, messages
-//! for wrong values, lists of values, and defaults.
+//! for wrong values.
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use haul_bench::relay::Part;
 use haul_testing::docs::{command_lines, haul_commands, pages};
 
-use super::{BenchCommand, Cli};
+use super::Cli;
 
 /// Panics unless all `haul bench` commands in `lines` are accepted; returns the number of commands.
 fn check(from: &str, lines: impl IntoIterator<Item = String>) -> usize {
@@ -55,49 +54,18 @@ fn wrong_options_name_the_expected_values() {
     for (line, expected) in [
         ("app-cache --dir d --memory 1MiB", "64MiB"),
         ("random-read --dir d --size 5000B", "4KiB"),
-        ("random-read --dir d --file-size 4KiB", "1MiB"),
         ("sequential-read --dir d --advice often", "sequential"),
         ("relay --dir d --only all", "messages"),
-        ("relay --dir d --flows 65", "64"),
-        ("files --dir d --memory 1MiB", "32MiB"),
-        ("serve --dir d --sizes 2GiB", "1GiB"),
         ("serve --dir d --seconds 500ms", "whole seconds"),
-        ("s3 --dir d --sizes 32MiB", "16MiB"),
-        ("s3 --dir d --list-keys 0", "1..="),
-        ("read-order --drive seagate", "travelstar-7k320"),
-        ("pacing --dir d --windows 4KiB", "256KiB"),
-        ("pacing --dir d --windows 8MiB,65MiB", "64MiB"),
-        ("pacing --dir d --bulk 1MiB", "4MiB"),
-        ("pacing --dir d --dirty-limit 4KiB", "1MiB"),
         ("random-write --drive seagate", "none"),
-        ("random-write --ways backward", "sorted-merged"),
         ("write-modes --dir d --modes sync", "recycled+fdatasync"),
         ("write-modes --dir d --virtual-disk zfs", "ext4-nojournal"),
-        ("write-modes --dir d --sizes 17MiB", "16MiB"),
-        ("log --dir d --sizes 2MiB", "1MiB"),
         ("read-order --longest 3KiB", "power of two"),
-        ("random-write --record-size 5KiB", "4KiB"),
         ("write-modes --dir d --protected-cache", "--virtual-disk"),
-        ("splice --sizes 0", "1 B"),
         ("duplicates --dir d --corpus huge", "spinning"),
     ] {
         let words = ["haul-bench"].into_iter().chain(line.split(' '));
         let message = Cli::try_parse_from(words).unwrap_err().to_string();
         assert!(message.contains(expected), "{line}: {message}");
     }
-}
-
-#[test]
-fn defaults_measure_the_documented_ratios_and_lists_are_separated_by_commas() {
-    let parsed = |line: &str| Cli::parse_from(line.split(' ')).command;
-    let BenchCommand::Log(log) = parsed("haul-bench log --dir d") else { panic!() };
-    assert_eq!((log.options.writers, log.options.sizes), (vec![1, 16], vec![4096]));
-    assert!(log.options.rounds >= 5);
-    let BenchCommand::Serve(serve) = parsed("haul-bench serve --dir d") else { panic!() };
-    assert_eq!(serve.options.object_bytes, [4 << 10, 64 << 10, 1 << 20, 64 << 20]);
-    assert!(serve.options.parts.len() == 2 && serve.options.net.rounds >= 5);
-    let line = "haul-bench relay --dir d --rivals haproxy,go --only bulk,idle";
-    let BenchCommand::Relay(relay) = parsed(line) else { panic!() };
-    assert_eq!(relay.options.net.rivals.map(|rivals| rivals.len()), Some(2));
-    assert_eq!(relay.options.parts, [Part::Bulk, Part::Idle]);
 }

@@ -12,10 +12,9 @@ use crate::args::CompareArgs;
 pub(super) fn compare(args: &CompareArgs) -> Result {
     let comparison = Comparison::of(&read(&args.a)?, &read(&args.b)?);
     let mut output = Output::new();
-    let text = if args.json { comparison.json() } else { comparison.to_string() };
-    output.bytes(text.as_bytes())?;
+    output.bytes(comparison.to_string().as_bytes())?;
     output.finish()?;
-    match comparison.count(&[Agreement::Moved]) {
+    match comparison.count(Agreement::Moved) {
         0 => Ok(()),
         _ => Err(Failure::reported()),
     }

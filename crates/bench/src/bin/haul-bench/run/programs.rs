@@ -1,9 +1,9 @@
 //! Finds the programs that a benchmark runs.
 
 use std::env;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use haul_bench::find_program;
 use haul_bench::log::RIVALS_PROGRAM;
 use haul_cli_common::report::{Failure, OrFail, Result};
 
@@ -30,36 +30,9 @@ pub(super) fn existing(program: &Path) -> Result<PathBuf> {
     program.metadata().or_fail(cannot).map(|_| program.to_owned())
 }
 
+/// Searches for `name` beside this program, then in the directories of `PATH`.
 fn installed(name: &str) -> Option<PathBuf> {
-    let this = env::current_exe().ok();
+    let beside = env::current_exe().ok().and_then(|this| Some(this.parent()?.join(name)));
     let path = env::var_os("PATH").unwrap_or_default();
-    find(name, this.as_deref().and_then(Path::parent), &path)
-}
-
-/// Searches for `name` in `beside`, the directory of this program, then in the directories of
-/// `path`.
-fn find(name: &str, beside: Option<&Path>, path: &OsStr) -> Option<PathBuf> {
-    let dirs = beside.map(Path::to_path_buf).into_iter().chain(env::split_paths(path));
-    dirs.map(|dir| dir.join(name)).find(|program| program.is_file())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_beside_this_one_precede_those_in_path() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        for name in ["one", "two", "three"] {
-            std::fs::create_dir(at(name)).unwrap();
-        }
-        let path = env::join_paths([at("one"), at("two")]).unwrap();
-        assert_eq!(find("rival", Some(&at("three")), &path), None);
-        for (name, expected) in [("two", "two"), ("one", "one"), ("three", "three")] {
-            std::fs::write(at(name).join("rival"), "").unwrap();
-            let found = find("rival", Some(&at("three")), &path);
-            assert_eq!(found, Some(at(expected).join("rival")));
-        }
-    }
+    beside.filter(|program| program.is_file()).or_else(|| find_program(&path, name))
 }
