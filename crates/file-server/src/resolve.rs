@@ -15,9 +15,9 @@ use crate::file::residency::read_resident;
 use crate::file::source::FileSource;
 use crate::file::tier::Tier;
 use crate::listing::cursor::Cursor;
-use crate::lookup::cache::FileCache;
+use crate::lookup::cache::{CachedFile, FileCache};
 use crate::lookup::disk_threads::QueueFull;
-use crate::lookup::finder::{PathEntry, WouldBlock};
+use crate::lookup::finder::{PathEntry, Search, WouldBlock};
 use crate::lookup::root::DiskWait;
 use crate::outcome::{DiskResult, DiskWork, Lookup, Pending};
 use crate::page::Page;
@@ -30,13 +30,12 @@ impl ThreadContext {
     pub(crate) fn lookup(&self, request: &FileRequest<'_>, now_ms: u64) -> Lookup {
         let shared = &self.shared;
         let key = request.key();
-        if let Some(file) = shared.cache.hot(key, now_ms) {
-            return Lookup::File(FileSource::Memory(file, Tier::Memory));
-        }
-        if let Some(file) = shared.cache.open(key, now_ms) {
-            return Lookup::File(FileSource::Open(file));
-        }
-        match shared.finder.find(key.path, key.accepted, DiskWait::Forbidden) {
+        let cached = match shared.cache.get(key, now_ms) {
+            Some(CachedFile { source, is_fresh: true }) => return Lookup::File(source),
+            stale => stale.map(|cached| cached.source),
+        };
+        let search = Search { wait: DiskWait::Forbidden, cached: cached.as_ref() };
+        match shared.finder.find(key, search) {
             Ok(entry) => self.resolve(request, entry, now_ms),
             Err(WouldBlock) => self.find_on_disk(request, now_ms),
         }
@@ -55,7 +54,10 @@ impl ThreadContext {
     fn resolve(&self, request: &FileRequest<'_>, entry: PathEntry, found_ms: u64) -> Lookup {
         self.shared.cache.update(request.key(), &entry);
         match entry {
-            PathEntry::File(file) => self.load(request, file, found_ms),
+            PathEntry::Unchanged(memory @ FileSource::Memory(..)) => Lookup::File(memory),
+            PathEntry::File(file) | PathEntry::Unchanged(FileSource::Open(file)) => {
+                self.load(request, file, found_ms)
+            }
             PathEntry::WithoutSlash => {
                 let mut location = encoded(&request.path) + "/";
                 if let Some(query) = request.query {
@@ -87,7 +89,9 @@ impl ThreadContext {
             // The time before the lookup, which may miss later changes.
             let found_ms = ms_since(started, Instant::now());
             let key = owned_key.as_ref();
-            let entry = finder.find(key.path, key.accepted, DiskWait::Allowed);
+            let cached = cache.any(key);
+            let search = Search { wait: DiskWait::Allowed, cached: cached.as_ref() };
+            let entry = finder.find(key, search);
             let entry = entry.unwrap_or(PathEntry::Status(503));
             // On this thread, because the connections that wait may be closed.
             cache.update(key, &entry);

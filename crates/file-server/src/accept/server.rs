@@ -241,7 +241,7 @@ fn shared(config: &Config) -> Result<Shared> {
             with_dotfiles: content.dotfiles,
             with_precompressed: content.precompressed,
             with_listings: content.listings,
-            cache_control: content.cache_control.clone(),
+            cache_control: content.cache_control.as_deref().map(Arc::from),
         }),
         hosts: match config.is_public {
             true => AllowedHosts::all(),

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use rustix::fs::Stat;
 
 use super::root::{DiskWait, Entry, OpenError, Root};
+use crate::file::cache_key::KeyRef;
 use crate::file::coding::{AcceptedCodings, Coding};
-use crate::file::description::{Meta, OpenFile, Variant};
+use crate::file::description::{Meta, OpenFile, Variant, Version};
+use crate::file::source::FileSource;
 use crate::request::path::{InvalidPath, Path, checked};
 
 /// The file that is served for a directory.
@@ -17,6 +19,8 @@ const INDEX: &[u8] = b"index.html";
 #[derive(Debug, Clone)]
 pub(crate) enum PathEntry {
     File(Arc<OpenFile>),
+    /// The cached file, which has not changed.
+    Unchanged(FileSource),
     /// A directory whose path lacks the slash at its end.
     WithoutSlash,
     /// A directory to be listed.
@@ -29,6 +33,14 @@ pub(crate) enum PathEntry {
 #[derive(Debug)]
 pub(crate) struct WouldBlock;
 
+/// The circumstances of a lookup.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Search<'a> {
+    pub(crate) wait: DiskWait,
+    /// The file in the cache. If it has not changed, its description is not written again.
+    pub(crate) cached: Option<&'a FileSource>,
+}
+
 /// Finds files.
 #[derive(Debug)]
 pub(crate) struct Finder {
@@ -36,27 +48,27 @@ pub(crate) struct Finder {
     pub(crate) with_dotfiles: bool,
     pub(crate) with_precompressed: bool,
     pub(crate) with_listings: bool,
-    pub(crate) cache_control: Option<String>,
+    pub(crate) cache_control: Option<Arc<str>>,
 }
 
 impl Finder {
     /// Finds the file at a decoded path, in the coding that the client prefers.
     pub(crate) fn find(
         &self,
-        decoded: &[u8],
-        accepted: AcceptedCodings,
-        wait: DiskWait,
+        key: KeyRef<'_>,
+        search: Search<'_>,
     ) -> Result<PathEntry, WouldBlock> {
-        let path = match checked(decoded, self.with_dotfiles) {
+        let accepted = key.accepted;
+        let path = match checked(key.path, self.with_dotfiles) {
             Ok(path) => path,
             Err(InvalidPath::Malformed) => return Ok(PathEntry::Status(400)),
             Err(InvalidPath::Hidden) => return Ok(PathEntry::Status(404)),
         };
-        let found = match self.root.open_at(path.below_root, wait) {
+        let found = match self.root.open_at(path.below_root, search.wait) {
             Ok(Entry::File(..)) if path.is_directory => Ok(PathEntry::Status(404)),
-            Ok(Entry::File(fd, stat)) => self.file(path.below_root, fd, &stat, accepted, wait),
+            Ok(Entry::File(fd, stat)) => self.file(path.below_root, fd, &stat, accepted, search),
             Ok(Entry::Directory(_)) if !path.is_directory => Ok(PathEntry::WithoutSlash),
-            Ok(Entry::Directory(fd)) => self.directory(&path, fd, accepted, wait),
+            Ok(Entry::Directory(fd)) => self.directory(&path, fd, accepted, search),
             Err(error) => Err(error),
         };
         match found {
@@ -79,12 +91,12 @@ impl Finder {
         path: &Path<'_>,
         fd: OwnedFd,
         accepted: AcceptedCodings,
-        wait: DiskWait,
+        search: Search<'_>,
     ) -> Result<PathEntry, OpenError> {
         let separator = if path.below_root.is_empty() { &b""[..] } else { b"/" };
         let index = [path.below_root, separator, INDEX].concat();
-        match self.root.open_at(&index, wait) {
-            Ok(Entry::File(fd, stat)) => self.file(&index, fd, &stat, accepted, wait),
+        match self.root.open_at(&index, search.wait) {
+            Ok(Entry::File(fd, stat)) => self.file(&index, fd, &stat, accepted, search),
             Ok(Entry::Directory(_)) | Err(OpenError::Status(404)) if self.with_listings => {
                 Ok(PathEntry::Directory(Arc::new(fd)))
             }
@@ -99,7 +111,7 @@ impl Finder {
         fd: OwnedFd,
         stat: &Stat,
         accepted: AcceptedCodings,
-        wait: DiskWait,
+        search: Search<'_>,
     ) -> Result<PathEntry, OpenError> {
         let mut selected = (fd, *stat);
         let mut variant = Variant::default();
@@ -109,7 +121,7 @@ impl Finder {
                 Coding::ALL.into_iter().filter(|coding| accepted.iter().all(|it| it != *coding));
             for coding in preferred.chain(others) {
                 let sibling = [below_root, coding.suffix().as_bytes()].concat();
-                match self.root.open_at(&sibling, wait) {
+                match self.root.open_at(&sibling, search.wait) {
                     // An encoded form older than the file belongs to another version. Seconds are
                     // compared, because some tools do not preserve nanoseconds.
                     Ok(Entry::File(_, form)) if form.st_mtime < stat.st_mtime => {}
@@ -128,7 +140,11 @@ impl Finder {
             }
         }
         let (fd, stat) = selected;
-        let meta = Meta::new(below_root, &stat, variant, self.cache_control.as_deref());
+        let is_cached = |file: &&FileSource| file.meta().describes(Version::of(&stat), variant);
+        if let Some(file) = search.cached.filter(is_cached) {
+            return Ok(PathEntry::Unchanged(file.clone()));
+        }
+        let meta = Meta::new(below_root, &stat, variant, self.cache_control.clone());
         Ok(match meta {
             Ok(meta) => PathEntry::File(Arc::new(OpenFile::new(fd, meta))),
             // The configuration was checked when the server started.
@@ -154,16 +170,19 @@ mod tests {
 
     /// Returns the result of a lookup in words: coding, length, and `true` if it varies.
     fn found(finder: &Finder, path: &str, encodings: &str) -> String {
-        match finder
-            .find(path.as_bytes(), accepted_codings([encodings.as_bytes()]), DiskWait::Allowed)
-            .unwrap()
-        {
+        let accepted = accepted_codings([encodings.as_bytes()]);
+        let key = KeyRef { accepted, path: path.as_bytes() };
+        let search = Search { wait: DiskWait::Allowed, cached: None };
+        match finder.find(key, search).unwrap() {
             PathEntry::File(file) => {
-                let field = |name| file.meta.with_body.iter().find(|line| line.0 == name);
-                let coding = field("content-encoding").map_or("plain", |line| &line.1);
-                let varies = file.meta.always.iter().any(|line| line.0 == "vary");
-                format!("{coding} {} {varies}", file.meta.version.bytes)
+                let Variant { coding, varies } = file.meta.variant;
+                format!(
+                    "{} {} {varies}",
+                    coding.map_or("plain", Coding::name),
+                    file.meta.version.bytes
+                )
             }
+            PathEntry::Unchanged(_) => "unchanged".to_owned(),
             PathEntry::WithoutSlash => "slash".to_owned(),
             PathEntry::Directory(_) => "directory".to_owned(),
             PathEntry::Status(status) => status.to_string(),
