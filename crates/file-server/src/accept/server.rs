@@ -17,10 +17,12 @@ use crate::config::{Config, Limits};
 use crate::context::{Shared, ThreadContext};
 use crate::error::{Error, Result};
 use crate::file::frequency::FrequencySketch;
+use crate::file::freshness::check_intervals_ms;
 use crate::file::tier::TierRules;
 use crate::listing::cache::ListingCache;
 use crate::lookup::cache::FileCache;
 use crate::lookup::disk_threads::DiskThreads;
+use crate::lookup::encoded_forms::EncodedForms;
 use crate::lookup::finder::Finder;
 use crate::lookup::root::Root;
 use crate::lookup::single_flight::SingleFlight;
@@ -231,6 +233,7 @@ fn connection_limits(limits: &Limits) -> ConnectionLimits {
 fn shared(config: &Config) -> Result<Shared> {
     let (content, tiers) = (&config.content, &config.tiers);
     let valid_ms = u64::try_from(tiers.valid.as_millis()).unwrap_or(u64::MAX);
+    let (_, directory_ms) = check_intervals_ms(valid_ms);
     let promote_bytes_max = tiers.promote_bytes_max.unwrap_or_else(|| {
         let system = rustix::system::sysinfo();
         (system.totalram as u64).saturating_mul(u64::from(system.mem_unit)) / 8
@@ -239,7 +242,7 @@ fn shared(config: &Config) -> Result<Shared> {
         finder: Arc::new(Finder {
             root: Root::open(&config.dir)?,
             with_dotfiles: content.dotfiles,
-            with_precompressed: content.precompressed,
+            forms: content.precompressed.then(|| EncodedForms::new(directory_ms)),
             with_listings: content.listings,
             cache_control: content.cache_control.as_deref().map(Arc::from),
         }),

@@ -10,7 +10,7 @@ use super::finder::PathEntry;
 use crate::config::Tiers;
 use crate::file::cache_key::{CacheKey, KeyRef};
 use crate::file::description::{HotFile, Meta, OpenFile};
-use crate::file::freshness::LastCheck;
+use crate::file::freshness::{LastCheck, check_intervals_ms};
 use crate::file::source::FileSource;
 use crate::file::tier::Tier;
 
@@ -50,6 +50,8 @@ pub(crate) struct FileCache {
     hot: Cache<CacheKey, Arc<HotFile>, ByBytes>,
     open: Cache<CacheKey, Arc<CachedOpen>>,
     valid_ms: u64,
+    /// The time for which a file is not checked again, a share of the time of validity.
+    check_ms: u64,
 }
 
 impl FileCache {
@@ -61,6 +63,7 @@ impl FileCache {
             hot: Cache::with_weighter(entries, tiers.cache_bytes, ByBytes),
             open: Cache::new(tiers.open_files),
             valid_ms,
+            check_ms: check_intervals_ms(valid_ms).0,
         }
     }
 
@@ -69,12 +72,12 @@ impl FileCache {
     pub(crate) fn get(&self, key: KeyRef<'_>, now_ms: u64) -> Option<CachedFile> {
         let file = match self.any_hot(key) {
             Some(file) => {
-                let is_fresh = file.checked.is_fresh(now_ms, self.valid_ms);
+                let is_fresh = file.checked.is_fresh(now_ms, self.check_ms);
                 CachedFile { source: FileSource::Memory(file, Tier::Memory), is_fresh }
             }
             None => {
                 let cached = self.any_open(key)?;
-                let is_fresh = cached.last_check.is_fresh(now_ms, self.valid_ms);
+                let is_fresh = cached.last_check.is_fresh(now_ms, self.check_ms);
                 CachedFile { source: FileSource::Open(Arc::clone(&cached.file)), is_fresh }
             }
         };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustix::fs::Stat;
 
+use super::encoded_forms::EncodedForms;
 use super::root::{DiskWait, Entry, OpenError, Root};
 use crate::file::cache_key::KeyRef;
 use crate::file::coding::{AcceptedCodings, Coding};
@@ -37,8 +38,16 @@ pub(crate) struct WouldBlock;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Search<'a> {
     pub(crate) wait: DiskWait,
+    pub(crate) now_ms: u64,
     /// The file in the cache. If it has not changed, its description is not written again.
     pub(crate) cached: Option<&'a FileSource>,
+}
+
+/// A file that was opened, or an encoded form of it.
+struct OpenVariant {
+    fd: OwnedFd,
+    stat: Stat,
+    variant: Variant,
 }
 
 /// Finds files.
@@ -46,7 +55,8 @@ pub(crate) struct Search<'a> {
 pub(crate) struct Finder {
     pub(crate) root: Root,
     pub(crate) with_dotfiles: bool,
-    pub(crate) with_precompressed: bool,
+    /// What is known about encoded forms; `None` if they are not served.
+    pub(crate) forms: Option<EncodedForms>,
     pub(crate) with_listings: bool,
     pub(crate) cache_control: Option<Arc<str>>,
 }
@@ -113,33 +123,12 @@ impl Finder {
         accepted: AcceptedCodings,
         search: Search<'_>,
     ) -> Result<PathEntry, OpenError> {
-        let mut selected = (fd, *stat);
-        let mut variant = Variant::default();
-        if self.with_precompressed {
-            let preferred = accepted.iter();
-            let others =
-                Coding::ALL.into_iter().filter(|coding| accepted.iter().all(|it| it != *coding));
-            for coding in preferred.chain(others) {
-                let sibling = [below_root, coding.suffix().as_bytes()].concat();
-                match self.root.open_at(&sibling, search.wait) {
-                    // An encoded form older than the file belongs to another version. Seconds are
-                    // compared, because some tools do not preserve nanoseconds.
-                    Ok(Entry::File(_, form)) if form.st_mtime < stat.st_mtime => {}
-                    Ok(Entry::File(fd, stat)) => {
-                        variant.varies = true;
-                        if accepted.iter().any(|it| it == coding) {
-                            variant.coding = Some(coding);
-                            selected = (fd, stat);
-                        }
-                        break;
-                    }
-                    Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
-                    // A form that cannot be opened is ignored, because the file itself can.
-                    Ok(Entry::Directory(_)) | Err(OpenError::Status(_)) => {}
-                }
-            }
-        }
-        let (fd, stat) = selected;
+        let plain = OpenVariant { fd, stat: *stat, variant: Variant::default() };
+        let OpenVariant { fd, stat, variant } = if self.may_have_form(below_root, search)? {
+            self.form(below_root, plain, accepted, search.wait)?
+        } else {
+            plain
+        };
         let is_cached = |file: &&FileSource| file.meta().describes(Version::of(&stat), variant);
         if let Some(file) = search.cached.filter(is_cached) {
             return Ok(PathEntry::Unchanged(file.clone()));
@@ -150,6 +139,69 @@ impl Finder {
             // The configuration was checked when the server started.
             Err(_unwritable) => PathEntry::Status(500),
         })
+    }
+
+    /// Returns `false` if the file has no encoded form, or none is served.
+    fn may_have_form(&self, below_root: &[u8], search: Search<'_>) -> Result<bool, OpenError> {
+        let Some(known) = &self.forms else { return Ok(false) };
+        let (dir, name) = match memchr::memrchr(b'/', below_root) {
+            Some(slash) => (&below_root[..slash], &below_root[slash + 1..]),
+            None => (&b""[..], below_root),
+        };
+        let Some(forms) = known.get(dir) else { return Ok(true) };
+        if !known.are_fresh(&forms, search.now_ms) {
+            match self.root.directory_version(dir, search.wait) {
+                Ok(version) if known.confirm(dir, &forms, version, search.now_ms) => {}
+                Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
+                Ok(_) | Err(OpenError::Status(_)) => return Ok(true),
+            }
+        }
+        Ok(known.may_include(&forms, name))
+    }
+
+    /// Returns the form of a file in the coding that the client prefers, or the file itself.
+    fn form(
+        &self,
+        below_root: &[u8],
+        plain: OpenVariant,
+        accepted: AcceptedCodings,
+        wait: DiskWait,
+    ) -> Result<OpenVariant, OpenError> {
+        let preferred = accepted.iter();
+        let others =
+            Coding::ALL.into_iter().filter(|coding| accepted.iter().all(|it| it != *coding));
+        for coding in preferred.chain(others) {
+            let sibling = [below_root, coding.suffix().as_bytes()].concat();
+            match self.root.open_at(&sibling, wait) {
+                // An encoded form older than the file belongs to another version. Seconds are
+                // compared, because some tools do not preserve nanoseconds.
+                Ok(Entry::File(_, form)) if form.st_mtime < plain.stat.st_mtime => {}
+                Ok(Entry::File(fd, stat)) => {
+                    let is_accepted = accepted.iter().any(|it| it == coding);
+                    return Ok(if is_accepted {
+                        let variant = Variant { coding: Some(coding), varies: true };
+                        OpenVariant { fd, stat, variant }
+                    } else {
+                        let variant = Variant { coding: None, varies: true };
+                        OpenVariant { variant, ..plain }
+                    });
+                }
+                Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
+                // A form that cannot be opened is ignored, because the file itself can.
+                Ok(Entry::Directory(_)) | Err(OpenError::Status(_)) => {}
+            }
+        }
+        Ok(plain)
+    }
+
+    /// Reads a directory that lookups searched often for encoded forms.
+    pub(crate) fn read_forms(&self, forms_dir: Box<[u8]>, now_ms: u64) {
+        if let Some(known) = &self.forms
+            && let Ok(Entry::Directory(fd)) = self.root.open_at(&forms_dir, DiskWait::Allowed)
+        {
+            // If it cannot be read, lookups search.
+            known.read(forms_dir, fd, now_ms).unwrap_or_default();
+        }
     }
 }
 
@@ -162,7 +214,7 @@ mod tests {
         Finder {
             root: Root::open(dir).unwrap(),
             with_dotfiles: false,
-            with_precompressed: true,
+            forms: Some(EncodedForms::new(1000)),
             with_listings: false,
             cache_control: None,
         }
@@ -172,7 +224,7 @@ mod tests {
     fn found(finder: &Finder, path: &str, encodings: &str) -> String {
         let accepted = accepted_codings([encodings.as_bytes()]);
         let key = KeyRef { accepted, path: path.as_bytes() };
-        let search = Search { wait: DiskWait::Allowed, cached: None };
+        let search = Search { wait: DiskWait::Allowed, now_ms: 0, cached: None };
         match finder.find(key, search).unwrap() {
             PathEntry::File(file) => {
                 let Variant { coding, varies } = file.meta.variant;
@@ -211,7 +263,7 @@ mod tests {
         ] {
             assert_eq!(found(&finder, path, encodings), expected, "{path} {encodings}");
         }
-        let without = Finder { with_precompressed: false, ..finder };
+        let without = Finder { forms: None, ..finder };
         assert_eq!(found(&without, "/a.txt", "gzip"), "plain 9 false");
     }
 

@@ -242,6 +242,21 @@ fn cache_stays_within_its_limit() {
 }
 
 #[test]
+fn small_file_that_is_looked_up_by_a_disk_thread_is_read_by_the_same_job() {
+    let place = ServedDir::new();
+    // The kernel has not cached that it has no encoded forms.
+    place.write_cold("cold", &noise(1, 10_000));
+    place.write("resident", noise(2, 10_000));
+    let running = place.serve(|config| config.tiers.valid = Duration::from_hours(1));
+    for (name, seed) in [("cold", 1), ("resident", 2)] {
+        assert_eq!(get(running.address, &format!("/{name}"), "").body, noise(seed, 10_000));
+    }
+    let stats = running.after(2);
+    assert_eq!((stats.disk_jobs, stats.cached_files), (2, 2));
+    assert_eq!((stats.tier(Tier::Read).0, stats.tier(Tier::Resident).0), (1, 1));
+}
+
+#[test]
 fn cached_file_is_valid_for_the_configured_time() {
     let place = ServedDir::new();
     place.write("a", "first");
