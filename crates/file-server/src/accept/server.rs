@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::{Admin, AllowedHosts, RecentRequests};
+use haul_disk::KernelFiles;
 use haul_http_engine::{ConnectionLimits, Connections, Engine, ListenerOptions, PeerRate};
 use haul_http1::{CONNECTION_REFUSED, HeadLimits};
 use haul_reactor::{Address, AdmissionLimit, Listener, Rate, RateLimit, Reactor, TcpOptions};
@@ -34,6 +35,9 @@ const BACKLOG: i32 = 1024;
 
 /// The bytes that are received after the last response, so that the client can read it.
 const LINGER_BYTES_MAX: usize = 1 << 20;
+
+/// The application cache, and the longest file that is promoted, may take this part of the memory.
+const MEMORY_SHARE: u64 = 8;
 
 /// A server that listens, and serves once [`Server::run`] is called.
 pub struct Server {
@@ -234,10 +238,8 @@ fn shared(config: &Config) -> Result<Shared> {
     let (content, tiers) = (&config.content, &config.tiers);
     let valid_ms = u64::try_from(tiers.valid.as_millis()).unwrap_or(u64::MAX);
     let (_, directory_ms) = check_intervals_ms(valid_ms);
-    let promote_bytes_max = tiers.promote_bytes_max.unwrap_or_else(|| {
-        let system = rustix::system::sysinfo();
-        (system.totalram as u64).saturating_mul(u64::from(system.mem_unit)) / 8
-    });
+    let memory_share = memory_bytes() / MEMORY_SHARE;
+    let cache_bytes = tiers.cache_bytes.unwrap_or(memory_share);
     Ok(Shared {
         finder: Arc::new(Finder {
             root: Root::open(&config.dir)?,
@@ -251,18 +253,26 @@ fn shared(config: &Config) -> Result<Shared> {
             false => AllowedHosts::at(&config.listen, config.hosts.clone()),
         },
         host_names: config.hosts.clone(),
-        cache: Arc::new(FileCache::new(tiers, valid_ms)),
+        cache: Arc::new(FileCache::new(cache_bytes, tiers, valid_ms)),
         listings: Arc::new(ListingCache::new(valid_ms)),
         single_flight: SingleFlight::new(DiskResult::Failed(503)),
         frequency: FrequencySketch::new(),
         rules: TierRules {
             direct_bytes_min: tiers.direct_bytes_min,
             promote_requests: tiers.promote_asked,
-            promote_bytes_max,
+            promote_bytes_max: tiers.promote_bytes_max.unwrap_or(memory_share),
         },
         disk: DiskThreads::start(tiers.disk_threads, tiers.disk_queue_max)?,
-        hot_bytes_max: if tiers.cache_bytes == 0 { 0 } else { tiers.cache_object_bytes_max },
+        hot_bytes_max: if cache_bytes == 0 { 0 } else { tiers.cache_object_bytes_max },
         recent: RecentRequests::new(config.slow_request_time),
         started: Instant::now(),
+    })
+}
+
+/// Returns the memory of the machine, or the limit of the process's control group.
+fn memory_bytes() -> u64 {
+    KernelFiles::default().machine().memory_bytes().unwrap_or_else(|| {
+        let system = rustix::system::sysinfo();
+        (system.totalram as u64).saturating_mul(u64::from(system.mem_unit))
     })
 }

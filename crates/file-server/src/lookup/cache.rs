@@ -55,12 +55,12 @@ pub(crate) struct FileCache {
 }
 
 impl FileCache {
-    pub(crate) fn new(tiers: &Tiers, valid_ms: u64) -> Self {
+    pub(crate) fn new(cache_bytes: u64, tiers: &Tiers, valid_ms: u64) -> Self {
         // The number of entries only determines the initial size of the maps.
-        let entries = tiers.cache_bytes / tiers.cache_object_bytes_max.max(1);
+        let entries = cache_bytes / tiers.cache_object_bytes_max.max(1);
         let entries = usize::try_from(entries).unwrap_or(0).max(16);
         Self {
-            hot: Cache::with_weighter(entries, tiers.cache_bytes, ByBytes),
+            hot: Cache::with_weighter(entries, cache_bytes, ByBytes),
             open: Cache::new(tiers.open_files),
             valid_ms,
             check_ms: check_intervals_ms(valid_ms).0,
@@ -241,7 +241,7 @@ mod tests {
         let any = KeyRef { accepted: AcceptedCodings::default(), path: b"/a" };
         let gzip = KeyRef { accepted: accepted_codings([&b"gzip"[..]]), ..any };
         let cached = |varies| {
-            let cache = FileCache::new(&Tiers::default(), 1000);
+            let cache = FileCache::new(1 << 20, &Tiers::default(), 1000);
             cache.insert_hot(any, meta(&path, varies), Bytes::from_static(b"old"), 0);
             if varies {
                 cache.insert_hot(gzip, meta(&path, varies), Bytes::from_static(b"old"), 0);
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn deleted_and_idle_files_are_closed() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = FileCache::new(&Tiers::default(), 1000);
+        let cache = FileCache::new(1 << 20, &Tiers::default(), 1000);
         for (name, at) in [("deleted", 5000), ("idle", 0), ("used", 5000)] {
             let path = dir.path().join(name);
             std::fs::write(&path, "a").unwrap();

@@ -226,14 +226,14 @@ fn cache_stays_within_its_limit() {
         place.write(name.to_string(), noise(name, 20_000));
     }
     let bound = 1 << 20;
-    let running = place.serve(|config| config.tiers.cache_bytes = bound);
+    let running = place.serve(|config| config.tiers.cache_bytes = Some(bound));
     let mut client = Client::new(running.address);
     for name in (0..200).chain(0..200) {
         assert_eq!(client.get(&format!("/{name}"), "").body, noise(name, 20_000));
     }
     let stats = running.stats();
     assert!(stats.cached_bytes <= bound && stats.cached_files > 20, "{stats:?}");
-    let running = place.serve(|config| config.tiers.cache_bytes = 0);
+    let running = place.serve(|config| config.tiers.cache_bytes = Some(0));
     for _ in 0..2 {
         assert_eq!(get(running.address, "/7", "").body, noise(7, 20_000));
     }
