@@ -74,17 +74,32 @@ impl Finder {
             Err(InvalidPath::Malformed) => return Ok(PathEntry::Status(400)),
             Err(InvalidPath::Hidden) => return Ok(PathEntry::Status(404)),
         };
-        let found = match self.root.open_at(path.below_root, search.wait) {
-            Ok(Entry::File(..)) if path.is_directory => Ok(PathEntry::Status(404)),
-            Ok(Entry::File(fd, stat)) => self.file(path.below_root, fd, &stat, accepted, search),
-            Ok(Entry::Directory(_)) if !path.is_directory => Ok(PathEntry::WithoutSlash),
-            Ok(Entry::Directory(fd)) => self.directory(&path, fd, accepted, search),
-            Err(error) => Err(error),
+        let found = match search.cached {
+            Some(file) => match self.is_unchanged(&path, file.meta(), search) {
+                Ok(true) => Ok(PathEntry::Unchanged(file.clone())),
+                Ok(false) => self.open(&path, accepted, search),
+                Err(error) => Err(error),
+            },
+            None => self.open(&path, accepted, search),
         };
         match found {
             Ok(found) => Ok(found),
             Err(OpenError::WouldBlock) => Err(WouldBlock),
             Err(OpenError::Status(status)) => Ok(PathEntry::Status(status)),
+        }
+    }
+
+    fn open(
+        &self,
+        path: &Path<'_>,
+        accepted: AcceptedCodings,
+        search: Search<'_>,
+    ) -> Result<PathEntry, OpenError> {
+        match self.root.open_at(path.below_root, search.wait)? {
+            Entry::File(..) if path.is_directory => Ok(PathEntry::Status(404)),
+            Entry::File(fd, stat) => self.file(path.below_root, fd, &stat, accepted, search),
+            Entry::Directory(_) if !path.is_directory => Ok(PathEntry::WithoutSlash),
+            Entry::Directory(fd) => self.directory(path, fd, accepted, search),
         }
     }
 
@@ -141,22 +156,46 @@ impl Finder {
         })
     }
 
-    /// Returns `false` if the file has no encoded form, or none is served.
+    /// Returns `true` if the file may have an encoded form that is served.
     fn may_have_form(&self, below_root: &[u8], search: Search<'_>) -> Result<bool, OpenError> {
         let Some(known) = &self.forms else { return Ok(false) };
-        let (dir, name) = match memchr::memrchr(b'/', below_root) {
-            Some(slash) => (&below_root[..slash], &below_root[slash + 1..]),
-            None => (&b""[..], below_root),
-        };
-        let Some(forms) = known.get(dir) else { return Ok(true) };
+        Ok(self.known_form(below_root, search)?.unwrap_or_else(|| {
+            known.count_search(directory_and_name(below_root).0);
+            true
+        }))
+    }
+
+    /// Returns `false` if it is known that the file has no encoded form that is served.
+    fn known_form(&self, below_root: &[u8], search: Search<'_>) -> Result<Option<bool>, OpenError> {
+        let Some(known) = &self.forms else { return Ok(Some(false)) };
+        let (dir, name) = directory_and_name(below_root);
+        let Some(forms) = known.get(dir) else { return Ok(None) };
         if !known.are_fresh(&forms, search.now_ms) {
-            match self.root.directory_version(dir, search.wait) {
+            match self.root.version(dir, search.wait) {
                 Ok(version) if known.confirm(dir, &forms, version, search.now_ms) => {}
                 Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
-                Ok(_) | Err(OpenError::Status(_)) => return Ok(true),
+                Ok(_) | Err(OpenError::Status(_)) => return Ok(None),
             }
         }
-        Ok(known.may_include(&forms, name))
+        Ok(Some(known.may_include(&forms, name)))
+    }
+
+    /// Returns `true` if the cached file is certainly the one at the path, without opening it.
+    fn is_unchanged(
+        &self,
+        path: &Path<'_>,
+        cached: &Meta,
+        search: Search<'_>,
+    ) -> Result<bool, OpenError> {
+        let is_plain = !path.is_directory && cached.variant == Variant::default();
+        if !is_plain || self.known_form(path.below_root, search)? != Some(false) {
+            return Ok(false);
+        }
+        match self.root.version(path.below_root, search.wait) {
+            Ok(version) => Ok(version == cached.version),
+            Err(OpenError::WouldBlock) => Err(OpenError::WouldBlock),
+            Err(OpenError::Status(_)) => Ok(false),
+        }
     }
 
     /// Returns the form of a file in the coding that the client prefers, or the file itself.
@@ -202,6 +241,14 @@ impl Finder {
             // If it cannot be read, lookups search.
             known.read(forms_dir, fd, now_ms).unwrap_or_default();
         }
+    }
+}
+
+/// Splits a path below the root.
+fn directory_and_name(below_root: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memrchr(b'/', below_root) {
+        Some(slash) => (&below_root[..slash], &below_root[slash + 1..]),
+        None => (b"", below_root),
     }
 }
 

@@ -65,17 +65,14 @@ impl Root {
         }
     }
 
-    /// Returns the version of the directory `below_root`, without permission to read it.
-    pub(crate) fn directory_version(
-        &self,
-        below_root: &[u8],
-        wait: DiskWait,
-    ) -> Result<Version, OpenError> {
+    /// Returns the version of the file or directory `below_root`. Costs less than to open it, and
+    /// needs no permission to read it.
+    pub(crate) fn version(&self, below_root: &[u8], wait: DiskWait) -> Result<Version, OpenError> {
         let version = |stat: Stat| Version::of(&stat);
         if below_root.is_empty() {
             return fs::fstat(&self.dir).map(version).map_err(open_error);
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
         let fd = self.open_beneath(OsStr::from_bytes(below_root), flags, wait)?;
         fs::fstat(&fd).map(version).map_err(open_error)
     }
