@@ -32,7 +32,7 @@ struct ByBytes;
 
 impl Weighter<CacheKey, Arc<HotFile>> for ByBytes {
     fn weight(&self, key: &CacheKey, file: &Arc<HotFile>) -> u64 {
-        (file.body.len() + file.meta.whole.len() * 2 + key.path.len() + OVERHEAD_BYTES) as u64
+        (file.body.len() + file.meta.whole.len() + key.path.len() + OVERHEAD_BYTES) as u64
     }
 }
 

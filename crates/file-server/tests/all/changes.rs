@@ -224,11 +224,16 @@ fn encoded_form_is_noticed_in_a_directory_that_was_read() {
 #[test]
 fn changed_file_is_served_after_the_time_of_validity() {
     let place = ServedDir::new();
-    for name in ["small", "long"] {
+    // Without encoded forms, files are checked without being opened.
+    let cases = [("small", true), ("small", false), ("long", true), ("long", false)];
+    for (name, with_forms) in cases {
         let bytes = |byte: u8| vec![byte; if name == "small" { 5000 } else { 100_000 }];
         let path = place.write(name, bytes(1));
         let valid = Duration::from_millis(200);
-        let running = place.serve(|config| config.tiers.valid = valid);
+        let running = place.serve(|config| {
+            config.tiers.valid = valid;
+            config.content.precompressed = with_forms;
+        });
         let mut client = Client::new(running.address);
         let mut ask = || {
             // Unchanged files are checked, and served from memory.
