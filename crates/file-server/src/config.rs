@@ -68,8 +68,9 @@ impl Default for Content {
 /// Caches, and the reads of files that are not cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tiers {
-    /// The size of the application cache. 256 MiB; 0 disables it.
-    pub cache_bytes: u64,
+    /// The size of the application cache; 0 disables it. `None`: an eighth of the memory of the
+    /// machine, or of the process's control group.
+    pub cache_bytes: Option<u64>,
     /// The longest file in the application cache. 64 KiB.
     pub cache_object_bytes_max: u64,
     /// The number of other files kept open. 1,024.
@@ -97,7 +98,7 @@ pub struct Tiers {
 impl Default for Tiers {
     fn default() -> Self {
         Self {
-            cache_bytes: 256 << 20,
+            cache_bytes: None,
             cache_object_bytes_max: 64 << 10,
             open_files: 1024,
             valid: Duration::from_secs(1),

@@ -60,9 +60,11 @@
 //!   set.
 //!
 //! # Cost
-//! A request for a small hot file is one `recv` and one `sendmsg` without an allocation, and so are up
-//! to 32 pipelined requests for such files, until 256 KiB are to be sent; a request for a file that
-//! is open and in the page cache is one call more, and two more every 50 ms (verified by a test). An
+//! A request for a small hot file is one `recv` and one `sendmsg` without an allocation, and so are
+//! up to 32 pipelined requests for such files, until 256 KiB are to be sent; a request for a file
+//! that is open and in the page cache is one call more, and two more every 50 ms (verified by a
+//! test). The check of a cached file, at most once in [`Tiers::valid`], is three calls, and no
+//! allocation; the first request for a small file is five, in a directory without encoded forms. An
 //! idle connection is a descriptor and its state. A cold download uses one or two buffers of 2 MiB
 //! while it runs, and no page cache.
 //!

@@ -7,6 +7,7 @@ use futures_channel::oneshot::Receiver;
 use crate::file::cache_key::CacheKey;
 use crate::file::description::{HotFile, Version};
 use crate::file::source::FileSource;
+use crate::file::tier::Tier;
 use crate::listing::cache::{CachedListing, ListingKey};
 use crate::lookup::finder::PathEntry;
 use crate::page::Page;
@@ -27,7 +28,8 @@ pub(crate) enum DiskWork {
 pub(crate) enum DiskResult {
     /// The entry at the path, at this time of the server or later.
     Entry(PathEntry, u64),
-    Loaded(Arc<HotFile>),
+    /// The file in the cache, read from this tier.
+    Loaded(Arc<HotFile>, Tier),
     Listed(Arc<CachedListing>),
     /// The status of the response.
     Failed(u16),

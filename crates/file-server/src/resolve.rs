@@ -15,9 +15,10 @@ use crate::file::residency::read_resident;
 use crate::file::source::FileSource;
 use crate::file::tier::Tier;
 use crate::listing::cursor::Cursor;
-use crate::lookup::cache::FileCache;
+use crate::lookup::cache::{CachedFile, FileCache};
 use crate::lookup::disk_threads::QueueFull;
-use crate::lookup::finder::{PathEntry, WouldBlock};
+use crate::lookup::encoded_forms::EncodedForms;
+use crate::lookup::finder::{PathEntry, Search, WouldBlock};
 use crate::lookup::root::DiskWait;
 use crate::outcome::{DiskResult, DiskWork, Lookup, Pending};
 use crate::page::Page;
@@ -30,23 +31,37 @@ impl ThreadContext {
     pub(crate) fn lookup(&self, request: &FileRequest<'_>, now_ms: u64) -> Lookup {
         let shared = &self.shared;
         let key = request.key();
-        if let Some(file) = shared.cache.hot(key, now_ms) {
-            return Lookup::File(FileSource::Memory(file, Tier::Memory));
-        }
-        if let Some(file) = shared.cache.open(key, now_ms) {
-            return Lookup::File(FileSource::Open(file));
-        }
-        match shared.finder.find(key.path, key.accepted, DiskWait::Forbidden) {
+        let cached = match shared.cache.get(key, now_ms) {
+            Some(CachedFile { source, is_fresh: true }) => return Lookup::File(source),
+            stale => stale.map(|cached| cached.source),
+        };
+        let search = Search { wait: DiskWait::Forbidden, now_ms, cached: cached.as_ref() };
+        let found = shared.finder.find(key, search);
+        self.read_due_directory();
+        match found {
             Ok(entry) => self.resolve(request, entry, now_ms),
             Err(WouldBlock) => self.find_on_disk(request, now_ms),
         }
+    }
+
+    /// Has a disk thread read a directory in which lookups searched often. No request waits for it.
+    fn read_due_directory(&self) {
+        let shared = &self.shared;
+        let Some(dir) = shared.finder.forms.as_ref().and_then(EncodedForms::take_due) else {
+            return;
+        };
+        let (finder, started) = (Arc::clone(&shared.finder), shared.started);
+        let read = move || finder.read_forms(dir, ms_since(started, Instant::now()));
+        // If the queue is full, the directory is read after more searches.
+        let submitted = shared.disk.submit_small(None, read);
+        self.counts.disk_jobs.add(u64::from(submitted.is_ok()));
     }
 
     /// Continues a lookup with the result of a disk thread.
     pub(crate) fn resume(&self, request: &FileRequest<'_>, result: DiskResult) -> Lookup {
         match result {
             DiskResult::Entry(entry, found_ms) => self.resolve(request, entry, found_ms),
-            DiskResult::Loaded(file) => Lookup::File(FileSource::Memory(file, Tier::Read)),
+            DiskResult::Loaded(file, tier) => Lookup::File(FileSource::Memory(file, tier)),
             DiskResult::Listed(listing) => Lookup::Listing(listing),
             DiskResult::Failed(status) => self.fail(request, status),
         }
@@ -55,7 +70,10 @@ impl ThreadContext {
     fn resolve(&self, request: &FileRequest<'_>, entry: PathEntry, found_ms: u64) -> Lookup {
         self.shared.cache.update(request.key(), &entry);
         match entry {
-            PathEntry::File(file) => self.load(request, file, found_ms),
+            PathEntry::Unchanged(memory @ FileSource::Memory(..)) => Lookup::File(memory),
+            PathEntry::File(file) | PathEntry::Unchanged(FileSource::Open(file)) => {
+                self.load(request, file, found_ms)
+            }
             PathEntry::WithoutSlash => {
                 let mut location = encoded(&request.path) + "/";
                 if let Some(query) = request.query {
@@ -83,15 +101,25 @@ impl ThreadContext {
         let (finder, cache) = (Arc::clone(&shared.finder), Arc::clone(&shared.cache));
         let (owned_key, started) = (CacheKey::of(key), shared.started);
         let work = DiskWork::Find(owned_key.clone());
+        let loads_max = if request.is_head { 0 } else { shared.hot_bytes_max };
         let find = move || {
             // The time before the lookup, which may miss later changes.
             let found_ms = ms_since(started, Instant::now());
             let key = owned_key.as_ref();
-            let entry = finder.find(key.path, key.accepted, DiskWait::Allowed);
+            let cached = cache.any(key);
+            let search =
+                Search { wait: DiskWait::Allowed, now_ms: found_ms, cached: cached.as_ref() };
+            let entry = finder.find(key, search);
             let entry = entry.unwrap_or(PathEntry::Status(503));
             // On this thread, because the connections that wait may be closed.
             cache.update(key, &entry);
-            DiskResult::Entry(entry, found_ms)
+            match entry {
+                // Read by the same job: to pass the file back and forth costs more than to read it.
+                PathEntry::File(file) if (1..=loads_max).contains(&file.meta.version.bytes) => {
+                    load_hot(&cache, key, file, found_ms)
+                }
+                entry => DiskResult::Entry(entry, found_ms),
+            }
         };
         if !shared.cache.has_validity() {
             return self.find_alone(request, find);
@@ -141,10 +169,9 @@ impl ThreadContext {
         }
         let work = DiskWork::Load(key.key_for(&file.meta), file.meta.version);
         let (key, cache) = (CacheKey::of(key), Arc::clone(&shared.cache));
-        Lookup::Pending(self.submit(work, false, move || match load(&file) {
-            Ok(body) => DiskResult::Loaded(insert_hot(&cache, key.as_ref(), file, body, found_ms)),
-            Err(_error) => DiskResult::Failed(500),
-        }))
+        Lookup::Pending(
+            self.submit(work, false, move || load_hot(&cache, key.as_ref(), file, found_ms)),
+        )
     }
 
     /// Lists a directory in its current state, unless a listing of this state is cached.
@@ -198,6 +225,18 @@ impl ThreadContext {
 fn own_description(dir: Arc<OwnedFd>) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     Arc::try_unwrap(dir).or_else(|dir| fs::openat(&*dir, ".", flags, Mode::empty()))
+}
+
+/// Reads a small file, which was found at `found_ms`, into the cache.
+fn load_hot(cache: &FileCache, key: KeyRef<'_>, file: Arc<OpenFile>, found_ms: u64) -> DiskResult {
+    let (body, tier) = match read_resident(&file) {
+        Some(body) => (body, Tier::Resident),
+        None => match load(&file) {
+            Ok(body) => (body, Tier::Read),
+            Err(_error) => return DiskResult::Failed(500),
+        },
+    };
+    DiskResult::Loaded(insert_hot(cache, key, file, body, found_ms), tier)
 }
 
 /// Caches the content of a small file, which was found at `found_ms`.

@@ -101,9 +101,9 @@ struct ContentArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Memory and disk")]
 struct TierArgs {
-    /// Size of the memory cache for small, often requested files; 0 disables it
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
-    cache: u64,
+    /// Size of the memory cache for small files; 0 disables it [default: an eighth of the memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    cache: Option<u64>,
     /// Largest file stored in the memory cache
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     #[arg(value_parser = parse_bytes_between("0", "16MiB"))]

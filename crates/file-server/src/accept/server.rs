@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::{Admin, AllowedHosts, RecentRequests};
+use haul_disk::KernelFiles;
 use haul_http_engine::{ConnectionLimits, Connections, Engine, ListenerOptions, PeerRate};
 use haul_http1::{CONNECTION_REFUSED, HeadLimits};
 use haul_reactor::{Address, AdmissionLimit, Listener, Rate, RateLimit, Reactor, TcpOptions};
@@ -17,10 +18,12 @@ use crate::config::{Config, Limits};
 use crate::context::{Shared, ThreadContext};
 use crate::error::{Error, Result};
 use crate::file::frequency::FrequencySketch;
+use crate::file::freshness::check_intervals_ms;
 use crate::file::tier::TierRules;
 use crate::listing::cache::ListingCache;
 use crate::lookup::cache::FileCache;
 use crate::lookup::disk_threads::DiskThreads;
+use crate::lookup::encoded_forms::EncodedForms;
 use crate::lookup::finder::Finder;
 use crate::lookup::root::Root;
 use crate::lookup::single_flight::SingleFlight;
@@ -32,6 +35,9 @@ const BACKLOG: i32 = 1024;
 
 /// The bytes that are received after the last response, so that the client can read it.
 const LINGER_BYTES_MAX: usize = 1 << 20;
+
+/// The application cache, and the longest file that is promoted, may take this part of the memory.
+const MEMORY_SHARE: u64 = 8;
 
 /// A server that listens, and serves once [`Server::run`] is called.
 pub struct Server {
@@ -231,35 +237,42 @@ fn connection_limits(limits: &Limits) -> ConnectionLimits {
 fn shared(config: &Config) -> Result<Shared> {
     let (content, tiers) = (&config.content, &config.tiers);
     let valid_ms = u64::try_from(tiers.valid.as_millis()).unwrap_or(u64::MAX);
-    let promote_bytes_max = tiers.promote_bytes_max.unwrap_or_else(|| {
-        let system = rustix::system::sysinfo();
-        (system.totalram as u64).saturating_mul(u64::from(system.mem_unit)) / 8
-    });
+    let (_, directory_ms) = check_intervals_ms(valid_ms);
+    let memory_share = memory_bytes() / MEMORY_SHARE;
+    let cache_bytes = tiers.cache_bytes.unwrap_or(memory_share);
     Ok(Shared {
         finder: Arc::new(Finder {
             root: Root::open(&config.dir)?,
             with_dotfiles: content.dotfiles,
-            with_precompressed: content.precompressed,
+            forms: content.precompressed.then(|| EncodedForms::new(directory_ms)),
             with_listings: content.listings,
-            cache_control: content.cache_control.clone(),
+            cache_control: content.cache_control.as_deref().map(Arc::from),
         }),
         hosts: match config.is_public {
             true => AllowedHosts::all(),
             false => AllowedHosts::at(&config.listen, config.hosts.clone()),
         },
         host_names: config.hosts.clone(),
-        cache: Arc::new(FileCache::new(tiers, valid_ms)),
+        cache: Arc::new(FileCache::new(cache_bytes, tiers, valid_ms)),
         listings: Arc::new(ListingCache::new(valid_ms)),
         single_flight: SingleFlight::new(DiskResult::Failed(503)),
         frequency: FrequencySketch::new(),
         rules: TierRules {
             direct_bytes_min: tiers.direct_bytes_min,
             promote_requests: tiers.promote_asked,
-            promote_bytes_max,
+            promote_bytes_max: tiers.promote_bytes_max.unwrap_or(memory_share),
         },
         disk: DiskThreads::start(tiers.disk_threads, tiers.disk_queue_max)?,
-        hot_bytes_max: if tiers.cache_bytes == 0 { 0 } else { tiers.cache_object_bytes_max },
+        hot_bytes_max: if cache_bytes == 0 { 0 } else { tiers.cache_object_bytes_max },
         recent: RecentRequests::new(config.slow_request_time),
         started: Instant::now(),
+    })
+}
+
+/// Returns the memory of the machine, or the limit of the process's control group.
+fn memory_bytes() -> u64 {
+    KernelFiles::default().machine().memory_bytes().unwrap_or_else(|| {
+        let system = rustix::system::sysinfo();
+        (system.totalram as u64).saturating_mul(u64::from(system.mem_unit))
     })
 }

@@ -37,7 +37,7 @@ impl KeyRef<'_> {
 
     /// Returns the key under which a file is cached that was found for this key.
     pub(crate) fn key_for(self, meta: &Meta) -> CacheKey {
-        CacheKey::of(if meta.varies { self } else { self.without_codings() })
+        CacheKey::of(if meta.variant.varies { self } else { self.without_codings() })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Describes files: their versions, and the fields of responses, prepared once for all requests.
 
+use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -63,28 +64,20 @@ pub(crate) fn mixed(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Fields of a head: names and values.
-pub(crate) type FieldList = Vec<(&'static str, String)>;
-
-/// The fields of responses with a file, or an encoded form of it.
-#[derive(Debug, Clone)]
+/// The fields of responses with a file, or an encoded form of it. Small, because the cache holds one
+/// for each file: what few responses need is written when they need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) version: Version,
-    pub(crate) tag: String,
-    modified: SystemTime,
-    pub(crate) content_type: String,
-    /// The response depends on the codings that the client accepts.
-    pub(crate) varies: bool,
-    /// Fields of every response, with status 304 too.
-    pub(crate) always: FieldList,
-    /// Fields of responses with bytes of the file, without type, length and range.
-    pub(crate) with_body: FieldList,
+    pub(crate) variant: Variant,
+    pub(crate) content_type: Cow<'static, str>,
+    cache_control: Option<Arc<str>>,
     /// All fields of a response with status 200.
     pub(crate) whole: PreparedHead,
 }
 
 /// The content coding of a file.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Variant {
     pub(crate) coding: Option<Coding>,
     /// The response depends on the codings that the client accepts.
@@ -100,49 +93,68 @@ impl Meta {
         path: &[u8],
         stat: &Stat,
         variant: Variant,
-        cache_control: Option<&str>,
+        cache_control: Option<Arc<str>>,
     ) -> Result<Self, InvalidHead> {
-        let version = Version::of(stat);
-        let tag = version.tag(variant.coding);
-        let modified_s = u64::try_from(version.modified.0).unwrap_or(0);
-        let modified = UNIX_EPOCH + Duration::from_secs(modified_s);
-        let mut always = vec![("etag", tag.clone())];
-        if variant.varies {
-            always.push(("vary", "Accept-Encoding".to_owned()));
-        }
-        if let Some(value) = cache_control {
-            always.push(("cache-control", value.to_owned()));
-        }
-        let date = String::from_utf8_lossy(Date::of(modified).as_bytes()).into_owned();
-        let mut with_body = vec![("last-modified", date), ("accept-ranges", "bytes".to_owned())];
-        if let Some(coding) = variant.coding {
-            with_body.push(("content-encoding", coding.name().to_owned()));
-        }
-        // The name determines the type, not the content.
-        with_body.push(("x-content-type-options", "nosniff".to_owned()));
-        let content_type = content_type(path).into_owned();
-        let whole = PreparedHead::new(|head: &mut HeadWriter<'_>| {
-            for (name, value) in always.iter().chain(&with_body) {
-                head.field(name, value.as_bytes());
-            }
-            head.field("content-type", content_type.as_bytes());
-            head.number("content-length", version.bytes);
+        let mut meta = Self {
+            version: Version::of(stat),
+            variant,
+            content_type: content_type(path),
+            cache_control,
+            whole: PreparedHead::default(),
+        };
+        meta.whole = PreparedHead::new(|head| {
+            meta.write_fields(head);
+            head.field("content-type", meta.content_type.as_bytes());
+            head.number("content-length", meta.version.bytes);
         })?;
-        Ok(Self {
-            version,
-            tag,
-            modified,
-            content_type,
-            varies: variant.varies,
-            always,
-            with_body,
-            whole,
-        })
+        Ok(meta)
     }
 
-    /// Returns the validators, which conditions are evaluated against.
-    pub(crate) fn validators(&self) -> Validators<'_> {
-        Validators { tag: EntityTag::strong(self.tag.as_bytes()), modified: self.modified }
+    /// Returns the entity tag, with its quotes.
+    pub(crate) fn tag(&self) -> String {
+        self.version.tag(self.variant.coding)
+    }
+
+    /// Returns `true` if this describes a file in this state, in this variant.
+    pub(crate) fn describes(&self, version: Version, variant: Variant) -> bool {
+        self.version == version && self.variant == variant
+    }
+
+    fn modified(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(u64::try_from(self.version.modified.0).unwrap_or(0))
+    }
+
+    /// Returns the validators, which conditions are evaluated against. `tag` is [`Self::tag`].
+    pub(crate) fn validators<'a>(&self, tag: &'a str) -> Validators<'a> {
+        Validators { tag: EntityTag::strong(tag.as_bytes()), modified: self.modified() }
+    }
+
+    /// Returns `Vary`, if the response has it.
+    pub(crate) fn vary(&self) -> Option<(&'static str, &'static str)> {
+        self.variant.varies.then_some(("vary", "Accept-Encoding"))
+    }
+
+    /// Writes the fields of every response that is not an error, with status 304 too.
+    pub(crate) fn write_common_fields(&self, head: &mut HeadWriter<'_>) {
+        head.field("etag", self.tag().as_bytes());
+        if let Some((name, value)) = self.vary() {
+            head.field(name, value.as_bytes());
+        }
+        if let Some(value) = &self.cache_control {
+            head.field("cache-control", value.as_bytes());
+        }
+    }
+
+    /// Writes the fields of responses with bytes of the file, without type, length and range.
+    pub(crate) fn write_fields(&self, head: &mut HeadWriter<'_>) {
+        self.write_common_fields(head);
+        head.field("last-modified", Date::of(self.modified()).as_bytes());
+        head.field("accept-ranges", b"bytes");
+        if let Some(coding) = self.variant.coding {
+            head.field("content-encoding", coding.name().as_bytes());
+        }
+        // The name determines the type, not the content.
+        head.field("x-content-type-options", b"nosniff");
     }
 }
 
@@ -183,7 +195,7 @@ mod tests {
 
     fn meta(path: &std::path::Path, variant: Variant) -> Meta {
         let stat = rustix::fs::stat(path).unwrap();
-        Meta::new(b"a/b.txt", &stat, variant, Some("no-cache")).unwrap()
+        Meta::new(b"a/b.txt", &stat, variant, Some("no-cache".into())).unwrap()
     }
 
     #[test]
@@ -196,7 +208,7 @@ mod tests {
         std::fs::File::open(&b).unwrap().set_modified(time).unwrap();
         let plain = Variant::default();
         let gzip = Variant { coding: Some(Coding::Gzip), varies: true };
-        let tag = |path, variant| meta(path, variant).tag;
+        let tag = |path, variant| meta(path, variant).tag();
         assert_eq!(tag(&a, plain), tag(&a, plain));
         assert_ne!(tag(&a, plain), tag(&a, gzip));
         assert_ne!(tag(&a, plain), tag(&b, plain), "another inode");
@@ -218,7 +230,7 @@ mod tests {
              last-modified: Sun, 06 Nov 1994 08:49:37 GMT\r\naccept-ranges: bytes\r\n\
              content-encoding: zstd\r\nx-content-type-options: nosniff\r\n\
              content-type: text/plain; charset=utf-8\r\ncontent-length: 5\r\n\r\n",
-            meta.tag
+            meta.tag()
         );
         assert_eq!(str::from_utf8(meta.whole.as_bytes()).unwrap(), expected);
     }

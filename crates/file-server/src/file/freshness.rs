@@ -2,6 +2,16 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The share of the time of validity for which a directory is not checked again. Files are checked
+/// again after the rest, so that no part of a response is older than the time of validity.
+const DIRECTORY_SHARE: u64 = 16;
+
+/// Returns the times for which a file, and what is known about its directory, are not checked again.
+pub(crate) fn check_intervals_ms(valid_ms: u64) -> (u64, u64) {
+    let directory_ms = valid_ms / DIRECTORY_SHARE;
+    (valid_ms - directory_ms, directory_ms)
+}
+
 /// The time of the last check that a cached file is the one on the disk, in milliseconds of the
 /// server.
 #[derive(Debug)]

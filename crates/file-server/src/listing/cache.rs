@@ -172,7 +172,7 @@ mod tests {
         Finder {
             root: Root::open(dir).unwrap(),
             with_dotfiles: false,
-            with_precompressed: false,
+            forms: None,
             with_listings: true,
             cache_control: None,
         }

@@ -10,7 +10,7 @@ use super::finder::PathEntry;
 use crate::config::Tiers;
 use crate::file::cache_key::{CacheKey, KeyRef};
 use crate::file::description::{HotFile, Meta, OpenFile};
-use crate::file::freshness::LastCheck;
+use crate::file::freshness::{LastCheck, check_intervals_ms};
 use crate::file::source::FileSource;
 use crate::file::tier::Tier;
 
@@ -32,8 +32,16 @@ struct ByBytes;
 
 impl Weighter<CacheKey, Arc<HotFile>> for ByBytes {
     fn weight(&self, key: &CacheKey, file: &Arc<HotFile>) -> u64 {
-        (file.body.len() + file.meta.whole.len() * 2 + key.path.len() + OVERHEAD_BYTES) as u64
+        (file.body.len() + file.meta.whole.len() + key.path.len() + OVERHEAD_BYTES) as u64
     }
+}
+
+/// A file found in the cache.
+#[derive(Debug)]
+pub(crate) struct CachedFile {
+    pub(crate) source: FileSource,
+    /// `false`: the caller must check the file.
+    pub(crate) is_fresh: bool,
 }
 
 /// Both caches, which all threads share.
@@ -42,36 +50,51 @@ pub(crate) struct FileCache {
     hot: Cache<CacheKey, Arc<HotFile>, ByBytes>,
     open: Cache<CacheKey, Arc<CachedOpen>>,
     valid_ms: u64,
+    /// The time for which a file is not checked again, a share of the time of validity.
+    check_ms: u64,
 }
 
 impl FileCache {
-    pub(crate) fn new(tiers: &Tiers, valid_ms: u64) -> Self {
+    pub(crate) fn new(cache_bytes: u64, tiers: &Tiers, valid_ms: u64) -> Self {
         // The number of entries only determines the initial size of the maps.
-        let entries = tiers.cache_bytes / tiers.cache_object_bytes_max.max(1);
+        let entries = cache_bytes / tiers.cache_object_bytes_max.max(1);
         let entries = usize::try_from(entries).unwrap_or(0).max(16);
         Self {
-            hot: Cache::with_weighter(entries, tiers.cache_bytes, ByBytes),
+            hot: Cache::with_weighter(entries, cache_bytes, ByBytes),
             open: Cache::new(tiers.open_files),
             valid_ms,
+            check_ms: check_intervals_ms(valid_ms).0,
         }
     }
 
-    /// Returns the content of a file, if it is cached and was checked lately.
-    pub(crate) fn hot(&self, key: KeyRef<'_>, now_ms: u64) -> Option<Arc<HotFile>> {
-        let file = self.any_hot(key)?;
-        file.checked.is_fresh(now_ms, self.valid_ms).then_some(file)
+    /// Returns a cached file, and whether it was checked lately: its content rather than its
+    /// descriptor.
+    pub(crate) fn get(&self, key: KeyRef<'_>, now_ms: u64) -> Option<CachedFile> {
+        let file = match self.any_hot(key) {
+            Some(file) => {
+                let is_fresh = file.checked.is_fresh(now_ms, self.check_ms);
+                CachedFile { source: FileSource::Memory(file, Tier::Memory), is_fresh }
+            }
+            None => {
+                let cached = self.any_open(key)?;
+                let is_fresh = cached.last_check.is_fresh(now_ms, self.check_ms);
+                CachedFile { source: FileSource::Open(Arc::clone(&cached.file)), is_fresh }
+            }
+        };
+        Some(file)
     }
 
     /// Returns the content of a file, if it is cached and a lookup just found it in this state.
     pub(crate) fn hot_in_state(&self, key: KeyRef<'_>, meta: &Meta) -> Option<Arc<HotFile>> {
-        self.any_hot(key).filter(|file| is_same(&file.meta, meta))
+        self.any_hot(key).filter(|file| file.meta == *meta)
     }
 
     /// A file without encoded forms is cached once, for all clients.
     fn any_hot(&self, key: KeyRef<'_>) -> Option<Arc<HotFile>> {
-        let is_right = |file: &Arc<HotFile>| !file.meta.varies || key == key.without_codings();
+        let is_right =
+            |file: &Arc<HotFile>| !file.meta.variant.varies || key == key.without_codings();
         let file = self.hot.get(&key.without_codings()).filter(is_right);
-        file.or_else(|| self.hot.get(&key).filter(|file| file.meta.varies))
+        file.or_else(|| self.hot.get(&key).filter(|file| file.meta.variant.varies))
     }
 
     /// Caches the content of a file, which was found in this state at `found_ms`.
@@ -89,17 +112,12 @@ impl FileCache {
         file
     }
 
-    /// Returns a file, if it is open and was checked lately.
-    pub(crate) fn open(&self, key: KeyRef<'_>, now_ms: u64) -> Option<Arc<OpenFile>> {
-        let cached = self.any_open(key)?;
-        cached.last_check.is_fresh(now_ms, self.valid_ms).then(|| Arc::clone(&cached.file))
-    }
-
     fn any_open(&self, key: KeyRef<'_>) -> Option<Arc<CachedOpen>> {
-        let is_right =
-            |cached: &Arc<CachedOpen>| !cached.file.meta.varies || key == key.without_codings();
+        let is_right = |cached: &Arc<CachedOpen>| {
+            !cached.file.meta.variant.varies || key == key.without_codings()
+        };
         let cached = self.open.get(&key.without_codings()).filter(is_right);
-        cached.or_else(|| self.open.get(&key).filter(|cached| cached.file.meta.varies))
+        cached.or_else(|| self.open.get(&key).filter(|cached| cached.file.meta.variant.varies))
     }
 
     /// Caches an open file. A cached one in the same state stays, with its other descriptors.
@@ -110,8 +128,7 @@ impl FileCache {
         now_ms: u64,
     ) -> Arc<OpenFile> {
         self.remove_invariant(key, &file.meta);
-        let file = match self.any_open(key).filter(|cached| is_same(&cached.file.meta, &file.meta))
-        {
+        let file = match self.any_open(key).filter(|cached| cached.file.meta == file.meta) {
             Some(cached) => Arc::clone(&cached.file),
             None => file,
         };
@@ -122,10 +139,10 @@ impl FileCache {
 
     /// Removes entries for all clients, once the file has encoded forms.
     fn remove_invariant(&self, key: KeyRef<'_>, meta: &Meta) {
-        if meta.varies && key != key.without_codings() {
+        if meta.variant.varies && key != key.without_codings() {
             let key = key.without_codings();
-            self.hot.remove_if(&key, |file| !file.meta.varies);
-            self.open.remove_if(&key, |cached| !cached.file.meta.varies);
+            self.hot.remove_if(&key, |file| !file.meta.variant.varies);
+            self.open.remove_if(&key, |cached| !cached.file.meta.variant.varies);
         }
     }
 
@@ -134,16 +151,16 @@ impl FileCache {
     pub(crate) fn update(&self, key: KeyRef<'_>, found: &PathEntry) {
         let now = match found {
             PathEntry::File(file) => Some(&file.meta),
-            PathEntry::Status(500 | 503) => return,
+            PathEntry::Unchanged(_) | PathEntry::Status(500 | 503) => return,
             PathEntry::WithoutSlash | PathEntry::Directory(_) | PathEntry::Status(_) => None,
         };
         for other in [key, key.without_codings()] {
             // Forms for clients that accept other codings may still be valid.
-            let is_other_form =
-                |cached: &Meta| other != key && cached.varies && now.is_some_and(|now| now.varies);
-            let is_stale = |cached: &Meta| {
-                !is_other_form(cached) && now.is_none_or(|now| !is_same(cached, now))
+            let is_other_form = |cached: &Meta| {
+                other != key && cached.variant.varies && now.is_some_and(|now| now.variant.varies)
             };
+            let is_stale =
+                |cached: &Meta| !is_other_form(cached) && now.is_none_or(|now| cached != now);
             self.hot.remove_if(&other, |file| is_stale(&file.meta));
             self.open.remove_if(&other, |cached| is_stale(&cached.file.meta));
         }
@@ -200,10 +217,6 @@ fn has_name(file: &OpenFile) -> bool {
     rustix::fs::fstat(&file.fd).is_ok_and(|stat| stat.st_nlink > 0)
 }
 
-fn is_same(a: &Meta, b: &Meta) -> bool {
-    a.version == b.version && a.whole == b.whole
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,7 +241,7 @@ mod tests {
         let any = KeyRef { accepted: AcceptedCodings::default(), path: b"/a" };
         let gzip = KeyRef { accepted: accepted_codings([&b"gzip"[..]]), ..any };
         let cached = |varies| {
-            let cache = FileCache::new(&Tiers::default(), 1000);
+            let cache = FileCache::new(1 << 20, &Tiers::default(), 1000);
             cache.insert_hot(any, meta(&path, varies), Bytes::from_static(b"old"), 0);
             if varies {
                 cache.insert_hot(gzip, meta(&path, varies), Bytes::from_static(b"old"), 0);
@@ -258,7 +271,7 @@ mod tests {
     #[test]
     fn deleted_and_idle_files_are_closed() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = FileCache::new(&Tiers::default(), 1000);
+        let cache = FileCache::new(1 << 20, &Tiers::default(), 1000);
         for (name, at) in [("deleted", 5000), ("idle", 0), ("used", 5000)] {
             let path = dir.path().join(name);
             std::fs::write(&path, "a").unwrap();

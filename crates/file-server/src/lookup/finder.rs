@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use rustix::fs::Stat;
 
+use super::encoded_forms::EncodedForms;
 use super::root::{DiskWait, Entry, OpenError, Root};
+use crate::file::cache_key::KeyRef;
 use crate::file::coding::{AcceptedCodings, Coding};
-use crate::file::description::{Meta, OpenFile, Variant};
+use crate::file::description::{Meta, OpenFile, Variant, Version};
+use crate::file::source::FileSource;
 use crate::request::path::{InvalidPath, Path, checked};
 
 /// The file that is served for a directory.
@@ -17,6 +20,8 @@ const INDEX: &[u8] = b"index.html";
 #[derive(Debug, Clone)]
 pub(crate) enum PathEntry {
     File(Arc<OpenFile>),
+    /// The cached file, which has not changed.
+    Unchanged(FileSource),
     /// A directory whose path lacks the slash at its end.
     WithoutSlash,
     /// A directory to be listed.
@@ -29,40 +34,72 @@ pub(crate) enum PathEntry {
 #[derive(Debug)]
 pub(crate) struct WouldBlock;
 
+/// The circumstances of a lookup.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Search<'a> {
+    pub(crate) wait: DiskWait,
+    pub(crate) now_ms: u64,
+    /// The file in the cache. If it has not changed, its description is not written again.
+    pub(crate) cached: Option<&'a FileSource>,
+}
+
+/// A file that was opened, or an encoded form of it.
+struct OpenVariant {
+    fd: OwnedFd,
+    stat: Stat,
+    variant: Variant,
+}
+
 /// Finds files.
 #[derive(Debug)]
 pub(crate) struct Finder {
     pub(crate) root: Root,
     pub(crate) with_dotfiles: bool,
-    pub(crate) with_precompressed: bool,
+    /// What is known about encoded forms; `None` if they are not served.
+    pub(crate) forms: Option<EncodedForms>,
     pub(crate) with_listings: bool,
-    pub(crate) cache_control: Option<String>,
+    pub(crate) cache_control: Option<Arc<str>>,
 }
 
 impl Finder {
     /// Finds the file at a decoded path, in the coding that the client prefers.
     pub(crate) fn find(
         &self,
-        decoded: &[u8],
-        accepted: AcceptedCodings,
-        wait: DiskWait,
+        key: KeyRef<'_>,
+        search: Search<'_>,
     ) -> Result<PathEntry, WouldBlock> {
-        let path = match checked(decoded, self.with_dotfiles) {
+        let accepted = key.accepted;
+        let path = match checked(key.path, self.with_dotfiles) {
             Ok(path) => path,
             Err(InvalidPath::Malformed) => return Ok(PathEntry::Status(400)),
             Err(InvalidPath::Hidden) => return Ok(PathEntry::Status(404)),
         };
-        let found = match self.root.open_at(path.below_root, wait) {
-            Ok(Entry::File(..)) if path.is_directory => Ok(PathEntry::Status(404)),
-            Ok(Entry::File(fd, stat)) => self.file(path.below_root, fd, &stat, accepted, wait),
-            Ok(Entry::Directory(_)) if !path.is_directory => Ok(PathEntry::WithoutSlash),
-            Ok(Entry::Directory(fd)) => self.directory(&path, fd, accepted, wait),
-            Err(error) => Err(error),
+        let found = match search.cached {
+            Some(file) => match self.is_unchanged(&path, file.meta(), search) {
+                Ok(true) => Ok(PathEntry::Unchanged(file.clone())),
+                Ok(false) => self.open(&path, accepted, search),
+                Err(error) => Err(error),
+            },
+            None => self.open(&path, accepted, search),
         };
         match found {
             Ok(found) => Ok(found),
             Err(OpenError::WouldBlock) => Err(WouldBlock),
             Err(OpenError::Status(status)) => Ok(PathEntry::Status(status)),
+        }
+    }
+
+    fn open(
+        &self,
+        path: &Path<'_>,
+        accepted: AcceptedCodings,
+        search: Search<'_>,
+    ) -> Result<PathEntry, OpenError> {
+        match self.root.open_at(path.below_root, search.wait)? {
+            Entry::File(..) if path.is_directory => Ok(PathEntry::Status(404)),
+            Entry::File(fd, stat) => self.file(path.below_root, fd, &stat, accepted, search),
+            Entry::Directory(_) if !path.is_directory => Ok(PathEntry::WithoutSlash),
+            Entry::Directory(fd) => self.directory(path, fd, accepted, search),
         }
     }
 
@@ -79,12 +116,12 @@ impl Finder {
         path: &Path<'_>,
         fd: OwnedFd,
         accepted: AcceptedCodings,
-        wait: DiskWait,
+        search: Search<'_>,
     ) -> Result<PathEntry, OpenError> {
         let separator = if path.below_root.is_empty() { &b""[..] } else { b"/" };
         let index = [path.below_root, separator, INDEX].concat();
-        match self.root.open_at(&index, wait) {
-            Ok(Entry::File(fd, stat)) => self.file(&index, fd, &stat, accepted, wait),
+        match self.root.open_at(&index, search.wait) {
+            Ok(Entry::File(fd, stat)) => self.file(&index, fd, &stat, accepted, search),
             Ok(Entry::Directory(_)) | Err(OpenError::Status(404)) if self.with_listings => {
                 Ok(PathEntry::Directory(Arc::new(fd)))
             }
@@ -99,41 +136,119 @@ impl Finder {
         fd: OwnedFd,
         stat: &Stat,
         accepted: AcceptedCodings,
-        wait: DiskWait,
+        search: Search<'_>,
     ) -> Result<PathEntry, OpenError> {
-        let mut selected = (fd, *stat);
-        let mut variant = Variant::default();
-        if self.with_precompressed {
-            let preferred = accepted.iter();
-            let others =
-                Coding::ALL.into_iter().filter(|coding| accepted.iter().all(|it| it != *coding));
-            for coding in preferred.chain(others) {
-                let sibling = [below_root, coding.suffix().as_bytes()].concat();
-                match self.root.open_at(&sibling, wait) {
-                    // An encoded form older than the file belongs to another version. Seconds are
-                    // compared, because some tools do not preserve nanoseconds.
-                    Ok(Entry::File(_, form)) if form.st_mtime < stat.st_mtime => {}
-                    Ok(Entry::File(fd, stat)) => {
-                        variant.varies = true;
-                        if accepted.iter().any(|it| it == coding) {
-                            variant.coding = Some(coding);
-                            selected = (fd, stat);
-                        }
-                        break;
-                    }
-                    Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
-                    // A form that cannot be opened is ignored, because the file itself can.
-                    Ok(Entry::Directory(_)) | Err(OpenError::Status(_)) => {}
-                }
-            }
+        let plain = OpenVariant { fd, stat: *stat, variant: Variant::default() };
+        let OpenVariant { fd, stat, variant } = if self.may_have_form(below_root, search)? {
+            self.form(below_root, plain, accepted, search.wait)?
+        } else {
+            plain
+        };
+        let is_cached = |file: &&FileSource| file.meta().describes(Version::of(&stat), variant);
+        if let Some(file) = search.cached.filter(is_cached) {
+            return Ok(PathEntry::Unchanged(file.clone()));
         }
-        let (fd, stat) = selected;
-        let meta = Meta::new(below_root, &stat, variant, self.cache_control.as_deref());
+        let meta = Meta::new(below_root, &stat, variant, self.cache_control.clone());
         Ok(match meta {
             Ok(meta) => PathEntry::File(Arc::new(OpenFile::new(fd, meta))),
             // The configuration was checked when the server started.
             Err(_unwritable) => PathEntry::Status(500),
         })
+    }
+
+    /// Returns `true` if the file may have an encoded form that is served.
+    fn may_have_form(&self, below_root: &[u8], search: Search<'_>) -> Result<bool, OpenError> {
+        let Some(known) = &self.forms else { return Ok(false) };
+        Ok(self.known_form(below_root, search)?.unwrap_or_else(|| {
+            known.count_search(directory_and_name(below_root).0);
+            true
+        }))
+    }
+
+    /// Returns `false` if it is known that the file has no encoded form that is served.
+    fn known_form(&self, below_root: &[u8], search: Search<'_>) -> Result<Option<bool>, OpenError> {
+        let Some(known) = &self.forms else { return Ok(Some(false)) };
+        let (dir, name) = directory_and_name(below_root);
+        let Some(forms) = known.get(dir) else { return Ok(None) };
+        if !known.are_fresh(&forms, search.now_ms) {
+            match self.root.version(dir, search.wait) {
+                Ok(version) if known.confirm(dir, &forms, version, search.now_ms) => {}
+                Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
+                Ok(_) | Err(OpenError::Status(_)) => return Ok(None),
+            }
+        }
+        Ok(Some(known.may_include(&forms, name)))
+    }
+
+    /// Returns `true` if the cached file is certainly the one at the path, without opening it.
+    fn is_unchanged(
+        &self,
+        path: &Path<'_>,
+        cached: &Meta,
+        search: Search<'_>,
+    ) -> Result<bool, OpenError> {
+        let is_plain = !path.is_directory && cached.variant == Variant::default();
+        if !is_plain || self.known_form(path.below_root, search)? != Some(false) {
+            return Ok(false);
+        }
+        match self.root.version(path.below_root, search.wait) {
+            Ok(version) => Ok(version == cached.version),
+            Err(OpenError::WouldBlock) => Err(OpenError::WouldBlock),
+            Err(OpenError::Status(_)) => Ok(false),
+        }
+    }
+
+    /// Returns the form of a file in the coding that the client prefers, or the file itself.
+    fn form(
+        &self,
+        below_root: &[u8],
+        plain: OpenVariant,
+        accepted: AcceptedCodings,
+        wait: DiskWait,
+    ) -> Result<OpenVariant, OpenError> {
+        let preferred = accepted.iter();
+        let others =
+            Coding::ALL.into_iter().filter(|coding| accepted.iter().all(|it| it != *coding));
+        for coding in preferred.chain(others) {
+            let sibling = [below_root, coding.suffix().as_bytes()].concat();
+            match self.root.open_at(&sibling, wait) {
+                // An encoded form older than the file belongs to another version. Seconds are
+                // compared, because some tools do not preserve nanoseconds.
+                Ok(Entry::File(_, form)) if form.st_mtime < plain.stat.st_mtime => {}
+                Ok(Entry::File(fd, stat)) => {
+                    let is_accepted = accepted.iter().any(|it| it == coding);
+                    return Ok(if is_accepted {
+                        let variant = Variant { coding: Some(coding), varies: true };
+                        OpenVariant { fd, stat, variant }
+                    } else {
+                        let variant = Variant { coding: None, varies: true };
+                        OpenVariant { variant, ..plain }
+                    });
+                }
+                Err(OpenError::WouldBlock) => return Err(OpenError::WouldBlock),
+                // A form that cannot be opened is ignored, because the file itself can.
+                Ok(Entry::Directory(_)) | Err(OpenError::Status(_)) => {}
+            }
+        }
+        Ok(plain)
+    }
+
+    /// Reads a directory that lookups searched often for encoded forms.
+    pub(crate) fn read_forms(&self, forms_dir: Box<[u8]>, now_ms: u64) {
+        if let Some(known) = &self.forms
+            && let Ok(Entry::Directory(fd)) = self.root.open_at(&forms_dir, DiskWait::Allowed)
+        {
+            // If it cannot be read, lookups search.
+            known.read(forms_dir, fd, now_ms).unwrap_or_default();
+        }
+    }
+}
+
+/// Splits a path below the root.
+fn directory_and_name(below_root: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memrchr(b'/', below_root) {
+        Some(slash) => (&below_root[..slash], &below_root[slash + 1..]),
+        None => (b"", below_root),
     }
 }
 
@@ -146,7 +261,7 @@ mod tests {
         Finder {
             root: Root::open(dir).unwrap(),
             with_dotfiles: false,
-            with_precompressed: true,
+            forms: Some(EncodedForms::new(1000)),
             with_listings: false,
             cache_control: None,
         }
@@ -154,16 +269,19 @@ mod tests {
 
     /// Returns the result of a lookup in words: coding, length, and `true` if it varies.
     fn found(finder: &Finder, path: &str, encodings: &str) -> String {
-        match finder
-            .find(path.as_bytes(), accepted_codings([encodings.as_bytes()]), DiskWait::Allowed)
-            .unwrap()
-        {
+        let accepted = accepted_codings([encodings.as_bytes()]);
+        let key = KeyRef { accepted, path: path.as_bytes() };
+        let search = Search { wait: DiskWait::Allowed, now_ms: 0, cached: None };
+        match finder.find(key, search).unwrap() {
             PathEntry::File(file) => {
-                let field = |name| file.meta.with_body.iter().find(|line| line.0 == name);
-                let coding = field("content-encoding").map_or("plain", |line| &line.1);
-                let varies = file.meta.always.iter().any(|line| line.0 == "vary");
-                format!("{coding} {} {varies}", file.meta.version.bytes)
+                let Variant { coding, varies } = file.meta.variant;
+                format!(
+                    "{} {} {varies}",
+                    coding.map_or("plain", Coding::name),
+                    file.meta.version.bytes
+                )
             }
+            PathEntry::Unchanged(_) => "unchanged".to_owned(),
             PathEntry::WithoutSlash => "slash".to_owned(),
             PathEntry::Directory(_) => "directory".to_owned(),
             PathEntry::Status(status) => status.to_string(),
@@ -192,7 +310,7 @@ mod tests {
         ] {
             assert_eq!(found(&finder, path, encodings), expected, "{path} {encodings}");
         }
-        let without = Finder { with_precompressed: false, ..finder };
+        let without = Finder { forms: None, ..finder };
         assert_eq!(found(&without, "/a.txt", "gzip"), "plain 9 false");
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod disk_threads;
+pub(crate) mod encoded_forms;
 pub(crate) mod finder;
 pub(crate) mod root;
 pub(crate) mod single_flight;

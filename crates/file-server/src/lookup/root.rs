@@ -9,6 +9,7 @@ use rustix::fs::{self, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::file::description::Version;
 
 /// The permission of a lookup to wait for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,18 @@ impl Root {
             // Devices, pipes and sockets are not served.
             _ => Err(OpenError::Status(404)),
         }
+    }
+
+    /// Returns the version of the file or directory `below_root`. Costs less than to open it, and
+    /// needs no permission to read it.
+    pub(crate) fn version(&self, below_root: &[u8], wait: DiskWait) -> Result<Version, OpenError> {
+        let version = |stat: Stat| Version::of(&stat);
+        if below_root.is_empty() {
+            return fs::fstat(&self.dir).map(version).map_err(open_error);
+        }
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let fd = self.open_beneath(OsStr::from_bytes(below_root), flags, wait)?;
+        fs::fstat(&fd).map(version).map_err(open_error)
     }
 
     /// Returns `true` if the directory still has a name: it is opened once, and a removed one stays

@@ -46,7 +46,7 @@ impl<'a> Response<'a> {
         let (meta, fields, is_head) = (source.meta(), &request.fields, request.is_head);
         let mut range = fields.range;
         if fields.is_conditional {
-            match fields.conditions.evaluate(&meta.validators()) {
+            match fields.conditions.evaluate(&meta.validators(&meta.tag())) {
                 Verdict::NotModified => return not_modified(meta),
                 Verdict::Failed => return failed(meta, 412, None, is_head),
                 Verdict::Proceed { with_ranges } => range = range.filter(|_| with_ranges),
@@ -140,9 +140,7 @@ fn partial_head<'a>(
     content_range: Option<&str>,
 ) -> Cow<'a, PreparedHead> {
     let head = PreparedHead::new(|head| {
-        for (name, value) in meta.always.iter().chain(&meta.with_body) {
-            head.field(name, value.as_bytes());
-        }
+        meta.write_fields(head);
         head.field("content-type", content_type.as_bytes());
         if let Some(range) = content_range {
             head.field("content-range", range.as_bytes());
@@ -154,19 +152,15 @@ fn partial_head<'a>(
 }
 
 fn not_modified<'a>(meta: &Meta) -> Response<'a> {
-    let head = PreparedHead::new(|head| {
-        for (name, value) in &meta.always {
-            head.field(name, value.as_bytes());
-        }
-    });
+    let head = PreparedHead::new(|head| meta.write_common_fields(head));
     Response::new(304, Cow::Owned(head.unwrap_or_default()), Bytes::new(), Tier::None)
 }
 
 fn failed<'a>(meta: &Meta, status: u16, range: Option<String>, is_head: bool) -> Response<'a> {
     let mut page = Page::for_status(status);
-    // The validity of the file does not apply to an error, which caches would keep as long.
-    let fields = meta.always.iter().filter(|field| field.0 != "cache-control");
-    page.fields.extend(fields.cloned());
+    // Without `Cache-Control`: caches would keep the error for as long as the file.
+    page.fields.push(("etag", meta.tag()));
+    page.fields.extend(meta.vary().map(|(name, value)| (name, value.to_owned())));
     if let Some(range) = range {
         page = page.with("content-range", range);
     }

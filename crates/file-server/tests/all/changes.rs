@@ -172,6 +172,86 @@ fn created_and_removed_encoded_forms_are_noticed() {
     }
 }
 
+/// Many lookups in a directory make the server read it, and search for encoded forms no more.
+#[test]
+fn encoded_form_is_noticed_in_a_directory_that_was_read() {
+    let place = ServedDir::new();
+    for name in 0..200 {
+        place.write(format!("dir/{name}"), "plain");
+    }
+    // A directory that changed in the last 3 s is not read.
+    std::thread::sleep(Duration::from_secs(4));
+    let valid = Duration::from_millis(400);
+    let running = place.serve(|config| config.tiers.valid = valid);
+    let mut client = Client::new(running.address);
+    let mut ask = |name: &str| {
+        let answer = client.get(&format!("/dir/{name}"), "Accept-Encoding: gzip\r\n");
+        (answer.text().to_owned(), answer.field("vary").is_some())
+    };
+    let plain = ("plain".to_owned(), false);
+    // The kernel has not cached that these names have no encoded forms, so that each search is a job
+    // of a disk thread.
+    let mut names = 0..200;
+    eventually("lookups do not search", || {
+        let name = names.next().expect("64 searches are enough").to_string();
+        let jobs_before = running.stats().disk_jobs;
+        assert_eq!(ask(&name), plain);
+        names.start > 64 && running.stats().disk_jobs == jobs_before
+    });
+    for name in ["0", "199"] {
+        place.write(format!("dir/{name}.gz"), "gzip'd");
+        std::thread::sleep(valid);
+        assert_eq!(ask(name), ("gzip'd".to_owned(), true));
+        // Rewritten in place.
+        place.write(format!("dir/{name}.gz"), "again");
+        std::thread::sleep(valid);
+        assert_eq!(ask(name), ("again".to_owned(), true));
+        std::fs::remove_file(place.path(format!("dir/{name}.gz"))).unwrap();
+        // The kernel has not cached that there is no other form: for as long again, requests do not
+        // wait for the disk thread.
+        std::thread::sleep(valid * 2);
+        assert_eq!(ask(name), plain);
+    }
+    // Another directory at the same path.
+    place.write("other/1", "plain");
+    place.write("other/1.gz", "other");
+    std::fs::rename(place.path("dir"), place.path("old")).unwrap();
+    std::fs::rename(place.path("other"), place.path("dir")).unwrap();
+    std::thread::sleep(valid);
+    assert_eq!(ask("1"), ("other".to_owned(), true));
+}
+
+#[test]
+fn changed_file_is_served_after_the_time_of_validity() {
+    let place = ServedDir::new();
+    // Without encoded forms, files are checked without being opened.
+    let cases = [("small", true), ("small", false), ("long", true), ("long", false)];
+    for (name, with_forms) in cases {
+        let bytes = |byte: u8| vec![byte; if name == "small" { 5000 } else { 100_000 }];
+        let path = place.write(name, bytes(1));
+        let valid = Duration::from_millis(200);
+        let running = place.serve(|config| {
+            config.tiers.valid = valid;
+            config.content.precompressed = with_forms;
+        });
+        let mut client = Client::new(running.address);
+        let mut ask = || {
+            // Unchanged files are checked, and served from memory.
+            std::thread::sleep(valid);
+            client.get(&format!("/{name}"), "")
+        };
+        assert!((0..3).all(|_| ask().body == bytes(1)), "{name}");
+        std::fs::rename(place.write("new", bytes(2)), &path).unwrap();
+        assert!(ask().body == bytes(2), "{name} was replaced");
+        place.write(name, bytes(3));
+        assert!(ask().body == bytes(3), "{name} was rewritten");
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(100).unwrap();
+        assert!(ask().body == bytes(3)[..100], "{name} was truncated");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(ask().status, 404, "{name} was removed");
+    }
+}
+
 #[test]
 fn reset_download_releases_all_resources() {
     let place = ServedDir::new();

@@ -226,19 +226,34 @@ fn cache_stays_within_its_limit() {
         place.write(name.to_string(), noise(name, 20_000));
     }
     let bound = 1 << 20;
-    let running = place.serve(|config| config.tiers.cache_bytes = bound);
+    let running = place.serve(|config| config.tiers.cache_bytes = Some(bound));
     let mut client = Client::new(running.address);
     for name in (0..200).chain(0..200) {
         assert_eq!(client.get(&format!("/{name}"), "").body, noise(name, 20_000));
     }
     let stats = running.stats();
     assert!(stats.cached_bytes <= bound && stats.cached_files > 20, "{stats:?}");
-    let running = place.serve(|config| config.tiers.cache_bytes = 0);
+    let running = place.serve(|config| config.tiers.cache_bytes = Some(0));
     for _ in 0..2 {
         assert_eq!(get(running.address, "/7", "").body, noise(7, 20_000));
     }
     let stats = running.after(2);
     assert_eq!((stats.cached_files, stats.tier(Tier::Resident).0), (0, 2));
+}
+
+#[test]
+fn small_file_that_is_looked_up_by_a_disk_thread_is_read_by_the_same_job() {
+    let place = ServedDir::new();
+    // The kernel has not cached that it has no encoded forms.
+    place.write_cold("cold", &noise(1, 10_000));
+    place.write("resident", noise(2, 10_000));
+    let running = place.serve(|config| config.tiers.valid = Duration::from_hours(1));
+    for (name, seed) in [("cold", 1), ("resident", 2)] {
+        assert_eq!(get(running.address, &format!("/{name}"), "").body, noise(seed, 10_000));
+    }
+    let stats = running.after(2);
+    assert_eq!((stats.disk_jobs, stats.cached_files), (2, 2));
+    assert_eq!((stats.tier(Tier::Read).0, stats.tier(Tier::Resident).0), (1, 1));
 }
 
 #[test]
