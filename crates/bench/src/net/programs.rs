@@ -50,8 +50,8 @@ impl Program {
 
 pub(crate) const HAUL: Program = Program::new("haul", "haul", "--version");
 
-/// Searches for the program `name` in the directories of `path`, then in [`SERVER_DIRS`]. If `path`
-/// is empty, nothing is found.
+/// Searches for the program `name` in the directories of `path`, then in those where distributions
+/// install servers. If `path` is empty, nothing is found.
 #[must_use]
 pub fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
     let more = SERVER_DIRS.iter().filter(|_| !path.is_empty()).map(PathBuf::from);
