@@ -36,13 +36,13 @@ impl Store {
     /// never polled or is dropped. [`Store::close`] completes it, too.
     ///
     /// ```
-    /// # use haul_file_store::{Attributes, ObjectInfo, Precondition, Result, Store};
-    /// async fn put(store: &Store, key: &str, bytes: &[u8]) -> Result<ObjectInfo> {
+    /// # use haul_file_store::{Attributes, Precondition, Result, Store, StoredObject};
+    /// async fn put(store: &Store, key: &str, bytes: &[u8]) -> Result<StoredObject> {
     ///     let none = Attributes::new();
     ///     match store.start_put("bucket", key, bytes, &none, &Precondition::None)? {
     ///         Some(pending) => pending.await,
     ///         // A server calls this on a thread that may block.
-    ///         None => store.put("bucket", key, bytes, &none, &Precondition::None),
+    ///         None => store.put_located("bucket", key, bytes, &none, &Precondition::None),
     ///     }
     /// }
     /// ```
