@@ -2,12 +2,14 @@
 //! sending side.
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use haul_tcp_relay::{Address, EndReason, HttpOptions, ManualClock};
+use haul_testing::eventually;
 
 use super::{Http, Peer, client, http_with, ok, target};
 use crate::targets::Unresponsive;
@@ -113,21 +115,41 @@ fn half_closed_client_receives_a_late_response() {
     }
 }
 
+/// Returns `true` if bytes were received that are not read yet.
+fn is_readable(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let is_readable = stream.peek(&mut [0]).is_ok();
+    stream.set_nonblocking(false).unwrap();
+    is_readable
+}
+
 /// The client is probed once, and the probe does not extend the response timeout.
 #[test]
 fn half_closed_client_receives_a_gateway_timeout() {
-    let address = target(|_, mut peer| drop(peer.rest()));
+    let (sender, received) = channel();
+    let sender = Mutex::new(sender);
+    let address = target(move |_, mut peer| {
+        peer.request().unwrap();
+        sender.lock().unwrap().send(()).unwrap();
+        drop(peer.rest());
+    });
     let clock = ManualClock::new();
-    let (probe_delay, response_time_max) = (Duration::from_secs(1), Duration::from_secs(6));
+    let (probe_delay, response_time_max) = (Duration::from_secs(1), Duration::from_mins(30));
     let options = HttpOptions { response_time_max, ..long_timeouts() };
     let relay = http_with([address], options, |config| config.clock = (&clock).into());
     let mut client = client(&relay);
     client.send(GET);
     client.shut();
-    relay.until(|stats| stats.http.requests == 1);
-    clock.advance(probe_delay);
+    // The response is awaited from now on. The relay may notice the end of the input later.
+    received.recv().unwrap();
+    let mut awaited = Duration::ZERO;
+    eventually("the client is probed", || {
+        clock.advance(probe_delay);
+        awaited += probe_delay;
+        is_readable(client.stream())
+    });
     assert_eq!(client.response().unwrap().status, 100);
-    clock.advance(response_time_max - probe_delay);
+    clock.advance(response_time_max - awaited);
     assert_eq!(client.response().unwrap().status, 504);
     assert_eq!(client.rest().unwrap(), b"");
 }
