@@ -296,9 +296,9 @@ impl Collected {
         self.bytes.len()
     }
 
-    /// Returns the bytes, without copying them.
-    pub(crate) fn content(&self) -> Bytes {
-        self.bytes.clone()
+    /// Returns a copy of the bytes. The buffer that they were received into may be longer.
+    pub(crate) fn copied(&self) -> Bytes {
+        Bytes::copy_from_slice(&self.bytes)
     }
 
     /// Verifies the claims of the client about the bytes. Computes hashes, which takes time in

@@ -3,7 +3,8 @@
 pub(crate) mod log_counts;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, fence};
 use std::time::{Duration, Instant};
 
 use haul_admin_endpoint::RecentRequests;
@@ -160,7 +161,7 @@ impl Metrics {
 
     /// Counts the end of a request, whose response was sent or dropped.
     pub(crate) fn end(&self) {
-        self.counters.local().ended.fetch_add(1, Relaxed);
+        self.counters.local().ended.fetch_add(1, Release);
     }
 
     /// Counts a slow request.
@@ -188,8 +189,10 @@ impl Metrics {
     }
 
     pub(crate) fn in_flight(&self) -> u64 {
-        // The ends first: no request ends before it begins.
+        // The ends first, and then the beginnings that came before them: the difference cannot be
+        // negative.
         let ended = self.counters.sum(|part| &part.ended);
+        fence(Acquire);
         self.counters.sum(|part| &part.begun) - ended
     }
 

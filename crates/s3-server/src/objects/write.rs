@@ -200,7 +200,7 @@ impl SmallPut {
         // Versions are not answered from the cache.
         if stored.info.version_id == VersionId::Null {
             hot.insert_stored(&self.name, stored.info.bytes, || {
-                HotObject::stored(stored, &self.attributes, self.collected.content())
+                HotObject::stored(stored, &self.attributes, self.collected.copied())
             });
         }
     }
