@@ -33,7 +33,7 @@ pub(crate) fn push_encoded(out: &mut String, path: &str) {
             }
             _ => {
                 out.push('%');
-                out.extend(hex(byte).map(|digit| char::from(digit.to_ascii_uppercase())));
+                hex(byte).iter().for_each(|digit| out.push(digit.to_ascii_uppercase().into()));
             }
         }
     }
@@ -45,7 +45,8 @@ pub(crate) fn hex(byte: u8) -> [u8; 2] {
 
 /// Appends bytes in lower-case hexadecimal digits.
 pub(crate) fn push_hex(out: &mut String, bytes: &[u8]) {
-    bytes.iter().for_each(|byte| out.extend(hex(*byte).map(char::from)));
+    // A String that is extended by an iterator asks for space with each character.
+    bytes.iter().flat_map(|byte| hex(*byte)).for_each(|digit| out.push(digit.into()));
 }
 
 /// Parses a SHA-256 in lower-case hexadecimal digits.

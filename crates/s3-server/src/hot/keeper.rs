@@ -17,8 +17,8 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const BYTES_MIN: u64 = 8 << 20;
 
 /// As long as less than `free_bytes_min` of the memory is available to this process, shrinks the
-/// cache and returns freed memory to the system; lets the cache grow again afterwards; and drops objects of removed volumes, whose space is
-/// then free. Never returns.
+/// cache and returns freed memory to the system; lets the cache grow again afterwards; and drops
+/// objects of removed volumes, whose space is then free. Never returns.
 pub(crate) async fn keep(
     hot: Arc<HotObjects>,
     store: Arc<ServedStore>,

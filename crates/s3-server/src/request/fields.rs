@@ -5,15 +5,16 @@ use std::borrow::Cow;
 /// The field in which the SDKs name the algorithm of the checksum that they send.
 pub(crate) const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
 
-/// The fields of a request, with names in lower case. One buffer holds all of them.
+/// The fields of a request, with names in lower case. One buffer holds all names, and one all
+/// values: a request asks for about a hundred names, most of which it does not have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fields {
-    text: Vec<u8>,
+    names: String,
+    values: Vec<u8>,
     ends: Vec<Ends>,
 }
 
-/// The ends of the name and of the value of a field in the buffer; it begins where the field before
-/// it ends.
+/// The ends of a field in the buffers; it begins where the field before it ends.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     name: usize,
@@ -23,15 +24,17 @@ struct Ends {
 impl Fields {
     /// Creates an empty list with room for these fields.
     pub(crate) fn with_capacity(count: usize, bytes: usize) -> Self {
-        Self { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(count) }
+        let (names, values) = (String::with_capacity(bytes / 2), Vec::with_capacity(bytes));
+        Self { names, values, ends: Vec::with_capacity(count) }
     }
 
-    /// Adds a field.
+    /// Adds a field. A name that is not text becomes empty.
     pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
-        self.text.extend(name.iter().map(u8::to_ascii_lowercase));
-        let name = self.text.len();
-        self.text.extend_from_slice(value);
-        self.ends.push(Ends { name, value: self.text.len() });
+        let begin = self.names.len();
+        self.names.push_str(str::from_utf8(name).unwrap_or_default());
+        self.names[begin..].make_ascii_lowercase();
+        self.values.extend_from_slice(value);
+        self.ends.push(Ends { name: self.names.len(), value: self.values.len() });
     }
 
     /// Replaces all fields of this name by one.
@@ -45,19 +48,19 @@ impl Fields {
         if self.iter().all(|(name, _)| keeps(name)) {
             return;
         }
-        let mut kept = Self::with_capacity(self.ends.len(), self.text.len());
+        let mut kept = Self::with_capacity(self.ends.len(), self.values.len());
         for (name, value) in self.iter().filter(|(name, _)| keeps(name)) {
             kept.push(name.as_bytes(), value);
         }
         *self = kept;
     }
 
-    /// Returns all fields in order, with names in lower case. A name that is not text is empty.
+    /// Returns all fields in order, with names in lower case.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        let begins = std::iter::once(0).chain(self.ends.iter().map(|ends| ends.value));
-        begins.zip(&self.ends).map(|(begin, ends)| {
-            let name = str::from_utf8(&self.text[begin..ends.name]).unwrap_or_default();
-            (name, &self.text[ends.name..ends.value])
+        let mut begin = Ends { name: 0, value: 0 };
+        self.ends.iter().map(move |ends| {
+            let Ends { name, value } = std::mem::replace(&mut begin, *ends);
+            (&self.names[name..ends.name], &self.values[value..ends.value])
         })
     }
 
