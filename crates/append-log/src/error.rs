@@ -20,6 +20,15 @@ pub enum Error {
         #[source]
         source: Arc<haul_disk::Error>,
     },
+    /// The disk refuses the file of another segment, for another reason than its space. Remove the
+    /// reason, then retry: the record was not appended, and the log still works.
+    #[error("cannot create another segment of the log: {}", error_chain(source))]
+    NoSegment {
+        /// The error of the last attempt. A log whose attempts fail repeatedly makes at most one a
+        /// second.
+        #[source]
+        source: Arc<haul_disk::Error>,
+    },
     /// An earlier write or sync failed, and the log accepts no more records. Close the log and open
     /// it again: only recovery can determine which of the unacknowledged records are durable.
     #[error("the log stopped after a failed write or sync: {}", error_chain(source))]
@@ -94,6 +103,7 @@ mod tests {
             || Error::Damaged { file: "/log/1".into(), offset: 8, what: "the cause".into() };
         for error in [
             Error::Full { source: Arc::new(disk()) },
+            Error::NoSegment { source: Arc::new(disk()) },
             Error::Latched { source: Arc::new(disk()) },
             damaged(),
             Error::Foreign { file: "/log/1".into(), what: "the cause".into() },

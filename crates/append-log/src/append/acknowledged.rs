@@ -53,6 +53,8 @@ impl Acknowledged {
 
     /// Publishes the number of synced batches. No thread is woken.
     pub(super) fn publish(&self, batches: u64) {
+        let before = self.batches.load(Ordering::Relaxed);
+        debug_assert_eq!(batches, before + 1, "batches are synced one after the other");
         self.batches.store(batches, Ordering::Release);
         self.event.advance();
     }

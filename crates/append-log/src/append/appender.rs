@@ -12,7 +12,7 @@ use crate::append::lock::Locked;
 use crate::append::state::{Next, State};
 use crate::append::ticket::Ticket;
 use crate::error::{Error, Result};
-use crate::format::Kind;
+use crate::format::{HEADER_BYTES, Kind};
 use crate::lsn::Position;
 use crate::segments::bytes_for_record;
 use crate::segments::pool::Pool;
@@ -67,6 +67,51 @@ impl Appender {
         self.push(&Draft::close())
     }
 
+    /// Implements [`crate::Log::end_segment`].
+    pub(crate) fn end_segment(&self) -> Result<bool> {
+        let mut state = self.shared.state.lock();
+        let number = state.filling.tail.segment.number;
+        if state.filling.offset() == HEADER_BYTES {
+            return Ok(false);
+        }
+        loop {
+            state.check_latch()?;
+            if state.filling.tail.segment.number != number || state.filling.sealed {
+                return self.shared.wait_for_all(&mut state).map(|()| true);
+            }
+            match &state.next {
+                _ if state.is_paused => state.wait(&self.shared.room),
+                // The reserve is for records that need it.
+                Next::Ready(next) if next.segment.is_reserve => return Ok(false),
+                Next::Ready(_) => {
+                    state.filling.push_empty(Kind::Seal);
+                    self.shared.end_gathering(&mut state);
+                }
+                Next::Failed(..) => {
+                    if let Next::Failed(error, _) =
+                        std::mem::replace(&mut state.next, Next::Missing)
+                    {
+                        return Err(error);
+                    }
+                }
+                Next::Missing => {
+                    state.check_pause()?;
+                    self.wait_for_next(&mut state, Room::Ordinary);
+                }
+            }
+        }
+    }
+
+    /// Waits until the next segment was created, or could not be created.
+    fn wait_for_next(&self, state: &mut Locked<'_>, room: Room) {
+        state.waiting_for_next += 1;
+        state.waiting_by_room[room as usize] += 1;
+        self.shared.prepare.notify_one();
+        state.wait(&self.shared.room);
+        state.waiting_for_next -= 1;
+        state.waiting_by_room[room as usize] -= 1;
+    }
+
     fn push(&self, draft: &Draft<'_>) -> Result<Ticket> {
         let mut longer = None;
         let mut state = self.shared.state.lock();
@@ -81,14 +126,7 @@ impl Appender {
                     self.shared.request_room(&mut state);
                     state.wait(&self.shared.room);
                 }
-                Blocked::NextSegment => {
-                    state.waiting_for_next += 1;
-                    state.waiting_by_room[draft.room as usize] += 1;
-                    self.shared.prepare.notify_one();
-                    state.wait(&self.shared.room);
-                    state.waiting_for_next -= 1;
-                    state.waiting_by_room[draft.room as usize] -= 1;
-                }
+                Blocked::NextSegment => self.wait_for_next(&mut state, draft.room),
                 Blocked::LongerSegment(bytes) => {
                     state.needed.add(draft.room, bytes);
                     self.shared.prepare.notify_one();
@@ -197,6 +235,7 @@ impl Appender {
                 if let Some(error) = state.take_refusal(draft.room, needed) {
                     return Err(error);
                 }
+                state.check_pause()?;
                 return Ok(Some(Blocked::LongerSegment(needed)));
             }
             // The failed creation was for records that may use less of the disk than this record,
@@ -207,7 +246,10 @@ impl Appender {
                     return Err(error);
                 }
             }
-            _ => return Ok(Some(Blocked::NextSegment)),
+            _ => {
+                state.check_pause()?;
+                return Ok(Some(Blocked::NextSegment));
+            }
         }
         Ok(None)
     }
@@ -218,6 +260,8 @@ impl Appender {
     /// than a 64th of the segment, and the next segment is ready, the seal is appended to the same
     /// batch. Switching segments then needs no separate sync.
     fn append_to_batch(&self, state: &mut State, draft: &Draft<'_>) -> Ticket {
+        debug_assert!(!state.is_paused && !state.filling.sealed && state.latched.is_none());
+        debug_assert!(self.pool.may_use(&state.filling.tail.segment, draft.room));
         let segment = Arc::clone(&state.filling.tail.segment);
         let lsn = state.filling.push(draft.kind, &draft.payload);
         // The length was compared with the maximum, which is shorter than a segment.

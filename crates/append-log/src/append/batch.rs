@@ -60,6 +60,7 @@ impl Batch {
     /// Creates a batch whose first record begins at `end`, and reads the bytes before `end` in the
     /// same page.
     pub(crate) fn resume(tail: Tail, end: u32, buffer_bytes: usize) -> haul_disk::Result<Self> {
+        debug_assert!((crate::format::HEADER_BYTES..=tail.segment.limit).contains(&end));
         let mut buffer = append_buffer(buffer_bytes);
         let start = page_start(end);
         let carried = (end - start) as usize;
@@ -70,9 +71,11 @@ impl Batch {
     /// Creates the next batch in the same segment, beginning with a copy of the partial last page
     /// of this batch.
     pub(crate) fn followed_in(&self, mut buffer: AlignedBuf) -> Self {
+        debug_assert!(!self.sealed, "a record after a seal is never read");
         let end = self.offset();
         let start = page_start(end);
         let carried = (end - start) as usize;
+        debug_assert!(carried <= self.used);
         buffer[..carried].copy_from_slice(&self.buffer[self.used - carried..self.used]);
         let lone = self.lone_bytes;
         let batch = Self::at(self.tail.clone(), buffer, start, carried);
@@ -81,6 +84,13 @@ impl Batch {
 
     /// Creates a batch without new records, whose buffer holds `carried` synced bytes.
     fn at(tail: Tail, buffer: AlignedBuf, start: u32, carried: usize) -> Self {
+        debug_assert_eq!(
+            start % crate::format::HEADER_BYTES,
+            0,
+            "direct writes are of whole pages"
+        );
+        debug_assert!(carried < PAGE_BYTES && carried <= buffer.len());
+        debug_assert_eq!(buffer.len() % PAGE_BYTES, 0);
         Self {
             tail,
             buffer,
@@ -126,6 +136,7 @@ impl Batch {
 
     /// Moves the records to a longer buffer, and returns the buffer in which they were.
     pub(crate) fn grow(&mut self, mut longer: AlignedBuf) -> AlignedBuf {
+        debug_assert!(longer.len() > self.buffer.len());
         longer[..self.used].copy_from_slice(&self.buffer[..self.used]);
         std::mem::replace(&mut self.buffer, longer)
     }
@@ -135,6 +146,14 @@ impl Batch {
     /// The `synced` field of the record is the LSN of the first record of this batch: the batch is
     /// written only after the previous batch is synced.
     pub(crate) fn push(&mut self, kind: Kind, payload: &Payload<'_>) -> Lsn {
+        debug_assert!(!self.sealed, "a record after a seal is never read");
+        debug_assert_eq!(parts_bytes(payload), payload.bytes);
+        // Space for a seal is always left.
+        debug_assert!(kind == Kind::Seal || self.fits(record_bytes(payload.bytes)));
+        debug_assert!(
+            kind == Kind::Seal
+                || self.tail.segment.holds(self.offset(), record_bytes(payload.bytes))
+        );
         let lsn = self.end();
         let synced = Lsn::new(self.tail.segment.number, self.start + offset_of(self.carried));
         let Payload { parts, bytes, checksum: payload_checksum } = *payload;
@@ -149,6 +168,8 @@ impl Batch {
         }
         rest.fill(0);
         self.used += record_bytes(bytes);
+        debug_assert!(self.used <= self.buffer.len() && self.offset() <= self.tail.segment.limit);
+        debug_assert!(synced <= lsn, "a batch is written after the one before it was synced");
         if kind == Kind::Data {
             self.records += 1;
             self.lone_bytes = if self.records == 1 { record_bytes(bytes) } else { 0 };
@@ -189,6 +210,7 @@ impl Batch {
     ///    fail their checksum.
     /// 2. Syncs the file. All records of the batch are now durable and may be acknowledged.
     pub(crate) fn write_and_sync(&mut self, counters: &Counters) -> haul_disk::Result<Duration> {
+        debug_assert!(self.has_new(), "a batch without records needs no sync");
         let bytes = align_up(self.used as u64, PAGE_BYTES as u64);
         let whole_pages = usize::try_from(bytes).expect("a buffer fits in memory");
         // After the records, the buffer holds bytes of an earlier batch. Recovery would take these
@@ -204,6 +226,10 @@ impl Batch {
     pub(crate) fn into_parts(self) -> (AlignedBuf, Tail) {
         (self.buffer, self.tail)
     }
+}
+
+fn parts_bytes(payload: &Payload<'_>) -> usize {
+    payload.parts.iter().map(|part| part.len()).sum()
 }
 
 fn offset_of(bytes: usize) -> u32 {

@@ -45,6 +45,8 @@ impl Buffers {
         if self.is_longer(buffer.len()) {
             return Some(buffer);
         }
+        debug_assert_eq!(buffer.len(), self.standard_bytes);
+        debug_assert!(self.unused.len() < 2, "a log has two standard buffers");
         self.unused.push(buffer);
         None
     }
@@ -52,6 +54,7 @@ impl Buffers {
     /// Returns the length of a buffer that has space for a long record after all other records that
     /// a standard buffer may contain.
     pub(super) fn bytes_for(&self, record_bytes: usize) -> usize {
+        debug_assert!(self.is_long(record_bytes));
         let bytes = self.standard_bytes + record_bytes + SEAL_BYTES as usize;
         let unit = if bytes < HUGE_PAGE_BYTES { PAGE_BYTES } else { HUGE_PAGE_BYTES };
         bytes.next_multiple_of(unit)

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_disk::{AlignedBuf, Disk};
-use haul_sync::{Condvar, RwLock, now, set_precise_timers, thread};
+use haul_sync::{AtomicBool, Condvar, RwLock, now, set_precise_timers, thread};
 
 use crate::append::acknowledged::{Acknowledged, Event};
 use crate::append::batch::{Batch, Tail};
@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     /// The segments with records and the segment being written.
     pub(crate) segments: RwLock<BTreeMap<u32, Arc<Segment>>>,
     pub(crate) counters: Counters,
+    /// `true` once the log has stopped, for those who do not hold the lock of the state.
+    pub(crate) is_latched: AtomicBool,
     /// The time without appends after which the log writes a watermark, a record that proves that
     /// the last batch was synced; `None` if it writes none.
     pub(super) idle_after: Option<Duration>,
@@ -89,6 +91,7 @@ impl Shared {
             more: Condvar::new(),
             segments: RwLock::new(segments),
             counters: Counters::default(),
+            is_latched: AtomicBool::new(false),
             idle_after: options.idle_after(),
             pads_records: options.pads_records,
         })
@@ -97,6 +100,7 @@ impl Shared {
     /// Waits until the batch with the number `generation` is synced. Commits batches on this thread
     /// while no other thread does.
     pub(crate) fn wait_for(&self, state: &mut Locked<'_>, generation: u64) -> Result<()> {
+        debug_assert!(generation <= state.generation, "no such batch");
         while !state.is_committed(generation) {
             state.check_latch()?;
             if !state.is_committing {
@@ -136,6 +140,7 @@ impl Shared {
     /// Registers this thread to be woken for the batch with the number `generation`. Returns the
     /// last event, for [`Acknowledged::wait`].
     fn register_waiter(&self, state: &mut State, generation: u64) -> Event {
+        debug_assert!((state.committed..=state.generation).contains(&generation));
         state.waiting.add(generation);
         state.is_wanted |= generation == state.generation;
         self.acknowledged.last_event()
@@ -202,6 +207,7 @@ impl Shared {
     ///    No other thread commits before all are awake: the first of them would otherwise commit
     ///    its next record alone. Wakers of futures are called in step 1 of the next batch.
     pub(super) fn commit(&self, state: &mut Locked<'_>) {
+        debug_assert!(!state.is_committing, "one thread commits at a time");
         if self.deliver_first(state) {
             return;
         }
@@ -219,6 +225,8 @@ impl Shared {
             }
         }
         let Some(mut batch) = state.taken.take() else { return };
+        debug_assert_eq!(state.committed + 1, state.generation, "at most one batch is not written");
+        debug_assert!(!state.is_committing && batch.has_new());
         state.is_committing = true;
         let outcome = state.unlocked(|| batch.write_and_sync(&self.counters));
         match outcome {
@@ -251,10 +259,14 @@ impl Shared {
         let (now, pending) = (now(), state.filling.records);
         state.gather.batch_done(now, took, batch.bytes(), (batch.records, pending));
         self.restart_idle_time(state, batch.records, now);
+        debug_assert!(batch.end() > state.synced, "LSNs increase");
+        debug_assert!(batch.end() <= state.filling.end());
         state.synced = batch.end();
         state.committed += 1;
+        debug_assert!(state.committed <= state.generation);
         state.batch_sizes.add(batch.bytes());
         if batch.sealed {
+            debug_assert!(state.filling.tail.segment.number > batch.tail.segment.number);
             batch.tail.segment.end_at(batch.offset());
             state.batch_sizes = state.batch_sizes.of_next_segment();
         }
@@ -316,6 +328,7 @@ impl Shared {
     /// Seals the filling batch, which must not be sealed, and continues in the next segment, which
     /// must be ready. The new batch has the given buffer. No batch may be taken.
     pub(super) fn continue_in_next(&self, state: &mut State, buffer: AlignedBuf) {
+        debug_assert!(matches!(state.next, Next::Ready(_)), "what follows a seal is ready");
         state.filling.push_empty(Kind::Seal);
         self.end_gathering(state);
         self.take_batch_into(state, buffer);
@@ -325,6 +338,7 @@ impl Shared {
     }
 
     fn take_batch_into(&self, state: &mut State, buffer: AlignedBuf) {
+        debug_assert!(state.taken.is_none() && state.filling.has_new());
         if self.pads_records {
             state.filling.pad_lone_record();
         }
@@ -332,12 +346,14 @@ impl Shared {
             let Next::Ready(tail) = std::mem::replace(&mut state.next, Next::Missing) else {
                 unreachable!("a batch is sealed only when the next segment is ready");
             };
+            debug_assert!(tail.segment.number > state.filling.tail.segment.number);
             self.segments.write().insert(tail.segment.number, Arc::clone(&tail.segment));
             self.prepare.notify_one();
             Batch::begin(tail, buffer)
         } else {
             state.filling.followed_in(buffer)
         };
+        debug_assert!(following.end() >= state.filling.end());
         state.generation += 1;
         state.is_wanted = false;
         self.room.notify_all();
@@ -348,7 +364,9 @@ impl Shared {
     /// whose header declares where the log before it ends.
     pub(crate) fn continue_with(&self, state: &mut State, batch: impl FnOnce(AlignedBuf) -> Batch) {
         let buffer = state.buffers.take().expect("no batch is being committed");
+        debug_assert!(!state.filling.has_new() && state.taken.is_none());
         let before = std::mem::replace(&mut state.filling, batch(buffer));
+        debug_assert!(state.filling.end() > before.end(), "an LSN is never used again");
         state.keep_buffer(before);
         state.unproven_since = None;
         self.prepare.notify_one();

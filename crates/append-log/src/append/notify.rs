@@ -4,6 +4,7 @@
 //! after the lock is released, see [`crate::append::wakers`].
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::append::commit::Shared;
 use crate::append::lock::Locked;
@@ -48,6 +49,9 @@ impl Shared {
     /// Stops the log permanently and notifies all waiting threads and futures.
     pub(crate) fn latch(&self, state: &mut Locked<'_>, error: haul_disk::Error) {
         state.latched = Some(Arc::new(error));
+        // Before any thread that waited returns: what it tells its caller must not be contradicted
+        // by another thread that does not know yet.
+        self.is_latched.store(true, Ordering::SeqCst);
         state.wakers.wake_committed(u64::MAX);
         self.room.notify_all();
         self.more.notify_all();

@@ -92,11 +92,24 @@ impl PrepareThread {
             }
             match (made, due) {
                 (Ok(None) | Err(Error::Latched { .. }), _) => return,
-                (Ok(Some(tail)), _) => state.next = Next::Ready(tail),
+                (Ok(Some(tail)), _) => {
+                    debug_assert!(!matches!(state.next, Next::Ready(_)), "one next segment");
+                    debug_assert!(tail.segment.number > state.filling.tail.segment.number);
+                    state.creation_succeeded();
+                    state.next = Next::Ready(tail);
+                }
                 // After a failed directory sync it is unknown which names are durable, and a second
                 // sync could succeed without making them durable.
                 (Err(Error::Disk(error)), _) if error.op == Op::SyncDir => {
                     return self.shared.latch(&mut state, error);
+                }
+                // The appends that wait try again once, and are refused then.
+                (Err(Error::Disk(error)), due) => {
+                    state.creation_failed(error);
+                    if let Due::Next { .. } = due {
+                        let segment = &state.filling.tail.segment;
+                        failed_at = Some((segment.number, state.filling.offset()));
+                    }
                 }
                 // A segment removed meanwhile may be the space for this one, and an append that
                 // began after its removal must not be refused.
@@ -215,12 +228,14 @@ impl PrepareThread {
             if state.latched.is_some() {
                 return None;
             }
-            if is_longer_needed(&state) {
+            // Those that wait are refused during a pause, as soon as they run.
+            let may_try = state.check_pause().is_ok();
+            if may_try && is_longer_needed(&state) {
                 state.prepare_at = u32::MAX;
                 let (needed, shorter) = (state.needed, state.take_ready_next());
                 return Some(Due::Longer { needed, shorter });
             }
-            if is_missing && (is_requested || state.filling.offset() >= due) {
+            if may_try && is_missing && (is_requested || state.filling.offset() >= due) {
                 state.prepare_at = u32::MAX;
                 return Some(Due::Next { is_requested });
             }
@@ -235,7 +250,8 @@ impl PrepareThread {
     /// Creates the next segment, at least as long as needed. Returns the segment, or `None` if the
     /// log was closed meanwhile, and the [`Room`] for which the creation was tried.
     fn allocate(&self, needed: Needed) -> (Result<Option<Tail>>, Room) {
-        let mut room = Room::Ordinary;
+        // An error for another reason than space is one for every record.
+        let mut room = Room::Compaction;
         let state = self.shared.state.lock_undelivered();
         let are_large = state.batch_sizes.are_large();
         self.pool.set_previous(state.filling.tail.segment.number);

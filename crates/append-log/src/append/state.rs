@@ -1,9 +1,10 @@
 //! Defines the state of an open log, which its threads share under one lock.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haul_disk::AlignedBuf;
+use haul_sync::now;
 
 use crate::append::acknowledged::WaiterCounts;
 use crate::append::batch::{Batch, Tail};
@@ -65,6 +66,24 @@ pub(crate) struct Refused {
     pub(crate) room: Room,
 }
 
+/// The longest pause between two attempts to create a segment that fail one after the other.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The pause after the second of these attempts; each further failure doubles it. After the first
+/// one, the next record that needs the segment tries again at once.
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// Attempts to create a segment that failed one after the other, for another reason than space.
+#[derive(Debug)]
+struct Failures {
+    count: u32,
+    last: Arc<haul_disk::Error>,
+    /// Until then, records that need the segment are refused without another attempt: whoever
+    /// retries, whatever refuses the file (a removed directory, a file system that became
+    /// read-only, too many open files) is asked once a second at most.
+    pause_until: Instant,
+}
+
 /// The state of an open log.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -110,6 +129,7 @@ pub(crate) struct State {
     /// The error of the last creation of a segment of such a length. The next append that needs a
     /// segment of this length returns the error.
     pub(crate) refused: Option<Refused>,
+    failures: Option<Failures>,
     /// The offset in the current segment at which an append must notify the preparing thread, which
     /// creates the next segment.
     pub(crate) prepare_at: u32,
@@ -125,6 +145,10 @@ impl State {
     /// Creates the state of a log that continues with `filling`, which must contain no unsynced
     /// records.
     pub(super) fn new(filling: Batch, next: Option<Tail>, buffers: Buffers) -> Self {
+        debug_assert!(!filling.has_new() && !filling.sealed);
+        debug_assert!(
+            next.as_ref().is_none_or(|next| next.segment.number > filling.tail.segment.number)
+        );
         Self {
             synced: filling.end(),
             filling,
@@ -145,6 +169,7 @@ impl State {
             requested_next: None,
             needed: Needed::default(),
             refused: None,
+            failures: None,
             prepare_at: u32::MAX,
             is_paused: false,
             is_closing: false,
@@ -157,6 +182,38 @@ impl State {
         match &self.latched {
             Some(source) => Err(Error::Latched { source: Arc::clone(source) }),
             None => Ok(()),
+        }
+    }
+
+    /// Records that the creation of a segment failed for another reason than space.
+    pub(super) fn creation_failed(&mut self, error: haul_disk::Error) {
+        let count = self.failures.as_ref().map_or(1, |failures| failures.count.saturating_add(1));
+        let pause = match count {
+            1 => Duration::ZERO,
+            _ => RETRY_PAUSE_MIN.saturating_mul(1 << (count - 2).min(20)).min(RETRY_PAUSE_MAX),
+        };
+        let (last, pause_until) = (Arc::new(error), now() + pause);
+        self.failures = Some(Failures { count, last, pause_until });
+    }
+
+    /// Records that a segment was created.
+    pub(super) fn creation_succeeded(&mut self) {
+        self.failures = None;
+    }
+
+    /// Returns the reason why no segment could be created at the last attempt; `None` if it
+    /// succeeded.
+    pub(crate) fn creation_failure(&self) -> Option<Arc<haul_disk::Error>> {
+        self.failures.as_ref().map(|failures| Arc::clone(&failures.last))
+    }
+
+    /// Refuses a record that needs another segment, during the pause between two attempts.
+    pub(crate) fn check_pause(&self) -> Result<()> {
+        match &self.failures {
+            Some(failures) if now() < failures.pause_until => {
+                Err(Error::NoSegment { source: Arc::clone(&failures.last) })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -202,6 +259,7 @@ impl State {
 
     /// Makes the buffer of a finished batch available for the batch after the filling one.
     pub(super) fn keep_buffer(&mut self, batch: Batch) {
+        debug_assert!(batch.end() <= self.synced || !batch.has_new(), "not durable yet");
         let (buffer, tail) = batch.into_parts();
         self.keep_or_free(buffer);
         // If the filling batch is in another segment, `tail` may hold the last handle of a removed

@@ -20,9 +20,9 @@ impl Log {
     /// # Errors
     /// Returns [`crate::Error::TooLong`] if the payload is too long
     /// ([`Log::payload_bytes_max`]), [`crate::Error::Full`] if the segment has no space for the
-    /// record and the disk has no space for another segment that is long enough, [`crate::Error::Disk`] if another
-    /// segment cannot be created for another reason, and [`crate::Error::Latched`] after a failed
-    /// write or sync. In each case nothing was appended.
+    /// record and the disk has no space for another segment that is long enough,
+    /// [`crate::Error::NoSegment`] if another segment cannot be created for another reason, and
+    /// [`crate::Error::Latched`] after a failed write or sync. In each case nothing was appended.
     ///
     /// # Durability
     /// None until [`Ticket::wait`] has returned.
@@ -41,6 +41,19 @@ impl Log {
     /// None until [`Ticket::wait`] has returned.
     pub fn try_append(&self, payload: &[&[u8]], room: Room) -> Result<Option<Ticket>> {
         self.appender.try_append(payload, room)
+    }
+
+    /// Ends the current segment, so that it can be removed once its records are no longer needed.
+    /// Later records are appended to the next one. Returns `false` if nothing was ended: the
+    /// segment has no records, or the next one is part of the reserve.
+    ///
+    /// # Errors
+    /// Returns those of [`Log::append`] for a record that needs another segment.
+    ///
+    /// # Durability
+    /// All records of the segment survive a power cut when this returns.
+    pub fn end_segment(&self) -> Result<bool> {
+        self.appender.end_segment()
     }
 
     /// Returns the greatest length of a payload that can be appended: a record must fit into a

@@ -14,6 +14,7 @@ mod space;
 mod truncate;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use haul_disk::Lock;
 use haul_sync::Mutex;
@@ -111,9 +112,16 @@ impl Log {
         self.shared.counters.snapshot()
     }
 
+    /// Returns the reason why the last attempt to create a segment failed, if that was another one
+    /// than space; `None` if it succeeded. Appends that need another segment are refused.
+    #[must_use]
+    pub fn segment_failure(&self) -> Option<Arc<haul_disk::Error>> {
+        self.shared.state.lock().creation_failure()
+    }
+
     /// Returns `true` if an earlier write or sync failed, so that nothing more can be appended.
     #[must_use]
     pub fn is_latched(&self) -> bool {
-        self.shared.state.lock().latched.is_some()
+        self.shared.is_latched.load(Ordering::SeqCst)
     }
 }

@@ -167,6 +167,7 @@ impl Log {
     /// Executes steps 2 and 3 of [`Log::truncate_back`]. Returns the numbers of the segments to
     /// remove in step 4.
     fn end_at(&self, lsn: Lsn) -> Result<Vec<u32>> {
+        debug_assert!(lsn <= self.synced(), "only synced records are removed");
         let ended = self.segment(lsn.segment())?;
         let ready = self.take_next()?;
         // After a failure it is unknown whether the new header is durable, and therefore whether
@@ -189,6 +190,7 @@ impl Log {
         let number = tail.segment.number;
         let batch = |buffer| Batch::begin(tail, buffer);
         self.shared.continue_with(&mut state, batch);
+        debug_assert!(Lsn::new(number, HEADER_BYTES) > state.synced);
         state.synced = Lsn::new(number, HEADER_BYTES);
         drop(state);
         self.or_latch(seal(&*self.shared.disk, &ended, lsn.offset()))?;
@@ -214,7 +216,10 @@ impl Log {
             match std::mem::replace(&mut state.next, Next::Missing) {
                 Next::Ready(tail) => return Ok(tail),
                 Next::Failed(error, _) => return Err(error),
-                Next::Missing => self.wait_for_next(&mut state),
+                Next::Missing => {
+                    state.check_pause()?;
+                    self.wait_for_next(&mut state);
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ mod resume;
 
 use std::sync::Arc;
 
-use haul_disk::Disk;
+use haul_disk::{Disk, link_count};
 
 use crate::error::{Error, Result};
 use crate::lsn::Lsn;
@@ -47,8 +47,8 @@ pub(crate) struct RecoveredLog {
 ///    earlier sync failed and left its pages in the page cache.
 /// 4. Overwrites the torn tail (the remains of an interrupted write) with zeros and syncs them. A
 ///    crash during this step leaves a part of the torn tail, which contains no acknowledged record.
-///    If an earlier write or sync failed, the log continues in another segment instead, whose
-///    header declares the end of the log before it.
+///    If an earlier write or sync failed, or the segment belongs to a copy of the log, too, the log
+///    continues in another segment instead, whose header declares the end of the log before it.
 /// 5. Gives the first unused segment a new nonce and keeps it as the next segment. Makes the other
 ///    unused segments spare files or removes them.
 pub(crate) fn recover(
@@ -67,7 +67,7 @@ pub(crate) fn recover(
     reload_links(&**disk, strategy, &mut directory.segments)?;
     let chain = remove_detached(&**disk, &pool, &mut directory.segments)?;
 
-    let mut unused = split_off_unused(&**disk, &mut directory.segments, replay)?;
+    let mut unused = unused_segments(&**disk, &mut directory.segments, replay)?;
     if options.removes_in_order {
         let lost = lost_segments(disk.root(), &directory.segments, &recovered.damage);
         recovered.damage.extend(lost);
@@ -112,16 +112,17 @@ pub(crate) fn recover(
     }
     retire_unused_reserve(&pool, &mut unused)?;
     pool.set_previous(directory.segments.last_key_value().map_or(0, |(number, _)| *number));
-    let mut resume = Resume { disk: &**disk, pool: &pool, unused };
+    let is_shared = open.as_ref().map_or(Ok(false), |(segment, _)| is_shared(segment))?;
+    let mut resume = Resume { disk: &**disk, pool: &pool, unused, is_shared };
     // If the caller knows of a later segment that cannot be read, no record may be appended to an
     // earlier segment, because records must be in the order of their LSNs.
     let is_outdated = |(segment, _): &(Arc<Segment>, Scan)| segment.number < options.numbers_after;
-    let needs_new_segment = directory.is_latched || open.as_ref().is_some_and(is_outdated);
+    let needs_new_segment =
+        directory.is_latched || is_shared || open.as_ref().is_some_and(is_outdated);
     let (current, end) = resume.resume(open, needs_new_segment)?;
     let next = next_segment(&pool, resume.unused, current.number)?;
     if directory.is_latched {
-        disk.remove(names::LATCHED)?;
-        disk.sync_dir("")?;
+        remove_mark(&**disk)?;
     }
     pool.fill_short_reserve()?;
     directory.segments.insert(current.number, Arc::clone(&current));
@@ -136,11 +137,42 @@ pub(crate) fn recover(
     })
 }
 
+/// Removes the mark of a failed write or sync: the log continues in another segment.
+fn remove_mark(disk: &dyn Disk) -> Result<()> {
+    disk.remove(names::LATCHED)?;
+    Ok(disk.sync_dir("")?)
+}
+
+/// `true` if the file of a segment has another name: it then belongs to a copy of the log, too, such
+/// as one that was made by `cp -l`, and is not written any more.
+fn is_shared(segment: &Segment) -> Result<bool> {
+    Ok(link_count(&*segment.file)? > 1)
+}
+
+/// Splits off the segments without records. Removes the names of those whose files belong to a copy
+/// of the log, too.
+fn unused_segments(
+    disk: &dyn Disk,
+    segments: &mut Segments,
+    replay: &mut dyn Replay,
+) -> Result<Segments> {
+    let mut unused = split_off_unused(disk, segments, replay)?;
+    let numbers: Vec<u32> = unused.keys().copied().collect();
+    for number in numbers {
+        if is_shared(&unused[&number])? {
+            disk.remove(&names::segment(number))?;
+            unused.remove(&number);
+        }
+    }
+    Ok(unused)
+}
+
 /// Gives the first unused segment a new nonce and returns it, as the one after the segment `current`.
 /// Makes the others spare files or removes them.
 fn next_segment(pool: &Pool, mut unused: Segments, current: u32) -> Result<Option<Arc<Segment>>> {
     pool.set_previous(current);
     let first = unused.pop_first();
+    debug_assert!(first.as_ref().is_none_or(|(number, _)| *number > current));
     let next = first.map(|(_, segment)| pool.renew_recycled(&segment, Lsn(0))).transpose()?;
     unused.into_values().try_for_each(|extra| pool.retire(extra))?;
     Ok(next.map(Arc::new))

@@ -22,6 +22,8 @@ pub(super) struct Resume<'a> {
     pub(super) disk: &'a dyn Disk,
     pub(super) pool: &'a Pool,
     pub(super) unused: Segments,
+    /// `true` if the open segment belongs to a copy of the log, too, and must not be written.
+    pub(super) is_shared: bool,
 }
 
 impl Resume<'_> {
@@ -39,14 +41,17 @@ impl Resume<'_> {
             match self.begin(follows) {
                 Ok(begun) => {
                     segment.end_at(scan.end);
-                    drop(seal(self.disk, &segment, scan.end));
+                    if !self.is_shared {
+                        drop(seal(self.disk, &segment, scan.end));
+                    }
                     return Ok(begun);
                 }
                 // If the disk has no space for another segment, the log continues in the last one.
-                Err(Error::Full { .. }) => {}
+                Err(Error::Full { .. }) if !self.is_shared => {}
                 Err(error) => return Err(error),
             }
         }
+        debug_assert!((HEADER_BYTES..=segment.limit).contains(&scan.end));
         truncate_torn_tail(&segment, &scan)?;
         Ok((segment, scan.end))
     }
@@ -72,6 +77,7 @@ impl Resume<'_> {
 
 /// Overwrites the torn tail (the remains of an interrupted write) with zeros and syncs the segment.
 fn truncate_torn_tail(segment: &Segment, found: &Scan) -> Result<()> {
+    debug_assert!(found.end + found.torn_bytes <= segment.limit);
     if found.torn_bytes > 0 {
         // The zeros extend to the end of the page: the page cache may hold bytes of a batch whose
         // sync failed, which must not be written back together with the zeros.

@@ -85,6 +85,7 @@ impl Segment {
         let path = disk.root().join(names::segment(header.segment));
         let bytes = u32::try_from(header.bytes).unwrap_or(BYTES_MAX);
         let limit = u32::try_from(header.limit()).unwrap_or(BYTES_MAX);
+        debug_assert!(HEADER_BYTES < limit && limit <= bytes);
         Self {
             number: header.segment,
             salt: header.salt,
@@ -186,6 +187,7 @@ impl Segment {
     /// Sets the end of the records to `offset`. No record at or after this offset is read or
     /// appended any more.
     pub(crate) fn end_at(&self, offset: u32) {
+        debug_assert!((HEADER_BYTES..=self.limit).contains(&offset));
         self.end.store(offset, Ordering::Release);
     }
 

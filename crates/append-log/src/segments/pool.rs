@@ -269,7 +269,12 @@ impl Pool {
 
     pub(super) fn add_spare(&self, number: u32, bytes: u32, segment: Option<Arc<Segment>>) {
         self.lengths.add(bytes);
-        self.spares.lock().files.push(Spare { number, bytes, segment });
+        let mut spares = self.spares.lock();
+        debug_assert!(
+            spares.files.iter().all(|spare| spare.number != number),
+            "one file, one spare"
+        );
+        spares.files.push(Spare { number, bytes, segment });
     }
 
     fn take_outgrown(&self) -> Option<u32> {
@@ -310,6 +315,8 @@ impl Pool {
 
     fn renew_as(&self, segment: &Segment, follows: Lsn, is_recycled: bool) -> Result<Segment> {
         let previous = self.previous();
+        debug_assert!(previous.is_none_or(|previous| previous < segment.number));
+        debug_assert!(follows.segment() < segment.number, "a segment follows one before it");
         let header = SegmentHeader { follows, is_recycled, previous, ..segment.renewed_header()? };
         write_header(&*segment.file, &header)?;
         Ok(Segment::new(&*self.disk, &header, Arc::clone(&segment.file)))
@@ -320,7 +327,9 @@ impl Pool {
     /// by readers.
     pub(super) fn take_spare(&self, room: Room, bytes_min: u32) -> Option<Spare> {
         let (reserved, whole) = (self.reserved.load(Ordering::Relaxed), self.lengths.whole());
-        self.spares.lock().take(room, reserved, whole, bytes_min)
+        let taken = self.spares.lock().take(room, reserved, whole, bytes_min);
+        debug_assert!(taken.as_ref().is_none_or(|spare| spare.bytes >= bytes_min));
+        taken
     }
 
     fn header(&self, bytes: u32, purpose: Purpose, follows: Lsn) -> Result<SegmentHeader> {
@@ -392,6 +401,7 @@ impl Pool {
             self.disk.remove(&from)?;
             return Ok(None);
         }
+        debug_assert!(header.segment > spare.number || spare.number == names::RESERVE);
         write_header(&*file, &header)?;
         self.disk.rename(&from, &to)?;
         self.number.store(header.segment + 1, Ordering::Relaxed);

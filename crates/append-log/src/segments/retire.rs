@@ -53,6 +53,7 @@ impl Pool {
             && segment.file.is_local()
             && !has_holes(&*segment.file)?
             && link_count(&*segment.file)? == 1;
+        debug_assert!(!keeps || segment.end() >= HEADER_BYTES);
         if keeps {
             self.disk.rename(&name, &names::spare(number))?;
         } else {

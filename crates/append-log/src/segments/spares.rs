@@ -64,7 +64,12 @@ impl Spares {
             Room::Ordinary | Room::Reserve => usable.min_by_key(|(_, spare)| spare.bytes)?,
             Room::Compaction => usable.min_by_key(|(_, spare)| Reverse(spare.bytes))?,
         };
-        Some(self.files.swap_remove(at))
+        let taken = self.files.swap_remove(at);
+        debug_assert!(
+            self.whole(counted_min) >= left_min(room, reserved) || room == Room::Compaction
+        );
+        debug_assert!(taken.is_free(), "a reader would see other bytes");
+        Some(taken)
     }
 
     /// Takes a file that is shorter than a whole segment, if the whole files complete the reserve.

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_append_log::{Error, Log, Lsn, Options, Position, Room, Ticket, segment_name};
 use haul_disk::{Disk, LOCK_NAME, Op, OsDisk};
-use haul_disk_sim::FaultyDisk;
+use haul_disk_sim::{FaultyDisk, MemoryDisk};
 use haul_testing::Random;
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -296,6 +296,105 @@ fn full_disk_refuses_all_waiting_threads() {
         // an eighth and the minimum.
         let attempts = disk.calls(Op::Create) / 5;
         assert!(attempts < 40, "{attempts} attempts on a full disk");
+    });
+}
+
+/// Fails if a record that may use more of the disk than others, or one for which no thread waits,
+/// makes the log try again at once, for ever.
+#[test]
+fn refused_segment_is_asked_for_once_a_second() {
+    within_a_minute("a segment that cannot be created", || {
+        let (disk, log) = on_memory();
+        disk.fail_always(Op::Create, Errno::PERM);
+        let record = payload(0, 30_000);
+        while log.append(&[&record], Room::Ordinary).is_ok() {}
+        let (begun, before) = (Instant::now(), disk.calls(Op::Create));
+        thread::scope(|scope| {
+            for room in [Room::Ordinary, Room::Reserve, Room::Compaction] {
+                let (log, record) = (&log, &record);
+                scope.spawn(move || {
+                    while begun.elapsed() < Duration::from_secs(2) {
+                        let refused = log.append(&[record], room).map(drop);
+                        assert!(matches!(refused, Err(Error::NoSegment { .. })), "{refused:?}");
+                        log.try_append(&[record], room).unwrap_err();
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                });
+            }
+        });
+        // After 0, 10, 30, 70, ..., 1270 ms.
+        let attempts = disk.calls(Op::Create) - before;
+        assert!((2..=10).contains(&attempts), "{attempts} attempts in two seconds");
+        assert!(log.segment_failure().is_some());
+        disk.heal();
+        thread::sleep(Duration::from_secs(1));
+        put(&log, &record);
+        assert!(log.segment_failure().is_none());
+        log.close().unwrap();
+    });
+}
+
+#[test]
+fn ended_segment_is_followed_by_the_next_one() {
+    let dir = disk_dir();
+    let log = open(dir.path()).log;
+    assert!(!log.end_segment().unwrap(), "a segment without records");
+    put(&log, &payload(0, 100));
+    assert!(log.end_segment().unwrap());
+    assert_eq!(log.segments().len(), 2);
+    assert!(!log.end_segment().unwrap(), "a segment without records");
+    assert_eq!(put(&log, &payload(1, 100)).lsn, Lsn::new(2, 4096));
+    log.remove_segment(1).unwrap();
+    drop(log);
+    let again = open(dir.path());
+    assert!(ids(&again.records).keys().copied().eq([1]));
+    assert_eq!(again.recovered.damage, []);
+}
+
+#[test]
+fn segment_is_ended_beside_writers() {
+    within_a_minute("ends of segments beside writers", || {
+        let (disk, log) = on_memory();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (log, stop) = (&log, &stop);
+            let ends = scope.spawn(move || {
+                let mut ended = 0;
+                while ended < 20 {
+                    ended += u32::from(log.end_segment().unwrap());
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            for thread in 0..4_u64 {
+                scope.spawn(move || {
+                    for id in 0.. {
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        put(log, &payload(thread << 32 | id, 3000));
+                    }
+                });
+            }
+            ends.join().unwrap();
+        });
+        let before = log.stats().records;
+        drop(log);
+        let again = open_on(Arc::new(MemoryDisk::on(&disk.medium())), small()).unwrap();
+        assert_eq!(again.recovered.damage, []);
+        assert_eq!(ids(&again.records).len() as u64, before);
+    });
+}
+
+/// A log whose segment is full, and which cannot create another one, can be closed.
+#[test]
+fn log_without_another_segment_is_closed() {
+    within_a_minute("closing without another segment", || {
+        let (disk, log) = on_memory();
+        disk.fail_always(Op::Create, Errno::NOENT);
+        fill(&log, Room::Compaction, 0);
+        while log.append(&[b""], Room::Compaction).is_ok() {}
+        let closed = log.close();
+        assert!(matches!(closed, Err(Error::NoSegment { .. })), "{closed:?}");
     });
 }
 
