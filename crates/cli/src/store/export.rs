@@ -37,7 +37,8 @@ pub(super) fn run(store: &Store, found: &[Damage], args: &ExportArgs) -> Result 
     let dir = &args.dir;
     let cannot = || format!("cannot write to {}", dir.display());
     fs::create_dir_all(dir).or_not_start(cannot)?;
-    let root = OsDisk::open(dir).or_not_start(cannot)?;
+    // The copies are for whomever the user lets read new files.
+    let root = OsDisk::open(dir).or_not_start(cannot)?.with_umask();
     let stop = Stop::on_signals("files in progress")?;
     let export = Export { store, bucket, plan: &plan, root: &root, jobs: args.jobs };
     let (exported, summary) = execute(&export, &stop, args.progress)?;

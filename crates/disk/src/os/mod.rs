@@ -7,8 +7,10 @@ mod root;
 mod sync_dir;
 
 use std::ffi::CStr;
+use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +21,7 @@ use rustix::io::Errno;
 use crate::disk::{Disk, File, Locked, Open};
 use crate::error::{Error, Op, Result};
 use file::OsFile;
-use root::Root;
+use root::{Access, Root};
 pub use sync_dir::sync_parent;
 
 /// The flag `O_DSYNC`. The constant `DSYNC` of rustix is not used, because on Linux it is `O_SYNC`:
@@ -27,6 +29,9 @@ pub use sync_dir::sync_parent;
 const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
 
 /// A [`Disk`] of real files: a directory of the file system, the root, and all files below it.
+///
+/// Only the user of this process may access the files and directories that it creates, whatever the
+/// umask is; [`OsDisk::with_umask`] changes that.
 #[derive(Debug)]
 pub struct OsDisk {
     root: Root,
@@ -41,7 +46,16 @@ impl OsDisk {
         Ok(Self { root: Root::at(root.as_ref())? })
     }
 
-    /// Opens the directory at `root`, creating it and its parents if missing.
+    /// Creates files and directories that are as accessible as the umask of this process permits:
+    /// those that a user asks for by name.
+    #[must_use]
+    pub fn with_umask(mut self) -> Self {
+        self.root.access = Access::Umask;
+        self
+    }
+
+    /// Opens the directory at `root`, creating it and its parents if missing. Only the user of this
+    /// process may access it then; the umask applies to its parents.
     ///
     /// # Errors
     /// The errors of [`OsDisk::open`], or a directory cannot be created.
@@ -54,9 +68,17 @@ impl OsDisk {
             Err(error) if error.is_not_found() => {}
             opened => return opened,
         }
+        Self::create_path(root, Access::Owner)
+    }
+
+    fn create_path(root: &Path, access: Access) -> Result<Self> {
         let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = Self::open_or_create(parent.unwrap_or(Path::new(".")))?;
-        match std::fs::create_dir(root) {
+        let parent = parent.unwrap_or(Path::new("."));
+        let parent = match Self::open(parent) {
+            Err(error) if error.is_not_found() => Self::create_path(parent, Access::Umask)?,
+            opened => opened?,
+        };
+        match DirBuilder::new().mode(access.dir().bits()).create(root) {
             Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(Error::new(Op::Create, root, source));
             }
@@ -142,7 +164,7 @@ impl Disk for OsDisk {
 
     fn create_dir(&self, name: &str) -> Result<()> {
         let (parent, last) = self.root.parent(name, Op::Create)?;
-        match fs::mkdirat(&parent, last, Mode::from_raw_mode(0o777)) {
+        match fs::mkdirat(&parent, last, self.root.access.dir()) {
             Ok(()) => Ok(()),
             Err(Errno::EXIST) => {
                 // The name exists: an existing directory is accepted, an existing file is an error.

@@ -8,11 +8,31 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Op, Result};
 
+/// Who may access the files and directories that are created below a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// The user of this process: the files hold data of others, or what a reader could misuse.
+    Owner,
+    /// Whomever the umask of this process permits.
+    Umask,
+}
+
+impl Access {
+    fn file(self) -> Mode {
+        Mode::from_raw_mode(if self == Self::Owner { 0o600 } else { 0o666 })
+    }
+
+    pub(super) fn dir(self) -> Mode {
+        Mode::from_raw_mode(if self == Self::Owner { 0o700 } else { 0o777 })
+    }
+}
+
 /// The open root directory, beneath which all names are resolved.
 #[derive(Debug)]
 pub(super) struct Root {
     pub(super) path: PathBuf,
     pub(super) dir: OwnedFd,
+    pub(super) access: Access,
 }
 
 impl Root {
@@ -21,7 +41,7 @@ impl Root {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let dir = fs::open(path, flags, Mode::empty())
             .map_err(|errno| Error::new(Op::Open, path, errno))?;
-        Ok(Self { path: path.to_path_buf(), dir })
+        Ok(Self { path: path.to_path_buf(), dir, access: Access::Owner })
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -35,12 +55,13 @@ impl Root {
 
     /// Opens the file or directory `name` beneath the root; "" is the root itself.
     pub(super) fn open(&self, name: &str, flags: OFlags, op: Op) -> Result<OwnedFd> {
-        let mode = if flags.contains(OFlags::CREATE) { 0o666 } else { 0 };
+        let is_new = flags.contains(OFlags::CREATE);
+        let mode = if is_new { self.access.file() } else { Mode::empty() };
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let name_or_self = if name.is_empty() { "." } else { name };
         let flags = flags | OFlags::CLOEXEC;
         loop {
-            match fs::openat2(&self.dir, name_or_self, flags, Mode::from_raw_mode(mode), beneath) {
+            match fs::openat2(&self.dir, name_or_self, flags, mode, beneath) {
                 // AGAIN: a concurrent rename interfered with the path resolution, so the call is
                 // repeated.
                 Err(Errno::INTR | Errno::AGAIN) => {}

@@ -1,16 +1,36 @@
 //! Tests the resolution of names, and the path and range in errors.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use haul_disk::{
-    AlignedBuf, DirectIo, Disk, Durability, Op, Open, OsDisk, PAGE_BYTES, probe, read_full,
-    write_full,
+    AlignedBuf, DirectIo, Disk, Durability, LOCK_NAME, Op, Open, OsDisk, PAGE_BYTES, probe,
+    read_full, write_full,
 };
 use haul_testing::LoopImage;
 
 use crate::disk_dir;
+
+/// Fails if other users of the machine can read what a store or a log holds, with the usual umask.
+#[test]
+fn files_are_for_their_owner_only() {
+    let dir = disk_dir();
+    let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().mode() & 0o777;
+    let disk = OsDisk::open_or_create(dir.path().join("parent/store")).unwrap();
+    disk.create("file", Open::default()).unwrap();
+    disk.create_dir("below").unwrap();
+    let _lock = disk.lock("", "a test").unwrap();
+    let lock = format!("parent/store/{LOCK_NAME}");
+    let modes = ["parent/store", "parent/store/below", "parent/store/file", &lock].map(mode);
+    assert_eq!(modes, [0o700, 0o700, 0o600, 0o600]);
+    fs::create_dir(dir.path().join("usual")).unwrap();
+    assert_eq!(mode("parent"), mode("usual"), "the umask applies to the parents");
+    let disk = OsDisk::open(dir.path().join("usual")).unwrap().with_umask();
+    disk.create("file", Open::default()).unwrap();
+    fs::write(dir.path().join("usual/other"), "").unwrap();
+    assert_eq!(mode("usual/file"), mode("usual/other"));
+}
 
 #[test]
 fn names_cannot_leave_the_root() {
