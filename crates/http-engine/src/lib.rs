@@ -65,7 +65,7 @@ mod transfer;
 
 pub use access_log::{
     AccessLog, JsonLine, Lines, LogFormat, NO_RESPONSE, Record, RequestIdentity, RequestOutcome,
-    ThreadLog,
+    ThreadLog, without_secrets,
 };
 pub use connection::Connection;
 pub use handler::{

@@ -1,10 +1,13 @@
 //! The fields of a line.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use haul_http1::{Request, Version};
+
+use super::redact::without_secrets;
 
 /// The status of a request whose connection ended before its response began, as in the logs of
 /// other servers. It is never sent.
@@ -28,10 +31,12 @@ pub enum LogFormat {
 #[derive(Debug)]
 pub(crate) struct LoggedRequest<'a> {
     pub(crate) method: &'a [u8],
-    pub(crate) target: &'a [u8],
+    /// The target, without what a reader could repeat the request with.
+    pub(crate) target: Cow<'a, [u8]>,
     /// `HTTP/1.0` or `HTTP/1.1`.
     pub(crate) protocol: &'a [u8],
-    pub(crate) referer: Option<&'a [u8]>,
+    /// The page with a link to the target; a presigned URL without its signature.
+    pub(crate) referer: Option<Cow<'a, [u8]>>,
     pub(crate) user_agent: Option<&'a [u8]>,
 }
 
@@ -40,7 +45,7 @@ impl<'a> LoggedRequest<'a> {
     pub(crate) fn of(request: &Request<'a>) -> Self {
         Self {
             method: request.method.as_bytes(),
-            target: request.target.path().as_bytes(),
+            target: without_secrets(request.target.path().as_bytes()),
             protocol: match request.version {
                 Version::Http10 => b"HTTP/1.0",
                 Version::Http11 => b"HTTP/1.1",

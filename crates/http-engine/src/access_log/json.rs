@@ -47,8 +47,8 @@ impl JsonLine {
 /// Appends the fields of a request; `None` if its head was not valid.
 pub(super) fn begin(out: &mut Vec<u8>, request: Option<&LoggedRequest<'_>>) {
     let strings = request.map(|request| {
-        let LoggedRequest { method, target, protocol, referer, user_agent } = *request;
-        [Some(method), Some(target), Some(protocol), referer, user_agent]
+        let LoggedRequest { method, target, protocol, referer, user_agent } = request;
+        [Some(*method), Some(target), Some(*protocol), referer.as_deref(), *user_agent]
     });
     let names = ["method", "target", "protocol", "referer", "user_agent"];
     for (name, value) in names.into_iter().zip(strings.unwrap_or_default()) {
@@ -164,7 +164,7 @@ mod tests {
     fn json_lines_are_objects_with_all_fields() {
         let request = LoggedRequest {
             method: b"GET",
-            target: b"/a?b",
+            target: b"/a?b".into(),
             protocol: b"HTTP/1.1",
             referer: None,
             user_agent: Some(b"curl/8"),
@@ -194,9 +194,9 @@ mod tests {
         fn any_field_is_one_string_of_one_line(value: Vec<u8>) {
             let request = LoggedRequest {
                 method: b"GET",
-                target: &value,
+                target: (&value).into(),
                 protocol: b"HTTP/1.1",
-                referer: Some(&value),
+                referer: Some((&value).into()),
                 user_agent: Some(b"\"}\n{\x1b[2J\xff"),
             };
             let line = json_line(Some(&request), None, Some("memory"));

@@ -39,7 +39,7 @@ impl PendingLine {
         }
         match request {
             Some(LoggedRequest { method, target, protocol, .. }) => {
-                for part in [method, &b" "[..], target, b" ", protocol] {
+                for part in [method, &b" "[..], &**target, b" ", protocol] {
                     push_escaped(&mut self.text, part);
                 }
             }
@@ -47,7 +47,7 @@ impl PendingLine {
         }
         self.tail_at = self.text.len();
         let request = request.filter(|_| format == LogFormat::Combined);
-        let tail = request.map(|request| [request.referer, request.user_agent]);
+        let tail = request.map(|request| [request.referer.as_deref(), request.user_agent]);
         for value in tail.into_iter().flatten() {
             self.text.extend_from_slice(b" \"");
             push_escaped(&mut self.text, value.unwrap_or(b"-"));
@@ -175,7 +175,7 @@ mod tests {
     fn lines_are_those_of_the_common_format_and_the_fields_of_the_server() {
         let request = LoggedRequest {
             method: b"GET",
-            target: b"/a?b",
+            target: b"/a?b".into(),
             protocol: b"HTTP/1.1",
             referer: None,
             user_agent: Some(b"curl/8"),
@@ -201,9 +201,9 @@ mod tests {
         let evil = &b"x\" 200 1\n127.0.0.1 - \\ \x1b[2J\xff"[..];
         let request = LoggedRequest {
             method: b"GET",
-            target: evil,
+            target: evil.into(),
             protocol: b"HTTP/1.1",
-            referer: Some(evil),
+            referer: Some(evil.into()),
             user_agent: Some(evil),
         };
         let line = line(LogFormat::Combined, &request, None);

@@ -5,6 +5,7 @@ mod fields;
 mod json;
 mod line;
 mod record;
+mod redact;
 mod thread_log;
 
 pub use destination::{AccessLog, Lines};
@@ -13,4 +14,5 @@ pub use json::JsonLine;
 pub(crate) use line::LogDates;
 pub(crate) use record::Recorder;
 pub use record::{Record, RequestIdentity, RequestOutcome};
+pub use redact::without_secrets;
 pub use thread_log::ThreadLog;

@@ -9,6 +9,7 @@ use haul_http1::Request;
 use super::destination::AccessLog;
 use super::fields::{LogFormat, LoggedRequest, LoggedResponse};
 use super::line::{LogDates, PendingLine};
+use super::redact::without_secrets;
 
 /// The identity of a request in the access log. A handler adds it to the extensions of a response,
 /// or passes it to [`ResponseHead::identify`](crate::ResponseHead::identify).
@@ -74,7 +75,9 @@ impl Recorder {
             if format != LogFormat::Common {
                 for field in request.fields {
                     match field.name.len() {
-                        7 if field.is("referer") => logged.referer = Some(field.value),
+                        7 if field.is("referer") => {
+                            logged.referer = Some(without_secrets(field.value))
+                        }
                         10 if field.is("user-agent") => logged.user_agent = Some(field.value),
                         _ => {}
                     }
