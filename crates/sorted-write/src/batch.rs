@@ -113,6 +113,8 @@ impl Batch {
         let location = self.store(bytes);
         self.entries.push(Entry { offset, number, bytes: to_u32(bytes.len()) });
         self.locations.push(location);
+        debug_assert_eq!(self.entries.len(), self.locations.len());
+        debug_assert_eq!(self.bytes_of(number), bytes);
         for page in pages(offset, bytes.len()) {
             let link = to_u32(self.links.len());
             let previous = self.pages.insert(page, link);
@@ -142,6 +144,7 @@ impl Batch {
         let chunk = &mut self.chunks[self.filling];
         let location = Location { chunk: to_u32(self.filling), from: to_u32(chunk.len()) };
         chunk.extend_from_slice(bytes);
+        debug_assert!(chunk.len() <= WRITE_BYTES_MAX, "a chunk is allocated once");
         location
     }
 

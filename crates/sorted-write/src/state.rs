@@ -100,7 +100,12 @@ impl State {
         if barrier.is_none() && !self.is_full() {
             return None;
         }
+        debug_assert!(
+            self.queues.iter().all(|queue| queue.writing.is_none()),
+            "one round at a time"
+        );
         if let Some(number) = barrier {
+            debug_assert!(number > self.barriers_started);
             self.barriers_started = number;
         }
         self.used_bytes = 0;
@@ -158,7 +163,9 @@ impl Shared {
             let is_full = state.is_full();
             let queue = state.queues.get_mut(file).ok_or(NO_FILE)?;
             if !is_full {
+                debug_assert!(!bytes.is_empty() && bytes.len() <= crate::options::WRITE_BYTES_MAX);
                 let memory = queue.filling.push(offset, bytes);
+                debug_assert!(queue.filling.end() >= offset + bytes.len() as u64);
                 let distance = offset.abs_diff(queue.last_end);
                 queue.last_end = offset + bytes.len() as u64;
                 state.used_bytes += memory;
@@ -167,6 +174,7 @@ impl Shared {
                 stats.records += 1;
                 stats.record_bytes += bytes.len() as u64;
                 stats.absorbed += u64::from(memory == 0);
+                debug_assert!(stats.absorbed <= stats.records);
                 stats.unsorted_travel_bytes = stats.unsorted_travel_bytes.saturating_add(distance);
                 if state.is_full() {
                     self.work.notify_one();
@@ -229,8 +237,11 @@ impl Shared {
                         queue.spare = batch;
                     }
                 }
+                debug_assert!(state.queues.iter().all(|queue| queue.spare.is_empty()));
                 state.rounds_done += 1;
-                state.barriers_done = round.barrier.unwrap_or(state.barriers_done);
+                let done = round.barrier.unwrap_or(state.barriers_done);
+                debug_assert!((state.barriers_done..=state.barriers_started).contains(&done));
+                state.barriers_done = done;
             }
             // The batches of the failed round stay in memory, so that they can still be read.
             Err(error) => state.latched = Some(Arc::new(error)),

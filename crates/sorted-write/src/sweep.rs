@@ -47,6 +47,7 @@ impl Sweeper {
         let mut rest = 0;
         while rest < plan.requests.len() {
             let window = window(&plan.requests, rest, io.window_bytes);
+            debug_assert!(!window.is_empty(), "a window has a request");
             rest = window.end;
             write_window(&mut self.engine, target, batch, plan, window, counters)?;
             let has_more_reads =
@@ -115,6 +116,8 @@ fn write_window(
 /// Fills the buffer with the bytes that a request writes: the bytes read for the request,
 /// overwritten by its pieces. Together they cover the whole request.
 fn compose(batch: &Batch, plan: &Plan, request: &Request, read: &[AlignedBuf], buffer: &mut [u8]) {
+    debug_assert_eq!(buffer.len() as u64, request.extent.bytes);
+    debug_assert_eq!(read.len(), request.reads.len());
     let within = |offset: u64| length(offset - request.extent.offset);
     for (extent, bytes) in plan.reads[request.reads.clone()].iter().zip(read) {
         buffer[within(extent.offset)..within(extent.end())]

@@ -40,6 +40,7 @@ impl Checkpoints {
     pub(crate) fn append_record(&self, through: Lsn) -> Result<()> {
         let (file_bytes, name) = (self.target.bytes()?, &self.name);
         let owner = Owner::PageFile;
+        debug_assert!(through <= self.log.synced(), "what is in the file is in the log, too");
         let record = Record::Checkpoint { owner, through: through.0, file_bytes, name }.encode();
         self.log.append(&[&record], Room::Reserve)?.wait()?;
         self.through.fetch_max(through.0, Ordering::AcqRel);
@@ -78,6 +79,7 @@ impl RoundHook for Checkpoints {
             Err(error) if error.is_full() && !self.log.is_latched() => return Ok(()),
             result => result?,
         }
+        debug_assert!(self.through() >= Lsn(last), "the log is only removed behind a checkpoint");
         self.log.truncate_front(Lsn(last))?;
         Ok(())
     }

@@ -251,6 +251,7 @@ impl PageFile {
         let at = |lsn: Lsn| {
             u64::from(lsn.segment()) * u64::from(self.segment_bytes) + u64::from(lsn.offset())
         };
+        // A checkpoint of another thread may be newer than the record.
         at(to).saturating_sub(at(from))
     }
 

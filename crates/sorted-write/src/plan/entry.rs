@@ -43,6 +43,7 @@ impl Piece {
 
     /// Splits the piece at the file offset `at`, which lies within it.
     pub(super) fn split(self, at: u64) -> (Self, Self) {
+        debug_assert!(self.offset < at && at < self.end());
         let front = u32::try_from(at - self.offset).unwrap_or(self.bytes).min(self.bytes);
         let back = Self {
             offset: at,

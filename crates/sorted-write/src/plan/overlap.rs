@@ -31,6 +31,7 @@ fn overlaps(entry: &Entry, end: &mut u64) -> bool {
 }
 
 fn part(entry: &Entry, offset: u64, end: u64) -> Piece {
+    debug_assert!(entry.offset <= offset && offset < end && end <= entry.end());
     let within = |at: u64| u32::try_from(at - entry.offset).unwrap_or(entry.bytes);
     let from = within(offset);
     Piece { offset, bytes: within(end) - from, number: entry.number, from }

@@ -139,6 +139,8 @@ impl Builder<'_> {
                 true => piece.split(limit),
                 false => (piece, Piece { bytes: 0, ..piece }),
             };
+            debug_assert!(fits.bytes > 0 && fits.offset >= run.covered, "pieces are in order");
+            debug_assert!(fits.end() - run.start <= self.rules.request_bytes_max);
             let (from, to) = (run.covered, fits.offset);
             run.covered = fits.end();
             run.end = fits.end().next_multiple_of(unit);
@@ -188,6 +190,13 @@ impl Builder<'_> {
         };
         self.read_hole(covered, end);
         let Some(run) = self.run.take() else { return };
+        let before = self.plan.requests.last();
+        debug_assert!(
+            before.is_none_or(|before| before.extent.end() <= run.start),
+            "the file is written in one direction, and no byte twice"
+        );
+        debug_assert!(run.start < run.end && run.first_piece < self.plan.pieces.len());
+        debug_assert!(run.end - run.start <= self.rules.request_bytes_max + run.unit);
         self.plan.requests.push(Request {
             extent: Extent { offset: run.start, bytes: run.end - run.start },
             is_units: run.start < self.rules.units_end,
