@@ -13,6 +13,7 @@ use crate::format::needles;
 use crate::inner::Inner;
 use crate::names;
 use crate::recovery::recover::volume_id;
+use crate::troubles::Work;
 use crate::volume_index::format::FIRST_RECORD;
 
 /// The background thread of a store.
@@ -64,8 +65,11 @@ fn run(inner: &Inner, stop: &AtomicBool) {
     loop {
         let pass = inner.admission.begin_pass();
         loop {
-            drop(inner.index_sealed_volumes(stop));
-            if !inner.compact_next(stop).unwrap_or(false) {
+            let indexed = inner.index_sealed_volumes(stop);
+            inner.troubles.note(Work::Indexing, &indexed);
+            let compacted = inner.compact_next(stop);
+            inner.troubles.note(Work::Compaction, &compacted);
+            if !compacted.unwrap_or(false) {
                 break;
             }
         }

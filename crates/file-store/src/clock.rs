@@ -82,6 +82,7 @@ impl Clock {
             .last
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
             .expect("the counter of versions does not overflow");
+        debug_assert!(last < u64::MAX);
         Version(now.max(last + 1))
     }
 }

@@ -1,6 +1,7 @@
 //! Errors of a store, classified by what the caller should do about them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use haul_append_log as log;
@@ -144,6 +145,14 @@ pub enum Error {
         /// The time the call waited.
         waited: std::time::Duration,
     },
+    /// The disk refuses files for another reason than its space, and nothing was stored: remove the
+    /// reason, then retry. The store tries again once a second at most.
+    #[error("{}", error_chain(&**source))]
+    Refused {
+        /// The error of the last attempt.
+        #[source]
+        source: Arc<haul_disk::Error>,
+    },
     /// The change is durable on this machine and visible, but not confirmed in the copy of the
     /// store, so the loss of this machine may undo it: retry later. The retry finds the change,
     /// such as a bucket that exists. A later change that is confirmed also confirms this one,
@@ -197,6 +206,21 @@ pub enum Error {
     Disk(haul_disk::Error),
 }
 
+impl Error {
+    /// `true` if a change was refused because of what exists, or does not.
+    pub(crate) fn is_about_existence(&self) -> bool {
+        matches!(
+            self,
+            Self::NoSuchBucket { .. }
+                | Self::BucketExists { .. }
+                | Self::BucketNotEmpty { .. }
+                | Self::NoSuchKey { .. }
+                | Self::NoSuchVersion { .. }
+                | Self::NoSuchUpload { .. }
+        )
+    }
+}
+
 impl From<haul_disk::Error> for Error {
     fn from(error: haul_disk::Error) -> Self {
         if error.is_full() { Self::Full { source: Box::new(error) } } else { Self::Disk(error) }
@@ -207,6 +231,7 @@ impl From<log::Error> for Error {
     fn from(error: log::Error) -> Self {
         match error {
             log::Error::Full { .. } => Self::Full { source: Box::new(error) },
+            log::Error::NoSegment { source } => Self::Refused { source },
             log::Error::Damaged { file, offset, what } => Self::Damaged { file, offset, what },
             log::Error::InUse { dir, holder } => Self::InUse { dir, holder },
             log::Error::Disk(error) => error.into(),
@@ -217,8 +242,6 @@ impl From<log::Error> for Error {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use haul_disk::{Error as DiskError, Op};
 
     use super::*;
@@ -232,6 +255,7 @@ mod tests {
             Error::from(full()),
             Error::from(other()),
             Error::from(log::Error::Full { source: Arc::new(full()) }),
+            Error::from(log::Error::NoSegment { source: Arc::new(other()) }),
             Error::from(log::Error::Latched { source: Arc::new(other()) }),
             Error::from(log::Error::Disk(other())),
             Error::from(log::Error::InUse { dir: "/store".into(), holder: "the cause".into() }),

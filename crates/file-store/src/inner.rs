@@ -34,6 +34,7 @@ use crate::options::Options;
 use crate::recovery::damage::Damage;
 use crate::recovery::found_damage::FoundDamage;
 use crate::settings::cache::SettingsCache;
+use crate::troubles::{Troubles, Work};
 use crate::volume_index::IndexWriter;
 
 /// The state of an open store.
@@ -53,6 +54,7 @@ pub(crate) struct Inner {
     /// The manifest; `None` if both copies were lost and there was no space for new ones.
     pub(crate) manifest: Option<ManifestFile>,
     pub(crate) damage: FoundDamage,
+    pub(crate) troubles: Troubles,
     /// Reusable buffers of long objects.
     pub(crate) buffers: Arc<Buffers>,
     /// The memory for locked objects of volumes.
@@ -127,7 +129,9 @@ impl Inner {
     /// Appends needles to the log as one record.
     pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket> {
         self.check_append(room)?;
-        Ok(self.log.append(&[needles, data], room)?)
+        let appended = self.log.append(&[needles, data], room).map_err(Error::from);
+        self.note_refusal(&appended);
+        appended
     }
 
     /// Appends a record like [`Self::append`], or returns `None` if this would block.
@@ -138,7 +142,17 @@ impl Inner {
         room: Room,
     ) -> Result<Option<Ticket>> {
         self.check_append(room)?;
-        Ok(self.log.try_append(&[needles, data], room)?)
+        let appended = self.log.try_append(&[needles, data], room).map_err(Error::from);
+        self.note_refusal(&appended);
+        appended
+    }
+
+    /// Records that the log refuses records. On a full disk, it may accept the record once
+    /// compaction has freed space.
+    fn note_refusal<T>(&self, appended: &Result<T>) {
+        if matches!(appended, Err(error) if !matches!(error, Error::Full { .. })) {
+            self.troubles.note(Work::Changes, appended);
+        }
     }
 
     /// Refuses changes of a store that is open for reading only.

@@ -75,7 +75,8 @@ impl KeyLocks {
 impl Drop for KeyGuard {
     fn drop(&mut self) {
         let Shard { held, released } = &self.shards[self.shard];
-        held.lock().remove(&self.name);
+        let was_held = held.lock().remove(&self.name);
+        debug_assert!(was_held, "{} was not locked", self.name);
         released.notify_all();
     }
 }

@@ -40,6 +40,7 @@ use crate::recovery::marker;
 use crate::recovery::recover::{RecoveryReport, recover};
 use crate::settings::cache::SettingsCache;
 use crate::settings::check::check_setting;
+use crate::troubles::{Trouble, Troubles};
 use crate::verification::scrub::Scrub;
 
 /// A store of objects in buckets, in a directory of its own.
@@ -119,6 +120,7 @@ impl Store {
             indexes: opened.indexes,
             manifest: opened.manifest,
             damage: FoundDamage::new(&opened.recovered),
+            troubles: Troubles::default(),
             buffers: Arc::default(),
             writers: Arc::new(Writers::new(current)),
             pending_puts: PendingPuts::default(),
@@ -146,6 +148,13 @@ impl Store {
         &self.inner.dir
     }
 
+    /// Returns the work that fails for now, because the disk is full or refuses files. It is tried
+    /// again with the next change, and in the background.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<Trouble> {
+        self.inner.troubles.all()
+    }
+
     /// Creates a bucket.
     ///
     /// # Errors
@@ -167,7 +176,7 @@ impl Store {
     pub fn create_bucket_with(&self, bucket: &str, settings: &Attributes) -> Result<()> {
         check_bucket(bucket)?;
         settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
-        self.inner.replicated(self.inner.with_space(|| self.try_create_bucket(bucket, settings)))
+        self.inner.acknowledge(self.inner.with_space(|| self.try_create_bucket(bucket, settings)))
     }
 
     fn try_create_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
@@ -195,7 +204,7 @@ impl Store {
     /// # Durability
     /// The deletion survives a power cut when this returns.
     pub fn delete_bucket(&self, bucket: &str) -> Result<()> {
-        self.inner.replicated(self.inner.with_space(|| self.try_delete_bucket(bucket)))
+        self.inner.acknowledge(self.inner.with_space(|| self.try_delete_bucket(bucket)))
     }
 
     fn try_delete_bucket(&self, bucket: &str) -> Result<()> {
@@ -273,7 +282,8 @@ impl Store {
     }
 
     /// Compacts every volume of which at least a tenth is dead; where space is short, every volume
-    /// with dead bytes. Skips the newest volume and damaged ones.
+    /// with dead bytes. The volume being written is ended first, if at least a tenth of it, and a
+    /// MiB, is dead. Skips damaged volumes.
     ///
     /// # Errors
     /// [`crate::Error::Full`] if there is no space for the live needles of the next volume; volumes
@@ -316,6 +326,9 @@ impl Store {
         self.index_thread.stop();
         let objects = Arc::clone(&self.inner.objects);
         let latched = self.inner.log.is_latched();
+        if !latched {
+            self.inner.index.read().check_totals();
+        }
         // Readers may still reference `inner`; the last of them closes the log.
         match Arc::try_unwrap(self.inner) {
             Ok(inner) => inner.log.close()?,

@@ -82,6 +82,7 @@ impl Inner {
         let (mut freed, mut volume) = (Vec::new(), 0);
         let mut index = self.index.write();
         for (change, at) in changes {
+            debug_assert!(at.lsn < self.log.synced(), "only durable needles become visible");
             self.announce(&mut index, at);
             freed.extend(index.apply(change, at));
             volume = volume.max(at.lsn.segment());

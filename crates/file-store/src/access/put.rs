@@ -74,7 +74,7 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<StoredObject> {
         let stored = self.put_locally(bucket, key, bytes, attributes, precondition);
-        self.inner.replicated(stored)
+        self.inner.acknowledge(stored)
     }
 
     /// Stores an object like [`Store::put`], but does not wait for the copy of the store.
@@ -136,7 +136,7 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         let stored = self.put_written_locally(bucket, key, written, attributes, precondition);
-        self.inner.replicated(stored).map(|stored| stored.info)
+        self.inner.acknowledge(stored).map(|stored| stored.info)
     }
 
     fn put_written_locally(
@@ -256,7 +256,7 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         let copied = self.copy_locally(object, to, attributes, precondition);
-        self.inner.replicated(copied).map(|stored| stored.info)
+        self.inner.acknowledge(copied).map(|stored| stored.info)
     }
 
     fn copy_locally(

@@ -87,7 +87,7 @@ impl Store {
                 break;
             }
         }
-        self.inner.replicate_batch(&mut outcomes, |_| true);
+        self.inner.acknowledge_batch(&mut outcomes);
         outcomes
     }
 

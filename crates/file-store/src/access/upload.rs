@@ -39,7 +39,7 @@ impl Store {
             )
         })?;
         let inner = &*self.inner;
-        inner.replicated(inner.with_space(|| {
+        inner.acknowledge(inner.with_space(|| {
             let _writer = inner.enter(bucket)?;
             let mut head = inner.head(Kind::UploadStarted, bucket, key);
             head.version = inner.clock.next();
@@ -89,7 +89,7 @@ impl Store {
         };
         head.files.extend(file.part());
         let put = || self.try_put_part(head.clone(), upload, &mut file, attributes);
-        inner.replicated(inner.with_space(put))
+        inner.acknowledge(inner.with_space(put))
     }
 
     fn try_put_part(
@@ -208,7 +208,7 @@ impl Store {
         }
         check_attributes(&attributes)?;
         let complete = || self.try_complete(bucket, key, upload, parts, &attributes, precondition);
-        self.inner.replicated(self.inner.with_space(complete))
+        self.inner.acknowledge(self.inner.with_space(complete))
     }
 
     fn try_complete(
@@ -257,7 +257,7 @@ impl Store {
     /// # Durability
     /// The abortion survives a power cut when this returns.
     pub fn abort_upload(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {
-        self.inner.replicated(self.inner.with_space(|| self.try_abort(bucket, key, upload)))
+        self.inner.acknowledge(self.inner.with_space(|| self.try_abort(bucket, key, upload)))
     }
 
     fn try_abort(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {

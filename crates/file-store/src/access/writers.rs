@@ -54,6 +54,10 @@ impl Writers {
     pub(crate) fn enter(self: &Arc<Self>) -> ActiveWriter {
         let mut state = self.state.lock();
         let began_in = state.current;
+        debug_assert!(
+            state.active.last_key_value().is_none_or(|(last, _)| *last <= began_in),
+            "no writer began in a later volume"
+        );
         *state.active.entry(began_in).or_default() += 1;
         drop(state);
         ActiveWriter { writers: Arc::clone(self), began_in }
@@ -89,7 +93,9 @@ impl Writers {
 impl Drop for ActiveWriter {
     fn drop(&mut self) {
         let mut state = self.writers.state.lock();
+        debug_assert!(state.active.contains_key(&self.began_in), "a writer leaves once");
         if let Some(count) = state.active.get_mut(&self.began_in) {
+            debug_assert!(*count > 0);
             *count -= 1;
             if *count == 0 {
                 state.active.remove(&self.began_in);

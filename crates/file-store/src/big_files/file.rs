@@ -107,6 +107,7 @@ impl BigWriter {
         }
         while !bytes.is_empty() {
             let block_left = BLOCK_BYTES - self.used % BLOCK_BYTES;
+            debug_assert!(self.used < BUFFER_BYTES && block_left > 0);
             let (now, later) = bytes.split_at(bytes.len().min(block_left));
             self.buffer[self.used..self.used + now.len()].copy_from_slice(now);
             self.block_checksum = haul_crc::crc32c_append(self.block_checksum, now);
@@ -152,6 +153,8 @@ impl BigWriter {
         }
         let part = FilePart { id: self.id, bytes: self.bytes };
         let layout = Layout::of(self.bytes);
+        debug_assert_eq!(self.table.len(), 4 * layout.blocks, "each block has a checksum");
+        debug_assert!(self.used < BUFFER_BYTES);
         if self.used > 0 {
             let offset = self.bytes - self.used as u64;
             let padded = self.used.next_multiple_of(PAGE_BYTES);
@@ -276,6 +279,11 @@ impl BigReader {
 
     /// Verifies bytes that start at a block boundary.
     fn verify(&self, start: u64, bytes: &[u8]) -> Result<()> {
+        debug_assert!(
+            start.is_multiple_of(BLOCK_BYTES as u64),
+            "a checksum is one of a whole block"
+        );
+        debug_assert!(start + bytes.len() as u64 <= self.part.bytes);
         let first = usize::try_from(start / BLOCK_BYTES as u64).unwrap_or(usize::MAX);
         for (index, data) in bytes.chunks(BLOCK_BYTES).enumerate() {
             let checksum = haul_crc::crc32c(data).to_le_bytes();

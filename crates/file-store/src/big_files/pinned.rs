@@ -80,6 +80,7 @@ struct Room {
 impl Room {
     /// Returns `bytes` of it as a part of their own.
     fn split_off(&mut self, bytes: u64) -> Self {
+        debug_assert!(bytes <= self.bytes);
         self.bytes -= bytes;
         Self { bytes, all: Arc::clone(&self.all) }
     }
@@ -87,7 +88,8 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Relaxed);
+        let before = self.all.fetch_sub(self.bytes, Relaxed);
+        debug_assert!(before >= self.bytes, "more is released than was locked");
     }
 }
 

@@ -109,6 +109,8 @@ impl IndexFiles {
     /// # Errors
     /// A failed system call; the old catalog stays in use.
     pub(crate) fn publish(&self, current: &mut Option<Catalog>, catalog: Catalog) -> Result<()> {
+        debug_assert!(catalog.applied >= self.applied(), "a checkpoint covers the one before it");
+        debug_assert!(catalog.files().all(|number| number <= catalog.last_file));
         self.disk.sync_dir("")?;
         let unfinished = names::unfinished(names::CATALOG);
         match self.disk.remove(&unfinished) {

@@ -105,7 +105,9 @@ impl Inner {
         let Some(mut catalog) = current.clone() else { return Ok(()) };
         let is_input = |number: &u64| inputs.iter().any(|input| input.info().id == *number);
         let Some(at) = catalog.runs.iter().position(is_input) else { return Ok(()) };
+        let before = catalog.runs.len();
         catalog.runs.retain(|number| !is_input(number));
+        debug_assert_eq!(catalog.runs.len() + inputs.len(), before, "all inputs are listed");
         catalog.runs.insert(at, run.info().id);
         catalog.last_file = self.index_files.last_number();
         self.index_files.publish(&mut current, catalog)?;

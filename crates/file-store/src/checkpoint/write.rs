@@ -12,6 +12,7 @@ use crate::index::locations::dump::Snapshot;
 use crate::index::{Index, LocationChange};
 use crate::inner::Inner;
 use crate::names::{self, IndexFile};
+use crate::troubles::Work;
 
 /// The location table is rewritten when its changes exceed its size divided by this number.
 const CHANGED_PART: u64 = 32;
@@ -58,7 +59,9 @@ impl Inner {
         if !is_due {
             return;
         }
-        match self.checkpoint() {
+        let written = self.checkpoint();
+        self.troubles.note(Work::Indexing, &written);
+        match written {
             Ok(()) => self.checkpoint_due.reset(),
             // The disk may be full. The next attempt follows after more changes.
             Err(_) => self.checkpoint_due.postpone(recent),
@@ -134,6 +137,9 @@ impl Inner {
         if self.log.is_latched() {
             return None;
         }
+        // No writer is between the log and the index: the totals are exact.
+        index.check_totals();
+        debug_assert!(self.log.synced() >= self.index_files.applied(), "checkpoints advance");
         let nonces = self.volume_nonces();
         let state = encode_state(&index, |volume| nonces.get(&volume).copied().unwrap_or(0));
         let changes = index.location_changes.replace(Vec::new());
@@ -184,6 +190,8 @@ impl Inner {
         let listed = self.index.read().keys.runs().iter().map(|run| run.info().id).collect();
         catalog.runs = listed;
         catalog.runs.splice(0..0, run);
+        debug_assert!(frozen.applied >= catalog.applied, "a checkpoint covers the one before it");
+        debug_assert!(catalog.locations > 0, "changes refer to a table");
         catalog.applied = frozen.applied;
         catalog.secret = frozen.secret;
         catalog.state.clone_from(&frozen.state);

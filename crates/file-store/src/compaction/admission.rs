@@ -146,6 +146,7 @@ impl Admission {
         let mut state = self.state.lock();
         let Some((volume, moved)) = &mut state.moving else { return };
         *moved += bytes;
+        debug_assert!(*moved <= 2 * volume.bytes, "{volume:?}: {moved} bytes were moved");
         let earned = volume.earned(volume.dead_bytes, bytes);
         state.pacer.freed(earned as f64, now());
     }
@@ -196,7 +197,8 @@ impl Admission {
     /// [`Self::begin_pass`].
     pub(crate) fn end_pass(&self, pass: u64) {
         let mut state = self.state.lock();
-        state.answered = pass;
+        debug_assert!(pass <= state.requested, "no such pass");
+        state.answered = pass.max(state.answered);
         state.moving = None;
         state.pacer.rest();
         drop(state);

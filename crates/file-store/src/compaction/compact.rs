@@ -18,6 +18,9 @@ use crate::names;
 /// The dead share, in thousandths, from which a requested compaction includes a volume.
 const REQUESTED_DEAD_SHARE: u64 = 100;
 
+/// The dead bytes from which a requested compaction ends the volume being written.
+const END_DEAD_BYTES_MIN: u64 = 1 << 20;
+
 /// The share of a volume, in thousandths, that must be dead if the volume is only in a remote copy.
 /// Its live needles must be fetched, which costs more than it saves for some months.
 const REMOTE_DEAD_SHARE: u64 = 900;
@@ -31,6 +34,8 @@ pub struct CompactionReport {
     pub bytes_freed: u64,
     /// Live bytes of these volumes, which were written again.
     pub bytes_moved: u64,
+    /// Dead bytes that remain, in volumes of which too little is dead.
+    pub bytes_left: u64,
 }
 
 /// The volumes from which the next one to compact is chosen.
@@ -58,6 +63,7 @@ impl Inner {
             // for a new checkpoint, they are moved.
             drop(self.checkpoint());
         }
+        self.end_volume()?;
         let mut upkeep = self.upkeep.lock();
         upkeep.stuck.clear();
         let mut left: BTreeSet<u32> =
@@ -71,7 +77,10 @@ impl Inner {
                 marks => marks.line(self.admission.free_bytes()).min(REQUESTED_DEAD_SHARE),
             };
             let chosen = self.choose_volume(line, &mut upkeep, VolumeFilter::Listed(&left))?;
-            let Some((volume, ends_needed_from)) = chosen else { return Ok(done) };
+            let Some((volume, ends_needed_from)) = chosen else {
+                done.bytes_left = self.index.read().volumes.dead_bytes();
+                return Ok(done);
+            };
             left.remove(&volume.number);
             self.compact_volume(
                 &volume,
@@ -85,6 +94,23 @@ impl Inner {
             if stop.load(Ordering::Relaxed) {
                 return Ok(done);
             }
+        }
+    }
+
+    /// Ends the volume being written, if enough of it is dead, so that it can be compacted. Without
+    /// space for the next one, it stays.
+    fn end_volume(&self) -> Result<()> {
+        let Some(current) = self.log.segments().pop() else { return Ok(()) };
+        let found = self.index.read().volumes.get(current.number);
+        let used_bytes = found.dead_bytes + found.live_bytes + found.ending_bytes;
+        let is_worthwhile = found.dead_bytes >= END_DEAD_BYTES_MIN
+            && found.dead_bytes * 1000 >= REQUESTED_DEAD_SHARE * used_bytes;
+        if !is_worthwhile {
+            return Ok(());
+        }
+        match self.log.end_segment().map_err(Error::from) {
+            Ok(_) | Err(Error::Full { .. }) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -207,6 +233,11 @@ impl Inner {
         done: &mut CompactionReport,
     ) -> Result<()> {
         let number = volume.number;
+        debug_assert!(!upkeep.damaged.contains(&number), "a damaged volume may be recovered");
+        debug_assert!(
+            self.log.segments().last().is_none_or(|current| current.number > number),
+            "the volume being written is not compacted"
+        );
         self.admission.begin_volume(*volume);
         if volume.move_bytes > 0 {
             let mut mover = Mover::new(self, ends_needed_from, pace);

@@ -94,7 +94,10 @@ impl<'a> Mover<'a> {
             if self.batch.is_empty() {
                 self.batch_began = now();
             }
+            debug_assert!(self.gate.is_some(), "no bucket is deleted while its needles move");
+            debug_assert!(self.batch.len() < BATCH_NEEDLES);
             let ticket = self.inner.append(needle, &[], Room::Compaction)?;
+            debug_assert!(ticket.position().lsn > at.lsn, "a needle moves to the end of the log");
             self.batch_bytes += needle.len() as u64;
             self.batch.push(PendingMove { head, from: at, ticket, lock });
             if self.batch.len() == BATCH_NEEDLES || self.batch_bytes >= BATCH_BYTES {
@@ -155,6 +158,10 @@ impl<'a> Mover<'a> {
         let mut locks = Vec::with_capacity(self.batch.len());
         for PendingMove { head, from, ticket, lock } in self.batch.drain(..) {
             let at = ticket.wait()?;
+            debug_assert!(
+                at.lsn.segment() > from.lsn.segment(),
+                "its volume is removed afterwards"
+            );
             let change = moved(head, from);
             self.inner.indexes.push(at, std::slice::from_ref(&change));
             let mut index = self.inner.index.write();

@@ -70,6 +70,7 @@ impl Candidate {
 impl Marks {
     /// Returns the marks of a store with volumes of this length on a disk of this capacity.
     pub(crate) fn new(volume_bytes: u64, capacity_bytes: u64) -> Self {
+        debug_assert!(volume_bytes > 0);
         let slow = (SLOW_VOLUMES * volume_bytes).min(capacity_bytes / SLOW_PART_OF_CAPACITY);
         Self { relaxed: slow + slow / 2, slow }
     }
@@ -81,6 +82,7 @@ impl Marks {
             return DEAD_SHARE_RELAXED;
         }
         let above = free_bytes.saturating_sub(self.slow);
+        debug_assert!(self.relaxed >= self.slow);
         let range = (self.relaxed - self.slow).max(1);
         DEAD_SHARE_MIN + (DEAD_SHARE_RELAXED - DEAD_SHARE_MIN) * above / range
     }

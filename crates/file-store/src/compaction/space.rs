@@ -9,6 +9,7 @@ use crate::compaction::upkeep::Upkeep;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::names;
+use crate::troubles::Work;
 
 /// The free space of a store, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,7 +61,13 @@ impl Inner {
 
     /// Repeats a call that finds the disk full, as long as compaction frees space for it. The call
     /// must hold no lock when it returns.
-    pub(crate) fn with_space<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(crate) fn with_space<T>(&self, call: impl FnMut() -> Result<T>) -> Result<T> {
+        let outcome = self.wait_for_space(call);
+        self.troubles.note(Work::Changes, &outcome);
+        outcome
+    }
+
+    fn wait_for_space<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
         let began = now();
         loop {
             // Counted before the call: a volume that is freed while it fails is space for the next.

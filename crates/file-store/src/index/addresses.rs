@@ -113,6 +113,7 @@ fn class(payload_bytes: u32) -> usize {
 
 impl Location {
     fn new(address: u64, payload_bytes: u32) -> Self {
+        debug_assert!(address.is_multiple_of(UNIT_BYTES) && address < ADDRESSABLE_BYTES);
         Self(((class(payload_bytes) as u64) << ADDRESS_BITS) | (address / UNIT_BYTES))
     }
 
@@ -151,6 +152,16 @@ impl Addresses {
     }
 
     fn insert(&mut self, range: AddressRange) {
+        debug_assert_eq!(range.base % UNIT_BYTES, 0);
+        debug_assert!(range.bytes > 0 && range.base + range.bytes <= ADDRESSABLE_BYTES);
+        debug_assert!(!self.by_volume.contains_key(&range.volume));
+        debug_assert!(
+            self.by_base
+                .range(..range.base + range.bytes)
+                .next_back()
+                .is_none_or(|(_, other)| other.base + other.bytes <= range.base),
+            "two volumes share addresses"
+        );
         self.used_bytes += range.bytes;
         self.by_base.insert(range.base, range);
         self.by_volume.insert(range.volume, range);
@@ -201,7 +212,9 @@ impl Addresses {
     pub(crate) fn release(&mut self, volume: u32) {
         self.announced.remove(&volume);
         if let Some(range) = self.by_volume.remove(&volume) {
-            self.by_base.remove(&range.base);
+            let by_base = self.by_base.remove(&range.base);
+            debug_assert_eq!(by_base, Some(range), "both maps have the same ranges");
+            debug_assert!(self.used_bytes >= range.bytes);
             self.used_bytes -= range.bytes;
         }
     }

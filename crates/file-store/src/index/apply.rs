@@ -7,6 +7,7 @@ use crate::format::{Head, Kind};
 use crate::index::addresses::Location;
 use crate::index::entry::{Change, Entry, Replaced};
 use crate::index::uploads::UploadName;
+use crate::index::volumes::subtract;
 use crate::index::{Index, LocationChange};
 
 impl Index {
@@ -16,6 +17,11 @@ impl Index {
     /// log order of the needles of a key is the order of its states.
     pub(crate) fn apply(&mut self, change: Change, at: Position) -> Vec<u128> {
         let Change { head, replaces } = change;
+        debug_assert!(at.payload_bytes as usize >= head.head_bytes(), "a needle is in its record");
+        debug_assert!(
+            replaces.is_none() || matches!(head.kind, Kind::Object | Kind::Tombstone),
+            "{head:?} replaces no object"
+        );
         self.newest = self.newest.max(head.version);
         self.change_count += 1;
         if head.ends_something() {
@@ -43,6 +49,10 @@ impl Index {
             return;
         }
         let entry = Entry::of(head, at);
+        debug_assert!(
+            replaces.as_ref().is_none_or(|old| old.at.lsn != at.lsn),
+            "it replaces itself"
+        );
         self.files.hold(&entry.files);
         // The needle of a bucket may be lost to damage. Its objects then restore the bucket.
         let bucket = self.buckets.entry(head.bucket.as_str().into()).or_default();
@@ -71,8 +81,9 @@ impl Index {
     /// Subtracts an object from the counters. Returns its former location.
     fn forget_object(&mut self, bucket: &str, old: &Replaced) -> Option<Location> {
         if let Some(bucket) = self.buckets.get_mut(bucket) {
-            bucket.objects = bucket.objects.saturating_sub(1);
-            bucket.bytes = bucket.bytes.saturating_sub(old.bytes);
+            subtract(&mut bucket.objects, 1, "objects of a bucket");
+            subtract(&mut bucket.bytes, old.bytes, "bytes of a bucket");
+            debug_assert!(bucket.objects > 0 || bucket.bytes == 0, "{bucket:?}");
         }
         self.volumes.retire(old.at);
         self.files.release(&old.files);
@@ -174,6 +185,28 @@ impl Index {
     fn forget_part(&mut self, part: &Entry) {
         self.volumes.retire(part.at);
         self.files.release(&part.files);
+    }
+
+    /// Asserts, in tests, that the totals are those of what is in the index: a location for each
+    /// object, and a live needle for each object, bucket, upload and part. Damage loses needles
+    /// without an account.
+    pub(crate) fn check_totals(&self) {
+        if cfg!(not(debug_assertions)) || self.hidden.any().is_some() {
+            return;
+        }
+        let uploads = self.uploads.values();
+        let of_uploads = uploads.map(|it| it.parts.len() as u64 + u64::from(it.at.is_some()));
+        let of_buckets = self.buckets.values().filter(|bucket| bucket.at.is_some()).count() as u64;
+        let expected = self.objects() + of_buckets + of_uploads.sum::<u64>();
+        let live: u64 = self.volumes.iter().map(|(_, volume)| volume.live_needles).sum();
+        debug_assert_eq!(live, expected, "live needles");
+        debug_assert_eq!(self.locations.len(), self.objects(), "locations of objects");
+        debug_assert!(self.buckets.values().all(|bucket| bucket.created <= self.newest));
+        for (number, volume) in self.volumes.iter().filter(|(_, volume)| volume.live_needles > 0) {
+            let range = self.addresses.range(number);
+            let used = volume.live_bytes + volume.dead_bytes;
+            debug_assert!(range.is_none_or(|range| used <= range.bytes), "{number}: {volume:?}");
+        }
     }
 
     /// Completes the replay: removes parts whose upload was never started, or ended before them.

@@ -36,6 +36,7 @@ impl Files {
     }
 
     fn entry(&mut self, file: &FilePart) -> &mut FileUse {
+        debug_assert!(self.by_id.get(&file.id).is_none_or(|found| found.bytes == file.bytes));
         let bytes = &mut self.bytes;
         self.by_id.entry(file.id).or_insert_with(|| {
             *bytes += file.bytes;
@@ -57,7 +58,8 @@ impl Files {
         for file in files {
             let Some(held) = self.by_id.get_mut(&file.id) else { continue };
             let count = count(held);
-            *count = count.saturating_sub(1);
+            debug_assert!(*count > 0, "file {} has no such reference", file.id);
+            *count = count.checked_sub(1).unwrap_or(0);
             if held.uses == 0 && held.readers == 0 {
                 self.bytes -= held.bytes;
                 self.by_id.remove(&file.id);
@@ -68,6 +70,7 @@ impl Files {
 
     /// Frees files that were never referenced.
     pub(crate) fn free(&mut self, files: &[FilePart]) {
+        debug_assert!(files.iter().all(|file| !self.by_id.contains_key(&file.id)), "in use");
         self.freed.extend(files.iter().map(|file| file.id));
     }
 
@@ -101,6 +104,10 @@ impl Files {
 
     /// Restores a file from a checkpoint.
     pub(crate) fn restore(&mut self, file: FilePart, uses: u32) {
+        debug_assert!(
+            uses > 0 && !self.by_id.contains_key(&file.id),
+            "a checkpoint has a file once"
+        );
         self.entry(&file).uses = uses;
     }
 }

@@ -128,6 +128,7 @@ impl Keys {
     /// Freezes the recent changes, so that they can be written to a run while new changes are
     /// added.
     pub(crate) fn freeze(&mut self) -> Arc<Memtable> {
+        debug_assert!(self.frozen.is_none(), "one checkpoint at a time");
         self.active_bytes = 0;
         let frozen = std::mem::take(&mut self.active);
         self.frozen = Some(Arc::clone(&frozen));
@@ -148,6 +149,7 @@ impl Keys {
 
     /// Replaces the frozen changes by a run.
     pub(crate) fn thaw_into(&mut self, run: Option<Arc<Run>>) {
+        debug_assert!(self.frozen.is_some(), "the run has the frozen keys");
         self.frozen = None;
         self.runs.splice(0..0, run);
     }
@@ -156,6 +158,10 @@ impl Keys {
     pub(crate) fn replace_runs(&mut self, merged: &[Arc<Run>], run: Arc<Run>) {
         let is_merged = |run: &Arc<Run>| merged.iter().any(|merged| Arc::ptr_eq(merged, run));
         let at = self.runs.iter().position(is_merged).unwrap_or(self.runs.len());
+        debug_assert!(
+            merged.iter().zip(&self.runs[at..]).all(|(one, other)| Arc::ptr_eq(one, other)),
+            "merged runs follow one another: a newer entry hides older ones"
+        );
         self.runs.retain(|run| !is_merged(run));
         self.runs.insert(at, run);
     }

@@ -28,6 +28,13 @@ pub(crate) struct Volumes {
     worn: bool,
 }
 
+/// Subtracts from a counter. An error of accounting fails every test that meets it; a released store
+/// goes on with 0 instead of a number near 2^64.
+pub(crate) fn subtract(counter: &mut u64, count: u64, what: &str) {
+    debug_assert!(*counter >= count, "{what}: {counter} less {count}");
+    *counter = counter.checked_sub(count).unwrap_or(0);
+}
+
 /// Returns the bytes that a record occupies in its volume.
 pub(crate) fn footprint(payload_bytes: u64) -> u64 {
     (RECORD_HEADER_BYTES + payload_bytes).next_multiple_of(8)
@@ -53,6 +60,7 @@ impl Volumes {
         let volume = self.by_number.entry(at.lsn.segment()).or_default();
         volume.live_bytes += footprint(at.payload_bytes.into());
         volume.live_needles += 1;
+        debug_assert!(volume.live_bytes >= volume.live_needles * RECORD_HEADER_BYTES);
     }
 
     /// Counts a live needle as dead.
@@ -62,8 +70,9 @@ impl Volumes {
         let Some(volume) = self.by_number.get_mut(&number) else { return };
         let was_worn = volume.dead_bytes > volume.live_bytes;
         let bytes = footprint(at.payload_bytes.into());
-        volume.live_bytes = volume.live_bytes.saturating_sub(bytes);
-        volume.live_needles = volume.live_needles.saturating_sub(1);
+        subtract(&mut volume.live_bytes, bytes, "live bytes of a volume");
+        subtract(&mut volume.live_needles, 1, "live needles of a volume");
+        debug_assert!(volume.live_needles > 0 || volume.live_bytes == 0, "{volume:?}");
         volume.dead_bytes += bytes;
         let is_worn = volume.dead_bytes > volume.live_bytes;
         self.worn |= !is_last && (is_worn != was_worn || volume.live_needles == 0);
@@ -82,11 +91,13 @@ impl Volumes {
 
     /// Restores a volume from a checkpoint.
     pub(crate) fn restore(&mut self, number: u32, volume: Volume) {
-        self.by_number.insert(number, volume);
+        let before = self.by_number.insert(number, volume);
+        debug_assert!(before.is_none(), "a checkpoint has a volume once");
     }
 
     pub(crate) fn remove(&mut self, number: u32) {
-        self.by_number.remove(&number);
+        let removed = self.by_number.remove(&number);
+        debug_assert!(removed.is_none_or(|volume| volume.live_needles == 0), "{removed:?}");
     }
 
     /// Returns `true` if a volume became half or completely dead since the last call.

@@ -68,7 +68,7 @@ impl Store {
             return Err(Error::Invalid { what });
         }
         let set = || self.inner.try_set_lifecycle(bucket, lifecycle, &attributes);
-        self.inner.replicated(self.inner.with_space(set))
+        self.inner.acknowledge(self.inner.with_space(set))
     }
 
     /// Calls `visit` with every object, version and upload that [`Store::expire_now`] would delete

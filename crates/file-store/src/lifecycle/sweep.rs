@@ -62,7 +62,7 @@ impl Inner {
             match self.sweep_by(bucket, &rules, steps) {
                 Ok(()) => {
                     if report.has_changes() {
-                        self.replicate()?;
+                        self.confirm()?;
                     }
                     self.lifecycle.counters.completed(self.clock.now(), began.elapsed());
                     return Ok(Some(report));

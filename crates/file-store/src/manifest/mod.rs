@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use haul_append_log::Lsn;
-use haul_disk::{Disk, Durability, File, Open, read_full, write_full};
+use haul_disk::{Disk, Durability, File, Open, link_count, read_full, write_full};
 use haul_sync::Mutex;
 
 use crate::error::{Error, Result};
@@ -57,6 +57,32 @@ fn read_copy(disk: &dyn Disk, name: &str) -> Result<Option<Manifest>> {
     Ok(Manifest::decode(&bytes[..read]))
 }
 
+/// Replaces a copy of the manifest by a file of its own if it has another name: it then belongs to a
+/// copy of the store, too, such as one that was made by `cp -l`. A snapshot has its own manifest.
+///
+/// After a crash in between, the file still has both names, and the next opening replaces it.
+fn own(
+    disk: &Arc<dyn Disk>,
+    name: &str,
+    file: Arc<dyn File>,
+    manifest: &Manifest,
+) -> Result<Arc<dyn File>> {
+    if link_count(&*file)? == 1 {
+        return Ok(file);
+    }
+    let unfinished = names::unfinished(name);
+    match disk.remove(&unfinished) {
+        Err(error) if !error.is_not_found() => return Err(error.into()),
+        _ => {}
+    }
+    let file = disk.create(&unfinished, Open::default())?;
+    write_full(&*file, &manifest.encode(), 0)?;
+    file.sync(Durability::Data)?;
+    disk.rename(&unfinished, name)?;
+    disk.sync_dir("")?;
+    Ok(file)
+}
+
 /// The manifest of an open store.
 #[derive(Debug)]
 pub(crate) struct ManifestFile {
@@ -92,7 +118,7 @@ impl ManifestFile {
                     has_new = true;
                     disk.create(name, Open::default())?
                 }
-                opened => opened?,
+                opened => own(disk, name, opened?, &manifest)?,
             });
         }
         let mut state = State { manifest, copies, removed: BTreeSet::new(), has_failed: false };
@@ -160,6 +186,7 @@ impl ManifestFile {
         if changed == state.manifest {
             return Ok(());
         }
+        debug_assert!(changed.checkpoint_min >= state.manifest.checkpoint_min);
         changed.generation += 1;
         let before = std::mem::replace(&mut state.manifest, changed);
         let written = state.write();
@@ -193,6 +220,8 @@ impl State {
             return Err(Error::Invalid { what: what.to_owned() });
         }
         let bytes = self.manifest.encode();
+        debug_assert_eq!(Manifest::decode(&bytes).as_ref(), Some(&self.manifest));
+        debug_assert_eq!(self.copies.len(), names::MANIFESTS.len());
         for copy in &self.copies {
             let written = write_full(&**copy, &bytes, 0);
             if let Err(error) = written.and_then(|()| copy.sync(Durability::Data)) {

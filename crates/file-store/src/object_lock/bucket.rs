@@ -32,7 +32,7 @@ impl Store {
         check_bucket(bucket)?;
         settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
         let create = || self.try_create_locked_bucket(bucket, settings);
-        self.inner.replicated(self.inner.with_space(create))
+        self.inner.acknowledge(self.inner.with_space(create))
     }
 
     fn try_create_locked_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
@@ -68,7 +68,7 @@ impl Store {
     /// The state survives a power cut when this returns.
     pub fn enable_object_lock(&self, bucket: &str) -> Result<()> {
         let enable = || self.inner.try_enable_object_lock(bucket);
-        self.inner.replicated(self.inner.with_space(enable))
+        self.inner.acknowledge(self.inner.with_space(enable))
     }
 
     /// Returns `true` if object lock is enabled in a bucket, without I/O.

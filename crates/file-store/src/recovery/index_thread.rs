@@ -10,6 +10,7 @@ use haul_sync::thread::{self, JoinHandle};
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::recovery::recover::begun_volumes;
+use crate::troubles::Work;
 
 /// The number of writes after which the indexes are synced.
 const SYNC_EVERY: u32 = 5;
@@ -66,7 +67,7 @@ fn run(inner: &Inner) {
         };
         let woken = inner.indexes.wait(wait, unsynced_since.is_some());
         if woken.has_new_volume {
-            drop(inner.list_new_volumes());
+            inner.troubles.note(Work::Indexing, &inner.list_new_volumes());
         }
         if woken.is_stopping {
             return;
@@ -75,7 +76,7 @@ fn run(inner: &Inner) {
         inner.checkpoint_if_due();
         let since = *unsynced_since.get_or_insert_with(now);
         if now() - since >= sync_every {
-            drop(inner.indexes.sync());
+            inner.troubles.note(Work::Indexing, &inner.indexes.sync());
             unsynced_since = None;
         }
     }

@@ -135,6 +135,10 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<OpenedS
         index_rebuilt,
         seconds: began.elapsed().as_secs_f64(),
     };
+    if recovered.damage.is_empty() {
+        index.check_totals();
+    }
+    debug_assert!(!index.replaying);
     let has_versions = index.has_internal_buckets();
     let damaged_volumes = survey.volumes;
     Ok(OpenedStore {
@@ -204,6 +208,7 @@ fn bring_up_to_date(
     if must_write {
         manifest.generation += 1;
     }
+    debug_assert!(before.volumes.keys().all(|number| manifest.volumes.contains_key(number)));
     match ManifestFile::open(disk, manifest, must_write) {
         Err(Error::Full { .. }) => Ok(ManifestFile::open(disk, before, false).ok()),
         opened => opened.map(Some),

@@ -1,4 +1,4 @@
-//! Waiting until the copy of the store contains a change.
+//! Whether a change may be acknowledged: no sync has failed, and the copy of the store contains it.
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
@@ -17,48 +17,60 @@ impl Store {
     /// calls this before it acknowledges the repeated request.
     ///
     /// # Errors
-    /// [`Error::NotReplicated`].
+    /// [`Error::NotReplicated`]; [`Error::Stopped`] after a failed sync.
     ///
     /// # Durability
     /// If the store waits for its copy, all changes survive the loss of this machine when this
     /// returns.
     pub fn confirm(&self) -> Result<()> {
-        self.inner.replicate()
+        self.inner.confirm()
     }
 }
 
 impl Inner {
-    /// Waits until the copy of the store, if there is one, contains all changes that are durable
-    /// now. The caller holds no lock.
+    /// Fails after a failed sync. What is known in memory may then differ from what is found when
+    /// the store is opened again: the needles of the failed sync may be in the log, so that a key
+    /// that does not exist now may exist then.
+    fn check_syncs(&self) -> Result<()> {
+        match self.log.is_latched() {
+            true => Err(Error::Stopped { what: "a sync of the log failed" }),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until everything that is durable or known now may be acknowledged. The caller holds no
+    /// lock.
     ///
     /// # Errors
-    /// [`Error::NotReplicated`].
-    pub(crate) fn replicate(&self) -> Result<()> {
+    /// [`Error::Stopped`] after a failed sync, [`Error::NotReplicated`].
+    pub(crate) fn confirm(&self) -> Result<()> {
+        self.check_syncs()?;
         let Some(replication) = &self.options.replication else { return Ok(()) };
         replication.wait(self.log.synced()).map_err(|what| Error::NotReplicated { what })
     }
 
-    /// Waits like [`Self::replicate`] if a call has changed the store, and returns its outcome.
-    pub(crate) fn replicated<T>(&self, outcome: Result<T>) -> Result<T> {
-        let changed = outcome?;
-        self.replicate()?;
-        Ok(changed)
+    /// Waits like [`Self::confirm`] if a call has changed the store or found nothing to change, and
+    /// returns its outcome.
+    pub(crate) fn acknowledge<T>(&self, outcome: Result<T>) -> Result<T> {
+        match outcome {
+            Ok(changed) => self.confirm().map(|()| changed),
+            Err(error) if error.is_about_existence() => self.check_syncs().and(Err(error)),
+            Err(error) => Err(error),
+        }
     }
 
-    /// Waits once like [`Self::replicate`] if any of the outcomes of a batch is a change. If that
+    /// Waits once like [`Self::confirm`] if any of the outcomes of a batch is a success. If that
     /// fails, each of these outcomes becomes an error.
-    pub(crate) fn replicate_batch<T>(
-        &self,
-        outcomes: &mut [Result<T>],
-        is_change: impl Fn(&T) -> bool,
-    ) {
-        let is_change = |outcome: &Result<T>| outcome.as_ref().is_ok_and(&is_change);
-        if !outcomes.iter().any(is_change) {
+    pub(crate) fn acknowledge_batch<T>(&self, outcomes: &mut [Result<T>]) {
+        if !outcomes.iter().any(Result::is_ok) {
             return;
         }
-        let Err(Error::NotReplicated { what }) = self.replicate() else { return };
-        for outcome in outcomes.iter_mut().filter(|outcome| is_change(outcome)) {
-            *outcome = Err(Error::NotReplicated { what: what.clone() });
+        let Err(error) = self.confirm() else { return };
+        for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_ok()) {
+            *outcome = Err(match &error {
+                Error::NotReplicated { what } => Error::NotReplicated { what: what.clone() },
+                _ => Error::Stopped { what: "a sync of the log failed" },
+            });
         }
     }
 }

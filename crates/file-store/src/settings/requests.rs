@@ -43,7 +43,7 @@ impl Store {
                 self.inner.settings.insert(bucket, without_rules(&attributes));
             })
         };
-        self.inner.replicated(self.inner.with_space(set))
+        self.inner.acknowledge(self.inner.with_space(set))
     }
 }
 

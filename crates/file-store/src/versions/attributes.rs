@@ -57,7 +57,7 @@ impl Store {
             let _lock = inner.keys.lock(bucket, key);
             inner.try_change_attributes(bucket, key, version, change)
         };
-        inner.replicated(inner.with_space(set))
+        inner.acknowledge(inner.with_space(set))
     }
 }
 

@@ -39,7 +39,7 @@ impl Store {
             return Err(Error::Invalid { what });
         }
         let set = || self.inner.try_set_versioning(bucket, versioning);
-        self.inner.replicated(self.inner.with_space(set))
+        self.inner.acknowledge(self.inner.with_space(set))
     }
 }
 

@@ -49,6 +49,8 @@ impl Record {
 
 impl Run {
     fn take(&mut self, record: &Record) {
+        debug_assert!(record.offset >= self.to, "records of a run are in order");
+        debug_assert!(record.offset < record.end);
         self.needles += record.needles;
         self.entries.extend_from_slice(&record.entries);
         self.to = record.end;
@@ -88,6 +90,7 @@ impl Pending {
         damaged: &Ranges,
         records: &[Record],
     ) -> Self {
+        debug_assert!(end >= FIRST_RECORD);
         let mut missing = Ranges::default();
         missing.insert(FIRST_RECORD, end);
         for (from, to) in covered.iter() {
@@ -127,6 +130,7 @@ impl Pending {
             let watermark_end = self.run.to + WATERMARK_BYTES;
             let next = self.ahead.first_entry().filter(|next| *next.key() <= watermark_end);
             let Some(record) = next.map(|next| next.remove()) else { return };
+            debug_assert!(record.offset >= self.run.from || record.end <= self.run.to);
             if record.offset >= self.run.to {
                 self.counted += record.needles;
                 self.run.take(&record);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_append_log::Position;
-use haul_disk::{Disk, Durability, File, Open, write_full};
+use haul_disk::{Disk, Durability, File, Open, link_count, write_full};
 use haul_sync::{Condvar, Mutex, now};
 
 use crate::error::Result;
@@ -72,8 +72,13 @@ impl IndexWriter {
     ///
     /// # Errors
     /// The file cannot be truncated or synced.
-    pub(crate) fn resume(&self, volume: u32, kept_bytes: u64, pending: Pending) -> Result<()> {
+    pub(crate) fn resume(&self, volume: u32, kept_bytes: u64, mut pending: Pending) -> Result<()> {
         match self.volumes.open(&names::index(volume), Open::default()) {
+            // The file belongs to a copy of the store, too: it is written again from the volume.
+            Ok(file) if link_count(&*file)? > 1 => {
+                self.volumes.remove(&names::index(volume))?;
+                pending.has_gap = true;
+            }
             Ok(file) => {
                 if file.bytes()? > kept_bytes {
                     file.resize(kept_bytes)?;
@@ -206,6 +211,7 @@ impl IndexWriter {
             Entry::Occupied(file) => file.into_mut(),
             Entry::Vacant(place) => place.insert(self.create(volume)?),
         };
+        debug_assert!(!bytes.is_empty());
         file.is_synced = false;
         write_full(&*file.file, bytes, file.end)?;
         file.end += bytes.len() as u64;

@@ -46,6 +46,28 @@ fn compact_second(store: &Store, dir: &Path) {
 }
 
 #[test]
+fn requested_compaction_ends_the_volume_being_written() {
+    let (dir, store) = new_store();
+    let content = |n| random_bytes(n, 60_000);
+    (0..40).for_each(|n| drop(put(&store, &n.to_string(), &content(n))));
+    assert_eq!(store.compact().unwrap().volumes_removed, 0, "nothing is dead");
+    for n in 0..35 {
+        assert!(store.delete(BUCKET, &n.to_string()).unwrap());
+    }
+    let report = store.compact().unwrap();
+    assert_eq!((report.volumes_removed, report.bytes_left), (1, 0), "{report:?}");
+    assert!(report.bytes_moved >= 5 * 60_000, "{report:?}");
+    let names = file_names(&dir.path().join("volumes"));
+    assert!(!names.contains(&"0000000001.segment".to_owned()), "{names:?}");
+    let again = store.compact().unwrap();
+    assert_eq!((again.volumes_removed, again.bytes_left), (0, 0), "{again:?}");
+    drop(store);
+    let (store, _) = reopen(dir.path());
+    assert!((35..40).all(|n| get(&store, &n.to_string()) == content(n)));
+    assert!(try_get(&store, "0").is_err());
+}
+
+#[test]
 fn volume_without_live_objects_is_removed_unread() {
     let disk = MemoryDisk::default();
     // No checkpoint is due: the first put after a checkpoint reads the head of the replaced object.

@@ -2,7 +2,7 @@
 
 use haul_disk::{Disk, Op};
 use haul_disk_sim::MemoryDisk;
-use haul_file_store::Error;
+use haul_file_store::{Attributes, Error, Precondition, VersionId, Versioning, Work};
 use haul_testing::{PrintOnPanic, Random, replay_command, seed};
 use rustix::io::Errno;
 
@@ -106,6 +106,82 @@ fn failed_sync_of_the_log_reaches_all_writers_and_is_final() {
     assert!(store.close().is_err());
     let (store, _) = open_on(&MemoryDisk::on(&disk.medium()));
     assert_eq!(get(&store, "before"), b"before");
+}
+
+/// After a failed sync, the log may have what memory does not know: a key whose put failed may exist
+/// when the store is opened again, so that its deletion must not be acknowledged.
+#[test]
+fn nothing_is_acknowledged_after_a_failed_sync() {
+    let disk = MemoryDisk::default();
+    let (store, _) = open_on(&disk);
+    for bucket in [BUCKET, "versioned"] {
+        store.create_bucket(bucket).unwrap();
+    }
+    store.set_versioning("versioned", Versioning::Enabled).unwrap();
+    store.set_bucket_setting(BUCKET, "name", Some("value")).unwrap();
+    put(&store, "existing", b"existing");
+    disk.fail(Op::Sync, 1, u64::MAX, Errno::IO);
+    try_put(&store, "lost", b"lost").unwrap_err();
+    disk.heal();
+    let version = Some(VersionId::Id(1));
+    let none = Attributes::new();
+    let mut outcomes = vec![
+        ("deletion of a key", store.delete(BUCKET, "lost").map(drop)),
+        ("deletion of a version", store.delete_object("versioned", "lost", version).map(drop)),
+        ("deletion of the null version", store.delete_object(BUCKET, "lost", version).map(drop)),
+        ("abortion of an upload", store.abort_upload(BUCKET, "lost", "0123")),
+        ("creation of a bucket", store.create_bucket(BUCKET)),
+        ("deletion of a bucket", store.delete_bucket("missing")),
+        ("the same setting", store.set_bucket_setting(BUCKET, "name", Some("value"))),
+        ("the same versioning", store.set_versioning("versioned", Versioning::Enabled)),
+        ("object lock", store.enable_object_lock("missing")),
+        ("an upload", store.start_upload(BUCKET, "lost", &none).map(drop)),
+        ("a repeated request", store.confirm()),
+    ];
+    for keys in [&["lost", "lost"][..], &["existing", "existing", "lost"]] {
+        for outcome in store.delete_many(BUCKET, keys) {
+            outcomes.push(("deletion of many keys", outcome.map(drop)));
+        }
+    }
+    for (what, outcome) in outcomes {
+        assert!(
+            matches!(outcome, Err(Error::Log(_) | Error::Stopped { .. })),
+            "{what}: {outcome:?}"
+        );
+    }
+}
+
+/// What the disk refuses for another reason than space is told, and over when it accepts files.
+#[test]
+fn refused_files_are_a_trouble_until_they_are_accepted() {
+    let disk = MemoryDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    disk.fail_always(Op::Create, Errno::PERM);
+    let mut n = 0;
+    let refused = loop {
+        n += 1;
+        match try_put(&store, &n.to_string(), &random_bytes(n, BIG / 2)) {
+            Ok(_) => assert!(n < 1000, "the disk refuses no file"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::Refused { .. }), "{refused:?}");
+    let none = Attributes::new();
+    // Each call for which no thread waits is refused, too, and not tried on another thread.
+    let started = store.start_put(BUCKET, "key", b"", &none, &Precondition::None).map(drop);
+    let in_time = store.put(BUCKET, "key", &random_bytes(1, BIG / 2), &none, &Precondition::None);
+    assert!(in_time.is_err(), "{in_time:?}");
+    drop(started);
+    let troubles = store.troubles();
+    let changes = troubles.iter().find(|trouble| trouble.work == Work::Changes).unwrap();
+    assert_eq!(changes.reason, "Operation not permitted (os error 1)");
+    assert!(!store.stats().latched);
+    disk.heal();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    put(&store, "accepted", &random_bytes(2, BIG / 2));
+    assert!(store.troubles().iter().all(|trouble| trouble.work != Work::Changes));
+    store.close().unwrap();
 }
 
 #[test]

@@ -171,13 +171,15 @@ fn full_at(seed: u64, op: Op, n: u64) -> bool {
         match model.execute(&act, &store) {
             Ok(started) => model.apply(&act, started),
             // Some of several objects may have been stored or deleted.
-            Err(Error::Full { .. } | Error::Log(_)) if act.is_divisible() => {
+            Err(Error::Full { .. } | Error::Log(_) | Error::Stopped { .. })
+                if act.is_divisible() =>
+            {
                 in_part = Some(act);
                 break;
             }
             Err(Error::Full { .. }) => refused += 1,
             // A full disk accepts bytes where it already has some; this one is broken.
-            Err(Error::Log(_)) if op == Op::Write => break,
+            Err(Error::Log(_) | Error::Stopped { .. }) if op == Op::Write => break,
             Err(other) => panic!("{act:?}: {other:?}"),
         }
         if refused > 5 {

@@ -1,5 +1,6 @@
 //! A store is open at most once, in the same process and in all processes.
 
+use std::fs;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
@@ -9,7 +10,7 @@ use haul_disk_sim::MemoryDisk;
 use haul_file_store::{Error, Store};
 use haul_testing::{child_test, line_with};
 
-use crate::{new_store, put, reopen, small};
+use crate::{get, new_store, put, random_bytes, reopen, small};
 
 const DIR: &str = "FILE_STORE_OPENS";
 const HOLDS: &str = "FILE_STORE_HOLDS";
@@ -97,9 +98,49 @@ fn store_on_any_disk_is_open_once() {
 #[test]
 fn lock_files_of_an_unfinished_store_are_not_foreign_files() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("volumes")).unwrap();
+    fs::create_dir(dir.path().join("volumes")).unwrap();
     for name in ["LOCK", "volumes/LOCK"] {
-        std::fs::write(dir.path().join(name), "process 1").unwrap();
+        fs::write(dir.path().join(name), "process 1").unwrap();
     }
     Store::open(dir.path(), small()).unwrap();
+}
+
+/// Copies a directory by hard links, as `cp -rl` does.
+fn link_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => link_all(&entry.path(), &to),
+            false => fs::hard_link(entry.path(), to).unwrap(),
+        }
+    }
+}
+
+/// Fails if two stores write to files that they share.
+#[test]
+fn copy_by_hard_links_is_a_store_of_its_own() {
+    let (dir, store) = new_store();
+    let content = |store: u64, n: u64| random_bytes(1000 * store + n, 60_000);
+    (0..90).for_each(|n| drop(put(&store, &n.to_string(), &content(0, n))));
+    drop(store);
+    let other = dir.path().with_extension("copy");
+    link_all(dir.path(), &other);
+    let stores = [dir.path(), &*other].map(|dir| reopen(dir).0);
+    for round in 0..3 {
+        for (number, store) in (1..).zip(&stores) {
+            for n in (0..90).filter(|n| n % 3 == round) {
+                put(store, &n.to_string(), &content(number, n));
+            }
+            store.compact().unwrap();
+        }
+    }
+    drop(stores);
+    for (number, dir) in (1..).zip([dir.path(), &*other]) {
+        let (store, recovered) = reopen(dir);
+        assert_eq!(recovered.damage, []);
+        assert!((0..90).all(|n| get(&store, &n.to_string()) == content(number, n)), "{number}");
+        assert_eq!(store.verify(&mut |_, _| {}).unwrap().damage, []);
+    }
+    fs::remove_dir_all(other).unwrap();
 }

@@ -12,6 +12,7 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
 use crate::object::StoredObject;
+use crate::troubles::Work;
 
 /// The maximum number of puts that are applied under one lock of the index, during which readers
 /// wait.
@@ -110,6 +111,9 @@ fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
         });
         locks.push(held);
         outcomes.push((resolver, outcome));
+    }
+    if !records.is_empty() {
+        inner.troubles.worked(Work::Changes);
     }
     inner.apply_records(records);
     drop(locks);

@@ -77,6 +77,7 @@ impl Locations {
             let end = directory.len() + (1 << (depth - page.depth()));
             directory.resize(end, number);
         }
+        debug_assert_eq!(directory.len(), 1 << depth, "the pages cover all hashes");
         let len = pages.iter().map(|page| page.len() as u64).sum();
         let page_bytes = pages.iter().map(|page| page.heap_bytes()).sum();
         Self { directory, depth, pages, len, page_bytes }
@@ -111,6 +112,7 @@ impl Locations {
             return false;
         };
         self.change(hash, |page| page.remove(index));
+        debug_assert!(self.len > 0);
         self.len -= 1;
         true
     }
@@ -185,8 +187,11 @@ impl Locations {
             self.directory = self.directory.iter().flat_map(|page| [*page, *page]).collect();
             self.depth += 1;
         }
+        let before = self.page(hash).len();
         let upper = self.change(hash, Page::split);
+        debug_assert_eq!(self.page(hash).len() + upper.len(), before, "a split loses no slot");
         let depth = upper.depth();
+        debug_assert!(depth <= self.depth);
         // The entries of the upper page are the second half of those of the previous page.
         let count = 1 << (self.depth - depth);
         let first = (first_bits(hash, depth) | 1) * count;

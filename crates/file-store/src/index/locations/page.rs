@@ -108,11 +108,14 @@ impl Page {
             (carry, at) = (last, 0);
         }
         self.len += 1;
+        debug_assert!(index == 0 || self.slot(index - 1) <= new, "slots are sorted");
+        debug_assert!(index + 1 == self.len || new <= self.slot(index + 1), "slots are sorted");
         self.known_min = self.known_min.min(slot::known_bits(new));
     }
 
     /// Removes the slot at an index.
     pub(super) fn remove(&mut self, index: usize) {
+        debug_assert!(index < self.len);
         let removed = self.slot(index);
         let mut at = index % BLOCK_SLOTS;
         for number in index / BLOCK_SLOTS..self.blocks.len() {
@@ -134,6 +137,7 @@ impl Page {
     /// Splits the page by the first known bit. Returns the page of the entries in which this bit is
     /// 1. All slots must have a known bit.
     pub(super) fn split(&mut self) -> Self {
+        debug_assert!(self.can_split(), "an entry without known bits has no half");
         self.depth += 1;
         let cut = self.lower_bound(1 << 63);
         let mut upper = Self::new(self.depth);
