@@ -27,7 +27,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::BrokenPipe => 0,
             Self::Failed => 1,

@@ -7,6 +7,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 use std::{io, thread};
 
 use tokio::runtime;
@@ -101,6 +102,18 @@ pub fn termination_handler(work: &'static str, act: impl FnOnce(Signal)) -> impl
         // Exiting is safe at any time: stores and benchmarks are built to survive a killed process.
         None => signal.end(),
     }
+}
+
+/// Ends the process after `time`, unless it has ended by then: a thread may wait for a disk or a file
+/// system that never answers.
+pub fn exit_after(time: Duration) {
+    let end = move || {
+        thread::sleep(time);
+        try_print_message("not finished in time, because the disk does not answer: exiting");
+        std::process::exit(Exit::Failed.code().into());
+    };
+    // Without a thread, the process ends when its work has ended.
+    thread::Builder::new().name("exit".into()).spawn(end).ok();
 }
 
 /// Installs handlers of termination signals, as [`termination_handler`] describes them.

@@ -9,6 +9,7 @@ mod console;
 mod console_keys;
 mod console_versions;
 mod damage;
+mod failing_disk;
 mod files;
 mod full_disk;
 mod http;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::http::Client;
 use crate::program;
@@ -82,10 +83,38 @@ impl Server {
         self.child.kill().unwrap();
     }
 
-    /// Sends SIGTERM and asserts a successful exit.
-    pub(crate) fn stop(mut self) {
+    /// Returns the process ID.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends SIGTERM and returns whether the process has ended within `time`.
+    pub(crate) fn ends_within(&mut self, time: Duration) -> bool {
+        self.terminate();
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            if self.child.try_wait().unwrap().is_some() || self.has_exited() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+
+    /// `true` if the process has exited, even if a tracer has not let go all of its threads yet.
+    fn has_exited(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
+    }
+
+    fn terminate(&self) {
         let kill = format!("kill -TERM {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    /// Sends SIGTERM and asserts a successful exit.
+    pub(crate) fn stop(mut self) {
+        self.terminate();
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}:\n{}", self.log());
     }

@@ -29,7 +29,7 @@ use crate::remote::{Copy, standby};
 use crate::report::{Exit, Failure, OrFail, Result, print_message};
 use crate::secrets::live_keys::LiveKeys;
 use crate::secrets::{credentials, encryption_keys};
-use crate::signals::{Signal, termination_handler};
+use crate::signals::{Signal, exit_after, termination_handler};
 use crate::tls::Certificates;
 
 use backend::{Backend, Opening};
@@ -46,6 +46,10 @@ const MEMORY_BYTES_UNKNOWN: u64 = 1 << 30;
 
 /// With less memory, the allocator returns what is freed to the system sooner.
 const MEMORY_BYTES_AMPLE: u64 = 1 << 30;
+
+/// The least time to close the store after requests have ended. A disk that does not answer must not
+/// keep the process from ending.
+const CLOSE_TIME: Duration = Duration::from_secs(5);
 
 /// Serves until a signal requests a stop.
 ///
@@ -112,7 +116,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
     let observer = observer.unwrap_or_default();
     let opening = Opening { holder, takeover, observer, predecessor: &predecessor, memory_bytes };
     let mut backend = Backend::open(args, copy, opening)?;
-    let served = runtime.block_on(serve(listening, backend.served(), reload, args.json));
+    let served = runtime.block_on(serve(listening, backend.served(), reload, args));
     // Dropping the runtime waits for store calls in progress.
     drop(runtime);
     backend.stop_copying();
@@ -171,12 +175,17 @@ async fn serve(
     listening: Listening,
     store: Arc<ServedStore>,
     reload: Reload,
-    is_json: bool,
+    args: &ServeArgs,
 ) -> Result {
+    let is_json = args.json;
     // The handlers are installed before any client can know that the server runs.
     let (sender, stop) = oneshot::channel();
-    // If the server has failed, the receiver is gone, and the error is ignored.
-    let stop_server = move |_signal| sender.send(()).unwrap_or_default();
+    let end_by = args.drain_time + CLOSE_TIME.max(args.drain_time);
+    let stop_server = move |_signal| {
+        exit_after(end_by);
+        // If the server has failed, the receiver is gone, and the error is ignored.
+        sender.send(()).unwrap_or_default();
+    };
     let end = termination_handler("requests in flight", stop_server);
     handle_signals(&Signal::ENDS, end, reload)?;
     let server = Server::serving(listening, store).map_err(not_started)?;

@@ -21,6 +21,7 @@ pub(super) fn run(store: &Store, args: &CompactArgs) -> Result {
             "freed_bytes": compacted.bytes_freed,
             "removed_volumes": compacted.volumes_removed,
             "moved_bytes": compacted.bytes_moved,
+            "dead_bytes": compacted.bytes_left,
         }));
     }
     print_line(format_args!(
@@ -28,5 +29,12 @@ pub(super) fn run(store: &Store, args: &CompactArgs) -> Result {
         Bytes(compacted.bytes_freed),
         Count(compacted.volumes_removed, "volume"),
         Bytes(compacted.bytes_moved),
+    ))?;
+    if compacted.bytes_left == 0 {
+        return Ok(());
+    }
+    print_line(format_args!(
+        "{} of deleted objects remain, in volumes of which less than a tenth is dead",
+        Bytes(compacted.bytes_left)
     ))
 }

@@ -101,7 +101,7 @@ fn commands_on_objects_print_what_they_did() {
     });
     assert_eq!(all, expected);
     let compacted = object(&store(&["compact"], 0));
-    for key in ["freed_bytes", "removed_volumes", "moved_bytes"] {
+    for key in ["freed_bytes", "removed_volumes", "moved_bytes", "dead_bytes"] {
         assert!(compacted[key].is_u64(), "{compacted}");
     }
     let map = object(&store(&["map"], 0));

@@ -17,7 +17,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use haul_admin_endpoint::{History, Overview, Span};
-use haul_file_store::Stats;
+use haul_file_store::{Stats, Trouble, Work};
 use haul_http_engine::{Connections, PeerRate, RequestBody};
 use http::header::{ALLOW, HOST, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
@@ -204,7 +204,7 @@ impl Admin {
 
     fn metrics_page(&self) -> Response<Bytes> {
         let text = prometheus::text(
-            &self.store.load().stats(),
+            (&self.store.load().stats(), &self.store.load().troubles()),
             &self.metrics,
             (&self.connections.stats(), self.refused_requests()),
             &self.hot.stats(),
@@ -231,11 +231,13 @@ impl Admin {
             let text = "The lease of the copy ran out: writes are refused until it is renewed\n";
             return plain(StatusCode::SERVICE_UNAVAILABLE, text);
         }
-        if is_health {
-            return respond(StatusCode::OK, TEXT, health(&stats, self.key_failure().as_deref()));
-        }
-        // A draining server does not listen on this address.
-        plain(StatusCode::OK, "ok\n")
+        let troubles = self.store.load().troubles();
+        let text = match is_health {
+            true => health(&stats, &troubles, self.key_failure().as_deref()),
+            // A draining server does not listen on this address.
+            false => ready(&troubles),
+        };
+        respond(StatusCode::OK, TEXT, text)
     }
 
     /// Returns the recent requests, for the clients that may change keys: the paths are names of
@@ -341,45 +343,83 @@ impl Admin {
     }
 }
 
+/// Returns the body of `/ready` for a server that accepts requests. The status is 200 although
+/// changes may fail: reads do not, and no other server has the space that is missing here.
+fn ready(troubles: &[Trouble]) -> String {
+    if troubles.is_empty() {
+        return "ok\n".to_owned();
+    }
+    let line = |Trouble { work, reason, .. }: &Trouble| {
+        format!("degraded: {} fails: {reason}; it is tried again\n", name(*work))
+    };
+    troubles.iter().map(line).collect()
+}
+
+/// Returns the name of work in a sentence.
+fn name(work: Work) -> &'static str {
+    match work {
+        Work::Changes => "storing objects",
+        _ => work.name(),
+    }
+}
+
 /// Returns the body of `/health` for a server that accepts writes. The status is 200 even if data
 /// is damaged: another server does not have the objects either.
-fn health(stats: &Stats, key_failure: Option<&String>) -> String {
+fn health(stats: &Stats, troubles: &[Trouble], key_failure: Option<&String>) -> String {
+    let mut text = String::new();
     if let Some(why) = key_failure {
-        let store = health(stats, None);
-        return format!("degraded: {why}; the keys of before remain in force\n{store}");
+        text += &format!("degraded: {why}; the keys of before remain in force\n");
+    }
+    if !troubles.is_empty() {
+        text += &ready(troubles);
     }
     match (stats.damaged_places, stats.hidden_places) {
-        (0, _) => "ok\n".to_owned(),
-        (places, 0) => format!(
-            "degraded: {places} damaged places; requests for objects there fail, all others are \
-             unaffected (\"haul store verify\" lists the objects)\n"
-        ),
-        (places, hidden) => format!(
-            "degraded: {places} damaged places, {hidden} of them held objects whose keys are \
-             unknown; listings, and requests for keys that may have been there, fail (see \
-             \"haul store accept-damage\")\n"
-        ),
+        (0, _) => {}
+        (places, 0) => {
+            text += &format!(
+                "degraded: {places} damaged places; requests for objects there fail, all others \
+                 are unaffected (\"haul store verify\" lists the objects)\n"
+            );
+        }
+        (places, hidden) => {
+            text += &format!(
+                "degraded: {places} damaged places, {hidden} of them held objects whose keys are \
+                 unknown; listings, and requests for keys that may have been there, fail (see \
+                 \"haul store accept-damage\")\n"
+            );
+        }
     }
+    if text.is_empty() { "ok\n".to_owned() } else { text }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
-    fn known_damage_degrades_health() {
+    fn health_has_a_line_for_each_reason() {
         let stats = |damaged_places, hidden_places| Stats {
             damaged_places,
             hidden_places,
             ..Stats::default()
         };
-        assert_eq!(health(&stats(0, 0), None), "ok\n");
-        assert!(health(&stats(2, 0), None).starts_with("degraded: 2 damaged places; "));
-        assert!(
-            health(&stats(2, 1), None).contains("1 of them held objects whose keys are unknown")
-        );
+        let (reason, error) = ("the disk is full".to_owned(), "/d/1: the disk is full".to_owned());
+        let full = Trouble { work: Work::Changes, reason, error, since: Instant::now() };
         let why = "it is damaged".to_owned();
-        let text = health(&stats(0, 0), Some(&why));
-        assert_eq!(text, "degraded: it is damaged; the keys of before remain in force\nok\n");
+        assert_eq!(health(&stats(0, 0), &[], None), "ok\n");
+        assert_eq!(ready(&[]), "ok\n");
+        let text = health(&stats(2, 0), std::slice::from_ref(&full), Some(&why));
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "degraded: it is damaged; the keys of before remain in force");
+        assert_eq!(
+            lines[1],
+            "degraded: storing objects fails: the disk is full; it is tried again"
+        );
+        assert!(lines[2].starts_with("degraded: 2 damaged places; "), "{text}");
+        assert_eq!((lines.len(), ready(&[full])), (3, format!("{}\n", lines[1])));
+        let text = health(&stats(2, 1), &[], None);
+        assert!(text.contains("1 of them held objects whose keys are unknown"), "{text}");
     }
 }

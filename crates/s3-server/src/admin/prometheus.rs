@@ -3,8 +3,8 @@
 use std::time::UNIX_EPOCH;
 
 use haul_admin_endpoint::Exposition;
-use haul_admin_endpoint::MetricType::{Counter, Histogram};
-use haul_file_store::{LifecycleStats, ReplicationStatus, Stats};
+use haul_admin_endpoint::MetricType::{Counter, Gauge, Histogram};
+use haul_file_store::{LifecycleStats, ReplicationStatus, Stats, Trouble, Work};
 use haul_http_engine::ConnectionStats;
 
 use crate::hot::HotStats;
@@ -15,7 +15,7 @@ use crate::metrics::log_counts::LogCounts;
 /// is the size and the free bytes of the file system, if known; `key_file_failing` if there is a
 /// key file.
 pub(super) fn text(
-    stats: &Stats,
+    (stats, troubles): (&Stats, &[Trouble]),
     metrics: &Metrics,
     (connections, refused_requests): (&ConnectionStats, u64),
     cache: &HotStats,
@@ -36,6 +36,7 @@ pub(super) fn text(
     out.counter("haul_cache_hits_total", help, cache.hits);
     bucket_logs(&mut out, &metrics.logs);
     store(&mut out, stats);
+    failing(&mut out, troubles);
     if let Some((bytes, free_bytes)) = file_system {
         out.gauge("haul_file_system_bytes", "Size of the file system of the store.", bytes);
         out.gauge("haul_file_system_free_bytes", "Free bytes of the file system.", free_bytes);
@@ -49,6 +50,15 @@ pub(super) fn text(
     }
     out.process();
     out.into_text()
+}
+
+fn failing(out: &mut Exposition, troubles: &[Trouble]) {
+    let help = "1 while work of the store fails because the disk is full or refuses files.";
+    let mut family = out.family("haul_store_failing", Gauge, help);
+    for work in Work::ALL {
+        let is_failing = troubles.iter().any(|trouble| trouble.work == work);
+        family.sample(&[("work", work.name())], u64::from(is_failing));
+    }
 }
 
 fn replication(out: &mut Exposition, status: &ReplicationStatus) {
@@ -261,7 +271,7 @@ mod tests {
             metrics.answered(Kind::Get, StatusCode::OK, Duration::from_micros(us));
         }
         let text = text(
-            &Stats::default(),
+            (&Stats::default(), &[]),
             &metrics,
             (&ConnectionStats::default(), 6),
             &HotStats::default(),
@@ -292,7 +302,7 @@ mod tests {
     fn live_dead_and_free_bytes_of_the_store_are_gauges() {
         let shown = |stats: &Stats| {
             text(
-                stats,
+                (stats, &[]),
                 &Metrics::new(None),
                 (&ConnectionStats::default(), 6),
                 &HotStats::default(),
@@ -327,7 +337,7 @@ mod tests {
     #[test]
     fn each_metric_has_one_type() {
         let text = text(
-            &Stats::default(),
+            (&Stats::default(), &[]),
             &Metrics::new(None),
             (&ConnectionStats::default(), 6),
             &HotStats::default(),

@@ -7,7 +7,7 @@ use http::StatusCode;
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident $(= $name:literal)?: $status:ident;)*) => {
         /// An error code.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum S3ErrorCode {
             $($(#[$doc])* $variant,)*
         }

@@ -16,10 +16,12 @@ pub(crate) fn refuse(code: S3ErrorCode, message: impl Into<String>) -> S3Error {
     S3Error::new(code, message.into())
 }
 
+/// What a client is told about a failure whose cause may name files of the server.
+const FAILED: &str = "The server failed; its log has the cause, with the identifier of the request";
+
 /// Returns the error for something that cannot fail unless the server is wrong.
 pub(crate) fn internal(error: impl StdError + Send + Sync + 'static) -> S3Error {
-    let message = chain(&error);
-    refuse(S3ErrorCode::InternalError, message).with_source(error)
+    refuse(S3ErrorCode::InternalError, FAILED).with_source(error)
 }
 
 /// Returns the error for a body that is shorter or longer than declared.
@@ -54,7 +56,6 @@ pub(crate) fn invalid_argument(name: &str, value: &str, message: impl Into<Strin
 
 /// Translates an error of the store to an S3 error.
 pub(crate) fn from_store(error: Error) -> S3Error {
-    let message = chain(&error);
     let code = match &error {
         Error::NoSuchBucket { .. } => S3ErrorCode::NoSuchBucket,
         Error::BucketExists { .. } => S3ErrorCode::BucketAlreadyOwnedByYou,
@@ -78,7 +79,23 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::ReadOnly => S3ErrorCode::AccessDenied,
         // After a failed sync, all writes are refused until the store is reopened.
         Error::Log(_) | Error::Stopped { .. } => S3ErrorCode::ServiceUnavailable,
+        // The file system may accept files again: clients retry.
+        Error::Refused { .. } => S3ErrorCode::ServiceUnavailable,
         _ => S3ErrorCode::InternalError,
+    };
+    let message = match &error {
+        Error::Full { .. } => "The disk of the server is full; nothing was stored".to_owned(),
+        Error::Refused { .. } => {
+            "The disk of the server refuses new files for now; nothing was stored".to_owned()
+        }
+        Error::Log(_) => {
+            "The disk of the server failed; it accepts no changes until it is restarted".to_owned()
+        }
+        Error::Damaged { .. } => {
+            "The data is damaged on the disk of the server, whose log has the place".to_owned()
+        }
+        _ if code == S3ErrorCode::InternalError => FAILED.to_owned(),
+        _ => chain(&error),
     };
     refuse(code, message).with_source(error)
 }
@@ -111,6 +128,9 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -140,12 +160,21 @@ mod tests {
     }
 
     #[test]
-    fn corruption_error_names_file_and_offset() {
-        let error = Error::Damaged { file: "/d/v1".into(), offset: 4096, what: "checksum".into() };
-        let translated = from_store(error);
-        assert_eq!(translated.code(), S3ErrorCode::InternalError);
-        let message = translated.message();
-        assert!(message.contains("/d/v1") && message.contains("4096"), "{message}");
+    fn files_of_the_server_are_named_in_its_log_only() {
+        let failed =
+            || haul_disk::Error::new(haul_disk::Op::Create, "/d/v1", io::Error::other("x"));
+        for error in [
+            Error::Damaged { file: "/d/v1".into(), offset: 4096, what: "checksum".into() },
+            Error::Full { source: Box::new(failed()) },
+            Error::Refused { source: Arc::new(failed()) },
+            Error::Disk(failed()),
+            Error::InUse { dir: "/d/v1".into(), holder: "another".into() },
+        ] {
+            let translated = from_store(error);
+            assert!(!translated.message().contains("/d"), "{translated}");
+            let cause = chain(StdError::source(&translated).unwrap());
+            assert!(cause.contains("/d/v1"), "{cause}");
+        }
     }
 
     #[test]

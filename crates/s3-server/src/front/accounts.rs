@@ -1,6 +1,7 @@
 //! The accounts of a request: counts it, ends its line in the audit log, logs it if it was slow, and
 //! records it for the console if it was slow or had an error.
 
+use std::error::Error as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,7 +14,7 @@ use crate::access::caller::Basis;
 use crate::answer::{Answer, Content};
 use crate::audit::{AuditRecord, Changes};
 use crate::bucket_logs::logged::LoggedRequest;
-use crate::errors::{S3Error, S3ErrorCode, S3Result};
+use crate::errors::{S3Error, S3ErrorCode, S3Result, chain};
 use crate::front::cors;
 use crate::front::respond::{error_answer, response};
 use crate::front::response::{Counted, InFlight};
@@ -126,13 +127,20 @@ impl Accounts {
     /// be refused for the same reason, so that these lines are limited.
     fn log_failure(&self, error: &S3Error, now: Instant) {
         let id = str::from_utf8(&self.identity.id).unwrap_or_default();
-        let response = error.to_string();
-        if error.code() == S3ErrorCode::InternalError {
-            tracing::error!(id, %response, "a request failed");
-        } else if error.code() == S3ErrorCode::ServiceUnavailable
-            && self.in_flight.0.refusals.permits(now)
-        {
-            tracing::error!(id, %response, "requests are refused");
+        let (response, code) = (error.to_string(), error.code());
+        // The response does not name files of the server.
+        let cause = error.source().map(chain);
+        let cause = cause.as_deref();
+        match code {
+            S3ErrorCode::InternalError => {
+                tracing::error!(id, %response, cause, "a request failed");
+            }
+            S3ErrorCode::ServiceUnavailable | S3ErrorCode::StorageFull
+                if self.in_flight.0.refusals.permits(code, now) =>
+            {
+                tracing::error!(id, %response, cause, "requests are refused");
+            }
+            _ => {}
         }
     }
 

@@ -12,6 +12,7 @@ use haul_sync::Sharded;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
+use crate::errors::S3ErrorCode;
 use crate::log_limit::LogLimit;
 use crate::metrics::log_counts::LogCounts;
 use crate::request::operation::Operation;
@@ -99,7 +100,7 @@ pub(crate) struct Metrics {
     /// The recent requests with errors, and the recent slow ones.
     pub(crate) recent: RecentRequests,
     /// The lines in the log about requests that the store refused.
-    pub(crate) refusals: LogLimit,
+    pub(crate) refusals: LogLimit<S3ErrorCode>,
 }
 
 /// The counters that each request changes, of some threads.

@@ -2,6 +2,7 @@
 
 pub(crate) mod bound;
 pub(crate) mod listening;
+mod watch;
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -179,6 +180,7 @@ impl Server {
             () = shutdown => {}
             _failed = ended.recv() => return threads.join(),
             never = keep(Arc::clone(hot), Arc::clone(store), free_bytes_min) => match never {},
+            never = watch::watch(Arc::clone(store)) => match never {},
         }
         let deadline = Instant::now() + self.limits.drain_time_max;
         threads.handles.iter().for_each(reactor::Handle::drain);
