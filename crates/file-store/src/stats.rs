@@ -2,6 +2,7 @@
 
 use crate::lifecycle::stats::LifecycleStats;
 use crate::store::Store;
+use crate::troubles::Work;
 
 /// The state of a store, and its counters since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,6 +85,8 @@ pub struct Stats {
     pub scrubs: u64,
     /// The statistics of lifecycle sweeps.
     pub lifecycle: LifecycleStats,
+    /// Whether each of [`Work::ALL`] fails, because the disk is full or refuses files.
+    pub failing: [bool; Work::ALL.len()],
     /// `true` after a failed sync: until the store is reopened, nothing more is stored. After a
     /// failed sync of the directory of big objects, only big objects are refused.
     pub latched: bool,
@@ -103,7 +106,9 @@ impl Store {
         let (objects, versions) = index.current_and_older();
         let (object_bytes, version_bytes) = index.current_and_older_bytes();
         let counters = &inner.counters;
+        let troubles = inner.troubles.all();
         Stats {
+            failing: Work::ALL.map(|work| troubles.iter().any(|trouble| trouble.work == work)),
             buckets: index.named_buckets().count() as u64,
             objects,
             object_bytes,

@@ -195,9 +195,10 @@ impl Index {
             return;
         }
         let uploads = self.uploads.values();
-        let of_uploads = uploads.map(|it| it.parts.len() as u64 + u64::from(it.at.is_some()));
-        let of_buckets = self.buckets.values().filter(|bucket| bucket.at.is_some()).count() as u64;
-        let expected = self.objects() + of_buckets + of_uploads.sum::<u64>();
+        let upload_needles = uploads.map(|it| it.parts.len() as u64 + u64::from(it.at.is_some()));
+        let bucket_needles =
+            self.buckets.values().filter(|bucket| bucket.at.is_some()).count() as u64;
+        let expected = self.objects() + bucket_needles + upload_needles.sum::<u64>();
         let live: u64 = self.volumes.iter().map(|(_, volume)| volume.live_needles).sum();
         debug_assert_eq!(live, expected, "live needles");
         debug_assert_eq!(self.locations.len(), self.objects(), "locations of objects");

@@ -204,7 +204,7 @@ impl Admin {
 
     fn metrics_page(&self) -> Response<Bytes> {
         let text = prometheus::text(
-            (&self.store.load().stats(), &self.store.load().troubles()),
+            &self.store.load().stats(),
             &self.metrics,
             (&self.connections.stats(), self.refused_requests()),
             &self.hot.stats(),

@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use haul_admin_endpoint::Exposition;
 use haul_admin_endpoint::MetricType::{Counter, Gauge, Histogram};
-use haul_file_store::{LifecycleStats, ReplicationStatus, Stats, Trouble, Work};
+use haul_file_store::{LifecycleStats, ReplicationStatus, Stats, Work};
 use haul_http_engine::ConnectionStats;
 
 use crate::hot::HotStats;
@@ -15,7 +15,7 @@ use crate::metrics::log_counts::LogCounts;
 /// is the size and the free bytes of the file system, if known; `key_file_failing` if there is a
 /// key file.
 pub(super) fn text(
-    (stats, troubles): (&Stats, &[Trouble]),
+    stats: &Stats,
     metrics: &Metrics,
     (connections, refused_requests): (&ConnectionStats, u64),
     cache: &HotStats,
@@ -36,7 +36,7 @@ pub(super) fn text(
     out.counter("haul_cache_hits_total", help, cache.hits);
     bucket_logs(&mut out, &metrics.logs);
     store(&mut out, stats);
-    failing(&mut out, troubles);
+    failing(&mut out, stats);
     if let Some((bytes, free_bytes)) = file_system {
         out.gauge("haul_file_system_bytes", "Size of the file system of the store.", bytes);
         out.gauge("haul_file_system_free_bytes", "Free bytes of the file system.", free_bytes);
@@ -52,11 +52,10 @@ pub(super) fn text(
     out.into_text()
 }
 
-fn failing(out: &mut Exposition, troubles: &[Trouble]) {
+fn failing(out: &mut Exposition, stats: &Stats) {
     let help = "1 while work of the store fails because the disk is full or refuses files.";
     let mut family = out.family("haul_store_failing", Gauge, help);
-    for work in Work::ALL {
-        let is_failing = troubles.iter().any(|trouble| trouble.work == work);
+    for (work, is_failing) in Work::ALL.into_iter().zip(stats.failing) {
         family.sample(&[("work", work.name())], u64::from(is_failing));
     }
 }
@@ -271,7 +270,7 @@ mod tests {
             metrics.answered(Kind::Get, StatusCode::OK, Duration::from_micros(us));
         }
         let text = text(
-            (&Stats::default(), &[]),
+            &Stats::default(),
             &metrics,
             (&ConnectionStats::default(), 6),
             &HotStats::default(),
@@ -302,7 +301,7 @@ mod tests {
     fn live_dead_and_free_bytes_of_the_store_are_gauges() {
         let shown = |stats: &Stats| {
             text(
-                (stats, &[]),
+                stats,
                 &Metrics::new(None),
                 (&ConnectionStats::default(), 6),
                 &HotStats::default(),
@@ -337,7 +336,7 @@ mod tests {
     #[test]
     fn each_metric_has_one_type() {
         let text = text(
-            (&Stats::default(), &[]),
+            &Stats::default(),
             &Metrics::new(None),
             (&ConnectionStats::default(), 6),
             &HotStats::default(),

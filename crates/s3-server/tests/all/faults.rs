@@ -35,7 +35,7 @@ fn damage(dir: &Path, bytes: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn damaged_object_is_an_error_that_names_the_file() {
+fn damaged_object_is_an_error_that_names_no_file() {
     // Otherwise the object would be sent from memory.
     let limits = Limits { cache_bytes_max: 0, ..Limits::default() };
     let server = Running::over_with(Transport::Plain, limits);
@@ -43,12 +43,11 @@ fn damaged_object_is_an_error_that_names_the_file() {
     let body = noise(100_000);
     server.s3.put("/bucket/damaged", &body);
     server.s3.put("/bucket/good", b"hello");
-    let file = damage(server.dir(), &body[50_000..50_064]);
+    damage(server.dir(), &body[50_000..50_064]);
     let reply = server.s3.get("/bucket/damaged");
     assert_refused(&reply, 500, "InternalError");
     let message = reply.xml("Message").unwrap();
-    let name = file.file_name().unwrap().to_str().unwrap();
-    assert!(message.contains(name) && message.contains("offset"), "{message}");
+    assert!(message.contains("damaged") && !message.contains('/'), "{message}");
     assert_eq!(server.s3.get("/bucket/good").text(), "hello");
     assert_eq!(server.s3.get("/bucket?list-type=2").all_xml("Key").len(), 2);
 }
