@@ -10,32 +10,32 @@ use haul_disk::{Disk, Lock};
 use haul_md5_lanes::Md5Queue;
 use haul_sync::{ArcRwLockReadGuard, Mutex, RwLock, Sharded, ShardedRwLock};
 
-use crate::access::buffers::Buffers;
-use crate::access::locked::LockedMemory;
-use crate::access::pending_put::queue::PendingPuts;
-use crate::access::writers::{BucketWriter, Writers};
 use crate::big_files::directory::Objects;
-use crate::checkpoint::due::CheckpointDue;
-use crate::checkpoint::files::IndexFiles;
-use crate::checkpoint::merge_signal::MergeSignal;
+use crate::catalog::due::CheckpointDue;
+use crate::catalog::files::IndexFiles;
+use crate::catalog::merge_signal::MergeSignal;
 use crate::clock::{Clock, Version};
-use crate::compaction::admission::Admission;
-use crate::compaction::upkeep::Upkeep;
 use crate::counters::Counters;
+use crate::damage::found::FoundDamage;
+use crate::damage::place::Damage;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
 use crate::index::Index;
 use crate::lifecycle::state::LifecycleState;
 use crate::locks::KeyLocks;
+use crate::maintenance::admission::Admission;
+use crate::maintenance::upkeep::Upkeep;
 use crate::manifest::ManifestFile;
+use crate::memory::buffers::Buffers;
+use crate::memory::locked::LockedMemory;
 use crate::names;
 use crate::object::Etag;
 use crate::options::Options;
-use crate::recovery::damage::Damage;
-use crate::recovery::found_damage::FoundDamage;
+use crate::pending_put::queue::PendingPuts;
 use crate::settings::cache::SettingsCache;
 use crate::troubles::{Troubles, Work};
 use crate::volume_index::IndexWriter;
+use crate::writers::{BucketWriter, Writers};
 
 /// The state of an open store.
 #[derive(Debug)]

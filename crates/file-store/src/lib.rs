@@ -90,25 +90,32 @@
 //! delaying writers.
 
 mod access;
-mod background;
 mod big_files;
+mod buckets;
+mod catalog;
 mod checkpoint;
 mod clock;
 mod compaction;
 mod counters;
+mod damage;
 mod deletion;
 mod error;
+mod expiration;
 mod format;
 mod index;
 mod inner;
 mod keys;
 mod lifecycle;
 mod locks;
+mod maintenance;
 mod manifest;
+mod memory;
 mod names;
 mod object;
 mod object_lock;
+mod opening;
 mod options;
+mod pending_put;
 mod recovery;
 mod replication;
 mod settings;
@@ -121,27 +128,29 @@ mod varint;
 mod verification;
 mod versions;
 mod volume_index;
+mod worker;
+mod writers;
 
 pub use access::get_many::GetMany;
-pub use access::locked::LockedObject;
 pub use access::object::{Object, PinnedRange};
-pub use access::pending_put::future::PendingPut;
 pub use access::put_many::NewObject;
 pub use access::written::{ObjectWriter, WrittenContent};
 pub use big_files::pinned::PinnedFile;
 pub use clock::TimeSource;
 pub use compaction::compact::CompactionReport;
 pub use compaction::volume_map::{VolumeExtent, VolumeMap};
+pub use damage::place::Damage;
 pub use deletion::request::Deletion;
 pub use error::{Error, Result};
+pub use expiration::expirable::ExpiredEntry;
 pub use index::uploads::list::{ListUploadsRequest, UploadListEntry, UploadListPage};
-pub use lifecycle::expirable::ExpiredEntry;
 pub use lifecycle::report::{LifecycleAction, LifecycleObserver, SweepReport};
 pub use lifecycle::rules::{
     Expiry, LIFECYCLE_RULES_MAX, Lifecycle, LifecycleRule, NoncurrentExpiry,
 };
 pub use lifecycle::stats::LifecycleStats;
-pub use lifecycle::tags::set::Tags;
+pub use lifecycle::tags::Tags;
+pub use memory::locked::LockedObject;
 pub use names::REMOTE_MARKER;
 pub use object::{
     ATTRIBUTE_BYTES_MAX, Attributes, BucketInfo, Deleted, Etag, KEY_BYTES_MAX, ListEntry, ListPage,
@@ -153,7 +162,7 @@ pub use object_lock::lock::{
     DefaultRetention, ObjectLock, Retention, RetentionMode, RetentionPeriod,
 };
 pub use options::Options;
-pub use recovery::damage::Damage;
+pub use pending_put::future::PendingPut;
 pub use recovery::recover::RecoveryReport;
 pub use replication::checkpoint::{CheckpointFile, CheckpointFiles};
 pub use replication::interface::{Replication, ReplicationStatus};

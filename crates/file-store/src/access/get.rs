@@ -8,7 +8,6 @@ use haul_append_log::{self as log, Position, Record};
 use haul_sync::Mutex;
 
 use crate::access::block_data::BlockData;
-use crate::access::locked::BlockPlaces;
 use crate::access::lookup::{HEAD_READ_BYTES, Read, is_object};
 use crate::access::object::{Content, Files, Object};
 use crate::counters::Counters;
@@ -18,6 +17,7 @@ use crate::index::addresses::Candidate;
 use crate::index::entry::Entry;
 use crate::index::list::list;
 use crate::inner::Inner;
+use crate::memory::locked::BlockPlaces;
 use crate::object::{Attributes, ListPage, ListRequest, ObjectInfo, ObjectLocation};
 use crate::store::Store;
 

@@ -2,17 +2,15 @@
 
 pub(crate) mod apply;
 mod block_data;
-pub(crate) mod buffers;
+pub(crate) mod completing;
 pub(crate) mod get;
 pub(crate) mod get_many;
-pub(crate) mod locked;
 pub(crate) mod lookup;
 pub(crate) mod object;
-pub(crate) mod pending_put;
 pub(crate) mod put;
 pub(crate) mod put_many;
 pub(crate) mod range;
+mod start_put;
 pub(crate) mod stored;
 pub(crate) mod upload;
-pub(crate) mod writers;
 pub(crate) mod written;

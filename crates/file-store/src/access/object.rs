@@ -8,12 +8,12 @@ use haul_disk::File;
 use haul_sync::Mutex;
 
 use crate::access::block_data::BlockData;
-use crate::access::locked::LockedObject;
 use crate::big_files::file::BigReader;
 use crate::big_files::pinned::PinnedFile;
 use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::inner::Inner;
+use crate::memory::locked::LockedObject;
 use crate::object::{Attributes, ObjectInfo};
 
 /// An object that is open for reading. Its bytes stay readable even if it is overwritten or deleted

@@ -6,10 +6,11 @@ use std::time::Duration;
 use haul_sync::thread::{self, JoinHandle};
 use haul_sync::{elapsed, now};
 
-use crate::checkpoint::files::choose_runs;
+use crate::catalog::files::choose_runs;
 use crate::error::{Error, Result};
 use crate::index::runs::run::Run;
 use crate::inner::Inner;
+use crate::worker::Worker;
 
 /// The longest pause after a write of a merge.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
@@ -32,9 +33,11 @@ impl MergeThread {
         })?;
         Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
     }
+}
 
+impl Worker for MergeThread {
     /// Makes the thread end at its next write.
-    pub(crate) fn stop(&mut self) {
+    fn stop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
         inner.merges.stop();
         if let Some(thread) = self.thread.take() {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haul_append_log::Lsn;
 
-use crate::checkpoint::chunks;
-use crate::checkpoint::format::{encode_changes, encode_state};
+use crate::catalog::chunks;
+use crate::catalog::format::{encode_changes, encode_state};
 use crate::error::Result;
 use crate::index::keys::Memtable;
 use crate::index::locations::dump::Snapshot;

@@ -8,12 +8,13 @@ use haul_append_log::Lsn;
 use haul_sync::now;
 
 use crate::compaction::mover::{Mover, Pace};
-use crate::compaction::plan::{Candidate, choose, unused_bytes};
-use crate::compaction::upkeep::Upkeep;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::maintenance::plan::{Candidate, choose, unused_bytes};
+use crate::maintenance::upkeep::Upkeep;
 use crate::names;
+use crate::store::Store;
 
 /// The dead share, in thousandths, from which a requested compaction includes a volume.
 const REQUESTED_DEAD_SHARE: u64 = 100;
@@ -47,6 +48,39 @@ enum VolumeFilter<'a> {
     Cold,
     /// The volumes with these numbers.
     Listed(&'a BTreeSet<u32>),
+}
+
+impl Store {
+    /// Compacts every volume of which at least a tenth is dead; where space is short, every volume
+    /// with dead bytes. The volume being written is ended first, if at least a tenth of it, and a
+    /// MiB, is dead. Skips damaged volumes.
+    ///
+    /// # Errors
+    /// [`crate::Error::Full`] if there is no space for the live needles of the next volume; volumes
+    /// without live needles are removed before that. [`Error::ReadOnly`]. Failed system calls; a
+    /// later call skips an unreadable volume.
+    ///
+    /// # Durability
+    /// Moved needles are durable at their new position before their volume is removed.
+    pub fn compact(&self) -> Result<CompactionReport> {
+        self.compact_with_progress(&mut |_report| {})
+    }
+
+    /// Compacts like [`Store::compact`], and calls `progress` after each volume with the work done
+    /// so far.
+    ///
+    /// # Errors
+    /// Like [`Store::compact`].
+    ///
+    /// # Durability
+    /// Like [`Store::compact`].
+    pub fn compact_with_progress(
+        &self,
+        progress: &mut dyn FnMut(&CompactionReport),
+    ) -> Result<CompactionReport> {
+        self.inner.check_writable()?;
+        self.inner.compact_all(&AtomicBool::new(false), progress)
+    }
 }
 
 impl Inner {

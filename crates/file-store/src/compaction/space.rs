@@ -3,11 +3,11 @@
 use haul_append_log as log;
 use haul_sync::{elapsed, now};
 
-use crate::compaction::admission::SpaceWait;
-use crate::compaction::plan::{Marks, ShortSpace};
-use crate::compaction::upkeep::Upkeep;
 use crate::error::{Error, Result};
 use crate::inner::Inner;
+use crate::maintenance::admission::SpaceWait;
+use crate::maintenance::plan::{Marks, ShortSpace};
+use crate::maintenance::upkeep::Upkeep;
 use crate::names;
 use crate::troubles::Work;
 

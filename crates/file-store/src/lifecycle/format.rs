@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::lifecycle::rules::{
     Expiry, Lifecycle, LifecycleRule, NoncurrentExpiry, duration_millis, millis,
 };
-use crate::lifecycle::tags::set::{decode as decode_tags, encode as encode_tags};
+use crate::lifecycle::tags::{decode as decode_tags, encode as encode_tags};
 use crate::object::Attributes;
 
 /// The prefix of the names of all attributes of rules.
@@ -21,7 +21,7 @@ pub(crate) fn is_rule(name: &str) -> bool {
 
 /// Returns the attributes of a lifecycle: `lifecycle.NUMBER.FIELD` for each field of each rule that
 /// does not have its default value.
-pub(super) fn encode(lifecycle: &Lifecycle) -> Attributes {
+pub(crate) fn encode(lifecycle: &Lifecycle) -> Attributes {
     let mut attributes = Attributes::new();
     for (number, rule) in lifecycle.rules.iter().enumerate() {
         let mut set = |field: &str, value: String| {
@@ -68,7 +68,7 @@ pub(super) fn encode(lifecycle: &Lifecycle) -> Attributes {
 /// # Errors
 /// [`Error::Invalid`] if a field is unknown or malformed, because a later version wrote it: without
 /// the field, the rule might delete too much.
-pub(super) fn decode(attributes: &Attributes) -> Result<Lifecycle> {
+pub(crate) fn decode(attributes: &Attributes) -> Result<Lifecycle> {
     let mut rules: BTreeMap<&str, LifecycleRule> = BTreeMap::new();
     for (name, value) in attributes.iter() {
         let Some(name) = name.strip_prefix(PREFIX) else { continue };

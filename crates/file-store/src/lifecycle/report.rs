@@ -29,12 +29,12 @@ pub struct SweepReport {
 
 impl SweepReport {
     /// Returns `true` if the sweep changed the store.
-    pub(super) fn has_changes(&self) -> bool {
+    pub(crate) fn has_changes(&self) -> bool {
         self.expired_objects > 0 || self.expired_versions > 0 || self.aborted_uploads > 0
     }
 
     /// Adds the counts of one step.
-    pub(super) fn add(&mut self, step: &Self) {
+    pub(crate) fn add(&mut self, step: &Self) {
         self.scanned_keys += step.scanned_keys;
         self.tag_reads += step.tag_reads;
         self.expired_objects += step.expired_objects;
@@ -75,7 +75,7 @@ impl LifecycleObserver {
         Self(Some(Arc::new(observe)))
     }
 
-    pub(super) fn report(&self, action: LifecycleAction, bucket: &str, key: &str) {
+    pub(crate) fn report(&self, action: LifecycleAction, bucket: &str, key: &str) {
         if let Some(observe) = &self.0 {
             observe(action, bucket, key);
         }

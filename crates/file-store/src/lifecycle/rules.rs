@@ -3,11 +3,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
-use crate::lifecycle::tags::set::{ObjectTags, Tags};
+use crate::lifecycle::tags::{ObjectTags, Tags};
 use crate::object::{Attributes, ObjectInfo};
 
 /// A day, in milliseconds.
-pub(super) const DAY_MS: u64 = 24 * 3_600_000;
+pub(crate) const DAY_MS: u64 = 24 * 3_600_000;
 
 /// The maximum number of rules of a bucket (as in S3).
 pub const LIFECYCLE_RULES_MAX: usize = 1000;
@@ -112,7 +112,7 @@ impl Lifecycle {
 
     /// Returns the rule that expires a version that is not current since `since_ms`, and that has
     /// this number of newer ones that are not current either.
-    pub(super) fn expires_noncurrent(
+    pub(crate) fn expires_noncurrent(
         &self,
         key: &str,
         bytes: u64,
@@ -131,7 +131,7 @@ impl Lifecycle {
     }
 
     /// Returns the rule that removes a delete marker that is the only version of its key.
-    pub(super) fn expires_marker(
+    pub(crate) fn expires_marker(
         &self,
         key: &str,
         stored_ms: u64,
@@ -153,7 +153,7 @@ impl Lifecycle {
 
     /// Returns the smallest sorted list of prefixes that covers all versions and delete markers
     /// that may be expired at a time.
-    pub(super) fn version_prefixes(&self, now_ms: u64) -> Vec<&str> {
+    pub(crate) fn version_prefixes(&self, now_ms: u64) -> Vec<&str> {
         self.covering(|rule| {
             rule.expire_noncurrent.is_some() || rule.expire_markers || rule.may_expire(now_ms)
         })
@@ -181,7 +181,7 @@ impl Lifecycle {
 
     /// Returns the rules that apply if a day has another length than 24 hours: all ages change in
     /// proportion, and are not rounded.
-    pub(super) fn with_days_of(&self, day: Duration) -> Self {
+    pub(crate) fn with_days_of(&self, day: Duration) -> Self {
         let day_ms = duration_millis(day);
         if day_ms == DAY_MS {
             return self.clone();

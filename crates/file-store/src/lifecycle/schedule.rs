@@ -7,7 +7,7 @@ use crate::lifecycle::rules::duration_millis;
 
 /// The buckets swept since the store was opened.
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     /// The length of a day.
     day_ms: u64,
     swept: HashMap<String, Swept>,
@@ -24,25 +24,25 @@ struct Swept {
 
 impl Schedule {
     /// Creates a schedule for days of this length.
-    pub(super) fn new(day: Duration) -> Self {
+    pub(crate) fn new(day: Duration) -> Self {
         Self { day_ms: duration_millis(day).max(1), swept: HashMap::new() }
     }
 
     /// Returns `true` if a bucket has not been swept since the store was opened, since its rules
     /// changed, or on this day in UTC.
-    pub(super) fn is_due(&self, bucket: &str, revision: u64, now_ms: u64) -> bool {
+    pub(crate) fn is_due(&self, bucket: &str, revision: u64, now_ms: u64) -> bool {
         self.swept
             .get(bucket)
             .is_none_or(|swept| swept.revision != revision || swept.day != now_ms / self.day_ms)
     }
 
     /// Records a complete sweep that started at `now_ms`.
-    pub(super) fn swept(&mut self, bucket: &str, revision: u64, now_ms: u64) {
+    pub(crate) fn swept(&mut self, bucket: &str, revision: u64, now_ms: u64) {
         self.swept.insert(bucket.to_owned(), Swept { day: now_ms / self.day_ms, revision });
     }
 
     /// Removes buckets that no longer exist.
-    pub(super) fn retain(&mut self, exists: impl Fn(&str) -> bool) {
+    pub(crate) fn retain(&mut self, exists: impl Fn(&str) -> bool) {
         self.swept.retain(|bucket, _| exists(bucket));
     }
 }

@@ -14,10 +14,10 @@ use crate::lifecycle::stats::LifecycleCounters;
 #[derive(Debug)]
 pub(crate) struct Rules {
     /// The rules as they were set.
-    pub(super) stored: Lifecycle,
+    pub(crate) stored: Lifecycle,
     /// The rules that apply with the length of a day of this store.
     pub(crate) lifecycle: Lifecycle,
-    pub(super) revision: u64,
+    pub(crate) revision: u64,
 }
 
 /// The cached rules of buckets, and the counters of sweeps.
@@ -43,17 +43,17 @@ impl LifecycleState {
     }
 
     /// Returns `true` if these are still the rules of the bucket.
-    pub(super) fn is_current(&self, bucket: &str, rules: &Rules) -> bool {
+    pub(crate) fn is_current(&self, bucket: &str, rules: &Rules) -> bool {
         self.rules.read().get(bucket).is_some_and(|current| current.revision == rules.revision)
     }
 
     /// Returns the rules of a bucket, if they are cached.
-    pub(super) fn get(&self, bucket: &str) -> Option<Arc<Rules>> {
+    pub(crate) fn get(&self, bucket: &str) -> Option<Arc<Rules>> {
         self.rules.read().get(bucket).cloned()
     }
 
     /// Replaces the rules of a bucket.
-    pub(super) fn insert(&self, bucket: &str, stored: Lifecycle) -> Arc<Rules> {
+    pub(crate) fn insert(&self, bucket: &str, stored: Lifecycle) -> Arc<Rules> {
         let revision = 1 + self.last_revision.fetch_add(1, Ordering::Relaxed);
         let lifecycle = stored.with_days_of(self.day);
         let rules = Arc::new(Rules { stored, lifecycle, revision });

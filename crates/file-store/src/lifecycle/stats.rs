@@ -66,7 +66,7 @@ struct Outcome {
 
 impl LifecycleCounters {
     /// Adds the counts of one step of a sweep.
-    pub(super) fn add(&self, step: &SweepReport) {
+    pub(crate) fn add(&self, step: &SweepReport) {
         let add = |counter: &AtomicU64, count| counter.fetch_add(count, Ordering::Relaxed);
         add(&self.scanned_keys, step.scanned_keys);
         add(&self.tag_reads, step.tag_reads);
@@ -79,26 +79,26 @@ impl LifecycleCounters {
     }
 
     /// Records the start or the end of a sweep of a bucket.
-    pub(super) fn set_sweeping(&self, is_sweeping: bool) {
+    pub(crate) fn set_sweeping(&self, is_sweeping: bool) {
         self.sweeping.store(is_sweeping, Ordering::Relaxed);
     }
 
     /// Records a completed sweep.
-    pub(super) fn completed(&self, now: SystemTime, took: Duration) {
+    pub(crate) fn completed(&self, now: SystemTime, took: Duration) {
         let mut outcome = self.outcome.lock();
         outcome.sweeps += 1;
         outcome.last_sweep = Some((now, took));
     }
 
     /// Records a failed sweep.
-    pub(super) fn failed(&self, bucket: &str, error: &str) {
+    pub(crate) fn failed(&self, bucket: &str, error: &str) {
         let mut outcome = self.outcome.lock();
         outcome.errors += 1;
         outcome.last_error = Some(format!("bucket \"{bucket}\": {error}"));
     }
 
     /// Returns the message of the last failed sweep.
-    pub(super) fn last_error(&self) -> Option<String> {
+    pub(crate) fn last_error(&self) -> Option<String> {
         self.outcome.lock().last_error.clone()
     }
 

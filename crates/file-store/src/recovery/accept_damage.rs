@@ -1,9 +1,9 @@
 //! The report of damage, and the acceptance of losses that cannot be restored.
 
+use crate::damage::place::Damage;
 use crate::error::{Error, Result};
 use crate::index::hidden::Hidden;
 use crate::manifest::format::AcceptedLoss;
-use crate::recovery::damage::Damage;
 use crate::store::Store;
 
 impl Store {

@@ -3,9 +3,6 @@
 pub(crate) mod accept_damage;
 mod apply;
 mod coverage;
-pub(crate) mod damage;
-pub(crate) mod found_damage;
-pub(crate) mod index_thread;
 mod known;
 pub(crate) mod marker;
 mod naming;

@@ -3,11 +3,11 @@
 use haul_append_log::{self as log, Position};
 
 use crate::clock::Version;
+use crate::damage::place::Damage;
 use crate::error::Result;
 use crate::format::{Head, Kind};
 use crate::index::version_names::readable;
 use crate::object::Etag;
-use crate::recovery::damage::Damage;
 use crate::recovery::replay::Replayer;
 
 /// The maximum number of objects in damaged places that are named.

@@ -7,9 +7,9 @@ use haul_append_log::{self as log, Log, Lsn, OnDamage, SyncMethod};
 use haul_disk::Disk;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::checkpoint::files::IndexFiles;
-use crate::checkpoint::format::Catalog;
-use crate::checkpoint::load::{Loaded, is_unusable, load};
+use crate::catalog::files::IndexFiles;
+use crate::catalog::format::Catalog;
+use crate::catalog::load::{Loaded, is_unusable, load};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::hash::KeyHash;

@@ -7,7 +7,8 @@ use std::time::Instant;
 use haul_append_log::{Log, Lsn, SegmentInfo};
 use haul_disk::{Disk, Open, Subdir};
 
-use crate::checkpoint::files::IndexFiles;
+use crate::catalog::files::IndexFiles;
+use crate::damage::place::Damage;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::manifest::format::Manifest;
@@ -15,7 +16,6 @@ use crate::manifest::{self, ManifestFile};
 use crate::names;
 use crate::options::Options;
 use crate::recovery::coverage::Coverage;
-use crate::recovery::damage::Damage;
 use crate::recovery::marker::{self, Marker};
 use crate::recovery::open_index::{OpenedIndex, Replayed, open_index, remove_unlisted};
 use crate::recovery::replay::Replayer;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::files::{IndexFiles, choose_runs};
+use crate::catalog::files::{IndexFiles, choose_runs};
 use crate::error::{Error, Result};
 use crate::index::Index;
 

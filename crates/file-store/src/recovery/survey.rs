@@ -6,13 +6,13 @@ use std::path::Path;
 use haul_append_log::{self as log, Log};
 use haul_disk::Disk;
 
+use crate::damage::place::Damage;
 use crate::error::Result;
 use crate::format::{Head, needles};
 use crate::index::hidden::{Hidden, HiddenRange};
 use crate::manifest;
 use crate::manifest::format::AcceptedLoss;
 use crate::names;
-use crate::recovery::damage::Damage;
 use crate::recovery::replay::Replayer;
 use crate::volume_index;
 use crate::volume_index::format::FIRST_RECORD;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use haul_append_log::Lsn;
 use haul_disk::File;
 
-use crate::checkpoint::format::Catalog;
-use crate::checkpoint::load::{decode_catalog, is_unusable};
+use crate::catalog::format::Catalog;
+use crate::catalog::load::{decode_catalog, is_unusable};
 use crate::error::Result;
 use crate::inner::Inner;
 use crate::names::{self, IndexFile};

@@ -48,12 +48,12 @@ impl SettingsCache {
     }
 
     /// Returns the settings of a bucket, if they are cached.
-    pub(super) fn get(&self, bucket: &str) -> Option<Arc<BucketSettings>> {
+    pub(crate) fn get(&self, bucket: &str) -> Option<Arc<BucketSettings>> {
         self.0.read().get(bucket).cloned()
     }
 
     /// Replaces the settings of a bucket.
-    pub(super) fn insert(&self, bucket: &str, attributes: Attributes) -> Arc<BucketSettings> {
+    pub(crate) fn insert(&self, bucket: &str, attributes: Attributes) -> Arc<BucketSettings> {
         let settings = Arc::new(BucketSettings { attributes, derived: OnceLock::new() });
         self.0.write().insert(bucket.to_owned(), Arc::clone(&settings));
         settings

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use haul_append_log::{Lsn, segment_name};
 use haul_disk::{Disk, Durability, Open, OsDisk, Subdir, write_full};
 
-use crate::compaction::upkeep::Upkeep;
 use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::format::MARKER_TEXT;
 use crate::inner::Inner;
+use crate::maintenance::upkeep::Upkeep;
 use crate::manifest::ManifestFile;
 use crate::manifest::format::Manifest;
 use crate::names;

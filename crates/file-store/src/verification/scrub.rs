@@ -10,11 +10,12 @@ use haul_sync::thread::{self, JoinHandle};
 
 use crate::big_files::file::BigReader;
 use crate::counters::Counters;
+use crate::damage::place::Damage;
 use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::inner::Inner;
-use crate::recovery::damage::Damage;
 use crate::recovery::recover::volume_id;
+use crate::worker::Worker;
 
 /// The minimum interval between two scrubs.
 const EVERY: Duration = Duration::from_hours(24);
@@ -47,9 +48,11 @@ impl Scrub {
         })?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
+}
 
+impl Worker for Scrub {
     /// Ends the thread at its next step.
-    pub(crate) fn stop(&mut self) {
+    fn stop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
             drop(thread.join());

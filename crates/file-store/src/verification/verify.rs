@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use haul_append_log as log;
 use haul_disk::Op;
 
+use crate::damage::place::Damage;
 use crate::error::{Error, Result};
 use crate::format::{Kind, needles};
 use crate::index::version_names::readable;
 use crate::inner::Inner;
-use crate::recovery::damage::Damage;
 use crate::recovery::recover::volume_id;
 use crate::store::Store;
 use crate::volume_index;

@@ -1,0 +1,115 @@
+//! Start of a put that does not block the calling thread.
+
+use std::sync::Arc;
+
+use haul_append_log::Room;
+
+use crate::error::Result;
+use crate::format::{Head, Kind, block_checksums};
+use crate::index::entry::{Change, Replaced};
+use crate::inner::Inner;
+use crate::keys::{check_attributes, check_key};
+use crate::object::{Attributes, Precondition, Versioning};
+use crate::object_lock::lock::ObjectLock;
+use crate::pending_put::future::{PendingPut, pending_put};
+use crate::pending_put::queue::{AppendedPut, Locks};
+use crate::replication::interface::Replication;
+use crate::store::Store;
+
+impl Store {
+    /// The maximum length of an object for [`Store::start_put`]. Hashing a longer object takes more
+    /// time than passing it to another thread.
+    pub const START_PUT_BYTES_MAX: usize = 8 << 10;
+
+    /// Starts to store a small object like [`Store::put`], without blocking the calling thread.
+    /// Returns a future that resolves when the object is durable and visible, or `None` if the put
+    /// would block: the caller then calls [`Store::put`] on a thread that may block.
+    ///
+    /// A put would block if the object is longer than [`Store::START_PUT_BYTES_MAX`], if another
+    /// thread writes the key, if the object that it replaces must be read from the disk (it was not
+    /// stored recently, and is not in the page cache), if the buffer of the log or the disk is
+    /// full, if the bucket has versions, if compaction delays writers, if the store has a copy that
+    /// must confirm the put ([`crate::Options::replication`]), or while a checkpoint, a snapshot or
+    /// a change of buckets keeps writers out.
+    ///
+    /// The put holds its locks until the completing thread has completed it, even if the future is
+    /// never polled or is dropped. [`Store::close`] completes it, too.
+    ///
+    /// ```
+    /// # use haul_file_store::{Attributes, Precondition, Result, Store, StoredObject};
+    /// async fn put(store: &Store, key: &str, bytes: &[u8]) -> Result<StoredObject> {
+    ///     let none = Attributes::new();
+    ///     match store.start_put("bucket", key, bytes, &none, &Precondition::None)? {
+    ///         Some(pending) => pending.await,
+    ///         // A server calls this on a thread that may block.
+    ///         None => store.put_located("bucket", key, bytes, &none, &Precondition::None),
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Store::put`] except [`crate::Error::Full`] and [`crate::Error::Stalled`]. After
+    /// an error, nothing is stored.
+    ///
+    /// # Durability
+    /// The object survives a power cut once the future has resolved.
+    pub fn start_put(
+        &self,
+        bucket: &str,
+        key: &str,
+        bytes: &[u8],
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<Option<PendingPut>> {
+        check_key(key)?;
+        check_attributes(attributes)?;
+        let inner = &*self.inner;
+        let is_big = bytes.len() as u64 >= inner.options.big_object_bytes;
+        let may_wait = |copy: &Arc<dyn Replication>| copy.may_wait();
+        let must_wait = ObjectLock::is_in(attributes)
+            || inner.options.replication.as_ref().is_some_and(may_wait)
+            || inner.admission.must_wait();
+        if is_big || bytes.len() > Self::START_PUT_BYTES_MAX || must_wait {
+            return Ok(None);
+        }
+        inner.start_put(inner.head(Kind::Object, bucket, key), bytes, attributes, precondition)
+    }
+}
+
+impl Inner {
+    /// Starts a put whose head has only the names.
+    ///
+    /// 1. Locks the key, looks up its current object in memory, and tests the precondition.
+    /// 2. Appends the needle to the log. After a crash the log may or may not have it.
+    /// 3. Queues the put for the completing thread, which owns its locks from then on.
+    fn start_put(
+        &self,
+        mut head: Head,
+        bytes: &[u8],
+        attributes: &Attributes,
+        precondition: &Precondition,
+    ) -> Result<Option<PendingPut>> {
+        let Some(entered) = self.try_enter(&head.bucket)? else { return Ok(None) };
+        if self.versioning(&head.bucket)? != Versioning::Off {
+            return Ok(None);
+        }
+        let Some(key) = self.keys.try_lock(&head.bucket, &head.key) else { return Ok(None) };
+        let locks = Locks { _key: key, _writer: entered };
+        let Some(current) = self.find_in_memory(&head.bucket, &head.key) else { return Ok(None) };
+        self.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
+        head.bytes = bytes.len() as u64;
+        head.etag.md5 = haul_md5_lanes::digest(bytes);
+        head.blocks = block_checksums(bytes);
+        head.version = self.clock.next();
+        let encoded = head.encode(attributes);
+        let Some(ticket) = self.try_append(&encoded, bytes, Room::Ordinary)? else {
+            return Ok(None);
+        };
+        self.admission.admit_now(head.head_bytes() as u64 + head.bytes);
+        let info = head.info();
+        let change = Change { head, replaces: current.map(Replaced::from) };
+        let (resolver, pending) = pending_put();
+        self.pending_puts.push(AppendedPut { ticket, change, info, locks, resolver });
+        Ok(Some(pending))
+    }
+}

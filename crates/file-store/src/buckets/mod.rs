@@ -1,0 +1,139 @@
+//! Buckets: their creation and deletion, and their settings, which are in their needles.
+
+mod needle;
+mod settings;
+
+use haul_append_log::Room;
+
+use crate::error::{Error, Result};
+use crate::format::Kind;
+use crate::index::entry::Change;
+use crate::index::uploads::of_bucket;
+use crate::index::version_names::{locked_bucket, suspended_bucket, versions_bucket};
+use crate::keys::check_bucket;
+use crate::object::{Attributes, BucketInfo};
+use crate::settings::check::check_setting;
+use crate::store::Store;
+
+impl Store {
+    /// Creates a bucket.
+    ///
+    /// # Errors
+    /// [`Error::InvalidBucketName`], [`Error::BucketExists`], [`Error::NotReplicated`].
+    ///
+    /// # Durability
+    /// The bucket survives a power cut when this returns.
+    pub fn create_bucket(&self, bucket: &str) -> Result<()> {
+        self.create_bucket_with(bucket, &Attributes::new())
+    }
+
+    /// Creates an empty bucket with settings.
+    ///
+    /// # Errors
+    /// Like [`Store::create_bucket`]; [`Error::Invalid`] like [`Store::set_bucket_setting`].
+    ///
+    /// # Durability
+    /// The bucket and its settings survive a power cut when this returns.
+    pub fn create_bucket_with(&self, bucket: &str, settings: &Attributes) -> Result<()> {
+        check_bucket(bucket)?;
+        settings.iter().try_for_each(|(name, value)| check_setting(name, value))?;
+        self.inner.acknowledge(self.inner.with_space(|| self.try_create_bucket(bucket, settings)))
+    }
+
+    fn try_create_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
+        let _exclusive = self.inner.gate.write();
+        let _lock = self.inner.keys.lock(bucket, "");
+        if self.inner.index.read().buckets.contains_key(bucket) {
+            return Err(Error::BucketExists { bucket: bucket.to_owned() });
+        }
+        // Registers a writer: the index does not know this needle until it is applied.
+        let _writer = self.inner.writers.enter();
+        let mut head = self.inner.head(Kind::BucketCreated, bucket, "");
+        head.version = self.inner.clock.next();
+        let at = self.inner.append(&head.encode(settings), &[], Room::Ordinary)?.wait()?;
+        self.apply(vec![head.into()], at);
+        self.forget(bucket);
+        Ok(())
+    }
+
+    /// Deletes a bucket without objects and uploads.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`], [`Error::BucketNotEmpty`], [`Error::NotReplicated`];
+    /// [`Error::Damaged`] while damage may hide objects of the bucket.
+    ///
+    /// # Durability
+    /// The deletion survives a power cut when this returns.
+    pub fn delete_bucket(&self, bucket: &str) -> Result<()> {
+        self.inner.acknowledge(self.inner.with_space(|| self.try_delete_bucket(bucket)))
+    }
+
+    fn try_delete_bucket(&self, bucket: &str) -> Result<()> {
+        let _exclusive = self.inner.gate.write();
+        // The empty key is the lock of the bucket itself: compaction, which does not take the gate,
+        // holds it while it moves the needle of the bucket, and must not append that after this
+        // change.
+        let _lock = self.inner.keys.lock(bucket, "");
+        let index = self.inner.index.read();
+        let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
+        let found = index.buckets.get(bucket).filter(|_| index.has_bucket(bucket));
+        // The bucket is certainly empty only if no keys are hidden.
+        let doubt = if found.is_some() { index.doubt_all() } else { index.doubt_bucket(bucket) };
+        if let Some(error) = doubt {
+            return Err(error);
+        }
+        let objects = found.ok_or_else(missing)?.objects;
+        let internal = [versions_bucket(bucket), suspended_bucket(bucket), locked_bucket(bucket)];
+        let found = |name: &&String| index.buckets.contains_key(name.as_str());
+        let internal: Vec<String> = internal.iter().filter(found).cloned().collect();
+        let older = |name: &String| index.buckets.get(name.as_str()).map_or(0, |it| it.objects);
+        let objects = objects + internal.iter().map(older).sum::<u64>();
+        let uploading = of_bucket(&index.uploads, bucket).next().is_some();
+        if objects > 0 || uploading {
+            return Err(Error::BucketNotEmpty { bucket: bucket.to_owned() });
+        }
+        drop(index);
+        let names = std::iter::once(bucket).chain(internal.iter().map(String::as_str));
+        let _writer = self.inner.writers.enter();
+        let change = |bucket| {
+            let mut head = self.inner.head(Kind::BucketDeleted, bucket, "");
+            head.version = self.inner.clock.next();
+            Change::from(head)
+        };
+        self.inner.commit_heads(names.map(change).collect(), Room::Reserve)?;
+        self.forget(bucket);
+        Ok(())
+    }
+
+    /// Removes what is cached of a bucket that is created or deleted.
+    pub(crate) fn forget(&self, bucket: &str) {
+        self.inner.lifecycle.forget(bucket);
+        self.inner.settings.forget(bucket);
+    }
+
+    /// Returns the description of a bucket.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide its creation or deletion.
+    pub fn bucket(&self, bucket: &str) -> Result<BucketInfo> {
+        let index = self.inner.index.read();
+        if let Some(error) = index.doubt_bucket(bucket) {
+            return Err(error);
+        }
+        index.check_bucket(bucket)?;
+        let found = index.buckets.get(bucket).map(|found| found.info(bucket));
+        found.ok_or_else(|| Error::NoSuchBucket { bucket: bucket.to_owned() })
+    }
+
+    /// Returns all buckets, sorted by name.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] while damage may hide the creation or deletion of a bucket.
+    pub fn buckets(&self) -> Result<Vec<BucketInfo>> {
+        let index = self.inner.index.read();
+        match index.doubt_all() {
+            Some(error) => Err(error),
+            None => Ok(index.named_buckets().map(|(name, bucket)| bucket.info(name)).collect()),
+        }
+    }
+}

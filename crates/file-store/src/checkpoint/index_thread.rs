@@ -1,0 +1,112 @@
+//! The thread that writes the indexes of volumes, and lists new volumes in the manifest. Requests
+//! never wait for it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use haul_sync::now;
+use haul_sync::thread::{self, JoinHandle};
+
+use crate::error::{Error, Result};
+use crate::inner::Inner;
+use crate::recovery::recover::begun_volumes;
+use crate::troubles::Work;
+use crate::worker::Worker;
+
+/// The number of writes after which the indexes are synced.
+const SYNC_EVERY: u32 = 5;
+
+/// The index thread of an open store.
+#[derive(Debug)]
+pub(crate) struct IndexThread {
+    inner: Option<Arc<Inner>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl IndexThread {
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
+        let thread = thread::Builder::new().name("store-index".to_owned()).spawn({
+            let inner = Arc::clone(inner);
+            move || run(&inner)
+        });
+        let thread = thread.map_err(|source| {
+            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
+        })?;
+        Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
+    }
+}
+
+impl Worker for IndexThread {
+    /// Ends the thread, and marks the end of the newest volume in its index. Nothing is appended
+    /// any more.
+    fn stop(&mut self) {
+        let Some(inner) = self.inner.take() else { return };
+        inner.indexes.stop();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+        inner.checkpoint_at_close();
+        // An error is harmless: without the mark, opening the store detects less damage.
+        drop(inner.close_index());
+    }
+}
+
+impl Drop for IndexThread {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Failures affect no object: needles that an index lacks are read from the volume, and the next
+/// pass lists a volume that is not listed yet.
+fn run(inner: &Inner) {
+    let write_every = inner.options.index_write_every;
+    let sync_every = write_every.saturating_mul(SYNC_EVERY);
+    let mut unsynced_since: Option<Instant> = None;
+    loop {
+        let wait = match unsynced_since {
+            Some(since) => sync_every.saturating_sub(now() - since).min(write_every),
+            None => write_every,
+        };
+        let woken = inner.indexes.wait(wait, unsynced_since.is_some());
+        if woken.has_new_volume {
+            inner.troubles.note(Work::Indexing, &inner.list_new_volumes());
+        }
+        if woken.is_stopping {
+            return;
+        }
+        inner.indexes.write(&begun_volumes(&inner.log));
+        inner.checkpoint_if_due();
+        let since = *unsynced_since.get_or_insert_with(now);
+        if now() - since >= sync_every {
+            inner.troubles.note(Work::Indexing, &inner.indexes.sync());
+            unsynced_since = None;
+        }
+    }
+}
+
+impl Inner {
+    /// Adds volumes to the manifest that are not listed yet.
+    pub(crate) fn list_new_volumes(&self) -> Result<()> {
+        match &self.manifest {
+            Some(manifest) => manifest.add(&begun_volumes(&self.log)),
+            None => Ok(()),
+        }
+    }
+
+    /// Marks the end of the newest volume, unless the log has failed: opening then determines the
+    /// end.
+    fn close_index(&self) -> Result<()> {
+        if self.log.is_latched() {
+            return Ok(());
+        }
+        let volumes = begun_volumes(&self.log);
+        drop(self.list_new_volumes());
+        self.indexes.write(&volumes);
+        let end = self.log.synced();
+        match volumes.iter().find(|volume| volume.number == end.segment()) {
+            Some(volume) => self.indexes.close(*volume, end.offset()),
+            None => self.indexes.sync(),
+        }
+    }
+}

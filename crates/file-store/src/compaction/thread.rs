@@ -1,0 +1,168 @@
+//! The background thread: it writes the indexes of sealed volumes, and compacts volumes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use haul_append_log::{SegmentInfo, footprint};
+use haul_sync::thread::{self, JoinHandle};
+
+use crate::error::{Error, Result};
+use crate::format::needles;
+use crate::inner::Inner;
+use crate::maintenance::admission::Admission;
+use crate::maintenance::upkeep::Upkeep;
+use crate::names;
+use crate::recovery::recover::volume_id;
+use crate::troubles::Work;
+use crate::volume_index::format::FIRST_RECORD;
+use crate::worker::Worker;
+
+/// The background thread of a store.
+#[derive(Debug)]
+pub(crate) struct Background {
+    admission: Arc<Admission>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = thread::Builder::new().name("store-background".to_owned()).spawn({
+            let (inner, stop) = (Arc::clone(inner), Arc::clone(&stop));
+            move || run(&inner, &stop)
+        });
+        let thread = thread.map_err(|source| {
+            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
+        })?;
+        Ok(Self { admission: Arc::clone(&inner.admission), stop, thread: Some(thread) })
+    }
+}
+
+impl Worker for Background {
+    /// Makes the thread end after its current step.
+    fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.admission.background.stop();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Indexes and compacts until `stop` is set: once at the start, and then whenever the thread is
+/// woken.
+///
+/// All of this work can be repeated later, so a failure affects no object. The log itself reports
+/// its failures to every writer. After a failure, writers that wait for space stop waiting.
+fn run(inner: &Inner, stop: &AtomicBool) {
+    if inner.options.is_read_only {
+        return;
+    }
+    loop {
+        let pass = inner.admission.begin_pass();
+        loop {
+            let indexed = inner.index_sealed_volumes(stop);
+            inner.troubles.note(Work::Indexing, &indexed);
+            let compacted = inner.compact_next(stop);
+            inner.troubles.note(Work::Compaction, &compacted);
+            if !compacted.unwrap_or(false) {
+                break;
+            }
+        }
+        inner.admission.end_pass(pass);
+        let next_look = inner.upkeep.lock().hot.next_look();
+        if !inner.admission.background.wait(next_look) {
+            return;
+        }
+    }
+}
+
+impl Inner {
+    /// Completes the indexes of sealed volumes, and writes missing or incomplete ones.
+    pub(crate) fn index_sealed_volumes(&self, stop: &AtomicBool) -> Result<()> {
+        let mut upkeep = self.upkeep.lock();
+        let covered_before = self.index_files.applied().segment();
+        self.remove_covered_indexes(&mut upkeep, covered_before)?;
+        if self.is_tight() {
+            return Ok(());
+        }
+        for volume in self.sealed_volumes() {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if volume.number < covered_before {
+                continue;
+            }
+            if upkeep.indexed.contains(&volume.number) {
+                continue;
+            }
+            if self.indexes.complete(volume_id(&volume))? {
+                upkeep.indexed.insert(volume.number);
+            } else if volume.is_local && !upkeep.damaged.contains(&volume.number) {
+                let volumes = match self.write_index(volume)? {
+                    true => &mut upkeep.indexed,
+                    false => &mut upkeep.damaged,
+                };
+                volumes.insert(volume.number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the indexes of volumes whose needles are all in the checkpoint.
+    fn remove_covered_indexes(&self, upkeep: &mut Upkeep, covered_before: u32) -> Result<()> {
+        if upkeep.covered_before == covered_before || self.manifest.is_none() {
+            return Ok(());
+        }
+        // Without its index, only the manifest records that a volume existed.
+        self.list_new_volumes()?;
+        let mut removed = false;
+        for name in self.volumes.list("")? {
+            let Some(volume) = names::parse_index(&name).filter(|n| *n < covered_before) else {
+                continue;
+            };
+            self.indexes.forget(volume);
+            upkeep.indexed.remove(&volume);
+            self.volumes.remove(&name)?;
+            removed = true;
+        }
+        for volume in self.sealed_volumes().iter().filter(|v| v.number < covered_before) {
+            self.indexes.forget(volume.number);
+        }
+        upkeep.covered_before = covered_before;
+        if removed {
+            self.volumes.sync_dir("")?;
+        }
+        Ok(())
+    }
+
+    /// Writes the index of a sealed volume by reading the volume. Returns `false` for a damaged
+    /// volume, whose index is not changed: without a complete index, opening the store reads the
+    /// volume itself and reports its damage.
+    fn write_index(&self, volume: SegmentInfo) -> Result<bool> {
+        let mut found = Vec::new();
+        let mut end = FIRST_RECORD;
+        let mut is_whole = true;
+        let scanned = self.log.scan(volume.number, &mut |at, record| {
+            end = at.lsn.offset() + footprint(at);
+            for needle in needles(record) {
+                match needle {
+                    Ok((head, _)) => found.push((at, head)),
+                    Err(_) => is_whole = false,
+                }
+            }
+        });
+        if !is_whole || !scanned.is_ok_and(|damage| damage.is_empty()) {
+            return Ok(false);
+        }
+        self.indexes.replace(volume_id(&volume), end, &found)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,168 @@
+//! Lists what a sweep would delete, without deleting it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use haul_append_log::Position;
+
+use crate::error::Result;
+use crate::expiration::page::Search;
+use crate::expiration::tags::{KnownTags, sort};
+use crate::expiration::uploads::StaleUpload;
+use crate::expiration::versions::list::VersionScan;
+use crate::index::entry::Entry;
+use crate::inner::Inner;
+use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::rules::{Lifecycle, LifecycleRule};
+use crate::lifecycle::tags::ObjectTags;
+use crate::object::{ObjectInfo, Versioning};
+
+/// An object, version or upload that a sweep would delete now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExpiredEntry {
+    /// An expired object.
+    Object {
+        /// The key, length, modification time and hash.
+        info: ObjectInfo,
+        /// The ID of the rule.
+        rule: String,
+    },
+    /// An expired version that is not current, or an expired delete marker.
+    Version {
+        /// The key, version ID, length, modification time and hash.
+        info: ObjectInfo,
+        /// `true` for a delete marker.
+        is_delete_marker: bool,
+        /// The ID of the rule.
+        rule: String,
+    },
+    /// A stale upload.
+    Upload {
+        /// The ID of the upload: 32 hexadecimal digits.
+        id: String,
+        /// The key of the upload.
+        key: String,
+        /// The start time of the upload.
+        started: SystemTime,
+        /// The ID of the rule.
+        rule: String,
+    },
+}
+
+impl Inner {
+    /// See [`crate::Store::expirable`].
+    pub(super) fn expirable(
+        &self,
+        bucket: &str,
+        visit: &mut dyn FnMut(ExpiredEntry) -> bool,
+    ) -> Result<SweepReport> {
+        let rules = self.rules(bucket)?;
+        let lifecycle = &rules.lifecycle;
+        let now_ms = self.clock.now_ms();
+        let search = Search { bucket, prefix: "", lifecycle, now_ms };
+        let mut report = SweepReport::default();
+        for prefix in lifecycle.prefixes(now_ms) {
+            let search = Search { prefix, ..search };
+            let mut after: Option<String> = None;
+            loop {
+                let page = self.expired_page(&search, after.as_deref())?;
+                report.scanned_keys += page.scanned_keys;
+                let places = page.places_of_tags();
+                let known = self.tags_at(lifecycle, places, &mut report);
+                for candidate in search.matching(page.candidates, &known) {
+                    let locked = self.keys.lock(bucket, &candidate.key);
+                    let entry = self.expired_entry(&search, &candidate, &known, &mut report)?;
+                    drop(locked);
+                    let Some(entry) = entry else { continue };
+                    report.expired_objects += 1;
+                    report.expired_bytes += entry.bytes;
+                    if !visit(object(lifecycle, &candidate.key, &entry, &known)) {
+                        return Ok(report);
+                    }
+                }
+                after = page.next_after;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        for stale in self.stale_uploads(&search, &mut report) {
+            report.aborted_uploads += 1;
+            if !visit(upload(lifecycle, stale)) {
+                return Ok(report);
+            }
+        }
+        self.expirable_versions(&search, &mut report, visit)?;
+        Ok(report)
+    }
+
+    fn expirable_versions(
+        &self,
+        search: &Search<'_>,
+        report: &mut SweepReport,
+        visit: &mut dyn FnMut(ExpiredEntry) -> bool,
+    ) -> Result<()> {
+        let Search { bucket, lifecycle, now_ms, .. } = *search;
+        if self.versioning(bucket)? == Versioning::Off {
+            return Ok(());
+        }
+        for prefix in lifecycle.version_prefixes(now_ms) {
+            let search = Search { prefix, ..*search };
+            let mut scan = VersionScan::default();
+            while !scan.is_complete() {
+                let keys = self.keys_with_expired_versions(&search, &mut scan)?;
+                let places = self.places_of_version_tags(&search, &keys)?;
+                let known = self.tags_at(lifecycle, places, report);
+                for key in keys {
+                    let locked = self.keys.lock(bucket, &key);
+                    let expired = self.expired_versions(&search, &key, &known, report)?;
+                    drop(locked);
+                    for (row, rule) in expired {
+                        report.expired_versions += 1;
+                        report.expired_bytes += row.entry.bytes;
+                        let info = row.entry.info(&key);
+                        let is_delete_marker = row.entry.is_delete_marker();
+                        let rule = rule.id.clone();
+                        if !visit(ExpiredEntry::Version { info, is_delete_marker, rule }) {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tags_at(
+        &self,
+        lifecycle: &Lifecycle,
+        mut places: Vec<Position>,
+        report: &mut SweepReport,
+    ) -> KnownTags {
+        let mut known = KnownTags::default();
+        sort(&mut places);
+        self.read_tags(lifecycle, &places, &mut known, report);
+        known
+    }
+}
+
+fn object(lifecycle: &Lifecycle, key: &str, entry: &Entry, known: &KnownTags) -> ExpiredEntry {
+    let stored_ms = entry.version.millis();
+    // Tags that were not needed are not known.
+    let tags = match known.at(entry.at) {
+        ObjectTags::Unknown => ObjectTags::none(),
+        known => known,
+    };
+    let rule = id(lifecycle.expires_ms(key, entry.bytes, stored_ms, tags));
+    ExpiredEntry::Object { info: entry.info(key), rule }
+}
+
+fn upload(lifecycle: &Lifecycle, stale: StaleUpload) -> ExpiredEntry {
+    let StaleUpload { key, id: upload, started_ms } = stale;
+    let rule = id(lifecycle.upload_expires_ms(&key, started_ms));
+    let started = UNIX_EPOCH + Duration::from_millis(started_ms);
+    ExpiredEntry::Upload { id: format!("{upload:032x}"), key, started, rule }
+}
+
+fn id<T>(found: Option<(T, &LifecycleRule)>) -> String {
+    found.map_or_else(String::new, |(_, rule)| rule.id.clone())
+}

@@ -1,0 +1,260 @@
+//! Deletion of expired objects in batches that share a sync.
+
+use haul_append_log::Room;
+
+use crate::access::apply::Pending;
+use crate::counters::Counters;
+use crate::deletion::request::Deletion;
+use crate::error::Result;
+use crate::expiration::page::{Candidate, Search};
+use crate::expiration::tags::KnownTags;
+use crate::index::entry::Entry;
+use crate::inner::Inner;
+use crate::lifecycle::report::LifecycleAction::{self, CreateMarker, ExpireObject};
+use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::state::Rules;
+use crate::lifecycle::tags::ObjectTags;
+use crate::object::Versioning;
+
+/// The maximum number of deletions that share a sync. A writer in the same batch is hardly delayed.
+pub(super) const BATCH: usize = 256;
+
+/// A deletion that may not be durable yet, and the bytes of the object.
+struct Appended<'a> {
+    key: &'a str,
+    action: LifecycleAction,
+    pending: Pending<()>,
+    bytes: u64,
+}
+
+impl Inner {
+    /// Deletes the candidates, sorted by key, that are still expired.
+    ///
+    /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
+    /// 2. Locks the keys in order. An object that was replaced since it was listed, or whose tags
+    ///    were, is evaluated again; an object in doubt is skipped.
+    /// 3. Appends the tombstones, in a bucket with versions copies and delete markers. After a crash
+    ///    the log has a prefix of them; the next sweep deletes the other objects.
+    /// 4. Once they are durable, applies them to the index and reports them to the observer.
+    ///
+    /// Returns `None`, and deletes nothing, if the rules were replaced.
+    pub(super) fn delete_expired(
+        &self,
+        search: &Search<'_>,
+        rules: &Rules,
+        batch: &[Candidate],
+        known: &KnownTags,
+        report: &mut SweepReport,
+    ) -> Result<Option<()>> {
+        let _writer = self.enter(search.bucket)?;
+        if !self.lifecycle.is_current(search.bucket, rules) {
+            return Ok(None);
+        }
+        let lock = |candidate: &Candidate| self.keys.lock(search.bucket, &candidate.key);
+        let _locked: Vec<_> = batch.iter().map(lock).collect();
+        let mut appended = Vec::with_capacity(batch.len());
+        let mut outcome = Ok(Some(()));
+        for candidate in batch {
+            match self.append_expired(search, candidate, known, report) {
+                Ok(None) => {}
+                Ok(Some(expired)) => {
+                    let has_failed = expired.pending.outcome.is_err();
+                    appended.push(expired);
+                    if has_failed {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        // Waits for all appended needles, even if a later append failed.
+        for Appended { key, action, pending, bytes } in appended {
+            match self.finish(pending) {
+                Ok(()) => {
+                    self.options.lifecycle_observer.report(action, search.bucket, key);
+                    Counters::count(&self.counters.local().deletes);
+                    report.expired_objects += 1;
+                    report.expired_bytes += bytes;
+                }
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome
+    }
+
+    /// Appends the tombstone of an object whose key is locked, if the object is expired, in a bucket
+    /// with versions its copy and a delete marker.
+    fn append_expired<'a>(
+        &self,
+        search: &Search<'_>,
+        candidate: &'a Candidate,
+        known: &KnownTags,
+        report: &mut SweepReport,
+    ) -> Result<Option<Appended<'a>>> {
+        let key = candidate.key.as_str();
+        let entry = self.expired_entry(search, candidate, known, report)?;
+        let Some(entry) = entry else { return Ok(None) };
+        let bytes = entry.bytes;
+        let versioning = self.versioning(search.bucket)?;
+        if versioning != Versioning::Off {
+            let marker = self.start_marker(search.bucket, &Deletion::of(key), versioning);
+            let (action, pending) = (CreateMarker, marker.map(drop));
+            return Ok(Some(Appended { key, action, pending, bytes }));
+        }
+        let end = self.end_of(search.bucket, key, Some(entry));
+        let record = self.append_heads(vec![end], Room::Reserve)?;
+        let pending = Pending { records: vec![record], outcome: Ok(()) };
+        Ok(Some(Appended { key, action: ExpireObject, pending, bytes }))
+    }
+
+    /// Returns the current entry of a locked key if its object is expired. Needs no read if the
+    /// object has not moved since it was listed and since its tags were read. Skips and counts an
+    /// object in doubt, and one whose tags cannot be read.
+    pub(super) fn expired_entry(
+        &self,
+        search: &Search<'_>,
+        candidate: &Candidate,
+        known: &KnownTags,
+        report: &mut SweepReport,
+    ) -> Result<Option<Entry>> {
+        let Candidate { key, entry: listed, .. } = candidate;
+        let (bucket, key) = (search.bucket, key.as_str());
+        let is_unchanged = self.index.read().is_object_at(bucket, key, listed.at);
+        let (entry, needs_tags) = if is_unchanged {
+            (listed.clone(), candidate.needs_tags)
+        } else {
+            let Some(entry) = self.find(bucket, key)? else { return Ok(None) };
+            let needs_tags = !search.has_expired(key, &entry, ObjectTags::none());
+            (entry, needs_tags)
+        };
+        if needs_tags && !search.has_expired(key, &entry, known.at(entry.at)) {
+            return Ok(None);
+        }
+        if self.index.read().doubt(bucket, key, Some(entry.at.lsn)).is_some() {
+            report.skipped += 1;
+            return Ok(None);
+        }
+        if needs_tags {
+            let tags = self.tags_of((bucket, key), entry.at, known, report)?;
+            let tags = tags.filter(|tags| search.has_expired(key, &entry, ObjectTags::Known(tags)));
+            return Ok(tags.map(|_| entry));
+        }
+        Ok(Some(entry))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+    use crate::expiration::page::PAGE_KEYS;
+    use crate::lifecycle::rules::{Expiry, Lifecycle, LifecycleRule};
+    use crate::{Attributes, Options, Precondition, Store};
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let (volume_bytes, big_object_bytes) = (4 << 20, 64 << 10);
+        let lifecycle_check_every = Duration::ZERO;
+        let options =
+            Options { volume_bytes, big_object_bytes, lifecycle_check_every, ..Options::default() };
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.create_bucket("bucket").unwrap();
+        set(&store, UNIX_EPOCH);
+        (dir, store)
+    }
+
+    /// Sets rules by which the objects that exist at `time` expire at that time.
+    fn set(store: &Store, time: std::time::SystemTime) {
+        let expire = Some(Expiry::At(time));
+        let rule = LifecycleRule { enabled: true, expire, ..LifecycleRule::default() };
+        store.set_lifecycle("bucket", &Lifecycle { rules: vec![rule] }).unwrap();
+    }
+
+    fn put(store: &Store, key: &str, bytes: &[u8]) {
+        store.put("bucket", key, bytes, &Attributes::new(), &Precondition::None).unwrap();
+    }
+
+    /// Lists expired objects, calls `meanwhile`, which may change the store, and deletes those that
+    /// are still expired. A limit on the size keeps longer objects. Returns the outcome.
+    fn expire(store: &Store, meanwhile: impl FnOnce()) -> (Option<()>, SweepReport) {
+        let inner = &store.inner;
+        let rules = inner.rules("bucket").unwrap();
+        let mut lifecycle = rules.lifecycle.clone();
+        lifecycle.rules[0].bytes_less_than = Some(10);
+        let now_ms = inner.clock.now_ms();
+        let search = Search { bucket: "bucket", prefix: "", lifecycle: &lifecycle, now_ms };
+        let keys = inner.index.read().keys.snapshot();
+        let page = search.page(&mut keys.merged(4096), None, PAGE_KEYS).unwrap();
+        meanwhile();
+        let mut report = SweepReport::default();
+        let (found, none) = (&page.candidates, KnownTags::default());
+        let outcome = inner.delete_expired(&search, &rules, found, &none, &mut report).unwrap();
+        (outcome, report)
+    }
+
+    #[test]
+    fn object_replaced_after_it_was_listed_is_evaluated_again() {
+        let (_dir, store) = store();
+        ["a", "b", "c", "d"].iter().for_each(|key| put(&store, key, b"old"));
+        let (outcome, report) = expire(&store, || {
+            put(&store, "b", b"too long to be expired");
+            assert!(store.delete("bucket", "c").unwrap());
+            put(&store, "d", b"short");
+        });
+        assert!(outcome.is_some());
+        // Three bytes of `a` and five of the new `d`.
+        assert_eq!((report.expired_objects, report.expired_bytes), (2, 8));
+        assert_eq!(store.bucket("bucket").unwrap().objects, 1);
+        assert!(store.stat("bucket", "b").is_ok());
+    }
+
+    #[test]
+    fn object_moved_by_compaction_after_it_was_listed_is_deleted() {
+        let (_dir, store) = store();
+        put(&store, "a", b"old");
+        let place = || store.inner.index.read().candidates("bucket", "a").first().unwrap().lsn;
+        let listed_at = place();
+        let (_, report) = expire(&store, || {
+            (0..120).for_each(|_| put(&store, "filler", &[7; 60_000]));
+            store.compact().unwrap();
+            assert_ne!(place(), listed_at);
+        });
+        assert_eq!(report.expired_objects, 1);
+        assert!(store.stat("bucket", "a").is_err());
+    }
+
+    #[test]
+    fn replaced_rules_delete_nothing() {
+        let (_dir, store) = store();
+        put(&store, "a", b"old");
+        let later = UNIX_EPOCH + Duration::from_hours(24 * 365 * 200);
+        let (outcome, report) = expire(&store, || set(&store, later));
+        assert_eq!((outcome, report.expired_objects), (None, 0));
+        let (outcome, _) = expire(&store, || set(&store, UNIX_EPOCH));
+        assert_eq!(outcome, None, "equal rules were set again");
+        store.delete("bucket", "a").unwrap();
+        let (outcome, _) = expire(&store, || {
+            store.delete_bucket("bucket").unwrap();
+            store.create_bucket("bucket").unwrap();
+            put(&store, "a", b"new");
+        });
+        assert_eq!(outcome, None, "the bucket was recreated");
+    }
+
+    #[test]
+    fn unmoved_object_is_deleted_without_a_read() {
+        let (dir, store) = store();
+        (0..100).for_each(|number| put(&store, &format!("key {number}"), b"old"));
+        let options = store.inner.options.clone();
+        store.close().unwrap();
+        let (store, _) = Store::open(dir.path(), options).unwrap();
+        store.expire_now("bucket").unwrap();
+        let stats = store.stats();
+        // Only the rules are read.
+        assert_eq!((stats.objects, stats.needle_reads), (0, 1));
+    }
+}

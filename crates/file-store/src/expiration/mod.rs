@@ -1,0 +1,17 @@
+//! Sweeps, which apply the lifecycle rules of buckets.
+//!
+//! `config` stores the rules in the needle of the bucket. `page` finds expired keys, `expire` deletes
+//! them, `uploads` aborts uploads, `versions` removes older versions and delete markers, and `tags`
+//! reads the tags that decide. `sweep` combines them, `expirable` only lists what a sweep would
+//! delete, and `thread` sweeps in the background.
+
+mod config;
+pub(crate) mod expirable;
+mod expire;
+mod page;
+mod requests;
+mod sweep;
+mod tags;
+pub(crate) mod thread;
+mod uploads;
+mod versions;

@@ -1,0 +1,110 @@
+//! The operations on lifecycles.
+
+use std::time::SystemTime;
+
+use crate::error::{Error, Result};
+use crate::expiration::expirable::ExpiredEntry;
+use crate::expiration::sweep::Pace;
+use crate::lifecycle::format::encode;
+use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::rules::Lifecycle;
+use crate::object::{Attributes, ObjectInfo};
+use crate::store::Store;
+
+/// The maximum length of all rules of a bucket in its needle, which compaction moves as one.
+const RULES_BYTES_MAX: usize = 1 << 20;
+
+impl Store {
+    /// Returns the lifecycle of a bucket, without rules if none was set. The first call for a
+    /// bucket may read its needle; later calls use memory.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if the rules are, or may be, in a damaged place;
+    /// [`Error::Invalid`] if a later version of the store wrote rules that this version does not
+    /// know.
+    pub fn lifecycle(&self, bucket: &str) -> Result<Lifecycle> {
+        Ok(self.inner.rules(bucket)?.stored.clone())
+    }
+
+    /// Returns the time at which an object with these attributes expires and the ID of the rule, if
+    /// there is one. A day has 24 hours, also with another [`crate::Options::lifecycle_day`]. Costs as much
+    /// as [`Store::lifecycle`].
+    ///
+    /// # Errors
+    /// Like [`Store::lifecycle`].
+    pub fn expiration(
+        &self,
+        bucket: &str,
+        info: &ObjectInfo,
+        attributes: &Attributes,
+    ) -> Result<Option<(SystemTime, String)>> {
+        let rules = self.inner.rules(bucket)?;
+        let expiration = rules.stored.expiration(info, attributes);
+        Ok(expiration.map(|(at, rule)| (at, rule.id.clone())))
+    }
+
+    /// Replaces the lifecycle of a bucket. A lifecycle without rules removes it. The next check
+    /// sweeps the bucket ([`crate::Options::lifecycle_check_every`]). When this returns, sweeps no
+    /// longer apply the previous rules.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for more than [`crate::LIFECYCLE_RULES_MAX`] rules or 1 MiB, for two
+    /// rules with the same ID, for a rule without an action, and for a rule that cannot apply to
+    /// any object;
+    /// [`Error::NoSuchBucket`], [`Error::Full`], [`Error::NotReplicated`]; [`Error::Damaged`] while
+    /// damage may hide newer rules.
+    ///
+    /// # Durability
+    /// The new rules survive a power cut when this returns. A power cut before that leaves the
+    /// previous or the new rules.
+    pub fn set_lifecycle(&self, bucket: &str, lifecycle: &Lifecycle) -> Result<()> {
+        lifecycle.check()?;
+        let attributes = encode(lifecycle);
+        let bytes = attributes.bytes();
+        if bytes > RULES_BYTES_MAX {
+            let what = format!(
+                "lifecycle rules of {bytes} bytes exceed the limit of {RULES_BYTES_MAX} bytes"
+            );
+            return Err(Error::Invalid { what });
+        }
+        let set = || self.inner.try_set_lifecycle(bucket, lifecycle, &attributes);
+        self.inner.acknowledge(self.inner.with_space(set))
+    }
+
+    /// Calls `visit` with every object, version and upload that [`Store::expire_now`] would delete
+    /// now, and returns the report that it would return. Nothing is changed. `visit` may call the
+    /// store, and cancels the search by returning `false`.
+    ///
+    /// # Errors
+    /// Like [`Store::expire_now`].
+    pub fn expirable(
+        &self,
+        bucket: &str,
+        visit: &mut dyn FnMut(ExpiredEntry) -> bool,
+    ) -> Result<SweepReport> {
+        self.inner.expirable(bucket, visit)
+    }
+
+    /// Deletes the expired objects and versions of a bucket and aborts its stale uploads, as fast
+    /// as the disk allows. Versions that a lock protects are kept. An object that is replaced in
+    /// the meantime is kept. If the rules change in the meantime, the sweep restarts with the new
+    /// ones.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the rules or the runs are
+    /// damaged, or while damage may hide versions; [`crate::Error::Full`],
+    /// [`crate::Error::Stalled`] and [`crate::Error::NotReplicated`] like [`Store::delete`].
+    /// Deletions before the error remain in effect.
+    ///
+    /// # Durability
+    /// The deletions that the report counts survive a power cut when this returns.
+    pub fn expire_now(&self, bucket: &str) -> Result<SweepReport> {
+        Ok(self.inner.sweep(bucket, &Pace::Full)?.unwrap_or_default())
+    }
+
+    /// Returns the bucket and the message of the last failure of a background sweep.
+    #[must_use]
+    pub fn last_lifecycle_error(&self) -> Option<String> {
+        self.inner.lifecycle.counters.last_error()
+    }
+}

@@ -1,0 +1,210 @@
+//! The sweep of a bucket, which deletes what its lifecycle expires.
+
+use std::time::{Duration, Instant};
+
+use haul_append_log::Position;
+use haul_sync::mpsc;
+
+use crate::error::{Error, Result};
+use crate::expiration::expire::BATCH;
+use crate::expiration::page::{PAGE_KEYS, Page, Search};
+use crate::expiration::tags::{KnownTags, TAG_READS, sort};
+use crate::expiration::versions::list::VersionScan;
+use crate::inner::Inner;
+use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::rules::Lifecycle;
+use crate::lifecycle::state::Rules;
+use crate::object::Versioning;
+
+/// After each step, a background sweep pauses this many times as long as the step took, so that it
+/// uses at most a fifth of a CPU and of the disk's time.
+const PAUSE_FACTOR: u32 = 4;
+
+/// The longest pause between two steps.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The bytes of a run that a sweep reads ahead.
+const READAHEAD_BYTES: usize = 256 << 10;
+
+/// The speed of a sweep.
+#[derive(Debug)]
+pub(super) enum Pace<'a> {
+    /// As fast as the disk allows. On a full disk, the sweep waits for compaction.
+    Full,
+    /// With pauses, until the sender of the channel is dropped.
+    Background(&'a mpsc::Receiver<()>),
+}
+
+/// The reason why a pass over a bucket ended early.
+#[derive(Debug)]
+enum Interrupted {
+    Failed(Error),
+    RulesChanged,
+    /// The store is being closed.
+    Closing,
+}
+
+impl From<Error> for Interrupted {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Inner {
+    /// Sweeps a bucket; `None` if the store is being closed. Restarts when the rules change. Waits
+    /// once until the copy of the store contains all deletions.
+    pub(super) fn sweep(&self, bucket: &str, pace: &Pace<'_>) -> Result<Option<SweepReport>> {
+        let began = Instant::now();
+        let mut report = SweepReport::default();
+        loop {
+            let rules = self.rules(bucket)?;
+            let steps = Steps { inner: self, pace, report: &mut report };
+            match self.sweep_by(bucket, &rules, steps) {
+                Ok(()) => {
+                    if report.has_changes() {
+                        self.confirm()?;
+                    }
+                    self.lifecycle.counters.completed(self.clock.now(), began.elapsed());
+                    return Ok(Some(report));
+                }
+                Err(Interrupted::RulesChanged) => {}
+                Err(Interrupted::Closing) => return Ok(None),
+                Err(Interrupted::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn sweep_by(
+        &self,
+        bucket: &str,
+        rules: &Rules,
+        mut steps: Steps<'_>,
+    ) -> std::result::Result<(), Interrupted> {
+        let now_ms = self.clock.now_ms();
+        let search = Search { bucket, prefix: "", lifecycle: &rules.lifecycle, now_ms };
+        for prefix in rules.lifecycle.prefixes(now_ms) {
+            let search = Search { prefix, ..search };
+            let mut after: Option<String> = None;
+            loop {
+                let page = steps.step(|step| {
+                    let page = self.expired_page(&search, after.as_deref())?;
+                    step.scanned_keys += page.scanned_keys;
+                    Ok(Some(page))
+                })?;
+                let places = page.places_of_tags();
+                let known = steps.read_tags(search.lifecycle, places)?;
+                let candidates = search.matching(page.candidates, &known);
+                for batch in candidates.chunks(BATCH) {
+                    steps.step(|step| self.delete_expired(&search, rules, batch, &known, step))?;
+                }
+                after = page.next_after;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        let stale = steps.step(|step| Ok(Some(self.stale_uploads(&search, step))))?;
+        for batch in stale.chunks(BATCH) {
+            steps.step(|step| self.abort_stale(&search, rules, batch, step))?;
+        }
+        self.sweep_versions(&search, rules, steps)
+    }
+
+    /// Removes expired versions and delete markers, after all else: while damage may hide versions,
+    /// this fails.
+    fn sweep_versions(
+        &self,
+        search: &Search<'_>,
+        rules: &Rules,
+        mut steps: Steps<'_>,
+    ) -> std::result::Result<(), Interrupted> {
+        if self.versioning(search.bucket)? == Versioning::Off {
+            return Ok(());
+        }
+        for prefix in rules.lifecycle.version_prefixes(search.now_ms) {
+            let search = Search { prefix, ..*search };
+            let mut scan = VersionScan::default();
+            while !scan.is_complete() {
+                let keys = steps
+                    .step(|_| self.keys_with_expired_versions(&search, &mut scan).map(Some))?;
+                for batch in keys.chunks(BATCH) {
+                    let places =
+                        steps.step(|_| self.places_of_version_tags(&search, batch).map(Some))?;
+                    let known = steps.read_tags(search.lifecycle, places)?;
+                    steps.step(|step| {
+                        self.delete_expired_versions(&search, rules, batch, &known, step)
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the expired objects of the keys that follow `after`.
+    pub(super) fn expired_page(&self, search: &Search<'_>, after: Option<&str>) -> Result<Page> {
+        let keys = self.index.read().keys.snapshot();
+        let page = search.page(&mut keys.merged(READAHEAD_BYTES), after, PAGE_KEYS);
+        page.map_err(|error| self.note_index_damage(error))
+    }
+}
+
+/// The execution of the steps of a sweep: counts and pauses.
+struct Steps<'a> {
+    inner: &'a Inner,
+    pace: &'a Pace<'a>,
+    report: &'a mut SweepReport,
+}
+
+impl Steps<'_> {
+    /// Reads tags in the order of the log, a few at a time.
+    fn read_tags(
+        &mut self,
+        lifecycle: &Lifecycle,
+        mut places: Vec<Position>,
+    ) -> std::result::Result<KnownTags, Interrupted> {
+        let (mut known, inner) = (KnownTags::default(), self.inner);
+        sort(&mut places);
+        for places in places.chunks(TAG_READS) {
+            self.step(|step| {
+                inner.read_tags(lifecycle, places, &mut known, step);
+                Ok(Some(()))
+            })?;
+        }
+        Ok(known)
+    }
+
+    /// Executes one step, which adds its counts to the report that it receives, and pauses. A step
+    /// returns `None` if the rules were replaced.
+    fn step<T>(
+        &mut self,
+        mut step: impl FnMut(&mut SweepReport) -> Result<Option<T>>,
+    ) -> std::result::Result<T, Interrupted> {
+        let (began, mut done) = (Instant::now(), SweepReport::default());
+        let outcome = match self.pace {
+            Pace::Full => self.inner.with_space(|| step(&mut done)),
+            Pace::Background(_) => step(&mut done),
+        };
+        self.inner.lifecycle.counters.add(&done);
+        self.report.add(&done);
+        let value = outcome?.ok_or(Interrupted::RulesChanged)?;
+        match self.pace.pause(began.elapsed()) {
+            true => Ok(value),
+            false => Err(Interrupted::Closing),
+        }
+    }
+}
+
+impl Pace<'_> {
+    /// Pauses after a step. Returns `false` if the store is being closed.
+    fn pause(&self, took: Duration) -> bool {
+        match self {
+            Pace::Full => true,
+            Pace::Background(stopped) => sleep(stopped, (PAUSE_FACTOR * took).min(PAUSE_MAX)),
+        }
+    }
+}
+
+/// Sleeps. Returns `false` at once if the sender of the channel is dropped.
+pub(super) fn sleep(stopped: &mpsc::Receiver<()>, duration: Duration) -> bool {
+    stopped.recv_timeout(duration) == Err(mpsc::RecvTimeoutError::Timeout)
+}

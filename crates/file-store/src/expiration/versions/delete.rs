@@ -1,0 +1,178 @@
+//! Removal of expired versions in batches that share a sync.
+
+use haul_append_log::{Position, Room, Ticket};
+
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::expiration::page::Search;
+use crate::expiration::tags::KnownTags;
+use crate::expiration::versions::plan::{Expired, expired};
+use crate::index::entry::Change;
+use crate::index::version_rows::VersionRow;
+use crate::inner::Inner;
+use crate::lifecycle::report::LifecycleAction::ExpireVersion;
+use crate::lifecycle::report::SweepReport;
+use crate::lifecycle::rules::LifecycleRule;
+use crate::lifecycle::state::Rules;
+use crate::lifecycle::tags::ObjectTags;
+use crate::object::{Attributes, VersionId};
+
+/// The maximum number of versions of a key that are removed by one record.
+const RECORD_VERSIONS: usize = 64;
+
+/// A record with the tombstones of versions of a key.
+struct Appended<'a> {
+    key: &'a str,
+    removed: Vec<(VersionId, u64)>,
+    changes: Vec<Change>,
+    ticket: Ticket,
+}
+
+impl Inner {
+    /// Removes the expired versions of keys, which are sorted.
+    ///
+    /// 1. Enters the bucket: its rules, which are compared, cannot change until the batch ends.
+    /// 2. Locks the keys in order. Evaluates all versions of each key again, because a version may
+    ///    have become current since it was listed. Skips locked versions.
+    /// 3. Appends the tombstones of each key, from the oldest version on. After a crash the log has
+    ///    a prefix of them; the next sweep removes the other versions.
+    /// 4. Once the tombstones are durable, reports them to the observer and applies them to the
+    ///    index.
+    ///
+    /// Returns `None`, and removes nothing, if the rules were replaced.
+    pub(crate) fn delete_expired_versions(
+        &self,
+        search: &Search<'_>,
+        rules: &Rules,
+        keys: &[String],
+        known: &KnownTags,
+        report: &mut SweepReport,
+    ) -> Result<Option<()>> {
+        let _writer = self.enter(search.bucket)?;
+        if !self.lifecycle.is_current(search.bucket, rules) {
+            return Ok(None);
+        }
+        let _locked: Vec<_> = keys.iter().map(|key| self.keys.lock(search.bucket, key)).collect();
+        let (mut appended, mut outcome) = (Vec::new(), Ok(Some(())));
+        for key in keys {
+            if let Err(error) = self.append_ends(search, key, known, &mut appended, report) {
+                outcome = Err(error);
+                break;
+            }
+        }
+        // Waits for all appended needles, even if a later append failed.
+        for Appended { key, removed, changes, ticket } in appended {
+            match ticket.wait() {
+                Ok(at) => {
+                    for (version, bytes) in removed {
+                        let observer = &self.options.lifecycle_observer;
+                        observer.report(ExpireVersion(version), search.bucket, key);
+                        Counters::count(&self.counters.local().deletes);
+                        report.expired_versions += 1;
+                        report.expired_bytes += bytes;
+                    }
+                    self.apply(changes, at);
+                }
+                Err(error) => outcome = outcome.and(Err(error.into())),
+            }
+        }
+        outcome
+    }
+
+    fn append_ends<'a>(
+        &self,
+        search: &Search<'_>,
+        key: &'a str,
+        known: &KnownTags,
+        appended: &mut Vec<Appended<'a>>,
+        report: &mut SweepReport,
+    ) -> Result<()> {
+        let expired = self.expired_versions(search, key, known, report)?;
+        let mut rows = expired.into_iter().map(|(row, _)| row);
+        let none = Attributes::new();
+        loop {
+            let batch: Vec<VersionRow> = rows.by_ref().take(RECORD_VERSIONS).collect();
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let removed = batch.iter().map(|row| (row.name.id(), row.entry.bytes)).collect();
+            let end = |row| self.end_of_version(search.bucket, key, row);
+            let changes: Vec<Change> = batch.into_iter().map(end).collect();
+            let record: Vec<u8> =
+                changes.iter().flat_map(|change| change.head.encode(&none)).collect();
+            let ticket = self.append(&record, &[], Room::Reserve)?;
+            appended.push(Appended { key, removed, changes, ticket });
+        }
+    }
+
+    /// Returns the expired versions of a locked key that no lock protects, from oldest to newest.
+    /// Counts the others in the report.
+    pub(crate) fn expired_versions<'a>(
+        &self,
+        search: &Search<'a>,
+        key: &str,
+        known: &KnownTags,
+        report: &mut SweepReport,
+    ) -> Result<Vec<(VersionRow, &'a LifecycleRule)>> {
+        let Search { bucket, lifecycle, now_ms, .. } = *search;
+        let mut removable = Vec::new();
+        for found in self.versions_that_may_expire(search, key)? {
+            let tags = match found.rule {
+                Some(_) => None,
+                None => {
+                    let at = found.row.entry.at;
+                    let Some(tags) = self.tags_of((bucket, key), at, known, report)? else {
+                        continue;
+                    };
+                    Some(tags)
+                }
+            };
+            let tags = tags.as_ref().map_or(ObjectTags::none(), ObjectTags::Known);
+            let Some(rule) = found.rule_for(lifecycle, key, tags, now_ms) else { continue };
+            match self.check_unlocked(bucket, key, &found.row.entry, false) {
+                Ok(()) => removable.push((found.row, rule)),
+                Err(Error::Locked { .. }) => report.locked += 1,
+                // It may be locked.
+                Err(Error::Damaged { .. }) => report.skipped += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removable)
+    }
+
+    /// Returns the places of the versions of these keys whose tags decide if they have expired.
+    pub(crate) fn places_of_version_tags(
+        &self,
+        search: &Search<'_>,
+        keys: &[String],
+    ) -> Result<Vec<Position>> {
+        let mut places = Vec::new();
+        if !search.lifecycle.has_tags() {
+            return Ok(places);
+        }
+        for key in keys {
+            let _locked = self.keys.lock(search.bucket, key);
+            let found = self.versions_that_may_expire(search, key)?;
+            let by_tags = found.iter().filter(|found| found.rule.is_none());
+            places.extend(by_tags.map(|found| found.row.entry.at));
+        }
+        Ok(places)
+    }
+
+    /// Returns the versions of a locked key that have expired, or that expire if their tags match,
+    /// from oldest to newest.
+    fn versions_that_may_expire<'a>(
+        &self,
+        search: &Search<'a>,
+        key: &str,
+    ) -> Result<Vec<Expired<'a>>> {
+        let Search { bucket, lifecycle, now_ms, .. } = *search;
+        let current = self.find_certain(bucket, key)?;
+        let mut rows = Vec::new();
+        self.scan_versions_of(bucket, key, |row| {
+            rows.push(row);
+            true
+        })?;
+        Ok(expired(lifecycle, key, current.as_ref(), rows, now_ms))
+    }
+}

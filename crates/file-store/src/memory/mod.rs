@@ -1,0 +1,5 @@
+//! The memory of an open store beside its index: reusable buffers, and objects that are locked in the
+//! page cache.
+
+pub(crate) mod buffers;
+pub(crate) mod locked;

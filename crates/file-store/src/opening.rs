@@ -1,0 +1,130 @@
+//! Opening a store: its state from the disk, and its threads.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use haul_disk::{Disk, Locked, OsDisk};
+use haul_md5_lanes::Md5Queue;
+use haul_sync::{Mutex, Sharded, ShardedRwLock};
+
+use crate::access::completing::CompletingThread;
+use crate::big_files::directory::Objects;
+use crate::catalog::due::CheckpointDue;
+use crate::catalog::merge_signal::MergeSignal;
+use crate::checkpoint::index_thread::IndexThread;
+use crate::checkpoint::merge::MergeThread;
+use crate::clock::Clock;
+use crate::compaction::thread::Background;
+use crate::damage::found::FoundDamage;
+use crate::error::{Error, Result};
+use crate::expiration::thread::LifecycleThread;
+use crate::inner::Inner;
+use crate::lifecycle::state::LifecycleState;
+use crate::locks::KeyLocks;
+use crate::maintenance::admission::Admission;
+use crate::maintenance::upkeep::Upkeep;
+use crate::memory::locked::LockedMemory;
+use crate::options::Options;
+use crate::pending_put::queue::PendingPuts;
+use crate::recovery::marker;
+use crate::recovery::recover::{RecoveryReport, recover};
+use crate::settings::cache::SettingsCache;
+use crate::store::Store;
+use crate::troubles::Troubles;
+use crate::verification::scrub::Scrub;
+use crate::worker::Worker;
+use crate::writers::Writers;
+
+impl Store {
+    /// Opens the store in `dir`, or creates one if the directory is empty or does not exist.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] if it is already open in this or another process, [`Error::NotAStore`] if
+    /// the directory contains other files, and failed system calls.
+    ///
+    /// # Durability
+    /// All data that the store returns is on stable storage.
+    pub fn open(dir: &Path, options: Options) -> Result<(Self, RecoveryReport)> {
+        // Invalid options must not leave a directory behind.
+        options.check()?;
+        let disk: Arc<dyn Disk> = Arc::new(OsDisk::open_or_create(dir)?);
+        // A directory with other files is refused before a lock file is created in it.
+        marker::read(&*disk)?;
+        Self::open_on(disk, options)
+    }
+
+    /// Opens the store in the root of any disk, such as a simulated one.
+    ///
+    /// # Errors
+    /// Like [`Store::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<(Self, RecoveryReport)> {
+        options.check()?;
+        let lock = match disk.lock("", &options.holder)? {
+            Locked::Acquired(lock) => lock,
+            Locked::HeldBy(holder) => {
+                return Err(Error::InUse { dir: disk.root().to_path_buf(), holder });
+            }
+        };
+        let opened = recover(&disk, &options)?;
+        let segments = opened.log.segments();
+        let current = segments.last().map_or(0, |segment| segment.number);
+        let checkpoint_due = CheckpointDue::new(&options);
+        let lifecycle_day = options.lifecycle_day;
+        let inner = Arc::new(Inner {
+            dir: disk.root().to_path_buf(),
+            admission: Arc::new(Admission::new(options.volume_bytes)),
+            clock: Clock::after(opened.index.newest, options.time.clone()),
+            volumes: opened.volumes,
+            objects: Arc::new(Objects::new(opened.objects, options.pinned_bytes_max)),
+            locked: LockedMemory::new(options.locked_bytes_max),
+            options,
+            has_versions: AtomicBool::new(opened.has_versions),
+            log: opened.log,
+            index: ShardedRwLock::new(opened.index),
+            index_files: opened.index_files,
+            checkpoint_due,
+            merges: MergeSignal::default(),
+            keys: KeyLocks::new(),
+            gate: Arc::default(),
+            counters: Sharded::default(),
+            lifecycle: LifecycleState::new(lifecycle_day),
+            settings: SettingsCache::default(),
+            upkeep: Mutex::new(Upkeep {
+                damaged: opened.damaged_volumes,
+                indexed: opened.indexed_volumes,
+                ..Upkeep::default()
+            }),
+            indexes: opened.indexes,
+            manifest: opened.manifest,
+            damage: FoundDamage::new(&opened.recovered.damage, &opened.recovered.hidden),
+            troubles: Troubles::default(),
+            buffers: Arc::default(),
+            writers: Arc::new(Writers::new(current)),
+            pending_puts: PendingPuts::default(),
+            md5: Md5Queue::default(),
+            _lock: lock,
+        });
+        inner.measure_space()?;
+        if opened.is_checkpoint_due && !inner.options.is_read_only {
+            // An error is harmless: the next opening takes as long as this one.
+            drop(inner.checkpoint());
+        }
+        let merges = MergeThread::start(&inner)?;
+        let completing = CompletingThread::start(&inner)?;
+        let background = Background::start(&inner)?;
+        let index_thread = IndexThread::start(&inner)?;
+        let scrub = Scrub::start(&inner)?;
+        let lifecycle = LifecycleThread::start(&inner)?;
+        let workers: Vec<Box<dyn Worker>> = vec![
+            Box::new(lifecycle),
+            Box::new(completing),
+            Box::new(scrub),
+            Box::new(background),
+            Box::new(merges),
+            Box::new(index_thread),
+        ];
+        let store = Self { inner, workers };
+        Ok((store, opened.recovered))
+    }
+}
