@@ -1,114 +1,46 @@
 //! The state that the store, its readers and its threads share.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use haul_append_log::{Log, Room, SegmentInfo, Ticket};
-use haul_disk::{Disk, Lock};
+use haul_append_log::{Room, SegmentInfo, Ticket};
+use haul_disk::Lock;
 use haul_md5_lanes::Md5Queue;
-use haul_sync::{ArcRwLockReadGuard, Mutex, RwLock, Sharded, ShardedRwLock};
+use haul_sync::Sharded;
 
 use crate::big_files::directory::Objects;
-use crate::catalog::due::CheckpointDue;
-use crate::catalog::files::IndexFiles;
-use crate::catalog::merge_signal::MergeSignal;
-use crate::clock::{Clock, Version};
+use crate::clock::Version;
 use crate::counters::Counters;
-use crate::damage::found::FoundDamage;
 use crate::damage::place::Damage;
 use crate::error::{Error, Result};
 use crate::format::{Head, Kind};
-use crate::index::Index;
-use crate::lifecycle::state::LifecycleState;
-use crate::locks::KeyLocks;
-use crate::maintenance::admission::Admission;
-use crate::maintenance::upkeep::Upkeep;
-use crate::manifest::ManifestFile;
-use crate::memory::buffers::Buffers;
-use crate::memory::locked::LockedMemory;
-use crate::names;
+use crate::keyspace::Keyspace;
+use crate::maintenance::Maintenance;
 use crate::object::Etag;
 use crate::options::Options;
-use crate::pending_put::queue::PendingPuts;
-use crate::settings::cache::SettingsCache;
-use crate::troubles::{Troubles, Work};
-use crate::volume_index::IndexWriter;
-use crate::writers::{BucketWriter, Writers};
+use crate::troubles::Work;
+use crate::volumes::Volumes;
 
 /// The state of an open store.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
-    /// `true` if versioning was enabled or suspended in a bucket, now or earlier.
-    pub(crate) has_versions: AtomicBool,
-    /// The volumes and their indexes.
-    pub(crate) volumes: Arc<dyn Disk>,
+    /// Where needles are.
+    pub(crate) volumes: Volumes,
+    /// Which needles there are, and who changes them.
+    pub(crate) keyspace: Keyspace,
+    /// What the threads of the store keep up.
+    pub(crate) maintenance: Maintenance,
     /// The files of big objects.
     pub(crate) objects: Arc<Objects>,
-    pub(crate) log: Log,
-    /// The thread that writes the indexes of volumes.
-    pub(crate) indexes: IndexWriter,
-    /// The manifest; `None` if both copies were lost and there was no space for new ones.
-    pub(crate) manifest: Option<ManifestFile>,
-    pub(crate) damage: FoundDamage,
-    pub(crate) troubles: Troubles,
-    /// Reusable buffers of long objects.
-    pub(crate) buffers: Arc<Buffers>,
-    /// The memory for locked objects of volumes.
-    pub(crate) locked: LockedMemory,
-    pub(crate) index: ShardedRwLock<Index>,
-    /// The files of the index.
-    pub(crate) index_files: Arc<IndexFiles>,
-    pub(crate) checkpoint_due: CheckpointDue,
-    pub(crate) merges: MergeSignal,
-    /// The locks of keys. A writer holds the lock of its key from the lookup of the current object
-    /// to the application of the new needle. The empty key is the lock of the bucket itself.
-    pub(crate) keys: KeyLocks,
-    /// Read-locked by writers of objects, write-locked by the creation and deletion of buckets, so
-    /// that no object can be stored in a bucket that is being deleted.
-    pub(crate) gate: Arc<RwLock<()>>,
-    pub(crate) clock: Clock,
     pub(crate) counters: Sharded<Counters>,
-    pub(crate) lifecycle: LifecycleState,
-    pub(crate) settings: SettingsCache,
-    pub(crate) upkeep: Mutex<Upkeep>,
-    /// The writers whose needles may not be in the index yet.
-    pub(crate) writers: Arc<Writers>,
-    /// Puts that the completing thread applies to the index.
-    pub(crate) pending_puts: PendingPuts,
-    /// Delays writers while compaction falls behind.
-    pub(crate) admission: Arc<Admission>,
     /// The queue in which concurrent puts are hashed together.
     pub(crate) md5: Md5Queue,
     pub(crate) _lock: Lock,
 }
 
 impl Inner {
-    /// Registers a writer in a bucket. The bucket exists as long as the result does.
-    pub(crate) fn enter(&self, bucket: &str) -> Result<BucketWriter> {
-        self.enter_with(self.gate.read_arc(), bucket)
-    }
-
-    /// Registers a writer like [`Self::enter`]; `None` if that would wait for a lock.
-    pub(crate) fn try_enter(&self, bucket: &str) -> Result<Option<BucketWriter>> {
-        let gate = self.gate.try_read_arc();
-        gate.map(|gate| self.enter_with(gate, bucket)).transpose()
-    }
-
-    fn enter_with(&self, gate: ArcRwLockReadGuard<()>, bucket: &str) -> Result<BucketWriter> {
-        let index = self.index.read();
-        index.check_bucket(bucket)?;
-        Ok(BucketWriter { _bucket: gate, _writer: self.writers.enter() })
-    }
-
-    /// Returns the error for a request to a bucket that is not in the index.
-    pub(crate) fn missing_bucket(&self, bucket: &str) -> Error {
-        self.index.read().missing_bucket(bucket)
-    }
-
     /// Creates a head with these names and no other fields.
     pub(crate) fn head(&self, kind: Kind, bucket: &str, key: &str) -> Head {
         Head {
@@ -129,7 +61,7 @@ impl Inner {
     /// Appends needles to the log as one record.
     pub(crate) fn append(&self, needles: &[u8], data: &[u8], room: Room) -> Result<Ticket> {
         self.check_append(room)?;
-        let appended = self.log.append(&[needles, data], room).map_err(Error::from);
+        let appended = self.volumes.log.append(&[needles, data], room).map_err(Error::from);
         self.note_refusal(&appended);
         appended
     }
@@ -142,7 +74,7 @@ impl Inner {
         room: Room,
     ) -> Result<Option<Ticket>> {
         self.check_append(room)?;
-        let appended = self.log.try_append(&[needles, data], room).map_err(Error::from);
+        let appended = self.volumes.log.try_append(&[needles, data], room).map_err(Error::from);
         self.note_refusal(&appended);
         appended
     }
@@ -151,7 +83,7 @@ impl Inner {
     /// compaction has freed space.
     fn note_refusal<T>(&self, appended: &Result<T>) {
         if matches!(appended, Err(error) if !matches!(error, Error::Full { .. })) {
-            self.troubles.note(Work::Changes, appended);
+            self.maintenance.troubles.note(Work::Changes, appended);
         }
     }
 
@@ -162,7 +94,7 @@ impl Inner {
 
     fn check_append(&self, room: Room) -> Result<()> {
         self.check_writable()?;
-        if room == Room::Ordinary && self.index.read().addresses.is_nearly_full() {
+        if room == Room::Ordinary && self.keyspace.index.read().addresses.is_nearly_full() {
             let what =
                 "the volumes have reached the maximum total size of a store, 8 TiB".to_owned();
             return Err(Error::Invalid { what });
@@ -174,9 +106,9 @@ impl Inner {
     /// index. Returns the error with the advice to reopen the store.
     pub(crate) fn note_index_damage(&self, error: Error) -> Error {
         let Error::Damaged { file, offset, what } = error else { return error };
-        self.index_files.discard_catalog();
+        self.keyspace.index_files.discard_catalog();
         let what = format!("{what}: close and reopen the store to rebuild its index");
-        self.damage.add(Damage::of_file(file.clone(), offset, what.clone()));
+        self.volumes.damage.add(Damage::of_file(file.clone(), offset, what.clone()));
         Error::Damaged { file, offset, what }
     }
 
@@ -190,27 +122,11 @@ impl Inner {
     /// Returns the sealed volumes, from oldest to newest, whose needles the index has completely.
     /// The caller holds the lock of [`Upkeep`], so that compaction appends nothing meanwhile.
     pub(crate) fn sealed_volumes(&self) -> Vec<SegmentInfo> {
-        let mut volumes = self.log.segments();
+        let mut volumes = self.volumes.log.segments();
         if let Some(current) = volumes.pop() {
-            self.writers.wait_until_settled_before(current.number);
+            self.keyspace.writers.wait_until_settled_before(current.number);
         }
         volumes
-    }
-
-    /// Returns the nonces of all volumes.
-    pub(crate) fn volume_nonces(&self) -> HashMap<u32, u64> {
-        self.log.segments().iter().map(|segment| (segment.number, segment.nonce)).collect()
-    }
-
-    /// Returns the number of the oldest volume that exists in any form: a file that may be
-    /// unreadable, only an index, or only an entry of the manifest, because a missing volume may be
-    /// restored.
-    pub(crate) fn oldest_volume(&self) -> Result<Option<u32>> {
-        let number = |name: &String| names::parse_volume(name).or_else(|| names::parse_index(name));
-        let found = self.volumes.list("")?.iter().filter_map(number).min();
-        let listed =
-            self.manifest.as_ref().and_then(|manifest| manifest.numbers().first().copied());
-        Ok(found.into_iter().chain(listed).min())
     }
 }
 
@@ -250,16 +166,16 @@ mod tests {
             let synced = store.stats().log_batches;
             thread::scope(|scope| {
                 // The lock prevents the application of needles to the index.
-                let index = store.inner.index.read();
+                let index = store.inner.keyspace.index.read();
                 let writing = scope.spawn(writer);
-                while store.inner.log.stats().batches == synced {
+                while store.inner.volumes.log.stats().batches == synced {
                     thread::yield_now();
                 }
-                assert!(store.inner.writers.is_any_active(), "writer {number}");
+                assert!(store.inner.keyspace.writers.is_any_active(), "writer {number}");
                 drop(index);
                 writing.join().unwrap();
             });
-            assert!(!store.inner.writers.is_any_active(), "writer {number} left");
+            assert!(!store.inner.keyspace.writers.is_any_active(), "writer {number} left");
         }
     }
 }

@@ -105,6 +105,7 @@ mod format;
 mod index;
 mod inner;
 mod keys;
+mod keyspace;
 mod lifecycle;
 mod locks;
 mod maintenance;
@@ -128,6 +129,7 @@ mod varint;
 mod verification;
 mod versions;
 mod volume_index;
+mod volumes;
 mod worker;
 mod writers;
 

@@ -20,8 +20,10 @@ use crate::damage::found::FoundDamage;
 use crate::error::{Error, Result};
 use crate::expiration::thread::LifecycleThread;
 use crate::inner::Inner;
+use crate::keyspace::Keyspace;
 use crate::lifecycle::state::LifecycleState;
 use crate::locks::KeyLocks;
+use crate::maintenance::Maintenance;
 use crate::maintenance::admission::Admission;
 use crate::maintenance::upkeep::Upkeep;
 use crate::memory::locked::LockedMemory;
@@ -33,6 +35,7 @@ use crate::settings::cache::SettingsCache;
 use crate::store::Store;
 use crate::troubles::Troubles;
 use crate::verification::scrub::Scrub;
+use crate::volumes::Volumes;
 use crate::worker::Worker;
 use crate::writers::Writers;
 
@@ -69,39 +72,43 @@ impl Store {
         let opened = recover(&disk, &options)?;
         let segments = opened.log.segments();
         let current = segments.last().map_or(0, |segment| segment.number);
-        let checkpoint_due = CheckpointDue::new(&options);
-        let lifecycle_day = options.lifecycle_day;
         let inner = Arc::new(Inner {
             dir: disk.root().to_path_buf(),
-            admission: Arc::new(Admission::new(options.volume_bytes)),
-            clock: Clock::after(opened.index.newest, options.time.clone()),
-            volumes: opened.volumes,
             objects: Arc::new(Objects::new(opened.objects, options.pinned_bytes_max)),
-            locked: LockedMemory::new(options.locked_bytes_max),
+            volumes: Volumes {
+                disk: opened.volumes,
+                log: opened.log,
+                indexes: opened.indexes,
+                manifest: opened.manifest,
+                damage: FoundDamage::new(&opened.recovered.damage, &opened.recovered.hidden),
+                buffers: Arc::default(),
+                locked: LockedMemory::new(options.locked_bytes_max),
+            },
+            keyspace: Keyspace {
+                clock: Clock::after(opened.index.newest, options.time.clone()),
+                index: ShardedRwLock::new(opened.index),
+                index_files: opened.index_files,
+                checkpoint_due: CheckpointDue::new(&options),
+                merges: MergeSignal::default(),
+                keys: KeyLocks::new(),
+                gate: Arc::default(),
+                writers: Arc::new(Writers::new(current)),
+                pending_puts: PendingPuts::default(),
+                settings: SettingsCache::default(),
+                has_versions: AtomicBool::new(opened.has_versions),
+            },
+            maintenance: Maintenance {
+                admission: Arc::new(Admission::new(options.volume_bytes)),
+                upkeep: Mutex::new(Upkeep {
+                    damaged: opened.damaged_volumes,
+                    indexed: opened.indexed_volumes,
+                    ..Upkeep::default()
+                }),
+                lifecycle: LifecycleState::new(options.lifecycle_day),
+                troubles: Troubles::default(),
+            },
             options,
-            has_versions: AtomicBool::new(opened.has_versions),
-            log: opened.log,
-            index: ShardedRwLock::new(opened.index),
-            index_files: opened.index_files,
-            checkpoint_due,
-            merges: MergeSignal::default(),
-            keys: KeyLocks::new(),
-            gate: Arc::default(),
             counters: Sharded::default(),
-            lifecycle: LifecycleState::new(lifecycle_day),
-            settings: SettingsCache::default(),
-            upkeep: Mutex::new(Upkeep {
-                damaged: opened.damaged_volumes,
-                indexed: opened.indexed_volumes,
-                ..Upkeep::default()
-            }),
-            indexes: opened.indexes,
-            manifest: opened.manifest,
-            damage: FoundDamage::new(&opened.recovered.damage, &opened.recovered.hidden),
-            troubles: Troubles::default(),
-            buffers: Arc::default(),
-            writers: Arc::new(Writers::new(current)),
-            pending_puts: PendingPuts::default(),
             md5: Md5Queue::default(),
             _lock: lock,
         });

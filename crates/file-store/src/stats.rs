@@ -97,16 +97,16 @@ impl Store {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let inner = &self.inner;
-        let log = inner.log.stats();
-        let segments = inner.log.segments();
+        let log = inner.volumes.log.stats();
+        let segments = inner.volumes.log.segments();
         // If the free space is unknown, the other statistics are still returned.
         let space = inner.space().unwrap_or_default();
-        let (damaged_places, hidden_places) = inner.damage.counts();
-        let index = inner.index.read();
+        let (damaged_places, hidden_places) = inner.volumes.damage.counts();
+        let index = inner.keyspace.index.read();
         let (objects, versions) = index.current_and_older();
         let (object_bytes, version_bytes) = index.current_and_older_bytes();
         let counters = &inner.counters;
-        let troubles = inner.troubles.all();
+        let troubles = inner.maintenance.troubles.all();
         Stats {
             failing: Work::ALL.map(|work| troubles.iter().any(|trouble| trouble.work == work)),
             buckets: index.named_buckets().count() as u64,
@@ -123,7 +123,7 @@ impl Store {
             big_files: index.files.len(),
             big_file_bytes: index.files.bytes(),
             pinned_bytes: inner.objects.pinned.bytes(),
-            locked_bytes: inner.locked.bytes(),
+            locked_bytes: inner.volumes.locked.bytes(),
             index_run_bytes: index.keys.runs().iter().map(|run| run.info().bytes).sum(),
             index_recent_bytes: index.keys.recent_bytes() as u64,
             puts: counters.sum(|part| &part.puts),
@@ -142,12 +142,12 @@ impl Store {
             hidden_places,
             scrubbed_bytes: counters.sum(|part| &part.scrubbed_bytes),
             scrubs: counters.sum(|part| &part.scrubs),
-            lifecycle: inner.lifecycle.counters.stats(),
+            lifecycle: inner.maintenance.lifecycle.counters.stats(),
             volumes_compacted: counters.sum(|part| &part.volumes_compacted),
             free_bytes: space.free_bytes,
             reserve_volumes: space.reserve_volumes,
             reserve_volumes_wanted: space.reserve_volumes_wanted,
-            latched: inner.log.is_latched() || inner.objects.has_failed(),
+            latched: inner.volumes.log.is_latched() || inner.objects.has_failed(),
         }
     }
 }

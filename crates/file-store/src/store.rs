@@ -33,7 +33,7 @@ impl Store {
     /// again with the next change, and in the background.
     #[must_use]
     pub fn troubles(&self) -> Vec<Trouble> {
-        self.inner.troubles.all()
+        self.inner.maintenance.troubles.all()
     }
 
     /// Applies the needles of a durable record; see [`Inner::apply`].
@@ -49,13 +49,13 @@ impl Store {
     pub fn close(mut self) -> Result<()> {
         self.workers.drain(..).for_each(|mut worker| worker.stop());
         let objects = Arc::clone(&self.inner.objects);
-        let latched = self.inner.log.is_latched();
+        let latched = self.inner.volumes.log.is_latched();
         if !latched {
-            self.inner.index.read().check_totals();
+            self.inner.keyspace.index.read().check_totals();
         }
         // Readers may still reference `inner`; the last of them closes the log.
         match Arc::try_unwrap(self.inner) {
-            Ok(inner) => inner.log.close()?,
+            Ok(inner) => inner.volumes.log.close()?,
             Err(_shared) if latched => {
                 return Err(Error::Stopped { what: "a sync of the log failed" });
             }

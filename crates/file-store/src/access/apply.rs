@@ -56,14 +56,14 @@ impl Inner {
     /// Applies the needles of a durable record to the index in one step, and removes files that are
     /// no longer referenced.
     pub(crate) fn apply(&self, changes: Vec<Change>, at: Position) {
-        self.indexes.push(at, &changes);
+        self.volumes.indexes.push(at, &changes);
         self.apply_to_index(changes.into_iter().map(|change| (change, at)));
     }
 
     /// Applies durable records of one needle each to the index in one step, in log order, and
     /// removes files that are no longer referenced.
     pub(crate) fn apply_records(&self, records: Vec<(Change, Position)>) {
-        self.indexes.push_records(&records);
+        self.volumes.indexes.push_records(&records);
         self.apply_to_index(records.into_iter());
     }
 
@@ -72,7 +72,8 @@ impl Inner {
     pub(crate) fn announce(&self, index: &mut Index, at: Position) {
         let number = at.lsn.segment();
         if index.addresses.range(number).is_none()
-            && let Some(segment) = self.log.segments().iter().find(|found| found.number == number)
+            && let Some(segment) =
+                self.volumes.log.segments().iter().find(|found| found.number == number)
         {
             index.addresses.announce(number, segment.bytes.into());
         }
@@ -80,9 +81,12 @@ impl Inner {
 
     fn apply_to_index(&self, changes: impl Iterator<Item = (Change, Position)>) {
         let (mut freed, mut volume) = (Vec::new(), 0);
-        let mut index = self.index.write();
+        let mut index = self.keyspace.index.write();
         for (change, at) in changes {
-            debug_assert!(at.lsn < self.log.synced(), "only durable needles become visible");
+            debug_assert!(
+                at.lsn < self.volumes.log.synced(),
+                "only durable needles become visible"
+            );
             self.announce(&mut index, at);
             freed.extend(index.apply(change, at));
             volume = volume.max(at.lsn.segment());
@@ -91,11 +95,11 @@ impl Inner {
         let is_checkpoint_due = self.is_checkpoint_due(&index);
         drop(index);
         if is_checkpoint_due {
-            self.indexes.wake();
+            self.volumes.indexes.wake();
         }
         self.remove_files(&freed);
-        if self.writers.advance(volume) || is_worn {
-            self.admission.background.set();
+        if self.keyspace.writers.advance(volume) || is_worn {
+            self.maintenance.admission.background.set();
         }
     }
 }

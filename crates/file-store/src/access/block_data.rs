@@ -46,7 +46,7 @@ impl BlockData {
             }
             Err(error) => {
                 let error = self.inner.explain(self.record.position().lsn, error);
-                self.inner.damage.note(&self.name.0, &self.name.1, &error);
+                self.inner.volumes.damage.note(&self.name.0, &self.name.1, &error);
                 Err(error)
             }
         }

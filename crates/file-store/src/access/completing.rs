@@ -43,7 +43,7 @@ impl Worker for CompletingThread {
     /// Completes all puts and ends the thread. No more puts are started.
     fn stop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
-        inner.pending_puts.stop();
+        inner.keyspace.pending_puts.stop();
         let Some(thread) = self.thread.take() else { return };
         if thread.thread().id() == thread::current().id() {
             // A waker dropped the store on this thread, which cannot join itself.
@@ -61,7 +61,7 @@ impl Drop for CompletingThread {
 }
 
 fn complete_until_stopped(inner: &Inner) {
-    while let Some(puts) = inner.pending_puts.take() {
+    while let Some(puts) = inner.keyspace.pending_puts.take() {
         // After a panic, the puts that were being completed return an error. The thread continues,
         // because otherwise the remaining puts would hold their locks forever.
         drop(catch_unwind(AssertUnwindSafe(|| complete_durable(inner, puts))));
@@ -83,13 +83,13 @@ fn complete_durable(inner: &Inner, mut puts: Vec<AppendedPut>) {
     // A caller appends and queues its put in two steps, so the orders may differ.
     puts.sort_unstable_by_key(|put| put.ticket.position().lsn);
     let oldest = puts.remove(0).wait();
-    let synced = inner.log.synced();
+    let synced = inner.volumes.log.synced();
     let count = match oldest.at {
         Ok(_) => puts.partition_point(|put| put.ticket.position().lsn < synced),
         // The log has failed, so waiting for a ticket does not block.
         Err(_) => puts.len(),
     };
-    inner.pending_puts.put_back(puts.split_off(count));
+    inner.keyspace.pending_puts.put_back(puts.split_off(count));
     let (mut chunk, mut wakes) = (vec![oldest], Vec::with_capacity(count + 1));
     for put in puts {
         if chunk.len() == APPLY_MAX {
@@ -116,7 +116,7 @@ fn complete(inner: &Inner, puts: Vec<WaitedPut>, wakes: &mut Vec<Wake>) {
         outcomes.push((resolver, outcome));
     }
     if !records.is_empty() {
-        inner.troubles.worked(Work::Changes);
+        inner.maintenance.troubles.worked(Work::Changes);
     }
     inner.apply_records(records);
     drop(locks);

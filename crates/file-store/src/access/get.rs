@@ -43,7 +43,7 @@ impl Store {
     /// 0 if the object does not exist.
     #[must_use]
     pub fn open_bytes_max(&self, bucket: &str, key: &str) -> u64 {
-        let candidates = self.inner.index.read().candidates(bucket, key);
+        let candidates = self.inner.keyspace.index.read().candidates(bucket, key);
         candidates.iter().map(|candidate| self.buffered_bytes(candidate)).max().unwrap_or(0)
     }
 
@@ -81,7 +81,7 @@ impl Store {
     /// Returns `None` if the object does not exist, or if only a read can determine the location.
     #[must_use]
     pub fn location(&self, bucket: &str, key: &str) -> Option<ObjectLocation> {
-        let index = self.inner.index.read();
+        let index = self.inner.keyspace.index.read();
         if index.hidden.any().is_some() {
             return None;
         }
@@ -131,7 +131,8 @@ impl Store {
         let inner = &self.inner;
         let mut buffer = [0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
         let candidate = candidate_at(location);
-        let (at, front) = inner.log.read_front_hinted_cached(candidate.lsn, &mut buffer).ok()??;
+        let (at, front) =
+            inner.volumes.log.read_front_hinted_cached(candidate.lsn, &mut buffer).ok()??;
         inner.counters.local().needle_read(front.len());
         let (entry, attributes, data) = inner.blocks(at, front, bucket, key).ok()??;
         if entry.etag.is_encoded() || !lengths.contains(&data.bytes.into()) {
@@ -139,7 +140,7 @@ impl Store {
         }
         let BlockData { record, data_at, bytes, blocks: checksums, .. } = &data;
         let places = BlockPlaces { record, data_at: *data_at, bytes: *bytes, checksums };
-        let locked = inner.locked.lock(&inner.log, &places)?;
+        let locked = inner.volumes.locked.lock(&inner.volumes.log, &places)?;
         Counters::count(&inner.counters.local().gets);
         let content = Content::Locked(Arc::new(locked));
         Some(Object { info: entry.info(key), attributes, content })
@@ -149,7 +150,7 @@ impl Store {
     /// change, look for those whose [`crate::LockedObject::is_removed`] is `true`.
     #[must_use]
     pub fn locked_removals(&self) -> u64 {
-        self.inner.log.shared_removals()
+        self.inner.volumes.log.shared_removals()
     }
 
     fn buffered_bytes(&self, candidate: Candidate) -> u64 {
@@ -211,7 +212,7 @@ impl Store {
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide keys.
     pub fn list(&self, bucket: &str, request: &ListRequest<'_>) -> Result<ListPage> {
         Counters::count(&self.inner.counters.local().lists);
-        let index = self.inner.index.read();
+        let index = self.inner.keyspace.index.read();
         if let Some(error) = index.doubt_all() {
             return Err(error);
         }
@@ -247,10 +248,10 @@ impl Inner {
             let what =
                 format!("its files have {file_bytes} bytes, its head declares {}", info.bytes);
             let error = self.damaged(entry.at.lsn, &what);
-            self.damage.note(bucket, key, &error);
+            self.volumes.damage.note(bucket, key, &error);
             return Err(error);
         }
-        let mut index = self.index.write();
+        let mut index = self.keyspace.index.write();
         if !index.is_object_at(bucket, key, entry.at) {
             return Ok(None);
         }
@@ -272,7 +273,7 @@ impl Inner {
     ) -> Result<Option<Read<(Attributes, Content)>>> {
         let (lsn, hint) = (candidate.lsn, candidate.bytes_hint);
         let buffer = self.buffer_for(candidate);
-        let record = self.log.read_hinted_cached(lsn, hint, CACHED_BYTES_MAX, buffer)?;
+        let record = self.volumes.log.read_hinted_cached(lsn, hint, CACHED_BYTES_MAX, buffer)?;
         let Some(record) = record else { return Ok(None) };
         self.counters.local().needle_read(log::RECORD_HEADER_BYTES + record.payload().len());
         self.content(record, bucket, key).map(Some)
@@ -286,7 +287,8 @@ impl Inner {
         key: &str,
     ) -> Result<Read<(Attributes, Content)>> {
         let (lsn, hint) = (candidate.lsn, candidate.bytes_hint);
-        let record = match self.log.read_hinted_into(lsn, hint, self.buffer_for(candidate)) {
+        let record = match self.volumes.log.read_hinted_into(lsn, hint, self.buffer_for(candidate))
+        {
             Err(error @ log::Error::Damaged { .. }) => {
                 // The needle of a big object is short, and enough of it may be intact.
                 let salvaged = self.salvage(candidate, bucket, key);
@@ -317,20 +319,21 @@ impl Inner {
         let data_bytes = self.check(needle.data(), at)?.len();
         let from = record.len() - needle.rest.len();
         let attributes = needle.attributes;
-        let content = Content::Memory(self.buffers.share(record, from..from + data_bytes));
+        let content = Content::Memory(self.volumes.buffers.share(record, from..from + data_bytes));
         Ok(Read::Found(entry, (attributes, content)))
     }
 
     /// Returns a buffer to read a record into: a reused one for a long record.
     fn buffer_for(&self, candidate: Candidate) -> Vec<u8> {
-        if candidate.is_long() { self.buffers.take() } else { Vec::new() }
+        if candidate.is_long() { self.volumes.buffers.take() } else { Vec::new() }
     }
 
     /// Reads the attributes of the needle of an upload or a part.
     pub(crate) fn read_attributes(&self, at: Position) -> Result<Attributes> {
         let mut front = vec![0; HEAD_READ_BYTES.min(at.payload_bytes as usize)];
         loop {
-            self.log
+            self.volumes
+                .log
                 .read_front(at, &mut front)
                 .map_err(|error| self.explain(at.lsn, error.into()))?;
             self.counters.local().needle_read(front.len());

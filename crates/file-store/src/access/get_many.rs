@@ -116,13 +116,13 @@ impl GetMany<'_> {
             self.look_up(keys, &mut requests);
         }
         self.counted = (0, 0);
-        self.reader = Some(self.store.inner.log.read_batch(requests));
+        self.reader = Some(self.store.inner.volumes.log.read_batch(requests));
         true
     }
 
     /// Adds a read of the first candidate of each key.
     fn look_up(&mut self, keys: &[usize], requests: &mut Vec<RecordRequest>) {
-        let index = self.store.inner.index.read();
+        let index = self.store.inner.keyspace.index.read();
         self.is_certain &= index.hidden.any().is_none();
         let has_bucket = index.has_bucket(self.bucket);
         for &number in keys {

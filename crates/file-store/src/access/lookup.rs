@@ -37,10 +37,10 @@ impl Inner {
     /// [`Error::Damaged`] if both the needle and the run are damaged; [`Error::Disk`] or
     /// [`Error::Log`] if a read fails.
     pub(crate) fn find(&self, bucket: &str, key: &str) -> Result<Option<Entry>> {
-        if let Some(recent) = self.index.read().keys.recent(bucket, key) {
+        if let Some(recent) = self.keyspace.index.read().keys.recent(bucket, key) {
             return Ok(recent);
         }
-        let candidates = self.index.read().candidates(bucket, key);
+        let candidates = self.keyspace.index.read().candidates(bucket, key);
         let found = self.search(candidates, bucket, key, |candidate| {
             let (entry, _) = match self.read_head(candidate, bucket, key)? {
                 Read::Found(entry, attributes) => (entry, attributes),
@@ -51,7 +51,7 @@ impl Inner {
         match found {
             Ok(found) => Ok(found.map(|(entry, ())| entry)),
             Err(error) => {
-                let keys = self.index.read().keys.snapshot();
+                let keys = self.keyspace.index.read().keys.snapshot();
                 keys.get(bucket, key).map_err(|_also_damaged| error)
             }
         }
@@ -60,7 +60,7 @@ impl Inner {
     /// Returns the newest entry of a key like [`Self::find`], but only from the recent changes and
     /// the page cache. Returns `None` if these do not contain it.
     pub(crate) fn find_in_memory(&self, bucket: &str, key: &str) -> Option<Option<Entry>> {
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         if let Some(recent) = index.keys.recent(bucket, key) {
             return Some(recent);
         }
@@ -84,7 +84,7 @@ impl Inner {
         key: &str,
     ) -> Result<Option<Read<Attributes>>> {
         let mut buffer = [0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
-        let front = self.log.read_front_hinted_cached(candidate.lsn, &mut buffer)?;
+        let front = self.volumes.log.read_front_hinted_cached(candidate.lsn, &mut buffer)?;
         let Some((at, front)) = front else { return Ok(None) };
         self.counters.local().needle_read(front.len());
         self.head_in(at, front, bucket, key).map(Some)
@@ -96,7 +96,7 @@ impl Inner {
     /// [`Error::NoSuchBucket`], [`Error::NoSuchKey`]; [`Error::Damaged`] if the newest state of the
     /// key may be in a damaged place.
     pub(crate) fn entry(&self, bucket: &str, key: &str) -> Result<Entry> {
-        self.index.read().check_bucket(bucket)?;
+        self.keyspace.index.read().check_bucket(bucket)?;
         self.find_certain(bucket, key)?.ok_or_else(|| no_such_key(bucket, key))
     }
 
@@ -110,7 +110,7 @@ impl Inner {
         key: &str,
         read: impl Fn(Candidate) -> Result<Read<T>>,
     ) -> Result<(Entry, T)> {
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         index.check_bucket(bucket)?;
         self.look_up_in(index, bucket, key, read)
     }
@@ -128,7 +128,7 @@ impl Inner {
         let is_certain = index.hidden.any().is_none();
         drop(index);
         let found = self.search(candidates, bucket, key, read).inspect_err(|error| {
-            self.damage.note(bucket, key, error);
+            self.volumes.damage.note(bucket, key, error);
         })?;
         if !is_certain {
             self.check_doubt(bucket, key, found.as_ref().map(|(entry, _)| entry.at.lsn))?;
@@ -148,7 +148,7 @@ impl Inner {
         key: &str,
         read: impl Fn(Candidate) -> Result<Option<Read<T>>>,
     ) -> Result<Option<(Entry, T)>> {
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         index.check_bucket(bucket)?;
         self.look_up_cached_in(index, bucket, key, read)
     }
@@ -193,7 +193,7 @@ impl Inner {
     }
 
     pub(crate) fn check_doubt(&self, bucket: &str, key: &str, newest: Option<Lsn>) -> Result<()> {
-        match self.index.read().doubt(bucket, key, newest) {
+        match self.keyspace.index.read().doubt(bucket, key, newest) {
             Some(error) => Err(error),
             None => Ok(()),
         }
@@ -226,7 +226,7 @@ impl Inner {
             if !was_moved {
                 return Ok(None);
             }
-            candidates = self.index.read().candidates(bucket, key);
+            candidates = self.keyspace.index.read().candidates(bucket, key);
         }
         Ok(None)
     }
@@ -242,7 +242,7 @@ impl Inner {
 
     /// Returns the entry of a key from the runs, if its needle is at `lsn`.
     fn indexed(&self, lsn: Lsn, bucket: &str, key: &str) -> Result<Option<Entry>> {
-        let keys = self.index.read().keys.snapshot();
+        let keys = self.keyspace.index.read().keys.snapshot();
         Ok(keys.get(bucket, key)?.filter(|entry| entry.at.lsn == lsn))
     }
 
@@ -269,7 +269,7 @@ impl Inner {
 
     /// Returns the error for a damaged record.
     pub(super) fn damaged(&self, lsn: Lsn, what: &str) -> Error {
-        let file = self.volumes.root().join(log::segment_name(lsn.segment()));
+        let file = self.volumes.disk.root().join(log::segment_name(lsn.segment()));
         Error::Damaged { file, offset: lsn.offset().into(), what: what.to_owned() }
     }
 
@@ -312,7 +312,7 @@ impl Inner {
     pub(super) fn read_front(&self, candidate: Candidate) -> Result<(Position, Vec<u8>)> {
         let mut buffer = vec![0; log::RECORD_HEADER_BYTES + HEAD_READ_BYTES];
         loop {
-            let (at, front) = self.log.read_front_hinted(candidate.lsn, &mut buffer)?;
+            let (at, front) = self.volumes.log.read_front_hinted(candidate.lsn, &mut buffer)?;
             self.counters.local().needle_read(front.len());
             let filled = front.len();
             match Needle::decode(front) {

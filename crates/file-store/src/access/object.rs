@@ -73,7 +73,7 @@ impl std::fmt::Debug for Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        let mut index = self.inner.index.write();
+        let mut index = self.inner.keyspace.index.write();
         index.files.unpin(&self.parts);
         let freed = index.files.take_freed();
         drop(index);
@@ -218,7 +218,7 @@ impl Files {
 
     /// Records damage to the object, and returns the error.
     fn note(&self, error: Error) -> Error {
-        self.inner.damage.note(&self.name.0, &self.name.1, &error);
+        self.inner.volumes.damage.note(&self.name.0, &self.name.1, &error);
         error
     }
 

@@ -176,7 +176,7 @@ impl Store {
             head.blocks = block_checksums(data);
         }
         let inner = &*self.inner;
-        inner.admission.admit((head.head_bytes() + source.data().len()) as u64);
+        inner.maintenance.admission.admit((head.head_bytes() + source.data().len()) as u64);
         inner.with_space(|| self.try_store(head.clone(), attributes, precondition, &mut source))
     }
 
@@ -198,10 +198,10 @@ impl Store {
         source: &mut Source<'_>,
     ) -> Result<StoredObject> {
         let inner = &*self.inner;
-        let _writer = inner.enter(&head.bucket)?;
+        let _writer = inner.keyspace.enter(&head.bucket)?;
         // Before the key is locked, because this may lock the bucket.
         let attributes = &*inner.attributes_of_new(&head.bucket, attributes)?;
-        let _lock = inner.keys.lock(&head.bucket, &head.key);
+        let _lock = inner.keyspace.keys.lock(&head.bucket, &head.key);
         let data = source.data();
         let versioning = inner.versioning(&head.bucket)?;
         let (replaces, ends, ticket) =
@@ -330,7 +330,7 @@ impl Inner {
         self.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
         let ends = self.retain_current(&head.bucket, &head.key, current.as_ref(), versioning)?;
         head.is_versioned = versioning == Versioning::Enabled;
-        head.version = self.clock.next();
+        head.version = self.keyspace.clock.next();
         let encoded = head.encode(attributes);
         let ticket = self.append_with_ends(&encoded, data, &ends, Room::Ordinary)?;
         Ok((current.map(Replaced::from), ends, ticket))
@@ -347,7 +347,7 @@ impl Inner {
     ) -> Result<()> {
         let newest = current.map(|entry| entry.at.lsn);
         if *precondition != Precondition::None
-            && let Some(error) = self.index.read().doubt(bucket, key, newest)
+            && let Some(error) = self.keyspace.index.read().doubt(bucket, key, newest)
         {
             return Err(error);
         }

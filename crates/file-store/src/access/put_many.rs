@@ -103,7 +103,7 @@ impl Store {
         let mut drafts = self.drafts(bucket, batch, &outcome_of);
         let bytes = |draft: &Draft<'_>| (draft.head.head_bytes() + draft.object.bytes.len()) as u64;
         let inner = &*self.inner;
-        inner.admission.admit(drafts.iter().map(bytes).sum());
+        inner.maintenance.admission.admit(drafts.iter().map(bytes).sum());
         let stored = inner.with_space(|| self.try_put_batch(bucket, &mut drafts, &mut outcome_of));
         let refusal = stored.err().map(Refusal::from);
         for draft in drafts {
@@ -151,9 +151,9 @@ impl Store {
         outcome_of: &mut [Option<Result<ObjectInfo>>],
     ) -> Result<()> {
         let inner = &*self.inner;
-        let Ok(writer) = inner.enter(bucket) else {
+        let Ok(writer) = inner.keyspace.enter(bucket) else {
             for draft in drafts.drain(..) {
-                outcome_of[draft.number] = Some(Err(inner.missing_bucket(bucket)));
+                outcome_of[draft.number] = Some(Err(inner.keyspace.missing_bucket(bucket)));
             }
             return Ok(());
         };
@@ -172,7 +172,8 @@ impl Store {
         // A thread that locks several keys locks them in order and none twice, which prevents
         // deadlocks.
         keys.sort_unstable();
-        let _locked: Vec<_> = keys.iter().map(|key| inner.keys.lock(bucket, key)).collect();
+        let _locked: Vec<_> =
+            keys.iter().map(|key| inner.keyspace.keys.lock(bucket, key)).collect();
         let (mut appended, mut full) = (Vec::with_capacity(drafts.len()), None);
         while let Some(mut draft) = drafts.pop_front() {
             let NewObject { bytes, attributes, precondition, .. } = *draft.object;

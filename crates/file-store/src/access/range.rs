@@ -99,7 +99,7 @@ impl Inner {
         let entry = Entry::of(&head, at);
         let [data_at, bytes] = [data_at, bytes].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
         let (name, blocks) = ((bucket.to_owned(), key.to_owned()), head.blocks);
-        let (inner, record) = (Arc::clone(self), self.log.pin(at)?);
+        let (inner, record) = (Arc::clone(self), self.volumes.log.pin(at)?);
         let data = BlockData { inner, name, record, data_at, bytes, blocks };
         Ok(Some((entry, attributes, data)))
     }

@@ -68,7 +68,7 @@ impl Store {
         let may_wait = |copy: &Arc<dyn Replication>| copy.may_wait();
         let must_wait = ObjectLock::is_in(attributes)
             || inner.options.replication.as_ref().is_some_and(may_wait)
-            || inner.admission.must_wait();
+            || inner.maintenance.admission.must_wait();
         if is_big || bytes.len() > Self::START_PUT_BYTES_MAX || must_wait {
             return Ok(None);
         }
@@ -89,27 +89,29 @@ impl Inner {
         attributes: &Attributes,
         precondition: &Precondition,
     ) -> Result<Option<PendingPut>> {
-        let Some(entered) = self.try_enter(&head.bucket)? else { return Ok(None) };
+        let Some(entered) = self.keyspace.try_enter(&head.bucket)? else { return Ok(None) };
         if self.versioning(&head.bucket)? != Versioning::Off {
             return Ok(None);
         }
-        let Some(key) = self.keys.try_lock(&head.bucket, &head.key) else { return Ok(None) };
+        let Some(key) = self.keyspace.keys.try_lock(&head.bucket, &head.key) else {
+            return Ok(None);
+        };
         let locks = Locks { _key: key, _writer: entered };
         let Some(current) = self.find_in_memory(&head.bucket, &head.key) else { return Ok(None) };
         self.test(&head.bucket, &head.key, current.as_ref(), precondition)?;
         head.bytes = bytes.len() as u64;
         head.etag.md5 = haul_md5_lanes::digest(bytes);
         head.blocks = block_checksums(bytes);
-        head.version = self.clock.next();
+        head.version = self.keyspace.clock.next();
         let encoded = head.encode(attributes);
         let Some(ticket) = self.try_append(&encoded, bytes, Room::Ordinary)? else {
             return Ok(None);
         };
-        self.admission.admit_now(head.head_bytes() as u64 + head.bytes);
+        self.maintenance.admission.admit_now(head.head_bytes() as u64 + head.bytes);
         let info = head.info();
         let change = Change { head, replaces: current.map(Replaced::from) };
         let (resolver, pending) = pending_put();
-        self.pending_puts.push(AppendedPut { ticket, change, info, locks, resolver });
+        self.keyspace.pending_puts.push(AppendedPut { ticket, change, info, locks, resolver });
         Ok(Some(pending))
     }
 }

@@ -35,7 +35,7 @@ impl Inner {
     pub(crate) fn read_stored(&self, bucket: &str, key: &str) -> Result<StoredObject> {
         let read = |candidate| self.read_content(candidate, bucket, key);
         let (entry, (attributes, content)) =
-            self.look_up_in(self.index.read(), bucket, key, read)?;
+            self.look_up_in(self.keyspace.index.read(), bucket, key, read)?;
         let data = match content {
             Content::Memory(bytes) => bytes,
             Content::Head(_) | Content::Blocks(_) | Content::Locked(_) | Content::Files(_) => {
@@ -72,7 +72,7 @@ impl Inner {
         head.blocks = block_checksums(data);
         let encoded = head.encode(&stored.attributes);
         let ticket = self.append_with_ends(&encoded, data, &ends, Room::Ordinary)?;
-        self.admission.admit_now((encoded.len() + data.len()) as u64);
+        self.maintenance.admission.admit_now((encoded.len() + data.len()) as u64);
         if let Some(file) = &mut file {
             file.keep();
         }
@@ -109,7 +109,8 @@ impl Store {
         let inner = &self.inner;
         Counters::count(&inner.counters.local().gets);
         let read = |candidate| inner.read_head(candidate, bucket, key);
-        let (entry, attributes) = inner.look_up_in(inner.index.read(), bucket, key, read)?;
+        let (entry, attributes) =
+            inner.look_up_in(inner.keyspace.index.read(), bucket, key, read)?;
         let info = entry.info(key);
         Ok(Object { info, attributes, content: Content::Head(entry.files) })
     }
@@ -118,7 +119,7 @@ impl Store {
     pub(crate) fn head_stored_cached(&self, bucket: &str, key: &str) -> Result<Option<Object>> {
         let inner = &self.inner;
         let read = |candidate| inner.read_head_cached(candidate, bucket, key);
-        let found = inner.look_up_cached_in(inner.index.read(), bucket, key, read)?;
+        let found = inner.look_up_cached_in(inner.keyspace.index.read(), bucket, key, read)?;
         Ok(found.map(|(entry, attributes)| {
             let info = entry.info(key);
             Object { info, attributes, content: Content::Head(entry.files) }
@@ -134,7 +135,7 @@ impl Store {
         let inner = &self.inner;
         Counters::count(&inner.counters.local().gets);
         loop {
-            let index = inner.index.read();
+            let index = inner.keyspace.index.read();
             let (entry, opened) = inner.look_up_in(index, bucket, key, &read)?;
             if let Some(object) = inner.object(bucket, key, entry, opened)? {
                 return Ok(object);

@@ -40,9 +40,9 @@ impl Store {
         })?;
         let inner = &*self.inner;
         inner.acknowledge(inner.with_space(|| {
-            let _writer = inner.enter(bucket)?;
+            let _writer = inner.keyspace.enter(bucket)?;
             let mut head = inner.head(Kind::UploadStarted, bucket, key);
-            head.version = inner.clock.next();
+            head.version = inner.keyspace.clock.next();
             let id = new_id(head.version, u64::from_le_bytes(random));
             head.upload = id;
             self.commit(vec![(head.into(), attributes)], Room::Ordinary)?;
@@ -102,10 +102,10 @@ impl Store {
         let inner = &*self.inner;
         let (bucket, key) = (head.bucket.clone(), head.key.clone());
         let (bucket, key) = (bucket.as_str(), key.as_str());
-        let _writer = inner.enter(bucket)?;
-        let _lock = inner.keys.lock(bucket, key);
-        head.upload = inner.find_upload(&inner.index.read(), bucket, key, upload)?.0;
-        head.version = inner.clock.next();
+        let _writer = inner.keyspace.enter(bucket)?;
+        let _lock = inner.keyspace.keys.lock(bucket, key);
+        head.upload = inner.find_upload(&inner.keyspace.index.read(), bucket, key, upload)?.0;
+        head.version = inner.keyspace.clock.next();
         let info = PartInfo {
             number: head.part,
             bytes: head.bytes,
@@ -132,7 +132,7 @@ impl Store {
         request: &ListUploadsRequest<'_>,
     ) -> Result<UploadListPage> {
         self.bucket(bucket)?;
-        let index = self.inner.index.read();
+        let index = self.inner.keyspace.index.read();
         if let Some(error) = index.doubt_all() {
             return Err(error);
         }
@@ -145,8 +145,8 @@ impl Store {
     /// [`Error::NoSuchUpload`]; [`Error::Damaged`] if its attributes cannot be read.
     pub fn upload(&self, bucket: &str, key: &str, upload: &str) -> Result<UploadInfo> {
         let inner = &*self.inner;
-        let _lock = inner.keys.lock(bucket, key);
-        let index = inner.index.read();
+        let _lock = inner.keyspace.keys.lock(bucket, key);
+        let index = inner.keyspace.index.read();
         let (id, found) = inner.find_upload(&index, bucket, key, upload)?;
         let (started, at) = (found.started, found.at);
         drop(index);
@@ -164,9 +164,9 @@ impl Store {
     pub fn parts(&self, bucket: &str, key: &str, upload: &str) -> Result<Vec<PartInfo>> {
         let inner = &*self.inner;
         // The lock prevents compaction from moving the needles in the meantime.
-        let _lock = inner.keys.lock(bucket, key);
+        let _lock = inner.keyspace.keys.lock(bucket, key);
         let entries: Vec<(u16, Entry)> = {
-            let index = inner.index.read();
+            let index = inner.keyspace.index.read();
             let (_, upload) = inner.find_upload(&index, bucket, key, upload)?;
             upload.parts.iter().map(|(number, entry)| (*number, entry.clone())).collect()
         };
@@ -221,23 +221,23 @@ impl Store {
         precondition: &Precondition,
     ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
-        let _writer = inner.enter(bucket)?;
+        let _writer = inner.keyspace.enter(bucket)?;
         let attributes = &*inner.attributes_of_new(bucket, attributes)?;
-        let _lock = inner.keys.lock(bucket, key);
+        let _lock = inner.keyspace.keys.lock(bucket, key);
         let current = inner.find(bucket, key)?;
         inner.test(bucket, key, current.as_ref(), precondition)?;
         let mut head = inner.head(Kind::Object, bucket, key);
         let mut end = inner.head(Kind::UploadEnded, bucket, key);
         {
-            let index = inner.index.read();
+            let index = inner.keyspace.index.read();
             let (id, upload) = inner.find_upload(&index, bucket, key, upload)?;
             end.upload = id;
             assemble(&mut head, upload, parts)?;
         }
         let versioning = inner.versioning(bucket)?;
         let ends = inner.retain_current(bucket, key, current.as_ref(), versioning)?;
-        head.version = inner.clock.next();
-        end.version = inner.clock.next();
+        head.version = inner.keyspace.clock.next();
+        end.version = inner.keyspace.clock.next();
         head.is_versioned = versioning == Versioning::Enabled;
         let info = head.info();
         let change = Change { head, replaces: current.map(Replaced::from) };
@@ -262,11 +262,11 @@ impl Store {
 
     fn try_abort(&self, bucket: &str, key: &str, upload: &str) -> Result<()> {
         let inner = &*self.inner;
-        let _writer = inner.enter(bucket)?;
-        let _lock = inner.keys.lock(bucket, key);
+        let _writer = inner.keyspace.enter(bucket)?;
+        let _lock = inner.keyspace.keys.lock(bucket, key);
         let mut end = inner.head(Kind::UploadEnded, bucket, key);
-        end.upload = inner.find_any_upload(&inner.index.read(), bucket, key, upload)?.0;
-        end.version = inner.clock.next();
+        end.upload = inner.find_any_upload(&inner.keyspace.index.read(), bucket, key, upload)?.0;
+        end.version = inner.keyspace.clock.next();
         self.commit(vec![(end.into(), &Attributes::new())], Room::Reserve)
     }
 

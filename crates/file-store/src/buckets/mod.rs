@@ -3,8 +3,11 @@
 mod needle;
 mod settings;
 
+use std::sync::Arc;
+
 use haul_append_log::Room;
 
+use crate::buckets::settings::without_rules;
 use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::index::entry::Change;
@@ -12,6 +15,7 @@ use crate::index::uploads::of_bucket;
 use crate::index::version_names::{locked_bucket, suspended_bucket, versions_bucket};
 use crate::keys::check_bucket;
 use crate::object::{Attributes, BucketInfo};
+use crate::settings::cache::BucketSettings;
 use crate::settings::check::check_setting;
 use crate::store::Store;
 
@@ -41,15 +45,15 @@ impl Store {
     }
 
     fn try_create_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
-        let _exclusive = self.inner.gate.write();
-        let _lock = self.inner.keys.lock(bucket, "");
-        if self.inner.index.read().buckets.contains_key(bucket) {
+        let _exclusive = self.inner.keyspace.gate.write();
+        let _lock = self.inner.keyspace.keys.lock(bucket, "");
+        if self.inner.keyspace.index.read().buckets.contains_key(bucket) {
             return Err(Error::BucketExists { bucket: bucket.to_owned() });
         }
         // Registers a writer: the index does not know this needle until it is applied.
-        let _writer = self.inner.writers.enter();
+        let _writer = self.inner.keyspace.writers.enter();
         let mut head = self.inner.head(Kind::BucketCreated, bucket, "");
-        head.version = self.inner.clock.next();
+        head.version = self.inner.keyspace.clock.next();
         let at = self.inner.append(&head.encode(settings), &[], Room::Ordinary)?.wait()?;
         self.apply(vec![head.into()], at);
         self.forget(bucket);
@@ -69,12 +73,12 @@ impl Store {
     }
 
     fn try_delete_bucket(&self, bucket: &str) -> Result<()> {
-        let _exclusive = self.inner.gate.write();
+        let _exclusive = self.inner.keyspace.gate.write();
         // The empty key is the lock of the bucket itself: compaction, which does not take the gate,
         // holds it while it moves the needle of the bucket, and must not append that after this
         // change.
-        let _lock = self.inner.keys.lock(bucket, "");
-        let index = self.inner.index.read();
+        let _lock = self.inner.keyspace.keys.lock(bucket, "");
+        let index = self.inner.keyspace.index.read();
         let missing = || Error::NoSuchBucket { bucket: bucket.to_owned() };
         let found = index.buckets.get(bucket).filter(|_| index.has_bucket(bucket));
         // The bucket is certainly empty only if no keys are hidden.
@@ -94,10 +98,10 @@ impl Store {
         }
         drop(index);
         let names = std::iter::once(bucket).chain(internal.iter().map(String::as_str));
-        let _writer = self.inner.writers.enter();
+        let _writer = self.inner.keyspace.writers.enter();
         let change = |bucket| {
             let mut head = self.inner.head(Kind::BucketDeleted, bucket, "");
-            head.version = self.inner.clock.next();
+            head.version = self.inner.keyspace.clock.next();
             Change::from(head)
         };
         self.inner.commit_heads(names.map(change).collect(), Room::Reserve)?;
@@ -107,8 +111,8 @@ impl Store {
 
     /// Removes what is cached of a bucket that is created or deleted.
     pub(crate) fn forget(&self, bucket: &str) {
-        self.inner.lifecycle.forget(bucket);
-        self.inner.settings.forget(bucket);
+        self.inner.maintenance.lifecycle.forget(bucket);
+        self.inner.keyspace.settings.forget(bucket);
     }
 
     /// Returns the description of a bucket.
@@ -116,7 +120,7 @@ impl Store {
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide its creation or deletion.
     pub fn bucket(&self, bucket: &str) -> Result<BucketInfo> {
-        let index = self.inner.index.read();
+        let index = self.inner.keyspace.index.read();
         if let Some(error) = index.doubt_bucket(bucket) {
             return Err(error);
         }
@@ -130,10 +134,45 @@ impl Store {
     /// # Errors
     /// [`Error::Damaged`] while damage may hide the creation or deletion of a bucket.
     pub fn buckets(&self) -> Result<Vec<BucketInfo>> {
-        let index = self.inner.index.read();
+        let index = self.inner.keyspace.index.read();
         match index.doubt_all() {
             Some(error) => Err(error),
             None => Ok(index.named_buckets().map(|(name, bucket)| bucket.info(name)).collect()),
         }
+    }
+
+    /// Returns the settings of a bucket. The first call for a bucket may read its needle; later
+    /// calls use memory.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSuchBucket`]; [`crate::Error::Damaged`] if the settings are, or may be, in
+    /// a damaged place.
+    pub fn bucket_settings(&self, bucket: &str) -> Result<Arc<BucketSettings>> {
+        self.inner.settings(bucket)
+    }
+
+    /// Sets a setting of a bucket, or removes it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for a setting of more than 64 KiB, and for a name that begins with
+    /// `lifecycle.`; [`crate::Error::NoSuchBucket`], [`crate::Error::Full`],
+    /// [`crate::Error::NotReplicated`]; [`crate::Error::Damaged`] while damage may hide newer
+    /// settings.
+    ///
+    /// # Durability
+    /// The setting survives a power cut when this returns. A power cut before that leaves the
+    /// previous or the new one.
+    pub fn set_bucket_setting(&self, bucket: &str, name: &str, value: Option<&str>) -> Result<()> {
+        check_setting(name, value.unwrap_or_default())?;
+        let set = || {
+            let change = |attributes: &mut Attributes| match value {
+                Some(value) => attributes.set(name, value),
+                None => drop(attributes.remove(name)),
+            };
+            self.inner.change_bucket_attributes(bucket, change, |attributes| {
+                self.inner.keyspace.settings.insert(bucket, without_rules(&attributes));
+            })
+        };
+        self.inner.acknowledge(self.inner.with_space(set))
     }
 }

@@ -26,7 +26,7 @@ impl Inner {
 
     /// Returns the version and the position of the needle of a bucket.
     fn bucket_needle(&self, bucket: &str) -> Result<(Version, Option<Position>)> {
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         index.check_bucket(bucket)?;
         if let Some(error) = index.doubt_bucket(bucket) {
             return Err(error);
@@ -50,16 +50,16 @@ impl Inner {
         change: impl FnOnce(&mut Attributes),
         applied: impl FnOnce(Attributes),
     ) -> Result<()> {
-        let _exclusive = self.gate.write();
-        let _locked = self.keys.lock(bucket, "");
+        let _exclusive = self.keyspace.gate.write();
+        let _locked = self.keyspace.keys.lock(bucket, "");
         let mut attributes = self.bucket_attributes(bucket)?;
         change(&mut attributes);
         let (created, _) = self.bucket_needle(bucket)?;
-        let _writer = self.writers.enter();
+        let _writer = self.keyspace.writers.enter();
         let mut head = self.head(Kind::BucketCreated, bucket, "");
         // A bucket whose needle was lost to damage has no version.
         let is_known = created != Version::default();
-        head.version = if is_known { created } else { self.clock.next() };
+        head.version = if is_known { created } else { self.keyspace.clock.next() };
         let at = self.append(&head.encode(&attributes), &[], Room::Ordinary)?.wait()?;
         self.apply(vec![head.into()], at);
         applied(attributes);

@@ -41,7 +41,7 @@ impl Worker for IndexThread {
     /// any more.
     fn stop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
-        inner.indexes.stop();
+        inner.volumes.indexes.stop();
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
@@ -68,18 +68,18 @@ fn run(inner: &Inner) {
             Some(since) => sync_every.saturating_sub(now() - since).min(write_every),
             None => write_every,
         };
-        let woken = inner.indexes.wait(wait, unsynced_since.is_some());
+        let woken = inner.volumes.indexes.wait(wait, unsynced_since.is_some());
         if woken.has_new_volume {
-            inner.troubles.note(Work::Indexing, &inner.list_new_volumes());
+            inner.maintenance.troubles.note(Work::Indexing, &inner.list_new_volumes());
         }
         if woken.is_stopping {
             return;
         }
-        inner.indexes.write(&begun_volumes(&inner.log));
+        inner.volumes.indexes.write(&begun_volumes(&inner.volumes.log));
         inner.checkpoint_if_due();
         let since = *unsynced_since.get_or_insert_with(now);
         if now() - since >= sync_every {
-            inner.troubles.note(Work::Indexing, &inner.indexes.sync());
+            inner.maintenance.troubles.note(Work::Indexing, &inner.volumes.indexes.sync());
             unsynced_since = None;
         }
     }
@@ -88,8 +88,8 @@ fn run(inner: &Inner) {
 impl Inner {
     /// Adds volumes to the manifest that are not listed yet.
     pub(crate) fn list_new_volumes(&self) -> Result<()> {
-        match &self.manifest {
-            Some(manifest) => manifest.add(&begun_volumes(&self.log)),
+        match &self.volumes.manifest {
+            Some(manifest) => manifest.add(&begun_volumes(&self.volumes.log)),
             None => Ok(()),
         }
     }
@@ -97,16 +97,16 @@ impl Inner {
     /// Marks the end of the newest volume, unless the log has failed: opening then determines the
     /// end.
     fn close_index(&self) -> Result<()> {
-        if self.log.is_latched() {
+        if self.volumes.log.is_latched() {
             return Ok(());
         }
-        let volumes = begun_volumes(&self.log);
+        let volumes = begun_volumes(&self.volumes.log);
         drop(self.list_new_volumes());
-        self.indexes.write(&volumes);
-        let end = self.log.synced();
+        self.volumes.indexes.write(&volumes);
+        let end = self.volumes.log.synced();
         match volumes.iter().find(|volume| volume.number == end.segment()) {
-            Some(volume) => self.indexes.close(*volume, end.offset()),
-            None => self.indexes.sync(),
+            Some(volume) => self.volumes.indexes.close(*volume, end.offset()),
+            None => self.volumes.indexes.sync(),
         }
     }
 }

@@ -39,7 +39,7 @@ impl Worker for MergeThread {
     /// Makes the thread end at its next write.
     fn stop(&mut self) {
         let Some(inner) = self.inner.take() else { return };
-        inner.merges.stop();
+        inner.keyspace.merges.stop();
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
@@ -56,11 +56,11 @@ impl Drop for MergeThread {
 /// the next checkpoint.
 fn run(inner: &Inner) {
     loop {
-        while !inner.merges.is_stopping() && inner.merge_next().unwrap_or(false) {}
-        if inner.merges.is_stopping() {
+        while !inner.keyspace.merges.is_stopping() && inner.merge_next().unwrap_or(false) {}
+        if inner.keyspace.merges.is_stopping() {
             return;
         }
-        inner.merges.wait();
+        inner.keyspace.merges.wait();
     }
 }
 
@@ -76,8 +76,9 @@ impl Inner {
     /// of the store rebuilds the index. A failed system call.
     fn merge_next(&self) -> Result<bool> {
         let (runs, objects, may_publish) = {
-            let index = self.index.read();
-            let may_publish = index.hidden.any().is_none() && !self.index_files.is_damaged();
+            let index = self.keyspace.index.read();
+            let may_publish =
+                index.hidden.any().is_none() && !self.keyspace.index_files.is_damaged();
             (index.keys.runs().to_vec(), index.objects(), may_publish)
         };
         // The catalog lists all runs only if checkpoints may be published.
@@ -93,9 +94,9 @@ impl Inner {
         let mut pace = |_written| {
             thread::sleep(elapsed(last).min(PAUSE_MAX));
             last = now();
-            !self.merges.is_stopping()
+            !self.keyspace.merges.is_stopping()
         };
-        let merged = self.index_files.merge(&inputs, with_oldest, &mut pace);
+        let merged = self.keyspace.index_files.merge(&inputs, with_oldest, &mut pace);
         let Some(run) = merged.map_err(|error| self.note_index_damage(error))? else {
             return Ok(false);
         };
@@ -104,7 +105,7 @@ impl Inner {
     }
 
     fn replace_runs(&self, inputs: &[Arc<Run>], run: Arc<Run>) -> Result<()> {
-        let mut current = self.index_files.catalog.lock();
+        let mut current = self.keyspace.index_files.catalog.lock();
         let Some(mut catalog) = current.clone() else { return Ok(()) };
         let is_input = |number: &u64| inputs.iter().any(|input| input.info().id == *number);
         let Some(at) = catalog.runs.iter().position(is_input) else { return Ok(()) };
@@ -112,9 +113,9 @@ impl Inner {
         catalog.runs.retain(|number| !is_input(number));
         debug_assert_eq!(catalog.runs.len() + inputs.len(), before, "all inputs are listed");
         catalog.runs.insert(at, run.info().id);
-        catalog.last_file = self.index_files.last_number();
-        self.index_files.publish(&mut current, catalog)?;
-        self.index.write().keys.replace_runs(inputs, run);
+        catalog.last_file = self.keyspace.index_files.last_number();
+        self.keyspace.index_files.publish(&mut current, catalog)?;
+        self.keyspace.index.write().keys.replace_runs(inputs, run);
         Ok(())
     }
 }

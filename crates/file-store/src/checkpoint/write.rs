@@ -48,29 +48,30 @@ impl Inner {
     /// Returns `true` if the recent changes use up their share of the index memory, or are so many
     /// that a replay would take long.
     pub(crate) fn is_checkpoint_due(&self, index: &Index) -> bool {
-        !self.options.is_read_only && self.checkpoint_due.is_reached(index.recent_changes())
+        !self.options.is_read_only
+            && self.keyspace.checkpoint_due.is_reached(index.recent_changes())
     }
 
     /// Writes a checkpoint if it is due.
     pub(crate) fn checkpoint_if_due(&self) {
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         let (is_due, recent) = (self.is_checkpoint_due(&index), index.recent_changes());
         drop(index);
         if !is_due {
             return;
         }
         let written = self.checkpoint();
-        self.troubles.note(Work::Indexing, &written);
+        self.maintenance.troubles.note(Work::Indexing, &written);
         match written {
-            Ok(()) => self.checkpoint_due.reset(),
+            Ok(()) => self.keyspace.checkpoint_due.reset(),
             // The disk may be full. The next attempt follows after more changes.
-            Err(_) => self.checkpoint_due.postpone(recent),
+            Err(_) => self.keyspace.checkpoint_due.postpone(recent),
         }
     }
 
     /// Writes a checkpoint before the store is closed, if opening it would otherwise take long.
     pub(crate) fn checkpoint_at_close(&self) {
-        if !self.options.is_read_only && self.index.read().change_count > REPLAY_MAX {
+        if !self.options.is_read_only && self.keyspace.index.read().change_count > REPLAY_MAX {
             // An error is harmless: opening then replays more of the log.
             drop(self.checkpoint());
         }
@@ -90,30 +91,30 @@ impl Inner {
     /// # Durability
     /// The checkpoint survives a power cut when this returns.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        let _exclusive = self.index_files.checkpointing.lock();
+        let _exclusive = self.keyspace.index_files.checkpointing.lock();
         let Some(mut frozen) = self.freeze() else { return Ok(()) };
         let run = match frozen.recent.len() {
             0 => Ok(None),
-            _ => self.index_files.write_run(&frozen.recent).map(Some),
+            _ => self.keyspace.index_files.write_run(&frozen.recent).map(Some),
         };
         let published = run.and_then(|run| {
             let number = run.as_ref().map(|run| run.info().id);
             if frozen.may_publish {
                 self.publish(&mut frozen, number)
-                    .inspect_err(|_| self.index_files.remove(number.into_iter()))?;
+                    .inspect_err(|_| self.keyspace.index_files.remove(number.into_iter()))?;
             } else {
-                self.index.write().location_changes = None;
+                self.keyspace.index.write().location_changes = None;
             }
             Ok(run)
         });
-        let mut index = self.index.write();
+        let mut index = self.keyspace.index.write();
         match published {
             Ok(run) => {
                 index.keys.thaw_into(run);
                 drop(index);
-                self.merges.wake();
+                self.keyspace.merges.wake();
                 // The indexes of volumes that the checkpoint covers can be removed.
-                self.admission.background.set();
+                self.maintenance.admission.background.set();
                 Ok(())
             }
             Err(error) => {
@@ -131,16 +132,20 @@ impl Inner {
 
     /// Takes a snapshot of the index between two needles. `None` if the log has failed.
     fn freeze(&self) -> Option<FrozenIndex> {
-        let earlier = self.index_files.catalog.lock().as_ref().map(|catalog| catalog.change_count);
-        let _no_writer = self.gate.write();
-        let mut index = self.index.write();
-        if self.log.is_latched() {
+        let earlier =
+            self.keyspace.index_files.catalog.lock().as_ref().map(|catalog| catalog.change_count);
+        let _no_writer = self.keyspace.gate.write();
+        let mut index = self.keyspace.index.write();
+        if self.volumes.log.is_latched() {
             return None;
         }
         // No writer is between the log and the index: the totals are exact.
         index.check_totals();
-        debug_assert!(self.log.synced() >= self.index_files.applied(), "checkpoints advance");
-        let nonces = self.volume_nonces();
+        debug_assert!(
+            self.volumes.log.synced() >= self.keyspace.index_files.applied(),
+            "checkpoints advance"
+        );
+        let nonces = self.volumes.nonces();
         let state = encode_state(&index, |volume| nonces.get(&volume).copied().unwrap_or(0));
         let changes = index.location_changes.replace(Vec::new());
         let objects = index.locations.len();
@@ -150,27 +155,27 @@ impl Inner {
                 || !self.has_space_for_index(SLOT_BYTES * objects).unwrap_or(false)
         });
         Some(FrozenIndex {
-            applied: self.log.synced(),
+            applied: self.volumes.log.synced(),
             recent: index.keys.freeze(),
             whole: (!are_few).then(|| index.locations.snapshot()),
             changes,
             change_count: std::mem::take(&mut index.change_count),
             state,
             secret: index.hash.secret,
-            may_publish: index.hidden.any().is_none() && !self.index_files.is_damaged(),
+            may_publish: index.hidden.any().is_none() && !self.keyspace.index_files.is_damaged(),
         })
     }
 
     /// Writes the locations and replaces the catalog. After an error, the file of the locations is
     /// removed.
     fn publish(&self, frozen: &mut FrozenIndex, run: Option<u64>) -> Result<()> {
-        let number = self.index_files.next_number();
+        let number = self.keyspace.index_files.next_number();
         let published = self.publish_with(frozen, run, number);
-        published.inspect_err(|_| self.index_files.remove([number].into_iter()))
+        published.inspect_err(|_| self.keyspace.index_files.remove([number].into_iter()))
     }
 
     fn publish_with(&self, frozen: &mut FrozenIndex, run: Option<u64>, number: u64) -> Result<()> {
-        let files = &self.index_files;
+        let files = &self.keyspace.index_files;
         let mut current = files.catalog.lock();
         let mut catalog = current.clone().unwrap_or_default();
         if let Some(snapshot) = frozen.whole.take() {
@@ -187,7 +192,8 @@ impl Inner {
             catalog.change_count += changes.len() as u64;
         }
         // Also lists the runs that were written while nothing could be published.
-        let listed = self.index.read().keys.runs().iter().map(|run| run.info().id).collect();
+        let listed =
+            self.keyspace.index.read().keys.runs().iter().map(|run| run.info().id).collect();
         catalog.runs = listed;
         catalog.runs.splice(0..0, run);
         debug_assert!(frozen.applied >= catalog.applied, "a checkpoint covers the one before it");
@@ -228,7 +234,7 @@ mod tests {
             let (bytes, none) = (number.to_le_bytes(), Attributes::new());
             drop(store.put("bucket", "key", &bytes, &none, &Precondition::None).unwrap());
             store.inner.checkpoint_if_due();
-            assert!(store.inner.index.read().change_count <= NEEDLES_MAX);
+            assert!(store.inner.keyspace.index.read().change_count <= NEEDLES_MAX);
         }
     }
 
@@ -242,7 +248,7 @@ mod tests {
         let store = open_on(&disk);
         store.create_bucket("bucket").unwrap();
         overwrite(&store, 0..1000);
-        let applied = store.inner.index_files.applied();
+        let applied = store.inner.keyspace.index_files.applied();
         let mut medium = disk.medium();
         drop(store);
         // The bytes before the checkpoint are not read.
@@ -251,7 +257,7 @@ mod tests {
 
         let disk = MemoryDisk::on(&medium);
         let store = open_on(&disk);
-        assert!(store.inner.index.read().change_count <= NEEDLES_MAX);
+        assert!(store.inner.keyspace.index.read().change_count <= NEEDLES_MAX);
         assert_eq!((number(&store), store.damage()), (999_u32.to_le_bytes().to_vec(), vec![]));
         overwrite(&store, 1000..1100);
         let medium = disk.medium();

@@ -14,7 +14,6 @@ use crate::inner::Inner;
 use crate::maintenance::plan::{Candidate, choose, unused_bytes};
 use crate::maintenance::upkeep::Upkeep;
 use crate::names;
-use crate::store::Store;
 
 /// The dead share, in thousandths, from which a requested compaction includes a volume.
 const REQUESTED_DEAD_SHARE: u64 = 100;
@@ -50,39 +49,6 @@ enum VolumeFilter<'a> {
     Listed(&'a BTreeSet<u32>),
 }
 
-impl Store {
-    /// Compacts every volume of which at least a tenth is dead; where space is short, every volume
-    /// with dead bytes. The volume being written is ended first, if at least a tenth of it, and a
-    /// MiB, is dead. Skips damaged volumes.
-    ///
-    /// # Errors
-    /// [`crate::Error::Full`] if there is no space for the live needles of the next volume; volumes
-    /// without live needles are removed before that. [`Error::ReadOnly`]. Failed system calls; a
-    /// later call skips an unreadable volume.
-    ///
-    /// # Durability
-    /// Moved needles are durable at their new position before their volume is removed.
-    pub fn compact(&self) -> Result<CompactionReport> {
-        self.compact_with_progress(&mut |_report| {})
-    }
-
-    /// Compacts like [`Store::compact`], and calls `progress` after each volume with the work done
-    /// so far.
-    ///
-    /// # Errors
-    /// Like [`Store::compact`].
-    ///
-    /// # Durability
-    /// Like [`Store::compact`].
-    pub fn compact_with_progress(
-        &self,
-        progress: &mut dyn FnMut(&CompactionReport),
-    ) -> Result<CompactionReport> {
-        self.inner.check_writable()?;
-        self.inner.compact_all(&AtomicBool::new(false), progress)
-    }
-}
-
 impl Inner {
     /// Compacts every volume with enough dead bytes, each at most once. Where space is short, any
     /// volume with dead bytes has enough. Calls `report` after each volume.
@@ -92,27 +58,29 @@ impl Inner {
         report: &mut dyn FnMut(&CompactionReport),
     ) -> Result<CompactionReport> {
         let mut done = CompactionReport::default();
-        if self.index_files.applied() > Lsn::default() {
+        if self.keyspace.index_files.applied() > Lsn::default() {
             // Tombstones that the checkpoint contains are no longer needed. If there is no space
             // for a new checkpoint, they are moved.
             drop(self.checkpoint());
         }
         self.end_volume()?;
-        let mut upkeep = self.upkeep.lock();
+        let mut upkeep = self.maintenance.upkeep.lock();
         upkeep.stuck.clear();
         let mut left: BTreeSet<u32> =
             self.sealed_volumes().iter().map(|volume| volume.number).collect();
         drop(upkeep);
         loop {
             // Another compaction may run between two volumes.
-            let mut upkeep = self.upkeep.lock();
+            let mut upkeep = self.maintenance.upkeep.lock();
             let line = match self.measure_space()? {
-                marks if self.admission.free_bytes() < marks.slow => 0,
-                marks => marks.line(self.admission.free_bytes()).min(REQUESTED_DEAD_SHARE),
+                marks if self.maintenance.admission.free_bytes() < marks.slow => 0,
+                marks => {
+                    marks.line(self.maintenance.admission.free_bytes()).min(REQUESTED_DEAD_SHARE)
+                }
             };
             let chosen = self.choose_volume(line, &mut upkeep, VolumeFilter::Listed(&left))?;
             let Some((volume, ends_needed_from)) = chosen else {
-                done.bytes_left = self.index.read().volumes.dead_bytes();
+                done.bytes_left = self.keyspace.index.read().volumes.dead_bytes();
                 return Ok(done);
             };
             left.remove(&volume.number);
@@ -134,15 +102,15 @@ impl Inner {
     /// Ends the volume being written, if enough of it is dead, so that it can be compacted. Without
     /// space for the next one, it stays.
     fn end_volume(&self) -> Result<()> {
-        let Some(current) = self.log.segments().pop() else { return Ok(()) };
-        let found = self.index.read().volumes.get(current.number);
+        let Some(current) = self.volumes.log.segments().pop() else { return Ok(()) };
+        let found = self.keyspace.index.read().volumes.get(current.number);
         let used_bytes = found.dead_bytes + found.live_bytes + found.ending_bytes;
         let is_worthwhile = found.dead_bytes >= END_DEAD_BYTES_MIN
             && found.dead_bytes * 1000 >= REQUESTED_DEAD_SHARE * used_bytes;
         if !is_worthwhile {
             return Ok(());
         }
-        match self.log.end_segment().map_err(Error::from) {
+        match self.volumes.log.end_segment().map_err(Error::from) {
             Ok(_) | Err(Error::Full { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -151,14 +119,14 @@ impl Inner {
     /// Compacts the next volume with enough dead bytes for the current free space; `false` if there
     /// is none.
     pub(crate) fn compact_next(&self, stop: &AtomicBool) -> Result<bool> {
-        let mut upkeep = self.upkeep.lock();
+        let mut upkeep = self.maintenance.upkeep.lock();
         let marks = self.measure_space()?;
-        let free_bytes = self.admission.free_bytes();
+        let free_bytes = self.maintenance.admission.free_bytes();
         let filter =
             if free_bytes >= marks.relaxed { VolumeFilter::Cold } else { VolumeFilter::All };
         let chosen = self.choose_volume(marks.line(free_bytes), &mut upkeep, filter)?;
         let Some((volume, ends_needed_from)) = chosen else { return Ok(false) };
-        self.admission.found();
+        self.maintenance.admission.found();
         let mut done = CompactionReport::default();
         let mut compact = |upkeep: &mut Upkeep| {
             let pace = Pace::Background;
@@ -185,9 +153,9 @@ impl Inner {
             return Err(Error::Stopped { what: "a volume could not be removed" });
         }
         let volumes = self.sealed_volumes();
-        let oldest = self.oldest_volume()?;
+        let oldest = self.volumes.oldest()?;
         let short_space = self.short_space()?;
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         // A moved needle becomes newer than all needles before it. That is correct only for needles
         // after all places where damage hides keys.
         let hidden_end = index.hidden.end().map_or(0, |end| end.segment());
@@ -236,7 +204,7 @@ impl Inner {
     /// The older needles that they end are in older volumes, so they are not needed if the volume
     /// is the oldest one. But the checkpoint, too, contains objects that were ended after it.
     fn ends_needed_from(&self, volume: u32, oldest: Option<u32>) -> Lsn {
-        match self.index_files.applied() {
+        match self.keyspace.index_files.applied() {
             _ if oldest != Some(volume) => Lsn::default(),
             // Without a checkpoint, opening replays the whole log.
             Lsn(0) => Lsn(u64::MAX),
@@ -269,14 +237,14 @@ impl Inner {
         let number = volume.number;
         debug_assert!(!upkeep.damaged.contains(&number), "a damaged volume may be recovered");
         debug_assert!(
-            self.log.segments().last().is_none_or(|current| current.number > number),
+            self.volumes.log.segments().last().is_none_or(|current| current.number > number),
             "the volume being written is not compacted"
         );
-        self.admission.begin_volume(*volume);
+        self.maintenance.admission.begin_volume(*volume);
         if volume.move_bytes > 0 {
             let mut mover = Mover::new(self, ends_needed_from, pace);
             let mut outcome = Ok(());
-            let scanned = self.log.scan(number, &mut |at, record| {
+            let scanned = self.volumes.log.scan(number, &mut |at, record| {
                 if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
                     outcome = mover.take(at, record);
                 }
@@ -294,35 +262,35 @@ impl Inner {
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        if self.index.read().volumes.get(number).live_needles > 0 {
+        if self.keyspace.index.read().volumes.get(number).live_needles > 0 {
             upkeep.stuck.insert(number);
             return Ok(());
         }
         let removed =
-            self.remove_index(number).and_then(|()| Ok(self.log.remove_segment(number)?));
+            self.remove_index(number).and_then(|()| Ok(self.volumes.log.remove_segment(number)?));
         upkeep.indexed.remove(&number);
         if let Err(error) = removed {
             upkeep.removal_failed = true;
             return Err(error);
         }
-        self.index.write().remove_volume(number);
+        self.keyspace.index.write().remove_volume(number);
         done.volumes_removed += 1;
         done.bytes_freed += volume.bytes;
         Counters::count(&self.counters.local().volumes_compacted);
-        self.admission.freed();
+        self.maintenance.admission.freed();
         self.measure_space()?;
         Ok(())
     }
 
     /// Removes a volume from the manifest, and its index from the disk, durably.
     fn remove_index(&self, volume: u32) -> Result<()> {
-        if let Some(manifest) = &self.manifest {
-            manifest.remove(volume, self.index_files.applied())?;
+        if let Some(manifest) = &self.volumes.manifest {
+            manifest.remove(volume, self.keyspace.index_files.applied())?;
         }
-        self.indexes.forget(volume);
-        match self.volumes.remove(&names::index(volume)) {
+        self.volumes.indexes.forget(volume);
+        match self.volumes.disk.remove(&names::index(volume)) {
             Err(error) if error.is_not_found() => Ok(()),
-            removed => Ok(removed.and_then(|()| self.volumes.sync_dir(""))?),
+            removed => Ok(removed.and_then(|()| self.volumes.disk.sync_dir(""))?),
         }
     }
 }

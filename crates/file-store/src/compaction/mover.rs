@@ -111,9 +111,9 @@ impl<'a> Mover<'a> {
     /// also that of its versions.
     fn lock(&mut self, head: &Head) -> Result<Option<KeyGuard>> {
         let inner = self.inner;
-        self.gate.get_or_insert_with(|| inner.gate.read());
+        self.gate.get_or_insert_with(|| inner.keyspace.gate.read());
         let (bucket, key) = &owner(&head.bucket, &head.key);
-        if let Some(lock) = inner.keys.try_lock(bucket, key) {
+        if let Some(lock) = inner.keyspace.keys.try_lock(bucket, key) {
             return Ok(Some(lock));
         }
         let same = |held: &PendingMove| {
@@ -125,15 +125,15 @@ impl<'a> Mover<'a> {
         }
         // A thread that holds locks must not wait for a key out of order.
         self.settle()?;
-        self.gate = Some(inner.gate.read());
-        Ok(Some(inner.keys.lock(bucket, key)))
+        self.gate = Some(inner.keyspace.gate.read());
+        Ok(Some(inner.keyspace.keys.lock(bucket, key)))
     }
 
     /// Returns `false` if a needle is certainly not needed. The key need not be locked.
     fn may_be_needed(&self, head: &Head, at: Position) -> bool {
         match head.ends_something() {
             true => at.lsn >= self.ends_needed_from,
-            false => self.inner.index.read().is_live(head, at),
+            false => self.inner.keyspace.index.read().is_live(head, at),
         }
     }
 
@@ -144,11 +144,11 @@ impl<'a> Mover<'a> {
             // tombstone must not be moved behind a newer object.
             Kind::Tombstone => self.inner.find(&head.bucket, &head.key)?.is_none(),
             Kind::BucketDeleted => {
-                !self.inner.index.read().buckets.contains_key(head.bucket.as_str())
+                !self.inner.keyspace.index.read().buckets.contains_key(head.bucket.as_str())
             }
             Kind::UploadEnded => true,
             Kind::Object | Kind::BucketCreated | Kind::UploadStarted | Kind::Part => {
-                self.inner.index.read().is_live(head, at)
+                self.inner.keyspace.index.read().is_live(head, at)
             }
         })
     }
@@ -163,8 +163,8 @@ impl<'a> Mover<'a> {
                 "its volume is removed afterwards"
             );
             let change = moved(head, from);
-            self.inner.indexes.push(at, std::slice::from_ref(&change));
-            let mut index = self.inner.index.write();
+            self.inner.volumes.indexes.push(at, std::slice::from_ref(&change));
+            let mut index = self.inner.keyspace.index.write();
             self.inner.announce(&mut index, at);
             let freed = index.apply(change, at);
             drop(index);
@@ -173,8 +173,8 @@ impl<'a> Mover<'a> {
         }
         drop(locks);
         self.gate = None;
-        if self.inner.is_checkpoint_due(&self.inner.index.read()) {
-            self.inner.indexes.wake();
+        if self.inner.is_checkpoint_due(&self.inner.keyspace.index.read()) {
+            self.inner.volumes.indexes.wake();
         }
         let bytes = std::mem::take(&mut self.batch_bytes);
         if bytes > 0 {
@@ -187,7 +187,7 @@ impl<'a> Mover<'a> {
     /// Reports moved bytes to the admission. Without delayed writers, pauses as long as the batch
     /// took, so that compaction uses at most half of the disk's time.
     fn pass_on(&self, bytes: u64, took: Duration) -> Result<()> {
-        let admission = &self.inner.admission;
+        let admission = &self.inner.maintenance.admission;
         self.inner.measure_space()?;
         admission.moved(bytes);
         if self.pace == Pace::Background && !admission.is_slow() {

@@ -23,7 +23,7 @@ pub(crate) struct Space {
 
 impl Inner {
     pub(crate) fn space(&self) -> Result<Space> {
-        let log = self.log.space()?;
+        let log = self.volumes.log.space()?;
         let of_log = log.tail_bytes + log.next_bytes + log.spare_bytes;
         // Free space of the disk that is less than a volume can store big objects, but no needles.
         let unit = if log.reserved_segments_wanted > 0 { log.reserved_segment_bytes } else { 1 };
@@ -37,10 +37,10 @@ impl Inner {
 
     /// Measures the space for compacting volumes shorter than a whole one.
     pub(crate) fn short_space(&self) -> Result<ShortSpace> {
-        let log = self.log.space()?;
+        let log = self.volumes.log.space()?;
         let wanted = log.reserved_segments_wanted;
         let missing = wanted.saturating_sub(log.reserved_segments) as u64;
-        let free = self.volumes.free_bytes()?.unwrap_or(u64::MAX);
+        let free = self.volumes.disk.free_bytes()?.unwrap_or(u64::MAX);
         // The end of a volume stays unused if the next record does not fit.
         let unused = 2 * self.options.big_object_bytes;
         Ok(ShortSpace {
@@ -54,16 +54,19 @@ impl Inner {
     /// Measures the free space, reports it to the admission of writers, and returns the marks.
     pub(crate) fn measure_space(&self) -> Result<Marks> {
         let free = self.space()?.free_bytes;
-        let segments = self.log.segments();
+        let segments = self.volumes.log.segments();
         let volumes: u64 = segments.iter().map(|segment| u64::from(segment.bytes)).sum();
-        Ok(self.admission.measured(free.map(|free| (free, free.saturating_add(volumes)))))
+        Ok(self
+            .maintenance
+            .admission
+            .measured(free.map(|free| (free, free.saturating_add(volumes)))))
     }
 
     /// Repeats a call that finds the disk full, as long as compaction frees space for it. The call
     /// must hold no lock when it returns.
     pub(crate) fn with_space<T>(&self, call: impl FnMut() -> Result<T>) -> Result<T> {
         let outcome = self.wait_for_space(call);
-        self.troubles.note(Work::Changes, &outcome);
+        self.maintenance.troubles.note(Work::Changes, &outcome);
         outcome
     }
 
@@ -71,12 +74,12 @@ impl Inner {
         let began = now();
         loop {
             // Counted before the call: a volume that is freed while it fails is space for the next.
-            let freed = self.admission.freed_volumes();
+            let freed = self.maintenance.admission.freed_volumes();
             let full = match call() {
                 Err(full @ Error::Full { .. }) => full,
                 outcome => return outcome,
             };
-            match self.admission.wait_for_space(freed, began + self.options.stall_max) {
+            match self.maintenance.admission.wait_for_space(freed, began + self.options.stall_max) {
                 SpaceWait::Freed => {}
                 SpaceWait::Exhausted => return Err(full),
                 SpaceWait::TimedOut => return Err(Error::Stalled { waited: elapsed(began) }),
@@ -88,13 +91,13 @@ impl Inner {
     /// volumes are removed first to make room for it.
     pub(crate) fn check_space_for_file(&self, bytes: u64) -> Result<()> {
         let has_space = || -> Result<bool> {
-            let log = self.log.space()?;
+            let log = self.volumes.log.space()?;
             Ok(log.creatable_bytes.is_none_or(|creatable| creatable >= bytes))
         };
         if has_space()? {
             return Ok(());
         }
-        if self.log.release_spares()? > 0 && has_space()? {
+        if self.volumes.log.release_spares()? > 0 && has_space()? {
             return Ok(());
         }
         let kept = self.options.free_bytes_min();
@@ -114,16 +117,16 @@ impl Inner {
     pub(crate) fn release_indexes(&self, upkeep: &mut Upkeep) -> Result<u64> {
         let mut removed = 0;
         for volume in self.sealed_volumes() {
-            self.indexes.forget(volume.number);
+            self.volumes.indexes.forget(volume.number);
             upkeep.indexed.remove(&volume.number);
-            match self.volumes.remove(&names::index(volume.number)) {
+            match self.volumes.disk.remove(&names::index(volume.number)) {
                 Ok(()) => removed += 1,
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error.into()),
             }
         }
         if removed > 0 {
-            self.volumes.sync_dir("")?;
+            self.volumes.disk.sync_dir("")?;
         }
         Ok(removed)
     }
@@ -131,7 +134,7 @@ impl Inner {
     /// Returns `true` if a file of the index fits, without the space reserved for compaction and
     /// for small derived files.
     pub(crate) fn has_space_for_index(&self, bytes: u64) -> Result<bool> {
-        Ok(self.log.space()?.creatable_bytes.is_none_or(|creatable| creatable >= bytes))
+        Ok(self.volumes.log.space()?.creatable_bytes.is_none_or(|creatable| creatable >= bytes))
     }
 
     /// Returns `true` if derived data has to wait: the reserve is incomplete and cannot be
@@ -143,8 +146,8 @@ impl Inner {
         };
         // The approximate size of the index of a volume of small objects.
         let index_bytes = self.options.volume_bytes / 32;
-        self.log.space().is_ok_and(lacks_reserve)
-            || matches!(self.volumes.free_bytes(), Ok(Some(free)) if free < index_bytes)
+        self.volumes.log.space().is_ok_and(lacks_reserve)
+            || matches!(self.volumes.disk.free_bytes(), Ok(Some(free)) if free < index_bytes)
     }
 }
 
@@ -167,18 +170,19 @@ mod tests {
         }
         let inner = &store.inner;
         let indexed = || -> Vec<u32> {
-            let names = inner.volumes.list("").unwrap();
+            let names = inner.volumes.disk.list("").unwrap();
             names.iter().filter_map(|name| names::parse_index(name)).collect()
         };
         let is_complete = |volume| {
-            volume_index::read(&*inner.volumes, volume, None).is_some_and(|index| index.is_complete)
+            volume_index::read(&*inner.volumes.disk, volume, None)
+                .is_some_and(|index| index.is_complete)
         };
         let complete = || inner.index_sealed_volumes(&AtomicBool::new(false)).unwrap();
         complete();
-        inner.indexes.write(&crate::recovery::recover::begun_volumes(&inner.log));
+        inner.volumes.indexes.write(&crate::recovery::recover::begun_volumes(&inner.volumes.log));
         assert_eq!((indexed(), is_complete(1), is_complete(2)), (vec![1, 2], true, false));
 
-        let mut upkeep = inner.upkeep.lock();
+        let mut upkeep = inner.maintenance.upkeep.lock();
         assert_eq!(inner.release_indexes(&mut upkeep).unwrap(), 1);
         assert_eq!(indexed(), [2]);
         drop(upkeep);

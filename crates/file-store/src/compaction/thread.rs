@@ -35,7 +35,7 @@ impl Background {
         let thread = thread.map_err(|source| {
             Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
         })?;
-        Ok(Self { admission: Arc::clone(&inner.admission), stop, thread: Some(thread) })
+        Ok(Self { admission: Arc::clone(&inner.maintenance.admission), stop, thread: Some(thread) })
     }
 }
 
@@ -66,19 +66,19 @@ fn run(inner: &Inner, stop: &AtomicBool) {
         return;
     }
     loop {
-        let pass = inner.admission.begin_pass();
+        let pass = inner.maintenance.admission.begin_pass();
         loop {
             let indexed = inner.index_sealed_volumes(stop);
-            inner.troubles.note(Work::Indexing, &indexed);
+            inner.maintenance.troubles.note(Work::Indexing, &indexed);
             let compacted = inner.compact_next(stop);
-            inner.troubles.note(Work::Compaction, &compacted);
+            inner.maintenance.troubles.note(Work::Compaction, &compacted);
             if !compacted.unwrap_or(false) {
                 break;
             }
         }
-        inner.admission.end_pass(pass);
-        let next_look = inner.upkeep.lock().hot.next_look();
-        if !inner.admission.background.wait(next_look) {
+        inner.maintenance.admission.end_pass(pass);
+        let next_look = inner.maintenance.upkeep.lock().hot.next_look();
+        if !inner.maintenance.admission.background.wait(next_look) {
             return;
         }
     }
@@ -87,8 +87,8 @@ fn run(inner: &Inner, stop: &AtomicBool) {
 impl Inner {
     /// Completes the indexes of sealed volumes, and writes missing or incomplete ones.
     pub(crate) fn index_sealed_volumes(&self, stop: &AtomicBool) -> Result<()> {
-        let mut upkeep = self.upkeep.lock();
-        let covered_before = self.index_files.applied().segment();
+        let mut upkeep = self.maintenance.upkeep.lock();
+        let covered_before = self.keyspace.index_files.applied().segment();
         self.remove_covered_indexes(&mut upkeep, covered_before)?;
         if self.is_tight() {
             return Ok(());
@@ -103,7 +103,7 @@ impl Inner {
             if upkeep.indexed.contains(&volume.number) {
                 continue;
             }
-            if self.indexes.complete(volume_id(&volume))? {
+            if self.volumes.indexes.complete(volume_id(&volume))? {
                 upkeep.indexed.insert(volume.number);
             } else if volume.is_local && !upkeep.damaged.contains(&volume.number) {
                 let volumes = match self.write_index(volume)? {
@@ -118,27 +118,27 @@ impl Inner {
 
     /// Removes the indexes of volumes whose needles are all in the checkpoint.
     fn remove_covered_indexes(&self, upkeep: &mut Upkeep, covered_before: u32) -> Result<()> {
-        if upkeep.covered_before == covered_before || self.manifest.is_none() {
+        if upkeep.covered_before == covered_before || self.volumes.manifest.is_none() {
             return Ok(());
         }
         // Without its index, only the manifest records that a volume existed.
         self.list_new_volumes()?;
         let mut removed = false;
-        for name in self.volumes.list("")? {
+        for name in self.volumes.disk.list("")? {
             let Some(volume) = names::parse_index(&name).filter(|n| *n < covered_before) else {
                 continue;
             };
-            self.indexes.forget(volume);
+            self.volumes.indexes.forget(volume);
             upkeep.indexed.remove(&volume);
-            self.volumes.remove(&name)?;
+            self.volumes.disk.remove(&name)?;
             removed = true;
         }
         for volume in self.sealed_volumes().iter().filter(|v| v.number < covered_before) {
-            self.indexes.forget(volume.number);
+            self.volumes.indexes.forget(volume.number);
         }
         upkeep.covered_before = covered_before;
         if removed {
-            self.volumes.sync_dir("")?;
+            self.volumes.disk.sync_dir("")?;
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Inner {
         let mut found = Vec::new();
         let mut end = FIRST_RECORD;
         let mut is_whole = true;
-        let scanned = self.log.scan(volume.number, &mut |at, record| {
+        let scanned = self.volumes.log.scan(volume.number, &mut |at, record| {
             end = at.lsn.offset() + footprint(at);
             for needle in needles(record) {
                 match needle {
@@ -162,7 +162,7 @@ impl Inner {
         if !is_whole || !scanned.is_ok_and(|damage| damage.is_empty()) {
             return Ok(false);
         }
-        self.indexes.replace(volume_id(&volume), end, &found)?;
+        self.volumes.indexes.replace(volume_id(&volume), end, &found)?;
         Ok(true)
     }
 }

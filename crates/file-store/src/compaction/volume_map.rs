@@ -1,14 +1,8 @@
 //! The parts of each volume that are live or dead, for people who look at a store.
 
-use haul_append_log as log;
 use haul_append_log::Position;
 
-use crate::error::Result;
-use crate::format::needles;
 use crate::index::volumes::footprint;
-use crate::recovery::recover::volume_id;
-use crate::store::Store;
-use crate::volume_index;
 
 /// The needles of a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,50 +37,8 @@ impl VolumeMap {
     }
 }
 
-impl Store {
-    /// Returns the live and dead parts of all volumes, in the order of the log. Needles at damaged
-    /// places are missing.
-    ///
-    /// Reads the index of each sealed volume. A volume whose index is not complete, such as the one
-    /// that is being written, is read as a whole.
-    ///
-    /// # Errors
-    /// A failed system call.
-    pub fn volume_maps(&self) -> Result<Vec<VolumeMap>> {
-        let inner = &self.inner;
-        let mut maps = Vec::new();
-        for segment in inner.log.segments() {
-            let volume = volume_id(&segment);
-            let mut extents = Vec::new();
-            let indexed = volume_index::read(&*inner.volumes, volume.number, Some(volume.nonce));
-            if let Some(indexed) = indexed.filter(|indexed| indexed.is_complete) {
-                let index = inner.index.read();
-                for needle in indexed.needles {
-                    add(&mut extents, needle.at, index.is_live(&needle.head, needle.at));
-                }
-            } else {
-                let scanned = inner.log.scan(segment.number, &mut |at, record| {
-                    let index = inner.index.read();
-                    for (head, _) in needles(record).flatten() {
-                        add(&mut extents, at, index.is_live(&head, at));
-                    }
-                });
-                match scanned {
-                    // The volume was compacted in the meantime.
-                    Err(log::Error::Invalid(_)) => continue,
-                    Err(log::Error::Disk(error)) if error.is_not_found() => continue,
-                    scanned => drop(scanned?),
-                }
-            }
-            let extents = merged(extents);
-            maps.push(VolumeMap { number: segment.number, bytes: segment.bytes.into(), extents });
-        }
-        Ok(maps)
-    }
-}
-
 /// Adds a needle. A record with several needles is live if one of them is.
-fn add(extents: &mut Vec<VolumeExtent>, at: Position, is_live: bool) {
+pub(super) fn add(extents: &mut Vec<VolumeExtent>, at: Position, is_live: bool) {
     let offset = u64::from(at.lsn.offset());
     let bytes = footprint(at.payload_bytes.into());
     match extents.last_mut() {
@@ -96,7 +48,7 @@ fn add(extents: &mut Vec<VolumeExtent>, at: Position, is_live: bool) {
 }
 
 /// Merges adjacent extents of the same state.
-fn merged(records: Vec<VolumeExtent>) -> Vec<VolumeExtent> {
+pub(super) fn merged(records: Vec<VolumeExtent>) -> Vec<VolumeExtent> {
     let mut extents: Vec<VolumeExtent> = Vec::new();
     for record in records {
         match extents.last_mut() {

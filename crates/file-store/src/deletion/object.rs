@@ -103,16 +103,21 @@ impl Store {
 
     fn try_delete(&self, bucket: &str, deletions: &[Deletion<'_>]) -> Vec<Result<Deleted>> {
         let inner = &*self.inner;
-        let _writer = match inner.enter(bucket) {
+        let _writer = match inner.keyspace.enter(bucket) {
             Ok(entered) => entered,
-            Err(_) => return deletions.iter().map(|_| Err(inner.missing_bucket(bucket))).collect(),
+            Err(_) => {
+                return deletions
+                    .iter()
+                    .map(|_| Err(inner.keyspace.missing_bucket(bucket)))
+                    .collect();
+            }
         };
         // A thread that locks several keys locks them in order and none twice, which prevents
         // deadlocks.
         let mut keys: Vec<_> = deletions.iter().map(|deletion| deletion.key).collect();
         keys.sort_unstable();
         keys.dedup();
-        let _locks: Vec<_> = keys.iter().map(|key| inner.keys.lock(bucket, key)).collect();
+        let _locks: Vec<_> = keys.iter().map(|key| inner.keyspace.keys.lock(bucket, key)).collect();
         let versioning = match inner.versioning(bucket) {
             Ok(versioning) => versioning,
             // Each outcome needs an error of its own.
@@ -170,7 +175,7 @@ impl Store {
         let key = deletion.key;
         let current = inner.find(bucket, key)?;
         let newest = current.as_ref().map(|entry| entry.at.lsn);
-        let doubt = inner.index.read().doubt(bucket, key, newest);
+        let doubt = inner.keyspace.index.read().doubt(bucket, key, newest);
         match (&current, doubt) {
             (None, None) => return Ok(None),
             (_, Some(error)) if deletion.condition.is_some() => return Err(error),
@@ -178,7 +183,7 @@ impl Store {
             (None, Some(_)) => {}
         }
         let mut head = inner.head(Kind::Tombstone, bucket, key);
-        head.version = inner.clock.next();
+        head.version = inner.keyspace.clock.next();
         let ticket = inner.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
         Ok(Some((Change { head, replaces: current.map(Replaced::from) }, ticket)))
     }

@@ -57,7 +57,7 @@ impl Inner {
         if existed {
             ends.push(self.end_of(bucket, key, current));
         }
-        let version = self.clock.next();
+        let version = self.keyspace.clock.next();
         let is_versioned = versioning == Versioning::Enabled;
         let name = VersionName { version, is_null: !is_versioned };
         let mut head = self.head(Kind::Object, &versions_bucket(bucket), &name.of_key(key));

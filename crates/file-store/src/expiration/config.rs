@@ -15,15 +15,15 @@ impl Inner {
     /// # Errors
     /// Like [`crate::Store::lifecycle`].
     pub(super) fn rules(&self, bucket: &str) -> Result<Arc<Rules>> {
-        if let Some(rules) = self.lifecycle.get(bucket) {
+        if let Some(rules) = self.maintenance.lifecycle.get(bucket) {
             return Ok(rules);
         }
-        let _locked = self.keys.lock(bucket, "");
-        if let Some(rules) = self.lifecycle.get(bucket) {
+        let _locked = self.keyspace.keys.lock(bucket, "");
+        if let Some(rules) = self.maintenance.lifecycle.get(bucket) {
             return Ok(rules);
         }
         let lifecycle = decode(&self.bucket_attributes(bucket)?)?;
-        Ok(self.lifecycle.insert(bucket, lifecycle))
+        Ok(self.maintenance.lifecycle.insert(bucket, lifecycle))
     }
 
     /// Replaces the rules of a bucket in its needle.
@@ -38,7 +38,7 @@ impl Inner {
             *all = settings.chain(attributes.iter()).collect();
         };
         self.change_bucket_attributes(bucket, change, |_| {
-            self.lifecycle.insert(bucket, lifecycle.clone());
+            self.maintenance.lifecycle.insert(bucket, lifecycle.clone());
         })
     }
 }

@@ -57,7 +57,7 @@ impl Inner {
     ) -> Result<SweepReport> {
         let rules = self.rules(bucket)?;
         let lifecycle = &rules.lifecycle;
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.keyspace.clock.now_ms();
         let search = Search { bucket, prefix: "", lifecycle, now_ms };
         let mut report = SweepReport::default();
         for prefix in lifecycle.prefixes(now_ms) {
@@ -69,7 +69,7 @@ impl Inner {
                 let places = page.places_of_tags();
                 let known = self.tags_at(lifecycle, places, &mut report);
                 for candidate in search.matching(page.candidates, &known) {
-                    let locked = self.keys.lock(bucket, &candidate.key);
+                    let locked = self.keyspace.keys.lock(bucket, &candidate.key);
                     let entry = self.expired_entry(&search, &candidate, &known, &mut report)?;
                     drop(locked);
                     let Some(entry) = entry else { continue };
@@ -113,7 +113,7 @@ impl Inner {
                 let places = self.places_of_version_tags(&search, &keys)?;
                 let known = self.tags_at(lifecycle, places, report);
                 for key in keys {
-                    let locked = self.keys.lock(bucket, &key);
+                    let locked = self.keyspace.keys.lock(bucket, &key);
                     let expired = self.expired_versions(&search, &key, &known, report)?;
                     drop(locked);
                     for (row, rule) in expired {

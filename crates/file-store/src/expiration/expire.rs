@@ -46,11 +46,11 @@ impl Inner {
         known: &KnownTags,
         report: &mut SweepReport,
     ) -> Result<Option<()>> {
-        let _writer = self.enter(search.bucket)?;
-        if !self.lifecycle.is_current(search.bucket, rules) {
+        let _writer = self.keyspace.enter(search.bucket)?;
+        if !self.maintenance.lifecycle.is_current(search.bucket, rules) {
             return Ok(None);
         }
-        let lock = |candidate: &Candidate| self.keys.lock(search.bucket, &candidate.key);
+        let lock = |candidate: &Candidate| self.keyspace.keys.lock(search.bucket, &candidate.key);
         let _locked: Vec<_> = batch.iter().map(lock).collect();
         let mut appended = Vec::with_capacity(batch.len());
         let mut outcome = Ok(Some(()));
@@ -122,7 +122,7 @@ impl Inner {
     ) -> Result<Option<Entry>> {
         let Candidate { key, entry: listed, .. } = candidate;
         let (bucket, key) = (search.bucket, key.as_str());
-        let is_unchanged = self.index.read().is_object_at(bucket, key, listed.at);
+        let is_unchanged = self.keyspace.index.read().is_object_at(bucket, key, listed.at);
         let (entry, needs_tags) = if is_unchanged {
             (listed.clone(), candidate.needs_tags)
         } else {
@@ -133,7 +133,7 @@ impl Inner {
         if needs_tags && !search.has_expired(key, &entry, known.at(entry.at)) {
             return Ok(None);
         }
-        if self.index.read().doubt(bucket, key, Some(entry.at.lsn)).is_some() {
+        if self.keyspace.index.read().doubt(bucket, key, Some(entry.at.lsn)).is_some() {
             report.skipped += 1;
             return Ok(None);
         }
@@ -185,9 +185,9 @@ mod tests {
         let rules = inner.rules("bucket").unwrap();
         let mut lifecycle = rules.lifecycle.clone();
         lifecycle.rules[0].bytes_less_than = Some(10);
-        let now_ms = inner.clock.now_ms();
+        let now_ms = inner.keyspace.clock.now_ms();
         let search = Search { bucket: "bucket", prefix: "", lifecycle: &lifecycle, now_ms };
-        let keys = inner.index.read().keys.snapshot();
+        let keys = inner.keyspace.index.read().keys.snapshot();
         let page = search.page(&mut keys.merged(4096), None, PAGE_KEYS).unwrap();
         meanwhile();
         let mut report = SweepReport::default();
@@ -216,7 +216,8 @@ mod tests {
     fn object_moved_by_compaction_after_it_was_listed_is_deleted() {
         let (_dir, store) = store();
         put(&store, "a", b"old");
-        let place = || store.inner.index.read().candidates("bucket", "a").first().unwrap().lsn;
+        let place =
+            || store.inner.keyspace.index.read().candidates("bucket", "a").first().unwrap().lsn;
         let listed_at = place();
         let (_, report) = expire(&store, || {
             (0..120).for_each(|_| put(&store, "filler", &[7; 60_000]));

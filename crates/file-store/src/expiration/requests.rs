@@ -105,6 +105,6 @@ impl Store {
     /// Returns the bucket and the message of the last failure of a background sweep.
     #[must_use]
     pub fn last_lifecycle_error(&self) -> Option<String> {
-        self.inner.lifecycle.counters.last_error()
+        self.inner.maintenance.lifecycle.counters.last_error()
     }
 }

@@ -64,7 +64,10 @@ impl Inner {
                     if report.has_changes() {
                         self.confirm()?;
                     }
-                    self.lifecycle.counters.completed(self.clock.now(), began.elapsed());
+                    self.maintenance
+                        .lifecycle
+                        .counters
+                        .completed(self.keyspace.clock.now(), began.elapsed());
                     return Ok(Some(report));
                 }
                 Err(Interrupted::RulesChanged) => {}
@@ -80,7 +83,7 @@ impl Inner {
         rules: &Rules,
         mut steps: Steps<'_>,
     ) -> std::result::Result<(), Interrupted> {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.keyspace.clock.now_ms();
         let search = Search { bucket, prefix: "", lifecycle: &rules.lifecycle, now_ms };
         for prefix in rules.lifecycle.prefixes(now_ms) {
             let search = Search { prefix, ..search };
@@ -142,7 +145,7 @@ impl Inner {
 
     /// Returns the expired objects of the keys that follow `after`.
     pub(super) fn expired_page(&self, search: &Search<'_>, after: Option<&str>) -> Result<Page> {
-        let keys = self.index.read().keys.snapshot();
+        let keys = self.keyspace.index.read().keys.snapshot();
         let page = search.page(&mut keys.merged(READAHEAD_BYTES), after, PAGE_KEYS);
         page.map_err(|error| self.note_index_damage(error))
     }
@@ -184,7 +187,7 @@ impl Steps<'_> {
             Pace::Full => self.inner.with_space(|| step(&mut done)),
             Pace::Background(_) => step(&mut done),
         };
-        self.inner.lifecycle.counters.add(&done);
+        self.inner.maintenance.lifecycle.counters.add(&done);
         self.report.add(&done);
         let value = outcome?.ok_or(Interrupted::RulesChanged)?;
         match self.pace.pause(began.elapsed()) {

@@ -75,7 +75,7 @@ impl Inner {
         match self.read_attributes(at) {
             Ok(attributes) => Ok(Some(attributes.tags())),
             Err(error @ (Error::Damaged { .. } | Error::Log(_) | Error::Disk(_))) => {
-                self.damage.note(bucket, key, &error);
+                self.volumes.damage.note(bucket, key, &error);
                 report.skipped += 1;
                 Ok(None)
             }

@@ -66,7 +66,7 @@ fn run(inner: &Inner, every: Duration, stopped: &mpsc::Receiver<()>) {
     let mut wait = every.min(FIRST_CHECK);
     while sleep(stopped, wait) {
         let buckets: Vec<String> =
-            inner.index.read().named_buckets().map(|(name, _)| name.to_owned()).collect();
+            inner.keyspace.index.read().named_buckets().map(|(name, _)| name.to_owned()).collect();
         for bucket in &buckets {
             if !check(inner, bucket, &mut schedule, stopped) {
                 return;
@@ -85,26 +85,28 @@ fn check(
     schedule: &mut Schedule,
     stopped: &mpsc::Receiver<()>,
 ) -> bool {
-    let now_ms = inner.clock.now_ms();
+    let now_ms = inner.keyspace.clock.now_ms();
     let rules = match inner.rules(bucket) {
         Ok(rules) => rules,
         Err(Error::NoSuchBucket { .. }) => return true,
         Err(error) => {
-            inner.lifecycle.counters.failed(bucket, &haul_disk::error_chain(&error));
+            inner.maintenance.lifecycle.counters.failed(bucket, &haul_disk::error_chain(&error));
             return true;
         }
     };
     if rules.lifecycle.rules.is_empty() || !schedule.is_due(bucket, rules.revision, now_ms) {
         return true;
     }
-    inner.lifecycle.counters.set_sweeping(true);
+    inner.maintenance.lifecycle.counters.set_sweeping(true);
     let swept = inner.sweep(bucket, &Pace::Background(stopped));
-    inner.lifecycle.counters.set_sweeping(false);
+    inner.maintenance.lifecycle.counters.set_sweeping(false);
     match swept {
         Ok(Some(_)) => schedule.swept(bucket, rules.revision, now_ms),
         Ok(None) => return false,
         Err(Error::NoSuchBucket { .. }) => {}
-        Err(error) => inner.lifecycle.counters.failed(bucket, &haul_disk::error_chain(&error)),
+        Err(error) => {
+            inner.maintenance.lifecycle.counters.failed(bucket, &haul_disk::error_chain(&error))
+        }
     }
     true
 }

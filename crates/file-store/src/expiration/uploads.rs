@@ -33,7 +33,7 @@ impl Inner {
             return Vec::new();
         }
         let mut stale = Vec::new();
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         for (name, upload) in of_bucket(&index.uploads, bucket) {
             let (key, started_ms) = (name.key(), upload.started.millis());
             let expires = lifecycle.upload_expires_ms(key, started_ms);
@@ -67,18 +67,19 @@ impl Inner {
         batch: &[StaleUpload],
         report: &mut SweepReport,
     ) -> Result<Option<()>> {
-        let _writer = self.enter(search.bucket)?;
-        if !self.lifecycle.is_current(search.bucket, rules) {
+        let _writer = self.keyspace.enter(search.bucket)?;
+        if !self.maintenance.lifecycle.is_current(search.bucket, rules) {
             return Ok(None);
         }
         let mut keys: Vec<&str> = batch.iter().map(|upload| upload.key.as_str()).collect();
         keys.dedup();
-        let _locked: Vec<_> = keys.iter().map(|key| self.keys.lock(search.bucket, key)).collect();
+        let _locked: Vec<_> =
+            keys.iter().map(|key| self.keyspace.keys.lock(search.bucket, key)).collect();
         let mut appended = Vec::with_capacity(batch.len());
         let mut outcome = Ok(Some(()));
         for upload in batch {
             let name = UploadName::new(search.bucket, &upload.key, upload.id);
-            if !self.index.read().uploads.contains_key(&name) {
+            if !self.keyspace.index.read().uploads.contains_key(&name) {
                 continue;
             }
             match self.append_upload_end(search.bucket, upload) {
@@ -106,7 +107,7 @@ impl Inner {
     fn append_upload_end(&self, bucket: &str, upload: &StaleUpload) -> Result<(Head, Ticket)> {
         let mut head = self.head(Kind::UploadEnded, bucket, &upload.key);
         head.upload = upload.id;
-        head.version = self.clock.next();
+        head.version = self.keyspace.clock.next();
         let ticket = self.append(&head.encode(&Attributes::new()), &[], Room::Reserve)?;
         Ok((head, ticket))
     }

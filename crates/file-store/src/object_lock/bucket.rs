@@ -38,13 +38,13 @@ impl Store {
     fn try_create_locked_bucket(&self, bucket: &str, settings: &Attributes) -> Result<()> {
         let inner = &*self.inner;
         inner.check_writable()?;
-        let _exclusive = inner.gate.write();
-        let _lock = inner.keys.lock(bucket, "");
-        if inner.index.read().buckets.contains_key(bucket) {
+        let _exclusive = inner.keyspace.gate.write();
+        let _lock = inner.keyspace.keys.lock(bucket, "");
+        if inner.keyspace.index.read().buckets.contains_key(bucket) {
             return Err(Error::BucketExists { bucket: bucket.to_owned() });
         }
-        inner.has_versions.store(true, Ordering::Relaxed);
-        let _writer = inner.writers.enter();
+        inner.keyspace.has_versions.store(true, Ordering::Relaxed);
+        let _writer = inner.keyspace.writers.enter();
         let names = [bucket, &versions_bucket(bucket), &locked_bucket(bucket)];
         let heads = names.map(|name| inner.head_of_new_bucket(name));
         let none = Attributes::new();
@@ -76,12 +76,12 @@ impl Store {
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide that it is enabled.
     pub fn has_object_lock(&self, bucket: &str) -> Result<bool> {
-        let index = self.inner.index.read();
+        let index = self.inner.keyspace.index.read();
         index.check_bucket(bucket)?;
         let locked = locked_bucket(bucket);
         match index.buckets.contains_key(locked.as_str()) {
             true => Ok(true),
-            false if !self.inner.has_versions.load(Ordering::Relaxed) => Ok(false),
+            false if !self.inner.keyspace.has_versions.load(Ordering::Relaxed) => Ok(false),
             false => index.doubt_bucket(&locked).map_or(Ok(false), Err),
         }
     }
@@ -118,24 +118,24 @@ impl Store {
 impl Inner {
     /// Returns `true` if object lock is certainly enabled in a bucket.
     pub(super) fn has_object_lock(&self, bucket: &str) -> bool {
-        self.has_versions.load(Ordering::Relaxed)
-            && self.index.read().buckets.contains_key(locked_bucket(bucket).as_str())
+        self.keyspace.has_versions.load(Ordering::Relaxed)
+            && self.keyspace.index.read().buckets.contains_key(locked_bucket(bucket).as_str())
     }
 
     /// Returns `true` unless it is certain that no version of the bucket has a lock.
     pub(crate) fn may_have_locks(&self, bucket: &str) -> bool {
-        if !self.has_versions.load(Ordering::Relaxed) {
+        if !self.keyspace.has_versions.load(Ordering::Relaxed) {
             return false;
         }
-        let (index, locked) = (self.index.read(), locked_bucket(bucket));
+        let (index, locked) = (self.keyspace.index.read(), locked_bucket(bucket));
         index.buckets.contains_key(locked.as_str()) || index.doubt_bucket(&locked).is_some()
     }
 
     fn try_enable_object_lock(&self, bucket: &str) -> Result<()> {
         self.check_writable()?;
-        let _exclusive = self.gate.write();
-        let _locked = self.keys.lock(bucket, "");
-        self.index.read().check_bucket(bucket)?;
+        let _exclusive = self.keyspace.gate.write();
+        let _locked = self.keyspace.keys.lock(bucket, "");
+        self.keyspace.index.read().check_bucket(bucket)?;
         if self.versioning(bucket)? != Versioning::Enabled {
             let why = "object lock needs versioning, which is not enabled";
             return Err(Error::InvalidBucketState { bucket: bucket.to_owned(), why });
@@ -144,13 +144,13 @@ impl Inner {
             return Ok(());
         }
         let head = self.head_of_new_bucket(&locked_bucket(bucket));
-        let _writer = self.writers.enter();
+        let _writer = self.keyspace.writers.enter();
         self.commit_heads(vec![head.into()], Room::Ordinary)
     }
 
     fn head_of_new_bucket(&self, name: &str) -> Head {
         let mut head = self.head(Kind::BucketCreated, name, "");
-        head.version = self.clock.next();
+        head.version = self.keyspace.clock.next();
         head
     }
 }

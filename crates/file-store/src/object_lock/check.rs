@@ -30,7 +30,7 @@ impl Inner {
         }
         let lock = self.read_attributes(entry.at).and_then(|found| ObjectLock::of(&found));
         let why = match lock {
-            Ok(lock) => lock.protection(self.clock.now_ms(), bypass_governance),
+            Ok(lock) => lock.protection(self.keyspace.clock.now_ms(), bypass_governance),
             Err(Error::Invalid { what }) => Some(what),
             Err(error) => return Err(error),
         };
@@ -62,7 +62,7 @@ impl Inner {
         let Some(default) = default_retention(&*self.settings(bucket)?)? else {
             return Ok(Cow::Borrowed(attributes));
         };
-        lock.retention = Some(default.starting_at(self.clock.now_ms()));
+        lock.retention = Some(default.starting_at(self.keyspace.clock.now_ms()));
         let mut attributes = attributes.clone();
         lock.set_in(&mut attributes);
         check_attributes(&attributes)?;

@@ -59,7 +59,7 @@ impl Store {
         if !self.has_object_lock(bucket)? {
             return Err(Error::NoObjectLock { bucket: bucket.to_owned() });
         }
-        let now_ms = self.inner.clock.now_ms();
+        let now_ms = self.inner.keyspace.clock.now_ms();
         let changed = |entry: &Entry, attributes: &Attributes| {
             let lock = ObjectLock::of(attributes)?.with(change, now_ms);
             let lock = lock.map_err(|why| locked(bucket, key, entry, why))?;

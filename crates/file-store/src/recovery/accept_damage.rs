@@ -11,7 +11,7 @@ impl Store {
     /// most 10,000 places.
     #[must_use]
     pub fn damage(&self) -> Vec<Damage> {
-        self.inner.damage.places()
+        self.inner.volumes.damage.places()
     }
 
     /// Accepts the loss of the content of hidden places, and returns these places: from now on the
@@ -30,12 +30,12 @@ impl Store {
     pub fn accept_damage(&self) -> Result<Vec<Damage>> {
         let inner = &self.inner;
         inner.check_writable()?;
-        let Some(manifest) = &inner.manifest else {
+        let Some(manifest) = &inner.volumes.manifest else {
             let what = "the store has no manifest yet: free space and reopen it".to_owned();
             return Err(Error::Invalid { what });
         };
         let losses: Vec<AcceptedLoss> = {
-            let index = inner.index.read();
+            let index = inner.keyspace.index.read();
             let loss = |range: &crate::index::hidden::HiddenRange| AcceptedLoss {
                 volume: range.volume,
                 from: range.from,
@@ -44,7 +44,7 @@ impl Store {
             index.hidden.ranges().iter().map(loss).collect()
         };
         manifest.accept(&losses)?;
-        inner.index.write().hidden = Hidden::default();
-        Ok(inner.damage.accept_hidden())
+        inner.keyspace.index.write().hidden = Hidden::default();
+        Ok(inner.volumes.damage.accept_hidden())
     }
 }

@@ -262,7 +262,7 @@ mod tests {
             put(&store, &number.to_string());
             store.inner.checkpoint().unwrap();
         }
-        let runs = || store.inner.index.read().keys.runs().len();
+        let runs = || store.inner.keyspace.index.read().keys.runs().len();
         eventually("runs are merged, and their inputs are removed", || runs() < 5);
         store.close().unwrap();
         let mut medium = Medium::default();

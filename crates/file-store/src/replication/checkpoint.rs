@@ -42,7 +42,7 @@ impl Store {
     /// the place.
     #[must_use]
     pub fn checkpoint_place(&self) -> Option<Lsn> {
-        Some(self.inner.index_files.applied()).filter(|place| *place > Lsn::default())
+        Some(self.inner.keyspace.index_files.applied()).filter(|place| *place > Lsn::default())
     }
 
     /// Opens the files of the current checkpoint of the index. `None` if there is no usable one:
@@ -52,7 +52,7 @@ impl Store {
     /// # Errors
     /// A failed system call.
     pub fn checkpoint(&self) -> Result<Option<CheckpointFiles>> {
-        let files = &self.inner.index_files;
+        let files = &self.inner.keyspace.index_files;
         // Listed files are replaced and removed only under this lock.
         let current = files.catalog.lock();
         if current.is_none() {
@@ -76,9 +76,9 @@ impl Store {
     /// The checkpoint survives a power cut when this returns.
     pub fn write_checkpoint(&self) -> Result<()> {
         let inner = &self.inner;
-        if inner.index_files.applied() < inner.log.synced() {
+        if inner.keyspace.index_files.applied() < inner.volumes.log.synced() {
             inner.checkpoint()?;
-            inner.checkpoint_due.reset();
+            inner.keyspace.checkpoint_due.reset();
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Store {
 impl Inner {
     /// Opens the files of the catalog on disk, whose lock the caller holds.
     fn open_checkpoint(&self) -> Result<Option<CheckpointFiles>> {
-        let disk = &*self.index_files.disk;
+        let disk = &*self.keyspace.index_files.disk;
         let Some(catalog_file) = open(disk, names::CATALOG)? else { return Ok(None) };
         let catalog = decode_catalog(&*catalog_file)?;
         let mut files = Vec::new();

@@ -2,37 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::inner::Inner;
-use crate::replication::interface::ReplicationStatus;
-use crate::store::Store;
-
-impl Store {
-    /// Returns the state of the copy; `None` if the store has none.
-    #[must_use]
-    pub fn replication_status(&self) -> Option<ReplicationStatus> {
-        self.inner.options.replication.as_ref().map(|replication| replication.status())
-    }
-
-    /// Waits until the copy of the store, if there is one, contains all changes that are durable
-    /// now. A caller that finds the change of an earlier request, which may not have been confirmed,
-    /// calls this before it acknowledges the repeated request.
-    ///
-    /// # Errors
-    /// [`Error::NotReplicated`]; [`Error::Stopped`] after a failed sync.
-    ///
-    /// # Durability
-    /// If the store waits for its copy, all changes survive the loss of this machine when this
-    /// returns.
-    pub fn confirm(&self) -> Result<()> {
-        self.inner.confirm()
-    }
-}
 
 impl Inner {
     /// Fails after a failed sync. What is known in memory may then differ from what is found when
     /// the store is opened again: the needles of the failed sync may be in the log, so that a key
     /// that does not exist now may exist then.
     fn check_syncs(&self) -> Result<()> {
-        match self.log.is_latched() {
+        match self.volumes.log.is_latched() {
             true => Err(Error::Stopped { what: "a sync of the log failed" }),
             false => Ok(()),
         }
@@ -46,7 +22,7 @@ impl Inner {
     pub(crate) fn confirm(&self) -> Result<()> {
         self.check_syncs()?;
         let Some(replication) = &self.options.replication else { return Ok(()) };
-        replication.wait(self.log.synced()).map_err(|what| Error::NotReplicated { what })
+        replication.wait(self.volumes.log.synced()).map_err(|what| Error::NotReplicated { what })
     }
 
     /// Waits like [`Self::confirm`] if a call has changed the store or found nothing to change, and

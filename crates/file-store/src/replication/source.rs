@@ -11,6 +11,7 @@ use crate::format::MARKER_TEXT;
 use crate::format::{FilePart, NotANeedle, needles};
 use crate::manifest::ManifestFile;
 use crate::names;
+use crate::replication::interface::ReplicationStatus;
 use crate::store::Store;
 
 const READ: Open = Open { direct: false, dsync: false, random: false, read_only: true };
@@ -25,12 +26,32 @@ pub struct Layout {
 }
 
 impl Store {
+    /// Returns the state of the copy; `None` if the store has none.
+    #[must_use]
+    pub fn replication_status(&self) -> Option<ReplicationStatus> {
+        self.inner.options.replication.as_ref().map(|replication| replication.status())
+    }
+
+    /// Waits until the copy of the store, if there is one, contains all changes that are durable
+    /// now. A caller that finds the change of an earlier request, which may not have been confirmed,
+    /// calls this before it acknowledges the repeated request.
+    ///
+    /// # Errors
+    /// [`Error::NotReplicated`]; [`Error::Stopped`] after a failed sync.
+    ///
+    /// # Durability
+    /// If the store waits for its copy, all changes survive the loss of this machine when this
+    /// returns.
+    pub fn confirm(&self) -> Result<()> {
+        self.inner.confirm()
+    }
+
     /// Returns the log of the store, whose segments are the volumes, to follow it with
     /// [`Log::reader`]. It is for reading only: the store breaks if anything else appends to the
     /// log or truncates it.
     #[must_use]
     pub fn log(&self) -> &Log {
-        &self.inner.log
+        &self.inner.volumes.log
     }
 
     /// Returns the names, relative to the directory of the store, of the files of big objects and
@@ -63,7 +84,7 @@ impl Store {
                 open(&*self.inner.objects.disk, name)
             }
             Some((names::INDEX, name)) if is_of_index(name) => {
-                open(&*self.inner.index_files.disk, name)
+                open(&*self.inner.keyspace.index_files.disk, name)
             }
             _ => {
                 let what = format!("\"{name}\" is not a file of a big object or of the index");
@@ -85,8 +106,10 @@ impl Store {
     pub fn layout(&self, volumes: &[(u32, u64)]) -> Layout {
         let inner = &self.inner;
         // Before the manifest: a volume is removed from the manifest first.
-        let segments: BTreeSet<u32> = inner.log.segments().iter().map(|s| s.number).collect();
-        let mut manifest = inner.manifest.as_ref().map(ManifestFile::current).unwrap_or_default();
+        let segments: BTreeSet<u32> =
+            inner.volumes.log.segments().iter().map(|s| s.number).collect();
+        let mut manifest =
+            inner.volumes.manifest.as_ref().map(ManifestFile::current).unwrap_or_default();
         let is_lost = |number: &u32| {
             segments.last().is_some_and(|newest| number < newest) && !segments.contains(number)
         };
@@ -103,7 +126,7 @@ impl Store {
     /// and parts.
     #[must_use]
     pub fn big_files(&self) -> Vec<String> {
-        let index = self.inner.index.read();
+        let index = self.inner.keyspace.index.read();
         let name = |part: FilePart| format!("{}/{}", names::OBJECTS, names::big_file(part.id));
         index.files.uses().map(|(part, _)| name(part)).collect()
     }

@@ -60,7 +60,7 @@ struct StoreState<'a> {
 
 impl Drop for StoreState<'_> {
     fn drop(&mut self) {
-        let mut index = self.inner.index.write();
+        let mut index = self.inner.keyspace.index.write();
         index.files.unpin(&self.pinned);
         let freed = index.files.take_freed();
         drop(index);
@@ -102,7 +102,7 @@ impl Store {
             let what = format!("{} is not empty (it contains {name})", to.root().display());
             return Err(Error::Invalid { what });
         }
-        let upkeep = self.inner.upkeep.lock();
+        let upkeep = self.inner.maintenance.upkeep.lock();
         let state = self.inner.capture_state()?;
         state.write(&to, &upkeep)
     }
@@ -112,28 +112,31 @@ impl Inner {
     /// Determines the state of the store between two writes. The caller holds the lock of
     /// [`Upkeep`], so that compaction neither appends nor removes anything.
     fn capture_state(&self) -> Result<StoreState<'_>> {
-        let _no_writer = self.gate.write();
+        let _no_writer = self.keyspace.gate.write();
         self.objects.check()?;
-        if self.log.is_latched() {
+        if self.volumes.log.is_latched() {
             return Err(Error::Stopped { what: "a sync of the log failed" });
         }
-        let end = self.log.synced();
-        let mut manifest = self.manifest.as_ref().map(ManifestFile::current).unwrap_or_default();
+        let end = self.volumes.log.synced();
+        let mut manifest =
+            self.volumes.manifest.as_ref().map(ManifestFile::current).unwrap_or_default();
         let has_record = |number: u32| Lsn::new(number, FIRST_RECORD) < end;
-        let segments = self.log.segments();
+        let segments = self.volumes.log.segments();
         let begun = || segments.iter().filter(|segment| has_record(segment.number));
         manifest.volumes.extend(begun().map(|segment| (segment.number, segment.nonce)));
         let tail = begun().map(|segment| segment.number).next_back();
         let tail = match tail {
             // The page is read now, because another thread may append to this volume later, and
             // some versions also write to this page.
-            Some(number) => Some((number, read_end_page(&*self.volumes, &segment_name(number))?)),
+            Some(number) => {
+                Some((number, read_end_page(&*self.volumes.disk, &segment_name(number))?))
+            }
             None => None,
         };
         let is_sealed = |number: &u32| tail.as_ref().is_none_or(|(tail, _)| number != tail);
         // A damaged volume may be listed but not open.
         let sealed = manifest.volumes.keys().copied().filter(is_sealed).collect();
-        let mut index = self.index.write();
+        let mut index = self.keyspace.index.write();
         let pinned: Vec<FilePart> = index.files.uses().map(|(file, _)| file).collect();
         index.files.pin(&pinned);
         let (objects, object_bytes) =
@@ -183,7 +186,7 @@ impl StoreState<'_> {
         upkeep: &Upkeep,
         progress: &mut Progress,
     ) -> Result<u64> {
-        let from = &*self.inner.volumes;
+        let from = &*self.inner.volumes.disk;
         let to = Subdir::new(Arc::clone(to), names::VOLUMES);
         let mut count = 0;
         for number in &self.sealed {

@@ -128,9 +128,9 @@ impl Replay for Reading<'_> {
 impl Inner {
     /// Reads all volumes. Returns `false` if the store is being closed.
     fn scrub_volumes(&self, pace: &mut Pace) -> bool {
-        for segment in self.log.segments().into_iter().filter(|segment| segment.is_local) {
+        for segment in self.volumes.log.segments().into_iter().filter(|segment| segment.is_local) {
             let mut reading = Reading { inner: self, pace, continues: true };
-            let damage = match self.log.check(segment.number, &mut reading) {
+            let damage = match self.volumes.log.check(segment.number, &mut reading) {
                 Ok(damage) => damage,
                 Err(log::Error::Disk(error)) if !error.is_not_found() => vec![log::Damage {
                     offset: error.offset.unwrap_or(0),
@@ -164,20 +164,20 @@ impl Inner {
                 named.file == place.file && (place.offset..place.end).contains(&named.offset)
             });
             if !is_named {
-                self.damage.add(place.into());
+                self.volumes.damage.add(place.into());
             }
         }
         for damage in named {
-            self.damage.add(damage);
+            self.volumes.damage.add(damage);
         }
         // Compaction does not remove the volume, because its content may be recoverable.
-        self.upkeep.lock().damaged.insert(volume.number);
+        self.maintenance.upkeep.lock().damaged.insert(volume.number);
     }
 
     /// Returns a report for each object whose needle is in a damaged range of a volume.
     fn name_objects(&self, volume: u32, found: &[log::Damage]) -> Vec<Damage> {
         let mut named = Vec::new();
-        let keys = self.index.read().keys.snapshot();
+        let keys = self.keyspace.index.read().keys.snapshot();
         let scanned = keys.scan(|bucket, key, entry| {
             let offset = u64::from(entry.at.lsn.offset());
             let is_hit = |damage: &&log::Damage| (damage.offset..damage.end).contains(&offset);
@@ -198,17 +198,17 @@ impl Inner {
 
     /// Reads all files of big objects. Returns `false` if the store is being closed.
     fn scrub_big_files(&self, pace: &mut Pace) -> bool {
-        let files: Vec<FilePart> = self.index.read().files.parts().collect();
+        let files: Vec<FilePart> = self.keyspace.index.read().files.parts().collect();
         for part in files {
             let mut reading = Reading { inner: self, pace, continues: true };
             let outcome = self.read_big_file(part, &mut reading);
             if !reading.continues {
                 return false;
             }
-            let is_used = self.index.read().files.contains(part.id);
+            let is_used = self.keyspace.index.read().files.contains(part.id);
             if let (Err(Error::Damaged { file, offset, what }), true) = (outcome, is_used) {
                 let (bucket, key) = self.object_of_file(part.id).unzip();
-                self.damage.add(Damage { bucket, key, file, offset, what });
+                self.volumes.damage.add(Damage { bucket, key, file, offset, what });
             }
         }
         true
@@ -232,7 +232,7 @@ impl Inner {
     }
 
     fn object_of_file(&self, id: u128) -> Option<(String, String)> {
-        let keys = self.index.read().keys.snapshot();
+        let keys = self.keyspace.index.read().keys.snapshot();
         let mut found = None;
         let scanned = keys.scan(|bucket, key, entry| {
             if entry.files.iter().any(|file| file.id == id) {

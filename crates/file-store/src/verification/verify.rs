@@ -59,9 +59,9 @@ impl Store {
         let mut verified = VerificationReport::default();
         let (sound, in_volumes) = self.verify_volumes(&mut verified, progress)?;
         self.verify_keys(&sound, &mut verified, progress)?;
-        verified.damage.extend(self.inner.damage.hidden());
+        verified.damage.extend(self.inner.volumes.damage.hidden());
         // Damage that cannot be found again: missing volumes, hidden places, the manifest.
-        for damage in self.inner.damage.places() {
+        for damage in self.inner.volumes.damage.places() {
             match damage.key.is_some() {
                 true => verified.add(damage),
                 false => verified.add_unnamed(damage),
@@ -85,10 +85,10 @@ impl Store {
     ) -> Result<(BTreeSet<u32>, Vec<Damage>)> {
         let inner = &self.inner;
         let (mut sound, mut found) = (BTreeSet::new(), Vec::new());
-        for segment in inner.log.segments() {
+        for segment in inner.volumes.log.segments() {
             let (mut objects, mut bytes) = (verified.objects, verified.bytes);
-            let scanned = inner.log.scan(segment.number, &mut |at, record| {
-                let index = inner.index.read();
+            let scanned = inner.volumes.log.scan(segment.number, &mut |at, record| {
+                let index = inner.keyspace.index.read();
                 for (head, _) in needles(record).flatten() {
                     let is_object = head.kind == Kind::Object && head.files.is_empty();
                     if is_object && index.is_live(&head, at) {
@@ -133,7 +133,7 @@ impl Store {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
         let inner = &self.inner;
-        let keys = inner.index.read().keys.snapshot();
+        let keys = inner.keyspace.index.read().keys.snapshot();
         let mut outcome = Ok(());
         let scanned = keys.scan(|bucket, key, entry| {
             let was_counted = entry.files.is_empty() && sound.contains(&entry.at.lsn.segment());
@@ -141,7 +141,7 @@ impl Store {
                 verified.objects += 1;
                 verified.bytes += entry.bytes;
             }
-            if !was_counted || !inner.index.read().is_object_at(bucket, key, entry.at) {
+            if !was_counted || !inner.keyspace.index.read().is_object_at(bucket, key, entry.at) {
                 outcome = self.verify_key(bucket, key, verified);
                 progress(verified.objects, verified.bytes);
             }
@@ -197,9 +197,9 @@ impl Inner {
     /// Returns a report for everything in damaged ranges of a volume besides objects, which are
     /// read individually: the buckets, uploads and deletions that its index lists there.
     pub(crate) fn name_damage(&self, volume: &VolumeId, found: &[log::Damage]) -> Vec<Damage> {
-        let read = volume_index::read(&*self.volumes, volume.number, Some(volume.nonce));
+        let read = volume_index::read(&*self.volumes.disk, volume.number, Some(volume.nonce));
         let Some(volume_index) = read else { return Vec::new() };
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         let mut named = Vec::new();
         for IndexedNeedle { at, head, .. } in volume_index.needles {
             let offset = u64::from(at.lsn.offset());

@@ -53,8 +53,8 @@ impl Store {
     ) -> Result<ObjectInfo> {
         let inner = &*self.inner;
         let set = || {
-            let _writer = inner.enter(bucket)?;
-            let _lock = inner.keys.lock(bucket, key);
+            let _writer = inner.keyspace.enter(bucket)?;
+            let _lock = inner.keyspace.keys.lock(bucket, key);
             inner.try_change_attributes(bucket, key, version, change)
         };
         inner.acknowledge(inner.with_space(set))

@@ -78,11 +78,11 @@ impl Store {
         read: fn(&Self, &str, &str) -> Result<Object>,
     ) -> Result<Object> {
         let inner = &*self.inner;
-        inner.index.read().check_bucket(bucket)?;
+        inner.keyspace.index.read().check_bucket(bucket)?;
         let missing =
             || Error::NoSuchVersion { bucket: bucket.to_owned(), key: key.to_owned(), version };
         // A version may become current, or be retained, between the lookups of both places.
-        let _lock = inner.keys.lock(bucket, key);
+        let _lock = inner.keyspace.keys.lock(bucket, key);
         let current = inner.find_certain(bucket, key)?;
         if current.is_some_and(|entry| entry.version_id() == version) {
             return read(self, bucket, key);
@@ -109,8 +109,8 @@ impl Store {
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] while damage may hide versions.
     pub fn delete_marker(&self, bucket: &str, key: &str) -> Result<Option<VersionInfo>> {
         let inner = &*self.inner;
-        inner.index.read().check_bucket(bucket)?;
-        let _lock = inner.keys.lock(bucket, key);
+        inner.keyspace.index.read().check_bucket(bucket)?;
+        let _lock = inner.keyspace.keys.lock(bucket, key);
         if inner.versioning(bucket)? == Versioning::Off
             || inner.find_certain(bucket, key)?.is_some()
         {
@@ -149,7 +149,7 @@ impl Inner {
         bucket: &str,
         request: &ListVersionsRequest<'_>,
     ) -> Result<VersionListPage> {
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         if let Some(error) = index.doubt_all() {
             return Err(error);
         }
@@ -157,7 +157,7 @@ impl Inner {
         let keys = index.keys.snapshot();
         drop(index);
         let mut sources = [(); 2].map(|()| keys.merged(LIST_READAHEAD_BYTES));
-        let page = list_versions(&mut sources, &self.index, bucket, request);
+        let page = list_versions(&mut sources, &self.keyspace.index, bucket, request);
         page.map_err(|error| self.note_index_damage(error))
     }
 

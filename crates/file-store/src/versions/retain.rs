@@ -94,7 +94,7 @@ impl Inner {
         key: &str,
         take: impl FnMut(VersionRow) -> bool,
     ) -> Result<()> {
-        let index = self.index.read();
+        let index = self.keyspace.index.read();
         if let Some(error) = index.doubt_all() {
             return Err(error);
         }
@@ -113,7 +113,7 @@ impl Inner {
     /// Returns the tombstone of a key.
     pub(crate) fn end_of(&self, bucket: &str, key: &str, replaces: Option<Entry>) -> Change {
         let mut head = self.head(Kind::Tombstone, bucket, key);
-        head.version = self.clock.next();
+        head.version = self.keyspace.clock.next();
         Change { head, replaces: replaces.map(Replaced::from) }
     }
 

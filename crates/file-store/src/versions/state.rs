@@ -19,7 +19,7 @@ impl Store {
     /// # Errors
     /// [`Error::NoSuchBucket`]; [`Error::Damaged`] if damage may hide the state.
     pub fn versioning(&self, bucket: &str) -> Result<Versioning> {
-        self.inner.index.read().check_bucket(bucket)?;
+        self.inner.keyspace.index.read().check_bucket(bucket)?;
         self.inner.versioning(bucket)
     }
 
@@ -50,8 +50,8 @@ impl Inner {
     /// # Errors
     /// [`Error::Damaged`] if damage may hide that versioning was enabled.
     pub(crate) fn versioning(&self, bucket: &str) -> Result<Versioning> {
-        match self.has_versions.load(Ordering::Relaxed) {
-            true => self.index.read().versioning(bucket),
+        match self.keyspace.has_versions.load(Ordering::Relaxed) {
+            true => self.keyspace.index.read().versioning(bucket),
             // No store without versions pays for the lookup.
             false => Ok(Versioning::Off),
         }
@@ -59,7 +59,7 @@ impl Inner {
 
     /// Returns the error of [`Self::versioning`].
     pub(crate) fn unknown_versioning(&self, bucket: &str) -> Error {
-        self.versioning(bucket).err().unwrap_or_else(|| self.missing_bucket(bucket))
+        self.versioning(bucket).err().unwrap_or_else(|| self.keyspace.missing_bucket(bucket))
     }
 
     /// Sets the versioning state of a bucket.
@@ -69,10 +69,10 @@ impl Inner {
     ///    durable.
     fn try_set_versioning(&self, bucket: &str, versioning: Versioning) -> Result<()> {
         self.check_writable()?;
-        let _exclusive = self.gate.write();
-        let _locked = self.keys.lock(bucket, "");
-        self.index.read().check_bucket(bucket)?;
-        if let Some(error) = self.index.read().doubt_bucket(bucket) {
+        let _exclusive = self.keyspace.gate.write();
+        let _locked = self.keyspace.keys.lock(bucket, "");
+        self.keyspace.index.read().check_bucket(bucket)?;
+        if let Some(error) = self.keyspace.index.read().doubt_bucket(bucket) {
             return Err(error);
         }
         let before = self.versioning(bucket)?;
@@ -83,11 +83,11 @@ impl Inner {
             let why = "object lock needs versioning, which cannot be suspended";
             return Err(Error::InvalidBucketState { bucket: bucket.to_owned(), why });
         }
-        self.has_versions.store(true, Ordering::Relaxed);
+        self.keyspace.has_versions.store(true, Ordering::Relaxed);
         let mut changes: Vec<Change> = Vec::new();
         let mut change = |kind, bucket: &str| {
             let mut head = self.head(kind, bucket, "");
-            head.version = self.clock.next();
+            head.version = self.keyspace.clock.next();
             changes.push(head.into());
         };
         if before == Versioning::Off {
@@ -100,7 +100,7 @@ impl Inner {
             }
             Versioning::Enabled | Versioning::Off => {}
         }
-        let _writer = self.writers.enter();
+        let _writer = self.keyspace.writers.enter();
         self.commit_heads(changes, Room::Ordinary)
     }
 

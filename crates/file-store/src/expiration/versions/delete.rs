@@ -48,11 +48,12 @@ impl Inner {
         known: &KnownTags,
         report: &mut SweepReport,
     ) -> Result<Option<()>> {
-        let _writer = self.enter(search.bucket)?;
-        if !self.lifecycle.is_current(search.bucket, rules) {
+        let _writer = self.keyspace.enter(search.bucket)?;
+        if !self.maintenance.lifecycle.is_current(search.bucket, rules) {
             return Ok(None);
         }
-        let _locked: Vec<_> = keys.iter().map(|key| self.keys.lock(search.bucket, key)).collect();
+        let _locked: Vec<_> =
+            keys.iter().map(|key| self.keyspace.keys.lock(search.bucket, key)).collect();
         let (mut appended, mut outcome) = (Vec::new(), Ok(Some(())));
         for key in keys {
             if let Err(error) = self.append_ends(search, key, known, &mut appended, report) {
@@ -151,7 +152,7 @@ impl Inner {
             return Ok(places);
         }
         for key in keys {
-            let _locked = self.keys.lock(search.bucket, key);
+            let _locked = self.keyspace.keys.lock(search.bucket, key);
             let found = self.versions_that_may_expire(search, key)?;
             let by_tags = found.iter().filter(|found| found.rule.is_none());
             places.extend(by_tags.map(|found| found.row.entry.at));

@@ -1,0 +1,69 @@
+//! The keys of an open store: the index in memory and on the disk, and the locks of those who change
+//! it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use haul_sync::{ArcRwLockReadGuard, RwLock, ShardedRwLock};
+
+use crate::catalog::due::CheckpointDue;
+use crate::catalog::files::IndexFiles;
+use crate::catalog::merge_signal::MergeSignal;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::locks::KeyLocks;
+use crate::pending_put::queue::PendingPuts;
+use crate::settings::cache::SettingsCache;
+use crate::writers::{BucketWriter, Writers};
+
+/// Which needles there are, and who changes them. `docs/internals/locks.md` has the order of the
+/// locks.
+#[derive(Debug)]
+pub(crate) struct Keyspace {
+    pub(crate) index: ShardedRwLock<Index>,
+    /// The files of the index.
+    pub(crate) index_files: Arc<IndexFiles>,
+    pub(crate) checkpoint_due: CheckpointDue,
+    pub(crate) merges: MergeSignal,
+    /// The locks of keys. A writer holds the lock of its key from the lookup of the current object
+    /// to the application of the new needle. The empty key is the lock of the bucket itself.
+    pub(crate) keys: KeyLocks,
+    /// Read-locked by writers of objects, write-locked by the creation and deletion of buckets, so
+    /// that no object can be stored in a bucket that is being deleted.
+    pub(crate) gate: Arc<RwLock<()>>,
+    /// The writers whose needles may not be in the index yet.
+    pub(crate) writers: Arc<Writers>,
+    /// Puts that the completing thread applies to the index.
+    pub(crate) pending_puts: PendingPuts,
+    /// The versions of changes, which increase.
+    pub(crate) clock: Clock,
+    /// The settings of buckets that were used before.
+    pub(crate) settings: SettingsCache,
+    /// `true` if versioning was enabled or suspended in a bucket, now or earlier.
+    pub(crate) has_versions: AtomicBool,
+}
+
+impl Keyspace {
+    /// Registers a writer in a bucket. The bucket exists as long as the result does.
+    pub(crate) fn enter(&self, bucket: &str) -> Result<BucketWriter> {
+        self.enter_with(self.gate.read_arc(), bucket)
+    }
+
+    /// Registers a writer like [`Self::enter`]; `None` if that would wait for a lock.
+    pub(crate) fn try_enter(&self, bucket: &str) -> Result<Option<BucketWriter>> {
+        let gate = self.gate.try_read_arc();
+        gate.map(|gate| self.enter_with(gate, bucket)).transpose()
+    }
+
+    fn enter_with(&self, gate: ArcRwLockReadGuard<()>, bucket: &str) -> Result<BucketWriter> {
+        let index = self.index.read();
+        index.check_bucket(bucket)?;
+        Ok(BucketWriter { _bucket: gate, _writer: self.writers.enter() })
+    }
+
+    /// Returns the error for a request to a bucket that is not in the index.
+    pub(crate) fn missing_bucket(&self, bucket: &str) -> Error {
+        self.index.read().missing_bucket(bucket)
+    }
+}

@@ -1,0 +1,50 @@
+//! The volumes of an open store: their files, the log that they are, and what is known of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use haul_append_log::Log;
+use haul_disk::Disk;
+
+use crate::damage::found::FoundDamage;
+use crate::error::Result;
+use crate::manifest::ManifestFile;
+use crate::memory::buffers::Buffers;
+use crate::memory::locked::LockedMemory;
+use crate::names;
+use crate::volume_index::IndexWriter;
+
+/// Where needles are.
+#[derive(Debug)]
+pub(crate) struct Volumes {
+    /// The directory of the volumes and their indexes.
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) log: Log,
+    /// The heads of needles that the indexes of volumes lack, and the files of these indexes.
+    pub(crate) indexes: IndexWriter,
+    /// The list of volumes; `None` if both copies were lost and there was no space for new ones.
+    pub(crate) manifest: Option<ManifestFile>,
+    pub(crate) damage: FoundDamage,
+    /// Reusable buffers of long objects.
+    pub(crate) buffers: Arc<Buffers>,
+    /// The memory for locked objects of volumes.
+    pub(crate) locked: LockedMemory,
+}
+
+impl Volumes {
+    /// Returns the nonces of all volumes.
+    pub(crate) fn nonces(&self) -> HashMap<u32, u64> {
+        self.log.segments().iter().map(|segment| (segment.number, segment.nonce)).collect()
+    }
+
+    /// Returns the number of the oldest volume that exists in any form: a file that may be
+    /// unreadable, only an index, or only an entry of the manifest, because a missing volume may be
+    /// restored.
+    pub(crate) fn oldest(&self) -> Result<Option<u32>> {
+        let number = |name: &String| names::parse_volume(name).or_else(|| names::parse_index(name));
+        let found = self.disk.list("")?.iter().filter_map(number).min();
+        let listed =
+            self.manifest.as_ref().and_then(|manifest| manifest.numbers().first().copied());
+        Ok(found.into_iter().chain(listed).min())
+    }
+}
