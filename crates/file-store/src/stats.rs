@@ -88,7 +88,8 @@ pub struct Stats {
     /// Whether each of [`Work::ALL`] fails, because the disk is full or refuses files.
     pub failing: [bool; Work::ALL.len()],
     /// `true` after a failed sync: until the store is reopened, nothing more is stored. After a
-    /// failed sync of the directory of big objects, only big objects are refused.
+    /// failed sync of the directory of big objects, only big objects are refused; after one of the
+    /// manifest, no volume is removed.
     pub latched: bool,
 }
 
@@ -147,7 +148,9 @@ impl Store {
             free_bytes: space.free_bytes,
             reserve_volumes: space.reserve_volumes,
             reserve_volumes_wanted: space.reserve_volumes_wanted,
-            latched: inner.volumes.log.is_latched() || inner.objects.has_failed(),
+            latched: inner.volumes.log.is_latched()
+                || inner.objects.has_failed()
+                || inner.volumes.check_manifest().is_err(),
         }
     }
 }

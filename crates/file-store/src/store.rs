@@ -49,6 +49,7 @@ impl Store {
     pub fn close(mut self) -> Result<()> {
         self.workers.drain(..).for_each(|mut worker| worker.stop());
         let objects = Arc::clone(&self.inner.objects);
+        let manifest = self.inner.volumes.check_manifest();
         let latched = self.inner.volumes.log.is_latched();
         if !latched {
             self.inner.keyspace.index.read().check_totals();
@@ -61,6 +62,6 @@ impl Store {
             }
             Err(_shared) => {}
         }
-        objects.check()
+        objects.check().and(manifest)
     }
 }

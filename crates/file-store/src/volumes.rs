@@ -37,6 +37,11 @@ impl Volumes {
         self.log.segments().iter().map(|segment| (segment.number, segment.nonce)).collect()
     }
 
+    /// Returns an error if a write or sync of the manifest failed.
+    pub(crate) fn check_manifest(&self) -> Result<()> {
+        self.manifest.as_ref().map_or(Ok(()), ManifestFile::check)
+    }
+
     /// Returns the number of the oldest volume that exists in any form: a file that may be
     /// unreadable, only an index, or only an entry of the manifest, because a missing volume may be
     /// restored.

@@ -92,6 +92,9 @@ fn calls(
     assert!(counted.remove("epoll_wait").unwrap_or(0) <= REQUESTS + 20, "{counted:?}");
     // Caused by strace.
     counted.remove("restart_syscall");
+    // The allocator of the process grows now and then, whoever the requests are from.
+    counted
+        .retain(|name, count| !["futex", "mprotect"].contains(&&**name) || *count > REQUESTS / 50);
     Some(counted)
 }
 

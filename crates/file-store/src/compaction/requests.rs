@@ -18,9 +18,9 @@ impl Store {
     /// MiB, is dead. Skips damaged volumes.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no space for the live needles of the next volume; volumes
-    /// without live needles are removed before that. [`Error::ReadOnly`]. Failed system calls; a
-    /// later call skips an unreadable volume.
+    /// [`crate::Error::Full`] if there is no space for the live needles of the next volume; volumes
+    /// without live needles are removed before that. [`crate::Error::ReadOnly`]. Failed system calls;
+    /// a later call skips an unreadable volume.
     ///
     /// # Durability
     /// Moved needles are durable at their new position before their volume is removed.

@@ -206,19 +206,29 @@ impl ManifestFile {
     pub(crate) fn numbers(&self) -> Vec<u32> {
         self.state.lock().manifest.volumes.keys().copied().collect()
     }
+
+    /// Returns an error if a write or sync failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.state.lock().check()
+    }
 }
 
 impl State {
+    /// What the disk has after a failed write or sync is unknown until the store is opened again.
+    fn check(&self) -> Result<()> {
+        match self.has_failed {
+            true => Err(Error::Stopped { what: "a write or sync of the manifest failed" }),
+            false => Ok(()),
+        }
+    }
+
     /// Writes the copies one after the other.
     ///
     /// 1. Writes and syncs the first copy. After a crash it is the old one, the new one, or torn;
     ///    the second copy is then still the old one.
     /// 2. Writes and syncs the second copy. The first copy is the new one by now.
     fn write(&mut self) -> Result<()> {
-        if self.has_failed {
-            let what = "a write or sync of the manifest failed; reopen the store";
-            return Err(Error::Invalid { what: what.to_owned() });
-        }
+        self.check()?;
         let bytes = self.manifest.encode();
         debug_assert_eq!(Manifest::decode(&bytes).as_ref(), Some(&self.manifest));
         debug_assert_eq!(self.copies.len(), names::MANIFESTS.len());

@@ -108,6 +108,36 @@ fn failed_sync_of_the_log_reaches_all_writers_and_is_final() {
     assert_eq!(get(&store, "before"), b"before");
 }
 
+/// A sync that fails for compaction either can be repeated, or is final and told.
+#[test]
+fn compaction_succeeds_after_a_failed_sync_or_the_store_is_latched() {
+    let mut latched = 0;
+    for n in 1.. {
+        let disk = MemoryDisk::default();
+        let (store, _) = open_on(&disk);
+        store.create_bucket(BUCKET).unwrap();
+        for key in 0..30 {
+            put(&store, &key.to_string(), &random_bytes(key, BIG - 1));
+        }
+        for key in 0..30 {
+            assert!(store.delete(BUCKET, &key.to_string()).unwrap());
+        }
+        let before = disk.calls(Op::Sync);
+        disk.fail(Op::Sync, n, 1, Errno::IO);
+        let first = store.compact();
+        disk.heal();
+        if disk.calls(Op::Sync) < before + n {
+            assert!(n > 3 && latched > 0, "{n} syncs, {latched} final");
+            return;
+        }
+        let again = store.compact();
+        let is_latched = store.stats().latched;
+        latched += u64::from(is_latched);
+        assert!(again.is_ok() || is_latched, "sync {n}: {first:?}, then {again:?}");
+        assert_eq!(store.close().is_err(), is_latched, "sync {n}: {first:?}, then {again:?}");
+    }
+}
+
 /// After a failed sync, the log may have what memory does not know: a key whose put failed may exist
 /// when the store is opened again, so that its deletion must not be acknowledged.
 #[test]

@@ -17,7 +17,7 @@ const PAGE: &str = "docs/operations.md";
 type Run = fn(&Operator, Vec<Block>);
 
 /// The sections with blocks, in the order of the page.
-const SECTIONS: [(&str, Run); 11] = [
+const SECTIONS: [(&str, Run); 12] = [
     ("Debian package", install::debian_package),
     ("Container", install::container),
     ("Services", services::services),
@@ -25,6 +25,7 @@ const SECTIONS: [(&str, Run); 11] = [
     ("Upgrade and remove", install::upgrade_and_remove),
     ("Check a machine", services::check_machine),
     ("The disk is full", runbook::full_disk),
+    ("The disk refuses files", runbook::refused_files),
     ("Damage is reported", runbook::damage),
     ("Syncs are slow", disk::slow_syncs),
     ("A failed sync", disk::failed_sync),

@@ -52,6 +52,33 @@ pub(super) fn full_disk(operator: &Operator, blocks: Vec<Block>) {
     operator.start_empty();
 }
 
+/// Takes from the server the right to create files, and returns it.
+pub(super) fn refused_files(operator: &Operator, blocks: Vec<Block>) {
+    let [look] = blocks.try_into().unwrap();
+    let machine = &operator.machine;
+    operator.start_empty();
+    assert_eq!(operator.put("bucket", ""), 200);
+    let objects = "/var/lib/haul/store/objects";
+    let put = || operator.curl(&["--upload-file", "/tmp/big", &format!("{SERVER}/bucket/big")]);
+    machine.shell("head --bytes 20M /dev/urandom >/tmp/big");
+    machine.run(&["chmod", "0500", objects]);
+    let (status, answer) = put();
+    assert!(status == 503 && !answer.contains("/var/lib"), "{status} {answer}");
+    let (_, health) = operator.health();
+    assert!(health.starts_with("degraded: ") && health.contains("Permission denied"), "{health}");
+    let printed = operator.run(&look);
+    assert!(printed.contains("cannot work") && printed.contains(objects), "{printed}");
+
+    machine.run(&["chmod", "0700", objects]);
+    let is_stored = || {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        put().0 == 200
+    };
+    assert!((0..50).any(|_| is_stored()), "the server goes on by itself");
+    let (_, health) = operator.health();
+    assert!(!health.contains("Permission denied"), "{health}");
+}
+
 /// Returns the volume in a directory that contains the bytes, and their last place in it.
 fn find(dir: &Path, bytes: &[u8]) -> (PathBuf, u64) {
     let mut volumes = files_below(dir);
@@ -104,7 +131,9 @@ pub(super) fn damage(operator: &Operator, blocks: Vec<Block>) {
     machine.run(&["systemctl", "start", "haul-serve"]);
     let (status, error) = operator.get("bucket/listed");
     let name = volume.file_name().unwrap().to_str().unwrap();
-    assert!(status == 500 && error.contains(name) && error.contains("offset"), "{error}");
+    assert!(status == 500 && error.contains("damaged") && !error.contains(name), "{error}");
+    let log = machine.shell("journalctl --unit haul-serve --grep 'a request failed'");
+    assert!(log.contains(name) && log.contains("offset"), "{log}");
     assert_eq!(operator.get("bucket/unknown").0, 500);
     assert_eq!(operator.get("bucket/good"), (200, "good".to_owned()));
     let health = operator.health().1;
