@@ -72,9 +72,14 @@ impl Store {
         let opened = recover(&disk, &options)?;
         let segments = opened.log.segments();
         let current = segments.last().map_or(0, |segment| segment.number);
+        let troubles = Arc::<Troubles>::default();
         let inner = Arc::new(Inner {
             dir: disk.root().to_path_buf(),
-            objects: Arc::new(Objects::new(opened.objects, options.pinned_bytes_max)),
+            objects: Arc::new(Objects::new(
+                opened.objects,
+                options.pinned_bytes_max,
+                Arc::clone(&troubles),
+            )),
             volumes: Volumes {
                 disk: opened.volumes,
                 log: opened.log,
@@ -105,7 +110,7 @@ impl Store {
                     ..Upkeep::default()
                 }),
                 lifecycle: LifecycleState::new(options.lifecycle_day),
-                troubles: Troubles::default(),
+                troubles,
             },
             options,
             counters: Sharded::default(),

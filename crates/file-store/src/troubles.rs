@@ -14,6 +14,8 @@ use crate::error::{Error, Result};
 pub enum Work {
     /// Storing objects, and all other changes that need space.
     Changes,
+    /// Storing objects that have a file of their own, while smaller ones may be stored.
+    BigObjects,
     /// Writing the index to the disk, without which opening the store takes longer.
     Indexing,
     /// Compaction, without which the space of dead bytes is not freed.
@@ -22,13 +24,14 @@ pub enum Work {
 
 impl Work {
     /// All kinds of work.
-    pub const ALL: [Self; 3] = [Self::Changes, Self::Indexing, Self::Compaction];
+    pub const ALL: [Self; 4] = [Self::Changes, Self::BigObjects, Self::Indexing, Self::Compaction];
 
-    /// Returns the name: `changes`, `indexing` or `compaction`.
+    /// Returns the name: `changes`, `big_objects`, `indexing` or `compaction`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Changes => "changes",
+            Self::BigObjects => "big_objects",
             Self::Indexing => "indexing",
             Self::Compaction => "compaction",
         }

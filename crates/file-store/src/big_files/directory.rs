@@ -9,6 +9,7 @@ use crate::big_files::pinned::PinnedFiles;
 use crate::big_files::read_buffers::ReadBuffers;
 use crate::error::{Error, Result};
 use crate::names;
+use crate::troubles::{Troubles, Work};
 
 /// Options for reads through the page cache.
 const CACHED: Open = Open { direct: false, read_only: true, ..DIRECT };
@@ -24,15 +25,17 @@ pub(crate) struct Objects {
     /// `true` after a failed sync of the directory. It is then unknown which names survive a crash,
     /// and a later successful sync does not change that, so no more files are published.
     failed: AtomicBool,
+    troubles: Arc<Troubles>,
 }
 
 impl Objects {
-    pub(crate) fn new(disk: Arc<dyn Disk>, pinned_bytes_max: u64) -> Self {
+    pub(crate) fn new(disk: Arc<dyn Disk>, pinned_bytes_max: u64, troubles: Arc<Troubles>) -> Self {
         Self {
             disk,
             pinned: PinnedFiles::new(pinned_bytes_max),
             buffers: Arc::default(),
             failed: AtomicBool::new(false),
+            troubles,
         }
     }
 
@@ -41,8 +44,17 @@ impl Objects {
     }
 
     /// Creates the file of a big object under its temporary name.
+    ///
+    /// # Errors
+    /// [`Error::Full`], [`Error::Refused`].
     pub(crate) fn create(&self, id: u128) -> Result<Arc<dyn File>> {
-        Ok(self.disk.create(&names::unfinished(&names::big_file(id)), DIRECT)?)
+        let created = self.disk.create(&names::unfinished(&names::big_file(id)), DIRECT);
+        let created = created.map_err(|error| match Error::from(error) {
+            Error::Disk(error) => Error::Refused { source: Arc::new(error) },
+            error => error,
+        });
+        self.troubles.note(Work::BigObjects, &created);
+        created
     }
 
     /// Opens the file of a big object for reading.

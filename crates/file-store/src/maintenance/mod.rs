@@ -25,5 +25,5 @@ pub(crate) struct Maintenance {
     pub(crate) admission: Arc<Admission>,
     pub(crate) upkeep: Mutex<Upkeep>,
     pub(crate) lifecycle: LifecycleState,
-    pub(crate) troubles: Troubles,
+    pub(crate) troubles: Arc<Troubles>,
 }

@@ -108,6 +108,31 @@ fn failed_sync_of_the_log_reaches_all_writers_and_is_final() {
     assert_eq!(get(&store, "before"), b"before");
 }
 
+#[test]
+fn refused_files_of_big_objects_are_a_trouble_of_their_own() {
+    let disk = MemoryDisk::default();
+    let (store, _) = open_on(&disk);
+    store.create_bucket(BUCKET).unwrap();
+    let big = random_bytes(1, BIG);
+    for errno in [Errno::ACCESS, Errno::MFILE, Errno::ROFS, Errno::NOENT] {
+        disk.fail_always(Op::Create, errno);
+        let refused = try_put(&store, "big", &big);
+        assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+        let reason = std::io::Error::from(errno).to_string();
+        let troubles = store.troubles();
+        assert!(
+            troubles.iter().any(|it| it.work == Work::BigObjects && it.reason == reason),
+            "{troubles:?}"
+        );
+        put(&store, "small", b"small");
+        disk.heal();
+        put(&store, "big", &big);
+        assert!(store.troubles().iter().all(|trouble| trouble.work != Work::BigObjects));
+    }
+    assert!(!store.stats().latched);
+    store.close().unwrap();
+}
+
 /// A sync that fails for compaction either can be repeated, or is final and told.
 #[test]
 fn compaction_succeeds_after_a_failed_sync_or_the_store_is_latched() {

@@ -359,6 +359,7 @@ fn ready(troubles: &[Trouble]) -> String {
 fn name(work: Work) -> &'static str {
     match work {
         Work::Changes => "storing objects",
+        Work::BigObjects => "storing big objects",
         _ => work.name(),
     }
 }
