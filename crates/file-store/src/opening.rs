@@ -122,21 +122,26 @@ impl Store {
             // An error is harmless: the next opening takes as long as this one.
             drop(inner.checkpoint());
         }
-        let merges = MergeThread::start(&inner)?;
-        let completing = CompletingThread::start(&inner)?;
-        let background = Background::start(&inner)?;
-        let index_thread = IndexThread::start(&inner)?;
-        let scrub = Scrub::start(&inner)?;
-        let lifecycle = LifecycleThread::start(&inner)?;
-        let workers: Vec<Box<dyn Worker>> = vec![
-            Box::new(lifecycle),
-            Box::new(completing),
-            Box::new(scrub),
-            Box::new(background),
-            Box::new(merges),
-            Box::new(index_thread),
-        ];
+        let workers = start_workers(&inner)?;
         let store = Self { inner, workers };
         Ok((store, opened.recovered))
     }
+}
+
+/// Starts the threads of a store. Returns them in the order in which they are stopped.
+fn start_workers(inner: &Arc<Inner>) -> Result<Vec<Box<dyn Worker>>> {
+    let merges = MergeThread::start(inner)?;
+    let completing = CompletingThread::start(inner)?;
+    let background = Background::start(inner)?;
+    let index_thread = IndexThread::start(inner)?;
+    let scrub = Scrub::start(inner)?;
+    let lifecycle = LifecycleThread::start(inner)?;
+    Ok(vec![
+        Box::new(lifecycle),
+        Box::new(completing),
+        Box::new(scrub),
+        Box::new(background),
+        Box::new(merges),
+        Box::new(index_thread),
+    ])
 }
