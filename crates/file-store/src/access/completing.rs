@@ -13,7 +13,7 @@ use crate::object::StoredObject;
 use crate::pending_put::future::Wake;
 use crate::pending_put::queue::{AppendedPut, WaitedPut};
 use crate::troubles::Work;
-use crate::worker::Worker;
+use crate::worker::{Worker, spawn};
 
 /// The maximum number of puts that are applied under one lock of the index, during which readers
 /// wait.
@@ -28,12 +28,9 @@ pub(crate) struct CompletingThread {
 
 impl CompletingThread {
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
-        let thread = thread::Builder::new().name("store-complete".to_owned()).spawn({
+        let thread = spawn(&inner.dir, "store-complete", {
             let inner = Arc::clone(inner);
             move || complete_until_stopped(&inner)
-        });
-        let thread = thread.map_err(|source| {
-            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
         })?;
         Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
     }

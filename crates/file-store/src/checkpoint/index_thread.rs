@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use haul_sync::now;
-use haul_sync::thread::{self, JoinHandle};
+use haul_sync::thread::JoinHandle;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inner::Inner;
 use crate::recovery::recover::begun_volumes;
 use crate::troubles::Work;
-use crate::worker::Worker;
+use crate::worker::{Worker, spawn};
 
 /// The number of writes after which the indexes are synced.
 const SYNC_EVERY: u32 = 5;
@@ -25,12 +25,9 @@ pub(crate) struct IndexThread {
 
 impl IndexThread {
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
-        let thread = thread::Builder::new().name("store-index".to_owned()).spawn({
+        let thread = spawn(&inner.dir, "store-index", {
             let inner = Arc::clone(inner);
             move || run(&inner)
-        });
-        let thread = thread.map_err(|source| {
-            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
         })?;
         Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
     }

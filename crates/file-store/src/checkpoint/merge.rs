@@ -7,10 +7,10 @@ use haul_sync::thread::{self, JoinHandle};
 use haul_sync::{elapsed, now};
 
 use crate::catalog::files::choose_runs;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::index::runs::run::Run;
 use crate::inner::Inner;
-use crate::worker::Worker;
+use crate::worker::{Worker, spawn};
 
 /// The longest pause after a write of a merge.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
@@ -24,12 +24,9 @@ pub(crate) struct MergeThread {
 
 impl MergeThread {
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
-        let thread = thread::Builder::new().name("store-merge".to_owned()).spawn({
+        let thread = spawn(&inner.dir, "store-merge", {
             let inner = Arc::clone(inner);
             move || run(&inner)
-        });
-        let thread = thread.map_err(|source| {
-            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
         })?;
         Ok(Self { inner: Some(Arc::clone(inner)), thread: Some(thread) })
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_append_log::{SegmentInfo, footprint};
-use haul_sync::thread::{self, JoinHandle};
+use haul_sync::thread::JoinHandle;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::needles;
 use crate::inner::Inner;
 use crate::maintenance::admission::Admission;
@@ -15,7 +15,7 @@ use crate::names;
 use crate::recovery::recover::volume_id;
 use crate::troubles::Work;
 use crate::volume_index::format::FIRST_RECORD;
-use crate::worker::Worker;
+use crate::worker::{Worker, spawn};
 
 /// The background thread of a store.
 #[derive(Debug)]
@@ -28,12 +28,9 @@ pub(crate) struct Background {
 impl Background {
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let thread = thread::Builder::new().name("store-background".to_owned()).spawn({
+        let thread = spawn(&inner.dir, "store-background", {
             let (inner, stop) = (Arc::clone(inner), Arc::clone(&stop));
             move || run(&inner, &stop)
-        });
-        let thread = thread.map_err(|source| {
-            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
         })?;
         Ok(Self { admission: Arc::clone(&inner.maintenance.admission), stop, thread: Some(thread) })
     }

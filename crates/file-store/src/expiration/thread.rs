@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_sync::mpsc;
-use haul_sync::thread::{self, JoinHandle};
+use haul_sync::thread::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::expiration::sweep::{Pace, sleep};
 use crate::inner::Inner;
 use crate::lifecycle::schedule::Schedule;
-use crate::worker::Worker;
+use crate::worker::{Worker, spawn};
 
 /// The maximum time from the opening of the store to the first check. A process that opens the
 /// store briefly deletes nothing.
@@ -31,12 +31,9 @@ impl LifecycleThread {
             return Ok(Self { stop: None, thread: None });
         }
         let (stop, stopped) = mpsc::channel();
-        let thread = thread::Builder::new().name("store-lifecycle".to_owned()).spawn({
+        let thread = spawn(&inner.dir, "store-lifecycle", {
             let inner = Arc::clone(inner);
             move || run(&inner, every, &stopped)
-        });
-        let thread = thread.map_err(|source| {
-            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
         })?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }

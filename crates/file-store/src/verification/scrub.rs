@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use haul_append_log::{self as log, Position, Replay, footprint};
 use haul_sync::mpsc;
-use haul_sync::thread::{self, JoinHandle};
+use haul_sync::thread::JoinHandle;
 
 use crate::big_files::file::BigReader;
 use crate::counters::Counters;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::FilePart;
 use crate::inner::Inner;
 use crate::recovery::recover::volume_id;
-use crate::worker::Worker;
+use crate::worker::{Worker, spawn};
 
 /// The minimum interval between two scrubs.
 const EVERY: Duration = Duration::from_hours(24);
@@ -38,13 +38,10 @@ impl Scrub {
             return Ok(Self { stop: None, thread: None });
         }
         let (stop, stopped) = mpsc::channel();
-        let thread = thread::Builder::new().name("store-scrub".to_owned()).spawn({
+        let thread = spawn(&inner.dir, "store-scrub", {
             let inner = Arc::clone(inner);
             let pace = Pace { bytes_per_second, bytes: 0, began: Instant::now(), stopped };
             move || run(&inner, pace)
-        });
-        let thread = thread.map_err(|source| {
-            Error::Disk(haul_disk::Error::new(haul_disk::Op::Open, &inner.dir, source))
         })?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
