@@ -66,7 +66,10 @@ impl Inner {
     /// must hold no lock when it returns.
     pub(crate) fn with_space<T>(&self, call: impl FnMut() -> Result<T>) -> Result<T> {
         let outcome = self.wait_for_space(call);
-        self.maintenance.troubles.note(Work::Changes, &outcome);
+        // Other failures are recorded where they occur: a change may be refused for a big file only.
+        if matches!(outcome, Ok(_) | Err(Error::Full { .. } | Error::Stalled { .. })) {
+            self.maintenance.troubles.note(Work::Changes, &outcome);
+        }
         outcome
     }
 

@@ -124,6 +124,7 @@ fn refused_files_of_big_objects_are_a_trouble_of_their_own() {
             troubles.iter().any(|it| it.work == Work::BigObjects && it.reason == reason),
             "{troubles:?}"
         );
+        assert!(troubles.iter().all(|it| it.work != Work::Changes), "{troubles:?}");
         put(&store, "small", b"small");
         disk.heal();
         put(&store, "big", &big);
