@@ -66,8 +66,9 @@ pub(super) fn refused_files(operator: &Operator, blocks: Vec<Block>) {
     assert!(status == 503 && !answer.contains("/var/lib"), "{status} {answer}");
     let (_, health) = operator.health();
     assert!(health.starts_with("degraded: ") && health.contains("Permission denied"), "{health}");
-    // The server looks once a second for what fails.
-    machine.shell("until journalctl --unit haul-serve --grep 'cannot work'; do sleep 0.2; done");
+    // The server looks once a second for what fails; the journal has failures of earlier sections.
+    machine
+        .shell("until journalctl -u haul-serve --grep 'cannot work.*big_obj'; do sleep 0.2; done");
     let printed = operator.run(&look);
     assert!(printed.contains("cannot work") && printed.contains(objects), "{printed}");
 
