@@ -42,7 +42,7 @@ impl Guardian {
 
     /// Creates a directory in `base`, called `name` with the process id appended, and starts a
     /// guardian that removes it with all that is in it.
-    pub(crate) fn of_tree(base: &Path, name: &str) -> Result<(PathBuf, Self)> {
+    pub(crate) fn for_tree(base: &Path, name: &str) -> Result<(PathBuf, Self)> {
         let base = std::path::absolute(base);
         let base = base.map_err(Error::other("find the directory for the test files"))?;
         let path = base.join(format!("{name}-{}", std::process::id()));

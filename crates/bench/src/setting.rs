@@ -28,7 +28,7 @@ impl Setting {
 
     /// Changes a setting of a device in `/sys/block/<disk>/queue`; returns `None` if it has this
     /// value already.
-    pub(crate) fn of_device(device: &Device, name: &str, value: &str) -> Result<Option<Self>> {
+    pub(crate) fn on_device(device: &Device, name: &str, value: &str) -> Result<Option<Self>> {
         Self::change(Path::new(&format!("/sys/block/{}/queue/{name}", device.disk)), value)
     }
 

@@ -42,7 +42,7 @@ impl TestFile {
     pub(crate) fn new(dir: &Path, bytes: u64, watcher: &dyn Watcher) -> Result<Self> {
         watcher.step(0, 1, "writing the test file");
         let storage = probe(dir)?;
-        let (path, guardian) = Guardian::of_tree(dir, "haul-bench")?;
+        let (path, guardian) = Guardian::for_tree(dir, "haul-bench")?;
         let disk = OsDisk::open(&path)?;
         let file = disk.create(NAME, Open::default())?;
         fill(&*file, bytes, watcher, stamp)?;

@@ -24,7 +24,7 @@ impl Version {
     }
 
     /// Returns the smallest version of a millisecond.
-    pub(crate) fn of_millis(millis: u64) -> Self {
+    pub(crate) fn from_millis(millis: u64) -> Self {
         Self(millis << COUNTER_BITS)
     }
 }

@@ -108,7 +108,7 @@ impl Inner {
         let Error::Damaged { file, offset, what } = error else { return error };
         self.keyspace.index_files.discard_catalog();
         let what = format!("{what}: close and reopen the store to rebuild its index");
-        self.volumes.damage.add(Damage::of_file(file.clone(), offset, what.clone()));
+        self.volumes.damage.add(Damage::in_file(file.clone(), offset, what.clone()));
         Error::Damaged { file, offset, what }
     }
 

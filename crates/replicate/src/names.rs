@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn names_are_recognized_and_those_of_a_copy_below_are_not() {
-        let of_chunk = Chunk { from: 0, to: 5000, epoch: 12, checksum: 1 };
+        let a_chunk = Chunk { from: 0, to: 5000, epoch: 12, checksum: 1 };
         let segment = SegmentCopy {
             number: u32::MAX,
             nonce: 7,
@@ -116,7 +116,7 @@ mod tests {
             |name: &str| IndexFile { name: name.to_owned(), bytes: 1, epoch: 3, checksum: 9 };
         let big_file = format!("objects/{:032x}", 5);
         let names = [
-            chunk(&segment, &of_chunk),
+            chunk(&segment, &a_chunk),
             index_file(&index("index/CATALOG")),
             index_file(&index("index/0000000001.keys")),
             file(&big_file),

@@ -32,8 +32,8 @@ pub(crate) fn parse_time(text: &str) -> Option<OffsetDateTime> {
 
 /// Parses a time in the form of a header or of a document.
 pub(crate) fn parse_any(text: &str) -> Option<OffsetDateTime> {
-    let of_header = haul_http1::parse_date(text.as_bytes()).map(OffsetDateTime::from);
-    of_header.or_else(|| parse_time(text))
+    let in_header = haul_http1::parse_date(text.as_bytes()).map(OffsetDateTime::from);
+    in_header.or_else(|| parse_time(text))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::{disk_dir, files_below};
 /// # Panics
 /// Panics if there is no such archive, or one cannot be extracted.
 #[must_use]
-pub fn of_releases(crate_dir: &str, name: &str) -> Vec<(String, TempDir)> {
+pub fn release_fixtures(crate_dir: &str, name: &str) -> Vec<(String, TempDir)> {
     let folder = Path::new(crate_dir).join("tests/fixtures");
     let mut archives: Vec<_> =
         fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -35,7 +35,7 @@ impl Mtime {
 
     /// Returns the time stored with an object; returns `None` if there is none or it is invalid.
     #[must_use]
-    pub fn of_object(attributes: &Attributes) -> Option<Self> {
+    pub fn from_attributes(attributes: &Attributes) -> Option<Self> {
         attributes.get(MTIME_ATTRIBUTE)?.parse().ok()
     }
 }

@@ -268,7 +268,7 @@ impl Shared {
         if batch.sealed {
             debug_assert!(state.filling.tail.segment.number > batch.tail.segment.number);
             batch.tail.segment.end_at(batch.offset());
-            state.batch_sizes = state.batch_sizes.of_next_segment();
+            state.batch_sizes = state.batch_sizes.next_segment();
         }
         state.keep_buffer(batch);
         self.notify_committed(state);

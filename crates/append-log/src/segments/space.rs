@@ -63,8 +63,8 @@ impl Pool {
         let unit = if room == Room::Ordinary { bytes.max(whole) } else { whole };
         let has = (self.reserved.load(Ordering::Relaxed), self.spares.lock().whole(unit));
         let free_bytes_min = self.options.free_bytes_min;
-        let of_free = |free| creatable_bytes(room, free, has, unit, free_bytes_min);
-        Ok(self.disk.free_bytes()?.map(of_free))
+        let creatable = |free| creatable_bytes(room, free, has, unit, free_bytes_min);
+        Ok(self.disk.free_bytes()?.map(creatable))
     }
 
     /// Returns `true` if records with this [`Room`] may be appended to this segment. A segment of

@@ -22,7 +22,7 @@ struct DeviceLoad {
 }
 
 impl DeviceLoad {
-    fn of_many_writers(image: &LoopImage, dir: &str) -> Self {
+    fn many_writers(image: &LoopImage, dir: &str) -> Self {
         let device = probe(image.mount()).unwrap().device.unwrap();
         let disk = Arc::new(OsDisk::open_or_create(image.mount().join(dir)).unwrap());
         let log = open_on(disk, small()).unwrap().log;
@@ -65,7 +65,7 @@ fn batch_is_one_write_and_one_sync_without_journal() {
     // A call of sync(2) by another process also commits the journal of this file system. Therefore
     // the counts must be exact in only one of several rounds.
     let is_exact = (0..5).any(|n| {
-        let load = DeviceLoad::of_many_writers(&image, &n.to_string());
+        let load = DeviceLoad::many_writers(&image, &n.to_string());
         let (batches, records) = (load.batches, WRITERS * EACH);
         println!("{records} records, {batches} batches, {:?}", load.device);
         assert!(batches < records / 2, "{batches} batches of {records} records");

@@ -112,8 +112,8 @@ fn file_of_wrong_length_is_damage() {
     let (disk, positions) = three_segments();
     for number in 1..=3 {
         let name = segment_name(number);
-        let of_segment = |p: &&Position| p.lsn.segment() == number;
-        let middle = *positions.iter().filter(of_segment).nth(5).unwrap();
+        let in_segment = |p: &&Position| p.lsn.segment() == number;
+        let middle = *positions.iter().filter(in_segment).nth(5).unwrap();
         for bytes in [100, 3000, 4096, bytes_of(middle).start + 10, (1 << 20) - 1, (1 << 20) + 1] {
             let mut medium = disk.medium();
             medium.file(&name).resize(bytes, 0);
@@ -123,7 +123,7 @@ fn file_of_wrong_length_is_damage() {
                 "segment {number} of {bytes} bytes: {refused:?}"
             );
             let opened = start(&medium, report()).unwrap();
-            let lost = |p: &&Position| of_segment(p) && bytes_of(**p).end > bytes;
+            let lost = |p: &&Position| in_segment(p) && bytes_of(**p).end > bytes;
             let expected = positions.len() - positions.iter().filter(lost).count();
             assert_eq!(opened.records.len(), expected, "segment {number} of {bytes} bytes");
             assert!(!opened.recovered.damage.is_empty());

@@ -47,13 +47,13 @@ fn check_reads(log: &ReadOnlyLog, records: &Records, damage: usize) {
     }
     assert!(found == *records);
     assert_eq!(damaged, damage);
-    let (mut scanned, mut of_scans) = (Vec::new(), 0);
+    let (mut scanned, mut scan_damage) = (Vec::new(), 0);
     for segment in log.segments() {
         let mut each = |at: Position, payload: &[u8]| scanned.push((at, payload.to_vec()));
-        of_scans += log.scan(segment.number, &mut each).unwrap().len();
+        scan_damage += log.scan(segment.number, &mut each).unwrap().len();
     }
     assert!(scanned == *records);
-    assert_eq!(of_scans, damage);
+    assert_eq!(scan_damage, damage);
 }
 
 /// Returns the counts of calls that change the disk.
@@ -187,8 +187,8 @@ fn reads_of_a_recycled_segment_are_refused() {
     put_long(&log, 50..120);
     assert_eq!(log.spare_segments(), 0, "the file is not recycled");
     assert!(matches!(reader.read(first), Err(Error::SegmentRemoved { .. })));
-    let of_scan = reader.scan(1, &mut |_, _| {});
-    assert!(matches!(of_scan, Err(Error::SegmentRemoved { .. })), "{of_scan:?}");
+    let scanned_after = reader.scan(1, &mut |_, _| {});
+    assert!(matches!(scanned_after, Err(Error::SegmentRemoved { .. })), "{scanned_after:?}");
     let next = reader.reader(first.lsn).read_next().map(drop);
     assert!(matches!(next, Err(Error::SegmentRemoved { .. })), "{next:?}");
     log.close().unwrap();

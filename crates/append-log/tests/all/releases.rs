@@ -76,7 +76,7 @@ fn check(dir: &Path, version: &str) {
 
 #[test]
 fn logs_of_released_versions_are_read_and_appended_to() {
-    for (version, dir) in fixtures::of_releases(env!("CARGO_MANIFEST_DIR"), "log") {
+    for (version, dir) in fixtures::release_fixtures(env!("CARGO_MANIFEST_DIR"), "log") {
         check(dir.path(), &version);
     }
 }

@@ -80,7 +80,7 @@ pub fn run(
         reports: Vec::new(),
         missing: Vec::new(),
     };
-    let (dir, _guardian) = Guardian::of_tree(&options.dir, "haul-bench-all")?;
+    let (dir, _guardian) = Guardian::for_tree(&options.dir, "haul-bench-all")?;
     let seconds_max = if options.quick { SECONDS_MAX_QUICK } else { SECONDS_MAX };
     let end = Instant::now() + Duration::from_secs(seconds_max);
     let mut plans = Vec::new();

@@ -29,14 +29,20 @@ impl DirtyLimits {
     }
 
     fn set_in(dir: &Path, bytes: u64) -> Result<Self> {
-        let exchange = |[of_bytes, of_percent]: [&str; 2], bytes: u64| {
-            let (of_bytes, of_percent) = (dir.join(of_bytes), dir.join(of_percent));
-            let before = read(&of_bytes)?;
+        let exchange = |[bytes_setting, percent_setting]: [&str; 2], bytes: u64| {
+            let (bytes_setting, percent_setting) =
+                (dir.join(bytes_setting), dir.join(percent_setting));
+            let before = read(&bytes_setting)?;
             let value = bytes.to_string();
             if before == "0" {
-                Setting::exchange(&of_bytes, &value, &of_percent, &read(&of_percent)?)
+                Setting::exchange(
+                    &bytes_setting,
+                    &value,
+                    &percent_setting,
+                    &read(&percent_setting)?,
+                )
             } else {
-                Setting::exchange(&of_bytes, &value, &of_bytes, &before)
+                Setting::exchange(&bytes_setting, &value, &bytes_setting, &before)
             }
         };
         Ok(Self { _settings: [exchange(LIMIT, bytes)?, exchange(BACKGROUND, bytes / 2)?] })
@@ -69,9 +75,9 @@ mod tests {
         for (bytes_before, ratio_before) in [("0", "20"), ("1048576", "0")] {
             let dir = tempfile::tempdir().unwrap();
             let at = |name: &str| dir.path().join(name);
-            for [of_bytes, of_percent] in [LIMIT, BACKGROUND] {
-                fs::write(at(of_bytes), format!("{bytes_before}\n")).unwrap();
-                fs::write(at(of_percent), format!("{ratio_before}\n")).unwrap();
+            for [bytes_setting, percent_setting] in [LIMIT, BACKGROUND] {
+                fs::write(at(bytes_setting), format!("{bytes_before}\n")).unwrap();
+                fs::write(at(percent_setting), format!("{ratio_before}\n")).unwrap();
             }
             let set = DirtyLimits::set_in(dir.path(), 64 << 20).unwrap();
             assert_eq!(read(&at("dirty_bytes")).unwrap(), "67108864");

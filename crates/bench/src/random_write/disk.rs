@@ -46,6 +46,6 @@ impl<'a> Disk<'a> {
         let cpu = process_cpu().saturating_sub(cpu);
         let requests = self.fs.counters().zip(before).map(|(after, before)| after.since(&before));
         self.files.verify(&all, cell.index)?;
-        Ok(Round::of_disk(all.len(), elapsed, cpu, requests).in_batches(cell.batch))
+        Ok(Round::from_disk(all.len(), elapsed, cpu, requests).in_batches(cell.batch))
     }
 }

@@ -51,7 +51,7 @@ impl<'a> SimulatedDrive<'a> {
         files.write(cell, &all, self.watcher)?;
         let requests = self.disk.counters().since(&before);
         files.verify(&all, cell.index)?;
-        Ok(Round::of_drive(all.len() as f64, &requests).in_batches(cell.batch))
+        Ok(Round::from_drive(all.len() as f64, &requests).in_batches(cell.batch))
     }
 
     /// Returns the lower bound of the time of any method that, for each batch, reads the partly
@@ -74,7 +74,7 @@ impl<'a> SimulatedDrive<'a> {
                 + self.model.sweep_ns(writes.iter().map(on_disk))
         });
         let service_s = sweeps.sum::<Nanos>() as f64 / 1e9;
-        Ok(Round::of_service(all.len() as f64, service_s).in_batches(batch))
+        Ok(Round::from_service(all.len() as f64, service_s).in_batches(batch))
     }
 }
 

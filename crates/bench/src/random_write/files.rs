@@ -79,8 +79,8 @@ impl Files {
         let Cell { method, index: mode, .. } = cell;
         let mut big = Output::open(&self.disk, BIG, method)?;
         // The index is written by calls even if the file of records is mapped.
-        let of_index = if method.is_mapped() { Method::Random } else { method };
-        let mut index = Output::open(&self.disk, INDEX, of_index)?;
+        let index_method = if method.is_mapped() { Method::Random } else { method };
+        let mut index = Output::open(&self.disk, INDEX, index_method)?;
         let with_index = matches!(mode, Index::Mixed | Index::Separate | Index::Alone);
         let mut buffer = vec![0; usize::try_from(*RECORD_BYTES.end()).unwrap_or(0)];
         for batch in records.chunks(cell.batch) {

@@ -57,12 +57,12 @@ impl Round {
     }
 
     /// Returns a round that took `service_s` seconds by the clock of a simulated drive.
-    pub(super) fn of_service(records: f64, service_s: f64) -> Self {
+    pub(super) fn from_service(records: f64, service_s: f64) -> Self {
         Self { service_s: Some(service_s), ..Self::new(records, service_s) }
     }
 
     /// Returns a round with the counters of a simulated drive.
-    pub(super) fn of_drive(records: f64, requests: &Counters) -> Self {
+    pub(super) fn from_drive(records: f64, requests: &Counters) -> Self {
         let each = |number: u64| Some(number as f64 / records);
         Self {
             reads: each(requests.reads),
@@ -71,12 +71,12 @@ impl Round {
             syncs: each(requests.syncs),
             seeks: each(requests.seeks),
             travel_cylinders: Some(requests.seek_cylinders as f64),
-            ..Self::of_service(records, requests.service_ns() as f64 / 1e9)
+            ..Self::from_service(records, requests.service_ns() as f64 / 1e9)
         }
     }
 
     /// Returns a round with times by the wall clock, and the counters of the device.
-    pub(super) fn of_disk(
+    pub(super) fn from_disk(
         records: usize,
         elapsed: Duration,
         cpu: Duration,

@@ -35,7 +35,7 @@ impl TargetFs {
     /// Creates a directory below `dir`, which is removed when this process ends.
     pub(crate) fn below(dir: &Path) -> Result<Self> {
         let storage = probe(dir)?;
-        let (path, files) = Guardian::of_tree(dir, "haul-bench")?;
+        let (path, files) = Guardian::for_tree(dir, "haul-bench")?;
         let name = storage.file_system.to_string();
         let facts = StorageFacts::of(&name, &storage);
         let disk = OsDisk::open(&path)?;
@@ -139,6 +139,6 @@ impl TargetFs {
     /// Changes a setting of the device in `/sys/block/<disk>/queue`; returns `None` if it has this
     /// value already.
     pub(crate) fn set(&self, name: &str, value: &str) -> Result<Option<Setting>> {
-        Setting::of_device(self.device()?, name, value)
+        Setting::on_device(self.device()?, name, value)
     }
 }

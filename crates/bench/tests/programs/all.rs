@@ -42,8 +42,8 @@ fn run_has_a_line_on_the_disk_and_an_answer_to_each_claim() {
     let answers = ["yes", "no", "undecided"];
     assert!(claims.len() > 20);
     assert!(claims.iter().all(|it| answers.contains(&it["answer"].as_str().unwrap())));
-    let of_reads = claims.iter().find(|it| it["ratio"] == "readahead_vs_none").unwrap();
-    assert_ne!(of_reads["figure_here"], "not measured");
+    let read_claim = claims.iter().find(|it| it["ratio"] == "readahead_vs_none").unwrap();
+    assert_ne!(read_claim["figure_here"], "not measured");
     let missing = json["missing"].as_array().unwrap();
     let why = "it was not selected with --only";
     assert!(missing.len() == 11 && missing.iter().all(|it| it["why"] == why), "{missing:?}");

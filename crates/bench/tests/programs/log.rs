@@ -27,8 +27,8 @@ fn log_is_measured_with_its_floor() {
         assert!(payload > padded, "headers and padding are no payload: {ratios:?}");
     }
     // Another measurement than the others: only its own writes and those of others are in it.
-    if let Some(of_pages) = value("device_bytes_per_payload_byte_of_pages") {
-        assert!(of_pages >= 1.0, "each byte is written once at least: {ratios:?}");
+    if let Some(page_bytes) = value("device_bytes_per_payload_byte_of_pages") {
+        assert!(page_bytes >= 1.0, "each byte is written once at least: {ratios:?}");
     }
 }
 

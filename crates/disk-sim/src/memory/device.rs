@@ -124,13 +124,13 @@ impl<'a> States<'a> {
     /// Returns the number of states; `u64::MAX` if the number overflows.
     #[must_use]
     pub fn count(&self) -> u64 {
-        let of_cut = |cut| self.possible_fates(cut).into_iter().fold(1, ways_of);
+        let ways_at = |cut| self.possible_fates(cut).into_iter().fold(1, ways_of);
         // Each independent atom doubles the number of states, so more than 64 independent atoms
         // overflow the number.
         if self.device != Device::InOrder && self.atoms.len() - self.names.len() > 64 {
             return u64::MAX;
         }
-        (0..self.cuts()).map(of_cut).fold(0, u64::saturating_add)
+        (0..self.cuts()).map(ways_at).fold(0, u64::saturating_add)
     }
 
     /// Returns the state with the number `n`, which must be below [`States::count`].
@@ -229,7 +229,7 @@ impl Pattern {
 
     fn keeps(&mut self, at: u64, step: u64) -> bool {
         let keeps = match &self.kind {
-            Kind::Fraction(of_16) => self.random.below(16) < *of_16,
+            Kind::Fraction(sixteenths) => self.random.below(16) < *sixteenths,
             Kind::Run(run) => run.contains(&at),
             Kind::Steps(seed) => Random(seed ^ (step << 32)).below(2) == 0,
         };

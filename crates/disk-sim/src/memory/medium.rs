@@ -41,8 +41,8 @@ impl Medium {
                 }
             }
             Step::Sync { file } => {
-                let is_of_file = |step: &mut Step| step.file() == Some(*file);
-                for step in self.pending.extract_if(.., is_of_file) {
+                let is_to_file = |step: &mut Step| step.file() == Some(*file);
+                for step in self.pending.extract_if(.., is_to_file) {
                     apply_bytes(&mut self.files[*file], &step);
                 }
             }
@@ -54,8 +54,8 @@ impl Medium {
 
     /// Removes all pending steps of a file. The parts of the steps that survive become durable.
     fn fail_sync(&mut self, file: usize, survival: Survival) {
-        let is_of_file = |step: &mut Step| step.file() == Some(file);
-        let steps: Vec<Step> = self.pending.extract_if(.., is_of_file).collect();
+        let is_to_file = |step: &mut Step| step.file() == Some(file);
+        let steps: Vec<Step> = self.pending.extract_if(.., is_to_file).collect();
         let mut fates = survival.fates();
         for atom in torn_atoms(&steps) {
             self.apply(&steps[atom.step], &atom.part, fates());

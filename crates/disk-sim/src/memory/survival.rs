@@ -27,13 +27,13 @@ pub enum Survival {
 
 impl Survival {
     pub(crate) fn fates(self) -> impl FnMut() -> Fate {
-        let (seed, of_16) = match self {
+        let (seed, sixteenths) = match self {
             Self::Nothing => (0, 0),
             Self::Everything => (0, 16),
             Self::Half { seed } => (seed, 8),
             Self::Most { seed } => (seed, 15),
         };
         let mut random = Random(seed);
-        move || if random.below(16) < of_16 { SURVIVES } else { LOST }
+        move || if random.below(16) < sixteenths { SURVIVES } else { LOST }
     }
 }

@@ -111,9 +111,9 @@ impl Store {
     /// Creates a writer whose content goes to a file if it has `big_bytes` bytes or more.
     pub(crate) fn new_writer(&self, big_bytes: u64, expected: Option<u64>) -> Result<ObjectWriter> {
         let inner = &*self.inner;
-        let of_file = expected.map_or(big_bytes == 0, |bytes| bytes >= big_bytes);
+        let is_big = expected.map_or(big_bytes == 0, |bytes| bytes >= big_bytes);
         inner.with_space(|| {
-            if of_file {
+            if is_big {
                 inner.check_space_for_file(expected.unwrap_or(0))?;
             }
             ObjectWriter::new(Arc::clone(&inner.objects), big_bytes, expected)
@@ -275,9 +275,9 @@ impl Store {
         let mut head = self.inner.head(Kind::Object, to.0, to.1);
         head.bytes = object.info.bytes;
         head.etag = object.info.etag;
-        let mut of_source = object.attributes.clone();
-        ObjectLock::remove_from(&mut of_source);
-        let attributes = attributes.unwrap_or(&of_source);
+        let mut source_attributes = object.attributes.clone();
+        ObjectLock::remove_from(&mut source_attributes);
+        let attributes = attributes.unwrap_or(&source_attributes);
         match object.in_memory() {
             // The object was stored when `big_object_bytes` was larger.
             Some(bytes) if bytes.len() as u64 >= big_bytes => {

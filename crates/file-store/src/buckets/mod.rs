@@ -11,7 +11,7 @@ use crate::buckets::settings::without_rules;
 use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::index::entry::Change;
-use crate::index::uploads::of_bucket;
+use crate::index::uploads::in_bucket;
 use crate::index::version_names::{locked_bucket, suspended_bucket, versions_bucket};
 use crate::keys::check_bucket;
 use crate::object::{Attributes, BucketInfo};
@@ -92,7 +92,7 @@ impl Store {
         let internal: Vec<String> = internal.iter().filter(found).cloned().collect();
         let older = |name: &String| index.buckets.get(name.as_str()).map_or(0, |it| it.objects);
         let objects = objects + internal.iter().map(older).sum::<u64>();
-        let uploading = of_bucket(&index.uploads, bucket).next().is_some();
+        let uploading = in_bucket(&index.uploads, bucket).next().is_some();
         if objects > 0 || uploading {
             return Err(Error::BucketNotEmpty { bucket: bucket.to_owned() });
         }

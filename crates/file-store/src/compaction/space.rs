@@ -24,12 +24,12 @@ pub(crate) struct Space {
 impl Inner {
     pub(crate) fn space(&self) -> Result<Space> {
         let log = self.volumes.log.space()?;
-        let of_log = log.tail_bytes + log.next_bytes + log.spare_bytes;
+        let log_bytes = log.tail_bytes + log.next_bytes + log.spare_bytes;
         // Free space of the disk that is less than a volume can store big objects, but no needles.
         let unit = if log.reserved_segments_wanted > 0 { log.reserved_segment_bytes } else { 1 };
-        let of_disk = log.creatable_bytes.map(|bytes| bytes - bytes % unit.max(1));
+        let creatable_bytes = log.creatable_bytes.map(|bytes| bytes - bytes % unit.max(1));
         Ok(Space {
-            free_bytes: of_disk.map(|bytes| bytes.saturating_add(of_log)),
+            free_bytes: creatable_bytes.map(|bytes| bytes.saturating_add(log_bytes)),
             reserve_volumes: log.reserved_segments as u64,
             reserve_volumes_wanted: log.reserved_segments_wanted as u64,
         })

@@ -28,7 +28,7 @@ impl From<log::Damage> for Damage {
 
 impl Damage {
     /// Creates the report of damage that affects no known object.
-    pub(crate) fn of_file(file: PathBuf, offset: u64, what: impl Into<String>) -> Self {
+    pub(crate) fn in_file(file: PathBuf, offset: u64, what: impl Into<String>) -> Self {
         Self { bucket: None, key: None, file, offset, what: what.into() }
     }
 }

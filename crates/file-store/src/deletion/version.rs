@@ -60,7 +60,7 @@ impl Inner {
         let version = self.keyspace.clock.next();
         let is_versioned = versioning == Versioning::Enabled;
         let name = VersionName { version, is_null: !is_versioned };
-        let mut head = self.head(Kind::Object, &versions_bucket(bucket), &name.of_key(key));
+        let mut head = self.head(Kind::Object, &versions_bucket(bucket), &name.key_in_bucket(key));
         (head.version, head.is_versioned) = (version, is_versioned);
         let encoded = head.encode(&Attributes::new());
         let ticket = self.append_with_ends(&encoded, &[], &ends, Room::Ordinary)?;
@@ -130,7 +130,7 @@ impl Inner {
         let next = refused.into_iter().chain(found.next).max_by_key(|row| row.name.version);
         match next.filter(|next| !stays && !next.entry.is_delete_marker()) {
             Some(next) => {
-                let name = next.name.of_key(key);
+                let name = next.name.key_in_bucket(key);
                 let stored = self.read_stored(&versions_bucket(bucket), &name)?;
                 ends.push(self.end_of_version(bucket, key, next));
                 let replaces = current.map(Replaced::from);
@@ -159,7 +159,8 @@ impl Inner {
         let mut wants_null = wanted.contains(&VersionId::Null);
         if stays && !wants_null {
             for name in ids_of(wanted).map(|id| VersionName { version: id, is_null: false }) {
-                let entry = self.find_certain(&versions_bucket(bucket), &name.of_key(key))?;
+                let entry =
+                    self.find_certain(&versions_bucket(bucket), &name.key_in_bucket(key))?;
                 found.wanted.extend(entry.map(|entry| VersionRow { name, entry }));
             }
             return Ok(found);

@@ -128,7 +128,7 @@ mod tests {
     fn entry(modified_ms: u64) -> Entry {
         Entry {
             is_versioned: false,
-            version: Version::of_millis(modified_ms),
+            version: Version::from_millis(modified_ms),
             at: Position { lsn: Lsn::new(1, 4096), payload_bytes: 1 },
             bytes: 1,
             etag: Etag { md5: [0; 16], parts: 0 },

@@ -5,7 +5,7 @@ use haul_append_log::{Room, Ticket};
 use crate::error::Result;
 use crate::expiration::page::Search;
 use crate::format::{Head, Kind};
-use crate::index::uploads::{UploadName, of_bucket};
+use crate::index::uploads::{UploadName, in_bucket};
 use crate::inner::Inner;
 use crate::lifecycle::report::LifecycleAction::AbortUpload;
 use crate::lifecycle::report::SweepReport;
@@ -34,7 +34,7 @@ impl Inner {
         }
         let mut stale = Vec::new();
         let index = self.keyspace.index.read();
-        for (name, upload) in of_bucket(&index.uploads, bucket) {
+        for (name, upload) in in_bucket(&index.uploads, bucket) {
             let (key, started_ms) = (name.key(), upload.started.millis());
             let expires = lifecycle.upload_expires_ms(key, started_ms);
             if expires.is_none_or(|(at, _)| at > now_ms) {

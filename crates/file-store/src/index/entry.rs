@@ -133,7 +133,7 @@ impl Entry {
         let input = &mut bytes;
         let time = take_varint(input)?;
         let is_versioned = time > MILLIS_MAX;
-        let version = if is_versioned { Version(!time) } else { Version::of_millis(time) };
+        let version = if is_versioned { Version(!time) } else { Version::from_millis(time) };
         let segment = u32::try_from(take_varint(input)?).ok()?;
         let offset = u32::try_from(take_varint(input)?.checked_mul(8)?).ok()?;
         let head_bytes = take_varint(input)?;
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn entry_of_a_small_object_takes_few_bytes() {
         let entry = Entry {
-            version: Version::of_millis(1_790_000_000_000),
+            version: Version::from_millis(1_790_000_000_000),
             at: Position { lsn: Lsn::new(800, 1 << 26), payload_bytes: 4096 + 90 },
             bytes: 4096,
             etag: Etag { md5: [7; 16], parts: 0 },
@@ -225,7 +225,7 @@ mod tests {
             let entry = Entry {
                 version: match is_versioned {
                     true => Version(version),
-                    false => Version::of_millis(version >> COUNTER_BITS),
+                    false => Version::from_millis(version >> COUNTER_BITS),
                 },
                 is_versioned,
                 at: Position { lsn: Lsn::new(lsn.0, lsn.1 * 8), payload_bytes: head + inline },

@@ -96,7 +96,7 @@ impl VersionName {
     }
 
     /// Returns the key of a version in the internal bucket.
-    pub(crate) fn of_key(self, key: &str) -> String {
+    pub(crate) fn key_in_bucket(self, key: &str) -> String {
         let null = if self.is_null { NULL } else { "" };
         format!("{}{:016x}{null}", key_versions(key), !self.version.0)
     }
@@ -117,12 +117,12 @@ pub(crate) fn split_version(name: &str) -> Option<(String, VersionName)> {
 
 /// Returns the bucket and the key whose lock protects a needle: for a version, those of its object.
 pub(crate) fn owner<'a>(bucket: &'a str, key: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
-    let of_version = || {
+    let version_owner = || {
         let (owner, _) = bucket.split_once(SEPARATOR)?;
         let key = split_version(key).map_or(Cow::Borrowed(key), |(key, _)| key.into());
         Some((Cow::Borrowed(owner), key))
     };
-    of_version().unwrap_or((Cow::Borrowed(bucket), Cow::Borrowed(key)))
+    version_owner().unwrap_or((Cow::Borrowed(bucket), Cow::Borrowed(key)))
 }
 
 /// Returns the names of a bucket, a key and a version for messages.
@@ -159,14 +159,14 @@ mod tests {
     #[test]
     fn longest_name_fits_into_a_needle() {
         let name = VersionName { version: Version(7), is_null: true };
-        let longest = name.of_key(&"\0".repeat(KEY_BYTES_MAX));
+        let longest = name.key_in_bucket(&"\0".repeat(KEY_BYTES_MAX));
         assert!(longest.len() <= usize::from(u16::MAX), "{}", longest.len());
         assert!(versions_bucket(&"b".repeat(63)).len() <= usize::from(u8::MAX));
     }
 
     #[test]
     fn messages_have_the_key_and_the_version() {
-        let name = VersionName { version: Version(0x1f), is_null: false }.of_key("a\0b");
+        let name = VersionName { version: Version(0x1f), is_null: false }.key_in_bucket("a\0b");
         let expected = ("bucket".to_owned(), "a\0b (version 000000000000001f)".to_owned());
         assert_eq!(readable("bucket:versions", &name), expected);
         assert_eq!(readable("bucket", "key"), ("bucket".to_owned(), "key".to_owned()));
@@ -182,9 +182,9 @@ mod tests {
         ) {
             let [one, two] = [versions.0, versions.1]
                 .map(|version| VersionName { version: Version(version), is_null });
-            prop_assert_eq!(split_version(&one.of_key(&first)), Some((first.clone(), one)));
+            prop_assert_eq!(split_version(&one.key_in_bucket(&first)), Some((first.clone(), one)));
             let expected = first.cmp(&second).then(versions.1.cmp(&versions.0));
-            prop_assert_eq!(one.of_key(&first).cmp(&two.of_key(&second)), expected);
+            prop_assert_eq!(one.key_in_bucket(&first).cmp(&two.key_in_bucket(&second)), expected);
             prop_assert_eq!(escape(&first).starts_with(&escape(&second)), first.starts_with(&*second));
         }
     }

@@ -140,7 +140,7 @@ impl<'a, S: Source> Sources<'a, S> {
             self.current.advance()?;
         }
         if let Some(name) = name {
-            let mut from = full_key(&self.versions, &name.of_key(key));
+            let mut from = full_key(&self.versions, &name.key_in_bucket(key));
             from.push(0);
             self.older.seek(&from)?;
         }

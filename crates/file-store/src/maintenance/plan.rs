@@ -54,11 +54,11 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the part of `of_bytes` that is earned when `moved_bytes` of the volume have been
+    /// Returns the part of `move_bytes_paid` that is earned when `moved_bytes` of the volume have been
     /// moved.
-    pub(crate) fn earned(&self, of_bytes: u64, moved_bytes: u64) -> u64 {
-        let earned = u128::from(of_bytes) * u128::from(moved_bytes.min(self.move_bytes));
-        u64::try_from(earned / u128::from(self.move_bytes.max(1))).unwrap_or(of_bytes)
+    pub(crate) fn earned(&self, move_bytes_paid: u64, moved_bytes: u64) -> u64 {
+        let earned = u128::from(move_bytes_paid) * u128::from(moved_bytes.min(self.move_bytes));
+        u64::try_from(earned / u128::from(self.move_bytes.max(1))).unwrap_or(move_bytes_paid)
     }
 
     /// Returns the dead share of the volume, in thousandths.

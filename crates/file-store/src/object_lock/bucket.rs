@@ -157,5 +157,5 @@ impl Inner {
 
 /// Returns the default retention in the settings of a bucket.
 pub(super) fn default_retention(settings: &Attributes) -> Result<Option<DefaultRetention>> {
-    settings.get(DEFAULT_RETENTION).map(DefaultRetention::of_setting).transpose()
+    settings.get(DEFAULT_RETENTION).map(DefaultRetention::from_setting).transpose()
 }

@@ -198,7 +198,7 @@ impl DefaultRetention {
     }
 
     /// Parses the text that is stored with a bucket.
-    pub(super) fn of_setting(text: &str) -> Result<Self> {
+    pub(super) fn from_setting(text: &str) -> Result<Self> {
         let parse = || {
             let mut words = text.split(' ');
             let mode = RetentionMode::parse(words.next()?)?;
@@ -295,7 +295,7 @@ mod tests {
             assert!(ObjectLock::is_in(&attributes));
         }
         for text in ["", "governance", "governance 1", "governance 1 day", "compliance 1 days x"] {
-            assert!(DefaultRetention::of_setting(text).is_err(), "{text}");
+            assert!(DefaultRetention::from_setting(text).is_err(), "{text}");
         }
     }
 
@@ -303,7 +303,7 @@ mod tests {
     fn default_retention_starts_when_the_object_is_stored() {
         for (period, days) in [(RetentionPeriod::Days(3), 3), (RetentionPeriod::Years(2), 730)] {
             let default = DefaultRetention { mode: Compliance, period };
-            assert_eq!(DefaultRetention::of_setting(&default.to_setting()).unwrap(), default);
+            assert_eq!(DefaultRetention::from_setting(&default.to_setting()).unwrap(), default);
             let expected = retention(Compliance, 7 + days * 86_400_000);
             assert_eq!(default.starting_at(7), expected);
         }

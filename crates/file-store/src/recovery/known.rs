@@ -27,8 +27,8 @@ impl Replayer<'_> {
     /// Returns `true` if the volume was sealed and its index has all of its needles. The needles
     /// are counted but not decoded.
     pub(super) fn has_complete_index(&self, segment: SegmentInfo) -> bool {
-        let is_of_it = |index: &&VolumeIndex| is_index_of(index, segment.number, segment.nonce);
-        if let Some(index) = self.cached.as_ref().filter(is_of_it) {
+        let is_its = |index: &&VolumeIndex| is_index_of(index, segment.number, segment.nonce);
+        if let Some(index) = self.cached.as_ref().filter(is_its) {
             return index.is_complete;
         }
         let nonce = Some(segment.nonce);
@@ -38,9 +38,9 @@ impl Replayer<'_> {
 
     /// Returns the index of a volume, without the needles of blocks that the checkpoint covers.
     pub(super) fn read_index(&mut self, volume: u32, nonce: Option<u64>) -> Option<VolumeIndex> {
-        let is_of_it =
+        let is_its =
             |index: &mut VolumeIndex| nonce.is_some_and(|nonce| is_index_of(index, volume, nonce));
-        self.cached.take_if(is_of_it).or_else(|| {
+        self.cached.take_if(is_its).or_else(|| {
             volume_index::read_after(self.volumes, volume, nonce, self.covered_end(volume))
         })
     }

@@ -175,9 +175,9 @@ fn index_files_of(disk: &Arc<dyn Disk>, loaded: Option<&Loaded>) -> Result<Arc<I
     let catalog = loaded.map(|loaded| loaded.catalog.clone());
     let names = disk.list("")?;
     let numbers = names.iter().filter_map(|name| names::parse_index_file(name));
-    let of_catalog = catalog.as_ref().map_or(0, |catalog| catalog.last_file);
+    let in_catalog = catalog.as_ref().map_or(0, |catalog| catalog.last_file);
     let skipped = u64::from(u32::from_le_bytes(random::<4>()?));
-    let last = numbers.max().unwrap_or(0).max(of_catalog).saturating_add(skipped);
+    let last = numbers.max().unwrap_or(0).max(in_catalog).saturating_add(skipped);
     Ok(Arc::new(IndexFiles::new(Arc::clone(disk), last, catalog)))
 }
 

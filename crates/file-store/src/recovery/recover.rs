@@ -237,8 +237,7 @@ fn resume_index(
         _ => &[],
     };
     let counted = u32::try_from(coverage.needles).unwrap_or(u32::MAX);
-    let pending =
-        Pending::of_resumed_volume(end.offset(), &coverage.covered, counted, &unknown, records);
+    let pending = Pending::resumed(end.offset(), &coverage.covered, counted, &unknown, records);
     indexes.resume(number, coverage.kept_bytes, pending)
 }
 

@@ -113,18 +113,18 @@ impl Replay for Replayer<'_> {
     }
 
     fn durable_end(&mut self, segment: SegmentInfo) -> u32 {
-        let of_index = match self.coverage.get(&segment.number) {
+        let from_index = match self.coverage.get(&segment.number) {
             Some(coverage) => coverage.covered.end(),
             None => {
                 self.cached = self.read_index(segment.number, Some(segment.nonce));
                 self.cached.as_ref().and_then(|index| index.covered.end())
             }
         };
-        let of_checkpoint = match segment.number == self.applied.segment() {
+        let from_checkpoint = match segment.number == self.applied.segment() {
             true => self.applied.offset(),
             false => 0,
         };
-        of_index.unwrap_or(0).max(of_checkpoint)
+        from_index.unwrap_or(0).max(from_checkpoint)
     }
 
     fn known_end(&mut self, segment: SegmentInfo) -> u32 {

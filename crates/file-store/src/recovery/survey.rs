@@ -98,7 +98,7 @@ impl Survey {
         for (from, to) in unknown.iter() {
             let (file, what) = (damage.file.clone(), damage.what.clone());
             let text = format!("{what}; the objects in this place are unknown");
-            let hidden = Damage::of_file(file.clone(), from.into(), text);
+            let hidden = Damage::in_file(file.clone(), from.into(), text);
             self.damage.push(hidden.clone());
             self.hidden_damage.push(hidden);
             self.hidden.push(HiddenRange { volume, from, to, file, what });
@@ -117,12 +117,12 @@ impl Survey {
         if is_rebuilt {
             let what = "the manifest was lost and rebuilt from the existing volumes: the loss of \
                         other volumes cannot be detected";
-            self.damage.push(Damage::of_file(path(names::MANIFESTS[0]), 0, what));
+            self.damage.push(Damage::in_file(path(names::MANIFESTS[0]), 0, what));
         } else if was_closed {
             // After a crash, the copy that was being written may be torn.
             for name in &found.damaged {
                 let what = "this copy of the manifest was damaged, and was rewritten";
-                self.damage.push(Damage::of_file(path(name), 0, what));
+                self.damage.push(Damage::in_file(path(name), 0, what));
             }
         }
     }

@@ -77,13 +77,13 @@ impl Store {
     /// # Errors
     /// [`Error::Invalid`] for any other name; a failed system call.
     pub fn open_file(&self, name: &str) -> Result<Option<Arc<dyn File>>> {
-        let is_of_index =
+        let is_index_file =
             |name: &str| name == names::CATALOG || names::parse_index_file(name).is_some();
         match name.split_once('/') {
             Some((names::OBJECTS, name)) if names::parse_big_file(name).is_some() => {
                 open(&*self.inner.objects.disk, name)
             }
-            Some((names::INDEX, name)) if is_of_index(name) => {
+            Some((names::INDEX, name)) if is_index_file(name) => {
                 open(&*self.inner.keyspace.index_files.disk, name)
             }
             _ => {

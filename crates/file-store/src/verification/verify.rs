@@ -149,7 +149,7 @@ impl Store {
         });
         match scanned.map_err(|error| inner.note_index_damage(error)) {
             Err(Error::Damaged { file, offset, what }) => {
-                verified.damage.push(Damage::of_file(file, offset, what));
+                verified.damage.push(Damage::in_file(file, offset, what));
             }
             scanned => scanned?,
         }

@@ -102,7 +102,7 @@ impl Inner {
         }
         let (version, is_null) = (current.version, !current.is_versioned);
         let name = VersionName { version, is_null };
-        let copy = self.find_certain(&versions_bucket(bucket), &name.of_key(key))?;
+        let copy = self.find_certain(&versions_bucket(bucket), &name.key_in_bucket(key))?;
         Ok(copy.map(|entry| self.end_of_version(bucket, key, VersionRow { name, entry })))
     }
 
@@ -110,7 +110,7 @@ impl Inner {
     /// its key there.
     fn find_version(&self, bucket: &str, key: &str, version: VersionId) -> Result<(String, Entry)> {
         let (bucket_name, key_name) = (bucket.to_owned(), key.to_owned());
-        let name = self.version_name(bucket, key, version)?.map(|name| name.of_key(key));
+        let name = self.version_name(bucket, key, version)?.map(|name| name.key_in_bucket(key));
         let entry = match &name {
             Some(name) => self.find_certain(&versions_bucket(bucket), name)?,
             None => None,

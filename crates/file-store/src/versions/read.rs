@@ -55,7 +55,7 @@ impl Store {
         }
         let VersionId::Id(id) = version else { return Ok(None) };
         // The key is not locked: a version that another thread retains meanwhile may not be found.
-        let name = VersionName { version: Version(id), is_null: false }.of_key(key);
+        let name = VersionName { version: Version(id), is_null: false }.key_in_bucket(key);
         let retained = found(self.head_stored_cached(&versions_bucket(bucket), &name))?;
         let mut retained = retained.filter(|object| !object.is_delete_marker());
         if let Some(object) = &mut retained {
@@ -90,7 +90,8 @@ impl Store {
         if inner.versioning(bucket)? == Versioning::Off {
             return Err(missing());
         }
-        let name = inner.version_name(bucket, key, version)?.ok_or_else(missing)?.of_key(key);
+        let name =
+            inner.version_name(bucket, key, version)?.ok_or_else(missing)?.key_in_bucket(key);
         let mut object = match read(self, &versions_bucket(bucket), &name) {
             Err(Error::NoSuchKey { .. }) => return Err(missing()),
             found => found?,

@@ -75,7 +75,7 @@ impl Inner {
         let stored = self.read_stored(bucket, key)?;
         let (version, is_null) = (stored.entry.version, !stored.entry.is_versioned);
         let (versions, name) =
-            (versions_bucket(bucket), VersionName { version, is_null }.of_key(key));
+            (versions_bucket(bucket), VersionName { version, is_null }.key_in_bucket(key));
         if self.find(&versions, &name)?.is_some() {
             // An earlier replacement failed after this step.
             return Ok(None);
@@ -106,7 +106,7 @@ impl Inner {
 
     /// Returns the tombstone of a version in the internal bucket.
     pub(crate) fn end_of_version(&self, bucket: &str, key: &str, row: VersionRow) -> Change {
-        let name = row.name.of_key(key);
+        let name = row.name.key_in_bucket(key);
         self.end_of(&versions_bucket(bucket), &name, Some(row.entry))
     }
 

@@ -76,14 +76,14 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Creates the state of a new volume.
-    pub(crate) fn of_new_volume() -> Self {
+    pub(crate) fn new_volume() -> Self {
         let run = Run { from: FIRST_RECORD, to: FIRST_RECORD, ..Run::default() };
         Self { run, ..Self::default() }
     }
 
     /// Resumes a volume that ends at `end`. Its index already has `covered`, with `counted`
     /// needles. The content of `damaged` is unknown; `records` are the other records.
-    pub(crate) fn of_resumed_volume(
+    pub(crate) fn resumed(
         end: u32,
         covered: &Ranges,
         counted: u32,
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn record_waits_until_earlier_ones_have_arrived() {
-        let mut pending = Pending::of_new_volume();
+        let mut pending = Pending::new_volume();
         pending.push(record(4096 + 128));
         assert_eq!((spans(&pending.take()), pending.end()), (vec![], None));
         pending.push(record(4096));
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn watermark_between_records_leaves_no_gap() {
-        let mut pending = Pending::of_new_volume();
+        let mut pending = Pending::new_volume();
         let after_watermark = 4096 + 128 + 32;
         pending.push(record(after_watermark));
         assert!(pending.take().is_empty());
@@ -254,7 +254,7 @@ mod tests {
                 .filter(|record| !damaged.intersects(record.offset, record.end))
                 .cloned()
                 .collect();
-            let mut pending = Pending::of_resumed_volume(4640, &covered, 0, &damaged, &found);
+            let mut pending = Pending::resumed(4640, &covered, 0, &damaged, &found);
             assert_eq!(pending.has_gap, has_gap, "{covered:?} {damaged:?}");
             assert_eq!(spans(&pending.take()), expected, "{covered:?} {damaged:?}");
             pending.push(record(4640));

@@ -115,11 +115,11 @@ impl IndexWriter {
         let mut state = self.state.lock();
         for (at, record) in records {
             let volume = at.lsn.segment();
-            let of_new_volume = || {
+            let new_volume = || {
                 is_new = true;
-                Pending::of_new_volume()
+                Pending::new_volume()
             };
-            let pending = state.pending.entry(volume).or_insert_with(of_new_volume);
+            let pending = state.pending.entry(volume).or_insert_with(new_volume);
             pending.push(record);
             is_much |= pending.bytes() >= WAKE_BYTES;
         }

@@ -184,7 +184,7 @@ fn lose_derived_files(crash: &Crash) -> Derived {
         let file = disk.open(name, Open::default()).unwrap();
         file.resize(file.bytes().unwrap() / 2).unwrap();
     };
-    let is_of_volume = |name: &&String| {
+    let is_volume_file = |name: &&String| {
         name.ends_with(".index")
             && disk.open(&name.replace(".index", ".segment"), Open::default()).is_ok()
     };
@@ -193,7 +193,7 @@ fn lose_derived_files(crash: &Crash) -> Derived {
         Derived::VolumeIndexesLost => {
             files("volumes")
                 .iter()
-                .filter(is_of_volume)
+                .filter(is_volume_file)
                 .for_each(|name| disk.remove(name).unwrap());
         }
         Derived::VolumeIndexesTorn => {

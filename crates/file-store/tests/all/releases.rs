@@ -133,7 +133,7 @@ fn check(dir: &Path, version: &str) {
 
 #[test]
 fn stores_of_released_versions_are_read_written_and_compacted() {
-    for (version, dir) in fixtures::of_releases(env!("CARGO_MANIFEST_DIR"), "store") {
+    for (version, dir) in fixtures::release_fixtures(env!("CARGO_MANIFEST_DIR"), "store") {
         check(dir.path(), &version);
     }
 }

@@ -20,13 +20,13 @@ fn growing() -> Options {
 
 /// Returns the disk usage of the files below `dir`, like `du`.
 fn disk_usage(dir: &Path) -> u64 {
-    let of_entry = |entry: std::io::Result<std::fs::DirEntry>| {
+    let entry_bytes = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry.unwrap();
         let status = entry.metadata().unwrap();
         let below = if status.is_dir() { disk_usage(&entry.path()) } else { 0 };
         below + status.blocks() * 512
     };
-    std::fs::read_dir(dir).unwrap().map(of_entry).sum()
+    std::fs::read_dir(dir).unwrap().map(entry_bytes).sum()
 }
 
 #[test]

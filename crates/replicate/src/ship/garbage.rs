@@ -98,10 +98,10 @@ impl<S: Source> Shipper<S> {
 
 /// Returns the names of the chunks, index files and kept manifests that a manifest refers to.
 fn referenced(manifest: &Manifest) -> HashSet<String> {
-    let of_segment = |segment: &SegmentCopy| -> Vec<String> {
+    let in_segment = |segment: &SegmentCopy| -> Vec<String> {
         segment.chunks.iter().map(|chunk| names::chunk(segment, chunk)).collect()
     };
-    let chunks = manifest.segments.iter().flat_map(of_segment);
+    let chunks = manifest.segments.iter().flat_map(in_segment);
     let index = manifest.index.iter().map(names::index_file);
     chunks.chain(index).chain(manifest.history.iter().map(names::history)).collect()
 }

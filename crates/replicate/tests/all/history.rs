@@ -120,8 +120,8 @@ fn objects_of_states_that_are_too_old_are_deleted() {
     log.log.truncate_front(Lsn::new(3, 0)).unwrap();
     log.put(b"after");
     replica.wait().unwrap();
-    let of_first = |name: &String| name.contains("/0000000001-");
-    assert!(names(&store).iter().any(of_first));
+    let first_names = |name: &String| name.contains("/0000000001-");
+    assert!(names(&store).iter().any(first_names));
     replica.stop().unwrap();
     // A process that keeps nothing deletes them, and the list of states with them.
     let replica = follow(&log, &remote, options());
@@ -129,7 +129,7 @@ fn objects_of_states_that_are_too_old_are_deleted() {
     replica.wait().unwrap();
     replica.stop().unwrap();
     let left = names(&store);
-    assert!(!left.iter().any(of_first), "{left:?}");
+    assert!(!left.iter().any(first_names), "{left:?}");
     assert!(!left.iter().any(|name| name.contains("/history/")), "{left:?}");
     let distinct: HashSet<_> = left.iter().collect();
     assert_eq!(distinct.len(), left.len());

@@ -263,8 +263,8 @@ fn segments_that_are_complete_before_they_are_shipped_are_sent_once() {
     let sent = remote.sent_bytes();
     assert!(sent < 120 * 30_000 + 200_000, "{sent} bytes");
     let names = names(&store);
-    let of_first = names.iter().filter(|name| name.contains("/0000000001-")).count();
-    assert_eq!(of_first, 1, "{names:?}");
+    let first_names = names.iter().filter(|name| name.contains("/0000000001-")).count();
+    assert_eq!(first_names, 1, "{names:?}");
     let expected = records_of(&log);
     assert!(records(&restore(Arc::new(store))) == expected);
 }

@@ -88,7 +88,7 @@ fn check(dir: &Path, version: &str) {
 
 #[test]
 fn copies_of_released_versions_are_restored_and_extended() {
-    for (version, dir) in fixtures::of_releases(env!("CARGO_MANIFEST_DIR"), "copy") {
+    for (version, dir) in fixtures::release_fixtures(env!("CARGO_MANIFEST_DIR"), "copy") {
         check(dir.path(), &version);
     }
 }

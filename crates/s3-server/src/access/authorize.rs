@@ -101,7 +101,7 @@ mod tests {
         let name = key.access_key.clone();
         list.anonymous = key.grants.clone();
         let all = AllKeys { administrator: None, ring: Some(Arc::new(KeyRing::new(list))) };
-        [Principal::Key(all.find(&name).unwrap()), Principal::Anonymous(all.of_file())]
+        [Principal::Key(all.find(&name).unwrap()), Principal::Anonymous(all.file_keys())]
     }
 
     #[test]
@@ -139,12 +139,12 @@ mod tests {
             let [key, anonymous] = principals(&[(right, "bucket")], false);
             for action in ALL {
                 let is_allowed = allowed.contains(&action) || action == Action::UseBucket;
-                let of_key = authorize(&key, action, "bucket", "key");
+                let key_outcome = authorize(&key, action, "bucket", "key");
                 let is_expected = is_allowed || action == Action::ListBuckets;
-                assert_eq!(of_key == Allowed, is_expected, "{right} {action:?}");
-                let of_anonymous = authorize(&anonymous, action, "bucket", "key");
+                assert_eq!(key_outcome == Allowed, is_expected, "{right} {action:?}");
+                let anonymous_outcome = authorize(&anonymous, action, "bucket", "key");
                 let expected = if is_allowed { Allowed } else { Denied };
-                assert_eq!(of_anonymous, expected, "{right} {action:?}");
+                assert_eq!(anonymous_outcome, expected, "{right} {action:?}");
                 let other = authorize(&anonymous, action, "other", "key");
                 assert_eq!(other, Denied, "{right} {action:?}");
             }

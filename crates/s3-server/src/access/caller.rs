@@ -235,8 +235,8 @@ impl Caller {
     ) -> S3Result<Option<Decision>> {
         let has_right = self.has_right(store, action, bucket, name)?;
         let by_right = has_right.then_some(Decision::Allowed(Basis::Right));
-        let is_of_bucket = !bucket.is_empty() && action != Action::CreateBucket;
-        if self.is_administrator() || !is_of_bucket {
+        let is_in_bucket = !bucket.is_empty() && action != Action::CreateBucket;
+        if self.is_administrator() || !is_in_bucket {
             return Ok(by_right.or(Some(Decision::Denied)));
         }
         // An owner can replace a policy that denies everything, or that cannot be applied.

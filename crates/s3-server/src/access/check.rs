@@ -109,7 +109,7 @@ fn caller_of(store: &Store, asked: &Asked<'_>) -> S3Result<Caller> {
         connection: Some(*connection),
         version: version.map(str::to_owned),
         request_tags: request_tags(name, &head.fields),
-        lock: RequestedLock::of_fields(&head.fields),
+        lock: RequestedLock::from_fields(&head.fields),
         head: Arc::clone(head),
         prefix: None,
         user: None,
@@ -172,9 +172,9 @@ fn check_signed(caller: &Caller, operation: Operation, target: &ObjectName) -> S
         return Ok(());
     }
     let name = operation.name();
-    let is_of_policy =
+    let is_policy =
         matches!(operation, O::GetBucketPolicy | O::PutBucketPolicy | O::DeleteBucketPolicy);
-    if is_of_policy {
+    if is_policy {
         let message = "Only clients with a signature may use the policy of a bucket";
         return Err(refuse(S3ErrorCode::MethodNotAllowed, message));
     }
@@ -216,7 +216,7 @@ pub(crate) async fn authorize_write(
 
 /// Checks the right to read the source of a copy.
 async fn check_source(store: &Arc<Store>, caller: &Caller, head: &Head) -> S3Result<Caller> {
-    let CopySource { name, version } = CopySource::of_request(head)?;
+    let CopySource { name, version } = CopySource::from_request(head)?;
     check_bucket(store, &name.bucket)?;
     expected_owner::check(store, &head.fields, expected_owner::OF_SOURCE, &name.bucket)?;
     let caller = with_tags(store, caller.with_version(version.as_deref()), &name).await?;

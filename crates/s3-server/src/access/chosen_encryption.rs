@@ -20,10 +20,10 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// Returns the encryption in the fields of a request. A request that stores an object in a
     /// bucket, and has none of these headers, uses the default of the bucket.
-    pub(crate) fn of_request(fields: &Fields, stores_in: Option<(&Store, &str)>) -> Self {
+    pub(crate) fn from_request(fields: &Fields, stores_in: Option<(&Store, &str)>) -> Self {
         let text = |name: &str| fields.text(name).map(str::to_owned);
         match (Wanted::of(fields), stores_in) {
-            (Ok(Wanted::Default), Some((store, bucket))) => Self::of_bucket(store, bucket),
+            (Ok(Wanted::Default), Some((store, bucket))) => Self::bucket_default(store, bucket),
             (Ok(Wanted::Default | Wanted::Customer(_)), _) => Self::default(),
             (Ok(Wanted::Operator), _) => Self::new(AES256.to_owned(), None),
             (Ok(Wanted::Named(name)), _) => Self::new(KMS.to_owned(), Some(&name)),
@@ -37,7 +37,7 @@ impl Chosen {
 
     /// Returns the default encryption of a bucket. With a default that cannot be read, nothing is
     /// stored.
-    pub(crate) fn of_bucket(store: &Store, bucket: &str) -> Self {
+    pub(crate) fn bucket_default(store: &Store, bucket: &str) -> Self {
         match algorithm_and_key(store, bucket) {
             Ok(Some((algorithm, key))) => Self::new(algorithm, key.as_deref()),
             Ok(None) | Err(_) => Self::default(),
@@ -70,7 +70,7 @@ mod tests {
         let (store, _) = Store::open(dir.path(), Options::default()).unwrap();
         store.create_bucket("bucket").unwrap();
         let of = |fields: &[(&str, &str)], stores_in| {
-            let chosen = Chosen::of_request(&fields.iter().copied().collect(), stores_in);
+            let chosen = Chosen::from_request(&fields.iter().copied().collect(), stores_in);
             (chosen.algorithm.unwrap_or_default(), chosen.key.unwrap_or_default())
         };
         let pair = |algorithm: &str, key: &str| (algorithm.to_owned(), key.to_owned());

@@ -59,7 +59,7 @@ pub(crate) struct RequestedLock {
 
 impl RequestedLock {
     /// Returns the lock in the fields of a request that stores an object.
-    pub(crate) fn of_fields(fields: &Fields) -> Self {
+    pub(crate) fn from_fields(fields: &Fields) -> Self {
         let text = |name: &str| fields.text(name).map(str::to_owned);
         let until = fields.text("x-amz-object-lock-retain-until-date");
         let until = until.and_then(parse_time);
@@ -71,13 +71,13 @@ impl RequestedLock {
     }
 
     /// Returns the lock of a request that replaces the retention of an object.
-    pub(crate) fn of_retention(mode: Option<&str>, until: Option<OffsetDateTime>) -> Self {
+    pub(crate) fn from_retention(mode: Option<&str>, until: Option<OffsetDateTime>) -> Self {
         let until_s = until.map(OffsetDateTime::unix_timestamp);
         Self { mode: mode.map(str::to_owned), until_s, legal_hold: None }
     }
 
     /// Returns the lock of a request that replaces the legal hold of an object.
-    pub(crate) fn of_legal_hold(status: Option<&str>) -> Self {
+    pub(crate) fn from_legal_hold(status: Option<&str>) -> Self {
         Self { legal_hold: status.map(str::to_owned), ..Self::default() }
     }
 
@@ -153,7 +153,7 @@ mod tests {
             ("x-amz-object-lock-retain-until-date", "1970-01-11T00:00:01Z"),
             ("x-amz-object-lock-legal-hold", "ON"),
         ];
-        let given = RequestedLock::of_fields(&fields.into_iter().collect());
+        let given = RequestedLock::from_fields(&fields.into_iter().collect());
         let parts =
             [LockPart::Mode, LockPart::RetainUntil, LockPart::RemainingDays, LockPart::LegalHold];
         let of = |lock: &RequestedLock, now_s| {
@@ -164,9 +164,9 @@ mod tests {
         assert_eq!(of(&given, 900_000)[2], "0");
         assert_eq!(of(&RequestedLock::default(), 0), [""; 4]);
         let until = OffsetDateTime::from_unix_timestamp(60).ok();
-        let given = RequestedLock::of_retention(Some("COMPLIANCE"), until);
+        let given = RequestedLock::from_retention(Some("COMPLIANCE"), until);
         assert_eq!(of(&given, 0), ["COMPLIANCE", "60", "1", ""]);
-        assert_eq!(of(&RequestedLock::of_legal_hold(Some("OFF")), 0), ["", "", "", "OFF"]);
+        assert_eq!(of(&RequestedLock::from_legal_hold(Some("OFF")), 0), ["", "", "", "OFF"]);
     }
 
     #[test]

@@ -32,6 +32,6 @@ impl Facts for StoredFacts<'_> {
         let Key::Encryption(part) = key else { return self.facts.value(key) };
         let stores = STORING.contains(&self.operation);
         let stores_in = stores.then_some((self.store, self.bucket));
-        Chosen::of_request(&self.facts.head.fields, stores_in).part(*part).map(Cow::Owned)
+        Chosen::from_request(&self.facts.head.fields, stores_in).part(*part).map(Cow::Owned)
     }
 }

@@ -8,7 +8,7 @@ pub(crate) fn canned(name: &str, owner: &str, bucket_owner: &str) -> Option<Acl>
     use Grantee::{Everyone, SignedIn};
     use Permission::{FullControl, Read, Write};
 
-    let (groups, of_bucket_owner) = match name {
+    let (groups, bucket_owner_permission) = match name {
         "private" => (vec![], None),
         "public-read" => (vec![(Everyone, Read)], None),
         "public-read-write" => (vec![(Everyone, Read), (Everyone, Write)], None),
@@ -20,7 +20,7 @@ pub(crate) fn canned(name: &str, owner: &str, bucket_owner: &str) -> Option<Acl>
     let groups = groups.into_iter().map(|(grantee, permission)| Grant { grantee, permission });
     let mut grants: Vec<Grant> = groups.collect();
     grants.extend(Acl::private(owner).grants);
-    if let Some(permission) = of_bucket_owner.filter(|_| owner != bucket_owner) {
+    if let Some(permission) = bucket_owner_permission.filter(|_| owner != bucket_owner) {
         grants.push(Grant { grantee: Grantee::User(bucket_owner.to_owned()), permission });
     }
     Some(Acl { grants })

@@ -38,7 +38,7 @@ impl RequestedList {
     ///
     /// # Errors
     /// If a grant is invalid, or if the request has a name and grants.
-    pub(crate) fn of_fields(fields: &Fields, is_user: IsUser<'_>) -> S3Result<Self> {
+    pub(crate) fn from_fields(fields: &Fields, is_user: IsUser<'_>) -> S3Result<Self> {
         let name = canned_name(fields);
         if name.is_some() && has_grants(fields) {
             let message = "Specifying both Canned ACLs and Header Grants is not allowed";
@@ -54,14 +54,14 @@ impl RequestedList {
     /// Returns the list in the headers or in the body of a request that replaces a list.
     ///
     /// # Errors
-    /// Those of [`Self::of_fields`], and if the request has no list or two.
-    pub(crate) fn of_request(
+    /// Those of [`Self::from_fields`], and if the request has no list or two.
+    pub(crate) fn from_request(
         fields: &Fields,
         document: Option<AccessControlPolicy>,
         is_user: IsUser<'_>,
     ) -> S3Result<Self> {
         let Some(document) = document else {
-            return match Self::of_fields(fields, is_user)? {
+            return match Self::from_fields(fields, is_user)? {
                 Self::Absent => {
                     let message = "Your request was missing a required header: it needs \
                                    x-amz-acl, x-amz-grant-… or a document";
@@ -122,7 +122,7 @@ mod tests {
         document: Option<AccessControlPolicy>,
     ) -> S3Result<RequestedList> {
         let is_user = |name: &str| ["ann", "ben"].contains(&name);
-        RequestedList::of_request(&fields.iter().copied().collect(), document, &is_user)
+        RequestedList::from_request(&fields.iter().copied().collect(), document, &is_user)
     }
 
     fn document(owner: &str) -> Option<AccessControlPolicy> {

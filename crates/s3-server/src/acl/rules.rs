@@ -130,8 +130,8 @@ impl ListRules {
         user: Option<&str>,
         permission: Permission,
     ) -> bool {
-        let is_of_list = matches!(permission, Permission::ReadAcl | Permission::WriteAcl);
-        (is_of_list && user == Some(&*object.owner))
+        let is_list_permission = matches!(permission, Permission::ReadAcl | Permission::WriteAcl);
+        (is_list_permission && user == Some(&*object.owner))
             || self.allows_by(&object.list, user, permission)
     }
 

@@ -83,7 +83,7 @@ fn is_for_all_buckets(grants: &[Grant]) -> bool {
 
 impl KeyChange {
     /// Returns the change in the body of a request.
-    pub(super) fn of_json(body: &[u8]) -> Result<Self, String> {
+    pub(super) fn from_json(body: &[u8]) -> Result<Self, String> {
         let json: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let text = |name: &str| {
             let text = json[name].as_str().map(str::to_owned);
@@ -263,7 +263,7 @@ mod tests {
     use crate::access::keys::key_ring::{AllKeys, KeyRing};
 
     fn change(json: &Value) -> KeyChange {
-        KeyChange::of_json(json.to_string().as_bytes()).unwrap()
+        KeyChange::from_json(json.to_string().as_bytes()).unwrap()
     }
 
     fn rights(access_key: &str, scope: &str, rights: &str) -> KeyChange {
@@ -396,7 +396,7 @@ mod tests {
             "{\"change\":\"create\",\"user\":\"a\",\"grants\":[],\"metrics\":false,\
              \"create_buckets\":false,\"expires_in_s\":99999999999}",
         ] {
-            assert!(KeyChange::of_json(text.as_bytes()).is_err(), "{text}");
+            assert!(KeyChange::from_json(text.as_bytes()).is_err(), "{text}");
         }
     }
 }

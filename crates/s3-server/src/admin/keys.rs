@@ -83,7 +83,7 @@ impl KeyPage {
         let Ok(body) = Limited::new(body, BODY_BYTES_MAX).collect().await else {
             return plain(StatusCode::BAD_REQUEST, "The body is too long, or was cut\n");
         };
-        let change = match KeyChange::of_json(&body.to_bytes()) {
+        let change = match KeyChange::from_json(&body.to_bytes()) {
             Ok(change) => change,
             Err(reason) => return text(StatusCode::BAD_REQUEST, format!("{reason}\n")),
         };
@@ -156,9 +156,9 @@ fn text(status: StatusCode, text: String) -> Response<Bytes> {
 
 /// Returns the keys, sorted by user, and the rights of requests without a signature.
 fn json(keys: &AllKeys) -> Value {
-    let of_file = keys.of_file();
+    let file_keys = keys.file_keys();
     let mut listed: Vec<(&ActiveKey, bool)> = Vec::new();
-    if let Some(keys) = &of_file {
+    if let Some(keys) = &file_keys {
         listed.extend(keys.iter().map(|key| (key, false)));
         listed.extend(keys.disabled.iter().map(|key| (key, true)));
     }
@@ -166,7 +166,7 @@ fn json(keys: &AllKeys) -> Value {
     let administrator = keys.administrator.iter().map(|key| (&**key, false));
     let all = administrator.chain(listed).map(|(key, is_disabled)| key_json(key, is_disabled));
     let mut all: Vec<Value> = all.collect();
-    if let Some(keys) = of_file.as_ref().filter(|keys| !keys.anonymous.is_empty()) {
+    if let Some(keys) = file_keys.as_ref().filter(|keys| !keys.anonymous.is_empty()) {
         all.push(json!({
             "access_key": null,
             "user": null,

@@ -264,7 +264,7 @@ impl Admin {
 
     /// Returns a link to an object with the rights of the key that logged in.
     fn presign(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Refusal> {
-        let Some(link) = Link::of_query(request.uri().query()) else {
+        let Some(link) = Link::from_query(request.uri().query()) else {
             let text = "The query has bucket, key, and seconds from 1 to 604800\n";
             return Err((StatusCode::BAD_REQUEST, text));
         };

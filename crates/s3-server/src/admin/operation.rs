@@ -36,22 +36,22 @@ pub(super) fn is_operation(path: &str) -> bool {
 /// Returns the reason to refuse a request that the page of another origin may have sent.
 pub(super) fn foreign(method: &Method, headers: &HeaderMap) -> Option<&'static str> {
     let header = |name: HeaderName| headers.get(name).map(HeaderValue::as_bytes);
-    let is_of_page = match header(FETCH_SITE) {
+    let is_from_page = match header(FETCH_SITE) {
         None => true,
         Some(site) => matches!(site, b"same-origin" | b"none"),
     };
-    let is_of_origin = header(ORIGIN).is_none_or(|origin| {
+    let is_same_origin = header(ORIGIN).is_none_or(|origin| {
         let host = [b"http://".as_slice(), b"https://"]
             .iter()
             .find_map(|scheme| origin.strip_prefix(*scheme));
         host.is_some() && host == header(HOST)
     });
-    if !is_of_page || !is_of_origin {
+    if !is_from_page || !is_same_origin {
         return Some("The console accepts no requests of other web pages\n");
     }
     let only_reads = matches!(*method, Method::GET | Method::HEAD);
-    let is_of_console = only_reads || headers.contains_key(CONSOLE);
-    (!is_of_console).then_some("Requests that change something need the header x-haul-console\n")
+    let is_from_console = only_reads || headers.contains_key(CONSOLE);
+    (!is_from_console).then_some("Requests that change something need the header x-haul-console\n")
 }
 
 /// Returns the S3 request in a request of the console.

@@ -21,7 +21,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Parses the query of a request for a link.
-    pub(super) fn of_query(query: Option<&str>) -> Option<Self> {
+    pub(super) fn from_query(query: Option<&str>) -> Option<Self> {
         let value = |wanted: &str| {
             let mut pairs = parse(query.unwrap_or_default().as_bytes());
             pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn query_names_an_object_and_a_time() {
-        let link = Link::of_query(Some("bucket=b&key=a%2Fb+c&seconds=60")).unwrap();
+        let link = Link::from_query(Some("bucket=b&key=a%2Fb+c&seconds=60")).unwrap();
         assert_eq!(link, Link { bucket: "b".into(), key: "a/b c".into(), seconds: 60 });
         for query in [
             "",
@@ -88,7 +88,7 @@ mod tests {
             "bucket=&key=k&seconds=1",
             "bucket=b&key=&seconds=1",
         ] {
-            assert_eq!(Link::of_query(Some(query)), None, "{query}");
+            assert_eq!(Link::from_query(Some(query)), None, "{query}");
         }
     }
 

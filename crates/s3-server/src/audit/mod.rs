@@ -159,7 +159,7 @@ mod tests {
         let lines = Arc::new(Recorded::default());
         let log = AuditLog::new(lines.clone());
         let head = head(request, &[]);
-        let operation = Operation::of_request(&head).ok();
+        let operation = Operation::from_request(&head).ok();
         let identity = RequestIdentity { id: [b'1'; 16], user: None };
         if let Some(record) = log.begin(&head, operation, &identity, None) {
             record.end(status, error);

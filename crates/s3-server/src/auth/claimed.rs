@@ -25,8 +25,8 @@ fn claimed(head: &Head) -> Option<&str> {
             None => header.strip_prefix("AWS ")?.split(':').next()?,
         },
         None => {
-            let of_v4 = head.query.get("X-Amz-Credential").map(before_slash);
-            of_v4.or_else(|| head.query.get("AWSAccessKeyId"))?
+            let v4_credential = head.query.get("X-Amz-Credential").map(before_slash);
+            v4_credential.or_else(|| head.query.get("AWSAccessKeyId"))?
         }
     };
     (!key.is_empty() && key.len() <= ACCESS_KEY_BYTES_MAX).then_some(key)

@@ -28,7 +28,7 @@ impl Payload {
     pub(crate) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
     /// Returns the form that a value of `x-amz-content-sha256` means.
-    pub(super) fn of_text(text: &str) -> S3Result<Self> {
+    pub(super) fn from_text(text: &str) -> S3Result<Self> {
         Ok(match text {
             Self::UNSIGNED => Self::Plain { sha256: None },
             "STREAMING-UNSIGNED-PAYLOAD-TRAILER" => Self::Chunks,
@@ -61,7 +61,7 @@ impl Payload {
     /// Returns the form of a body whose signature is not verified.
     pub(super) fn unverified(head: &Head) -> S3Result<Self> {
         let text = head.fields.given(CONTENT_SHA256);
-        text.map_or(Ok(Self::Plain { sha256: None }), Self::of_text)
+        text.map_or(Ok(Self::Plain { sha256: None }), Self::from_text)
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn form_of_a_body_is_that_of_its_hash() {
-        let form = |text: &str| Payload::of_text(text).map_err(|e| e.code().as_str().to_owned());
+        let form = |text: &str| Payload::from_text(text).map_err(|e| e.code().as_str().to_owned());
         let hash = "0F".repeat(32);
         assert!(matches!(form(&hash), Ok(Payload::Plain { sha256: Some(_) })));
         assert!(matches!(form(Payload::UNSIGNED), Ok(Payload::Plain { sha256: None })));

@@ -234,8 +234,8 @@ mod tests {
 
     #[test]
     fn host_of_a_bucket_signs_its_path_with_the_bucket() {
-        let mut of_host = head("GET /a?Signature=b", &[]);
-        of_host.name = crate::request::name::ObjectName::new("bucket", "a");
-        assert_eq!(string_to_sign(&of_host, "9"), "GET\n\n\n9\n/bucket/a");
+        let mut by_host = head("GET /a?Signature=b", &[]);
+        by_host.name = crate::request::name::ObjectName::new("bucket", "a");
+        assert_eq!(string_to_sign(&by_host, "9"), "GET\n\n\n9\n/bucket/a");
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn verify_header(
         return Err(too_skewed(&date, now_s));
     }
     let found = Signature { credential, signed_headers, signature, date, body };
-    let payload = Payload::of_text(body)?;
+    let payload = Payload::from_text(body)?;
     found.verify(keys, head, payload)
 }
 
@@ -138,18 +138,18 @@ pub(super) fn verify_query(
     }
     check_validity(date, expires, now_s)?;
     // The body is signed only if a client adds its hash to what it signs.
-    let of_header = || {
+    let in_header = || {
         let is_signed = signed_headers.split(';').any(|name| name == CONTENT_SHA256);
         head.fields.text(CONTENT_SHA256).filter(|_| is_signed)
     };
-    let body = head.query.given("X-Amz-Content-Sha256").or_else(of_header);
+    let body = head.query.given("X-Amz-Content-Sha256").or_else(in_header);
     let body = body.unwrap_or(Payload::UNSIGNED);
     let claimed = head.fields.text(CONTENT_SHA256).unwrap_or(body);
     if body != Payload::UNSIGNED && claimed != body {
         let message = "The header x-amz-content-sha256 is not the one that was signed";
         return Err(refuse(S3ErrorCode::InvalidRequest, message));
     }
-    let payload = Payload::of_text(claimed)?;
+    let payload = Payload::from_text(claimed)?;
     if matches!(payload, Payload::SignedChunks { .. }) {
         let message = "A presigned URL has no signatures of chunks";
         return Err(refuse(S3ErrorCode::NotImplemented, message));

@@ -74,7 +74,7 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
                 return Err(refuse(S3ErrorCode::InvalidRequest, message));
             }
             move_to_fields(head)?;
-            return Ok(Verified { principal: Principal::Anonymous(keys.of_file()), payload });
+            return Ok(Verified { principal: Principal::Anonymous(keys.file_keys()), payload });
         }
         (true, false, false) => {
             let text = head.fields.text("authorization").unwrap_or_default().trim_start();
@@ -134,8 +134,8 @@ fn check_repeated(head: &Head) -> S3Result<()> {
 fn move_to_fields(head: &mut Head) -> S3Result<()> {
     let is_header = |name: &str| {
         let name = name.to_ascii_lowercase();
-        let is_of_signature = QUERY_V4.contains(&&*name) || OF_SIGNATURE.contains(&&*name);
-        name.starts_with("x-amz-") && !is_of_signature && name != SDK_ALGORITHM
+        let is_signature_field = QUERY_V4.contains(&&*name) || OF_SIGNATURE.contains(&&*name);
+        name.starts_with("x-amz-") && !is_signature_field && name != SDK_ALGORITHM
             || matches!(&*name, "content-md5" | "content-type")
     };
     let moved: Vec<_> = head

@@ -198,7 +198,7 @@ impl Checksum {
     ///
     /// # Errors
     /// Those of [`Self::in_fields`].
-    pub(crate) fn of_parts_in_fields(fields: &Fields) -> S3Result<Option<Self>> {
+    pub(crate) fn in_part_fields(fields: &Fields) -> S3Result<Option<Self>> {
         let Some(found) = Self::unchecked_in_fields(fields)? else { return Ok(None) };
         let is_number =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -369,7 +369,7 @@ mod tests {
     fn checksum_of_parts_may_have_their_number() {
         let found = |value| {
             let fields = [("x-amz-checksum-crc32", value)].into_iter().collect();
-            Checksum::of_parts_in_fields(&fields)
+            Checksum::in_part_fields(&fields)
         };
         for value in ["y/Q5Jg==", "y/Q5Jg==-2"] {
             assert_eq!(found(value).unwrap().unwrap().value, value);

@@ -62,8 +62,8 @@ impl Claims {
     ///
     /// # Errors
     /// If a claim is malformed, or if there are several checksums or an unknown one.
-    pub(crate) fn of_object(request: &Request) -> S3Result<Self> {
-        let claims = Self::of_document(request)?;
+    pub(crate) fn for_object(request: &Request) -> S3Result<Self> {
+        let claims = Self::for_document(request)?;
         let checksum = claims.checksum.or(Some(Claim::Default));
         Ok(Self { checksum, ..claims })
     }
@@ -71,8 +71,8 @@ impl Claims {
     /// Reads the claims about a document.
     ///
     /// # Errors
-    /// Those of [`Self::of_object`].
-    pub(crate) fn of_document(request: &Request) -> S3Result<Self> {
+    /// Those of [`Self::for_object`].
+    pub(crate) fn for_document(request: &Request) -> S3Result<Self> {
         let fields = &request.head.fields;
         let given = Checksum::in_fields(fields)?;
         Ok(Self { checksum: claim(fields, given)?, ..Self::md5_only(request)? })

@@ -82,7 +82,7 @@ impl Receiver {
         }
         Ok(Self {
             body,
-            claims: Claims::of_object(request)?,
+            claims: Claims::for_object(request)?,
             declared,
             received: 0,
             bytes_max: limits.object_bytes_max,

@@ -97,10 +97,10 @@ impl Batches {
     ) -> Added {
         let place = Place::of(source, target, day);
         let names = place.bucket.len() + place.prefix.len() + source.bucket.len() * 2;
-        let of_new = OVERHEAD_BYTES + names * 2;
+        let new_part_bytes = OVERHEAD_BYTES + names * 2;
         let present = self.growing.get(&place);
         let has_part = present.is_some_and(|batch| batch.parts.iter().any(|p| p.source == *source));
-        let more = line.len() + if has_part { 0 } else { of_new };
+        let more = line.len() + if has_part { 0 } else { new_part_bytes };
         if self.memory_bytes + more > self.limits.memory_bytes_max {
             return Added::Dropped;
         }

@@ -236,7 +236,7 @@ impl Texts {
 impl Copied {
     /// Returns the source of a copy, if its bucket has logging. An invalid source has no record.
     fn find(store: &Store, head: &Head, operation: &'static str) -> Option<Self> {
-        let name = CopySource::of_request(head).ok()?.name;
+        let name = CopySource::from_request(head).ok()?.name;
         Some(Self { logging: logging_of(store, &name.bucket)?, key: name.key, operation })
     }
 }

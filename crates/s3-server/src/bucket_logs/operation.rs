@@ -104,7 +104,7 @@ mod tests {
             let form = [("content-type", "multipart/form-data; boundary=a")];
             let fields = if line.starts_with("FORM") { &form[..] } else { &[] };
             let head = head(&line.replace("FORM", "POST"), fields);
-            assert_eq!(log_name(&head, Operation::of_request(&head).ok()), name, "{line}");
+            assert_eq!(log_name(&head, Operation::from_request(&head).ok()), name, "{line}");
         }
     }
 
@@ -116,7 +116,7 @@ mod tests {
             ("PUT /b/k?partNumber=1&uploadId=2", &source, Some("REST.COPY.PART_GET")),
             ("PUT /b/k", &[], None),
         ] {
-            let operation = Operation::of_request(&head(line, fields)).ok();
+            let operation = Operation::from_request(&head(line, fields)).ok();
             assert_eq!(copy_log_name(operation), name, "{line}");
         }
     }

@@ -28,7 +28,7 @@ const RETRY_TIME_MAX: Duration = Duration::from_secs(10);
 
 impl LogQueue {
     /// Creates the queue of a server with these limits.
-    pub(crate) fn of_server(limits: &Limits, metrics: &Arc<Metrics>) -> Arc<Self> {
+    pub(crate) fn for_server(limits: &Limits, metrics: &Arc<Metrics>) -> Arc<Self> {
         let batches = Mutex::new(Batches::new(BatchLimits {
             time_max: limits.log_delivery_time,
             bytes_max: limits.log_object_bytes,

@@ -48,6 +48,6 @@ struct Delivery<'a> {
 impl Facts for Delivery<'_> {
     fn value(&self, key: &Key) -> Option<Cow<'_, str>> {
         let Key::Encryption(part) = key else { return self.source.value(key) };
-        Chosen::of_bucket(self.store, &self.target.bucket).part(*part).map(Cow::Owned)
+        Chosen::bucket_default(self.store, &self.target.bucket).part(*part).map(Cow::Owned)
     }
 }

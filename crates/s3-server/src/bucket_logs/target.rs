@@ -48,7 +48,7 @@ impl LogTarget {
     ///
     /// # Errors
     /// If the setting is malformed.
-    pub(crate) fn of_settings(settings: &Attributes, bucket: &str) -> S3Result<Option<Self>> {
+    pub(crate) fn from_settings(settings: &Attributes, bucket: &str) -> S3Result<Option<Self>> {
         let status: Option<BucketLoggingStatus> = parse(settings, bucket, LOGGING)?;
         Ok(status.and_then(|status| status.target))
     }
@@ -145,7 +145,7 @@ pub(crate) fn logging_of(store: &Store, bucket: &str) -> Option<(Source, LogTarg
     let settings = store.bucket_settings(bucket).ok()?;
     // Most buckets have no logging: they cost this test.
     settings.get(LOGGING)?;
-    let target = LogTarget::of_settings(&settings, bucket).ok()??;
+    let target = LogTarget::from_settings(&settings, bucket).ok()??;
     Some((Source::new(bucket, &settings), target))
 }
 

@@ -26,12 +26,12 @@ pub(crate) async fn get_bucket_acl(
 
 pub(crate) async fn put_bucket_acl(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
     let bucket = request.name().bucket.clone();
-    let claims = Claims::of_document(request)?;
+    let claims = Claims::for_document(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
     let document = AccessControlPolicy::if_given(&document)?;
     // An invalid list is an error only if the bucket takes lists, as in S3.
     let fields = &request.head.fields;
-    let requested = RequestedList::of_request(fields, document, &|name| haul.is_user(name));
+    let requested = RequestedList::from_request(fields, document, &|name| haul.is_user(name));
     haul.blocking(move |store| {
         let rules = rules_of(store, &bucket)?;
         rules.check_in_effect()?;

@@ -56,7 +56,7 @@ pub(crate) async fn create_bucket(haul: &Haul, request: &Request, body: Body) ->
         return Err(refuse(S3ErrorCode::InvalidBucketName, message));
     }
     let is_locked = wants_lock(fields)?;
-    let requested = RequestedList::of_fields(fields, &|name| haul.is_user(name))?;
+    let requested = RequestedList::from_fields(fields, &|name| haul.is_user(name))?;
     let mut settings = settings_of_new(request.caller().user_name(), &requested, fields)?;
     let configuration = receive_optional::<CreateBucketConfiguration>(haul, request, body).await?;
     if let Some(tagging) = configuration.and_then(|configuration| configuration.tags) {

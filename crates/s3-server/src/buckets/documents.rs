@@ -47,7 +47,7 @@ pub(super) async fn receive_optional<T: Document>(
     request: &Request,
     body: Body,
 ) -> S3Result<Option<T>> {
-    let claims = Claims::of_document(request)?;
+    let claims = Claims::for_document(request)?;
     let bytes = Receiver::document(haul, request, body, claims).await?;
     if bytes.is_empty() { Ok(None) } else { T::parse(&bytes).map(Some) }
 }

@@ -22,7 +22,7 @@ pub(crate) async fn put_bucket_policy(
     request: &Request,
     body: Body,
 ) -> S3Result<Answer> {
-    let claims = Claims::of_document(request)?;
+    let claims = Claims::for_document(request)?;
     let text = Receiver::document(haul, request, body, claims).await?;
     let bucket = request.name().bucket.clone();
     let malformed = |reason| refuse(S3ErrorCode::MalformedPolicy, reason);

@@ -52,7 +52,7 @@ impl Opened {
             (true, Some(envelope)) => envelope,
             _ => return Err(malformed()),
         };
-        let master = Master::of_recipient(&envelope.recipient, keys, customer)?;
+        let master = Master::for_recipient(&envelope.recipient, keys, customer)?;
         let key = envelope.open(&master, names, object.info.bytes);
         let key = key.ok_or_else(|| master.refusal())?;
         let parts = parts(&envelope.structure, &object.part_bytes()).ok_or_else(malformed)?;

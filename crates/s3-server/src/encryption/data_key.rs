@@ -98,7 +98,7 @@ impl DataKey {
 
 #[cfg(test)]
 impl DataKey {
-    pub(super) fn of_test(bytes: [u8; KEY_BYTES]) -> Self {
+    pub(super) fn for_test(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn master_for(
 ) -> S3Result<Option<Master>> {
     match wanted {
         Wanted::Customer(key) => Ok(Some(Master::Customer(key))),
-        Wanted::Operator => Master::of_operator(keys).map(Some),
+        Wanted::Operator => Master::operator_key(keys).map(Some),
         Wanted::Named(name) => Master::named(keys, &name).map(Some),
         Wanted::Default => match store.bucket_settings(bucket) {
             Ok(settings) => parse(&settings, bucket, DEFAULT)?
@@ -86,7 +86,7 @@ pub(crate) fn master_of_default(
     document: &ServerSideEncryptionConfiguration,
 ) -> S3Result<Master> {
     match (document.algorithm.as_str(), &document.key) {
-        (AES256, None) => Master::of_operator(keys),
+        (AES256, None) => Master::operator_key(keys),
         (AES256, Some(_)) => {
             let message = format!("{AES256} has no KMSMasterKeyID");
             Err(refuse(S3ErrorCode::InvalidArgument, message))

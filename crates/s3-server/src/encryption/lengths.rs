@@ -44,8 +44,8 @@ mod tests {
                 let stored = stored_bytes(content);
                 assert_eq!(content_bytes(stored), Some(content));
                 let last = segments(content) - 1;
-                let of_last = content - last * SEGMENT_BYTES;
-                assert_eq!(stored, segment_offset(last) + of_last + TAG_BYTES);
+                let last_bytes = content - last * SEGMENT_BYTES;
+                assert_eq!(stored, segment_offset(last) + last_bytes + TAG_BYTES);
             }
         }
         assert_eq!(stored_bytes(0), 48);

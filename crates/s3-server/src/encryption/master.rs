@@ -28,7 +28,7 @@ pub(crate) enum Master {
 
 impl Master {
     /// Returns the key with which the operator encrypts new objects.
-    pub(crate) fn of_operator(keys: Option<&EncryptionKeys>) -> S3Result<Self> {
+    pub(crate) fn operator_key(keys: Option<&EncryptionKeys>) -> S3Result<Self> {
         let newest = keys.and_then(|keys| keys.newest(None));
         newest.map(Self::Operator).ok_or_else(|| {
             let message = "This server has no encryption key of its own: its operator must set \
@@ -50,7 +50,7 @@ impl Master {
     }
 
     /// Returns the key of the recipient of an envelope.
-    pub(crate) fn of_recipient(
+    pub(crate) fn for_recipient(
         recipient: &Recipient,
         keys: Option<&EncryptionKeys>,
         customer: Option<&CustomerKey>,
@@ -81,7 +81,7 @@ impl Master {
     }
 
     /// Returns `true` if objects with both keys are encrypted in the same way.
-    pub(crate) fn is_of_same_kind(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 

@@ -28,7 +28,7 @@ impl NewContent {
     ///
     /// # Errors
     /// If the upload was started with another key.
-    pub(crate) fn of_upload(
+    pub(crate) fn for_upload(
         keys: Option<&EncryptionKeys>,
         names: (&str, &str),
         attributes: &Attributes,
@@ -37,7 +37,7 @@ impl NewContent {
         let Some(envelope) = Envelope::of(attributes)? else {
             return if customer.is_some() { Err(not_applicable()) } else { Ok(None) };
         };
-        let master = Master::of_recipient(&envelope.recipient, keys, customer)?;
+        let master = Master::for_recipient(&envelope.recipient, keys, customer)?;
         let key = envelope.open(&master, names, 0).ok_or_else(|| master.refusal())?;
         Ok(Some(Self { master, key }))
     }

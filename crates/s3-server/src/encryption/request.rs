@@ -71,8 +71,8 @@ impl Wanted {
 
 /// Returns the name of a key in its ID: a name, an alias or an ARN.
 pub(crate) fn key_name(id: &str) -> &str {
-    let of_arn = id.strip_prefix("arn:").and_then(|arn| arn.rsplit(':').next());
-    let id = of_arn.unwrap_or(id);
+    let in_arn = id.strip_prefix("arn:").and_then(|arn| arn.rsplit(':').next());
+    let id = in_arn.unwrap_or(id);
     id.strip_prefix("key/").or_else(|| id.strip_prefix("alias/")).unwrap_or(id)
 }
 

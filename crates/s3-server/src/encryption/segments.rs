@@ -214,7 +214,7 @@ mod tests {
             (SALT_BYTES, SEGMENT_BYTES, TAG_BYTES),
             (SALT as u64, SEGMENT as u64, TAG as u64)
         );
-        let key = DataKey::of_test([1; 32]);
+        let key = DataKey::for_test([1; 32]);
         // Computed by another implementation, the Python library cryptography.
         for (bytes, part, expected) in [
             (0, 0, "4534af22b6872eea6e9ced951ffdeb2a"),

@@ -69,7 +69,7 @@ impl Front {
 
     /// Returns the object of a request, and what it reads; `None` if the operation must decide.
     fn find(&self, store: &Store, kind: Kind, received: &mut Received) -> Option<Found> {
-        let read = Read::of_request(&received.head).ok()?;
+        let read = Read::from_request(&received.head).ok()?;
         let is_plain = read.version.is_none()
             && read.customer.is_none()
             && read.replaced.is_empty()

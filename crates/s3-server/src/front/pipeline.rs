@@ -269,7 +269,7 @@ impl Front {
 fn operation_of(head: &Head) -> S3Result<Option<Operation>> {
     match head.method {
         Method::OPTIONS => Ok(None),
-        _ => Operation::of_request(head).map(Some),
+        _ => Operation::from_request(head).map(Some),
     }
 }
 

@@ -314,7 +314,7 @@ mod tests {
             ("DELETE /b", Kind::Other),
         ] {
             let head = head(line, &[]);
-            let operation = Operation::of_request(&head).ok();
+            let operation = Operation::from_request(&head).ok();
             assert_eq!(Kind::of(operation, &head.method), kind, "{line}");
         }
     }

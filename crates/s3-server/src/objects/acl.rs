@@ -45,12 +45,12 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
     let (caller, name) = (request.caller().clone(), request.name().clone());
     check_key(&name.key)?;
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
-    let claims = Claims::of_document(request)?;
+    let claims = Claims::for_document(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
     let document = AccessControlPolicy::if_given(&document)?;
     // An invalid list is an error only if the bucket takes lists, as in S3.
     let fields = &request.head.fields;
-    let requested = RequestedList::of_request(fields, document, &|name| haul.is_user(name));
+    let requested = RequestedList::from_request(fields, document, &|name| haul.is_user(name));
     let version = haul.blocking(move |store| {
         let rules = rules_of(store, &name.bucket)?;
         rules.check_in_effect()?;

@@ -25,13 +25,13 @@ pub(crate) struct Conditions {
 
 impl Conditions {
     /// Reads the conditions of a request on its object.
-    pub(crate) fn of_fields(fields: &Fields) -> Self {
+    pub(crate) fn from_fields(fields: &Fields) -> Self {
         let if_range = fields.given("if-range").map(str::to_owned);
         Self { if_range, ..Self::with_prefix(fields, "") }
     }
 
     /// Reads the conditions of a copy on its source.
-    pub(crate) fn of_source(fields: &Fields) -> Self {
+    pub(crate) fn from_source(fields: &Fields) -> Self {
         Self::with_prefix(fields, "x-amz-copy-source-")
     }
 
@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn conditions(fields: &[(&str, &str)]) -> Verdict {
-        Conditions::of_fields(&fields.iter().copied().collect()).verdict(&object())
+        Conditions::from_fields(&fields.iter().copied().collect()).verdict(&object())
     }
 
     #[test]
@@ -280,10 +280,10 @@ mod tests {
             assert_eq!(conditions(&[("if-unmodified-since", date)]), as_unmodified, "{date}");
             assert_eq!(conditions(&[("if-modified-since", date)]), as_modified, "{date}");
         }
-        let of_source = [("x-amz-copy-source-if-match", OTHER), ("if-match", ETAG)];
-        let of_source = of_source.into_iter().collect();
-        assert_eq!(Conditions::of_source(&of_source).verdict(&object()), Failed);
-        assert_eq!(Conditions::of_fields(&of_source).verdict(&object()), proceed);
+        let from_source = [("x-amz-copy-source-if-match", OTHER), ("if-match", ETAG)];
+        let from_source = from_source.into_iter().collect();
+        assert_eq!(Conditions::from_source(&from_source).verdict(&object()), Failed);
+        assert_eq!(Conditions::from_fields(&from_source).verdict(&object()), proceed);
     }
 
     #[test]

@@ -128,8 +128,9 @@ impl CopyRequest {
         let algorithm = fields.given(ALGORITHM_ATTRIBUTE).map(Algorithm::parse).transpose()?;
         let replaces_metadata = replaces(fields, METADATA_DIRECTIVE, "metadata")?;
         let replaces_tags = replaces(fields, TAGGING_DIRECTIVE, "tagging")?;
-        let mut headers = StoredHeaders::of_fields(fields)?;
-        let lock = LockHeaders::of_fields(fields).into_lock(&haul.store(), request.caller(), to)?;
+        let mut headers = StoredHeaders::from_fields(fields)?;
+        let lock =
+            LockHeaders::from_fields(fields).into_lock(&haul.store(), request.caller(), to)?;
         let tags = tags::parse(&headers.tagging.take().unwrap_or_default())?;
         let metadata = headers.into_attributes()?;
         let changes = replaces_metadata
@@ -145,7 +146,7 @@ impl CopyRequest {
             from,
             to: to.clone(),
             reader: request.source().cloned(),
-            conditions: Conditions::of_source(fields),
+            conditions: Conditions::from_source(fields),
             precondition: precondition(fields)?,
             source_key,
             keys: haul.encryption(),
@@ -221,7 +222,7 @@ impl CopyRequest {
         let has_parts = content.object.info.etag.part_count() > 0;
         let envelope = match (&content.opened, &self.master) {
             (None, None) => None,
-            (Some(opened), Some(master)) if !has_parts && opened.master.is_of_same_kind(master) => {
+            (Some(opened), Some(master)) if !has_parts && opened.master.has_same_kind(master) => {
                 let new = NewContent { master: master.clone(), key: opened.key.clone() };
                 let names = (&*self.to.bucket, &*self.to.key);
                 let bytes = content.object.info.bytes;
@@ -292,8 +293,8 @@ impl CopyRequest {
 
     /// Returns the algorithm of the checksum of the copy of a source with these attributes.
     fn algorithm(&self, source: &Attributes) -> Algorithm {
-        let of_source = || Checksum::from_attributes(source).map(|checksum| checksum.algorithm);
-        self.algorithm.or_else(of_source).unwrap_or(Algorithm::Crc64Nvme)
+        let from_source = || Checksum::from_attributes(source).map(|checksum| checksum.algorithm);
+        self.algorithm.or_else(from_source).unwrap_or(Algorithm::Crc64Nvme)
     }
 
     /// Returns the checksum of the copy, if it is that of the source.
@@ -318,7 +319,7 @@ impl Source {
     /// # Errors
     /// If the name or the version of the source is malformed.
     pub(crate) fn new(head: &Head) -> S3Result<Self> {
-        let CopySource { name, version } = CopySource::of_request(head)?;
+        let CopySource { name, version } = CopySource::from_request(head)?;
         check_key(&name.key)?;
         Ok(Self { name, version: versions::parse(version.as_deref())? })
     }

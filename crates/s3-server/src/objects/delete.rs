@@ -71,7 +71,7 @@ fn conditions(fields: &Fields) -> S3Result<DeleteConditions> {
 }
 
 pub(crate) async fn delete_objects(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
-    let claims = Claims::of_document(request)?;
+    let claims = Claims::for_document(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
     let ListedDeletions { mut objects, is_quiet } = ListedDeletions::parse(&document)?;
     drop(document);
@@ -258,7 +258,7 @@ fn delete_all(store: &Store, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S
         .iter()
         .map(|(_, asked)| |object: &ObjectInfo| asked.conditions.hold(object))
         .collect();
-    let of_store: Vec<_> = deletions
+    let store_deletions: Vec<_> = deletions
         .iter()
         .zip(&tests)
         .map(|(&(key, ref asked), test)| {
@@ -268,7 +268,7 @@ fn delete_all(store: &Store, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S
             Deletion { key, version: asked.version, condition, bypass_governance }
         })
         .collect();
-    let outcomes = store.delete_objects(bucket, &of_store).into_iter();
+    let outcomes = store.delete_objects(bucket, &store_deletions).into_iter();
     let shown = |(outcome, (_, asked)): (haul_file_store::Result<Deleted>, &(&str, Asked))| {
         let deleted = outcome.map_err(from_store)?;
         match asked.version {

@@ -59,7 +59,7 @@ impl StoredHeaders {
     ///
     /// # Errors
     /// If a value is invalid, or the metadata is too long.
-    pub(crate) fn of_fields(fields: &Fields) -> S3Result<Self> {
+    pub(crate) fn from_fields(fields: &Fields) -> S3Result<Self> {
         let mut attributes = Attributes::new();
         for name in STORED {
             if let Some(value) = value(fields, name)? {
@@ -168,7 +168,7 @@ mod tests {
 
     fn stored(fields: &[(&str, &str)]) -> S3Result<Vec<(String, String)>> {
         let fields = fields.iter().copied().collect();
-        let attributes = StoredHeaders::of_fields(&fields)?.into_attributes()?;
+        let attributes = StoredHeaders::from_fields(&fields)?.into_attributes()?;
         Ok(attributes.iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 
@@ -242,7 +242,7 @@ mod tests {
         for name in ["cache-control", "content-disposition", "content-encoding"] {
             let mut fields = Fields::default();
             fields.push(name.as_bytes(), b"caf\xe9");
-            let error = StoredHeaders::of_fields(&fields).unwrap_err();
+            let error = StoredHeaders::from_fields(&fields).unwrap_err();
             assert_eq!(error.code().as_str(), "InvalidArgument", "{name}");
         }
     }

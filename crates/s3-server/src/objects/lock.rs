@@ -47,7 +47,7 @@ pub(crate) struct LockHeaders {
 
 impl LockHeaders {
     /// Returns the headers among the fields of a request.
-    pub(crate) fn of_fields(fields: &Fields) -> Self {
+    pub(crate) fn from_fields(fields: &Fields) -> Self {
         // A value that is not text is not dropped, but invalid.
         let text = |name| fields.first(name).map(|it| String::from_utf8_lossy(it).into_owned());
         Self { mode: text(MODE), until: text(UNTIL), legal_hold: text(LEGAL_HOLD) }
@@ -130,10 +130,10 @@ pub(crate) async fn put_object_retention(
     let name = request.name().clone();
     check_key(&name.key)?;
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
-    let claims = Claims::of_document(request)?;
+    let claims = Claims::for_document(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
     let RetentionDocument(retention) = RetentionDocument::parse(&document)?;
-    let lock = RequestedLock::of_retention(
+    let lock = RequestedLock::from_retention(
         retention.map(|retention| mode_name(retention.mode)),
         retention.map(|retention| retention.until.into()),
     );
@@ -169,10 +169,10 @@ pub(crate) async fn put_object_legal_hold(
     let name = request.name().clone();
     check_key(&name.key)?;
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
-    let claims = Claims::of_document(request)?;
+    let claims = Claims::for_document(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
     let LegalHold { is_on } = LegalHold::parse(&document)?;
-    let lock = RequestedLock::of_legal_hold(Some(hold_status(is_on)));
+    let lock = RequestedLock::from_legal_hold(Some(hold_status(is_on)));
     let caller = request.caller().with_requested_lock(lock);
     let caller = authorize_write(&haul.shared_store(), caller, request.operation, &name).await?;
     haul.blocking(move |store| {
@@ -350,7 +350,7 @@ mod tests {
     const EXACT: &str = "2099-01-01T00:00:00.500Z";
 
     fn parse(fields: &[(&str, &str)]) -> S3Result<ObjectLock> {
-        LockHeaders::of_fields(&fields.iter().copied().collect()).parse()
+        LockHeaders::from_fields(&fields.iter().copied().collect()).parse()
     }
 
     #[test]
@@ -386,7 +386,7 @@ mod tests {
         }
         let mut fields = Fields::default();
         fields.push(LEGAL_HOLD.as_bytes(), b"\xff");
-        assert!(LockHeaders::of_fields(&fields).parse().is_err());
+        assert!(LockHeaders::from_fields(&fields).parse().is_err());
     }
 
     #[test]

@@ -34,7 +34,8 @@ impl NewObjectList {
     pub(crate) async fn of(haul: &Haul, request: &Request) -> S3Result<Self> {
         let (caller, name) = (request.caller(), request.name());
         let bucket = &name.bucket;
-        let requested = RequestedList::of_fields(&request.head.fields, &|name| haul.is_user(name))?;
+        let requested =
+            RequestedList::from_fields(&request.head.fields, &|name| haul.is_user(name))?;
         let writer = caller.user_name().filter(|_| caller.basis() != Basis::Right);
         if requested == RequestedList::Absent && writer.is_none() {
             return Ok(Self { list: None });

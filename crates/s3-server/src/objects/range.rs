@@ -33,7 +33,7 @@ impl Wanted {
     ///
     /// # Errors
     /// If the request has both, or the number is none of a part.
-    pub(crate) fn of_request(head: &Head) -> S3Result<Self> {
+    pub(crate) fn from_request(head: &Head) -> S3Result<Self> {
         let range = head.fields.first("range");
         let Some(text) = head.query.get(PART_NUMBER) else {
             return Ok(range.map_or(Self::All, |range| Self::Range(range.to_owned())));
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn request_has_a_range_or_a_part() {
         let code = |line: &str, fields: &[(&str, &str)]| {
-            let error = Wanted::of_request(&head(line, fields)).err();
+            let error = Wanted::from_request(&head(line, fields)).err();
             error.map(|error| error.code().as_str()).unwrap_or_default()
         };
         let range = [("range", "bytes=0-1")];
@@ -215,7 +215,7 @@ mod tests {
             let line = format!("GET /b/k?partNumber={number}");
             assert_eq!(code(&line, &range), "InvalidArgument", "{number}");
         }
-        let wanted = Wanted::of_request(&head("GET /b/k", &range)).unwrap();
+        let wanted = Wanted::from_request(&head("GET /b/k", &range)).unwrap();
         assert_eq!(wanted, Wanted::Range(b"bytes=0-1".to_vec()));
     }
 }

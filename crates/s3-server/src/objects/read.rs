@@ -61,7 +61,7 @@ impl Read {
     ///
     /// # Errors
     /// If a header or a parameter is invalid.
-    pub(crate) fn of_request(head: &Head) -> S3Result<Self> {
+    pub(crate) fn from_request(head: &Head) -> S3Result<Self> {
         check_key(&head.name.key)?;
         let mut replaced = Vec::new();
         for (parameter, header) in REPLACED {
@@ -74,8 +74,8 @@ impl Read {
         }
         Ok(Self {
             version: versions::parse(head.query.get("versionId"))?,
-            conditions: Conditions::of_fields(&head.fields),
-            wanted: Wanted::of_request(head)?,
+            conditions: Conditions::from_fields(&head.fields),
+            wanted: Wanted::from_request(head)?,
             with_checksum: head.fields.has(CHECKSUM_MODE),
             customer: key_of_read(&head.fields)?,
             replaced,
@@ -172,7 +172,7 @@ impl Read {
 }
 
 pub(crate) async fn get_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
-    let read = Read::of_request(&request.head)?;
+    let read = Read::from_request(&request.head)?;
     let ObjectName { bucket, key } = request.name();
     let memory = request.memory.as_ref();
     let open_bytes_max = match (read.version, request.missed) {
@@ -269,7 +269,7 @@ fn with_expiration(store: &Store, bucket: &str, object: Object) -> (Object, Opti
 }
 
 pub(crate) async fn head_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
-    let read = Read::of_request(&request.head)?;
+    let read = Read::from_request(&request.head)?;
     let ObjectName { bucket, key } = request.name();
     let cached = match read.version {
         None => {

@@ -39,7 +39,7 @@ pub(crate) async fn put_object_tagging(
     body: Body,
 ) -> S3Result<Answer> {
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
-    let claims = Claims::of_document(request)?;
+    let claims = Claims::for_document(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
     let Tagging(pairs) = Tagging::parse(&document)?;
     let caller = request.caller().with_request_tags(pairs.clone());

@@ -37,8 +37,8 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
         return Err(refuse(S3ErrorCode::NotImplemented, "Objects cannot be appended to"));
     }
     let precondition = precondition(fields)?;
-    let mut attributes = StoredHeaders::of_fields(fields)?.into_attributes()?;
-    let lock = LockHeaders::of_fields(fields).into_lock(&haul.store(), request.caller(), name)?;
+    let mut attributes = StoredHeaders::from_fields(fields)?.into_attributes()?;
+    let lock = LockHeaders::from_fields(fields).into_lock(&haul.store(), request.caller(), name)?;
     lock.set_in(&mut attributes);
     let wanted = Wanted::of(fields)?;
     let receiver = Receiver::new(haul, request, body)?;

@@ -63,14 +63,14 @@ impl Policy {
     }
 
     fn slow_pattern_bytes(&self) -> usize {
-        let of_statement = |statement: &Statement| {
+        let statement_bytes = |statement: &Statement| {
             let conditions = statement.conditions.iter().flat_map(|condition| &condition.operands);
-            let of_conditions: usize = conditions.map(Operand::slow_pattern_bytes).sum();
+            let condition_bytes: usize = conditions.map(Operand::slow_pattern_bytes).sum();
             let (Patterns::OneOf(resources) | Patterns::NoneOf(resources)) = &statement.resources;
-            let of_resources = resources.iter().map(|resource| pattern::slow_bytes(resource));
-            of_conditions + of_resources.sum::<usize>()
+            let resource_bytes = resources.iter().map(|resource| pattern::slow_bytes(resource));
+            condition_bytes + resource_bytes.sum::<usize>()
         };
-        self.statements.iter().map(of_statement).sum()
+        self.statements.iter().map(statement_bytes).sum()
     }
 }
 

@@ -21,7 +21,7 @@ impl CopySource {
     ///
     /// # Errors
     /// `InvalidArgument`, and `NotImplemented` for an access point.
-    pub(crate) fn of_request(head: &Head) -> S3Result<Self> {
+    pub(crate) fn from_request(head: &Head) -> S3Result<Self> {
         let text = head.fields.text(COPY_SOURCE).unwrap_or_default();
         Self::parse(text)
     }

@@ -44,7 +44,7 @@ impl Head {
         let mut fields = Fields::with_capacity(count, request.head_bytes);
         request.fields.into_iter().for_each(|field| fields.push(field.name, field.value));
         let is_old = request.version == Version::Http10;
-        let head = Self::of_parts(method, target, fields, request.host, domains);
+        let head = Self::from_parts(method, target, fields, request.host, domains);
         Some(Self { is_old, ..head })
     }
 
@@ -56,11 +56,11 @@ impl Head {
         let host = authority.or_else(|| fields.text("host").map(str::to_owned));
         let is_old = request.version() == http::Version::HTTP_10;
         let method = request.method().clone();
-        let head = Self::of_parts(method, target, fields, host.as_deref(), domains);
+        let head = Self::from_parts(method, target, fields, host.as_deref(), domains);
         Self { is_old, ..head }
     }
 
-    fn of_parts(
+    fn from_parts(
         method: Method,
         target: &str,
         mut fields: Fields,

@@ -194,7 +194,7 @@ impl Operation {
     /// # Errors
     /// If this server has no such operation. A change with a parameter that selects none is refused:
     /// without the parameter, it would replace or delete the object or the bucket itself.
-    pub(crate) fn of_request(head: &Head) -> S3Result<Self> {
+    pub(crate) fn from_request(head: &Head) -> S3Result<Self> {
         let level = match (head.name.bucket.is_empty(), head.name.key.is_empty()) {
             (true, _) => Level::Root,
             (false, true) => Level::Bucket,
@@ -348,7 +348,7 @@ mod tests {
     use crate::request::head::tests::head;
 
     fn route(line: &str, fields: &[(&str, &str)]) -> Result<&'static str, String> {
-        let operation = Operation::of_request(&head(line, fields)).map(Operation::name);
+        let operation = Operation::from_request(&head(line, fields)).map(Operation::name);
         operation.map_err(|error| error.code().as_str().to_owned())
     }
 
@@ -372,7 +372,7 @@ mod tests {
                 matches!(route.operation, Operation::CopyObject | Operation::UploadPartCopy);
             let fields = [(COPY_SOURCE, "/b/k")];
             let fields = if is_copy { &fields[..] } else { &[] };
-            let operation = Operation::of_request(&head(&line, fields)).unwrap();
+            let operation = Operation::from_request(&head(&line, fields)).unwrap();
             assert_eq!(operation, route.operation, "{line}");
             found.push(operation);
         }
@@ -416,7 +416,7 @@ mod tests {
             ("POST /", "SERVICE"),
             ("DELETE /", "SERVICE"),
         ] {
-            let error = Operation::of_request(&head(line, &[])).unwrap_err();
+            let error = Operation::from_request(&head(line, &[])).unwrap_err();
             assert_eq!(error.code(), S3ErrorCode::MethodNotAllowed, "{line}");
             assert_eq!(error.field("ResourceType"), Some(resource_type), "{line}");
         }
@@ -458,7 +458,7 @@ mod tests {
         for target in
             ["/b/k?x-id=UploadPart&partNumber=1", "/b/k?partNumber=0&uploadId=a", "/b/k?partNumber"]
         {
-            let error = Operation::of_request(&head(&format!("PUT {target}"), &[])).unwrap_err();
+            let error = Operation::from_request(&head(&format!("PUT {target}"), &[])).unwrap_err();
             assert_eq!(error.code(), S3ErrorCode::InvalidArgument, "{target}");
             assert_eq!(error.field("ArgumentName"), Some(PART_NUMBER), "{target}");
         }

@@ -219,7 +219,7 @@ fn front(
     hot: Arc<HotObjects>,
 ) -> Front {
     let memory = BodyMemory::new(limits.body_memory_bytes_max, limits.stall_time_max);
-    let logs = LogQueue::of_server(limits, &metrics);
+    let logs = LogQueue::for_server(limits, &metrics);
     let haul = Haul {
         store,
         limits: limits.clone(),

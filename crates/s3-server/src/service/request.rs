@@ -56,7 +56,7 @@ impl Request {
     pub(crate) fn hides_missing(&self, store: &Store) -> bool {
         let ObjectName { bucket, key } = self.name();
         let hides_source = self.source().is_some_and(|reader| {
-            let source = CopySource::of_request(&self.head).map(|source| source.name);
+            let source = CopySource::from_request(&self.head).map(|source| source.name);
             source.is_ok_and(|name| reader.hides_missing(store, &name.bucket, &name.key))
         });
         !bucket.is_empty() && self.caller().hides_missing(store, bucket, key) || hides_source

@@ -49,7 +49,7 @@ pub(crate) async fn complete_multipart_upload(
         name: UploadName::new(request),
         customer: customer_key(fields)?,
         precondition: precondition(fields)?,
-        checksum: Checksum::of_parts_in_fields(fields)?,
+        checksum: Checksum::in_part_fields(fields)?,
         kind: kind_in(fields)?,
         bytes: object_size(fields)?,
     };
@@ -136,7 +136,7 @@ impl Completion {
         let UploadInfo { attributes, .. } = self.name.find(store)?;
         let listed = parse_parts(entries)?;
         let customer = self.customer.as_ref();
-        let new = NewContent::of_upload(keys, (bucket, key), &attributes, customer)?;
+        let new = NewContent::for_upload(keys, (bucket, key), &attributes, customer)?;
         let checksum = UploadChecksum::new(&attributes);
         checksum.check_kind(self.kind)?;
         let stored = self.name.parts(store)?;
@@ -278,7 +278,7 @@ fn parse_parts(entries: &[Entry]) -> S3Result<Vec<ListedPart>> {
 fn select_parts<'a>(
     stored: &'a [PartInfo],
     listed: &[ListedPart],
-    of_upload: &UploadChecksum,
+    for_upload: &UploadChecksum,
 ) -> S3Result<Vec<&'a PartInfo>> {
     let mut chosen = Vec::with_capacity(listed.len());
     for ListedPart { number, etag, checksum } in listed {
@@ -290,7 +290,7 @@ fn select_parts<'a>(
                 .with_field("ETag", etag.to_string()));
         };
         if let Some(checksum) = checksum {
-            of_upload.check_part(part, checksum)?;
+            for_upload.check_part(part, checksum)?;
         }
         chosen.push(part);
     }

@@ -35,9 +35,9 @@ pub(crate) async fn create_multipart_upload(
     let wanted = Wanted::of(fields)?;
     check_key(&name.key)?;
     let master = haul.master_for(&name.bucket, wanted)?;
-    let mut attributes = StoredHeaders::of_fields(fields)?.into_attributes()?;
+    let mut attributes = StoredHeaders::from_fields(fields)?.into_attributes()?;
     NewObjectList::of(haul, request).await?.set(&mut attributes)?;
-    let lock = LockHeaders::of_fields(fields).into_lock(&haul.store(), request.caller(), name)?;
+    let lock = LockHeaders::from_fields(fields).into_lock(&haul.store(), request.caller(), name)?;
     lock.set_in(&mut attributes);
     let checksum = ChecksumKind::in_fields(fields)?;
     if let Some(ChecksumKind { algorithm, kind }) = checksum {

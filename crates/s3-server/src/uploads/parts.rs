@@ -58,7 +58,8 @@ pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S
     }
     let names = (&*name.object.bucket, &*name.object.key);
     let keys = haul.encryption();
-    let new = NewContent::of_upload(keys.as_deref(), names, &upload.attributes, customer.as_ref())?;
+    let new =
+        NewContent::for_upload(keys.as_deref(), names, &upload.attributes, customer.as_ref())?;
     let encryption = new.as_ref().map(|new| new.start(number)).transpose()?;
     let mut streamed = receiver.stream(haul, Store::part_writer, encryption).await?;
     let bytes = streamed.bytes();
@@ -91,7 +92,7 @@ pub(crate) async fn upload_part_copy(
     let copy = PartCopy {
         customer: customer_key(fields)?,
         source_key: CustomerKey::of(fields, SOURCE_PREFIX)?,
-        conditions: Conditions::of_source(fields),
+        conditions: Conditions::from_source(fields),
         from: Source::new(&request.head)?,
         reader: request.source().cloned(),
         name: UploadName::new(request),
@@ -106,7 +107,7 @@ pub(crate) async fn upload_part_copy(
             let (names, attributes) =
                 ((&*copy.name.object.bucket, &*copy.name.object.key), &upload.attributes);
             let keys = keys.as_deref();
-            let new = NewContent::of_upload(keys, names, attributes, copy.customer.as_ref())?;
+            let new = NewContent::for_upload(keys, names, attributes, copy.customer.as_ref())?;
             let ObjectName { bucket, key } = &copy.from.name;
             let object = versions::get_source(store, bucket, key, copy.from.version)?;
             copy::confirm(copy.reader.as_ref(), store, &copy.from.name, &object.attributes)?;

@@ -61,12 +61,12 @@ impl Element {
                     if root.is_some() || open.len() >= DEPTH_MAX {
                         return Err("it has several roots, or too many levels".to_owned());
                     }
-                    open.push(Self::of_tag(&tag)?);
+                    open.push(Self::from_tag(&tag)?);
                     continue;
                 }
                 Event::Empty(tag) => {
                     elements += 1;
-                    Some(Self::of_tag(&tag)?)
+                    Some(Self::from_tag(&tag)?)
                 }
                 Event::End(_) => open.pop(),
                 Event::Text(text) => {
@@ -110,7 +110,7 @@ impl Element {
         root.ok_or_else(|| "it has no element".to_owned())
     }
 
-    fn of_tag(tag: &BytesStart<'_>) -> Result<Self, String> {
+    fn from_tag(tag: &BytesStart<'_>) -> Result<Self, String> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut element = Self { name: text(tag.local_name().as_ref()), ..Self::default() };
         for (number, attribute) in tag.attributes().enumerate() {

@@ -134,13 +134,13 @@ const ETAG: &str = "\"5d41402abc4b2a76b9719d911017c592\"";
 
 /// Returns valid requests of all kinds, for an upload with this ID.
 fn templates(upload: &str) -> Vec<Template> {
-    let mut all = of_buckets();
-    all.extend(of_objects());
-    all.extend(of_uploads(upload));
+    let mut all = bucket_templates();
+    all.extend(object_templates());
+    all.extend(upload_templates(upload));
     all
 }
 
-fn of_buckets() -> Vec<Template> {
+fn bucket_templates() -> Vec<Template> {
     let rules = "<LifecycleConfiguration><Rule><ID>a</ID><Filter><And><Prefix>logs/</Prefix>\
                  <ObjectSizeLessThan>9</ObjectSizeLessThan></And></Filter><Status>Enabled</Status>\
                  <Expiration><Days>3650</Days></Expiration></Rule></LifecycleConfiguration>";
@@ -170,7 +170,7 @@ fn of_buckets() -> Vec<Template> {
     ]
 }
 
-fn of_objects() -> Vec<Template> {
+fn object_templates() -> Vec<Template> {
     const TAGS: &str =
         "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
     const CHUNKS: &str = "5\r\nhello\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n";
@@ -216,9 +216,9 @@ fn of_objects() -> Vec<Template> {
     ]
 }
 
-fn of_uploads(upload: &str) -> Vec<Template> {
+fn upload_templates(upload: &str) -> Vec<Template> {
     let part = format!("/bucket/parts?partNumber=1&uploadId={upload}");
-    let of_upload = format!("/bucket/parts?uploadId={upload}");
+    let upload_target = format!("/bucket/parts?uploadId={upload}");
     let complete = format!(
         "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{ETAG}</ETag>\
          <ChecksumCRC32>NhCmhg==</ChecksumCRC32></Part></CompleteMultipartUpload>"
@@ -231,9 +231,9 @@ fn of_uploads(upload: &str) -> Vec<Template> {
         template("PUT", &part)
             .with("x-amz-copy-source", "/bucket/key")
             .with("x-amz-copy-source-range", "bytes=0-4"),
-        template("GET", &format!("{of_upload}&max-parts=1&part-number-marker=0")),
-        template("POST", &of_upload).with("x-amz-mp-object-size", "5").body(&complete),
-        template("DELETE", &of_upload),
+        template("GET", &format!("{upload_target}&max-parts=1&part-number-marker=0")),
+        template("POST", &upload_target).with("x-amz-mp-object-size", "5").body(&complete),
+        template("DELETE", &upload_target),
     ]
 }
 

@@ -252,7 +252,7 @@ fn check(archive: &Path, version: &str) {
 
 #[test]
 fn stores_of_released_versions_are_served() {
-    for (version, dir) in fixtures::of_releases(env!("CARGO_MANIFEST_DIR"), "served") {
+    for (version, dir) in fixtures::release_fixtures(env!("CARGO_MANIFEST_DIR"), "served") {
         check(dir.path(), &version);
     }
 }

@@ -285,14 +285,14 @@ impl Session {
         match self.way {
             Way::Open => self.server.s3.send(method, target, headers, body),
             Way::UrlV4 => {
-                let (of_aws, others) = split(headers);
-                let target = signer.presign_with(method, target, &of_aws);
+                let (amz, others) = split(headers);
+                let target = signer.presign_with(method, target, &amz);
                 self.server.s3.send(method, &target, &others, body)
             }
             Way::UrlV2 => {
-                let (of_aws, others) = split(headers);
+                let (amz, others) = split(headers);
                 let content_type = others.iter().filter(|(name, _)| *name == "content-type");
-                let signed: Vec<_> = of_aws.iter().chain(content_type).copied().collect();
+                let signed: Vec<_> = amz.iter().chain(content_type).copied().collect();
                 let target = signer.presign_v2(method, target, &signed);
                 self.server.s3.send(method, &target, &others, body)
             }

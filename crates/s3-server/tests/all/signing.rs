@@ -52,9 +52,9 @@ impl Signer<'_> {
         let host = hosts.first().map_or(address.as_str(), |(_, host)| host);
         let mut headers =
             vec![("host", host), ("x-amz-content-sha256", hash), ("x-amz-date", date.as_str())];
-        let (of_aws, more): (Vec<_>, Vec<_>) =
+        let (amz, more): (Vec<_>, Vec<_>) =
             more.into_iter().partition(|(name, _)| name.starts_with("x-amz-"));
-        headers.extend(of_aws);
+        headers.extend(amz);
         headers.sort_unstable();
         let lines = headers.iter().map(|(name, value)| {
             let words: Vec<_> = value.split_whitespace().collect();
@@ -144,10 +144,10 @@ impl Signer<'_> {
         let value = |name: &str| find(name).map_or("", |(_, value)| *value);
         let mut text =
             format!("{method}\n{}\n{}\n{expires}\n", value("content-md5"), value("content-type"));
-        let mut of_aws: Vec<_> =
+        let mut amz: Vec<_> =
             headers.iter().filter(|(name, _)| name.starts_with("x-amz-")).collect();
-        of_aws.sort_unstable();
-        of_aws.iter().for_each(|(name, value)| text += &format!("{name}:{value}\n"));
+        amz.sort_unstable();
+        amz.iter().for_each(|(name, value)| text += &format!("{name}:{value}\n"));
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         // Listings have parameters that version 2 does not sign.
         let unsigned = ["list-type", "prefix", "delimiter", "max-keys", "encoding-type", "x-id"];

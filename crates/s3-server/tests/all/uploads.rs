@@ -349,9 +349,9 @@ fn checksums_of_parts_are_returned_after_completion() {
             let wanted = [("x-amz-object-attributes", "ObjectParts,Checksum")];
             let target = format!("/bucket/{key}?attributes");
             let attributes = server.s3.send("GET", &target, &wanted, b"");
-            let of_all = attributes.all_xml(element);
-            assert!(expected.iter().all(|part| of_all.contains(part)), "{}", attributes.text());
-            assert_eq!(of_all.len(), 3, "{}", attributes.text());
+            let all_parts = attributes.all_xml(element);
+            assert!(expected.iter().all(|part| all_parts.contains(part)), "{}", attributes.text());
+            assert_eq!(all_parts.len(), 3, "{}", attributes.text());
             for (number, checksum) in (1..).zip(&expected) {
                 let target = format!("/bucket/{key}?partNumber={number}");
                 let mode = [("x-amz-checksum-mode", "ENABLED")];

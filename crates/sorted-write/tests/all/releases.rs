@@ -84,7 +84,7 @@ fn check(dir: &Path, version: &str) {
 
 #[test]
 fn page_files_of_released_versions_are_read_and_written() {
-    for (version, dir) in fixtures::of_releases(env!("CARGO_MANIFEST_DIR"), "pages") {
+    for (version, dir) in fixtures::release_fixtures(env!("CARGO_MANIFEST_DIR"), "pages") {
         check(dir.path(), &version);
     }
 }

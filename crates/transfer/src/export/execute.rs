@@ -149,7 +149,8 @@ fn fill(
 /// Sets the modification time of `file`: to the time of the original file if the object has it as
 /// an attribute, otherwise to the time at which the object was stored.
 fn set_mtime(file: &dyn File, object: &Object) -> io::Result<()> {
-    let modified = Mtime::of_object(&object.attributes).unwrap_or(object.info.modified.into());
+    let modified =
+        Mtime::from_attributes(&object.attributes).unwrap_or(object.info.modified.into());
     let (Some((seconds, nanos)), Some(descriptor)) = (modified.parts(), file.descriptor()) else {
         return Ok(());
     };

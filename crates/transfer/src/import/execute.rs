@@ -247,5 +247,5 @@ pub(crate) fn is_stored(
         Err(StoreError::NoSuchKey { .. } | StoreError::Damaged { .. }) => return Ok(false),
         other => other?,
     };
-    Ok(Mtime::of_object(&object.attributes) == Some(modified))
+    Ok(Mtime::from_attributes(&object.attributes) == Some(modified))
 }

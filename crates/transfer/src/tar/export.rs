@@ -116,7 +116,7 @@ impl TarExport<'_> {
 /// then the tar header.
 fn head(name: &str, object: &Object) -> Vec<u8> {
     let (path, attributes) = (path::path(name), &object.attributes);
-    let modified = Mtime::of_object(attributes);
+    let modified = Mtime::from_attributes(attributes);
     let is_derived = |value: &str| modified.is_some_and(|time| time.to_string() == value);
     let time = modified.unwrap_or(object.info.modified.into());
     let bytes = object.info.bytes;

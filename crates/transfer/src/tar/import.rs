@@ -167,7 +167,7 @@ impl MemberReader<'_> {
         if !is_candidate {
             return Ok(false);
         }
-        let modified = Mtime::of_object(&attributes(member));
+        let modified = Mtime::from_attributes(&attributes(member));
         let found = modified.map(|modified| is_stored(store, bucket, key, member.bytes, modified));
         let failed = |source| TarError::Store { key: key.to_owned(), source };
         found.unwrap_or(Ok(false)).map_err(failed)

@@ -40,7 +40,7 @@ impl BatchSizes {
     }
 
     /// Returns the counters of the next segment, before its first batch.
-    pub(crate) fn of_next_segment(self) -> Self {
+    pub(crate) fn next_segment(self) -> Self {
         Self { batches: 0, bytes: 0, were_large: self.are_large() }
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     fn batches_stay_large_between_the_limits() {
         let between = STILL_LARGE_BATCH_BYTES_MIN;
         let segment = |before: BatchSizes, batch: u64| {
-            let mut sizes = before.of_next_segment();
+            let mut sizes = before.next_segment();
             assert_eq!(sizes.are_large(), before.are_large(), "no batch yet");
             sizes.add(batch);
             sizes

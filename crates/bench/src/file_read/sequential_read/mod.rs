@@ -77,7 +77,7 @@ impl Benchmark for SequentialReadBench {
             }
             let _setting = match (strategy.readahead, device) {
                 (Readahead::Kib(kib), Some(device)) => {
-                    Setting::of_device(device, "read_ahead_kb", &kib.to_string())?
+                    Setting::on_device(device, "read_ahead_kb", &kib.to_string())?
                 }
                 _ => None,
             };

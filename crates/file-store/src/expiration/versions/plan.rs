@@ -93,7 +93,7 @@ mod tests {
     fn entry(stored_ms: u64, is_marker: bool) -> Entry {
         Entry {
             is_versioned: true,
-            version: Version::of_millis(stored_ms),
+            version: Version::from_millis(stored_ms),
             at: Position { lsn: Lsn::new(1, 4096), payload_bytes: 1 },
             bytes: if is_marker { 0 } else { 10 },
             etag: Etag { md5: [u8::from(!is_marker); 16], parts: 0 },
@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn row(stored_ms: u64, is_marker: bool) -> VersionRow {
-        let name = VersionName { version: Version::of_millis(stored_ms), is_null: false };
+        let name = VersionName { version: Version::from_millis(stored_ms), is_null: false };
         VersionRow { name, entry: entry(stored_ms, is_marker) }
     }
 

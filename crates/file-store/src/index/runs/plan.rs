@@ -78,11 +78,11 @@ fn tier(bytes: u64) -> u32 {
 /// Returns the tier of each run. No tier is less than that of a newer run.
 fn tiers(runs: &[RunSize]) -> Vec<u32> {
     let mut least = 0;
-    let of_run = |run: &RunSize| {
+    let run_size = |run: &RunSize| {
         least = least.max(tier(run.bytes));
         least
     };
-    runs.iter().map(of_run).collect()
+    runs.iter().map(run_size).collect()
 }
 
 /// Returns `true` if a merge of all runs would remove enough entries.

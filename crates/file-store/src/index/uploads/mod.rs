@@ -52,7 +52,7 @@ impl UploadName {
 }
 
 /// Returns the uploads of a bucket, in order. Costs a search and these uploads.
-pub(crate) fn of_bucket<'a>(
+pub(crate) fn in_bucket<'a>(
     uploads: &'a Uploads,
     bucket: &str,
 ) -> impl Iterator<Item = (&'a UploadName, &'a Upload)> {

@@ -248,8 +248,8 @@ fn decode_block(
         to: u32_at(header, 36),
         entries: &bytes[BLOCK_HEADER_BYTES..end],
     };
-    let is_of_it = nonce.is_none_or(|nonce| nonce == block.nonce) && block.from <= block.to;
-    is_of_it.then_some((block, end.next_multiple_of(BLOCK_ALIGN)))
+    let is_its = nonce.is_none_or(|nonce| nonce == block.nonce) && block.from <= block.to;
+    is_its.then_some((block, end.next_multiple_of(BLOCK_ALIGN)))
 }
 
 fn decode_entries(mut bytes: &[u8], volume: u32) -> Option<Vec<IndexedNeedle>> {

@@ -288,16 +288,16 @@ fn only_files_of_big_objects_and_of_the_index_are_opened() {
     put(&store, "big", &random_bytes(1, BIG));
     store.write_checkpoint().unwrap();
     let checkpoint = store.checkpoint().unwrap().unwrap();
-    let of_index: Vec<&str> = checkpoint.files.iter().map(|file| file.name.as_str()).collect();
-    assert_eq!(of_index.last(), Some(&"index/CATALOG"));
-    let of_object = Store::record_files(&records(&store)[1]).unwrap();
-    for name in of_index.into_iter().chain(of_object.iter().map(String::as_str)) {
+    let index_files: Vec<&str> = checkpoint.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(index_files.last(), Some(&"index/CATALOG"));
+    let object_files = Store::record_files(&records(&store)[1]).unwrap();
+    for name in index_files.into_iter().chain(object_files.iter().map(String::as_str)) {
         assert!(store.open_file(name).unwrap().is_some(), "{name}");
     }
     for name in [&format!("objects/{:032x}", 7), "index/0000000007.keys"] {
         assert!(store.open_file(name).unwrap().is_none(), "{name}");
     }
-    let id = of_object[0].strip_prefix("objects/").unwrap();
+    let id = object_files[0].strip_prefix("objects/").unwrap();
     for name in [
         "",
         "STORE",

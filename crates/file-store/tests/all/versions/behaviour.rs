@@ -28,8 +28,8 @@ fn delete(store: &Store, key: &str, id: Option<VersionId>) -> Deleted {
 
 /// Returns the IDs of a key, from newest to oldest.
 fn ids(store: &Store, key: &str) -> Vec<VersionId> {
-    let of_key = |version: &haul_file_store::VersionInfo| version.info.key == key;
-    list_all(store, 1000).into_iter().filter(of_key).map(|it| it.info.version_id).collect()
+    let has_key = |version: &haul_file_store::VersionInfo| version.info.key == key;
+    list_all(store, 1000).into_iter().filter(has_key).map(|it| it.info.version_id).collect()
 }
 
 #[test]

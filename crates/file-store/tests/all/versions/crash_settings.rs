@@ -112,10 +112,10 @@ fn run(disk: &MemoryDisk) -> Vec<State> {
 
 /// Returns the parts of a state that deletions of versions without a lock do not change.
 fn locks(state: &State) -> [Option<(bool, Option<DefaultRetention>, usize)>; 2] {
-    let of_bucket = |bucket: &BucketState| {
+    let visible_state = |bucket: &BucketState| {
         (bucket.has_lock, bucket.default, bucket.modes.iter().flatten().count())
     };
-    state.each_ref().map(|bucket| bucket.as_ref().map(of_bucket))
+    state.each_ref().map(|bucket| bucket.as_ref().map(visible_state))
 }
 
 fn recover(states: &[State], crash: &Crash) {

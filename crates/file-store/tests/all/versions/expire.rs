@@ -32,10 +32,10 @@ impl Fixture {
     fn new(rules: &[LifecycleRule]) -> Self {
         let time = Arc::new(AtomicU64::new(20_000 * DAY_MS));
         let reports: Arc<Mutex<Vec<_>>> = Arc::default();
-        let of_observer = Arc::clone(&reports);
+        let observed = Arc::clone(&reports);
         let observe = move |action, bucket: &str, key: &str| {
             assert_eq!(bucket, BUCKET);
-            of_observer.lock().unwrap().push((action, key.to_owned()));
+            observed.lock().unwrap().push((action, key.to_owned()));
         };
         let options = Options {
             time: TimeSource::Manual(Arc::clone(&time)),

@@ -46,8 +46,8 @@ pub(super) fn check(objects: InMemory, model: &mut Model, random: Option<&mut Ra
         let at = UNIX_EPOCH + Duration::from_millis(entry.written_ms);
         let (written_ms, found) = restored(&|disk| restore_store_at(&remote, disk, at).unwrap());
         assert_eq!(written_ms, entry.written_ms);
-        let of_time = manifest.history_at(entry.written_ms).unwrap();
-        least = model.check_history(&found, (of_time.generation, of_time.epoch), least);
+        let then = manifest.history_at(entry.written_ms).unwrap();
+        least = model.check_history(&found, (then.generation, then.epoch), least);
     }
 }
 

@@ -217,7 +217,7 @@ impl AllKeys {
     }
 
     /// Returns the keys of the key file, with the rights of requests without a signature.
-    pub(crate) fn of_file(&self) -> Option<Arc<Keys>> {
+    pub(crate) fn file_keys(&self) -> Option<Arc<Keys>> {
         self.ring.as_ref().map(|ring| ring.keys.load_full())
     }
 }

@@ -86,7 +86,7 @@ impl Upload {
             true => Principal::Open,
             false => match signer(&haul.keys, &fields)? {
                 Some(key) => Principal::Key(key),
-                None => Principal::Anonymous(haul.keys.of_file()),
+                None => Principal::Anonymous(haul.keys.file_keys()),
             },
         };
         if let Some(changes) = changes {

@@ -33,7 +33,7 @@ impl ListedChecksum {
         if objects > OBJECTS_MAX {
             return None;
         }
-        Self::of_listed(info, store.head_cached(bucket, &info.key).ok()??)
+        Self::from_listed(info, store.head_cached(bucket, &info.key).ok()??)
     }
 
     /// Returns the checksum of a version like [`Self::find`].
@@ -48,12 +48,12 @@ impl ListedChecksum {
             return None;
         }
         let found = store.head_version_cached(bucket, &info.key, info.version_id);
-        Self::of_listed(info, found.ok()??)
+        Self::from_listed(info, found.ok()??)
     }
 
     /// Returns the checksum of an object that was found after the page was read: another one may
     /// have replaced it.
-    fn of_listed(listed: &ObjectInfo, found: Object) -> Option<Self> {
+    fn from_listed(listed: &ObjectInfo, found: Object) -> Option<Self> {
         let is_listed = found.info.etag == listed.etag && found.info.modified == listed.modified;
         if is_listed { Self::of(&found.attributes) } else { None }
     }

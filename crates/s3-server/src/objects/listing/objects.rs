@@ -24,7 +24,7 @@ const TOKEN: &str = "continuation-token";
 pub(crate) async fn list_objects(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
     let marker = request.head.query.get("marker").unwrap_or_default();
     let Listed { parameters, page, owner, memory } =
-        Parameters::of_request(request, marker)?.list(haul, request).await?;
+        Parameters::from_request(request, marker)?.list(haul, request).await?;
     let encoding = parameters.encoding;
     let document = Xml::document(ROOT, |xml| {
         xml.element("Name", &request.name().bucket);
@@ -53,7 +53,7 @@ pub(crate) async fn list_objects_v2(
     };
     let shows_owner = query.get("fetch-owner").is_some_and(|it| it.eq_ignore_ascii_case("true"));
     let Listed { parameters, page, owner, memory } =
-        Parameters::of_request(request, &after)?.list(haul, request).await?;
+        Parameters::from_request(request, &after)?.list(haul, request).await?;
     let encoding = parameters.encoding;
     let document = Xml::document(ROOT, |xml| {
         xml.element("Name", &request.name().bucket);
@@ -91,7 +91,7 @@ struct Parameters {
 
 impl Parameters {
     /// Reads the parameters of a request for the names after this one.
-    fn of_request(request: &Request, after: &str) -> S3Result<Self> {
+    fn from_request(request: &Request, after: &str) -> S3Result<Self> {
         let query = &request.head.query;
         let text = |name: &str| Some(name).filter(|name| !name.is_empty()).map(str::to_owned);
         let limit = page_limit(query.get("max-keys"), "max-keys")?;

@@ -22,7 +22,7 @@ pub(crate) async fn list_object_versions(
     request: &Request,
     _body: Body,
 ) -> S3Result<Answer> {
-    let parameters = Parameters::of_request(request)?;
+    let parameters = Parameters::from_request(request)?;
     let memory = haul.reserve(request.memory.as_ref(), parameters.size.bytes()).await?;
     let list = move |store: &Store| {
         let owner = owner_of(store, &parameters.bucket);
@@ -61,7 +61,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    fn of_request(request: &Request) -> S3Result<Self> {
+    fn from_request(request: &Request) -> S3Result<Self> {
         let query = &request.head.query;
         let limit = page_limit(query.get("max-keys"), "max-keys")?;
         let after = query.given("key-marker").map(str::to_owned);

@@ -127,7 +127,7 @@ fn administrator_creates_changes_and_revokes_keys_in_the_console() {
     assert_eq!(console.send(ROOT, &create("not a user", &json!([]))).status, 400);
 
     let lines = console.lines.take(19);
-    let of_keys: Vec<_> = lines
+    let key_lines: Vec<_> = lines
         .iter()
         .filter(|line| line["operation"].as_str().unwrap().contains("AccessKey"))
         .map(|line| {
@@ -154,7 +154,7 @@ fn administrator_creates_changes_and_revokes_keys_in_the_console() {
         line("DeleteAccessKey", access, 404, ""),
         line("CreateAccessKey", "", 400, ""),
     ];
-    assert_eq!(of_keys, expected);
+    assert_eq!(key_lines, expected);
 }
 
 #[test]

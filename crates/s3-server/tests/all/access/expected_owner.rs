@@ -45,9 +45,9 @@ fn copy_is_refused_if_the_bucket_of_its_source_has_another_owner() {
     let mut keyed = Keyed::new();
     let ann = keyed.key_with("ann", &[("read", "bucket")], |key| key.creates_buckets = true);
     assert_eq!(keyed.send(&ann, "PUT", "/of-ann", b"").status, 200);
-    let copy = |to: &str, owner: &str, of_source: &str| {
+    let copy = |to: &str, owner: &str, source_owner: &str| {
         let more =
-            [("x-amz-copy-source", "/bucket/key"), (OWNER, owner), (SOURCE_OWNER, of_source)];
+            [("x-amz-copy-source", "/bucket/key"), (OWNER, owner), (SOURCE_OWNER, source_owner)];
         keyed.send_with(&ann, "PUT", to, &more)
     };
     assert_refused(&copy("/of-ann/copy", "ann", "ann"), 403, "AccessDenied");

@@ -252,17 +252,17 @@ fn console_has_the_rights_of_the_key_that_logged_in() {
         statuses(Some((&root.access_key, &root.secret_key))),
         [200, 200, 200, 204, 200, 200, 200, 200, 200]
     );
-    let of_reader = Some((&*reader.access_key, &*reader.secret_key));
-    assert_eq!(statuses(of_reader), [200, 200, 403, 403, 200, 403, 403, 403, 403]);
-    let of_writer = Some((&*writer.access_key, &*writer.secret_key));
-    assert_eq!(statuses(of_writer), [403, 403, 200, 403, 200, 403, 403, 403, 403]);
+    let reader_keys = Some((&*reader.access_key, &*reader.secret_key));
+    assert_eq!(statuses(reader_keys), [200, 200, 403, 403, 200, 403, 403, 403, 403]);
+    let writer_keys = Some((&*writer.access_key, &*writer.secret_key));
+    assert_eq!(statuses(writer_keys), [403, 403, 200, 403, 200, 403, 403, 403, 403]);
     assert_eq!(statuses(Some((&reader.access_key, &writer.secret_key))), [401; 9]);
     assert_eq!(statuses(None), [401; 9]);
     let link = |login| send(login, "GET", "/presign?bucket=bucket&key=key&seconds=60").text();
     let follow = |url: &str| keyed.server.s3.get(&url[url.find("/bucket").unwrap()..]);
-    assert_eq!(follow(&link(of_reader)).status, 200);
-    assert_eq!(follow(&link(of_writer)).status, 403, "a link has the rights of its key");
-    let changed = link(of_reader).replace("/bucket/key?", "/bucket/new?");
+    assert_eq!(follow(&link(reader_keys)).status, 200);
+    assert_eq!(follow(&link(writer_keys)).status, 403, "a link has the rights of its key");
+    let changed = link(reader_keys).replace("/bucket/key?", "/bucket/new?");
     assert_refused(&follow(&changed), 403, "SignatureDoesNotMatch");
 }
 

@@ -239,8 +239,8 @@ fn versions_in_the_query_of_other_operations_change_no_decision() {
     let with_version = keyed.copy(&ann, "/bucket/key", "/other/copy?versionId=null");
     assert_refused(&with_version, 400, "InvalidArgument");
     let (ben, user) = (keyed.key("ben", &[]), r#"{"AWS":"ben"}"#);
-    let of_version = r#""StringEquals":{"s3:versionid":"0000000000000007"}"#;
-    set(&keyed, &statement("Allow", user, "DeleteObjectVersion", "/*", of_version));
+    let version_condition = r#""StringEquals":{"s3:versionid":"0000000000000007"}"#;
+    set(&keyed, &statement("Allow", user, "DeleteObjectVersion", "/*", version_condition));
     let listed = "<Delete><Object><Key>key</Key><VersionId>null</VersionId></Object></Delete>";
     for query in ["delete=", "delete=&versionId=0000000000000007"] {
         let reply = keyed.send(&ben, "POST", &format!("/bucket?{query}"), listed.as_bytes());
@@ -252,8 +252,9 @@ fn versions_in_the_query_of_other_operations_change_no_decision() {
 fn conditions_see_the_tags_that_are_stored() {
     let mut keyed = Keyed::new();
     let ann = keyed.key("ann", &[("read", "other")]);
-    let (user, of_tag) = (r#"{"AWS":"ann"}"#, r#""StringEquals":{"s3:RequestObjectTag/a":"1"}"#);
-    let allow = |action| statement("Allow", user, action, "/*", of_tag);
+    let (user, tag_condition) =
+        (r#"{"AWS":"ann"}"#, r#""StringEquals":{"s3:RequestObjectTag/a":"1"}"#);
+    let allow = |action| statement("Allow", user, action, "/*", tag_condition);
     set(&keyed, &[allow("PutObject"), allow("PutObjectTagging")].join(","));
     let tags = |value| {
         format!("<Tagging><TagSet><Tag><Key>a</Key><Value>{value}</Value></Tag></TagSet></Tagging>")

@@ -20,11 +20,11 @@ fn records(keyed: Keyed, wanted: &[usize]) -> Vec<String> {
     let server = Running::on(keyed.server.into_dir(), None, Limits::default());
     let mut lines = lines(&server.s3);
     lines.sort_by_key(|line| fields(line)[5].clone());
-    let of_line = |line: &String| {
+    let requester = |line: &String| {
         let fields = fields(line);
         wanted.iter().map(|at| fields[*at].clone()).collect::<Vec<_>>().join(" ")
     };
-    lines.iter().map(of_line).collect()
+    lines.iter().map(requester).collect()
 }
 
 #[test]

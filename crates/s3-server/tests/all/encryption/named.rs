@@ -117,7 +117,7 @@ fn parts_and_copies_have_the_encryption_of_their_object() {
     assert_eq!(server.s3.get("/bucket/big").body, body);
 
     put(&server, "/bucket/customer", &A, BODY);
-    for (source, of_source, content) in
+    for (source, source_headers, content) in
         [("big", &[][..], &body[..]), ("customer", &SOURCE_A[..], BODY)]
     {
         let source = format!("/bucket/{source}");
@@ -125,7 +125,7 @@ fn parts_and_copies_have_the_encryption_of_their_object() {
         for (headers, expected) in
             [(&TAX[..], NAMED), (&[SSE_S3], (Some("AES256"), None)), (&[], (None, None))]
         {
-            let headers = [&copy[..], of_source, headers].concat();
+            let headers = [&copy[..], source_headers, headers].concat();
             let copied = put(&server, "/bucket/copy", &headers, b"");
             assert_eq!(encryption(&copied), expected, "{source}");
             let got = server.s3.get("/bucket/copy");

@@ -100,10 +100,10 @@ fn claims_and_conditions_are_those_of_the_content() {
     put(&server, "/bucket/key", &overwrite, b"hello");
     let again = server.s3.send("PUT", "/bucket/key", &overwrite, b"hello");
     assert_refused(&again, 412, "PreconditionFailed");
-    let of_length = |bytes| [("x-amz-if-match-size", bytes)];
-    let wrong = server.s3.send("DELETE", "/bucket/key", &of_length("6"), b"");
+    let if_length = |bytes| [("x-amz-if-match-size", bytes)];
+    let wrong = server.s3.send("DELETE", "/bucket/key", &if_length("6"), b"");
     assert_refused(&wrong, 412, "PreconditionFailed");
-    assert_eq!(server.s3.send("DELETE", "/bucket/key", &of_length("5"), b"").status, 204);
+    assert_eq!(server.s3.send("DELETE", "/bucket/key", &if_length("5"), b"").status, 204);
 }
 
 #[test]

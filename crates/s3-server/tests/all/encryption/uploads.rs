@@ -34,12 +34,13 @@ impl<'a> Upload<'a> {
 /// Uploads 2 parts and 77 bytes, under these numbers.
 fn upload(server: &Running, target: &str, headers: &[Header<'_>], body: &[u8]) -> Reply {
     let upload = Upload::start(server, target, headers);
-    let of_part: &[Header<'_>] = if headers.len() == 3 { headers } else { &[] };
+    let part_headers: &[Header<'_>] = if headers.len() == 3 { headers } else { &[] };
     let parts =
         [(2, 0..PART_BYTES), (5, PART_BYTES..2 * PART_BYTES), (9, 2 * PART_BYTES..body.len())];
-    let parts = parts.map(|(number, range)| (number, upload.part(number, of_part, &body[range])));
+    let parts =
+        parts.map(|(number, range)| (number, upload.part(number, part_headers, &body[range])));
     let parts: Vec<_> = parts.iter().map(|(number, reply)| (*number, reply)).collect();
-    let done = upload.complete(of_part, &parts);
+    let done = upload.complete(part_headers, &parts);
     assert_eq!(done.status, 200, "{}", done.text());
     done
 }
@@ -49,21 +50,21 @@ fn parts_become_one_encrypted_object() {
     let server = server();
     let body = noise(2 * PART_BYTES + 77);
     for (target, headers) in [("/bucket/c", &A[..]), ("/bucket/s", &[SSE_S3])] {
-        let of_read: &[Header<'_>] = if headers.len() == 3 { headers } else { &[] };
+        let read_headers: &[Header<'_>] = if headers.len() == 3 { headers } else { &[] };
         let done = upload(&server, target, headers, &body);
         assert!(done.xml("ETag").unwrap().contains("-3"), "{}", done.text());
-        let got = get(&server, target, of_read);
+        let got = get(&server, target, read_headers);
         assert!(got.is_whole() && got.body == body);
         for start in [0, 1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES] {
             for bytes in [1, 2, 77, PART_BYTES] {
                 let end = (start + bytes).min(body.len());
                 let range = format!("bytes={start}-{}", end - 1);
-                let got = get(&server, target, &[of_read, &[("range", &*range)]].concat());
+                let got = get(&server, target, &[read_headers, &[("range", &*range)]].concat());
                 assert!(got.body == body[start..end], "{range} {}", got.status);
             }
         }
         for (number, range) in [(1, 0..PART_BYTES), (3, 2 * PART_BYTES..body.len())] {
-            let got = get(&server, &format!("{target}?partNumber={number}"), of_read);
+            let got = get(&server, &format!("{target}?partNumber={number}"), read_headers);
             assert!(got.body == body[range] && got.header("x-amz-mp-parts-count") == Some("3"));
         }
     }
@@ -108,16 +109,16 @@ fn copies_have_the_requested_encryption() {
                 assert_refused(&without, 400, "InvalidRequest");
                 given.extend(SOURCE_A);
             }
-            for (wanted, of_read) in [(&[][..], &[][..]), (&B, &B), (&[SSE_S3], &[])] {
+            for (wanted, read_headers) in [(&[][..], &[][..]), (&B, &B), (&[SSE_S3], &[])] {
                 put(&server, "/bucket/copy", &[&given, wanted].concat(), b"");
-                let got = get(&server, "/bucket/copy", of_read);
+                let got = get(&server, "/bucket/copy", read_headers);
                 assert!(got.is_whole() && got.body == *content, "{from} {wanted:?}");
                 let operator = (wanted == [SSE_S3]).then_some("AES256");
                 assert_eq!(got.header(SSE_S3.0), operator, "{from}");
 
                 let upload = Upload::start(&server, "/bucket/copied-part", wanted);
                 let range = ("x-amz-copy-source-range", "bytes=7-65542");
-                let headers = [&given[..], &[range], of_read].concat();
+                let headers = [&given[..], &[range], read_headers].concat();
                 let part = upload.part(4, &headers, b"");
                 let tag = part.xml("ETag").unwrap_or_else(|| panic!("{}", part.text()));
                 let tag = tag.replace("&quot;", "");
@@ -125,9 +126,9 @@ fn copies_have_the_requested_encryption() {
                     "<CompleteMultipartUpload><Part><PartNumber>4</PartNumber><ETag>{tag}</ETag>\
                      </Part></CompleteMultipartUpload>"
                 );
-                let done = server.s3.send("POST", &upload.target, of_read, body.as_bytes());
+                let done = server.s3.send("POST", &upload.target, read_headers, body.as_bytes());
                 assert_eq!(done.status, 200, "{}", done.text());
-                let got = get(&server, "/bucket/copied-part", of_read);
+                let got = get(&server, "/bucket/copied-part", read_headers);
                 assert!(got.body == content[7..65543], "{from} {wanted:?}");
             }
         }
@@ -140,10 +141,10 @@ fn object_is_decrypted_and_gets_another_key_in_place() {
     let server = server();
     let body = noise(SEGMENT + 7);
     let itself = ("x-amz-copy-source", "/bucket/itself");
-    for (wanted, of_read) in [(&[][..], &[][..]), (&B, &B), (&[SSE_S3], &[])] {
+    for (wanted, read_headers) in [(&[][..], &[][..]), (&B, &B), (&[SSE_S3], &[])] {
         put(&server, "/bucket/itself", &A, &body);
         put(&server, "/bucket/itself", &[&[itself], &SOURCE_A[..], wanted].concat(), b"");
-        assert_eq!(get(&server, "/bucket/itself", of_read).body, body, "{wanted:?}");
+        assert_eq!(get(&server, "/bucket/itself", read_headers).body, body, "{wanted:?}");
     }
     put(&server, "/bucket/itself", &[], &body);
     let same = server.s3.send("PUT", "/bucket/itself", &[itself], b"");

@@ -85,7 +85,7 @@ pub(super) fn upgrade_and_remove(operator: &Operator, blocks: Vec<Block>) {
     let [block] = blocks.try_into().unwrap();
     let [upgrade, remove, purge] = block.lines.try_into().unwrap();
     let machine = &operator.machine;
-    for (version, dir) in fixtures::of_releases(&file_store(), "store") {
+    for (version, dir) in fixtures::release_fixtures(&file_store(), "store") {
         println!("the store is that of version {version}");
         machine.shell("systemctl stop haul-serve; rm -rf /var/lib/haul/store");
         fixtures::copy_files(&dir.path().join("closed"), &machine.path("/var/lib/haul/store"));
