@@ -128,6 +128,12 @@ impl Error {
         self.source.kind() == io::ErrorKind::Unsupported
     }
 
+    /// `true` if the operation needs two files of one file system, and they are of two.
+    #[must_use]
+    pub fn crosses_file_systems(&self) -> bool {
+        self.source.kind() == io::ErrorKind::CrossesDevices
+    }
+
     /// `true` if the file or directory does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {

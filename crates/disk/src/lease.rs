@@ -49,15 +49,31 @@ impl<'fd> Lease<'fd> {
     /// # Errors
     /// The errors of `fcntl(2)` that are not a variant of [`LeaseOutcome`].
     pub fn take(fd: BorrowedFd<'fd>) -> Result<LeaseOutcome<'fd>> {
-        let taken = fcntl(fd, F_SETSIG, libc::SIGURG)
-            .and_then(|_| fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK));
-        match taken {
-            Ok(_) => Ok(LeaseOutcome::Granted(Self(fd))),
+        match set(fd, libc::F_RDLCK) {
+            Ok(()) => Ok(LeaseOutcome::Granted(Self(fd))),
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::AGAIN | Errno::BUSY) => Ok(LeaseOutcome::HasWriter),
-                Some(
-                    Errno::ACCESS | Errno::PERM | Errno::INVAL | Errno::NOLCK | Errno::OPNOTSUPP,
-                ) => Ok(LeaseOutcome::Unsupported),
+                Some(errno) if is_unsupported(errno) => Ok(LeaseOutcome::Unsupported),
+                _ => Err(Error::new(Op::Lock, path_of(&fd), error)),
+            },
+        }
+    }
+
+    /// Returns `true` if `fd` is the only open descriptor of its file, found by taking a write lease
+    /// for a moment; `None` if the file cannot be leased. Descriptors through which other file
+    /// systems (overlay, FUSE) have the file open count, those of other machines do not.
+    ///
+    /// # Errors
+    /// The errors of `fcntl(2)` other than those that say whether the lease was granted.
+    pub fn is_only_open(fd: BorrowedFd<'fd>) -> Result<Option<bool>> {
+        match set(fd, libc::F_WRLCK) {
+            Ok(()) => {
+                drop(Self(fd));
+                Ok(Some(true))
+            }
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::AGAIN | Errno::BUSY) => Ok(Some(false)),
+                Some(errno) if is_unsupported(errno) => Ok(None),
                 _ => Err(Error::new(Op::Lock, path_of(&fd), error)),
             },
         }
@@ -77,4 +93,13 @@ impl Drop for Lease<'_> {
         let ended: io::Result<i32> = fcntl(self.0, libc::F_SETLEASE, libc::F_UNLCK);
         drop(ended);
     }
+}
+
+fn set(fd: BorrowedFd<'_>, kind: i32) -> io::Result<()> {
+    fcntl(fd, F_SETSIG, libc::SIGURG)?;
+    fcntl(fd, libc::F_SETLEASE, kind).map(drop)
+}
+
+fn is_unsupported(errno: Errno) -> bool {
+    matches!(errno, Errno::ACCESS | Errno::PERM | Errno::INVAL | Errno::NOLCK | Errno::OPNOTSUPP)
 }

@@ -87,6 +87,7 @@ pub mod blocks;
 mod dirs;
 mod error;
 mod escape;
+mod file_systems;
 pub mod keep;
 mod pattern;
 mod replicas;

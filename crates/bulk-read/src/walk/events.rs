@@ -17,6 +17,9 @@ pub enum SkipReason {
     /// with [`WalkOptions::follow_links`](super::WalkOptions::follow_links) or
     /// [`WalkOptions::report_links`](super::WalkOptions::report_links).
     DanglingLink,
+    /// The length that the file system reports is not that of the content, as in `/proc` and
+    /// `/sys`. Not reported by the walk, but by programs that rely on lengths.
+    LengthUnknown,
 }
 
 /// A receiver of the events of a walk, called from several threads.

@@ -133,6 +133,7 @@ impl Events for Watch {
             SkipReason::NotRegularFile => "not a regular file",
             SkipReason::AlreadyVisited => "already visited",
             SkipReason::DanglingLink => "a dangling symbolic link",
+            SkipReason::LengthUnknown => "its length is unknown",
             _ => "skipped",
         };
         tracing::debug!("{} is {why}", path.display());

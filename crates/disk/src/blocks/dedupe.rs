@@ -38,8 +38,9 @@ pub fn dedupe_range(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: u64) -> Res
 /// both ranges end at the end of their file. Two ranges of one file must not overlap.
 ///
 /// # Errors
-/// [`Error::is_unsupported`] if the file system cannot share blocks or the files are on different
-/// file systems; else the error of the system call. `to` need not be open for writing if the caller
+/// [`Error::is_unsupported`] if the file system cannot share blocks,
+/// [`Error::crosses_file_systems`] if the files are on different file systems; else the error of
+/// the system call. `to` need not be open for writing if the caller
 /// owns the file or may write it.
 ///
 /// # Source
@@ -53,7 +54,7 @@ pub fn dedupe_range_at(
 ) -> Result<DedupeOutcome> {
     let fail = |errno: Errno, at: u64, step: u64| {
         let error = match errno {
-            Errno::OPNOTSUPP | Errno::NOTTY | Errno::XDEV => std::io::ErrorKind::Unsupported.into(),
+            Errno::OPNOTSUPP | Errno::NOTTY => std::io::ErrorKind::Unsupported.into(),
             _ => std::io::Error::from(errno),
         };
         let step = usize::try_from(step).unwrap_or(usize::MAX);

@@ -25,6 +25,37 @@ pub enum FileSystem {
     Other(String),
 }
 
+/// The types beside those with a variant that store files themselves.
+const STORES: [&str; 24] = [
+    "bcachefs", "cramfs", "erofs", "exfat", "ext2", "ext3", "f2fs", "hfs", "hfsplus", "iso9660",
+    "jffs2", "jfs", "minix", "msdos", "nilfs2", "ntfs3", "ramfs", "reiserfs", "rootfs", "squashfs",
+    "ubifs", "udf", "vfat", "zfs",
+];
+
+/// The types whose files are made by the kernel as they are read.
+const KERNEL_INTERFACES: [&str; 20] = [
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "efivarfs",
+    "fusectl",
+    "mqueue",
+    "nfsd",
+    "nsfs",
+    "proc",
+    "pstore",
+    "resctrl",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "sysfs",
+    "tracefs",
+];
+
 impl FileSystem {
     /// Returns the file system with the magic number `magic` (from `statfs`), mounted with the type
     /// `name`.
@@ -40,6 +71,26 @@ impl FileSystem {
             (_, Some(name)) => Self::Other(name.to_owned()),
             (_, None) => Self::Other(format!("{magic:#x}")),
         }
+    }
+
+    /// `true` if the file system stores its files itself, on a device or in memory, so that a file
+    /// has one inode, whichever mount shows it. `false` for those that show the files of other file
+    /// systems or machines (overlay, FUSE, nfs, smb, 9p), for interfaces to the kernel (proc,
+    /// sysfs), and for unknown ones.
+    #[must_use]
+    pub fn stores_files(&self) -> bool {
+        match self {
+            Self::Ext4 | Self::Xfs | Self::Btrfs | Self::Tmpfs => true,
+            Self::Overlay | Self::Nfs | Self::Fuse => false,
+            Self::Other(name) => STORES.contains(&name.as_str()),
+        }
+    }
+
+    /// `true` if the files are an interface to the kernel: their lengths say nothing about what a
+    /// read returns, and a read may wait, or change something.
+    #[must_use]
+    pub fn is_kernel_interface(&self) -> bool {
+        matches!(self, Self::Other(name) if KERNEL_INTERFACES.contains(&name.as_str()))
     }
 
     /// Returns the file system mounted with the type `name`, for callers that have no magic number.
@@ -95,6 +146,22 @@ mod tests {
             if let Some(name) = name {
                 assert_eq!(FileSystem::named(name), expected, "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn only_file_systems_with_inodes_of_their_own_store_files() {
+        for name in ["ext4", "ext2", "xfs", "btrfs", "tmpfs", "zfs", "vfat"] {
+            let found = FileSystem::named(name);
+            assert!(found.stores_files() && !found.is_kernel_interface(), "{name}");
+        }
+        for name in ["overlay", "fuse.bindfs", "nfs4", "cifs", "9p", "ecryptfs", "unknown"] {
+            let found = FileSystem::named(name);
+            assert!(!found.stores_files() && !found.is_kernel_interface(), "{name}");
+        }
+        for name in ["proc", "sysfs", "cgroup2", "debugfs"] {
+            let found = FileSystem::named(name);
+            assert!(!found.stores_files() && found.is_kernel_interface(), "{name}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod file_system;
 pub(crate) mod mounts;
 mod summary;
+mod superblock;
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use rustix::fs::{self, AtFlags, FileType, IFlags, Mode, OFlags, StatxFlags};
 
 pub use file_system::FileSystem;
 pub use mounts::Mount;
+pub use superblock::Superblock;
 
 use crate::device::{Device, Queue};
 use crate::error::{Error, Op, Result};
@@ -101,7 +103,8 @@ pub fn probe(path: impl AsRef<Path>) -> Result<Storage> {
     let mount = has(status.stx_mask, StatxFlags::MNT_ID)
         .then(|| std::fs::read("/proc/self/mountinfo").ok())
         .flatten()
-        .and_then(|text| mounts::with_id(&String::from_utf8_lossy(&text), status.stx_mnt_id));
+        .and_then(|text| mounts::with_id(&String::from_utf8_lossy(&text), status.stx_mnt_id))
+        .map(|line| line.mount);
     let name = mount.as_ref().map(|mount| mount.file_system.as_str());
     // `f_type` is sign-extended on some architectures; the magic number is the low 32 bits.
     let file_system = FileSystem::of(magic as u64 & 0xFFFF_FFFF, name);

@@ -40,8 +40,8 @@ pub(crate) fn all(mountinfo: &str) -> impl Iterator<Item = Line> {
 }
 
 /// Returns the mount whose mount id is `id`.
-pub(super) fn with_id(mountinfo: &str, id: u64) -> Option<Mount> {
-    all(mountinfo).find(|line| line.id == id).map(|line| line.mount)
+pub(super) fn with_id(mountinfo: &str, id: u64) -> Option<Line> {
+    all(mountinfo).find(|line| line.id == id)
 }
 
 fn line(text: &str) -> Option<Line> {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn mount_is_found_by_its_id() {
-        let root = with_id(MOUNTINFO, 27).unwrap();
+        let root = with_id(MOUNTINFO, 27).unwrap().mount;
         assert_eq!((root.point.as_str(), root.file_system.as_str()), ("/", "ext4"));
         assert_eq!(root.source, "/dev/vda");
         assert_eq!(root.options, ["rw", "relatime", "discard", "resv_strict", "resuid=65534"]);
@@ -115,22 +115,22 @@ mod tests {
 
     #[test]
     fn stacked_mounts_are_distinguished_by_id() {
-        let below = with_id(MOUNTINFO, 26).unwrap();
-        let above = with_id(MOUNTINFO, 29).unwrap();
+        let below = with_id(MOUNTINFO, 26).unwrap().mount;
+        let above = with_id(MOUNTINFO, 29).unwrap().mount;
         assert_eq!(below.point, above.point);
         assert_eq!((below.source.as_str(), above.source.as_str()), ("devpts", "again"));
     }
 
     #[test]
     fn optional_fields_are_skipped() {
-        let home = with_id(MOUNTINFO, 61).unwrap();
+        let home = with_id(MOUNTINFO, 61).unwrap().mount;
         assert_eq!(home.source, "/dev/nvme0n1p2");
         assert!(home.has_option("nodatacow"));
     }
 
     #[test]
     fn octal_escapes_are_decoded() {
-        assert_eq!(with_id(MOUNTINFO, 62).unwrap().point, "/mnt/my disk\\é");
+        assert_eq!(with_id(MOUNTINFO, 62).unwrap().mount.point, "/mnt/my disk\\é");
         for (text, expected) in [("a\\04", "a\\04"), ("\\", "\\"), ("\\489", "\\489")] {
             assert_eq!(unescape(text), expected);
         }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn empty_source_is_valid_and_truncated_line_is_not() {
-        assert_eq!(with_id(MOUNTINFO, 63).unwrap().source, "");
+        assert_eq!(with_id(MOUNTINFO, 63).unwrap().mount.source, "");
         assert_eq!(with_id(MOUNTINFO, 64), None);
     }
 

@@ -72,3 +72,19 @@ fn lease_survives_rename_and_removal() {
     fs::remove_file(&other).unwrap();
     assert!(lease.is_held());
 }
+
+#[test]
+fn only_open_descriptor_is_told_from_one_of_several() {
+    let dir = disk_dir();
+    let path = dir.path().join("file");
+    fs::write(&path, "content").unwrap();
+    let file = File::open(&path).unwrap();
+    let is_only_open = || Lease::is_only_open(file.as_fd()).unwrap();
+    // A child that another test has just started may hold a copy of the writer.
+    eventually("no other descriptor is open", || is_only_open() == Some(true));
+    let other = File::open(&path).unwrap();
+    assert_eq!(is_only_open(), Some(false));
+    drop(other);
+    eventually("the other descriptor is closed", || is_only_open() == Some(true));
+    assert!(lease(&file).is_some(), "the write lease was released");
+}

@@ -4,7 +4,9 @@
 //! Immediately before a file is removed or replaced, it is compared byte by byte with a kept file,
 //! while both files are open and monitored for writers. See [`Executor::process`].
 
+mod attributes;
 mod compare;
+mod distinct;
 mod file_info;
 mod open_file;
 mod relocate;
@@ -17,13 +19,14 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul_disk::{DedupeOutcome, Error, Op, dedupe_range};
+use haul_disk::{DedupeOutcome, Error, Op, Superblock, dedupe_range};
 use rustix::fs::FlockOperation;
 
 use crate::keep::{Choice, FileInfo, Rules, choose};
 use crate::report::Group;
 use crate::transform::Transform;
 
+use attributes::Attributes;
 pub(crate) use open_file::OpenFile;
 use open_file::WriteMonitor;
 use replace::{Conditions, Replacement};
@@ -55,7 +58,9 @@ pub struct Options {
     pub rules: Rules,
     /// `true` to skip files that other processes have locked with `flock`.
     pub lock: bool,
-    /// `true` to replace a file by a link even if the file to keep has another owner or mode.
+    /// `true` to replace a file by a link even if the file to keep has another owner, mode, ACL,
+    /// extended attribute or flag, and to move a file to a file system that cannot have its
+    /// extended attributes.
     pub ignore_permissions: bool,
     /// `true` to report the actions without executing them.
     pub dry_run: bool,
@@ -127,36 +132,61 @@ impl Executor {
             }
         };
         let Choice { keep, drop } = choose(&files, rules);
+        let keep = keep.iter().map(|keep| &files[*keep]).filter(|keep| !keep.is_link);
+        let mut keep: Vec<&FileInfo> = keep.collect();
         for drop in drop {
             let drop = &files[drop];
-            // If the first file to keep differs from `drop` in content, permissions or file system,
-            // the next file to keep is tried.
-            let mut outcome = Err(SkipReason::NoFileToKeep);
-            for keep in keep.iter().map(|keep| &files[*keep]).filter(|keep| !keep.is_link) {
-                outcome = self.process_pair(keep, drop).map(|()| keep);
-                if !matches!(
-                    outcome,
-                    Err(SkipReason::ContentDiffers(_)
-                        | SkipReason::OtherFileSystem(_)
-                        | SkipReason::OtherPermissions(_))
-                ) {
-                    break;
-                }
-            }
-            match outcome {
+            match self.process_file(&mut keep, drop) {
                 Ok(keep) => events.done(&keep.path, &drop.path, drop.identity.bytes),
                 Err(reason) => events.skipped(&drop.path, &reason),
             }
         }
     }
 
+    /// Processes a redundant file with the first file to keep that suits; returns that file. If the
+    /// first one differs from `drop` in content, permissions, attributes or file system, the next
+    /// one is tried. A file to keep that can have no more links gives its place to `drop`.
+    fn process_file<'a>(
+        &mut self,
+        keep: &mut Vec<&'a FileInfo>,
+        drop: &'a FileInfo,
+    ) -> Result<&'a FileInfo, SkipReason> {
+        let mut outcome = Err(SkipReason::NoFileToKeep);
+        let mut tried = 0;
+        while let Some(next) = keep.get(tried).copied() {
+            match self.process_pair(next, drop) {
+                Ok(()) => return Ok(next),
+                Err(reason @ SkipReason::LinksExhausted(_)) => {
+                    outcome = Err(reason);
+                    keep.remove(tried);
+                }
+                Err(
+                    reason @ (SkipReason::ContentDiffers(_)
+                    | SkipReason::OtherFileSystem(_)
+                    | SkipReason::OtherPermissions(_)
+                    | SkipReason::OtherAttributes { .. }),
+                ) => {
+                    outcome = Err(reason);
+                    tried += 1;
+                }
+                Err(reason) => return Err(reason),
+            }
+        }
+        if matches!(outcome, Err(SkipReason::LinksExhausted(_))) {
+            keep.push(drop);
+        }
+        outcome
+    }
+
     fn process_pair(&mut self, keep: &FileInfo, drop: &FileInfo) -> Result<(), SkipReason> {
-        let is_link = matches!(self.options.action, Action::HardLink | Action::SymLink);
-        if is_link && !self.options.ignore_permissions && keep.permissions != drop.permissions {
+        let changes_links = matches!(self.options.action, Action::HardLink | Action::SymLink);
+        let keeps_permissions = changes_links && !self.options.ignore_permissions;
+        if keeps_permissions && keep.permissions != drop.permissions {
             return Err(SkipReason::OtherPermissions(keep.path.clone()));
         }
-        if self.options.dry_run {
-            return Ok(());
+        // Sharing the blocks of one file with itself would do no harm.
+        if self.options.action != Action::Dedupe {
+            distinct::check(keep, drop)?;
         }
         let keep = OpenFile::open(&keep.path, &keep.identity).map_err(|reason| match reason {
             SkipReason::Changed => SkipReason::NoFileToKeep,
@@ -170,6 +200,12 @@ impl Executor {
         if is_link && matches!(self.options.action, Action::HardLink | Action::Dedupe) {
             return Err(SkipReason::AlreadyLinked(keep.path));
         }
+        if keeps_permissions && !is_link {
+            check_attributes(&keep, &drop)?;
+        }
+        if self.options.dry_run {
+            return Ok(());
+        }
         // If `keep` and `drop` are names of one file, the two locks would conflict with each other.
         if self.options.lock && !is_link {
             keep.lock(FlockOperation::NonBlockingLockShared)?;
@@ -182,7 +218,7 @@ impl Executor {
         let monitors = [keep.monitor(now)?, drop.monitor(now)?];
         self.compare(&keep, &drop, &monitors)?;
         self.make_durable(&keep, now)?;
-        let conditions = Conditions { keep: &keep, monitors: &monitors };
+        let conditions = Conditions::new(&keep, &drop, &monitors);
         match &self.options.action {
             Action::Remove => replace::remove(&drop, &conditions),
             Action::HardLink => replace::replace(&drop, Replacement::HardLink, &conditions),
@@ -190,7 +226,8 @@ impl Executor {
                 replace::replace(&drop, Replacement::SymLink(&keep.path), &conditions)
             }
             Action::Move(target) => {
-                relocate::relocate(&drop, &relocate::destination(target, &drop.path), &conditions)
+                let to = relocate::destination(target, &drop.path);
+                relocate::relocate(&drop, &to, &conditions, self.options.ignore_permissions)
             }
             Action::Dedupe => Ok(()),
         }
@@ -234,17 +271,43 @@ impl Executor {
     }
 }
 
-/// Lets `drop` share the blocks of `keep`. The kernel locks both files while it compares them.
-fn dedupe(keep: &OpenFile, drop: &OpenFile) -> Result<(), SkipReason> {
-    if keep.identity.device != drop.identity.device {
-        return Err(SkipReason::OtherFileSystem(keep.path.clone()));
+/// Checks that a link to `keep` would not change the ACL, another extended attribute or the flags
+/// of `drop`.
+fn check_attributes(keep: &OpenFile, drop: &OpenFile) -> Result<(), SkipReason> {
+    let read = |file: &OpenFile| {
+        let attributes = Attributes::read(&file.file);
+        attributes.map_err(|source| Error::new(Op::Status, &file.path, source))
+    };
+    match read(keep)?.difference(&read(drop)?) {
+        Some(what) => Err(SkipReason::OtherAttributes { path: keep.path.clone(), what }),
+        None => Ok(()),
     }
+}
+
+/// Lets `drop` share the blocks of `keep`. The kernel locks both files while it compares them, and
+/// knows which device numbers belong to one file system: each btrfs subvolume has its own.
+fn dedupe(keep: &OpenFile, drop: &OpenFile) -> Result<(), SkipReason> {
     match dedupe_range(keep.file.as_fd(), drop.file.as_fd(), drop.identity.bytes) {
         Ok(DedupeOutcome::Same) => Ok(()),
         Ok(DedupeOutcome::Differs) => Err(SkipReason::ContentDiffers(keep.path.clone())),
-        Err(error) if error.is_unsupported() => Err(SkipReason::ReflinkUnsupported),
+        Err(error) if error.crosses_file_systems() => {
+            Err(SkipReason::OtherFileSystem(keep.path.clone()))
+        }
+        Err(error) if error.is_unsupported() => match are_apart(keep, drop) {
+            true => Err(SkipReason::OtherFileSystem(keep.path.clone())),
+            false => Err(SkipReason::ReflinkUnsupported),
+        },
         Err(error) => Err(error.into()),
     }
+}
+
+/// `true` if the files are on different file systems.
+fn are_apart(keep: &OpenFile, drop: &OpenFile) -> bool {
+    let device = |file: &OpenFile| {
+        let found = Superblock::of(file.file.as_fd());
+        found.map_or(file.identity.device, |superblock| superblock.device)
+    };
+    device(keep) != device(drop)
 }
 
 fn now_ns() -> i64 {

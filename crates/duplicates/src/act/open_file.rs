@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use haul_bulk_read::open_directory;
 use haul_disk::{Error, Lease, LeaseOutcome, Op};
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
-use rustix::fs::{flock, fstat, openat, statat};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, StatxFlags};
+use rustix::fs::{flock, fstat, makedev, openat, statx};
 use rustix::io::Errno;
 
 use super::skip_reason::SkipReason;
@@ -120,10 +120,14 @@ impl OpenFile {
         }
     }
 
-    /// `true` if `name` in the file's directory refers to this file.
+    /// `true` if `name` in the file's directory refers to this file. A network file system is
+    /// asked, whatever the kernel remembers.
     pub(super) fn has_name(&self, name: &OsStr) -> bool {
-        statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.inode())
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+        statx(&self.dir, name, flags, StatxFlags::INO).is_ok_and(|found| {
+            let device = makedev(found.stx_dev_major, found.stx_dev_minor);
+            (device, found.stx_ino) == self.inode()
+        })
     }
 
     fn inode(&self) -> (u64, u64) {

@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, RenameFlags, StatxAttributes, StatxFlags};
 use rustix::fs::{linkat, renameat_with, statx, symlinkat, unlinkat};
 use rustix::io::Errno;
 
+use super::distinct::changed_ns;
 use super::open_file::{OpenFile, WriteMonitor};
 use super::skip_reason::SkipReason;
 
@@ -24,17 +25,41 @@ pub(super) fn temp_name() -> OsString {
     format!(".haul-{digits}").into()
 }
 
-/// The conditions that must hold until the action is complete: the kept file has its name, and no
-/// process writes to one of the two files.
+/// The conditions that must hold until the action is complete: the kept file has its name, no
+/// process writes to one of the two files, and what was done to the one does not show on the other.
 pub(super) struct Conditions<'a> {
     pub(super) keep: &'a OpenFile,
-    pub(super) monitors: &'a [WriteMonitor<'a>],
+    monitors: &'a [WriteMonitor<'a>],
+    /// The `ctime` of the kept file. `None`: it cannot be read, or both are names of one file.
+    keep_changed_ns: Option<i64>,
 }
 
-impl Conditions<'_> {
-    /// Checks that the kept file still has its name and that neither file has a writer.
+impl<'a> Conditions<'a> {
+    /// Creates the conditions of an action that changes `drop`, but not `keep`.
+    pub(super) fn new(
+        keep: &'a OpenFile,
+        drop: &OpenFile,
+        monitors: &'a [WriteMonitor<'a>],
+    ) -> Self {
+        let is_other = !keep.is_same_file(drop);
+        let keep_changed_ns = is_other.then(|| changed_ns(&keep.file)).flatten();
+        Self { keep, monitors, keep_changed_ns }
+    }
+
+    /// Returns the conditions of an action that renames a hard link to the kept file, which sets
+    /// its `ctime`. Both files are then in one mounted file system.
+    fn without_change_of_keep(&self) -> Self {
+        Self { keep_changed_ns: None, ..*self }
+    }
+
+    /// Checks that the kept file still has its name, that neither file has a writer, and that the
+    /// kept file has not changed: a rename sets the `ctime` of the renamed file, so that two files
+    /// that are one, seen through two mounts, are found here if not earlier.
     pub(super) fn check(&self) -> Result<(), SkipReason> {
         if !self.keep.has_name(&self.keep.name) {
+            return Err(SkipReason::Changed);
+        }
+        if self.keep_changed_ns.is_some_and(|before| changed_ns(&self.keep.file) != Some(before)) {
             return Err(SkipReason::Changed);
         }
         self.monitors.iter().try_for_each(WriteMonitor::check)
@@ -77,7 +102,10 @@ pub(super) fn replace(
     }
     let temp = temp_name();
     create(drop, replacement, &temp, conditions.keep)?;
-    let swapped = exchange(drop, &temp, conditions);
+    let swapped = match replacement {
+        Replacement::HardLink => exchange(drop, &temp, &conditions.without_change_of_keep()),
+        Replacement::SymLink(_) => exchange(drop, &temp, conditions),
+    };
     if !matches!(swapped, Err(SkipReason::Displaced(_))) {
         // If the exchange succeeded, the temporary name refers to the replaced file. If it failed,
         // the temporary name refers to the unused link.
@@ -113,6 +141,7 @@ fn create(
             linkat(CWD, file, &drop.dir, name, AtFlags::SYMLINK_FOLLOW).map_err(|errno| match errno
             {
                 Errno::XDEV => SkipReason::OtherFileSystem(keep.path.clone()),
+                Errno::MLINK => SkipReason::LinksExhausted(keep.path.clone()),
                 _ => drop.error(Op::Create, errno),
             })
         }
@@ -233,7 +262,7 @@ mod tests {
 
         /// Replaces the file as on a file system without `RENAME_EXCHANGE`.
         fn replace(&self) -> Result<(), SkipReason> {
-            let conditions = Conditions { keep: &self.keep, monitors: &[] };
+            let conditions = Conditions::new(&self.keep, &self.drop, &[]).without_change_of_keep();
             replace_in_two_steps(&self.drop, OsStr::new("link"), &conditions)
         }
     }

@@ -52,6 +52,46 @@ pub enum SkipReason {
         path = .0.display()
     )]
     OtherPermissions(PathBuf),
+    /// The file to keep has another ACL, capability, label, extended attribute or flag, which a
+    /// link would have.
+    #[error(
+        "{path} has other {what}: use --ignore-permissions to link nevertheless",
+        path = .path.display()
+    )]
+    OtherAttributes {
+        /// The file to keep.
+        path: PathBuf,
+        /// The first attribute that differs.
+        what: String,
+    },
+    /// The destination of a move cannot have an attribute of the file.
+    #[error(
+        "its {what} cannot be set at the destination: {source}: use --ignore-permissions to move \
+         nevertheless"
+    )]
+    AttributeLost {
+        /// The attribute.
+        what: String,
+        /// Why it cannot be set.
+        source: std::io::Error,
+    },
+    /// The file to keep has as many links as its file system permits. The file becomes one to
+    /// keep: further files of the group are linked to it.
+    #[error("{path} has as many links as its file system permits", path = .0.display())]
+    LinksExhausted(PathBuf),
+    /// The file is the file to keep, which another mount shows.
+    #[error("the same file as {path}, seen through another mount", path = .0.display())]
+    SameFile(PathBuf),
+    /// The file may be the file to keep, which another mount shows.
+    #[error(
+        "may be the same file as {path}, seen through another mount: process it where the files \
+         are stored",
+        path = .0.display()
+    )]
+    MaybeSameFile(PathBuf),
+    /// Another process has the file open, so it cannot be told from a file of another mount.
+    #[error("{path} is open in another process: try again", path = .0.display())]
+    InUse(PathBuf),
     /// The directory is append-only, so no name in it can be replaced.
     #[error("its directory is append-only")]
     AppendOnly,
@@ -92,9 +132,10 @@ impl From<Error> for SkipReason {
 }
 
 impl SkipReason {
-    /// `true` if the reason is not a failure, because the goal of the action is already achieved.
+    /// `true` if the reason is not a failure, because the goal of the action is achieved as far as
+    /// it can be.
     #[must_use]
     pub fn is_fine(&self) -> bool {
-        matches!(self, Self::AlreadyLinked(_))
+        matches!(self, Self::AlreadyLinked(_) | Self::LinksExhausted(_))
     }
 }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::events::Events;
 use super::plan::{BlockDigest, Place};
 use crate::error::Error;
+use crate::file_systems::FileSystems;
 use crate::search::Phase;
 
 /// The digests of the blocks of a tree.
@@ -30,11 +31,18 @@ pub(super) fn scan(
     read: &ReadOptions<'_>,
     events: &dyn Events,
 ) -> Scan {
+    let file_systems = &FileSystems::of(tree);
     let requests: Vec<_> = one_name_each(tree).into_iter().map(ReadRequest::whole).collect();
     let bytes = requests.iter().map(|request| tree.meta(request.file).bytes).sum();
     events.phase(Phase::Hashing, requests.len() as u64, bytes);
-    let consumer =
-        Blocks { tree, requests: &requests, block_bytes, events, found: Mutex::default() };
+    let consumer = Blocks {
+        tree,
+        file_systems,
+        requests: &requests,
+        block_bytes,
+        events,
+        found: Mutex::default(),
+    };
     let stats = haul_bulk_read::read(tree, &requests, read, &consumer);
     let blocks = consumer.found.into_inner();
     Scan { blocks, files: stats.requests, bytes: stats.bytes }
@@ -53,6 +61,7 @@ fn one_name_each(tree: &Tree) -> Vec<FileId> {
 
 struct Blocks<'a> {
     tree: &'a Tree,
+    file_systems: &'a FileSystems,
     requests: &'a [ReadRequest],
     block_bytes: u64,
     events: &'a dyn Events,
@@ -62,7 +71,8 @@ struct Blocks<'a> {
 /// The blocks of a file up to the position of the read.
 struct FileBlocks {
     file: FileId,
-    device: u64,
+    /// The number of its file system.
+    file_system: u64,
     hasher: Hasher,
     /// The offset of the next byte.
     position: u64,
@@ -111,7 +121,7 @@ impl FileBlocks {
             return;
         }
         // Blocks of different file systems cannot be shared.
-        hasher.update(&self.device.to_le_bytes());
+        hasher.update(&self.file_system.to_le_bytes());
         let digest = hasher.finish();
         let digest = digest.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         // Blocks beyond 2^32 (16 TiB if a block has 4 KiB) are not shared.
@@ -138,7 +148,7 @@ impl Consumer for Blocks<'_> {
             (meta.device, meta.inode, meta.bytes) == (opened.device, opened.inode, opened.bytes);
         FileBlocks {
             file,
-            device: meta.device,
+            file_system: self.file_systems.number(meta.device),
             hasher: HashKind::Xxh3.hasher(),
             position: 0,
             has_data: false,

@@ -1,18 +1,33 @@
 //! Reads reports, and detects their format.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use super::group::Report;
 use super::{json, text};
 use crate::error::{Error, Result};
 
-/// Reads a report in the default or the JSON format, written by haul or by fclones.
+/// The byte order mark of UTF-8, with which some editors begin a text.
+const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
+/// Reads a report in the default or the JSON format, written by haul or by fclones, also after a
+/// program has saved it with a byte order mark or with line ends of CR and LF.
 ///
 /// # Errors
 /// Fails if the report has another format or is truncated.
 pub fn read(input: &mut dyn BufRead) -> Result<Report> {
-    let begin = input.fill_buf().map_err(|source| Error::Stream { operation: "read", source })?;
-    match begin.iter().find(|byte| !byte.is_ascii_whitespace()) {
+    let failed = |source| Error::Stream { operation: "read", source };
+    let mut head = Vec::new();
+    (&mut *input).take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut head).map_err(failed)?;
+    if head.starts_with(&[0xFF, 0xFE]) || head.starts_with(&[0xFE, 0xFF]) {
+        return Err(Error::Report { reason: "UTF-16: convert it to UTF-8", line: 1 });
+    }
+    let head = head.strip_prefix(&BYTE_ORDER_MARK).unwrap_or(&head);
+    let input: &mut dyn BufRead = &mut head.chain(input);
+    // An empty head would look like the end of the input.
+    if input.fill_buf().map_err(failed)?.is_empty() {
+        return Err(Error::Report { reason: "empty input", line: 1 });
+    }
+    match input.fill_buf().map_err(failed)?.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => json::read(input),
         Some(b'#') => text::read(input),
         None => Err(Error::Report { reason: "empty input", line: 1 }),
@@ -112,6 +127,22 @@ mod tests {
             let error = read(&mut &text[..]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn report_saved_by_an_editor_is_read() {
+        let group = [group(&["/a", "/b/c\r"])];
+        for format in [Format::Default, Format::Json] {
+            let text = String::from_utf8(written(format, &header(), &group)).unwrap();
+            let saved = format!("\u{FEFF}{}", text.replace('\n', "\r\n"));
+            assert_eq!(read(&mut saved.as_bytes()).unwrap(), read(&mut text.as_bytes()).unwrap());
+            let only_mark = format!("\u{FEFF}{text}");
+            assert_eq!(read(&mut only_mark.as_bytes()).unwrap().groups, group);
+        }
+        for text in [&b"\xFF\xFE#\0 \0"[..], b"\xFE\xFF\0#\0 "] {
+            assert!(read(&mut &text[..]).unwrap_err().to_string().contains("UTF-16"));
+        }
+        assert!(read(&mut &BYTE_ORDER_MARK[..]).unwrap_err().to_string().contains("empty"));
     }
 
     fn any_group() -> impl Strategy<Value = Group> {

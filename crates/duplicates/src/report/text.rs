@@ -47,6 +47,8 @@ pub(super) fn read(input: &mut dyn BufRead) -> Result<Report> {
         // A line without a newline is an error: a truncated path would refer to another file.
         let complete_line = lines.line.strip_suffix('\n');
         let line = complete_line.ok_or_else(|| lines.invalid("truncated line"))?;
+        // The CR of a name is escaped.
+        let line = line.strip_suffix('\r').unwrap_or(line);
         if let Some(path) = line.strip_prefix(INDENT) {
             let bytes = unescape(path).ok_or_else(|| lines.invalid("invalid escape in a path"))?;
             let group = report.groups.last_mut().filter(|group| group.members.len() < expected);

@@ -28,10 +28,14 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// Selects the files of `tree` whose length occurs often enough for `policy`.
-    pub(super) fn of(tree: &Tree, policy: &ReplicaPolicy) -> Self {
+    /// Selects those of `files` whose length occurs often enough for `policy`.
+    pub(super) fn of(
+        tree: &Tree,
+        files: impl Iterator<Item = FileId>,
+        policy: &ReplicaPolicy,
+    ) -> Self {
         let mut devices = Vec::new();
-        let mut entries: Vec<_> = tree.ids().map(|file| entry(tree, file, &mut devices)).collect();
+        let mut entries: Vec<_> = files.map(|file| entry(tree, file, &mut devices)).collect();
         let is_link = |entry: &Entry| tree.is_link(entry.file);
         entries.sort_unstable_by(|a, b| {
             let key = |entry: &Entry| (entry.device, entry.inode, is_link(entry), entry.file);

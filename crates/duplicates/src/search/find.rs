@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use haul_bulk_read::{DeviceKind, ReadOptions, SkipReason, Tree, WalkEvents, WalkOptions};
+use haul_bulk_read::{DeviceKind, FileId, ReadOptions, SkipReason, Tree, WalkEvents, WalkOptions};
 
 use super::cache::Cache;
 use super::candidates::Candidates;
@@ -14,6 +14,7 @@ use super::replication::ReplicaPolicy;
 use super::result::SearchResult;
 use super::rounds::Rounds;
 use super::{device_kind, transformed};
+use crate::file_systems::FileSystems;
 
 /// A receiver of the events of the walk, which forwards them to the receiver of the search.
 pub(crate) struct WalkForwarder<'a, E: Events + ?Sized>(pub(crate) &'a E);
@@ -55,17 +56,25 @@ fn find_in(tree: Tree, options: &Options<'_>, events: &dyn Events) -> SearchResu
         isolate: options.isolate,
         match_links: options.match_links,
     };
+    let file_systems = FileSystems::of(&tree);
     if let Some(transform) = options.transform {
         return transformed::find(tree, transform, &policy, events);
     }
-    let candidates = Candidates::of(&tree, &policy);
+    let has_known_length = |file: &FileId| {
+        let has = file_systems.has_known_length(&tree, *file);
+        if !has {
+            events.skipped(&tree.path(*file), SkipReason::LengthUnknown);
+        }
+        has
+    };
+    let candidates = Candidates::of(&tree, tree.ids().filter(has_known_length), &policy);
     let kind = device_kind::detect(&tree, &candidates, &options.read);
     let options =
         &Options { read: ReadOptions { kind, ..options.read.clone() }, ..options.clone() };
     let fingerprint = read_plan(options).fingerprint();
     let open = |path| Cache::open(path, options.hash, fingerprint, events);
     let mut cache = options.cache.as_deref().and_then(open);
-    let rounds = Rounds::new(&tree, &candidates, options, policy, events);
+    let rounds = Rounds::new(&tree, &candidates, &file_systems, options, policy, events);
     let found = rounds.run(read_plan(options), cache.as_mut());
     if let (Some(cache), Some(path)) = (cache, &options.cache)
         && let Err(error) = cache.save(path, &tree)

@@ -9,15 +9,23 @@ use haul_bulk_read::Tree;
 use haul_disk::{DelayedAllocation, ExtentMap, extents, first_extent, same_blocks};
 
 use super::candidates::Candidates;
+use crate::file_systems::FileSystems;
 
 /// A map from each content that is read to the contents that share its blocks and are not read.
-#[derive(Debug, Default)]
-pub(super) struct Reflinks(HashMap<u32, Vec<u32>>);
+#[derive(Debug)]
+pub(super) struct Reflinks<'a> {
+    file_systems: &'a FileSystems,
+    sharing: HashMap<u32, Vec<u32>>,
+}
 
-impl Reflinks {
+impl<'a> Reflinks<'a> {
+    pub(super) fn new(file_systems: &'a FileSystems) -> Self {
+        Self { file_systems, sharing: HashMap::new() }
+    }
+
     /// Returns the contents that share the blocks of `content` and are not read themselves.
     pub(super) fn of(&self, content: u32) -> impl Iterator<Item = u32> {
-        self.0.get(&content).into_iter().flatten().copied()
+        self.sharing.get(&content).into_iter().flatten().copied()
     }
 
     /// Compares the extent maps of contents of one length. Of each set of contents with the same
@@ -38,8 +46,8 @@ impl Reflinks {
             return contents.len();
         }
         let mut readers: Vec<(u32, ExtentMap)> = Vec::new();
-        // Only files with the same first block are compared.
-        let mut by_first_block: HashMap<Option<u64>, Vec<usize>> = HashMap::new();
+        // Only files with the same first block of one file system are compared.
+        let mut by_first_block: HashMap<(u64, Option<u64>), Vec<usize>> = HashMap::new();
         for content in contents.iter().copied() {
             let bytes = candidates.bytes(content);
             // A file without an extent map matches no other file.
@@ -47,9 +55,11 @@ impl Reflinks {
                 .and_then(|file| extents(&file.as_fd(), 0, u64::MAX, DelayedAllocation::Sync).ok())
                 .unwrap_or_default();
             let first_block = map.extents.first().map(|first| first.physical);
-            let matching = by_first_block.entry(first_block).or_default();
+            let device = tree.meta(candidates.file(content)).device;
+            let place = (self.file_systems.number(device), first_block);
+            let matching = by_first_block.entry(place).or_default();
             match matching.iter().find(|index| same_blocks(&map, &readers[**index].1, bytes)) {
-                Some(index) => self.0.entry(readers[*index].0).or_default().push(content),
+                Some(index) => self.sharing.entry(readers[*index].0).or_default().push(content),
                 None => {
                     matching.push(readers.len());
                     readers.push((content, map));

@@ -20,6 +20,7 @@ use super::plan::{Plan, Step};
 use super::reflinks::Reflinks;
 use super::replication::ReplicaPolicy;
 use super::result::Groups;
+use crate::file_systems::FileSystems;
 
 /// The approximate number of contents read in one batch, which bounds the memory for digests.
 const BATCH: usize = 1 << 18;
@@ -33,7 +34,7 @@ pub(super) struct Rounds<'a> {
     policy: ReplicaPolicy,
     events: &'a dyn Events,
     order: Vec<u32>,
-    reflinks: Reflinks,
+    reflinks: Reflinks<'a>,
     /// The hashers of the contents that are read in parts and not yet read to the end.
     hashers: HashMap<u32, ContentHasher>,
     groups: Groups,
@@ -65,6 +66,7 @@ impl<'a> Rounds<'a> {
     pub(super) fn new(
         tree: &'a Tree,
         candidates: &'a Candidates,
+        file_systems: &'a FileSystems,
         options: &'a Options<'a>,
         policy: ReplicaPolicy,
         events: &'a dyn Events,
@@ -76,7 +78,7 @@ impl<'a> Rounds<'a> {
             policy,
             events,
             order: (0..candidates.len()).collect(),
-            reflinks: Reflinks::default(),
+            reflinks: Reflinks::new(file_systems),
             hashers: HashMap::new(),
             groups: Groups::new(options.hash.bytes()),
         }

@@ -23,7 +23,7 @@ pub(super) fn find(
 ) -> SearchResult {
     // A policy that selects files of every length as candidates.
     let all = ReplicaPolicy { replication: Replication::Under(usize::MAX), ..*policy };
-    let candidates = Candidates::of(&tree, &all);
+    let candidates = Candidates::of(&tree, tree.ids(), &all);
     let contents = candidates.len() as usize;
     events.phase(Phase::Transforming, contents as u64, 0);
     let digests: Mutex<Vec<(OutputDigest, u32)>> = Mutex::new(Vec::with_capacity(contents));

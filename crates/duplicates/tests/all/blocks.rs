@@ -4,15 +4,18 @@ use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use haul_bulk_read::WalkOptions;
 use haul_disk::{DelayedAllocation, extents, same_blocks_at};
-use haul_duplicates::act::SkipReason;
+use haul_duplicates::act::{Action, SkipReason};
 use haul_duplicates::blocks::{Events, Options, SharedRange, Stats, share_blocks};
 use haul_duplicates::{Error, Phase};
 use haul_testing::{LoopImage, Random};
 use parking_lot::Mutex;
 use rustix::fs::ioctl_ficlone;
+
+use crate::actions::{group, options, process};
 
 const BLOCK: u64 = 16 << 10;
 const BLOCK_LEN: usize = 16 << 10;
@@ -196,4 +199,29 @@ fn file_system_without_reflinks_is_reported_once() {
     let stats = share(image.mount(), false, &log);
     assert_eq!((stats.ranges, stats.skipped), (0, 2));
     assert_eq!(log.errors.lock().len(), 1, "{:?}", log.errors.lock());
+}
+
+#[test]
+fn subvolumes_of_one_file_system_share_blocks() {
+    let Some(image) = LoopImage::new("btrfs", 512 << 20) else { return };
+    let subvolumes = ["one", "two"].map(|name| image.mount().join(name));
+    for path in &subvolumes {
+        let mut create = Command::new("btrfs");
+        create.args(["subvolume", "create"]).arg(path).stdout(Stdio::null());
+        assert!(create.status().unwrap().success());
+    }
+    let bytes = Random::from_environment().bytes(3 * BLOCK_LEN);
+    let [one, two] = subvolumes.each_ref().map(|path| path.join("file"));
+    fs::write(&one, &bytes).unwrap();
+    fs::write(&two, &bytes).unwrap();
+    let device = |path: &Path| fs::metadata(path).unwrap().dev();
+    assert_ne!(device(&one), device(&two));
+    let log = Log::default();
+    let stats = share(image.mount(), false, &log);
+    assert_eq!(log.errors.into_inner(), [""; 0]);
+    assert_eq!(stats.shared_bytes, 3 * BLOCK);
+
+    fs::write(&two, &bytes).unwrap();
+    let done = process(options(Action::Dedupe), &group(&[one, two.clone()]));
+    assert_eq!(done.done, [two], "{:?}", done.skipped);
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers, which may fail like them")]
 
 mod actions;
+mod attributes;
 mod blocks;
 mod concurrent_changes;
 mod digest_cache;
@@ -17,6 +18,7 @@ mod same_file_paths;
 mod search;
 mod small_differences;
 mod sparse_files;
+mod two_mounts;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,7 @@
 //! Tests with reflinked copies, which share their blocks.
 
 use std::fs::{self, File};
+use std::os::fd::AsFd;
 
 use haul_duplicates::Options;
 use haul_testing::{LoopImage, Random};
@@ -52,4 +53,24 @@ fn reflinked_copy_with_dirty_pages_is_not_a_duplicate() {
         let groups = run_search(&[&dir], &Options::default(), &RecordedEvents::default());
         assert_eq!(paths(&groups), [["a", "c"].map(|name| dir.join(name)).into()].into(), "{kind}");
     }
+}
+
+#[test]
+fn same_blocks_of_two_disks_are_two_contents() {
+    let images: Vec<_> = (0..2).filter_map(|_| LoopImage::new("xfs", 512 << 20)).collect();
+    let [first, second] = &images[..] else { return };
+    let extents = [(first, 1), (second, 2)].map(|(image, byte)| {
+        let path = image.mount().join("a");
+        fs::write(&path, vec![byte; 2 << 20]).unwrap();
+        let original = File::open(&path).unwrap();
+        original.sync_all().unwrap();
+        ioctl_ficlone(File::create(image.mount().join("b")).unwrap(), &original).unwrap();
+        haul_disk::extents(&original.as_fd(), 0, u64::MAX, haul_disk::DelayedAllocation::Sync)
+    });
+    let [one, two] = extents.map(|map| map.unwrap().extents[0].physical);
+    assert_eq!(one, two, "the test needs files at one place of two disks");
+    let roots = [first.mount(), second.mount()];
+    let groups = run_search(&roots, &Options::default(), &RecordedEvents::default());
+    let expected = roots.map(|root| ["a", "b"].map(|name| root.join(name)).into());
+    assert_eq!(paths(&groups), expected.into());
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{DeviceKind, ReadOptions, WalkOptions};
@@ -217,4 +217,21 @@ fn transformed_files_are_compared_by_output() {
     let expected = [["a", "b", "d"].map(|name| dir.path().join(name)).into()].into();
     assert_eq!(paths(&groups), expected);
     assert_eq!((groups[0].bytes, &*groups[0].hash), (5, &*hash.of(b"hello").to_string()));
+}
+
+#[test]
+fn files_whose_length_says_nothing_are_left_out() {
+    let dir = disk_dir();
+    write_all(dir.path(), &[("empty", b""), ("also empty", b"")]);
+    let roots: Vec<_> =
+        ["/proc/version", "/proc/meminfo", "/sys/kernel/fscaps", "/sys/kernel/profiling"]
+            .iter()
+            .map(PathBuf::from)
+            .chain([dir.path().to_owned()])
+            .collect();
+    let walk = WalkOptions { hidden: true, bytes_min: 0, ..WalkOptions::default() };
+    let events = RecordedEvents::default();
+    let groups: Vec<_> = find(&roots, &walk, &Options::default(), &events).groups().collect();
+    let expected = ["empty", "also empty"].map(|name| dir.path().join(name));
+    assert_eq!(paths(&groups), [expected.into()].into());
 }

@@ -56,10 +56,12 @@ pub(crate) struct ActionOptions {
     /// Do not check for locks held by other programs
     #[arg(long, help_heading = "Actions")]
     pub(crate) no_lock: bool,
-    /// Link files whose owner, group or mode differs from that of the file that is kept
+    /// Link files whose owner, mode, ACL or attributes differ from the kept file; move without them
     ///
-    /// A link has the owner, group and mode of the file it refers to. By default, "link" and
-    /// "symlink" skip a file for which these would change.
+    /// A link has the owner, group, mode, ACL, capabilities, security label, other extended
+    /// attributes and flags (lsattr) of the file it refers to. By default, "link" and "symlink" skip
+    /// a file for which one of these would change, and "move" skips a file if the destination cannot
+    /// have its ACL or another extended attribute.
     #[arg(long, help_heading = "Actions")]
     pub(crate) ignore_permissions: bool,
     /// Process files whose length differs from the report; contents are still compared

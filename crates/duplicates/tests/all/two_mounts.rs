@@ -1,0 +1,162 @@
+//! Tests that one file seen through two mounts is not taken for two copies: union mounts, file
+//! systems in user space, and bind mounts of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use haul_duplicates::act::{Action, Options};
+use haul_testing::{eventually, skip};
+
+use crate::actions::{group, options, process};
+use crate::disk_dir;
+
+/// A mount that ends with the test.
+struct Mounted {
+    at: PathBuf,
+    server: Option<Child>,
+}
+
+impl Mounted {
+    fn overlay(dir: &Path, name: &str, lower: &str, upper: &str) -> Option<Self> {
+        let at = dir.join(name);
+        let work = dir.join(format!("{upper}-work"));
+        for dir in [&at, &work, &dir.join(upper)] {
+            fs::create_dir_all(dir).unwrap();
+        }
+        let [lower, upper] = [lower, upper].map(|name| dir.join(name).display().to_string());
+        let layers = format!("lowerdir={lower},upperdir={upper},workdir={}", work.display());
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "overlay", "none", "-o", &layers]).arg(&at).stderr(Stdio::null());
+        let is_mounted = mount.status().is_ok_and(|status| status.success());
+        is_mounted.then_some(Self { at, server: None })
+    }
+
+    /// Mounts a directory once more through a server in user space; `None` without the program.
+    fn user_space(dir: &Path, name: &str, program: &str, arguments: &[&str]) -> Option<Self> {
+        let at = dir.join(name);
+        fs::create_dir_all(&at).unwrap();
+        let device = |path: &Path| rustix::fs::stat(path).unwrap().st_dev;
+        let outside = device(dir);
+        let mut server = Command::new(program);
+        server.current_dir(dir).args(arguments).arg(&at);
+        let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+        eventually("the file system is mounted", || device(&at) != outside);
+        Some(Self { at, server: Some(server) })
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        Command::new("umount").arg("-l").arg(&self.at).status().ok();
+        if let Some(server) = &mut self.server {
+            server.kill().ok();
+            server.wait().ok();
+        }
+    }
+}
+
+/// All actions that take away a name of the file.
+fn actions(dir: &Path) -> [Action; 4] {
+    [Action::Remove, Action::HardLink, Action::SymLink, Action::Move(dir.join("moved"))]
+}
+
+/// Processes two paths of one file in both orders and asserts that nothing happens to it.
+fn assert_untouched(dir: &Path, shown: &Path, stored: &Path) {
+    for action in actions(dir) {
+        for paths in [[shown, stored], [stored, shown]] {
+            let all = group(&paths.map(PathBuf::from));
+            for dry_run in [true, false] {
+                let done = process(Options { dry_run, ..options(action.clone()) }, &all);
+                assert!(done.done.is_empty(), "{action:?} of {paths:?}");
+                assert_eq!(done.skipped.len(), 1, "{action:?} of {paths:?}");
+            }
+            for path in paths {
+                let is_file = fs::symlink_metadata(path).unwrap().is_file();
+                assert!(is_file && fs::read(path).unwrap() == b"only", "{action:?} of {paths:?}");
+            }
+        }
+    }
+    assert!(!dir.join("moved").exists());
+}
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        skip("requires root");
+    }
+    is_root
+}
+
+#[test]
+fn overlay_and_its_layers_show_one_file() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    fs::create_dir(dir.join("lower")).unwrap();
+    fs::write(dir.join("lower/f"), "only").unwrap();
+    if !is_root() {
+        return;
+    }
+    let Some(overlay) = Mounted::overlay(dir, "merged", "lower", "upper") else {
+        return skip("overlay cannot be mounted");
+    };
+    assert_untouched(dir, &overlay.at.join("f"), &dir.join("lower/f"));
+    // A file that the upper layer stores.
+    fs::write(overlay.at.join("g"), "only").unwrap();
+    assert_untouched(dir, &overlay.at.join("g"), &dir.join("upper/g"));
+    // An overlay of the overlay.
+    let Some(second) = Mounted::overlay(dir, "second", "merged", "upper2") else {
+        return skip("overlay of an overlay cannot be mounted");
+    };
+    assert_untouched(dir, &second.at.join("f"), &dir.join("lower/f"));
+}
+
+#[test]
+fn copies_in_an_overlay_and_elsewhere_are_two_files() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    fs::create_dir(dir.join("lower")).unwrap();
+    fs::write(dir.join("lower/f"), "only").unwrap();
+    if !is_root() {
+        return;
+    }
+    let Some(overlay) = Mounted::overlay(dir, "merged", "lower", "upper") else {
+        return skip("overlay cannot be mounted");
+    };
+    // With the times of the original, so that only the lease tells them apart.
+    let copied = Command::new("cp").args(["-p", "lower/f", "copy"]).current_dir(dir).status();
+    assert!(copied.unwrap().success());
+    fs::copy(dir.join("lower/f"), overlay.at.join("g")).unwrap();
+    let [shown, copy] = [overlay.at.join("f"), dir.join("copy")];
+    let removed = process(options(Action::Remove), &group(&[shown.clone(), copy.clone()]));
+    assert_eq!(removed.done, [copy], "{:?}", removed.skipped);
+    let inside = group(&[shown, overlay.at.join("g")]);
+    assert_eq!(process(options(Action::Remove), &inside).done, [overlay.at.join("g")]);
+}
+
+#[test]
+fn file_systems_in_user_space_show_one_file() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    fs::create_dir(dir.join("stored")).unwrap();
+    fs::write(dir.join("stored/f"), "only").unwrap();
+    if !is_root() {
+        return;
+    }
+    let stored = dir.join("stored");
+    let stored = stored.to_str().unwrap();
+    let mut tried = 0;
+    for (program, arguments) in [
+        ("bindfs", &["-f", stored][..]),
+        ("fuse-overlayfs", &["-f", "-o", &format!("lowerdir={stored}")][..]),
+        ("mergerfs", &["-f", stored][..]),
+    ] {
+        let Some(mounted) = Mounted::user_space(dir, program, program, arguments) else {
+            skip(&format!("{program} is not installed"));
+            continue;
+        };
+        tried += 1;
+        assert_untouched(dir, &mounted.at.join("f"), &dir.join("stored/f"));
+    }
+    println!("{tried} file systems in user space");
+}
