@@ -1,4 +1,4 @@
-//! The configuration of a server.
+//! A server's configuration.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use crate::encryption::operator::EncryptionKeys;
 use crate::error::{Error, Result};
 use crate::request::domains::invalid;
 
-/// The configuration of a server.
+/// A server's configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The address of S3 and plain HTTP. Port 0 chooses any free port.
+    /// The address for S3 and plain HTTP. Port 0 chooses any free port.
     pub listen: SocketAddr,
-    /// The address of the admin page, the metrics and the health check.
+    /// The address for the admin page, the metrics and the health check.
     pub admin: SocketAddr,
-    /// The key pair of the administrator, which has all rights. Without it and without `keys`,
-    /// every client has all rights, and the addresses must be loopback addresses.
+    /// The administrator's key pair, which has all rights. Without it and without `keys`, every
+    /// client has all rights, and the addresses must be loopback addresses.
     pub credentials: Option<Credentials>,
-    /// The keys of a key file, with their rights.
+    /// The key file's keys, with their rights.
     pub keys: Option<Arc<KeyRing>>,
-    /// The key file, which the console changes. `None`: the keys change elsewhere only.
+    /// The key file, which the console changes. `None` if the keys only change elsewhere.
     pub key_file: Option<Arc<dyn KeyFile>>,
-    /// The keys with which the server encrypts objects itself (SSE-S3). Without them, requests for
-    /// this are refused.
+    /// The keys with which the server itself encrypts objects (SSE-S3 and SSE-KMS). Without them,
+    /// the server rejects requests for such encryption.
     pub encryption: Option<Arc<EncryptionKeys>>,
-    /// Terminates TLS at `listen`, and at `admin` unless that is a loopback address. `None`: plain
-    /// HTTP.
+    /// Terminates TLS at `listen`, and at `admin` unless that is a loopback address. `None` means
+    /// plain HTTP.
     pub tls: Option<Acceptor>,
     /// `true` if public addresses may use plain HTTP, because a proxy or the network encrypts.
     pub is_plain_http_allowed: bool,
-    /// Domains with a host name for each bucket: requests to `BUCKET.DOMAIN` use this bucket. All
-    /// other requests have the bucket in their path.
+    /// Domains under which each bucket has a host name: a request to `BUCKET.DOMAIN` uses this
+    /// bucket. All other requests have the bucket in their path.
     pub domains: Vec<String>,
-    /// `true` if only reads are allowed. Other requests are refused with `AccessDenied`.
+    /// `true` if only reads are allowed. Other requests fail with `AccessDenied`.
     pub is_read_only: bool,
     /// Limits on connections, times and bytes.
     pub limits: Limits,
@@ -98,7 +98,7 @@ impl Config {
 /// The addresses on which a server listens, with the ports that were assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// S3 and plain HTTP.
+    /// The S3 and plain HTTP address.
     pub listen: SocketAddr,
     /// The admin page, `/metrics` and `/health`.
     pub admin: SocketAddr,
@@ -113,13 +113,13 @@ impl Addresses {
         self.has_tls && !self.admin.ip().is_loopback()
     }
 
-    /// Returns the URL of S3 and plain HTTP.
+    /// Returns the URL for S3 and plain HTTP.
     #[must_use]
     pub fn listen_url(&self) -> String {
         url(self.listen, self.has_tls)
     }
 
-    /// Returns the host and the port of S3 for a client that reached the admin address as `host`.
+    /// Returns the S3 host and port for a client that reached the admin address as `host`.
     pub(crate) fn listen_host(&self, host: &str) -> String {
         if !self.listen.ip().is_unspecified() {
             return self.listen.to_string();
@@ -131,7 +131,7 @@ impl Addresses {
         format!("{name}:{}", self.listen.port())
     }
 
-    /// Returns the URL of the admin page.
+    /// Returns the admin page's URL.
     #[must_use]
     pub fn admin_url(&self) -> String {
         url(self.admin, self.admin_has_tls())
@@ -147,16 +147,16 @@ fn url(address: SocketAddr, has_tls: bool) -> String {
 /// in their accept queues while one server stops and the next one starts.
 #[derive(Debug, Default)]
 pub struct Inherited {
-    /// The socket of S3, in place of [`Config::listen`].
+    /// The S3 socket, in place of [`Config::listen`].
     pub listen: Option<Listener>,
-    /// The socket of the admin page, in place of [`Config::admin`].
+    /// The admin page's socket, in place of [`Config::admin`].
     pub admin: Option<Listener>,
 }
 
-/// The logs of a server.
+/// A server's logs.
 #[derive(Debug, Clone, Default)]
 pub struct Logs {
-    /// Records each request of S3 and plain HTTP.
+    /// Records each S3 and plain HTTP request.
     pub access: Option<AccessLog>,
     /// Records each change.
     pub audit: Option<AuditLog>,
@@ -166,26 +166,26 @@ pub struct Logs {
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Open connections per address. A connection that exceeds the limit replaces an idle one or
-    /// waits in the accept queue of the kernel. 4,096.
+    /// waits in the kernel's accept queue. 4,096.
     pub connections_max: usize,
     /// Open connections per peer. A peer is an IPv4 address or an IPv6 /64 network; all clients
-    /// behind a proxy are one peer. A connection that exceeds the limit replaces an idle one of the
-    /// same peer or is refused with 503. 2,048.
+    /// behind a proxy are one peer. A connection that exceeds the limit replaces one of the peer's
+    /// idle connections or is rejected with 503. 2,048.
     pub peer_connections_max: usize,
-    /// The request rate per peer. A request that exceeds it is refused with 503 `SlowDown`. No
+    /// The request rate per peer. A request that exceeds it is rejected with 503 `SlowDown`. No
     /// limit.
     pub peer_rate: Option<Rate>,
     /// The time to receive a request head, from its first byte or from the start of the connection.
     /// 10 s.
     pub head_time_max: Duration,
-    /// The time a connection may be idle between two requests. 75 s.
+    /// The time for which a connection may be idle between two requests. 75 s.
     pub idle_time_max: Duration,
     /// The time for which a body may make no progress. 60 s.
     pub stall_time_max: Duration,
-    /// The time that requests in flight have to complete after the server starts to drain. 30 s.
+    /// The time within which requests in flight must complete once the server drains. 30 s.
     pub drain_time_max: Duration,
-    /// The time from the last byte of a request to the head of its response, from which on the
-    /// request is logged as slow; `None` logs no requests. 1 s.
+    /// A request is logged as slow if at least this time passes from its last byte to the head of
+    /// its response; `None` logs no requests. 1 s.
     pub slow_request_time: Option<Duration>,
     /// The maximum length of a request head. 32 KiB.
     pub head_bytes_max: usize,
@@ -193,25 +193,24 @@ pub struct Limits {
     pub object_bytes_max: u64,
     /// The maximum length of an XML request body. 8 MiB.
     pub xml_bytes_max: usize,
-    /// The maximum length of a body that is buffered in memory and stored with one call of the
-    /// store. 4 MiB.
+    /// The maximum length of a body that is buffered in memory and stored with a single store call.
+    /// 4 MiB.
     pub small_body_bytes_max: u64,
     /// The memory for the bodies of all requests. Requests wait until enough is free. 256 MiB.
     pub body_memory_bytes_max: u64,
-    /// The share of this memory that the bodies of one peer may use. 128 MiB.
+    /// The share of this memory that one peer's bodies may use. 128 MiB.
     pub peer_body_memory_bytes_max: u64,
-    /// The memory for the cache of hot objects of up to 4 MiB, which serves GET and HEAD; 0
-    /// disables the cache. 64 MiB.
+    /// The memory for the cache of hot objects, which have up to 4 MiB; the cache serves GET and
+    /// HEAD. 0 disables the cache. 64 MiB.
     pub cache_bytes_max: u64,
-    /// The time after which the records of an access log of a bucket are delivered. 5 min.
+    /// The time after which a bucket's access log records are delivered. 5 min.
     pub log_delivery_time: Duration,
-    /// The size of the records of an access log of a bucket at which they are delivered. 1 MiB.
+    /// The size at which a bucket's access log records are delivered. 1 MiB.
     pub log_object_bytes: usize,
-    /// The memory for records of access logs of buckets that are not delivered yet. Further records
-    /// are dropped. 64 MiB.
+    /// The memory for undelivered access log records. Further records are dropped. 64 MiB.
     pub log_memory_bytes_max: usize,
-    /// The memory that the cache leaves to the system: while less of the memory of the machine, or of
-    /// the control group of this process, is available, the cache shrinks. 0: it never does. 0.
+    /// The memory that the cache leaves to the system: while less memory is available in the
+    /// machine, or in this process's control group, the cache shrinks. 0: it never does. 0.
     pub memory_free_bytes_min: u64,
 }
 
@@ -242,7 +241,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the options for connections of inherited sockets.
+    /// Returns the options for connections from inherited sockets.
     #[must_use]
     pub fn tcp_options(&self) -> TcpOptions {
         tcp_options(self.stall_time_max)
@@ -271,7 +270,7 @@ impl Limits {
                 "it must be at most 1 TiB",
             );
         }
-        // A body, or the document of an answer.
+        // A request body, or a response document.
         let one_body = (4 << 20).max(self.small_body_bytes_max).max(self.xml_bytes_max as u64);
         if self.body_memory_bytes_max < 2 * one_body {
             let why = "it must be at least 8 MiB and twice small_body_bytes_max and xml_bytes_max";

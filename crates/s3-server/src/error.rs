@@ -1,4 +1,4 @@
-//! Errors of starting and running a server, and of files with keys or lifecycle rules.
+//! Errors in starting and running a server, and in files with keys or lifecycle rules.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub enum Error {
         /// The configured address.
         address: SocketAddr,
     },
-    /// An invalid domain: give the name of a domain.
+    /// An invalid domain: give a domain name.
     #[error("invalid domain {domain}: {why}")]
     Domain {
         /// The configured name.
@@ -39,16 +39,16 @@ pub enum Error {
     /// Invalid credentials: set a valid access key and secret key.
     #[error("invalid credentials: {why}")]
     Credentials {
-        /// The rule they violate.
+        /// The rule that they violate.
         why: &'static str,
     },
     /// A key file cannot be used: restore it, or use its sealing key.
     #[error("the key file {why}")]
     KeyFile {
-        /// The reason.
+        /// The reason; a sentence about the file.
         why: String,
     },
-    /// A change of keys is invalid: correct the change.
+    /// A key change is invalid: correct the change.
     #[error("{why}")]
     Keys {
         /// The rule that it violates.
@@ -57,7 +57,7 @@ pub enum Error {
     /// A sealing key is malformed: use the file that was created together with the key file.
     #[error("it is no sealing key of haul")]
     SealingKey,
-    /// A name cannot be that of an encryption key: use 1 to 128 letters, digits, `.`, `_` and `-`.
+    /// A name is no valid encryption key name: use 1 to 128 letters, digits, `.`, `_` and `-`.
     #[error("{name:?} is no name of a key: use 1 to 128 letters, digits, \".\", \"_\" and \"-\"")]
     EncryptionKeyName {
         /// The name.
@@ -72,29 +72,29 @@ pub enum Error {
     /// An invalid limit: choose another value.
     #[error("invalid limit {name} = {value}: {why}")]
     Limit {
-        /// Its name in [`crate::Limits`].
+        /// The limit's name in [`crate::Limits`].
         name: &'static str,
         /// The configured value.
         value: u64,
-        /// The rule it violates.
+        /// The rule that it violates.
         why: &'static str,
     },
-    /// An address cannot be listened on: choose another, or stop the process that uses it.
+    /// The server cannot listen on an address: choose another, or stop the process that uses it.
     #[error("cannot listen on {address}")]
     Bind {
         /// The configured address.
         address: SocketAddr,
-        /// The error of the kernel.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
     /// An inherited socket is a unix socket: pass a TCP socket.
     #[error("the inherited socket is a unix socket, but S3 clients need TCP")]
     UnixSocket,
-    /// The threads of the server cannot start or continue: raise the limits of the process.
+    /// The server's threads cannot start or continue: raise the process limits.
     #[error("cannot run the threads of the server")]
     Start {
-        /// The error of the kernel.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
@@ -104,10 +104,10 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// The rules of a lifecycle are invalid, or not supported: correct them.
+    /// Lifecycle rules are invalid, or not supported: correct them.
     #[error("{message}")]
     Lifecycle {
-        /// The error code of S3, such as `MalformedXML` or `NotImplemented`.
+        /// The S3 error code, such as `MalformedXML` or `NotImplemented`.
         code: String,
         /// The rule that is violated.
         message: String,

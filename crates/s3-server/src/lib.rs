@@ -2,9 +2,9 @@
 //!
 //! # What it is
 //! A server for S3 clients and for curl, over HTTP and TLS. The threads of `haul-http-engine` drive
-//! its connections, and answer reads of objects in memory. Other requests are executed by the store
-//! on threads that may block, except that a `PUT` of up to 8 KiB occupies no thread while it waits
-//! for the sync. A request is acknowledged with `200 OK` only once the store has made it durable.
+//! its connections, and answer reads of objects in memory. The store executes other requests on
+//! threads that may block, except that a `PUT` of up to 8 KiB occupies no thread while it waits for
+//! the sync. A request is acknowledged with `200 OK` only once the store has made it durable.
 //!
 //! # Example
 //! ```no_run
@@ -20,39 +20,39 @@
 //!
 //! # Promises
 //! - A request that was answered with success is durable; an aborted request leaves nothing behind.
-//! - The length, `Content-MD5` and `x-amz-checksum-*` a client declares, in headers or the trailer,
-//!   are verified before anything is stored.
+//! - The length, `Content-MD5` and `x-amz-checksum-*` that a client declares, in headers or the
+//!   trailer, are verified before anything is stored.
 //! - Corrupt bytes are never sent with a success: the response is an error with file and offset or,
 //!   if a big object is already being sent, the connection is closed before its declared length.
 //! - A read never returns an older state of an object than one that was acknowledged before, also
 //!   from the cache of hot objects.
-//! - An encrypted object is stored encrypted with AES-256-GCM. A change of its stored bytes, their
-//!   order, their length or their object is detected when they are read.
+//! - An encrypted object is stored encrypted with AES-256-GCM. A read detects any change to the
+//!   stored bytes, their order or their length, and bytes from another object.
 //! - On public addresses the server listens with TLS, unless plain HTTP is allowed explicitly.
 //! - Without keys the server listens on loopback addresses only, and serves only requests whose
 //!   host is a name of this machine, which prevents DNS rebinding by web pages.
-//! - Each operation is executed only if the key of the request has the right to it, if its user
-//!   owns the bucket, or if the policy of the bucket or an access list allows it. A key that is
-//!   removed from the [`KeyRing`] is refused from the next request on.
-//! - Secrets and all signatures are compared in constant time. An answer does not depend on the kind
-//!   of the signature.
-//! - With an [`AuditLog`], each change has a line that was appended before its response is sent,
-//!   and each refused attempt has one, too.
-//! - The memory for records of access logs of buckets is limited; a crash loses those that are not
-//!   delivered yet, and each other loss is counted.
+//! - An operation is executed only if the request's key has the right to it, if the key's user owns
+//!   the bucket, or if the bucket policy or an ACL allows it. A key that is removed from the
+//!   [`KeyRing`] is rejected from the next request on.
+//! - Secrets and all signatures are compared in constant time. A response does not depend on the
+//!   kind of signature.
+//! - With an [`AuditLog`], each change has a line that was appended before the response is sent,
+//!   and each rejected attempt has one, too.
+//! - The memory for access log records is limited; a crash loses undelivered records, and each
+//!   other loss is counted.
 //! - Every limit has a name and a default: [`Limits`].
 //!
 //! # Cost
 //! A hot object costs one `recv` and one `sendmsg` per `GET`, and one `sendfile` if it has more
-//! than 256 KiB; another small object one read of the store. A plain `PUT` of up to 8 KiB costs one
-//! `recv`, one `sendmsg`, and a share of the sync of concurrent requests. A big object is received,
-//! hashed and written concurrently, in two batches of 1 MiB, and sent with one chunk of 1 MiB read
-//! ahead. No thread waits for a slow client.
+//! than 256 KiB; another small object one read from the store. A plain `PUT` of up to 8 KiB costs
+//! one `recv`, one `sendmsg`, and a share of the sync for concurrent requests. A big object is
+//! received, hashed and written concurrently, in two batches of 1 MiB; while it is sent, one chunk
+//! of 2 MiB is read ahead. No thread waits for a slow client.
 //!
 //! # What it is not
-//! It has no key management service: objects are encrypted with keys of clients, or of a file.
-//! Lifecycle rules expire objects and versions and abort uploads. There are no
-//! storage classes to move objects to. It has no HTTP/2.
+//! It has no key management service: clients send encryption keys, or a file has them. Lifecycle
+//! rules expire objects and versions and abort uploads; there are no storage classes to which they
+//! could move objects. It has no HTTP/2.
 //!
 //! # Sources
 //! The Amazon S3 API reference; RFC 9110 for conditions and ranges; RFC 2047 for metadata.

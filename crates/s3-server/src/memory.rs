@@ -1,4 +1,4 @@
-//! Limits the memory for the bodies of requests and responses, of all peers and of each one.
+//! Limits the memory for request and response bodies: all peers' together, and each peer's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 
-/// The unit in which memory is reserved, so that the count of units stays small.
+/// The unit in which memory is reserved, in bytes, so that the number of units stays small.
 const UNIT_BYTES: u64 = 4096;
 
-/// The memory that the bodies of all requests of one peer may take together.
+/// The memory that one peer's bodies may take together.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerMemory(Arc<Semaphore>);
 
@@ -27,7 +27,7 @@ pub(crate) struct BodyMemory {
     wait_time_max: Duration,
 }
 
-/// Memory for one body, which is released when this is dropped.
+/// The memory reserved for one body. Dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     all: OwnedSemaphorePermit,
@@ -35,7 +35,7 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// Releases what exceeds `bytes`.
+    /// Releases the memory beyond `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let needed = units(bytes) as usize;
         for permit in [Some(&mut self.all), self.peer.as_mut()].into_iter().flatten() {
@@ -56,7 +56,7 @@ impl BodyMemory {
     }
 
     /// Waits for memory for `bytes`. A peer waits for its own share first, so that its requests do
-    /// not stand in the queue of all others.
+    /// not stand in the queue that all peers share.
     ///
     /// # Errors
     /// `SlowDown` if that takes too long.
@@ -95,11 +95,11 @@ impl BodyMemory {
     }
 }
 
-/// The longest content that is sent without a reservation: the buffer of a socket takes it whole,
-/// unless the client reads nothing.
+/// The maximum length of content that is sent without a reservation, in bytes: a socket buffer
+/// takes it whole, unless the client reads nothing.
 const UNRESERVED_BYTES_MAX: usize = 16 << 10;
 
-/// Bytes in memory that is reserved for them.
+/// Bytes, and the memory that is reserved for them.
 struct Guarded {
     bytes: Bytes,
     _memory: Reserved,
@@ -123,7 +123,7 @@ impl BodyMemory {
     }
 }
 
-/// Units of memory for `bytes`. More than a `u32` of them is refused with the limits.
+/// Returns the number of units for `bytes`. The limits permit no more units than a `u32` can count.
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
 }
@@ -144,7 +144,7 @@ mod tests {
         assert!(memory.try_reserve(Some(&peer), 3 * UNIT_BYTES).is_none());
         reserved.shrink_to(UNIT_BYTES + 1);
         assert_eq!(free(), (8, 6));
-        // It does not grow.
+        // A reservation does not grow.
         reserved.shrink_to(5 * UNIT_BYTES);
         assert_eq!(free(), (8, 6));
         let bytes = reserved.guard(Bytes::from_static(b"hello"));

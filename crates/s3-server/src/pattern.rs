@@ -1,34 +1,34 @@
-//! Patterns of policies and CORS rules: `*` stands for any characters, `?` for one character.
+//! Patterns in policies and CORS rules: `*` stands for any characters, `?` for one character.
 
 /// Returns `true` if the whole text matches the pattern.
 ///
-/// The time grows with the sum of both lengths, except that a part between two `*` that has a `?` is
-/// compared at each place of the text.
+/// The time grows with the sum of both lengths, except that a piece between two `*` that has a `?`
+/// is compared at each position in the text.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(rest) = parts.next().and_then(|first| strip(first, text)) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
-    // The first place of a part leaves the most text for the others.
+    // The first match of a piece leaves the most text for the others.
     let rest = parts.try_fold(rest, |rest, part| strip_through(part, rest));
     rest.is_some_and(|rest| ends_with(rest, last))
 }
 
-/// Returns the length of the parts that are compared at each place of the text.
+/// Returns the total length of the pieces that are compared at each position in the text.
 pub(crate) fn slow_bytes(pattern: &str) -> usize {
     let mut parts = pattern.split('*');
-    // The first and the last part have one place each.
+    // The first and the last piece have one position each.
     let _ends = (parts.next(), parts.next_back());
     parts.filter(|part| part.contains('?')).map(str::len).sum()
 }
 
-/// Returns the text behind a part at its beginning.
+/// Returns the text after `part`, if the text begins with it.
 fn strip<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     let mut rest = text.chars();
     let is_prefix = part.chars().all(|expected| rest.next().is_some_and(|it| fits(expected, it)));
     is_prefix.then_some(rest.as_str())
 }
 
-/// Returns the text behind the first place of a part.
+/// Returns the text after the first match of `part`.
 fn strip_through<'t>(part: &str, text: &'t str) -> Option<&'t str> {
     if !part.contains('?') {
         return text.find(part).map(|at| &text[at + part.len()..]);

@@ -17,10 +17,11 @@ impl ServedStore {
         Self(ArcSwap::new(store))
     }
 
-    /// Serves `store` from the next request on, and returns the previous one, which calls in
+    /// Serves `store` from the next request on, and returns the previous store, which calls in
     /// progress may still use.
     ///
-    /// Cached objects stay valid if both stores have the same log, or `store` a later state of it.
+    /// Cached objects stay valid if both stores have the same log, or if `store` has a later state
+    /// of the log.
     pub fn replace(&self, store: Arc<Store>) -> Arc<Store> {
         self.0.swap(store)
     }

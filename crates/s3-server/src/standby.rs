@@ -17,21 +17,21 @@ use crate::front::response::Counted;
 use crate::server::listening::Listening;
 use crate::server::{Threads, connection_limits};
 
-/// Returns the state of a standby, in one line.
+/// Returns a standby's state, in one line.
 pub type StandbyState = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// The handler of a standby.
+/// A standby's handler.
 struct Standby {
     state: StandbyState,
 }
 
 impl Listening {
     /// Listens on both addresses, calls `ready`, and responds to every request with status 503 and
-    /// `state`, until `end` completes. A [`crate::Server`] may then listen on the addresses. Must be called in a
-    /// Tokio runtime with time.
+    /// `state`, until `end` completes. A [`crate::Server`] may then listen on the addresses. Must
+    /// be called in a Tokio runtime with time.
     ///
     /// # Errors
-    /// Like [`crate::Server::new`] and [`crate::Server::run`].
+    /// Fails like [`crate::Server::new`] and [`crate::Server::run`].
     pub async fn stand_by(
         &mut self,
         state: StandbyState,
@@ -101,7 +101,7 @@ impl Handler for Standby {
     }
 }
 
-/// Returns the S3 error of a request to a standby.
+/// Returns the S3 error document for a request to a standby.
 fn error_document(state: &str) -> String {
     let escaped = state.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     format!(

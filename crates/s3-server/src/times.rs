@@ -1,4 +1,4 @@
-//! Times of S3, which end with the year 9999.
+//! Times in S3's formats, which end with the year 9999.
 
 use std::time::SystemTime;
 
@@ -7,8 +7,8 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime, UtcOffset};
 
-/// Returns a time as documents have it, to the second: `2026-11-28T12:00:00.000Z`. A later one than
-/// S3 can express is the last one that it can.
+/// Returns a time in the format of documents, in whole seconds: `2026-11-28T12:00:00.000Z`. A time
+/// that is too late for this format becomes the last one that it can express.
 pub(crate) fn document_time(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let last = PrimitiveDateTime::MAX.assume_utc();
@@ -18,19 +18,19 @@ pub(crate) fn document_time(time: SystemTime) -> String {
     time.format(form).unwrap_or_default()
 }
 
-/// Returns a time as headers have it: `Sat, 28 Nov 2026 12:00:00 GMT`.
+/// Returns a time in the format of headers: `Sat, 28 Nov 2026 12:00:00 GMT`.
 pub(crate) fn header_time(time: SystemTime) -> String {
     String::from_utf8_lossy(Date::of(time).as_bytes()).into_owned()
 }
 
-/// Parses a time of a document, or of a header that has the form of one, in UTC; `None` if it is not
-/// within the years of S3 there.
+/// Parses a time in the format of documents, which some headers have, too. Returns it in UTC;
+/// `None` if it is malformed, or too late in UTC.
 pub(crate) fn parse_time(text: &str) -> Option<OffsetDateTime> {
     let time = OffsetDateTime::parse(text.trim(), &Rfc3339).ok()?;
     time.checked_to_offset(UtcOffset::UTC)
 }
 
-/// Parses a time in the form of a header or of a document.
+/// Parses a time in the format of headers or of documents.
 pub(crate) fn parse_any(text: &str) -> Option<OffsetDateTime> {
     let in_header = haul_http1::parse_date(text.as_bytes()).map(OffsetDateTime::from);
     in_header.or_else(|| parse_time(text))

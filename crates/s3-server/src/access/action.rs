@@ -1,22 +1,21 @@
-//! The action that each operation of S3 is, which decides about the right that it needs. Pure.
+//! Maps each S3 operation to the action that decides which right it needs. Pure.
 
 use crate::access::rights::Right;
 
-/// The kind of an operation for the decision about it.
+/// The kind of operation about which an authorization decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// List the buckets; the response has those to which the caller has any right.
     ListBuckets,
-    /// Create a bucket.
     CreateBucket,
-    /// Find out that a bucket exists, or a setting that is the same for all buckets.
+    /// Learn that a bucket exists, or read a setting that is the same for all buckets.
     UseBucket,
     /// Use a right to the keys that begin with the given name.
     Use(Right),
 }
 
 impl Action {
-    /// Returns the right that a message about a refusal names.
+    /// Returns what the action needs, for `AccessDenied` messages.
     pub(crate) fn needs(self) -> &'static str {
         match self {
             Self::ListBuckets => "a key",
@@ -37,7 +36,7 @@ pub(crate) fn action(operation: &str) -> Option<Action> {
     Some(match operation {
         "ListBuckets" => Action::ListBuckets,
         "CreateBucket" => Action::CreateBucket,
-        // DeleteObjects checks the right to each of its keys.
+        // Each key that DeleteObjects names is checked on its own.
         "DeleteObjects"
         | "HeadBucket"
         | "GetBucketLocation"

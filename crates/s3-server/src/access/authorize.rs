@@ -6,14 +6,14 @@ use crate::access::action::Action;
 use crate::access::keys::key_ring::{ActiveKey, Keys};
 use crate::access::rights::{Grant, Right};
 
-/// The origin of a request, after its signature was verified.
+/// The sender of a request, after its signature was verified.
 #[derive(Debug, Clone)]
 pub(crate) enum Principal {
     /// Any client of a server without keys.
     Open,
     /// The holder of a key.
     Key(Arc<ActiveKey>),
-    /// A client without a signature, of a server with keys; `None`: the server has no key file.
+    /// A client that sent no signature to a server with keys. `None` if the server has no key file.
     Anonymous(Option<Arc<Keys>>),
 }
 
@@ -31,12 +31,12 @@ impl Principal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     Allowed,
-    /// Allowed if the user of the principal owns the bucket.
+    /// Allowed if the principal's user owns the bucket.
     IfOwner,
     Denied,
 }
 
-/// Decides about an action in a bucket. `name` is a key, or the beginning of the keys of a listing.
+/// Decides about an action in a bucket. `name` is a key, or a listing's prefix.
 pub(crate) fn authorize(
     principal: &Principal,
     action: Action,
@@ -90,7 +90,7 @@ mod tests {
         ADMIN,
     ];
 
-    /// Returns the principal of a key with these grants, and that of no signature with the same.
+    /// Returns two principals with these grants: a key, and a client without a signature.
     fn principals(grants: &[(&str, &str)], creates_buckets: bool) -> [Principal; 2] {
         let mut list = KeyList::default();
         let key = list.create("alice", SystemTime::now()).unwrap();

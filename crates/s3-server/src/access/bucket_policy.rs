@@ -1,4 +1,4 @@
-//! The policy of a bucket in decisions about requests.
+//! Bucket policies in decisions about requests.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 use crate::settings::POLICY;
 use crate::settings::parsed::{self, BucketPolicy};
 
-/// Returns `true` if the bucket has a policy, or if that cannot be found out.
+/// Returns `true` if the bucket has a policy, or if its settings cannot be read.
 pub(crate) fn has_policy(store: &Store, bucket: &str) -> bool {
     has_setting(store, bucket, POLICY)
 }
 
-/// Returns `true` if the bucket has a setting, or if that cannot be found out.
+/// Returns `true` if the bucket has a setting, or if its settings cannot be read.
 pub(crate) fn has_setting(store: &Store, bucket: &str, name: &str) -> bool {
     match store.bucket_settings(bucket) {
         Ok(settings) => settings.get(name).is_some(),
@@ -21,8 +21,7 @@ pub(crate) fn has_setting(store: &Store, bucket: &str, name: &str) -> bool {
     }
 }
 
-/// Returns `true` if the policy of a bucket compares the tags of objects, or if that cannot be found
-/// out.
+/// Returns `true` if the bucket policy compares object tags, or if the policy cannot be read.
 pub(crate) fn policy_compares_tags(store: &Store, bucket: &str) -> bool {
     match policy_of(store, bucket) {
         Ok(found) => found.is_some_and(|found| found.policy.uses_existing_tags()),
@@ -30,10 +29,10 @@ pub(crate) fn policy_compares_tags(store: &Store, bucket: &str) -> bool {
     }
 }
 
-/// Returns the policy of a bucket; `None` if it has none.
+/// Returns the bucket policy; `None` if the bucket has none.
 ///
 /// # Errors
-/// If damage hides the policy, or if another version of the server has set it.
+/// If corruption hides the policy, or if another version of the server has set it.
 pub(crate) fn policy_of(store: &Store, bucket: &str) -> S3Result<Option<Arc<BucketPolicy>>> {
     let settings = match store.bucket_settings(bucket) {
         Err(Error::NoSuchBucket { .. }) => return Ok(None),

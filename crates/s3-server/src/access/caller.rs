@@ -1,4 +1,4 @@
-//! The client of a request, and the checks of its rights.
+//! The client that sent a request, and the checks of its rights.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,36 +21,36 @@ use crate::settings::OWNER;
 use crate::settings::parsed::BucketPolicy;
 use crate::stored::versions::find;
 
-/// The operations that no policy denies to the owner of the bucket, as in S3.
+/// The operations that a bucket policy never denies to the bucket owner, as in S3.
 const OF_OWNERS: [&str; 3] = ["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"];
 
 /// The reason why a client may execute an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Basis {
-    /// A right of its key, or the ownership of the bucket.
+    /// A right of its key, or its user owns the bucket.
     Right,
-    /// The policy of the bucket.
+    /// The bucket policy allows it.
     Policy,
-    /// The list of the bucket or of the object.
+    /// The bucket's ACL or the object's ACL allows it.
     List,
 }
 
-/// The decision about an operation without the lists of objects, which are read from the disk.
+/// The decision about an operation before any object ACL is read, which needs the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     Allowed(Basis),
     Denied,
-    /// Denied by a statement of the policy, which prevails.
+    /// A policy statement denies it, which prevails.
     DeniedByPolicy,
-    /// Allowed if the list of the object gives the permission.
+    /// Allowed if the object's ACL gives the permission.
     ByObjectList(Permission),
 }
 
-/// The client of a request.
+/// The client that sent a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
-    /// The properties that policies compare.
+    /// The request properties that policies compare.
     facts: Option<Arc<RequestFacts>>,
     /// The reason why the client may execute the operation, once that is decided.
     basis: Basis,
@@ -61,7 +61,7 @@ impl Caller {
         Self { principal, facts: None, basis: Basis::Right }
     }
 
-    /// Returns this client with the properties of its request.
+    /// Returns this client with its request's properties.
     pub(crate) fn with_facts(self, facts: RequestFacts) -> Self {
         let facts = RequestFacts { user: self.user().cloned(), ..facts };
         Self { facts: Some(Arc::new(facts)), ..self }
@@ -72,7 +72,7 @@ impl Caller {
         matches!(self.principal, Principal::Anonymous(_))
     }
 
-    /// Returns the prefix in the query of a listing.
+    /// Returns a listing's prefix, from the query.
     pub(crate) fn prefix(&self) -> Option<&str> {
         self.facts.as_ref()?.head.query.get("prefix")
     }
@@ -86,12 +86,12 @@ impl Caller {
         self.basis
     }
 
-    /// Returns the ID of the version that the client uses.
+    /// Returns the version ID that the client names.
     pub(crate) fn version(&self) -> Option<&str> {
         self.facts.as_ref()?.version.as_deref()
     }
 
-    /// Returns this client as the user of another version; `None` for the current object.
+    /// Returns this client as one that names another version; `None` for the current object.
     pub(crate) fn with_version(&self, version: Option<&str>) -> Self {
         let version = version.filter(|version| !version.is_empty());
         match &self.facts {
@@ -103,12 +103,12 @@ impl Caller {
         }
     }
 
-    /// Returns `true` if the request gives an object tags.
+    /// Returns `true` if the request sets tags on an object.
     pub(crate) fn gives_tags(&self) -> bool {
         self.facts.as_ref().is_some_and(|facts| !facts.request_tags.is_empty())
     }
 
-    /// Returns this client as one that gives an object these tags.
+    /// Returns this client as one that sets these tags on an object.
     pub(crate) fn with_request_tags(&self, request_tags: Vec<(String, String)>) -> Self {
         match &self.facts {
             Some(facts) => {
@@ -118,7 +118,7 @@ impl Caller {
         }
     }
 
-    /// Returns this client as one that gives an object this lock.
+    /// Returns this client as one that sets this lock on an object.
     pub(crate) fn with_requested_lock(&self, lock: RequestedLock) -> Self {
         match &self.facts {
             Some(facts) => {
@@ -128,8 +128,8 @@ impl Caller {
         }
     }
 
-    /// Returns this client with the tags of an object or version, if the policy of the bucket
-    /// compares them. May read from the disk.
+    /// Returns this client with the tags of an object or version, if the bucket policy compares
+    /// them. May read from the disk.
     pub(crate) fn with_tags(
         &self,
         store: &Store,
@@ -141,7 +141,7 @@ impl Caller {
         Ok(self.with_compared_tags(store, bucket, tags)?.unwrap_or_else(|| self.clone()))
     }
 
-    /// Returns this client with these tags of an object, if the policy of the bucket compares them.
+    /// Returns this client with an object's tags, if the bucket policy compares them.
     pub(crate) fn with_compared_tags(
         &self,
         store: &Store,
@@ -191,7 +191,7 @@ impl Caller {
     /// bucket.
     ///
     /// # Errors
-    /// If damage hides the owner of the bucket, and the rights depend on it.
+    /// If corruption hides the bucket owner, and the rights depend on it.
     pub(crate) fn has_right(
         &self,
         store: &Store,
@@ -206,11 +206,11 @@ impl Caller {
         }
     }
 
-    /// Decides about an operation: by the rights of the client, then by the policy of the bucket,
-    /// unless it denies the operation, and then by the list of the bucket.
+    /// Decides about an operation: by the client's rights, then by the bucket policy, and, unless
+    /// that denies the operation, by the bucket's ACL.
     ///
     /// # Errors
-    /// If damage hides the owner or the policy of the bucket, and the rights depend on it.
+    /// If corruption hides the bucket owner or the policy, and the rights depend on it.
     pub(crate) fn decide(
         &self,
         store: &Store,
@@ -224,8 +224,8 @@ impl Caller {
         }
     }
 
-    /// Decides about an operation by the rights of the client and the policy of the bucket; `None`
-    /// if neither allows or denies it.
+    /// Decides about an operation by the client's rights and the bucket policy; `None` if neither
+    /// allows or denies it.
     pub(crate) fn decide_without_lists(
         &self,
         store: &Store,
@@ -263,7 +263,7 @@ impl Caller {
         })
     }
 
-    /// Returns `true` if the user of this client owns the bucket.
+    /// Returns `true` if this client's user owns the bucket.
     fn owns(&self, store: &Store, bucket: &str) -> S3Result<bool> {
         let Some(user) = self.user() else { return Ok(false) };
         match store.bucket_settings(bucket) {
@@ -273,8 +273,8 @@ impl Caller {
         }
     }
 
-    /// Returns the reason why the client may execute the operation, which the list of an object
-    /// cannot allow. Fails with `AccessDenied` if it may not.
+    /// Returns the reason why the client may execute the operation, which an object's ACL cannot
+    /// allow. Fails with `AccessDenied` if it may not.
     pub(crate) fn check(
         &self,
         store: &Store,
@@ -288,8 +288,8 @@ impl Caller {
         }
     }
 
-    /// Fails with `AccessDenied` unless a right of the client or the policy of the bucket allows an
-    /// operation, which is a part of the one that is executed.
+    /// Fails with `AccessDenied` unless a right of the client or the bucket policy allows
+    /// `operation`, which is one step of the executed operation.
     pub(crate) fn check_without_lists(
         &self,
         store: &Store,
@@ -316,7 +316,7 @@ impl Caller {
         self.refusal_because(&why, operation, names)
     }
 
-    /// Returns the error for an operation for which the client lacks something.
+    /// Returns the error for an operation for which the client lacks what it `needs`.
     pub(crate) fn refusal(
         &self,
         operation: &str,
@@ -344,14 +344,14 @@ impl Caller {
     }
 
     /// Returns `true` if the client may not learn that this name is missing, because it may not
-    /// list it. Damage that hides the owner of the bucket hides the name, too, and is no error.
+    /// list it. Corruption that hides the bucket owner hides the name, too, and is no error.
     pub(crate) fn hides_missing(&self, store: &Store, bucket: &str, name: &str) -> bool {
         let list = Action::Use(Right::List);
         let decision = self.listing(name).decide(store, "ListObjects", list, (bucket, name));
         !decision.is_ok_and(|decision| matches!(decision, Decision::Allowed(_)))
     }
 
-    /// Returns this client as if it listed the names with this prefix, for conditions of policies.
+    /// Returns this client as if it listed the names with this prefix, for policy conditions.
     fn listing(&self, prefix: &str) -> Self {
         let Some(facts) = self.facts.as_ref().filter(|_| !prefix.is_empty()) else {
             return self.clone();
@@ -360,7 +360,7 @@ impl Caller {
         self.clone().with_facts(RequestFacts { prefix, ..RequestFacts::clone(facts) })
     }
 
-    /// Returns this client as the owner of buckets.
+    /// Returns this client as a bucket owner.
     pub(crate) fn owner(&self) -> Owner {
         owner_named(self.user_name())
     }

@@ -21,11 +21,11 @@ use crate::request::name::ObjectName;
 use crate::request::operation::Operation;
 use crate::settings::ACL;
 
-/// The operation whose tags are in its body.
+/// The operation that has the tags in its body.
 const TAGGING: &str = "PutObjectTagging";
 
-/// The operations that policies compare with their bodies: they are authorized by
-/// [`authorize_write`] once these are parsed.
+/// The operations whose bodies policies compare: [`authorize_write`] authorizes them once their
+/// bodies are parsed.
 const WITH_BODIES: [Operation; 3] =
     [Operation::PutObjectTagging, Operation::PutObjectRetention, Operation::PutObjectLegalHold];
 
@@ -37,7 +37,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) connection: Connection,
 }
 
-/// The client of a request that may be executed. Only this module makes one, and no operation is
+/// The client whose request may be executed. Only this module creates one, and no operation is
 /// executed without it.
 #[derive(Debug)]
 pub(crate) struct Allowed {
@@ -51,23 +51,23 @@ impl Allowed {
         &self.caller
     }
 
-    /// Returns the client as the reader of the source of a copy.
+    /// Returns the client as the reader of a copy's source.
     pub(crate) fn source(&self) -> Option<&Caller> {
         self.source.as_ref()
     }
 
-    /// Returns what was decided about a client elsewhere.
+    /// Returns the result of a decision that was made elsewhere.
     #[cfg(test)]
     pub(crate) fn decided(caller: Caller, source: Option<Caller>) -> Self {
         Self { caller, source }
     }
 }
 
-/// Returns the client of a request, if it may execute its operation.
+/// Returns the client that sent a request, if it may execute the operation.
 ///
 /// # Errors
-/// `AccessDenied`; `NoSuchBucket`, which as in S3 every client learns; and those of damage that hides
-/// what the decision depends on.
+/// `AccessDenied`; `NoSuchBucket`, which as in S3 every client learns; and an error if corruption
+/// hides what the decision depends on.
 pub(crate) async fn authorize(store: &Arc<Store>, asked: Asked<'_>) -> S3Result<Allowed> {
     let (operation, target) = (asked.operation, &asked.head.name);
     let mut caller = caller_of(store, &asked)?;
@@ -83,7 +83,7 @@ pub(crate) async fn authorize(store: &Arc<Store>, asked: Asked<'_>) -> S3Result<
     Ok(Allowed { caller, source })
 }
 
-/// Returns the client of a request that reads an object, if it may do so, and if that is decided
+/// Returns the client that sent a read of an object, if it may read it, and if that is decided
 /// without I/O.
 pub(crate) fn authorize_read(store: &Store, asked: &Asked<'_>) -> Option<Allowed> {
     let ObjectName { bucket, key } = &asked.head.name;
@@ -100,7 +100,7 @@ pub(crate) fn authorize_read(store: &Store, asked: &Asked<'_>) -> Option<Allowed
     }
 }
 
-/// Returns the client of a request with the properties that policies compare.
+/// Returns the client that sent a request, with the properties that policies compare.
 fn caller_of(store: &Store, asked: &Asked<'_>) -> S3Result<Caller> {
     let Asked { principal, operation, head, connection } = asked;
     let (name, bucket) = (operation.name(), &head.name.bucket);
@@ -122,7 +122,7 @@ fn caller_of(store: &Store, asked: &Asked<'_>) -> S3Result<Caller> {
     Ok(Caller::new(principal.clone()).with_facts(facts))
 }
 
-/// Checks the right to the operation. The result has the reason why it is allowed.
+/// Checks the right to the operation; the returned client has the reason why it is allowed.
 async fn check(
     store: &Arc<Store>,
     caller: Caller,
@@ -131,13 +131,13 @@ async fn check(
 ) -> S3Result<Caller> {
     let ObjectName { bucket, key } = target;
     let name = operation.name();
-    // A policy or a list may allow the deletion of some of the keys, each of which is checked.
+    // A policy or an ACL may allow the deletion of some keys only: each key is checked on its own.
     let checks_keys = operation == Operation::DeleteObjects
         && (has_policy(store, bucket) || has_setting(store, bucket, ACL));
     let basis = match action(name) {
         None if caller.is_administrator() => Basis::Right,
         None => return Err(caller.refusal(name, "the administrator", bucket, key)),
-        // Without a policy, nothing in the body decides.
+        // Without a policy, the body decides nothing.
         Some(_) if WITH_BODIES.contains(&operation) && has_policy(store, bucket) => {
             check_signed(&caller, operation, target)?;
             return Ok(caller);
@@ -149,7 +149,7 @@ async fn check(
         }
         Some(action) => {
             let basis = decide(store, &caller, (name, action), target).await?;
-            // As in S3, these are several operations for policies and lists.
+            // As in S3, policies and ACLs see several operations.
             if operation == Operation::GetObjectAttributes {
                 decide(store, &caller, ("GetObject", action), target).await?;
             }
@@ -163,7 +163,7 @@ async fn check(
     Ok(caller.with_basis(basis))
 }
 
-/// Refuses what a client without a signature may not do, whatever a policy or a list says: it
+/// Rejects what a client without a signature may not do, whatever a policy or an ACL says: it
 /// changes no settings, owns nothing, and starts no uploads.
 fn check_signed(caller: &Caller, operation: Operation, target: &ObjectName) -> S3Result<()> {
     use Operation as O;
@@ -214,13 +214,13 @@ pub(crate) async fn authorize_write(
     Ok(caller.with_basis(basis))
 }
 
-/// Checks the right to read the source of a copy.
+/// Checks the right to read a copy's source.
 async fn check_source(store: &Arc<Store>, caller: &Caller, head: &Head) -> S3Result<Caller> {
     let CopySource { name, version } = CopySource::from_request(head)?;
     check_bucket(store, &name.bucket)?;
     expected_owner::check(store, &head.fields, expected_owner::OF_SOURCE, &name.bucket)?;
     let caller = with_tags(store, caller.with_version(version.as_deref()), &name).await?;
-    // The policy of the source allows copies as it allows reads.
+    // The source bucket's policy allows copies as it allows reads.
     let operation = if version.is_some() { "GetObjectVersion" } else { "GetObject" };
     let read = (operation, Action::Use(Right::Read));
     let basis = decide(store, &caller, read, &name).await?;
@@ -236,7 +236,7 @@ fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
     }
 }
 
-/// Returns the client with the tags of an object, if the policy of the bucket compares them.
+/// Returns the client with an object's tags, if the bucket policy compares them.
 async fn with_tags(store: &Arc<Store>, caller: Caller, name: &ObjectName) -> S3Result<Caller> {
     if caller.is_administrator() || !has_policy(store, &name.bucket) {
         return Ok(caller);
@@ -249,8 +249,8 @@ async fn with_tags(store: &Arc<Store>, caller: Caller, name: &ObjectName) -> S3R
     joined(spawn_blocking(call).await)
 }
 
-/// Decides about an operation. Reads the list of the object if rights, policy and the list of the
-/// bucket do not allow the operation.
+/// Decides about an operation. Reads the object's ACL if neither rights, nor the policy, nor the
+/// bucket's ACL allow the operation.
 async fn decide(
     store: &Arc<Store>,
     caller: &Caller,

@@ -1,4 +1,5 @@
-//! The encryption of the object that a request stores, as conditions of policies compare it.
+//! The encryption that a request chooses for the object that it stores, as policy conditions
+//! compare it.
 
 use haul_file_store::Store;
 
@@ -8,18 +9,18 @@ use crate::encryption::request::{ENCRYPTION, KEY_NAME, KMS, Wanted, key_name};
 use crate::policy::condition::EncryptionPart;
 use crate::request::fields::Fields;
 
-/// An encryption with a key of the operator; without values, there is none.
+/// An encryption with an operator key; without values, there is none.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chosen {
     /// `AES256` or `aws:kms`.
     algorithm: Option<String>,
-    /// The name of the key, without the alias or ARN of which it is a part.
+    /// The key name, without the alias or ARN that contains it.
     key: Option<String>,
 }
 
 impl Chosen {
-    /// Returns the encryption in the fields of a request. A request that stores an object in a
-    /// bucket, and has none of these headers, uses the default of the bucket.
+    /// Returns the encryption in the request headers. A request that stores an object in a bucket,
+    /// and has none of these headers, uses the bucket's default.
     pub(crate) fn from_request(fields: &Fields, stores_in: Option<(&Store, &str)>) -> Self {
         let text = |name: &str| fields.text(name).map(str::to_owned);
         match (Wanted::of(fields), stores_in) {
@@ -27,7 +28,7 @@ impl Chosen {
             (Ok(Wanted::Default | Wanted::Customer(_)), _) => Self::default(),
             (Ok(Wanted::Operator), _) => Self::new(AES256.to_owned(), None),
             (Ok(Wanted::Named(name)), _) => Self::new(KMS.to_owned(), Some(&name)),
-            // Nothing is stored with these headers.
+            // The request is rejected later: nothing is stored with these headers.
             (Err(_), _) => {
                 let key = text(KEY_NAME).map(|id| key_name(&id).to_owned());
                 Self { algorithm: text(ENCRYPTION), key }
@@ -35,8 +36,7 @@ impl Chosen {
         }
     }
 
-    /// Returns the default encryption of a bucket. With a default that cannot be read, nothing is
-    /// stored.
+    /// Returns a bucket's default encryption. If the default cannot be read, nothing is stored.
     pub(crate) fn bucket_default(store: &Store, bucket: &str) -> Self {
         match algorithm_and_key(store, bucket) {
             Ok(Some((algorithm, key))) => Self::new(algorithm, key.as_deref()),
@@ -48,7 +48,6 @@ impl Chosen {
         Self { algorithm: Some(algorithm), key: key.map(|id| key_name(id).to_owned()) }
     }
 
-    /// Returns a part of the encryption for a condition.
     pub(crate) fn part(self, part: EncryptionPart) -> Option<String> {
         match part {
             EncryptionPart::Algorithm => self.algorithm,
@@ -98,7 +97,7 @@ mod tests {
         for id in ["x", "alias/x", "arn:aws:kms:us-east-1:1:key/x"] {
             let named = of(&[(ENCRYPTION, "aws:kms"), (KEY_NAME, id)], here);
             assert_eq!(named, pair("aws:kms", "x"), "{id}");
-            // The request is refused: there is no such algorithm.
+            // The request is rejected: there is no such algorithm.
             let refused = of(&[(ENCRYPTION, "AES192"), (KEY_NAME, id)], here);
             assert_eq!(refused, pair("AES192", "x"), "{id}");
         }

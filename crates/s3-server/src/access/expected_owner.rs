@@ -1,4 +1,4 @@
-//! The owners that a client expects the buckets of its request to have.
+//! The owners that a client expects its request's buckets to have.
 
 use haul_file_store::Store;
 
@@ -6,13 +6,13 @@ use crate::acl::owner::owner_of;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::request::fields::Fields;
 
-/// The header with the owner of the bucket that the request uses.
+/// The header that names the expected owner of the request's bucket.
 pub(crate) const OF_BUCKET: &str = "x-amz-expected-bucket-owner";
 
-/// The header with the owner of the bucket from which the request copies.
+/// The header that names the expected owner of a copy's source bucket.
 pub(crate) const OF_SOURCE: &str = "x-amz-source-expected-bucket-owner";
 
-/// Fails with `AccessDenied` if the header names another owner than that of the bucket.
+/// Fails with `AccessDenied` if the header names anyone but the bucket owner.
 pub(crate) fn check(
     store: &Store,
     fields: &Fields,

@@ -1,4 +1,4 @@
-//! The properties of a request that conditions of policies compare.
+//! The request properties that policy conditions compare.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ use crate::request::fields::Fields;
 use crate::request::head::Head;
 use crate::times::parse_time;
 
-/// The header with the tags of a new object, in the format of a query.
+/// The header with a new object's tags, in the format of a query.
 const TAGGING: &str = "x-amz-tagging";
 
-/// The operations that give an object the tags in the header.
+/// The operations that set the tags in the header on an object.
 const WITH_TAGS: [&str; 3] = ["PutObject", "CopyObject", "CreateMultipartUpload"];
 
 /// The connection of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Connection {
-    /// The address of the client.
+    /// The client's address.
     pub(crate) peer: Option<IpAddr>,
     /// `true` if the server terminates TLS.
     pub(crate) is_encrypted: bool,
@@ -34,21 +34,21 @@ pub(crate) struct Connection {
 pub(crate) struct RequestFacts {
     pub(crate) connection: Option<Connection>,
     pub(crate) head: Arc<Head>,
-    /// The prefix of a listing, in place of the one in the query.
+    /// A listing's prefix, in place of the one in the query.
     pub(crate) prefix: Option<String>,
     /// The user of the key that signed the request.
     pub(crate) user: Option<Arc<str>>,
-    /// The version ID of the object that the client uses.
+    /// The version ID that the client names.
     pub(crate) version: Option<String>,
-    /// The tags that the request gives an object.
+    /// The tags that the request sets on an object.
     pub(crate) request_tags: Vec<(String, String)>,
-    /// The lock that the request gives an object.
+    /// The lock that the request sets on an object.
     pub(crate) lock: RequestedLock,
-    /// The tags of the object, if a policy needs them.
+    /// The object's present tags, if a policy needs them.
     pub(crate) existing_tags: BTreeMap<String, String>,
 }
 
-/// The lock that a request gives an object.
+/// The object lock that a request sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RequestedLock {
     mode: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) struct RequestedLock {
 }
 
 impl RequestedLock {
-    /// Returns the lock in the fields of a request that stores an object.
+    /// Returns the lock in the headers of a request that stores an object.
     pub(crate) fn from_fields(fields: &Fields) -> Self {
         let text = |name: &str| fields.text(name).map(str::to_owned);
         let until = fields.text("x-amz-object-lock-retain-until-date");
@@ -70,13 +70,13 @@ impl RequestedLock {
         }
     }
 
-    /// Returns the lock of a request that replaces the retention of an object.
+    /// Returns the lock of a request that replaces an object's retention.
     pub(crate) fn from_retention(mode: Option<&str>, until: Option<OffsetDateTime>) -> Self {
         let until_s = until.map(OffsetDateTime::unix_timestamp);
         Self { mode: mode.map(str::to_owned), until_s, legal_hold: None }
     }
 
-    /// Returns the lock of a request that replaces the legal hold of an object.
+    /// Returns the lock of a request that replaces an object's legal hold.
     pub(crate) fn from_legal_hold(status: Option<&str>) -> Self {
         Self { legal_hold: status.map(str::to_owned), ..Self::default() }
     }
@@ -100,8 +100,8 @@ fn now_s() -> Option<u64> {
     Some(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
-/// Returns the tags in the fields of an operation. A copy has those of its source, unless it
-/// replaces them.
+/// Returns the tags in an operation's headers. A copy keeps its source's tags, unless it replaces
+/// them.
 pub(crate) fn request_tags(operation: &str, fields: &Fields) -> Vec<(String, String)> {
     let replaces = fields.text("x-amz-tagging-directive") == Some("REPLACE");
     let is_used = WITH_TAGS.contains(&operation) && (operation != "CopyObject" || replaces);
@@ -122,9 +122,9 @@ impl Facts for RequestFacts {
             Key::Time => Some(now_s()?.to_string().into()),
             Key::Lock(part) => self.lock.part(*part, now_s()?),
             Key::User => self.user.as_deref().map(Cow::Borrowed),
-            // Users act for themselves.
+            // Users act for themselves: there is no calling service.
             Key::SourceArn | Key::SourceAccount => None,
-            // The default of the bucket may decide about the encryption: see `stored_facts`.
+            // The bucket's default may decide about the encryption: see `stored_facts`.
             Key::Encryption(_) => None,
             Key::Header(name) => self.head.fields.joined(name),
             Key::Query("versionId") => self.version.as_deref().map(Cow::Borrowed),

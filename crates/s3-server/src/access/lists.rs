@@ -1,4 +1,4 @@
-//! Access lists in decisions about requests.
+//! ACLs in decisions about requests.
 
 use haul_file_store::{Attributes, Error, Store};
 
@@ -13,7 +13,7 @@ use crate::settings::{ACL, OBJECT_LISTS};
 use crate::stored::versions::find;
 
 impl Caller {
-    /// Decides about an operation that neither a right nor a policy allows.
+    /// Decides by ACLs about an operation that neither a right nor a policy allows.
     pub(super) fn decide_by_lists(
         &self,
         store: &Store,
@@ -37,7 +37,7 @@ impl Caller {
             Needed::OfObject(permission) if has_list || settings.get(OBJECT_LISTS).is_some() => {
                 Ok(Decision::ByObjectList(permission))
             }
-            // A client that may list the bucket learns if the object is missing.
+            // A client that may list the bucket learns that the object is missing.
             Needed::OfObject(Permission::Read) if !self.hides_missing(store, bucket, name) => {
                 Ok(Decision::ByObjectList(Permission::Read))
             }
@@ -45,8 +45,8 @@ impl Caller {
         }
     }
 
-    /// Returns `true` if the list of an object gives the client a permission. If the object is
-    /// missing, a client that may list the bucket learns so. May read from the disk.
+    /// Returns `true` if the object's ACL gives the client a permission. If the object is missing,
+    /// a client that may list the bucket learns so. May read from the disk.
     pub(crate) fn object_list_allows(
         &self,
         store: &Store,
@@ -57,8 +57,8 @@ impl Caller {
         match find(store, bucket, (key, version))? {
             Some(object) => self.attributes_allow(store, bucket, &object.attributes, permission),
             None if self.hides_missing(store, bucket, key) => Ok(false),
-            // The operation reports that it is missing. Another client may store it until then:
-            // the operation confirms a read, and only a read.
+            // The operation reports the missing object. Another client may store it until then: the
+            // operation confirms a read, and only a read.
             None if permission == Permission::Read => Ok(true),
             None => {
                 let (bucket, key) = (bucket.to_owned(), key.to_owned());
@@ -67,9 +67,8 @@ impl Caller {
         }
     }
 
-    /// Decides again about an operation that reads an object, if the decision depended on the list
-    /// or the tags of the object: another client may have replaced it since by the object that was
-    /// opened.
+    /// Decides again about a read of an object, if the decision depended on the object's ACL or
+    /// tags: another client may have replaced the object between the decision and its opening.
     pub(crate) fn confirm_read(
         &self,
         store: &Store,

@@ -1,9 +1,8 @@
 //! Keys and rights: which client may execute which operation.
 //!
-//! `rights` is the model, and `keys` are the keys of users and the file in which they are. `action`
-//! maps each operation to the right that it needs, `authorize` decides, and `caller` applies the
-//! decision to a request. `lists` adds the access lists of buckets and objects. `check` authorizes
-//! a request.
+//! `rights` is the model; `keys` has the users' keys and the file that stores them. `action` maps
+//! each operation to the right that it needs, `authorize` decides, and `caller` applies the
+//! decision to a request. `lists` adds bucket ACLs and object ACLs. `check` authorizes a request.
 
 pub(crate) mod action;
 pub(crate) mod authorize;

@@ -1,11 +1,11 @@
-//! Rights, and the part of a store for which they are granted.
+//! Rights, and the part of a store to which they apply.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::request::name::is_bucket_name;
 
-/// The bucket of a grant for all buckets.
+/// The bucket name in a grant for all buckets.
 const ALL_BUCKETS: &str = "*";
 
 /// A right to objects.
@@ -15,7 +15,7 @@ pub enum Right {
     Read,
     /// Store and overwrite objects, also in parts.
     Write,
-    /// List the keys of objects and of unfinished uploads.
+    /// List the keys of objects and unfinished uploads.
     List,
     /// Delete objects.
     Delete,
@@ -26,7 +26,7 @@ pub enum Right {
 impl Right {
     const ALL: [Self; 5] = [Self::Read, Self::Write, Self::List, Self::Delete, Self::Admin];
 
-    /// Returns the name, as key files and users write it.
+    /// Returns the right's name, as key files and users write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Right {
     }
 }
 
-/// A set of rights. As text, their names separated by commas.
+/// A set of rights. Its text is the rights' names, separated by commas.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rights(u8);
 
@@ -61,7 +61,7 @@ impl Rights {
         self.0 & (Self::bit(right) | Self::bit(Right::Admin)) != 0
     }
 
-    /// Returns `true` if the set has exactly this right.
+    /// Returns `true` if the set names this right itself; [`Right::Admin`] does not imply it.
     #[must_use]
     pub fn contains(self, right: Right) -> bool {
         self.0 & Self::bit(right) != 0
@@ -107,23 +107,23 @@ impl FromStr for Rights {
     }
 }
 
-/// The objects to which rights are granted: those of a bucket, or of all buckets, whose keys begin
-/// with a prefix. As text, `BUCKET` or `BUCKET/PREFIX`; the bucket `*` means all buckets.
+/// The objects to which rights are granted: all keys with a prefix, in one bucket or in all
+/// buckets. As text, `BUCKET` or `BUCKET/PREFIX`; the bucket `*` means all buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
-    /// The name of the bucket, or `*`.
+    /// The bucket name, or `*`.
     pub bucket: String,
-    /// The beginning of the keys; empty for all keys.
+    /// The prefix that the keys have; empty for all keys.
     pub prefix: String,
 }
 
 impl Scope {
-    /// Returns `true` if the scope has keys of the bucket.
+    /// Returns `true` if keys in the bucket can be in the scope.
     pub(super) fn is_of(&self, bucket: &str) -> bool {
         self.bucket == ALL_BUCKETS || self.bucket == bucket
     }
 
-    /// Returns `true` if a key of a bucket can be in both scopes.
+    /// Returns `true` if one key can be in both scopes.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let is_same_bucket = self.is_of(&other.bucket) || other.is_of(&self.bucket);
@@ -131,7 +131,7 @@ impl Scope {
         is_same_bucket && (prefix.starts_with(other) || other.starts_with(prefix))
     }
 
-    /// Returns `true` if the scope has all keys that begin with `key`.
+    /// Returns `true` if all keys that begin with `key` are in the scope.
     pub(super) fn contains(&self, bucket: &str, key: &str) -> bool {
         self.is_of(bucket) && key.starts_with(&self.prefix)
     }
@@ -158,7 +158,7 @@ impl FromStr for Scope {
     }
 }
 
-/// Rights to the objects of a scope.
+/// Rights to the objects in a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The objects.
@@ -174,7 +174,7 @@ impl Grant {
     }
 }
 
-/// Adds rights to a list of grants.
+/// Adds rights to the grant with this scope, or a new grant.
 pub(super) fn add(grants: &mut Vec<Grant>, scope: Scope, rights: Rights) {
     match grants.iter_mut().find(|grant| grant.scope == scope) {
         Some(grant) => grant.rights = grant.rights.with(rights),

@@ -1,5 +1,5 @@
-//! The properties of a request with the encryption of the object that it stores, which may be the
-//! default of the bucket.
+//! The properties of a request and the encryption of the object that it stores, which may be the
+//! bucket's default.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ const STORING: [&str; 6] = [
     "CompleteMultipartUpload",
 ];
 
-/// The properties of a request for an operation in a bucket.
+/// A request's properties, with the operation and the bucket that they concern.
 pub(super) struct StoredFacts<'a> {
     pub(super) facts: &'a RequestFacts,
     pub(super) store: &'a Store,

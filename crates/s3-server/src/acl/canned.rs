@@ -1,9 +1,9 @@
-//! The lists that S3 defines by name (`x-amz-acl`).
+//! The canned ACLs of S3 (`x-amz-acl`).
 
 use crate::acl::list::{Acl, Grant, Grantee, Permission};
 
-/// Returns the list with a name; `None` if the name is unknown. Of the users, the owner comes first,
-/// as in S3, and before all users the groups, as clients that number the grants expect.
+/// Returns the canned ACL with a name; `None` if the name is unknown. Groups come before users, as
+/// clients that number the grants expect, and the owner before other users, as in S3.
 pub(crate) fn canned(name: &str, owner: &str, bucket_owner: &str) -> Option<Acl> {
     use Grantee::{Everyone, SignedIn};
     use Permission::{FullControl, Read, Write};

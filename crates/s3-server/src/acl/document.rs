@@ -1,4 +1,4 @@
-//! Lists in the headers and the XML of S3.
+//! ACLs in S3's headers and XML.
 
 use crate::acl::list::{Acl, Grant, Grantee, Permission};
 use crate::acl::owner::owner_named;
@@ -21,13 +21,13 @@ const GRANT_HEADERS: [(Permission, &str); 5] = [
     (Permission::FullControl, "x-amz-grant-full-control"),
 ];
 
-/// The maximum number of grants, as in S3.
+/// The maximum number of grants in an ACL, as in S3.
 const GRANTS_MAX: usize = 100;
 
 /// Returns `true` if a user exists.
 pub(crate) type IsUser<'a> = &'a dyn Fn(&str) -> bool;
 
-/// The way in which a request names a grantee.
+/// How a request names a grantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GranteeKind {
     User,
@@ -38,7 +38,7 @@ enum GranteeKind {
 impl GranteeKind {
     const ALL: [Self; 3] = [Self::User, Self::Group, Self::EMail];
 
-    /// Returns the key in a header, such as `id="ann"`.
+    /// Returns the kind's key in a header, such as `id` in `id="ann"`.
     fn key(self) -> &'static str {
         match self {
             Self::User => "id",
@@ -47,7 +47,7 @@ impl GranteeKind {
         }
     }
 
-    /// Returns the `xsi:type` of a grantee in a document.
+    /// Returns the `xsi:type` of a `<Grantee>`.
     fn xml_type(self) -> &'static str {
         match self {
             Self::User => "CanonicalUser",
@@ -56,7 +56,7 @@ impl GranteeKind {
         }
     }
 
-    /// Returns the element with the name of the grantee.
+    /// Returns the element that has the grantee's name.
     fn element(self) -> &'static str {
         match self {
             Self::User => "ID",
@@ -65,7 +65,7 @@ impl GranteeKind {
         }
     }
 
-    /// Returns the grantee with a name.
+    /// Returns the grantee with this name.
     fn grantee(self, name: &str, is_user: IsUser<'_>) -> S3Result<Grantee> {
         match (self, name) {
             (Self::User, name) if is_user(name) => Ok(Grantee::User(name.to_owned())),
@@ -89,10 +89,10 @@ pub(super) fn invalid_id(name: &str) -> S3Error {
     invalid_argument("CanonicalUser/ID", name, format!("Invalid id: {name}"))
 }
 
-/// A list in the XML of a request. Its users need not exist.
+/// The ACL in a request body. Its users need not exist.
 #[derive(Debug)]
 pub(crate) struct AccessControlPolicy {
-    /// The ID of the owner.
+    /// The owner's ID.
     pub(super) owner: String,
     grants: Vec<WrittenGrant>,
 }
@@ -105,15 +105,15 @@ struct WrittenGrant {
 }
 
 impl AccessControlPolicy {
-    /// Parses the document of a request, which is empty if there is none.
+    /// Parses a request body; `None` if it is empty.
     ///
     /// # Errors
-    /// Those of [`Self::parse`].
+    /// Fails like [`Self::parse`].
     pub(crate) fn if_given(document: &[u8]) -> S3Result<Option<Self>> {
         (!document.is_empty()).then(|| Self::parse(document)).transpose()
     }
 
-    /// Parses the document of a request.
+    /// Parses a request body.
     ///
     /// # Errors
     /// `MalformedXML` if it is not well-formed or another document, otherwise `MalformedACLError`.
@@ -134,11 +134,11 @@ impl AccessControlPolicy {
         Ok(Self { owner, grants })
     }
 
-    /// Returns the list.
+    /// Returns the ACL, after a check that its grantees exist.
     ///
     /// # Errors
     /// `InvalidArgument` for an unknown user or group, and `UnresolvableGrantByEmailAddress`,
-    /// because users have no addresses.
+    /// because users have no email addresses.
     pub(super) fn list(&self, is_user: IsUser<'_>) -> S3Result<Acl> {
         let grant = |WrittenGrant { kind, name, permission }: &WrittenGrant| {
             Ok(Grant { grantee: kind.grantee(name, is_user)?, permission: *permission })
@@ -163,7 +163,7 @@ impl WrittenGrant {
     }
 }
 
-/// Returns the name in an element, which is not empty.
+/// Returns the name in an element. Fails if it is empty.
 fn named(element: &Element) -> S3Result<String> {
     match element.word()? {
         "" => Err(malformed(&format!("<{}> is empty", element.name))),
@@ -171,7 +171,7 @@ fn named(element: &Element) -> S3Result<String> {
     }
 }
 
-/// Returns `true` if a request has a header that gives a permission.
+/// Returns `true` if a request has a header that grants a permission.
 pub(super) fn has_grants(fields: &Fields) -> bool {
     GRANT_HEADERS.iter().any(|(_, name)| fields.has(name))
 }
@@ -180,7 +180,7 @@ pub(super) fn has_grants(fields: &Fields) -> bool {
 /// `None` if there are none.
 ///
 /// # Errors
-/// Like [`AccessControlPolicy::list`].
+/// Fails like [`AccessControlPolicy::list`], and with `InvalidArgument` for a malformed grantee.
 pub(super) fn in_fields(fields: &Fields, is_user: IsUser<'_>) -> S3Result<Option<Acl>> {
     if !has_grants(fields) {
         return Ok(None);
@@ -210,7 +210,8 @@ fn grantee(text: &str, is_user: IsUser<'_>) -> Option<S3Result<Grantee>> {
     Some(kind.grantee(bare, is_user))
 }
 
-/// Returns the list of these grants: first those to groups, as in the lists that S3 defines by name.
+/// Returns the ACL with these grants. Grants to groups come first, as in canned ACLs. Fails if
+/// there are too many.
 fn checked(mut grants: Vec<Grant>) -> S3Result<Acl> {
     grants.sort_by_key(|grant| matches!(grant.grantee, Grantee::User(_)));
     if grants.len() > GRANTS_MAX {
@@ -224,7 +225,7 @@ fn too_many_grants() -> S3Error {
     refuse(S3ErrorCode::MalformedACLError, message)
 }
 
-/// Returns the document with the list of a bucket or object of this owner.
+/// Returns the XML document with the ACL of a bucket or object that `owner` owns.
 pub(crate) fn text(owner: &str, acl: &Acl) -> String {
     Xml::document(ROOT, |xml| {
         owner_named(Some(owner)).write(xml, "Owner");

@@ -1,12 +1,12 @@
-//! The model of an access control list.
+//! The model of an ACL.
 
-/// The grants of a bucket or an object, beside the rights of its owner.
+/// The grants for a bucket or an object, beside the owner's rights.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Acl {
     pub(crate) grants: Vec<Grant>,
 }
 
-/// A permission of a client or of a group of clients.
+/// A permission that a user or a group has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) grantee: Grantee,
@@ -40,7 +40,7 @@ pub(crate) enum Permission {
 }
 
 impl Permission {
-    /// All permissions and their names in S3.
+    /// All permissions and their S3 names.
     pub(crate) const ALL: [(Self, &'static str); 5] = [
         (Self::Read, "READ"),
         (Self::Write, "WRITE"),
@@ -59,14 +59,14 @@ impl Permission {
 }
 
 impl Acl {
-    /// Returns the list of a new object or bucket: all permissions for its owner.
+    /// Returns the private ACL, which new objects and buckets have: all permissions for the owner.
     pub(crate) fn private(owner: &str) -> Self {
         let grantee = Grantee::User(owner.to_owned());
         Self { grants: vec![Grant { grantee, permission: Permission::FullControl }] }
     }
 
-    /// Returns `true` if the list gives a permission to a user, or to clients that do not sign
-    /// their requests (`None`).
+    /// Returns `true` if the ACL gives a permission to a user, or to clients that do not sign their
+    /// requests (`None`).
     pub(crate) fn allows(&self, user: Option<&str>, permission: Permission) -> bool {
         self.grants.iter().any(|grant| {
             let is_meant = match &grant.grantee {
@@ -79,12 +79,12 @@ impl Acl {
         })
     }
 
-    /// Returns `true` if the list gives a permission to more clients than users that it names.
+    /// Returns `true` if the ACL gives a permission to a group.
     pub(crate) fn is_public(&self) -> bool {
         self.grants.iter().any(Grant::is_public)
     }
 
-    /// Returns the list without the grants to groups.
+    /// Returns the ACL without the grants to groups.
     pub(crate) fn without_groups(&self) -> Self {
         let grants = self.grants.iter().filter(|grant| !grant.is_public());
         Self { grants: grants.cloned().collect() }

@@ -1,9 +1,8 @@
-//! Access control lists of buckets and objects. `list` is the model, `canned` has the lists that S3
-//! defines by name, `stored` is their text, and `document` converts them from and to the headers
-//! and the XML of S3. `requested` is the list in a request, `permission` maps operations to the
-//! permissions that they need, and `rules` has the settings of a bucket that apply to lists, and
-//! decides. `object_list` has the list and the owner of an object, and `owner` what documents say about
-//! owners.
+//! ACLs of buckets and objects. `list` is the model, `canned` has the canned ACLs of S3, `stored`
+//! is the stored text, and `document` converts ACLs from and to S3's headers and XML. `requested`
+//! is the ACL in a request, `permission` maps operations to the permissions that they need, and
+//! `rules` applies a bucket's settings to ACLs, and decides. `object_list` has an object's ACL and
+//! owner, and `owner` has what XML documents say about owners.
 
 pub(crate) mod canned;
 pub(crate) mod document;

@@ -1,5 +1,5 @@
-//! The list and the owner of an object, which are attributes of the object. An object without these
-//! attributes belongs to the owner of its bucket, and its list is private.
+//! An object's ACL and owner, which are attributes of the object. An object without these
+//! attributes belongs to the bucket owner, and its ACL is private.
 
 use haul_file_store::Attributes;
 
@@ -9,7 +9,7 @@ use crate::acl::stored::{decode, encode};
 const LIST: &str = "x-haul-acl";
 const OWNER: &str = "x-haul-owner";
 
-/// The list and the owner of an object.
+/// An object's ACL and owner.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ObjectList {
     pub(crate) owner: String,
@@ -17,12 +17,12 @@ pub(crate) struct ObjectList {
 }
 
 impl ObjectList {
-    /// Returns the list of a new object without one.
+    /// Returns the ACL for a new object whose request has none.
     pub(crate) fn private(owner: &str) -> Self {
         Self { owner: owner.to_owned(), list: Acl::private(owner) }
     }
 
-    /// Returns the list in the attributes of an object. A malformed list allows nothing.
+    /// Returns the ACL in an object's attributes. A malformed ACL allows nothing.
     pub(crate) fn of(attributes: &Attributes, bucket_owner: &str) -> Self {
         let owner = owner(attributes).unwrap_or(bucket_owner);
         let list = attributes.get(LIST).map(|text| decode(text).unwrap_or_default());
@@ -30,7 +30,7 @@ impl ObjectList {
         Self { owner: owner.to_owned(), list }
     }
 
-    /// Stores the list in the attributes of an object, in place of any other.
+    /// Stores the ACL in an object's attributes, in place of any other.
     pub(crate) fn set(&self, attributes: &mut Attributes, bucket_owner: &str) {
         remove(attributes);
         if self.owner != bucket_owner {
@@ -42,13 +42,13 @@ impl ObjectList {
     }
 }
 
-/// Removes the list and the owner from the attributes of an object.
+/// Removes ACL and owner from an object's attributes.
 pub(crate) fn remove(attributes: &mut Attributes) {
     attributes.remove(LIST);
     attributes.remove(OWNER);
 }
 
-/// Returns the owner in the attributes of an object, if it is not the owner of the bucket.
+/// Returns the owner in an object's attributes; `None` if the bucket owner owns the object.
 pub(crate) fn owner(attributes: &Attributes) -> Option<&str> {
     attributes.get(OWNER)
 }

@@ -5,11 +5,11 @@ use haul_file_store::Store;
 use crate::settings::OWNER;
 use crate::xml::writer::Xml;
 
-/// The name that answers give as the owner of buckets without an owner.
+/// The owner that responses name for buckets without an owner.
 pub(crate) const ADMINISTRATOR: &str = "haul";
 
-/// Returns the owner of a bucket and its objects, for responses. An owner that is hidden by damage
-/// does not prevent a response: the administrator takes its place.
+/// Returns the owner of a bucket and its objects, for responses. If corruption hides the owner, the
+/// response names the administrator.
 pub(crate) fn owner_of(store: &Store, bucket: &str) -> Owner {
     owner_named(store.bucket_settings(bucket).ok().as_deref().and_then(|all| all.get(OWNER)))
 }
@@ -19,15 +19,15 @@ pub(crate) fn owner_named(user: Option<&str>) -> Owner {
     Owner { name: user.unwrap_or(ADMINISTRATOR).to_owned() }
 }
 
-/// The owner of a bucket or an object, as documents have it.
+/// The owner of a bucket or an object, as XML documents have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
-    /// The name of the user, which is the ID of the owner, too.
+    /// The user name, which is the owner's ID, too.
     pub(crate) name: String,
 }
 
 impl Owner {
-    /// Writes the owner as an element of this name.
+    /// Writes the owner as an element with this name.
     pub(crate) fn write(&self, xml: &mut Xml, element: &'static str) {
         xml.group(element, |xml| {
             xml.element("ID", &self.name);

@@ -1,16 +1,16 @@
-//! The permission of a list that allows each operation.
+//! Maps each operation to the ACL permission that allows it.
 
 use crate::acl::list::Permission;
 
-/// A permission in the list of a bucket or in that of an object.
+/// A permission in a bucket's ACL or in an object's ACL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needed {
     OfBucket(Permission),
     OfObject(Permission),
 }
 
-/// Returns the permission that allows an operation; `None` if no list allows it. `has_version` is
-/// `true` for a version in the query: lists do not allow the deletion of versions, as in S3.
+/// Returns the permission that allows an operation; `None` if no ACL allows it. `has_version` is
+/// `true` for a version in the query: ACLs do not allow the deletion of versions, as in S3.
 pub(crate) fn needed(operation: &str, has_version: bool) -> Option<Needed> {
     use Needed::{OfBucket, OfObject};
 

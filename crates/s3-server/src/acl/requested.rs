@@ -1,4 +1,4 @@
-//! The list that a request sets.
+//! The ACL that a request sets.
 
 use crate::acl::canned::canned;
 use crate::acl::document::{AccessControlPolicy, IsUser, has_grants, in_fields, invalid_id};
@@ -8,15 +8,15 @@ use crate::request::fields::Fields;
 
 const CANNED: &str = "x-amz-acl";
 
-/// The canned list that gives all permissions to the owner of the bucket.
+/// The canned ACL that gives the bucket owner all permissions.
 const BUCKET_OWNER_FULL_CONTROL: &str = "bucket-owner-full-control";
 
-/// The list of a request.
+/// The ACL in a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RequestedList {
-    /// The request has no list, which means a private one.
+    /// The request has no ACL, which means a private one.
     Absent,
-    /// A list that S3 defines by name.
+    /// The name of a canned ACL.
     Canned(String),
     Grants {
         acl: Acl,
@@ -25,19 +25,19 @@ pub(crate) enum RequestedList {
     },
 }
 
-/// The owner in a document.
+/// The owner that a document names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NamedOwner {
     id: String,
-    /// There is such a user.
+    /// `true` if there is such a user.
     is_user: bool,
 }
 
 impl RequestedList {
-    /// Returns the list in the headers of a request.
+    /// Returns the ACL in a request's headers.
     ///
     /// # Errors
-    /// If a grant is invalid, or if the request has a name and grants.
+    /// If a grant is invalid, or if the request has a canned ACL and grants.
     pub(crate) fn from_fields(fields: &Fields, is_user: IsUser<'_>) -> S3Result<Self> {
         let name = canned_name(fields);
         if name.is_some() && has_grants(fields) {
@@ -51,10 +51,10 @@ impl RequestedList {
         })
     }
 
-    /// Returns the list in the headers or in the body of a request that replaces a list.
+    /// Returns the ACL in the headers or in the body of a request that replaces an ACL.
     ///
     /// # Errors
-    /// Those of [`Self::from_fields`], and if the request has no list or two.
+    /// Fails like [`Self::from_fields`], and if the request has no ACL or two.
     pub(crate) fn from_request(
         fields: &Fields,
         document: Option<AccessControlPolicy>,
@@ -79,15 +79,15 @@ impl RequestedList {
         Ok(Self::Grants { acl, owner: Some(owner) })
     }
 
-    /// Returns `true` for a list that gives all permissions to the owner of the bucket by name.
+    /// Returns `true` for the canned ACL that gives the bucket owner all permissions.
     pub(crate) fn is_for_bucket_owner(&self) -> bool {
         matches!(self, Self::Canned(name) if name == BUCKET_OWNER_FULL_CONTROL)
     }
 
-    /// Returns the list of a bucket or object with this owner.
+    /// Returns the ACL for a bucket or object with this owner.
     ///
     /// # Errors
-    /// If there is no list with this name, or the document names another owner.
+    /// If there is no canned ACL with this name, or the document names another owner.
     pub(crate) fn resolve(&self, owner: &str, bucket_owner: &str) -> S3Result<Acl> {
         match self {
             Self::Absent => Ok(Acl::private(owner)),
@@ -106,7 +106,7 @@ impl RequestedList {
     }
 }
 
-/// Returns the name of the list that S3 defines; as in S3, an empty one is none.
+/// Returns the canned ACL's name; as in S3, an empty header means none.
 fn canned_name(fields: &Fields) -> Option<String> {
     let name = fields.first(CANNED).filter(|name| !name.is_empty())?;
     Some(String::from_utf8_lossy(name).into_owned())

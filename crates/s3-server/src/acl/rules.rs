@@ -1,4 +1,4 @@
-//! The settings of a bucket that apply to lists, and the decisions that they make.
+//! The bucket settings that apply to ACLs, and the decisions that they make.
 
 use haul_file_store::{Attributes, Store};
 
@@ -12,14 +12,14 @@ use crate::settings::ownership_controls::OwnershipControls;
 use crate::settings::public_access_block::PublicAccessBlock;
 use crate::settings::{ACL, OWNER, OWNERSHIP, PUBLIC_ACCESS_BLOCK, parse};
 
-/// The owner of objects that another client than the owner of the bucket stores.
+/// Who owns an object that a client other than the bucket owner stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ownership {
-    /// The client. The mode of buckets without ownership controls.
+    /// The client. The mode for buckets without ownership controls.
     ObjectWriter,
-    /// The client, unless it gives all permissions to the owner of the bucket.
+    /// The client, unless it gives the bucket owner all permissions.
     BucketOwnerPreferred,
-    /// The owner of the bucket, and lists have no effect.
+    /// The bucket owner; ACLs have no effect.
     BucketOwnerEnforced,
 }
 
@@ -37,18 +37,18 @@ impl Ownership {
     }
 }
 
-/// Returns the settings of a bucket that apply to lists.
+/// Returns the bucket settings that apply to ACLs.
 pub(crate) fn rules_of(store: &Store, bucket: &str) -> S3Result<ListRules> {
     ListRules::of(&*store.bucket_settings(bucket).map_err(from_store)?, bucket)
 }
 
-/// Fails if the ownership controls are malformed, or would disable a list of the bucket that gives
-/// permissions to others than its owner.
+/// Fails if the ownership controls are malformed, or would disable a bucket ACL that gives
+/// permissions to others than the owner.
 pub(crate) fn check_ownership(document: &OwnershipControls, settings: &Attributes) -> S3Result<()> {
     check_bucket_list(Ownership::parse(&document.object_ownership)?, settings.get(ACL).is_none())
 }
 
-/// Fails if lists have no effect in a bucket, and its own list is not private.
+/// Fails if ACLs have no effect in a bucket, and its own ACL is not private.
 pub(crate) fn check_bucket_list(ownership: Ownership, is_private: bool) -> S3Result<()> {
     if ownership == Ownership::BucketOwnerEnforced && !is_private {
         let message = "BucketOwnerEnforced needs a bucket whose access list is private";
@@ -57,22 +57,22 @@ pub(crate) fn check_bucket_list(ownership: Ownership, is_private: bool) -> S3Res
     Ok(())
 }
 
-/// The settings of a bucket that apply to lists.
+/// The bucket settings that apply to ACLs.
 #[derive(Debug)]
 pub(crate) struct ListRules {
-    /// The name of the owner of the bucket.
+    /// The bucket owner's name.
     pub(crate) owner: String,
     pub(crate) ownership: Ownership,
-    /// The list of the bucket.
+    /// The bucket's ACL.
     list: Acl,
-    /// `true` if lists that give permissions to groups are refused.
+    /// `true` if ACLs that give permissions to groups are rejected.
     blocks_public: bool,
     /// `true` if grants to groups have no effect.
     ignores_public: bool,
 }
 
 impl ListRules {
-    /// Returns the rules in the settings of a bucket.
+    /// Returns the rules in a bucket's settings.
     ///
     /// # Errors
     /// If a setting is malformed.
@@ -93,22 +93,21 @@ impl ListRules {
         })
     }
 
-    /// Returns `true` if lists have an effect.
+    /// Returns `true` if ACLs have an effect.
     fn are_in_effect(&self) -> bool {
         self.ownership != Ownership::BucketOwnerEnforced
     }
 
-    /// Returns `true` if the list of the bucket gives a permission to a group.
+    /// Returns `true` if the bucket's ACL gives a permission to a group.
     pub(crate) fn is_public(&self) -> bool {
         !self.ignores_public && self.list().is_public()
     }
 
-    /// Returns the list of the bucket, as responses have it.
+    /// Returns the bucket's ACL, as responses have it.
     pub(crate) fn list(&self) -> Acl {
         if self.are_in_effect() { self.list.clone() } else { Acl::private(&self.owner) }
     }
 
-    /// Returns the list and the owner of an object.
     pub(crate) fn object(&self, attributes: &Attributes) -> ObjectList {
         match self.are_in_effect() {
             true => ObjectList::of(attributes, &self.owner),
@@ -116,14 +115,14 @@ impl ListRules {
         }
     }
 
-    /// Returns `true` if the list of the bucket gives a permission to a user, or to clients that do
-    /// not sign their requests (`None`).
+    /// Returns `true` if the bucket's ACL gives a permission to a user, or to clients that do not
+    /// sign their requests (`None`).
     pub(crate) fn allows(&self, user: Option<&str>, permission: Permission) -> bool {
         self.allows_by(&self.list(), user, permission)
     }
 
-    /// Returns `true` if the list of an object gives a permission to a user. Its owner can always
-    /// read and replace the list.
+    /// Returns `true` if the object's ACL gives a permission to a user. The object's owner can
+    /// always read and replace the ACL.
     pub(crate) fn object_allows(
         &self,
         object: &ObjectList,
@@ -142,12 +141,12 @@ impl ListRules {
         }
     }
 
-    /// Fails if the bucket takes no lists.
+    /// Fails if the bucket takes no ACLs.
     pub(crate) fn check_in_effect(&self) -> S3Result<()> {
         if self.are_in_effect() { Ok(()) } else { Err(not_supported()) }
     }
 
-    /// Fails if the bucket takes no lists, or not this one.
+    /// Fails if the bucket takes no ACLs, or not this one.
     pub(crate) fn check(&self, list: &Acl) -> S3Result<()> {
         self.check_in_effect()?;
         if self.blocks_public && list.is_public() {
@@ -158,11 +157,11 @@ impl ListRules {
         Ok(())
     }
 
-    /// Returns the list and the owner of an object that a client stores. `writer` is its user if
-    /// the object belongs to it; without one, it belongs to the owner of the bucket.
+    /// Returns ACL and owner for an object that a client stores. `writer` is the client's user if
+    /// that owns the object; without one, the bucket owner owns it.
     ///
     /// # Errors
-    /// If the bucket does not take the requested list.
+    /// If the bucket does not take the requested ACL.
     pub(crate) fn new_object(
         &self,
         requested: &RequestedList,
@@ -195,7 +194,7 @@ mod tests {
     use crate::acl::stored::encode;
     use crate::xml::Document;
 
-    /// Returns the rules of a bucket of `ben` with this canned list.
+    /// Returns the rules of a bucket that `ben` owns, with this canned ACL.
     fn rules(list: &str, ownership: Option<&str>, block: Option<&str>) -> ListRules {
         let mut settings = Attributes::from_iter([(OWNER, "ben")]);
         settings.set(ACL, encode(&canned(list, "ben", "ben").unwrap()));

@@ -1,5 +1,5 @@
-//! The text of a list in the settings of a bucket and in the attributes of an object: a line for
-//! each grant, with the permission and the grantee.
+//! The text of an ACL in bucket settings and in object attributes: a line for each grant, with the
+//! permission and the grantee.
 
 use crate::acl::list::{Acl, Grant, Grantee, Permission};
 
@@ -7,7 +7,7 @@ const EVERYONE: &str = "everyone";
 const SIGNED_IN: &str = "signed-in";
 const USER: &str = "user ";
 
-/// Returns the text of a list.
+/// Returns an ACL's text.
 pub(crate) fn encode(acl: &Acl) -> String {
     let lines = acl.grants.iter().map(|grant| {
         let permission = grant.permission.name();
@@ -20,7 +20,7 @@ pub(crate) fn encode(acl: &Acl) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Parses the text of a list; `None` if it is malformed.
+/// Parses an ACL's text; `None` if it is malformed.
 pub(crate) fn decode(text: &str) -> Option<Acl> {
     let grants = text.lines().map(|line| {
         let (permission, grantee) = line.split_once(' ')?;

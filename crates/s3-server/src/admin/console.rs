@@ -1,4 +1,4 @@
-//! The files of the console that show a store, and the values that the console draws.
+//! The console's files that show a store, and the values that it draws.
 
 use haul_admin_endpoint::Unit::{Bytes, Count};
 use haul_admin_endpoint::{LatencyStats, Overview, Series, console_file, console_page};
@@ -25,7 +25,7 @@ const SERIES: &[Series] = &[
     Series::gauge("Stored", "dead", Bytes),
 ];
 
-/// Returns the values at this time.
+/// Returns the present values, for the console's charts.
 pub(super) fn overview(store: &Stats, metrics: &Metrics, connections_open: u64) -> Overview {
     let mut values = Vec::with_capacity(SERIES.len());
     let (mut refused, mut failed) = (0, 0);
@@ -44,7 +44,6 @@ pub(super) fn overview(store: &Stats, metrics: &Metrics, connections_open: u64) 
     Overview { title: "haul serve".to_owned(), series: SERIES, values, latencies }
 }
 
-/// Returns the page of the console.
 pub(super) fn page() -> String {
     console_page(&[
         "/serve/requests.js",
@@ -54,7 +53,7 @@ pub(super) fn page() -> String {
     ])
 }
 
-/// Returns the type and the text of a file that the page loads.
+/// Returns the content type and the text of a file that the page loads.
 pub(super) fn file(path: &str) -> Option<(&'static str, &'static str)> {
     let script = match path {
         "/serve/keys.js" => include_str!("console/keys.js"),

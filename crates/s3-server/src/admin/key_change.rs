@@ -1,5 +1,4 @@
-//! The changes of keys that the console requests, and the rules for them. Pure, except for random
-//! keys.
+//! The key changes that the console requests, and the rules for them. Pure, except for random keys.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +9,7 @@ use crate::access::authorize::Principal;
 use crate::access::keys::key::{Key, KeyList};
 use crate::access::rights::{Grant, Right, Rights, Scope};
 
-/// The longest time after which a new key expires: ten years.
+/// The longest lifetime of a new key, in seconds: ten years.
 const LIFETIME_S_MAX: u64 = 10 * 366 * 24 * 60 * 60;
 
 const ADMINISTRATOR_IS_ELSEWHERE: &str = "The key pair of the administrator is not in the key file: change it where the server \
@@ -29,9 +28,9 @@ const LAST_TO_EXPIRE: &str = "This key is the last one with the right admin to a
 pub(super) enum Login<'a> {
     /// A client of a server without keys.
     Open,
-    /// The access key of the administrator, which is not in the key file.
+    /// The administrator's access key, which is not in the key file.
     Administrator(&'a str),
-    /// An access key of the key file.
+    /// An access key in the key file.
     OfFile(&'a str),
 }
 
@@ -45,7 +44,7 @@ impl<'a> Login<'a> {
     }
 }
 
-/// The status and the text of a change that was refused.
+/// The status and the text for a rejected change.
 pub(super) type Refusal = (StatusCode, String);
 
 /// A change of one key.
@@ -57,7 +56,7 @@ pub(super) enum KeyChange {
     Remove { access_key: String },
 }
 
-/// The rights that a key is given. Those to other scopes remain.
+/// The rights that a change gives to a key. Its rights to other scopes remain.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NewRights {
     grants: Vec<Grant>,
@@ -82,7 +81,7 @@ fn is_for_all_buckets(grants: &[Grant]) -> bool {
 }
 
 impl KeyChange {
-    /// Returns the change in the body of a request.
+    /// Parses a change from a request body.
     pub(super) fn from_json(body: &[u8]) -> Result<Self, String> {
         let json: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let text = |name: &str| {
@@ -114,7 +113,7 @@ impl KeyChange {
         }
     }
 
-    /// Returns the name of the operation in the audit log.
+    /// Returns the operation's name in the audit log.
     pub(super) fn operation(&self) -> &'static str {
         match self {
             Self::Create { .. } => "CreateAccessKey",
@@ -125,7 +124,7 @@ impl KeyChange {
         }
     }
 
-    /// Returns the access key that changes; `None` for a new one.
+    /// Returns the access key that the change concerns; `None` for a new one.
     pub(super) fn access_key(&self) -> Option<&str> {
         match self {
             Self::Create { .. } => None,
@@ -135,7 +134,7 @@ impl KeyChange {
         }
     }
 
-    /// Returns the rights that the key is given, as text for the audit log.
+    /// Returns the rights that the change gives, as text for the audit log.
     pub(super) fn rights(&self) -> Option<String> {
         let (Self::Create { rights, .. } | Self::SetRights { rights, .. }) = self else {
             return None;
@@ -159,7 +158,7 @@ impl KeyChange {
             Login::Administrator(own) if is_own(own) => {
                 return Err((StatusCode::CONFLICT, ADMINISTRATOR_IS_ELSEWHERE.to_owned()));
             }
-            // Another client may have changed it meanwhile.
+            // Another client may have changed the key file meanwhile.
             Login::OfFile(own) if !admins(list, now).any(|key| key.access_key == own) => {
                 let text = "The key that logged in has lost its rights\n".to_owned();
                 return Err((StatusCode::FORBIDDEN, text));
@@ -173,7 +172,7 @@ impl KeyChange {
         }
         let end = last_end(list, now);
         let new = self.change(list, now)?;
-        // A client with a key that expires must not remove the last one that expires later.
+        // A client with a key that expires must not remove the last key that expires later.
         if matches!(login, Login::OfFile(_)) && last_end(list, now) < end {
             return Err((StatusCode::CONFLICT, LAST_TO_EXPIRE.to_owned()));
         }
@@ -204,13 +203,13 @@ impl KeyChange {
     }
 }
 
-/// Returns the keys with all rights to all buckets that are accepted now.
+/// Returns the keys that have all rights to all buckets and are accepted at the time `now`.
 fn admins(list: &KeyList, now: SystemTime) -> impl Iterator<Item = &Key> {
     list.keys().iter().filter(move |key| !key.is_refused(now) && is_for_all_buckets(&key.grants))
 }
 
-/// Returns the time at which the last of these keys expires, in an order in which `(true, None)`,
-/// which stands for never, is the greatest.
+/// Returns when the last of these keys expires, in an order in which `(true, None)`, which stands
+/// for never, is the greatest.
 fn last_end(list: &KeyList, now: SystemTime) -> Option<(bool, Option<SystemTime>)> {
     admins(list, now).map(|key| (key.expires.is_none(), key.expires)).max()
 }

@@ -1,4 +1,4 @@
-//! The keys of the server in the console: their list, without secret keys, and their changes.
+//! The server's keys in the console: their list, without secret keys, and their changes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::admin::key_change::{self, KeyChange, Login};
 use crate::admin::page::{Refusal, json_page, plain, respond};
 use crate::audit::{AuditLog, KeyRecord};
 
-/// The maximum length of the body of a change.
+/// The maximum length of a change's body, in bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
 
 const FORBIDDEN: &str = "Only the administrator, or on a server without one a key with the right \
@@ -33,14 +33,14 @@ pub(crate) struct KeyLog {
     pub(crate) client: Option<IpAddr>,
 }
 
-/// The keys of a server and their file, as the console shows and changes them.
+/// A server's keys and key file, as the console shows and changes them.
 pub(super) struct KeyPage {
     pub(super) keys: AllKeys,
     pub(super) file: Option<Arc<dyn KeyFile>>,
 }
 
 impl KeyPage {
-    /// Returns the keys, for a client that may change them.
+    /// Returns the response with the keys, if the client may change them.
     pub(super) fn page(&self, principal: &Principal) -> Result<Response<Bytes>, Refusal> {
         if !key_change::may_change(principal, self.keys.administrator.is_some()) {
             return Err((StatusCode::FORBIDDEN, FORBIDDEN));
@@ -56,7 +56,7 @@ impl KeyPage {
         })))
     }
 
-    /// Returns the reason why the keys cannot be changed.
+    /// Returns why the keys cannot be changed; `None` if they can.
     fn read_only_reason(&self) -> Option<String> {
         match &self.file {
             _ if self.keys.is_empty() => Some(
@@ -73,7 +73,7 @@ impl KeyPage {
         }
     }
 
-    /// Executes the change in a body, and returns its result.
+    /// Executes the change in a request body, and returns its result.
     pub(super) async fn change(
         self,
         body: RequestBody,

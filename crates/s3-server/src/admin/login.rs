@@ -1,4 +1,4 @@
-//! The keys that the admin address accepts. Pure, except for the current time.
+//! Authenticates requests to the admin address. Pure, except for the current time.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::access::authorize::Principal;
 use crate::access::keys::key_ring::{ActiveKey, AllKeys};
 use crate::admin::console;
 
-/// The page that keys with the right to metrics may read.
+/// The page that a key with the right to metrics may read.
 const METRICS: &str = "/metrics";
 
 const NO_LOGIN: (StatusCode, &str) =
@@ -19,7 +19,7 @@ const NO_LOGIN: (StatusCode, &str) =
 const FOREIGN_HOST: (StatusCode, &str) =
     (StatusCode::FORBIDDEN, "Use localhost or an IP address as the host\n");
 
-/// Returns the status and the text of a refusal; `None` if the request is allowed. On a loopback
+/// Returns the status and the text for a rejected request; `None` if it is allowed. On a loopback
 /// address there are no `keys`, and the host must be a name of this machine, as for S3 requests.
 pub(super) fn refusal(
     keys: Option<&AllKeys>,
@@ -40,8 +40,8 @@ pub(super) fn refusal(
     (!is_allowed).then_some((StatusCode::FORBIDDEN, text))
 }
 
-/// Returns the client that logs in with a request for the console; on a server without keys, any
-/// client of this machine.
+/// Returns the client that logs in with a request to the console; on a server without keys, any
+/// client on this machine.
 pub(super) fn login(
     keys: &AllKeys,
     headers: &HeaderMap,
@@ -52,13 +52,13 @@ pub(super) fn login(
     find(keys, headers).map(Principal::Key).ok_or(NO_LOGIN)
 }
 
-/// Returns `true` unless the host of a request can be that of a web page elsewhere.
+/// Returns `true` unless the request's host can be an outside web page's host.
 fn has_local_host(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).map(|host| host.to_str().unwrap_or("?"));
     AllowedHosts::local().allows(host)
 }
 
-/// Returns the key of HTTP Basic authentication.
+/// Returns the key that the request's HTTP Basic authentication names, if the secret key matches.
 fn find(keys: &AllKeys, headers: &HeaderMap) -> Option<Arc<ActiveKey>> {
     let given = headers.get(AUTHORIZATION)?.as_bytes().strip_prefix(b"Basic ")?;
     let pair = BASE64.decode_to_vec(given).ok()?;
@@ -67,9 +67,9 @@ fn find(keys: &AllKeys, headers: &HeaderMap) -> Option<Arc<ActiveKey>> {
     keys.find(str::from_utf8(access_key).ok()?).filter(|key| key.has_secret(secret))
 }
 
-/// Returns `true` for the files of the console, which have no content of the server, for
-/// presigned links, which have the rights of the key, and for the keys and the recent requests, which
-/// have a rule of their own.
+/// Returns `true` for the console's own files, which hold no data from the server, for presigned
+/// links, which have the key's rights, and for the keys and the recent requests, which have a rule
+/// of their own.
 fn is_for_all_keys(path: &str) -> bool {
     matches!(path, "/" | "/presign" | "/keys.json" | "/requests.json")
         || console::file(path).is_some()

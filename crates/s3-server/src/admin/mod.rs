@@ -1,5 +1,5 @@
 //! The admin address: the console, the statistics and their history as JSON, Prometheus metrics,
-//! health checks, and the S3 requests of the console.
+//! health checks, and the console's S3 requests.
 
 mod console;
 mod key_change;
@@ -39,10 +39,10 @@ use crate::memory::PeerMemory;
 use crate::metrics::Metrics;
 use crate::served::ServedStore;
 
-/// The path to which changes of keys are posted.
+/// The path to which key changes are posted.
 const KEYS: &str = "/keys";
 
-/// The path of the map of volumes.
+/// The volume map's path.
 const VOLUMES: &str = "/volumes.json";
 
 /// The handler of requests to the admin address.
@@ -54,18 +54,18 @@ pub(crate) struct Admin {
     /// The key file, which the console changes.
     pub(crate) key_file: Option<Arc<dyn KeyFile>>,
     pub(crate) addresses: Addresses,
-    /// The connections of S3 and plain HTTP.
+    /// The connections that send S3 and plain HTTP requests.
     pub(crate) connections: Arc<Connections<PeerMemory>>,
-    /// The rate of S3 requests of each client.
+    /// The S3 request rate of each client.
     pub(crate) peer_rate: Option<Arc<PeerRate>>,
     pub(crate) hot: Arc<HotObjects>,
-    /// Locked while the map of volumes is read.
+    /// Locked while the volume map is read.
     pub(crate) map_lock: Mutex<()>,
-    /// The values of the last 24 hours.
+    /// The values in the last 24 hours.
     pub(crate) history: Arc<History>,
 }
 
-/// The answer to a request to the admin address.
+/// How a request to the admin address is answered.
 pub(crate) enum Answer {
     Page(Response<Bytes>),
     /// An S3 request and its client, whose response must be [confined](operation::confine).
@@ -76,7 +76,7 @@ pub(crate) enum Answer {
     Keys(Request<RequestBody>, Caller),
 }
 
-/// Returns the values of the console at this time.
+/// Returns the present values, for the console's charts.
 pub(crate) fn overview(
     store: &ServedStore,
     metrics: &Metrics,
@@ -86,7 +86,7 @@ pub(crate) fn overview(
 }
 
 impl Admin {
-    /// Returns the response to a request, or the S3 request in it.
+    /// Returns the response to a request, or the S3 request that it contains.
     pub(crate) fn answer(&self, request: Request<RequestBody>) -> Answer {
         let path = request.uri().path();
         if path == VOLUMES && request.method() == Method::GET {
@@ -113,7 +113,7 @@ impl Admin {
         }
     }
 
-    /// Returns the reason to refuse the map of volumes, which reads the disk.
+    /// Returns the reason to reject a request for the volume map, which reads the disk.
     fn volumes_refusal(&self, request: &Request<RequestBody>) -> Option<Refusal> {
         let (path, headers) = (request.uri().path(), request.headers());
         let foreign = operation::foreign(request.method(), headers);
@@ -121,7 +121,8 @@ impl Admin {
         foreign.or_else(|| login::refusal(self.page_keys(), path, headers))
     }
 
-    /// Returns the live and dead parts of the volumes. One request at a time reads them.
+    /// Returns the volume map: the live and dead parts of the volumes. Only one request at a time
+    /// reads it.
     pub(crate) async fn volumes(&self) -> Response<Bytes> {
         let Ok(_reads) = self.map_lock.try_lock() else {
             let text = "The map is being read for another page: try again later\n";
@@ -147,7 +148,7 @@ impl Admin {
         KeyPage { keys: self.keys.clone(), file: self.key_file.clone() }
     }
 
-    /// Changes the key file as a request demands.
+    /// Changes the key file as the request demands.
     pub(crate) async fn change_keys(
         &self,
         request: Request<RequestBody>,
@@ -157,7 +158,7 @@ impl Admin {
         self.key_page().change(request.into_body(), caller.principal, log).await
     }
 
-    /// Returns the client of a request that the console sends with the rights of its user.
+    /// Returns the client that sent a console request, with its user's rights.
     fn caller(&self, request: &Request<RequestBody>) -> Result<Caller, Refusal> {
         if let Some(reason) = operation::foreign(request.method(), request.headers()) {
             return Err((StatusCode::FORBIDDEN, reason));
@@ -240,8 +241,8 @@ impl Admin {
         respond(StatusCode::OK, TEXT, text)
     }
 
-    /// Returns the recent requests, for the clients that may change keys: the paths are names of
-    /// objects.
+    /// Returns the recent requests, for clients that may change keys: the paths contain object
+    /// names.
     fn recent_requests(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Refusal> {
         let caller = self.caller(request)?;
         if !key_change::may_change(&caller.principal, self.keys.administrator.is_some()) {
@@ -250,7 +251,7 @@ impl Admin {
         Ok(json_page(&self.metrics.recent.json()))
     }
 
-    /// Returns the buckets with their sizes.
+    /// Returns the buckets and their sizes.
     fn buckets(&self) -> Response<Bytes> {
         match statistics::buckets_json(&self.store.load()) {
             Ok(buckets) => json_page(&buckets),
@@ -262,7 +263,7 @@ impl Admin {
         }
     }
 
-    /// Returns a link to an object with the rights of the key that logged in.
+    /// Returns a link to an object, with the rights of the key that logged in.
     fn presign(&self, request: &Request<RequestBody>) -> Result<Response<Bytes>, Refusal> {
         let Some(link) = Link::from_query(request.uri().query()) else {
             let text = "The query has bucket, key, and seconds from 1 to 604800\n";
@@ -282,7 +283,7 @@ impl Admin {
         Ok(respond(StatusCode::OK, "text/plain; charset=utf-8", url))
     }
 
-    /// Returns the values that the console draws now.
+    /// Returns the present values, for the console's charts.
     pub(crate) fn overview(&self) -> Overview {
         overview(&self.store, &self.metrics, &self.connections)
     }
@@ -297,7 +298,7 @@ impl Admin {
         respond(StatusCode::OK, JSON, text)
     }
 
-    /// Returns the reason why the key file could not be read, if the last attempt failed.
+    /// Returns why the key file could not be read, if the last attempt failed.
     fn key_failure(&self) -> Option<Arc<String>> {
         self.keys.ring.as_ref().and_then(|ring| ring.failure())
     }
@@ -306,18 +307,18 @@ impl Admin {
         self.peer_rate.as_ref().map_or(0, |rate| rate.limit.refused())
     }
 
-    /// Returns the size and the free bytes of the store's file system.
+    /// Returns the size of the store's file system and its free space, in bytes.
     fn free(&self) -> Option<(u64, u64)> {
         let status = rustix::fs::statvfs(self.store.load().dir()).ok()?;
         Some((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
     }
 
-    /// Returns the reason why the store is no longer copied, if it was.
+    /// Returns why replication has stopped, if it has.
     fn stopped_copy(&self) -> Option<String> {
         self.store.load().replication_status().and_then(|status| status.stopped)
     }
 
-    /// `true` if the store has a copy with a lease that has run out.
+    /// Returns `true` if the store is replicated with a lease, and the lease has run out.
     fn has_no_lease(&self) -> bool {
         let status = self.store.load().replication_status();
         status.and_then(|status| status.lease).is_some_and(|left| left.is_zero())
@@ -344,7 +345,7 @@ impl Admin {
 }
 
 /// Returns the body of `/ready` for a server that accepts requests. The status is 200 although
-/// changes may fail: reads do not, and no other server has the space that is missing here.
+/// changes may fail: reads do not, and no other server has the space that this one lacks.
 fn ready(troubles: &[Trouble]) -> String {
     if troubles.is_empty() {
         return "ok\n".to_owned();
@@ -355,7 +356,7 @@ fn ready(troubles: &[Trouble]) -> String {
     troubles.iter().map(line).collect()
 }
 
-/// Returns the name of work in a sentence.
+/// Returns the name for `work` in a sentence.
 fn name(work: Work) -> &'static str {
     match work {
         Work::Changes => "storing objects",
@@ -365,7 +366,7 @@ fn name(work: Work) -> &'static str {
 }
 
 /// Returns the body of `/health` for a server that accepts writes. The status is 200 even if data
-/// is damaged: another server does not have the objects either.
+/// is corrupt: another server does not have the objects either.
 fn health(stats: &Stats, troubles: &[Trouble], key_failure: Option<&String>) -> String {
     let mut text = String::new();
     if let Some(why) = key_failure {

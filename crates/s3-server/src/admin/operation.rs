@@ -1,5 +1,5 @@
-//! The S3 requests of the console, which the server executes with the rights of the key that logged
-//! in. Performs no I/O.
+//! The console's S3 requests, which the server executes with the rights of the key that logged in.
+//! Performs no I/O.
 
 use haul_http_engine::RequestBody;
 use http::header::{
@@ -9,17 +9,17 @@ use http::header::{
 use http::uri::{PathAndQuery, Uri};
 use http::{Method, Request};
 
-/// The paths of S3 requests begin with it.
+/// The path prefix for S3 requests.
 const PREFIX: &str = "/s3";
 
-/// A header that the console adds to its requests. The page of another origin needs a permission to
-/// send it, which the server never gives.
+/// A header that the console adds to its requests. A page from another origin needs a CORS
+/// permission to send it, which the server never gives.
 const CONSOLE: HeaderName = HeaderName::from_static("x-haul-console");
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Headers of responses with content that clients have stored: a page must not run in the origin
-/// of the console, nor be embedded elsewhere.
+/// Response headers for content that clients have stored: it must not run as a page in the
+/// console's origin, nor be embedded elsewhere.
 const CONFINED: [(HeaderName, &str); 5] = [
     (CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"),
     (CONTENT_DISPOSITION, "attachment"),
@@ -28,12 +28,12 @@ const CONFINED: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "private, no-store"),
 ];
 
-/// Returns `true` for the paths of S3 requests.
+/// Returns `true` for an S3 request's path.
 pub(super) fn is_operation(path: &str) -> bool {
     path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns the reason to refuse a request that the page of another origin may have sent.
+/// Returns the reason to reject a request that a page from another origin may have sent.
 pub(super) fn foreign(method: &Method, headers: &HeaderMap) -> Option<&'static str> {
     let header = |name: HeaderName| headers.get(name).map(HeaderValue::as_bytes);
     let is_from_page = match header(FETCH_SITE) {
@@ -54,7 +54,7 @@ pub(super) fn foreign(method: &Method, headers: &HeaderMap) -> Option<&'static s
     (!is_from_console).then_some("Requests that change something need the header x-haul-console\n")
 }
 
-/// Returns the S3 request in a request of the console.
+/// Returns the S3 request in a console request; `None` if its path is no valid S3 path.
 pub(super) fn to_s3(mut request: Request<RequestBody>) -> Option<Request<RequestBody>> {
     let target = request.uri().path_and_query()?.as_str().strip_prefix(PREFIX)?;
     let target = target.parse::<PathAndQuery>().ok()?;
@@ -65,7 +65,7 @@ pub(super) fn to_s3(mut request: Request<RequestBody>) -> Option<Request<Request
     Some(request)
 }
 
-/// Confines the content of a response to an S3 request.
+/// Adds the headers that confine the content of an S3 response.
 pub(crate) fn confine(headers: &mut HeaderMap) {
     for (name, value) in CONFINED {
         headers.insert(name, HeaderValue::from_static(value));

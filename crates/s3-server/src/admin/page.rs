@@ -1,4 +1,4 @@
-//! The responses of the admin address.
+//! Responses from the admin address.
 
 use bytes::Bytes;
 use haul_admin_endpoint::CONSOLE_POLICY;
@@ -13,7 +13,7 @@ use crate::admin::console;
 
 pub(super) const JSON: &str = "application/json";
 
-/// The reason to refuse a request.
+/// The status and the text for a rejected request.
 pub(super) type Refusal = (StatusCode, &'static str);
 
 pub(super) fn json_page(value: &Value) -> Response<Bytes> {

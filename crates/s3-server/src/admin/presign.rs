@@ -1,4 +1,4 @@
-//! Presigned URLs (AWS Signature Version 4) for the links of the console. Pure.
+//! Presigned URLs (AWS Signature Version 4) for the console's links. Pure.
 
 use form_urlencoded::parse;
 use ring::{digest, hmac};
@@ -11,7 +11,7 @@ use crate::auth::canonical::{push_encoded, push_hex};
 /// The longest time for which a presigned URL is valid, in seconds.
 const SECONDS_MAX: u32 = 7 * 24 * 60 * 60;
 
-/// The object and the time of a link.
+/// The object that a link names, and how long the link is valid.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link {
     bucket: String,
@@ -20,7 +20,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Parses the query of a request for a link.
+    /// Parses the query in a request for a link.
     pub(super) fn from_query(query: Option<&str>) -> Option<Self> {
         let value = |wanted: &str| {
             let mut pairs = parse(query.unwrap_or_default().as_bytes());
@@ -32,7 +32,7 @@ impl Link {
         (is_valid && !key.is_empty()).then_some(Self { bucket, key, seconds })
     }
 
-    /// Returns the URL for a server at `host`, with the signature of `key`, if there are keys.
+    /// Returns the URL for a server at `host`, signed with `key` if there are keys.
     pub(super) fn url(
         &self,
         (scheme, host): (&str, &str),
@@ -92,8 +92,8 @@ mod tests {
         }
     }
 
-    /// The example of the AWS documentation, "Authenticating Requests: Using Query Parameters",
-    /// signs a host in front of which the bucket stands; this one has the bucket in the path.
+    /// The example in the AWS documentation, "Authenticating Requests: Using Query Parameters",
+    /// signs a host that begins with the bucket; this URL has the bucket in the path.
     #[test]
     fn link_has_the_parts_of_a_presigned_url() {
         let credentials =

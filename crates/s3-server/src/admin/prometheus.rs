@@ -1,4 +1,4 @@
-//! Metrics in the text format of Prometheus, version 0.0.4. Pure.
+//! Metrics in the Prometheus text format, version 0.0.4. Pure.
 
 use std::time::UNIX_EPOCH;
 
@@ -11,9 +11,9 @@ use crate::hot::HotStats;
 use crate::metrics::Metrics;
 use crate::metrics::log_counts::LogCounts;
 
-/// Returns all metrics. `refused_requests` are those above the rate of their client; `file_system`
-/// is the size and the free bytes of the file system, if known; `key_file_failing` if there is a
-/// key file.
+/// Returns all metrics. `refused_requests` counts requests above their client's rate limit;
+/// `file_system` is the file system's size and free space in bytes, if known; `key_file_failing` is
+/// `None` without a key file.
 pub(super) fn text(
     stats: &Stats,
     metrics: &Metrics,
@@ -228,11 +228,11 @@ fn lifecycle(out: &mut Exposition, stats: &LifecycleStats) {
     }
 }
 
-/// A latency histogram in the form of Prometheus.
+/// A latency histogram in Prometheus form.
 struct Latency {
     /// Upper bounds in seconds, and the cumulative counts of shorter latencies.
     buckets: Vec<(f64, u64)>,
-    /// The sum of all latencies, estimated from the middles of the buckets.
+    /// The sum of all latencies in seconds, estimated from the middles of the buckets.
     estimated_sum_s: f64,
     count: u64,
 }

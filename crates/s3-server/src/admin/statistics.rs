@@ -1,4 +1,4 @@
-//! The parts of `/stats.json`, and the sizes of buckets.
+//! The parts of `/stats.json`, and bucket sizes.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

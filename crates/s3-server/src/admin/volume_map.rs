@@ -1,16 +1,16 @@
-//! The map of volumes for the console: the live and dead parts of each volume as cells. Pure.
+//! The volume map for the console: each volume's live and dead parts as cells. Pure.
 
 use haul_file_store::VolumeMap;
 use serde_json::{Value, json};
 
-/// The number of cells of a volume.
+/// The number of cells for a volume.
 const CELLS: u64 = 64;
 
-/// The number of steps between a cell without live bytes and one with live bytes only.
+/// The number of steps from a cell without live bytes to a cell with live bytes only.
 const STEPS: u64 = 8;
 
-/// Returns the volumes. A cell is null if nothing was written there, else the part of its needles
-/// that is live, from 0 to [`STEPS`].
+/// Returns the volumes. A cell is null if nothing was written there, else the live part of its
+/// needles, from 0 to [`STEPS`].
 pub(super) fn json(maps: &[VolumeMap]) -> Value {
     let volume = |map: &VolumeMap| {
         json!({
@@ -35,7 +35,7 @@ fn cells(map: &VolumeMap) -> Vec<Option<u64>> {
             all += bytes;
             live += if extent.is_live { bytes } else { 0 };
         }
-        // A few live bytes are visible, and so are a few dead ones.
+        // A few live bytes are visible, and so are a few dead bytes.
         (all > 0).then(|| match (live, all - live) {
             (0, _) => 0,
             (_, 0) => STEPS,

@@ -1,9 +1,9 @@
-//! The checksum of an object in the headers of an answer.
+//! The checksum headers in a response.
 
 use crate::answer::Answer;
 use crate::body::checksum::{Checksum, TYPE_ATTRIBUTE};
 
-/// Returns an answer with the header of a checksum, and with its type.
+/// Returns the response with a checksum header, and with the checksum type.
 pub(crate) fn with_checksum(answer: Answer, checksum: Option<&Checksum>, kind: &str) -> Answer {
     match checksum {
         Some(Checksum { algorithm, value }) => {

@@ -1,11 +1,11 @@
-//! The headers that describe the encryption of an object.
+//! The headers that describe an object's encryption.
 
 use crate::answer::Answer;
 use crate::encryption::customer::{AES256, ALGORITHM, KEY_MD5, PREFIX};
 use crate::encryption::master::Master;
 use crate::encryption::request::{ENCRYPTION, KEY_NAME, KMS};
 
-/// Returns an answer with the headers that describe the encryption of an object with this key.
+/// Returns the response with the headers that describe an object encrypted with this key.
 pub(crate) fn described(answer: Answer, master: Option<&Master>) -> Answer {
     match master {
         None => answer,

@@ -1,4 +1,4 @@
-//! The answer of an operation: a status, headers, and a content.
+//! The response that an operation returns: a status, headers, and content.
 
 pub(crate) mod checksum;
 pub(crate) mod encryption;
@@ -11,7 +11,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::body::send::ObjectBody;
 use crate::memory::Reserved;
 
-/// The answer of an operation.
+/// The response that an operation returns.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -19,29 +19,28 @@ pub(crate) struct Answer {
     pub(crate) content: Content,
 }
 
-/// The content of an answer.
+/// A response's content.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// A document, or nothing.
     Bytes(Bytes),
     /// A part of an object.
     Object(ObjectBody),
-    /// Nothing, with the length of the object that a GET would send.
+    /// No content, but the length of what a GET would send.
     Head(u64),
 }
 
 impl Answer {
-    /// Returns an answer without a content.
+    /// Returns a response without content.
     pub(crate) fn empty(status: StatusCode) -> Self {
         Self { status, headers: HeaderMap::new(), content: Content::Bytes(Bytes::new()) }
     }
 
-    /// Returns `200 OK` without a content.
+    /// Returns `200 OK` without content.
     pub(crate) fn ok() -> Self {
         Self::empty(StatusCode::OK)
     }
 
-    /// Returns `204 No Content`.
     pub(crate) fn no_content() -> Self {
         Self::empty(StatusCode::NO_CONTENT)
     }
@@ -54,7 +53,7 @@ impl Answer {
     /// Returns `200 OK` with an XML document that may be long. Memory for it is reserved until the
     /// client has received it.
     pub(crate) fn xml_reserved(document: String, mut memory: Reserved) -> Self {
-        // Without the room for more, which a long document has.
+        // Boxing frees the unused capacity, which is large for a long document.
         let document = Bytes::from(document.into_boxed_str().into_boxed_bytes());
         memory.shrink_to(document.len() as u64);
         Self::document(memory.guard(document))
@@ -65,14 +64,14 @@ impl Answer {
         answer.with(CONTENT_TYPE.as_str(), "application/xml")
     }
 
-    /// Returns this answer with a header, whose name is in lower case. A value that no header can
+    /// Returns this response with a header, whose name is in lower case. A value that no header can
     /// have is left out.
     pub(crate) fn with(mut self, name: &str, value: impl AsRef<str>) -> Self {
         self.add(name, value);
         self
     }
 
-    /// Returns this answer with a header if it has a value.
+    /// Returns this response with a header if it has a value.
     pub(crate) fn with_some(self, name: &str, value: Option<impl AsRef<str>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -80,7 +79,7 @@ impl Answer {
         }
     }
 
-    /// Adds a header.
+    /// Adds a header, unless no header can have its value.
     pub(crate) fn add(&mut self, name: &str, value: impl AsRef<str>) {
         let name = HeaderName::from_bytes(name.as_bytes());
         let value = HeaderValue::from_bytes(value.as_ref().as_bytes());

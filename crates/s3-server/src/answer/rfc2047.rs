@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use base64_simd::STANDARD as BASE64;
 
-/// The longest text of an encoded word, before its encoding in Base64: a word has 75 characters.
+/// The maximum length of an encoded word's text before Base64, in bytes: a word has at most 75
+/// characters.
 const WORD_BYTES_MAX: usize = 45;
 
-/// Returns a value of metadata for a header: unchanged, or as encoded words if it is not printable
+/// Returns a metadata value for a header: unchanged, or as encoded words if it is not printable
 /// ASCII.
 pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
@@ -27,8 +28,8 @@ pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     words.join(" ").into()
 }
 
-/// Returns a value of metadata in a header, whose encoded words are decoded. A word that is malformed
-/// or has another charset than UTF-8 and ASCII stays as it is.
+/// Returns a metadata value from a header, with encoded words decoded. A word that is malformed, or
+/// in a charset other than UTF-8 and ASCII, stays as it is.
 pub(crate) fn decode(value: &str) -> Cow<'_, str> {
     if !value.contains("=?") {
         return value.into();
@@ -59,7 +60,7 @@ pub(crate) fn decode(value: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// Decodes the encoded word at the beginning of a text; returns the text after it, too.
+/// Decodes the encoded word at the beginning of `text`; also returns the text after it.
 fn word(text: &str) -> Option<(String, &str)> {
     let (charset, rest) = text.strip_prefix("=?")?.split_once('?')?;
     let (encoding, rest) = rest.split_once('?')?;

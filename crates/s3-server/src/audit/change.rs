@@ -1,4 +1,4 @@
-//! The changes of one request, reported by its operation.
+//! The changes that one request makes, as its operation reports them.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use parking_lot::Mutex;
 
 use crate::errors::{S3Error, S3ErrorCode};
 
-/// One change of a request.
+/// One change that a request makes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Change {
-    /// The key that changed; `None`: the key of the request.
+    /// The changed key; `None` means the request's key.
     pub(super) key: Option<String>,
     pub(super) bytes: Option<u64>,
     pub(super) etag: Option<String>,
     /// The error code for this key.
     pub(super) error: Option<S3ErrorCode>,
-    /// Of a deletion: the version ID in the request, and the status for this key.
+    /// For a deletion: the version ID in the request, and the status for this key.
     deleted: Option<(Option<String>, u16)>,
 }
 
-/// A key of a multi-object delete, for the access log of its bucket.
+/// A key in a multi-object delete, for the bucket's access log.
 pub(crate) struct DeletedKey {
     pub(crate) key: String,
     pub(crate) version: Option<String>,
@@ -29,8 +29,8 @@ pub(crate) struct DeletedKey {
     pub(crate) error: Option<S3ErrorCode>,
 }
 
-/// The changes of one request, which the operation reports if the server has an audit log, or the
-/// bucket an access log.
+/// The changes that one request makes. The operation reports them if the server has an audit log,
+/// or the bucket an access log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes(Arc<Mutex<State>>);
 
@@ -40,7 +40,7 @@ struct State {
     changes: Vec<Change>,
 }
 
-/// The names in a form, which are not known when its record begins.
+/// The names in a POST form, which are not known when the record begins.
 #[derive(Debug, Clone)]
 pub(super) struct FormNames {
     pub(super) key: String,
@@ -48,7 +48,7 @@ pub(super) struct FormNames {
 }
 
 impl Changes {
-    /// Sets the key of an upload by form, and the access key that signed the form.
+    /// Sets a form upload's key, and the access key that signed the form.
     pub(crate) fn set_form(&self, key: &str, access_key: Option<Arc<str>>) {
         self.0.lock().form = Some(FormNames { key: key.to_owned(), access_key });
     }
@@ -68,7 +68,7 @@ impl Changes {
         self.0.lock().changes.push(Change { key, error, deleted, ..Change::default() });
     }
 
-    /// Returns the keys of a multi-object delete.
+    /// Returns the keys in a multi-object delete, with their outcomes.
     pub(crate) fn deleted_keys(&self) -> Vec<DeletedKey> {
         let deleted = |change: &Change| {
             let (version, status) = change.deleted.clone()?;
@@ -77,12 +77,12 @@ impl Changes {
         self.0.lock().changes.iter().filter_map(deleted).collect()
     }
 
-    /// Returns the length of the object or part that was stored.
+    /// Returns the length of the stored object or part, in bytes.
     pub(crate) fn stored_bytes(&self) -> Option<u64> {
         self.0.lock().changes.first()?.bytes
     }
 
-    /// Returns the key of an upload by form.
+    /// Returns a form upload's key.
     pub(crate) fn form_key(&self) -> Option<String> {
         self.0.lock().form.as_ref().map(|names| names.key.clone())
     }

@@ -1,4 +1,4 @@
-//! The audit lines of changes of keys in the console.
+//! The audit lines for key changes in the console.
 
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use haul_line_log::Utc;
 
 use super::AuditLog;
 
-/// A change of a key, or a failed attempt.
+/// A key change, or a failed attempt.
 pub(crate) struct KeyRecord<'a> {
     pub(crate) operation: &'static str,
     pub(crate) identity: &'a RequestIdentity,
@@ -17,12 +17,12 @@ pub(crate) struct KeyRecord<'a> {
     pub(crate) access_key: Option<&'a str>,
     pub(crate) status: u16,
     pub(crate) error: Option<&'a str>,
-    /// The rights that the key was given.
+    /// The rights that the change gave to the key.
     pub(crate) rights: Option<&'a str>,
 }
 
 impl AuditLog {
-    /// Appends a line for a change of a key. `key` is the access key that changed.
+    /// Appends the line for a key change, or for a failed attempt.
     pub(crate) fn key_changed(&self, record: &KeyRecord<'_>) {
         let time = format!("{:.3}", Utc::of(SystemTime::now()));
         let client = record.client.map(|client| client.to_string());

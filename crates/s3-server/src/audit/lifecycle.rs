@@ -1,4 +1,4 @@
-//! The audit lines of changes by lifecycle rules.
+//! The audit lines for changes by lifecycle rules.
 
 use std::time::SystemTime;
 
@@ -10,8 +10,8 @@ use super::AuditLog;
 
 impl AuditLog {
     /// Returns the observer for [`haul_file_store::Options::lifecycle_observer`], which appends a
-    /// line for each change by a lifecycle rule. `operation` has the name of server access logs of
-    /// S3, and there is no request, client or status. The line of a version has its ID.
+    /// line for each change by a lifecycle rule. `operation` is the name in S3 server access logs;
+    /// there is no request, client or status. An expired version's line has the version ID.
     #[must_use]
     pub fn lifecycle_observer(&self) -> LifecycleObserver {
         let log = self.clone();

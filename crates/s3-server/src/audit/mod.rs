@@ -22,12 +22,12 @@ use change::{Change, FormNames};
 pub(crate) use change::{Changes, DeletedKey};
 pub(crate) use keys::KeyRecord;
 
-/// The name of the changes that the server does not support.
+/// The operation name for changes that the server does not support.
 const OTHER: &str = "Other";
 
 /// An audit log. Each line is a JSON object with the fields `time`, `request_id`, `client`,
 /// `access_key`, `operation`, `bucket`, `key`, `status`, `error`, `bytes` and `etag`. A field
-/// without a value is `null`. `time` is the time at which the request ended.
+/// without a value is `null`. `time` is when the request ended.
 #[derive(Clone)]
 pub struct AuditLog {
     lines: Arc<dyn Lines>,
@@ -59,7 +59,7 @@ impl AuditLog {
         }
         let name = match &head.path {
             Some(_) => head.name.clone(),
-            // The names in a malformed path are those that the client sent.
+            // For a malformed path, the record has the names as the client sent them.
             None => ObjectName::in_path(head.raw_path()),
         };
         let given = |name: String| (!name.is_empty()).then_some(name);
@@ -97,7 +97,7 @@ impl AuditRecord {
         self.changes.clone()
     }
 
-    /// Records the outcome of the request and writes its lines.
+    /// Sets the request's outcome; the record then writes its lines as it is dropped.
     pub(crate) fn end(mut self, status: StatusCode, error: Option<S3ErrorCode>) {
         self.status = status.as_u16();
         self.error = error.filter(|_| !status.is_success());
@@ -154,7 +154,8 @@ mod tests {
         }
     }
 
-    /// Returns the line of a request with this first line and outcome; empty if there is none.
+    /// Returns the audit line for a request with this first line and outcome; empty if there is
+    /// none.
     fn line(request: &str, status: StatusCode, error: Option<S3ErrorCode>) -> String {
         let lines = Arc::new(Recorded::default());
         let log = AuditLog::new(lines.clone());

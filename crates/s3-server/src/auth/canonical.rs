@@ -1,15 +1,15 @@
-//! The encoding of the parts of a request that are signed (AWS Signature Version 4). Pure.
+//! Encodes the signed parts of a request (AWS Signature Version 4). Pure.
 
-/// The characters that a client takes for blanks.
+/// The characters that a client treats as blanks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blanks {
-    /// Those of ASCII, as for most clients.
+    /// ASCII blanks, as most clients.
     Ascii,
-    /// Those of Unicode, as for clients in Python and JavaScript.
+    /// Unicode blanks, as clients in Python and JavaScript.
     Unicode,
 }
 
-/// Appends a value without blanks at its ends, and with single ones inside.
+/// Appends a value, without blanks at its ends, and with one space for each run of blanks inside.
 pub(super) fn push_collapsed(out: &mut String, value: &str, blanks: Blanks) {
     let mut push = |number: usize, word: &str| {
         if number > 0 {
@@ -24,7 +24,7 @@ pub(super) fn push_collapsed(out: &mut String, value: &str, blanks: Blanks) {
     }
 }
 
-/// Appends a path in the encoding of signatures.
+/// Appends a path, percent-encoded as signatures need it.
 pub(crate) fn push_encoded(out: &mut String, path: &str) {
     for byte in path.bytes() {
         match byte {
@@ -45,7 +45,7 @@ pub(crate) fn hex(byte: u8) -> [u8; 2] {
 
 /// Appends bytes in lower-case hexadecimal digits.
 pub(crate) fn push_hex(out: &mut String, bytes: &[u8]) {
-    // A String that is extended by an iterator asks for space with each character.
+    // Not `extend`, which asks for space with each character.
     bytes.iter().flat_map(|byte| hex(*byte)).for_each(|digit| out.push(digit.into()));
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// Returns the seconds since 1970 of a time like `20261123T181500Z`.
+/// Returns a time such as `20261123T181500Z` in seconds since 1970.
 pub(crate) fn seconds_of(text: &str) -> Option<i64> {
     let format = time::macros::format_description!("[year][month][day]T[hour][minute][second]Z");
     let time = time::PrimitiveDateTime::parse(text, format).ok()?;

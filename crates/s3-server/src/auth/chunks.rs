@@ -1,4 +1,4 @@
-//! The signatures of the chunks of a body, each of which covers the one before it.
+//! Verifies a body's chunk signatures, each of which covers the signature before it.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use ring::{digest, hmac};
 
 use crate::auth::canonical::{from_hex, push_hex};
 
-/// The SHA-256 of no bytes.
+/// The SHA-256 of the empty string.
 const NO_BYTES: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// Verifies the chunks of one body, in their order.
 #[derive(Clone)]
 pub(crate) struct ChunkVerifier {
     key: Arc<hmac::Key>,
-    /// The time and the scope, in the lines of the signed text.
+    /// The time and the scope, as two lines in the signed text.
     scope: String,
-    /// The signature before the next one: that of the request, or of the chunk before.
+    /// The signature before the next one: the request's, or the previous chunk's.
     previous: String,
-    /// The hash of the chunk so far.
+    /// The hash of the present chunk so far.
     hash: digest::Context,
 }
 
@@ -28,19 +28,19 @@ impl std::fmt::Debug for ChunkVerifier {
 }
 
 impl ChunkVerifier {
-    /// Creates the verifier of a body whose request has this signature.
+    /// Creates the verifier for a body whose request has this signature.
     pub(super) fn new(key: Arc<hmac::Key>, date: &str, scope: &str, signature: &str) -> Self {
         let scope = format!("{date}\n{scope}");
         let hash = digest::Context::new(&digest::SHA256);
         Self { key, scope, previous: signature.to_owned(), hash }
     }
 
-    /// Adds bytes of the present chunk.
+    /// Hashes the present chunk's next bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
     }
 
-    /// Returns `true` if this is the signature of the present chunk, and begins the next one.
+    /// Returns `true` if this is the present chunk's signature, and begins the next chunk.
     pub(crate) fn ends_chunk(&mut self, signature: &[u8]) -> bool {
         let hash = std::mem::replace(&mut self.hash, digest::Context::new(&digest::SHA256));
         let hash = hash.finish();
@@ -50,8 +50,8 @@ impl ChunkVerifier {
         self.is_right(&text, signature)
     }
 
-    /// Returns `true` if this is the signature of the trailer, whose fields have the form
-    /// `name:value` in lines that end with a line feed.
+    /// Returns `true` if this is the trailer's signature. `fields` has a line `name:value` for each
+    /// field; each line ends with a line feed.
     pub(crate) fn ends_trailer(&mut self, fields: &str, signature: &[u8]) -> bool {
         let mut text = format!("AWS4-HMAC-SHA256-TRAILER\n{}\n{}\n", self.scope, self.previous);
         push_hex(&mut text, digest::digest(&digest::SHA256, fields.as_bytes()).as_ref());
@@ -72,8 +72,8 @@ mod tests {
     use crate::access::keys::credentials::Credentials;
     use crate::access::keys::key_ring::ActiveKey;
 
-    /// Returns the verifier of the example in "Signature Calculations for the Authorization Header:
-    /// Transferring Payload in Multiple Chunks" of the AWS documentation.
+    /// Returns the verifier for the AWS documentation's example in "Signature Calculations for the
+    /// Authorization Header: Transferring Payload in Multiple Chunks".
     fn example() -> ChunkVerifier {
         let credentials = Credentials {
             access_key: "AKIAIOSFODNN7EXAMPLE".into(),

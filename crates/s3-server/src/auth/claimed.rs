@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::access::keys::key_ring::AllKeys;
 use crate::request::head::Head;
 
-/// The longest access key that is logged.
+/// The longest access key that is logged, in bytes.
 const ACCESS_KEY_BYTES_MAX: usize = 128;
 
-/// Returns the access key that a request names. Without credentials signatures are ignored, so there
+/// Returns the access key that a request names. A server without keys ignores signatures, so there
 /// is none.
 pub(crate) fn claimed_key(keys: &AllKeys, head: &Head) -> Option<Arc<str>> {
     if keys.is_empty() {

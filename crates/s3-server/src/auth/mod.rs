@@ -1,7 +1,7 @@
-//! Finds out who sends a request: verifies its signature, once, whatever its kind is.
+//! Authenticates a request: verifies its signature, once, whatever its kind.
 //!
-//! `verify` recognizes the kind. `v4` and `v2` verify signatures in headers and URLs, `chunks` those
-//! of the chunks of a body. Signatures are compared in constant time.
+//! `verify` recognizes the kind. `v4` and `v2` verify signatures in headers and URLs, `chunks`
+//! verifies a body's chunk signatures. Signatures are compared in constant time.
 
 pub(crate) mod canonical;
 pub(crate) mod chunks;

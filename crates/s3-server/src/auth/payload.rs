@@ -1,21 +1,21 @@
-//! The form of a body, which a signature covers.
+//! How a body is framed, and what its signature covers.
 
 use crate::auth::canonical::from_hex;
 use crate::auth::chunks::ChunkVerifier;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::request::head::Head;
 
-/// The header with the hash of the body, or a word in its place.
+/// The header with the body's hash, or a word in its place.
 pub(crate) const CONTENT_SHA256: &str = "x-amz-content-sha256";
 
-/// The form of a body, and the part of its signature that is verified as it arrives.
+/// How a body is framed, and which of its signatures are verified as it arrives.
 #[derive(Debug)]
 pub(crate) enum Payload {
-    /// The bytes of the body, with their hash if the client gives it.
+    /// The body's bytes, with their hash if the client sends it.
     Plain { sha256: Option<[u8; 32]> },
     /// Chunks without signatures, and a trailer.
     Chunks,
-    /// Chunks with signatures, and a trailer with one.
+    /// Chunks with signatures, and possibly a signed trailer.
     SignedChunks {
         has_trailer: bool,
         /// `None` on a server without keys, which ignores signatures.
@@ -24,10 +24,10 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// The word for a body that is not signed.
+    /// The word for an unsigned body.
     pub(crate) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
-    /// Returns the form that a value of `x-amz-content-sha256` means.
+    /// Returns the payload that an `x-amz-content-sha256` value means.
     pub(super) fn from_text(text: &str) -> S3Result<Self> {
         Ok(match text {
             Self::UNSIGNED => Self::Plain { sha256: None },
@@ -58,7 +58,7 @@ impl Payload {
         })
     }
 
-    /// Returns the form of a body whose signature is not verified.
+    /// Returns the payload of a request whose signature is not verified.
     pub(super) fn unverified(head: &Head) -> S3Result<Self> {
         let text = head.fields.given(CONTENT_SHA256);
         text.map_or(Ok(Self::Plain { sha256: None }), Self::from_text)

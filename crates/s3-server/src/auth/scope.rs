@@ -1,19 +1,19 @@
-//! The scope of a signature of version 4: date, region, service and a fixed word.
+//! The scope of a Version 4 signature: date, region, service and a fixed word.
 
 use crate::auth::REGION;
 use crate::errors::{S3Error, S3ErrorCode, invalid_argument, refuse};
 
-/// The credential of a signature: an access key and a scope.
+/// The credential in a signature: an access key and a scope.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Credential<'a> {
     pub(crate) access_key: &'a str,
     /// The date, such as `20261128`.
     pub(crate) date: &'a str,
-    /// All of the scope, as it is signed.
+    /// The whole scope, as it is signed.
     pub(crate) scope: &'a str,
 }
 
-/// The place of a credential, which determines the error for a malformed one.
+/// Where a request has its credential, which determines the error for a malformed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Header,

@@ -1,4 +1,4 @@
-//! Verifies presigned URLs with signatures of version 2, which boto3 still makes by default.
+//! Verifies presigned URLs with Signature Version 2, which boto3 still makes by default.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::auth::v4::time_text;
 use crate::errors::{S3ErrorCode, S3Result, refuse, unknown_key};
 use crate::request::head::Head;
 
-/// The longest time for which a URL is valid from now on: seven days, as with version 4.
+/// The maximum time for which a URL is valid from now on, in seconds: 7 days, as in version 4.
 const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
 
-/// The parameters that are signed, in the order in which they are signed.
+/// The query parameters that are signed, in signing order.
 const SIGNED: [&str; 33] = [
     "accelerate",
     "acl",
@@ -50,8 +50,8 @@ const SIGNED: [&str; 33] = [
     "website",
 ];
 
-/// The parameters that version 2 does not sign, and that choose no other operation than the signed
-/// one: those of listings, and those of the signature itself.
+/// The query parameters that version 2 does not sign, and that choose no operation other than the
+/// signed one: listing parameters, and the signature's own parameters.
 const UNSIGNED: [&str; 18] = [
     "AWSAccessKeyId",
     "Expires",
@@ -73,8 +73,8 @@ const UNSIGNED: [&str; 18] = [
     "x-id",
 ];
 
-/// Returns the key that signed a URL. Parameters that stand for headers, which boto3 moves to the
-/// query after it has signed them, are fields of the head already.
+/// Returns the key that signed a URL. Query parameters that stand for headers, which boto3 moves to
+/// the query after signing, are already header fields of `head`.
 pub(super) fn verify(keys: &AllKeys, head: &Head, now_s: i64) -> S3Result<Arc<ActiveKey>> {
     let malformed = |why: &str| {
         let message = format!("The presigned URL of version 2 is malformed: {why}");
@@ -118,13 +118,12 @@ pub(super) fn verify(keys: &AllKeys, head: &Head, now_s: i64) -> S3Result<Arc<Ac
     Ok(key)
 }
 
-/// Returns `true` for the parameters that stand for headers.
+/// Returns `true` for a query parameter that stands for a header.
 fn is_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with("x-amz-") || matches!(&*name, "content-md5" | "content-type")
 }
 
-/// Returns the signed text.
 fn string_to_sign(head: &Head, expires: &str) -> String {
     let field = |name: &str| head.fields.text(name).unwrap_or_default();
     let (md5, content_type) = (field("content-md5"), field("content-type"));
@@ -137,7 +136,7 @@ fn string_to_sign(head: &Head, expires: &str) -> String {
         let value = head.fields.joined(name).unwrap_or_default();
         text += &format!("{name}:{value}\n");
     }
-    // Also of a host that names the bucket, the path has it.
+    // The signed path has the bucket, also if the host names it.
     let path = head.raw_path();
     if head.names_bucket_in_host() {
         text += &format!("/{}", head.name.bucket);
@@ -163,8 +162,8 @@ mod tests {
     use crate::access::keys::credentials::Credentials;
     use crate::request::head::tests::head;
 
-    /// The expiry of the example "Query String Request Authentication Alternative" in the AWS
-    /// documentation of Signature Version 2.
+    /// The expiry in the AWS documentation's example "Query String Request Authentication
+    /// Alternative" for Signature Version 2.
     const EXPIRES_S: i64 = 1_175_139_620;
 
     fn keys(access_key: &str, secret_key: &str) -> AllKeys {

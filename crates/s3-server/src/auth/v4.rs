@@ -16,20 +16,20 @@ use crate::auth::scope::{Credential, Place};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse, unknown_key};
 use crate::request::head::Head;
 
-/// The only algorithm, as clients name it.
+/// The only supported algorithm, as clients name it.
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
-/// The most by which the clock of a client may differ, in seconds.
+/// The maximum difference between a client's clock and the server's, in seconds.
 const SKEW_MAX_S: i64 = 15 * 60;
 
-/// The most headers that a request signs. The head of a request in S3 has at most 8 KiB.
+/// The maximum number of signed headers. A request head in S3 has at most 8 KiB.
 const SIGNED_HEADERS_MAX: usize = 512;
 
-/// The longest time for which a presigned URL is valid: seven days, as in S3.
+/// The longest time for which a presigned URL is valid, in seconds: seven days, as in S3.
 const EXPIRES_MAX_S: i64 = 7 * 24 * 60 * 60;
 
-/// The headers of AWS that need no signature, because they change nothing: with a presigned URL, the
-/// date is in the query, and the body is not signed.
+/// The `x-amz-` headers that need no signature, because they change nothing: with a presigned URL,
+/// the date is in the query, and the body is not signed.
 const UNSIGNED: [&str; 3] = [CONTENT_SHA256, "x-amz-date", "x-amz-user-agent"];
 
 /// The parts of a signature.
@@ -39,13 +39,13 @@ struct Signature<'a> {
     signed_headers: &'a str,
     /// The signature in hexadecimal digits.
     signature: &'a str,
-    /// The time of the signature, as in `x-amz-date`.
+    /// When the request was signed, in the format of `x-amz-date`.
     date: String,
-    /// The hash of the body, or the word in its place.
+    /// The body's hash, or the word in its place.
     body: &'a str,
 }
 
-/// Returns the key that signed a request in the header `Authorization`, and the signed body.
+/// Returns the key that signed a request in the `Authorization` header, and the signed payload.
 pub(super) fn verify_header(
     keys: &AllKeys,
     head: &Head,
@@ -88,7 +88,7 @@ pub(super) fn verify_header(
     found.verify(keys, head, payload)
 }
 
-/// Returns the key that signed a presigned URL, and the signed body.
+/// Returns the key that signed a presigned URL, and the signed payload.
 pub(super) fn verify_query(
     keys: &AllKeys,
     head: &Head,
@@ -137,7 +137,7 @@ pub(super) fn verify_query(
         )));
     }
     check_validity(date, expires, now_s)?;
-    // The body is signed only if a client adds its hash to what it signs.
+    // The signature covers the body only if the client signs the body's hash.
     let in_header = || {
         let is_signed = signed_headers.split(';').any(|name| name == CONTENT_SHA256);
         head.fields.text(CONTENT_SHA256).filter(|_| is_signed)
@@ -158,7 +158,7 @@ pub(super) fn verify_query(
     Signature { credential, signed_headers, signature, date, body }.verify(keys, head, payload)
 }
 
-/// Checks that a presigned URL is valid now.
+/// Fails unless a presigned URL is valid now.
 fn check_validity(date: &str, expires: &str, now_s: i64) -> S3Result<()> {
     let malformed = |why: &str| Place::Query.malformed(why);
     let signed_s = seconds_of(date).ok_or_else(|| {
@@ -181,7 +181,7 @@ fn check_validity(date: &str, expires: &str, now_s: i64) -> S3Result<()> {
     if age_s < -SKEW_MAX_S {
         return Err(too_skewed(date, now_s));
     }
-    // Also one that is valid for no second.
+    // A URL that is valid for zero seconds has expired, too.
     if age_s > expires_s || expires_s == 0 {
         return Err(refuse(S3ErrorCode::AccessDenied, "Request has expired")
             .with_field("X-Amz-Expires", expires)
@@ -192,7 +192,7 @@ fn check_validity(date: &str, expires: &str, now_s: i64) -> S3Result<()> {
 }
 
 impl Signature<'_> {
-    /// Verifies the signature, and adds to the body what the signatures of its chunks need.
+    /// Verifies the signature, and adds to the payload what its chunk signatures need.
     fn verify(
         self,
         keys: &AllKeys,
@@ -215,7 +215,7 @@ impl Signature<'_> {
             let text = self.string_to_sign(&self.canonical(head, path, blanks));
             hmac::verify(&secret, text.as_bytes(), &claimed).is_ok()
         };
-        // Some clients sign the path as they send it, and some take all blanks of Unicode for blanks.
+        // Some clients sign the path as they send it, and some treat all Unicode blanks as blanks.
         let raw = Some(head.raw_path()).filter(|raw| *raw != path);
         let is_ascii = head.fields.iter().all(|(_, value)| value.is_ascii());
         let unicode = Some(Blanks::Unicode).filter(|_| !is_ascii);
@@ -236,7 +236,7 @@ impl Signature<'_> {
         Ok((key, payload))
     }
 
-    /// Returns the canonical request, with a path in its canonical form.
+    /// Returns the canonical request with this path.
     fn canonical(&self, head: &Head, path: &str, blanks: Blanks) -> String {
         let mut text = format!("{}\n{path}\n", head.method);
         push_query(&mut text, head);
@@ -264,7 +264,7 @@ impl Signature<'_> {
     }
 }
 
-/// Appends the query of a request in its canonical form: sorted, without the signature.
+/// Appends a request's canonical query: sorted, without the signature.
 fn push_query(out: &mut String, head: &Head) {
     let encoded = |text: &str| {
         let mut out = String::with_capacity(text.len());
@@ -282,10 +282,10 @@ fn push_query(out: &mut String, head: &Head) {
     }
 }
 
-/// Refuses a request with a header of AWS that is not signed, as S3 does: the holder of a presigned
-/// URL could have added it.
+/// Rejects a request with an unsigned AWS header, as S3 does: the holder of a presigned URL could
+/// have added it.
 fn check_signed_headers(head: &Head, signed: &str) -> S3Result<()> {
-    // Each is looked up in the head.
+    // The number of names is limited, because each is looked up in the head.
     let mut listed: Vec<_> = signed.split(';').take(SIGNED_HEADERS_MAX + 1).collect();
     listed.sort_unstable();
     if listed.len() > SIGNED_HEADERS_MAX || listed.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -307,7 +307,7 @@ fn check_signed_headers(head: &Head, signed: &str) -> S3Result<()> {
     Err(refuse(S3ErrorCode::AccessDenied, message).with_field("HeadersNotSigned", name))
 }
 
-/// Returns the time in the header `x-amz-date` or `Date`, in the form of the first one.
+/// Returns the time in the `x-amz-date` or `Date` header, in the format of `x-amz-date`.
 fn date_of_fields(head: &Head) -> S3Result<String> {
     let missing = || {
         let message = "AWS authentication requires a valid Date or x-amz-date header";
@@ -333,7 +333,7 @@ fn too_skewed(date: &str, now_s: i64) -> S3Error {
         .with_field("MaxAllowedSkewMilliseconds", (SKEW_MAX_S * 1000).to_string())
 }
 
-/// Returns a time as error documents have it.
+/// Returns a time in the format of error documents.
 pub(super) fn time_text(seconds: i64) -> String {
     let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
     let time = OffsetDateTime::from_unix_timestamp(seconds).ok();
@@ -363,7 +363,7 @@ mod tests {
         outcome.err().map(|error| error.code().as_str().to_owned()).unwrap_or_default()
     }
 
-    /// The fields of the example "GET Object" of the AWS documentation of Signature Version 4.
+    /// The headers in the AWS documentation's example "GET Object" for Signature Version 4.
     const GET: [(&str, &str); 5] = [
         ("Host", "examplebucket.s3.amazonaws.com"),
         (
@@ -377,7 +377,8 @@ mod tests {
         ("x-amz-date", "20130524T000000Z"),
     ];
 
-    /// Verifies the example with a change of one text by another.
+    /// Verifies the example with `from` replaced by `to`. Returns the error code; empty if it is
+    /// valid.
     fn get(from: &str, to: &str, now_s: i64) -> String {
         let fields = GET.map(|(name, value)| (name.replace(from, to), value.replace(from, to)));
         let fields: Vec<_> =
@@ -448,7 +449,7 @@ mod tests {
         let (_, payload) =
             verify_header(&keys(), &head("PUT /test$file.text", &fields), NOW_S).unwrap();
         assert!(matches!(payload, Payload::Plain { sha256: Some(_) }));
-        // The other date alone is not what was signed, but it is a date.
+        // The `Date` header alone is a valid date, but not what was signed.
         let fields: Vec<_> = fields.into_iter().filter(|(name, _)| *name != "x-amz-date").collect();
         let head = head("PUT /test$file.text", &fields);
         assert_eq!(code(verify_header(&keys(), &head, NOW_S)), "SignatureDoesNotMatch");
@@ -539,7 +540,7 @@ mod tests {
         ] {
             assert_eq!(verify("", "", &[(name, "a")], NOW_S), expected, "{name}");
         }
-        // The hash that the URL was signed with is that of the body.
+        // A request may not claim another hash than its presigned URL.
         let with_hash = format!("&X-Amz-Content-Sha256={EMPTY}&X-Amz-Date=");
         for claimed in [Payload::UNSIGNED, &EMPTY.replace('e', "f")] {
             let more = [(CONTENT_SHA256, claimed)];

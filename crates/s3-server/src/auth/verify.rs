@@ -1,4 +1,4 @@
-//! Recognizes the kind of a signature, and verifies it.
+//! Recognizes a signature's kind, and verifies it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use crate::request::fields::SDK_ALGORITHM;
 use crate::request::head::Head;
 use crate::request::operation::RESPONSE;
 
-/// The parameters of a presigned URL of version 4 that make a request a signed one.
+/// The query parameters that mark a presigned URL with Signature Version 4.
 const QUERY_V4: [&str; 6] = [
     "x-amz-algorithm",
     "x-amz-credential",
@@ -21,13 +21,13 @@ const QUERY_V4: [&str; 6] = [
     "x-amz-signedheaders",
 ];
 
-/// The same of version 2.
+/// The query parameters that mark a presigned URL with Signature Version 2.
 const QUERY_V2: [&str; 2] = ["awsaccesskeyid", "signature"];
 
-/// Parameters that belong to a signature; others that begin with `x-amz-` stand for headers.
+/// Query parameters that belong to a signature; other `x-amz-` parameters stand for headers.
 const OF_SIGNATURE: [&str; 2] = ["x-amz-content-sha256", "x-amz-security-token"];
 
-/// The client of a request, and its body as the client signed it.
+/// A request's client, and the payload as the client signed it.
 #[derive(Debug)]
 pub(crate) struct Verified {
     pub(crate) principal: Principal,
@@ -35,18 +35,18 @@ pub(crate) struct Verified {
 }
 
 impl Verified {
-    /// Returns the client of a request without a signature that is verified elsewhere.
+    /// Returns the anonymous client, for a request whose signature, if any, is verified elsewhere.
     pub(crate) fn anonymous() -> Self {
         let payload = Payload::Plain { sha256: None };
         Self { principal: Principal::Anonymous(None), payload }
     }
 }
 
-/// Returns the client of a request, whose signature is verified. Parameters of the query that stand
-/// for headers become fields of the head: clients that make URLs move headers there.
+/// Verifies a request's signature, and returns the client. Query parameters that stand for headers
+/// become header fields of `head`: clients that make URLs move headers there.
 ///
 /// # Errors
-/// Those of S3 for each kind of signature, and `InvalidArgument` for a request with two.
+/// The S3 error for each kind of signature, and `InvalidArgument` for a request with two.
 pub(crate) fn verify(keys: &AllKeys, head: &mut Head) -> S3Result<Verified> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     verify_at(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), keys, head)
@@ -87,7 +87,7 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
         }
         (false, true, false) => v4::verify_query(keys, head, now_s)?,
         (false, false, true) => {
-            // Version 2 signs these as the headers that they stand for.
+            // Version 2 signs these parameters as the headers that they stand for.
             move_to_fields(head)?;
             (v2::verify(keys, head, now_s)?, Payload::unverified(head)?)
         }
@@ -97,8 +97,8 @@ fn verify_at(now_s: i64, keys: &AllKeys, head: &mut Head) -> S3Result<Verified> 
     Ok(Verified { principal: Principal::Key(key), payload })
 }
 
-/// Refuses a request with several fields of a name that S3 gives one meaning: what is allowed could
-/// depend on another one than what is done.
+/// Rejects a request that repeats a header to which S3 gives one meaning: authorization could
+/// depend on one value, and execution on another.
 fn check_repeated(head: &Head) -> S3Result<()> {
     const SINGLE: [&str; 5] =
         ["authorization", "content-disposition", "content-md5", "content-type", "expires"];
@@ -127,9 +127,9 @@ fn check_repeated(head: &Head) -> S3Result<()> {
     }
 }
 
-/// Makes the parameters of the query that stand for headers fields of the head.
+/// Turns query parameters that stand for headers into header fields of `head`.
 ///
-/// The checksum of an empty body is none of them: the SDK for JavaScript adds it to each URL that it
+/// An empty body's checksum is left out: the SDK for JavaScript adds it to each URL that it
 /// presigns for an upload. S3 ignores all checksums there.
 fn move_to_fields(head: &mut Head) -> S3Result<()> {
     let is_header = |name: &str| {
@@ -163,7 +163,7 @@ fn move_to_fields(head: &mut Head) -> S3Result<()> {
     Ok(())
 }
 
-/// Returns `true` for the checksum of an empty body.
+/// Returns `true` for an empty body's checksum.
 fn is_empty_checksum(name: &str, value: &str) -> bool {
     const CHECKSUMS: [(&str, &str); 5] = [
         ("x-amz-checksum-crc32", "AAAAAA=="),
@@ -175,8 +175,8 @@ fn is_empty_checksum(name: &str, value: &str) -> bool {
     CHECKSUMS.iter().any(|(known, empty)| name.eq_ignore_ascii_case(known) && value == *empty)
 }
 
-/// Refuses a request without a signature that replaces headers of the response: a web page could
-/// otherwise show an upload of another user as HTML.
+/// Rejects a request without a signature that replaces response headers: a web page could otherwise
+/// show another user's upload as HTML.
 fn check_unsigned(head: &Head) -> S3Result<()> {
     let mut names = head.query.iter().map(|(name, _)| name);
     if !names.any(|name| name.to_ascii_lowercase().starts_with(RESPONSE)) {

@@ -1,5 +1,5 @@
-//! A decoder of `aws-chunked` framing: chunk sizes, data and trailer. It verifies the signatures of
-//! the chunks and of the trailer, if the body has them.
+//! Decodes `aws-chunked` framing: chunk sizes, data and trailer. Verifies the signatures of chunks
+//! and trailer, if the body has them.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,35 +13,35 @@ use crate::request::fields::Fields;
 use crate::request::trailer::Trailer;
 use haul_http_engine::RequestBody;
 
-/// The maximum length of a line with a chunk size, or of a trailer line.
+/// The maximum length of a chunk-size line or a trailer line, in bytes.
 const SIZE_LINE_BYTES_MAX: usize = 1024;
 
-/// The maximum length of the trailer.
+/// The maximum length of the trailer, in bytes.
 const TRAILER_BYTES_MAX: usize = 8 * 1024;
 
-/// The field of a trailer with its signature.
+/// The trailer field with the trailer's signature.
 const SIGNATURE: &str = "x-amz-trailer-signature";
 
 /// The length of a signature, in hexadecimal digits.
 const SIGNATURE_BYTES: usize = 64;
 
-/// The signatures that a body has.
+/// Which signatures a body has.
 #[derive(Debug)]
 pub(crate) enum Signatures {
-    /// None, or those that a server without keys ignores.
+    /// No signatures, or signatures that a server without keys ignores.
     Unverified,
-    /// Those of the chunks, and possibly of the trailer.
+    /// Each chunk has a signature, and possibly the trailer.
     Of { verifier: Box<ChunkVerifier>, with_trailer: bool },
 }
 
-/// The position of the decoder in the framing.
+/// Where the decoder is in the framing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Size,
     Data(u64),
     DataEnd,
     Trailer,
-    /// An empty line may follow: minio-go ends a trailer without a signature with two.
+    /// An empty line may follow: minio-go ends an unsigned trailer with two.
     End,
     AfterEnd,
 }
@@ -52,13 +52,13 @@ struct Decoder {
     state: State,
     line: Vec<u8>,
     signatures: Signatures,
-    /// The signature of the present chunk.
+    /// The signature that the present chunk declares.
     signature: Vec<u8>,
-    /// A chunk was shorter than others may follow.
+    /// `true` after a chunk that is too short for another one to follow.
     is_last: bool,
     trailer: Fields,
     trailer_bytes: usize,
-    /// The fields of the trailer as they are signed.
+    /// The trailer fields, as they are signed.
     signed: String,
 }
 
@@ -76,7 +76,7 @@ impl Decoder {
         }
     }
 
-    /// Consumes input and returns the next data. `None` if the rest of the input contains no data.
+    /// Consumes input and returns the next data; `None` if the rest of the input has no data.
     fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, ChunkError> {
         while !input.is_empty() {
             match self.state {
@@ -130,7 +130,7 @@ impl Decoder {
                 State::Size
             }
             (State::DataEnd, _) => return Err(ChunkError::Malformed("a chunk exceeds its size")),
-            // In a signed trailer, an empty line may stand before the signature.
+            // A signed trailer may have an empty line before the signature.
             (State::Trailer, []) if self.awaits_signature() => State::Trailer,
             (State::Trailer, []) => {
                 self.end_trailer()?;
@@ -206,13 +206,13 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns `true` if the signature of a trailer must follow.
+    /// Returns `true` if the trailer's signature must follow.
     fn awaits_signature(&self) -> bool {
         let is_signed = matches!(self.signatures, Signatures::Of { with_trailer: true, .. });
         is_signed && !self.signed.is_empty() && !self.trailer.has(SIGNATURE)
     }
 
-    /// Verifies the signature of the trailer.
+    /// Verifies the trailer's signature.
     fn end_trailer(&mut self) -> Result<(), ChunkError> {
         let Signatures::Of { verifier, with_trailer: true } = &mut self.signatures else {
             return Ok(());
@@ -239,7 +239,7 @@ impl Decoder {
     }
 }
 
-/// A request body without its framing. It stores the trailer in `trailer` at its end.
+/// A request body without its framing. At the body's end, it stores the trailer in `trailer`.
 #[derive(Debug)]
 pub(crate) struct DecodedBody {
     framed: RequestBody,
@@ -292,7 +292,7 @@ impl Body for DecodedBody {
 mod tests {
     use super::*;
 
-    /// Decodes `body` given in pieces of `step` bytes.
+    /// Decodes `body` in pieces of `step` bytes.
     fn decode(body: &str, step: usize) -> Result<(Vec<u8>, Fields), ChunkError> {
         let mut decoder = Decoder::new(Signatures::Unverified);
         let mut data = Vec::new();

@@ -8,19 +8,19 @@ use crate::request::fields::Fields;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
 
-/// The attribute of an object or upload with the type of a multipart checksum; also its header.
+/// The object or upload attribute with a multipart checksum's type; also the header name.
 pub(crate) const TYPE_ATTRIBUTE: &str = "x-amz-checksum-type";
 
-/// The attribute of an upload with the checksum algorithm of its parts; also its header.
+/// The upload attribute with the checksum algorithm for its parts; also the header name.
 pub(crate) const ALGORITHM_ATTRIBUTE: &str = "x-amz-checksum-algorithm";
 
-/// The header of reads that asks for checksums.
+/// The header with which a read asks for checksums.
 const MODE: &str = "x-amz-checksum-mode";
 
-/// The beginning of the names of headers with a checksum.
+/// The prefix of checksum header names.
 const PREFIX: &str = "x-amz-checksum-";
 
-/// The checksum type of a checksum over the checksums of the parts. It ends with the number of
+/// The checksum type of a checksum over the parts' checksums. Its value ends with the number of
 /// parts.
 pub(crate) const COMPOSITE: &str = "COMPOSITE";
 
@@ -43,7 +43,6 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// All algorithms.
     pub(crate) const ALL: [Self; 10] = [
         Self::Crc32,
         Self::Crc32c,
@@ -57,7 +56,7 @@ impl Algorithm {
         Self::Xxhash128,
     ];
 
-    /// Returns the name of the algorithm in S3.
+    /// Returns the algorithm's S3 name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Crc32 => "CRC32",
@@ -73,7 +72,7 @@ impl Algorithm {
         }
     }
 
-    /// Returns the header of the checksum, which is also the name of the attribute that stores it.
+    /// Returns the checksum's header name, which is also the name of the attribute that stores it.
     pub(crate) const fn header(self) -> &'static str {
         match self {
             Self::Crc32 => "x-amz-checksum-crc32",
@@ -89,7 +88,7 @@ impl Algorithm {
         }
     }
 
-    /// Returns the name of the element with the checksum in documents.
+    /// Returns the name of the checksum's XML element.
     const fn element(self) -> &'static str {
         match self {
             Self::Crc32 => "ChecksumCRC32",
@@ -105,7 +104,7 @@ impl Algorithm {
         }
     }
 
-    /// Returns the length of a checksum.
+    /// Returns the checksum's length in bytes.
     const fn bytes(self) -> usize {
         match self {
             Self::Crc32 | Self::Crc32c => 4,
@@ -125,7 +124,7 @@ impl Algorithm {
     /// Returns the algorithm that a request names, ignoring case.
     ///
     /// # Errors
-    /// `InvalidRequest` if there is none of this name.
+    /// `InvalidRequest` if no algorithm has this name.
     pub(crate) fn parse(name: &str) -> S3Result<Self> {
         Self::from_name(name).ok_or_else(|| {
             let mut names = Self::ALL.map(Self::name);
@@ -144,12 +143,12 @@ impl Algorithm {
         Self::ALL.into_iter().find(|algorithm| algorithm.header().eq_ignore_ascii_case(header))
     }
 
-    /// Returns `true` if the checksum of an object can be computed from the checksums of its parts.
+    /// Returns `true` if an object's checksum can be computed from its parts' checksums.
     pub(crate) const fn combines(self) -> bool {
         matches!(self, Self::Crc32 | Self::Crc32c | Self::Crc64Nvme)
     }
 
-    /// Returns `true` for a checksum of this algorithm in Base64.
+    /// Returns `true` for a Base64 checksum with this algorithm's length.
     fn accepts(self, value: &str) -> bool {
         BASE64.decode_to_vec(value).is_ok_and(|bytes| bytes.len() == self.bytes())
     }
@@ -163,9 +162,9 @@ pub(crate) struct Checksum {
 }
 
 impl Checksum {
-    /// Encodes a checksum, whose bytes are in the order of a number with the highest one first.
+    /// Encodes a checksum, whose bytes begin with the most significant one.
     pub(super) fn new(algorithm: Algorithm, bytes: &[u8]) -> Self {
-        // A CRC of 32 bits is computed as a number of 64 bits.
+        // A 32-bit CRC is computed as a 64-bit number.
         let bytes = &bytes[bytes.len().saturating_sub(algorithm.bytes())..];
         Self { algorithm, value: BASE64.encode_to_string(bytes) }
     }
@@ -175,13 +174,13 @@ impl Checksum {
         Algorithm::ALL.into_iter().find_map(|algorithm| Self::stored(attributes, algorithm))
     }
 
-    /// Returns the checksum of this algorithm that is stored in these attributes.
+    /// Returns the checksum with this algorithm that is stored in these attributes.
     pub(crate) fn stored(attributes: &Attributes, algorithm: Algorithm) -> Option<Self> {
         let value = attributes.get(algorithm.header())?.to_owned();
         Some(Self { algorithm, value })
     }
 
-    /// Returns the checksum in the fields of a request.
+    /// Returns the checksum in a request's headers.
     ///
     /// # Errors
     /// `InvalidRequest` if there are several, or if the algorithm is unknown or the value invalid.
@@ -193,11 +192,11 @@ impl Checksum {
         Ok(Some(found))
     }
 
-    /// Like [`Self::in_fields`], for an object in parts: the value of a composite checksum may end
-    /// with the number of parts.
+    /// Like [`Self::in_fields`], for an object in parts: a composite checksum's value may end with
+    /// the number of parts.
     ///
     /// # Errors
-    /// Those of [`Self::in_fields`].
+    /// Fails like [`Self::in_fields`].
     pub(crate) fn in_part_fields(fields: &Fields) -> S3Result<Option<Self>> {
         let Some(found) = Self::unchecked_in_fields(fields)? else { return Ok(None) };
         let is_number =
@@ -232,7 +231,7 @@ impl Checksum {
         Ok(found)
     }
 
-    /// Returns the checksum of this algorithm in the trailer of a body.
+    /// Returns the checksum with this algorithm in a body's trailer.
     ///
     /// # Errors
     /// `InvalidRequest` if the value is invalid.
@@ -246,7 +245,7 @@ impl Checksum {
         Ok(Some(Self { algorithm, value }))
     }
 
-    /// Returns the checksum in an element about a part.
+    /// Returns the checksum in a part's XML element.
     ///
     /// # Errors
     /// `InvalidArgument` if there are several, or if the value is invalid.
@@ -277,7 +276,7 @@ impl Checksum {
         Algorithm::ALL.map(Algorithm::element)
     }
 
-    /// Returns the value without the number of parts, which ends that of a composite checksum.
+    /// Returns the value without the number of parts, with which a composite checksum ends.
     pub(crate) fn bare_value(&self) -> &str {
         self.value.split('-').next().unwrap_or_default()
     }
@@ -287,18 +286,18 @@ impl Checksum {
         attributes.set(self.algorithm.header(), &*self.value);
     }
 
-    /// Writes the element of the checksum.
+    /// Writes the checksum's XML element.
     pub(crate) fn write_xml(&self, xml: &mut Xml) {
         xml.element(self.algorithm.element(), &self.value);
     }
 }
 
-/// Returns the checksum type of an object with these attributes.
+/// Returns the checksum type in an object's attributes, by default [`FULL_OBJECT`].
 pub(crate) fn kind_of(attributes: &Attributes) -> &str {
     attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT)
 }
 
-/// Returns the error for a header about a checksum whose value is invalid.
+/// Returns the error for a checksum header whose value is invalid.
 pub(crate) fn invalid_header(name: &str) -> S3Error {
     refuse(S3ErrorCode::InvalidRequest, format!("Value for {name} header is invalid."))
 }
@@ -310,7 +309,7 @@ pub(super) fn several() -> S3Error {
     refuse(S3ErrorCode::InvalidRequest, message)
 }
 
-/// Returns the error for a checksum that is not that of the content.
+/// Returns the error for a checksum that does not match the content.
 pub(crate) fn bad_digest(algorithm: Algorithm) -> S3Error {
     let name = algorithm.name();
     let message = format!("The {name} you specified did not match the calculated checksum.");

@@ -1,4 +1,4 @@
-//! Copies of content within the server, which decrypts and encrypts it if necessary.
+//! Copies content within the server; decrypts and encrypts it if necessary.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::body::send::CHUNK_BYTES;
 use crate::encryption::content::Content;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 
-/// The hashes of the content of an object.
 pub(crate) struct ContentHashes {
     pub(crate) md5: [u8; 16],
     pub(crate) checksum: Checksum,
 }
 
-/// Copies bytes of an object to a writer, and computes their checksum with `algorithm`. Blocks.
+/// Copies a range of an object to a writer, and computes the range's checksum with `algorithm`.
+/// Blocks.
 pub(crate) fn copy_bytes(
     content: &Content,
     range: Range<u64>,
@@ -55,7 +55,7 @@ pub(crate) fn hashes_of(content: &Content, algorithm: Algorithm) -> S3Result<Con
     Ok(ContentHashes { md5: md5.finalize().into(), checksum: hasher.finish() })
 }
 
-/// Passes bytes of an object to `take`, in pieces that fit into memory.
+/// Passes a range of an object to `take`, in pieces of at most [`CHUNK_BYTES`].
 fn for_each_piece(
     content: &Content,
     mut left: Range<u64>,

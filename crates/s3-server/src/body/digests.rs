@@ -1,4 +1,4 @@
-//! The claims of a client about the body that it sends (length aside), and their verification.
+//! A client's claims about the body that it sends (length aside), and their verification.
 
 use base64_simd::forgiving_decode_to_vec;
 use md5::{Digest as _, Md5};
@@ -16,33 +16,34 @@ use crate::service::request::Request;
 /// The header that announces the checksum in the trailer.
 const TRAILER: &str = "x-amz-trailer";
 
-/// The field of a trailer with its signature, which was verified before.
+/// The trailer field with the trailer's signature, which was verified before.
 const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
 
-/// The headers that name the algorithm of the checksum: that of the SDKs, and that of forms.
+/// The headers that name the checksum algorithm: SDKs send one, forms the other.
 const ALGORITHMS: [&str; 2] = [SDK_ALGORITHM, ALGORITHM_ATTRIBUTE];
 
-/// The claims of a client about a body.
+/// A client's claims about a body.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     md5: Option<[u8; 16]>,
     sha256: Option<[u8; 32]>,
     checksum: Option<Claim>,
-    /// The algorithm of the checksum that the trailer must have, or may have if it is in a header.
+    /// The algorithm of the checksum that `x-amz-trailer` announces. The trailer must have the
+    /// checksum, unless a header has it.
     announced: Option<Algorithm>,
     trailer: Option<Trailer>,
-    /// A CRC64NVME is computed, too.
+    /// `true` if a CRC64NVME is computed, too.
     with_crc64nvme: bool,
 }
 
-/// The checksum of a body: its value, or the source of its value.
+/// A body's checksum: its value, or where its value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Claim {
     Given(Checksum),
     InTrailer(Algorithm),
     /// Not claimed, but computed and stored, because the request names the algorithm.
     Wanted(Algorithm),
-    /// The checksum of an object whose client names no algorithm, as in S3.
+    /// A CRC64NVME, because the client names no algorithm, as in S3.
     Default,
 }
 
@@ -57,8 +58,8 @@ impl Claim {
 }
 
 impl Claims {
-    /// Reads the claims about the content of an object or of a part, of which a checksum is computed
-    /// in any case.
+    /// Reads the claims about the content of an object or part, whose checksum is computed in any
+    /// case.
     ///
     /// # Errors
     /// If a claim is malformed, or if there are several checksums or an unknown one.
@@ -71,15 +72,15 @@ impl Claims {
     /// Reads the claims about a document.
     ///
     /// # Errors
-    /// Those of [`Self::for_object`].
+    /// Fails like [`Self::for_object`].
     pub(crate) fn for_document(request: &Request) -> S3Result<Self> {
         let fields = &request.head.fields;
         let given = Checksum::in_fields(fields)?;
         Ok(Self { checksum: claim(fields, given)?, ..Self::md5_only(request)? })
     }
 
-    /// Reads the claims about a document whose request has the checksum of an object: the document
-    /// has only that of the trailer.
+    /// Reads the claims about a document whose request headers have an object's checksum: only the
+    /// trailer can have the document's own checksum.
     ///
     /// # Errors
     /// If a claim is malformed, or if the trailer would have an unknown checksum.
@@ -96,10 +97,10 @@ impl Claims {
         })
     }
 
-    /// Computes the checksum of this algorithm also if the client does not claim one.
+    /// Has the checksum with this algorithm computed even if the client claims none.
     ///
     /// # Errors
-    /// `InvalidRequest` if the client claims another one.
+    /// `InvalidRequest` if the client claims a checksum with another algorithm.
     pub(crate) fn want(&mut self, algorithm: Algorithm) -> S3Result<()> {
         let claimed = match &self.checksum {
             None | Some(Claim::Default) => {
@@ -119,7 +120,7 @@ impl Claims {
         Err(refuse(S3ErrorCode::InvalidRequest, message))
     }
 
-    /// Computes a CRC64NVME beside the checksum of the client, unless that is one.
+    /// Has a CRC64NVME computed beside the client's checksum, unless that is a CRC64NVME itself.
     pub(crate) fn want_crc64nvme(&mut self) {
         let is_claimed = |claim: &Claim| claim.algorithm() == Algorithm::Crc64Nvme;
         self.with_crc64nvme = !self.checksum.as_ref().is_some_and(is_claimed);
@@ -130,8 +131,8 @@ impl Claims {
         !matches!(self.checksum, None | Some(Claim::Default))
     }
 
-    /// Starts the hashes that verify the claims. MD5 only with `with_md5`, because the store
-    /// computes it, too.
+    /// Starts the hashes that verify the claims. MD5 only with `with_md5`, because the store may
+    /// compute it already.
     pub(crate) fn digests(&self, with_md5: bool) -> Digests {
         let algorithm = self.checksum.as_ref().map(Claim::algorithm);
         Digests {
@@ -142,11 +143,11 @@ impl Claims {
         }
     }
 
-    /// Compares the claims with the body, after its last byte, and returns its checksum. `md5` is
-    /// the hash of the body if the digests do not compute it.
+    /// Compares the claims with the body, after its last byte, and returns the body's checksum.
+    /// `md5` is the body's MD5 if `digests` does not compute it.
     ///
     /// # Errors
-    /// If a claim does not hold, or if the trailer is not the announced one.
+    /// If a claim does not match, or if the trailer is not the announced one.
     pub(crate) fn verify(
         &self,
         digests: Digests,
@@ -179,8 +180,8 @@ impl Claims {
         Ok(Some(computed))
     }
 
-    /// Returns the checksum in the trailer. Fails unless the trailer has it alone, and only if it is
-    /// announced.
+    /// Returns the checksum in the trailer. Fails if the trailer lacks an announced checksum, or
+    /// has any other field.
     fn trailing(&self) -> S3Result<Option<Checksum>> {
         let fields = self.trailer.as_ref().and_then(Trailer::fields);
         let mut names = fields.into_iter().flat_map(Fields::iter).map(|(name, _)| name);
@@ -191,7 +192,7 @@ impl Claims {
         let Some(algorithm) = self.announced else { return Ok(None) };
         let found = fields.map(|fields| Checksum::in_trailer(fields, algorithm)).transpose()?;
         match (found.flatten(), &self.checksum) {
-            // Some clients announce what is in a header already, and send no trailer.
+            // Some clients announce a checksum that is already in a header, and send no trailer.
             (None, Some(Claim::Given(_))) => Ok(None),
             (Some(_), Some(Claim::Given(_))) => Err(several()),
             (None, _) => {
@@ -202,7 +203,7 @@ impl Claims {
     }
 }
 
-/// Hashes of the bytes of a body so far.
+/// The hashes of a body's bytes so far.
 pub(crate) struct Digests {
     md5: Option<Md5>,
     sha256: Option<Context>,
@@ -211,7 +212,6 @@ pub(crate) struct Digests {
 }
 
 impl Digests {
-    /// Adds bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         if let Some(md5) = &mut self.md5 {
             md5.update(bytes);
@@ -224,8 +224,7 @@ impl Digests {
         }
     }
 
-    /// Returns the CRC64NVME that is computed beside the checksum of the client, after the last
-    /// byte.
+    /// Returns the CRC64NVME that is computed beside the client's checksum, after the last byte.
     pub(crate) fn take_crc64nvme(&mut self) -> Option<Checksum> {
         self.crc64nvme.take().map(Hasher::finish)
     }
@@ -247,7 +246,7 @@ fn malformed_trailer(why: &str) -> S3Error {
     refuse(S3ErrorCode::MalformedTrailerError, message)
 }
 
-/// Returns the checksum algorithm that the trailer is announced to have.
+/// Returns the checksum algorithm that `x-amz-trailer` announces.
 fn announced(fields: &Fields) -> S3Result<Option<Algorithm>> {
     let Some(name) = fields.joined(TRAILER) else { return Ok(None) };
     let name = name.trim();
@@ -259,7 +258,7 @@ fn announced(fields: &Fields) -> S3Result<Option<Algorithm>> {
     Ok(algorithm)
 }
 
-/// Returns the claim in the fields of a request, whose header with a checksum is `given`.
+/// Returns the claim in a request's headers, among which `given` is the checksum.
 fn claim(fields: &Fields, given: Option<Checksum>) -> S3Result<Option<Claim>> {
     let claim = match (given, announced(fields)?) {
         (Some(given), Some(announced)) if given.algorithm != announced => return Err(several()),
@@ -297,7 +296,7 @@ mod tests {
         claim(&fields, Checksum::in_fields(&fields)?)
     }
 
-    /// Returns the claims in these fields about a body with this trailer.
+    /// Returns the claims in these headers about a body with this trailer.
     fn claims(pairs: &[(&str, &str)], trailer: Option<&[(&str, &str)]>) -> Claims {
         let fields: Fields = pairs.iter().copied().collect();
         let trailer = trailer.map(|pairs| {
@@ -383,7 +382,7 @@ mod tests {
 
     #[test]
     fn malformed_md5_is_refused() {
-        // Also with other values of bits that do not count, or without padding.
+        // The unused bits may have any value, and the padding may be missing.
         for value in
             ["XUFAKrxLKna5cZ2REBfFkg==", "XUFAKrxLKna5cZ2REBfFks==", "XUFAKrxLKna5cZ2REBfFkg"]
         {

@@ -1,8 +1,8 @@
-//! The errors of bodies.
+//! Errors in bodies.
 
 use crate::errors::S3Error;
 
-/// The shortest chunk that another one may follow, as in S3.
+/// The minimum length of a chunk that another one may follow, in bytes, as in S3.
 pub(crate) const CHUNK_BYTES_MIN: u64 = 8 * 1024;
 
 /// An error in the framing of a body.
@@ -20,7 +20,7 @@ pub(crate) enum ChunkError {
     Signature,
 }
 
-/// An error of a body that is being received.
+/// An error in a body that is being received.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     /// The client ended the body before its declared end.
@@ -28,7 +28,7 @@ pub(crate) enum BodyError {
     Cut,
     #[error(transparent)]
     Chunks(#[from] ChunkError),
-    /// The body of a form, or its file, is refused.
+    /// The form, or the file in it, is rejected.
     #[error(transparent)]
     Refused(S3Error),
 }

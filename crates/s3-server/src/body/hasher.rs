@@ -1,4 +1,4 @@
-//! The computation of checksums, by the libraries that implement them. Pure.
+//! Computes checksums, with the libraries that implement them. Pure.
 
 use crc_fast::CrcAlgorithm;
 use md5::{Digest as _, Md5};
@@ -19,7 +19,7 @@ enum State {
     Sha(Context),
     Md5(Md5),
     Xxh64(Xxh64),
-    // Both widths of XXH3 have the same state, which is long.
+    // Both widths of XXH3 have this state; it is boxed because it is long.
     Xxh3(Box<Xxh3Default>),
 }
 
@@ -42,7 +42,6 @@ impl Hasher {
         Self { algorithm, state }
     }
 
-    /// Adds bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         match &mut self.state {
             State::Crc(crc) => crc.update(bytes),

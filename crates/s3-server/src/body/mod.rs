@@ -1,4 +1,4 @@
-//! Bodies of requests and responses: memory, framing, checksums, transfer.
+//! Request and response bodies: memory, framing, checksums, transfer.
 
 pub(crate) mod aws_chunked;
 pub(crate) mod checksum;
@@ -20,10 +20,10 @@ use http_body::{Body as HttpBody, Frame};
 use crate::body::aws_chunked::DecodedBody;
 use crate::body::error::BodyError;
 
-/// The body of a request.
+/// A request body.
 pub(crate) enum Body {
     Plain(RequestBody),
-    /// Chunks in the format of AWS.
+    /// Chunks in `aws-chunked` framing.
     Chunks(Box<DecodedBody>),
     /// The file in a form.
     Form(Pin<Box<dyn HttpBody<Data = Bytes, Error = BodyError> + Send>>),
@@ -31,7 +31,7 @@ pub(crate) enum Body {
 
 #[cfg(test)]
 impl Body {
-    /// Returns the body of a request that has none.
+    /// Returns the body for a request that has none.
     pub(crate) fn empty() -> Self {
         use http_body_util::{BodyExt, Empty};
 

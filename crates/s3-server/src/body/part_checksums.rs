@@ -1,5 +1,4 @@
-//! The checksums of the parts of an object that was uploaded in parts, and the checksum of the
-//! object that follows from them. Pure.
+//! The part checksums of a multipart object, and the object checksum that follows from them. Pure.
 
 use base64_simd::STANDARD as BASE64;
 use crc_fast::{CrcAlgorithm, checksum_combine};
@@ -8,11 +7,11 @@ use haul_file_store::Attributes;
 use crate::body::checksum::{Algorithm, Checksum, FULL_OBJECT};
 use crate::body::hasher::Hasher;
 
-/// The attribute of an object with the checksums of its parts, which are those of its own
-/// algorithm, separated by commas. It is missing if there are too many for the limit of the store.
+/// The object attribute with the part checksums, separated by commas. They have the same algorithm
+/// as the object's checksum. It is missing if they are too many for the store's limit.
 pub(crate) const PARTS_ATTRIBUTE: &str = "x-haul-part-checksums";
 
-/// The checksums of all parts, in order.
+/// The checksums of all parts, in part order.
 pub(crate) struct PartChecksums<'a> {
     algorithm: Algorithm,
     values: Vec<&'a str>,
@@ -32,23 +31,22 @@ impl<'a> PartChecksums<'a> {
     }
 }
 
-/// The checksum of a part.
+/// A part's length and checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartChecksum {
-    /// The length of the part.
     pub(crate) bytes: u64,
     pub(crate) checksum: Checksum,
 }
 
-/// Adds the checksums of parts to the attributes of the object.
+/// Adds the part checksums to the object's attributes.
 pub(crate) fn set(attributes: &mut Attributes, parts: &[PartChecksum]) {
     let values: Vec<_> = parts.iter().map(|part| part.checksum.value.as_str()).collect();
     attributes.set(PARTS_ATTRIBUTE, values.join(","));
 }
 
-/// Returns the checksum of this type of an object with these parts, whose checksums have the same
-/// algorithm. `None` if there is no part, if the algorithm does not have the type, or if the
-/// checksum of a part is malformed.
+/// Returns the checksum with this type for an object with these parts, whose checksums share one
+/// algorithm. `None` if there are no parts, if the algorithm does not have the type, or if a part's
+/// checksum is malformed.
 pub(crate) fn whole(kind: &str, parts: &[PartChecksum]) -> Option<Checksum> {
     let algorithm = parts.first()?.checksum.algorithm;
     if kind == FULL_OBJECT { combine(algorithm, parts) } else { compose(algorithm, parts) }
@@ -64,7 +62,8 @@ fn compose(algorithm: Algorithm, parts: &[PartChecksum]) -> Option<Checksum> {
     Some(Checksum { algorithm, value })
 }
 
-/// Returns the checksum of the concatenated parts, computed with the linearity of CRCs.
+/// Returns the checksum of the concatenated parts. CRCs are linear, so it follows from the parts'
+/// CRCs.
 fn combine(algorithm: Algorithm, parts: &[PartChecksum]) -> Option<Checksum> {
     let crc = match algorithm {
         Algorithm::Crc32 => CrcAlgorithm::Crc32IsoHdlc,

@@ -1,4 +1,4 @@
-//! Receives the bodies of requests for the store.
+//! Receives request bodies for the store.
 //!
 //! A small body is collected and stored with one call. A big one is split into batches: while one
 //! is hashed and written on a blocking thread, the next is received. Between batches no thread is
@@ -27,17 +27,17 @@ use crate::request::operation::Operation;
 use crate::service::Haul;
 use crate::service::request::Request;
 
-/// The bytes received before they are hashed and written together.
+/// The number of bytes that are received before they are hashed and written together.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// The longest document of an operation with a short one.
+/// The maximum length of a document for an operation that needs only a short one, in bytes.
 const SHORT_DOCUMENT_BYTES_MAX: u64 = 128 << 10;
 
-/// The memory for a big body: the batch that is written, the one that is received, and the piece
-/// that arrived last.
+/// The memory for a big body, in bytes: the batch being written, the batch being received, and the
+/// piece that arrived last.
 const STREAM_BYTES: u64 = 3 * BATCH_BYTES as u64;
 
-/// The header with the length of a body without the framing of its chunks.
+/// The header with a body's length without chunk framing.
 const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
 
 /// A body to be received.
@@ -53,10 +53,10 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Creates the receiver of the body of a request that stores an object or a part.
+    /// Creates the receiver for a request that stores an object or a part.
     ///
     /// # Errors
-    /// If the length is missing, or above the limit, or if the claims about the body are invalid.
+    /// If the length is missing or above the limit, or if the claims about the body are invalid.
     pub(crate) fn new(haul: &Haul, request: &Request, body: Body) -> S3Result<Self> {
         let fields = &request.head.fields;
         let number = |name| fields.text(name)?.trim().parse().ok();
@@ -69,7 +69,7 @@ impl Receiver {
                 Some(number(DECODED_LENGTH).ok_or_else(missing)?)
             }
             Body::Plain(_) if !fields.has("content-length") && !fields.has("transfer-encoding") => {
-                // As in S3. In HTTP such a request has an empty body, which may not be intended.
+                // As in S3: HTTP gives such a request an empty body, which may not be intended.
                 let message = "The request needs a Content-Length, which may be 0";
                 return Err(refuse(S3ErrorCode::MissingContentLength, message));
             }
@@ -92,7 +92,7 @@ impl Receiver {
         })
     }
 
-    /// Creates the receiver of content that the server itself stores.
+    /// Creates the receiver for content that the server itself stores.
     pub(crate) fn from_bytes(haul: &Haul, content: Bytes) -> Self {
         let declared = Some(content.len() as u64);
         let body = Full::new(content).map_err(|never: Infallible| match never {});
@@ -109,10 +109,10 @@ impl Receiver {
         }
     }
 
-    /// Receives the document in the body of a request, verified; empty if there is none.
+    /// Receives the document in a request body and verifies it; empty if there is none.
     ///
     /// # Errors
-    /// If it is too long, or does not match what the client claims about it.
+    /// If it is too long or in chunks, or does not match the client's claims about it.
     pub(crate) async fn document(
         haul: &Haul,
         request: &Request,
@@ -149,7 +149,7 @@ impl Receiver {
         Ok(collected.memory.guard(collected.bytes))
     }
 
-    /// Returns the claims of the client about the body.
+    /// Returns the client's claims about the body.
     pub(crate) fn claims(&mut self) -> &mut Claims {
         &mut self.claims
     }
@@ -179,7 +179,7 @@ impl Receiver {
         Ok(Collected { bytes: bytes.freeze(), claims: self.claims, memory })
     }
 
-    /// Receives all of a small body.
+    /// Receives a whole small body.
     pub(crate) async fn collect(mut self, haul: &Haul) -> S3Result<Collected> {
         let declared = self.declared.unwrap_or(self.small_bytes_max);
         let memory = haul.reserve(self.peer.as_ref(), declared).await?;
@@ -193,7 +193,7 @@ impl Receiver {
             let mut bytes = BytesMut::from(first.as_ref());
             bytes.reserve(usize::try_from(declared).unwrap_or(0).saturating_sub(first.len()));
             while let Some(chunk) = self.chunk().await? {
-                // No memory is reserved for more.
+                // Memory is reserved for the declared length only.
                 if self.received > declared {
                     return Err(incomplete());
                 }
@@ -234,7 +234,7 @@ impl Receiver {
         Ok(Streamed { sink, claims: self.claims, bytes: self.received, _memory: memory })
     }
 
-    /// Returns the next pieces, together at least a batch unless the body ends.
+    /// Returns the next pieces: together at least a batch, unless the body ends.
     async fn batch(&mut self) -> S3Result<Vec<Bytes>> {
         let mut batch = Vec::new();
         let mut bytes = 0;
@@ -291,17 +291,16 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
-    /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns a copy of the bytes. The buffer that they were received into may be longer.
+    /// Returns a copy of the bytes: the buffer that received them may be longer.
     pub(crate) fn copied(&self) -> Bytes {
         Bytes::copy_from_slice(&self.bytes)
     }
 
-    /// Verifies the claims of the client about the bytes. Computes hashes, which takes time in
+    /// Verifies the client's claims about the bytes. Computes hashes, which takes time in
     /// proportion to the length.
     pub(crate) fn verify(&self) -> S3Result<(&[u8], Option<Checksum>)> {
         let mut digests = self.claims.digests(true);
@@ -319,25 +318,25 @@ pub(crate) struct Streamed {
 }
 
 impl Streamed {
-    /// Completes the content and verifies the claims of the client about it. Blocks.
+    /// Completes the content and verifies the client's claims about it. Blocks.
     pub(crate) fn finish(self) -> S3Result<(WrittenContent, Option<Checksum>)> {
         let (written, md5) = self.sink.encoder.finish()?;
         let checksum = self.claims.verify(self.sink.digests, Some(md5))?;
         Ok((written, checksum))
     }
 
-    /// Returns the length of the body as it was received.
+    /// Returns the length of the received body, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the CRC64NVME that was computed beside the checksum of the client, if it was wanted.
+    /// Returns the CRC64NVME that was computed beside the client's checksum, if it was wanted.
     pub(crate) fn take_crc64nvme(&mut self) -> Option<Checksum> {
         self.sink.digests.take_crc64nvme()
     }
 }
 
-/// The writer of batches.
+/// Hashes and writes batches.
 struct Sink {
     encoder: Encoder,
     digests: Digests,
@@ -353,7 +352,7 @@ impl Sink {
     }
 }
 
-/// A writer of the store that encrypts, or writes content as it is.
+/// Writes content to the store, encrypted or as it is.
 pub(crate) struct Encoder {
     pub(crate) writer: ObjectWriter,
     pub(crate) encryption: Option<Encryption>,
@@ -370,8 +369,8 @@ impl Encoder {
         }
     }
 
-    /// Completes the content. Returns it with its MD5, for encrypted content the MD5 of the content
-    /// as clients see it. Blocks.
+    /// Completes the content. Returns it with the MD5 of the content as clients see it, before
+    /// encryption. Blocks.
     pub(crate) fn finish(self) -> S3Result<(WrittenContent, [u8; 16])> {
         let Self { mut writer, encryption } = self;
         let Some(encryption) = encryption else {
@@ -390,8 +389,8 @@ fn too_large(bytes_max: u64) -> S3Error {
     refuse(S3ErrorCode::EntityTooLarge, message)
 }
 
-/// Returns `true` for an operation whose document has a few elements, and may be that of a client
-/// whose rights depend on it.
+/// Returns `true` for an operation whose document has few elements; the client's rights may depend
+/// on that document.
 fn is_short(operation: Operation) -> bool {
     matches!(
         operation,

@@ -1,4 +1,4 @@
-//! Bodies of responses to GET.
+//! Response bodies for GET.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,18 +15,19 @@ use crate::encryption::content::Content;
 use crate::errors::{S3Result, chain, joined};
 use crate::memory::Reserved;
 
-/// The bytes of a big object read at a time. One such chunk is read ahead of the one being sent.
+/// The chunk size for reads of a big object, in bytes. One chunk is read ahead of the chunk being
+/// sent.
 pub(crate) const CHUNK_BYTES: usize = 2 << 20;
 
-/// Returns the memory that sending an object takes. Encrypted bytes are in memory twice while they
-/// are decrypted.
+/// Returns the memory that sending an object takes, in bytes. Encrypted bytes are in memory twice
+/// while they are decrypted.
 pub(crate) fn memory_bytes(content: &Content, small_bytes_max: u64) -> u64 {
     let bytes = content.object.info.bytes;
     let bytes = if bytes <= small_bytes_max { bytes } else { 2 * CHUNK_BYTES as u64 };
     if content.opened.is_some() { 2 * bytes } else { bytes }
 }
 
-/// A part of an object.
+/// The body that sends a part of an object.
 #[derive(Debug)]
 pub(crate) enum ObjectBody {
     /// Ranges of files in memory, which are sent without a copy.
@@ -46,14 +47,15 @@ pub(crate) struct Reader {
     _memory: Reserved,
 }
 
-/// Returns the window of a range of an object that is locked in the page cache.
+/// Returns the window for a range of an object that is locked in the page cache.
 pub(crate) fn window(locked: &Arc<LockedObject>, range: &Range<u64>) -> Window {
     let (offset, bytes) = (locked.offset() + range.start, range.end - range.start);
     debug_assert!(range.end <= locked.bytes(), "the range lies within the object");
     Window { file: Arc::clone(locked) as _, offset, bytes }
 }
 
-/// Returns the body that sends `range` from locked memory, if all of it is locked and not encrypted.
+/// Returns the body that sends `range` from locked memory, if the whole range is locked and the
+/// object is not encrypted.
 pub(crate) fn pinned(content: &Content, range: &Range<u64>) -> Option<ObjectBody> {
     let Content { object, opened: None } = content else { return None };
     if let Some(locked) = object.locked().filter(|_| !range.is_empty()) {
@@ -70,8 +72,8 @@ pub(crate) fn pinned(content: &Content, range: &Range<u64>) -> Option<ObjectBody
     Some(ObjectBody::Windows(windows))
 }
 
-/// Reads the first bytes of `range`, so that damage there is still reported by an error response,
-/// and returns the body that sends the whole range.
+/// Reads the first bytes of `range`, so that corruption there is still reported by an error
+/// response, and returns the body that sends the whole range.
 pub(crate) async fn read(
     content: Arc<Content>,
     range: Range<u64>,
@@ -102,8 +104,8 @@ impl Reader {
     }
 }
 
-/// Starts to read the first chunk of the rest. Of an object in a volume, all of the rest is read:
-/// memory for it is reserved, and a slow client then does not keep its volume's file open.
+/// Starts to read the next chunk. For an object in a volume, this is the whole rest: memory for it
+/// is reserved, and a slow client then does not keep the volume's file open.
 fn start_read(content: &Arc<Content>, left: &Range<u64>) -> Option<JoinHandle<S3Result<Bytes>>> {
     if left.is_empty() {
         return None;

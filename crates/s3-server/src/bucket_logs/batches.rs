@@ -1,5 +1,5 @@
-//! The batches of records that are not delivered yet: which batch a record joins, and which batches
-//! are due. Pure: times are arguments.
+//! The batches of undelivered records: which batch a record joins, and which batches are due. Pure:
+//! times are arguments.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,17 +8,17 @@ use time::Date;
 
 use crate::bucket_logs::target::{KeyFormat, LogTarget, Source};
 
-/// The memory of a batch, or of a source in it, beside its records and names.
+/// The memory for a batch, or for a source in it, beside records and names, in bytes.
 const OVERHEAD_BYTES: usize = 512;
 
 /// The limits of batches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchLimits {
-    /// The age of the first record at which a batch is due.
+    /// A batch is due once its first record has this age.
     pub(super) time_max: Duration,
-    /// The size at which a batch is due.
+    /// A batch is due once it has this size, in bytes.
     pub(super) bytes_max: usize,
-    /// The memory of all batches, including those that are being delivered.
+    /// The maximum memory for all batches, including batches that are being delivered.
     pub(super) memory_bytes_max: usize,
 }
 
@@ -26,18 +26,18 @@ pub(super) struct BatchLimits {
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) target: LogTarget,
-    /// The day of the requests, or of the first one.
+    /// The day of all requests, or of the first one.
     pub(super) day: Date,
-    /// The lines of each bucket.
+    /// The lines for each source bucket.
     pub(super) parts: Vec<Part>,
-    /// The number of deliveries that failed.
+    /// The number of failed deliveries.
     pub(super) failures: u32,
     bytes: usize,
     memory_bytes: usize,
     due: Instant,
 }
 
-/// The records of a bucket in a batch.
+/// The records from one source bucket in a batch.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) source: Source,
@@ -45,29 +45,30 @@ pub(super) struct Part {
     pub(super) records: u64,
 }
 
-/// The records with the same place belong to one batch.
+/// What a batch's records have in common.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Place {
     bucket: String,
     prefix: String,
     format: KeyFormat,
-    /// Keys with the name of the bucket have the records of one bucket.
+    /// Set if keys have the source bucket's name: a batch then has one bucket's records.
     source: Option<Source>,
-    /// Keys with the day of the requests have the records of one day.
+    /// Set if keys have the requests' day: a batch then has one day's records.
     day: Option<Date>,
 }
 
 /// The outcome of adding a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
-    /// The first record of a batch, or the last of a batch that is due now.
+    /// The record is a batch's first, or the last of a batch that is due now: the delivery must
+    /// wake.
     Wakes,
     Quiet,
-    /// There is no memory for the record.
+    /// There is no memory left for the record.
     Dropped,
 }
 
-/// The batches that are not delivered yet.
+/// The undelivered batches.
 #[derive(Debug)]
 pub(super) struct Batches {
     limits: BatchLimits,
@@ -82,12 +83,12 @@ impl Batches {
         Self { limits, growing: HashMap::new(), closed: Vec::new(), memory_bytes: 0 }
     }
 
-    /// Returns the memory of all batches, including those that are being delivered.
+    /// Returns the memory for all batches, including batches that are being delivered.
     pub(super) fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// Adds a record of a request that arrived on this day.
+    /// Adds the record of a request that arrived on this day.
     pub(super) fn add(
         &mut self,
         (source, target): (&Source, &LogTarget),
@@ -129,7 +130,7 @@ impl Batches {
         Added::Wakes
     }
 
-    /// Removes the batches that are due at this time; with `all`, all of them.
+    /// Removes the batches that are due at the time `now`; with `all`, all of them.
     pub(super) fn take(&mut self, now: Instant, all: bool) -> Vec<Batch> {
         let is_due = |batch: &Batch| all || batch.due <= now;
         let (mut due, later): (Vec<_>, Vec<_>) = self.closed.drain(..).partition(is_due);
@@ -138,12 +139,12 @@ impl Batches {
         due
     }
 
-    /// Returns the time at which the next batch is due.
+    /// Returns when the next batch is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.growing.values().chain(&self.closed).map(|batch| batch.due).min()
     }
 
-    /// Adds a batch that could not be delivered; it is due again at this time.
+    /// Adds a batch that could not be delivered; it is due again at the time `due`.
     pub(super) fn retry(&mut self, batch: Batch, due: Instant) {
         self.closed.push(Batch { due, failures: batch.failures + 1, ..batch });
     }
@@ -164,7 +165,6 @@ impl Batch {
         &mut self.parts[at]
     }
 
-    /// Returns the number of records.
     pub(super) fn records(&self) -> u64 {
         self.parts.iter().map(|part| part.records).sum()
     }

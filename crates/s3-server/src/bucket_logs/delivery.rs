@@ -1,4 +1,4 @@
-//! Stores the batches that are due as objects of their target buckets.
+//! Stores due batches as objects in their target buckets.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::request::ids::RequestIds;
 use crate::request::name::ObjectName;
 use crate::service::Haul;
 
-/// The number of attempts to store an object.
+/// The maximum number of attempts to store a batch.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The time for the last deliveries, even if the drain time has passed.
+/// The minimum time for the last deliveries, even if the drain time has passed.
 const FINISH_TIME_MIN: Duration = Duration::from_secs(1);
 
 const REFUSED: &str = "the policy of the target bucket does not allow their delivery";
 
-/// Delivers the records of a server.
+/// Delivers a server's records.
 pub(crate) struct Delivery {
     haul: Haul,
     queue: Arc<LogQueue>,
     ids: RequestIds,
 }
 
-/// A delivery that runs.
+/// The handle of a running delivery task.
 pub(crate) struct RunningDelivery {
     stop: oneshot::Sender<Instant>,
     task: JoinHandle<()>,
@@ -47,7 +47,7 @@ impl RunningDelivery {
     /// ended.
     pub(crate) async fn finish(self, deadline: Instant) {
         let deadline = deadline.max(Instant::now() + FINISH_TIME_MIN);
-        // A task that has panicked does not receive the time.
+        // After a panic in the task, nothing receives the deadline.
         self.stop.send(deadline).unwrap_or_default();
         // An attempt that began before has no deadline of its own.
         let ended = tokio::time::timeout_at((deadline + FINISH_TIME_MIN).into(), self.task);
@@ -57,10 +57,10 @@ impl RunningDelivery {
     }
 }
 
-/// The outcome of an attempt.
+/// The outcome of an attempt to deliver a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// The batch is stored, or nothing of it may be stored.
+    /// The batch is stored, or none of it may be stored.
     Done,
     Failed,
 }
@@ -75,7 +75,7 @@ impl Delivery {
     }
 
     /// Delivers batches as they become due, until `stop` completes, and then all others until the
-    /// time that it returns: those that fail then are lost.
+    /// deadline that `stop` returns: a batch that fails then is lost.
     async fn run(self, stop: oneshot::Receiver<Instant>) {
         let mut stop = pin!(stop);
         let deadline = loop {
@@ -108,7 +108,7 @@ impl Delivery {
         self.queue.end(batch);
     }
 
-    /// Stores a batch, without the records of sources that the target bucket does not take.
+    /// Stores a batch, without the records from sources that the target bucket does not accept.
     async fn deliver(&self, batch: &mut Batch) -> Outcome {
         let counts = &self.queue.metrics().logs;
         let bucket = batch.target.bucket.clone();
@@ -132,7 +132,7 @@ impl Delivery {
         }
     }
 
-    /// Returns the number of stored records.
+    /// Stores a batch's accepted records, and returns their number.
     async fn store(&self, batch: &mut Batch) -> S3Result<u64> {
         let id = self.ids.next();
         let unique = str::from_utf8(&id).unwrap_or_default();
@@ -160,11 +160,11 @@ impl Delivery {
         Ok(records)
     }
 
-    /// Removes the records of sources that the target bucket does not take.
+    /// Removes the records from sources that the target bucket does not accept.
     async fn remove_refused(&self, batch: &mut Batch, name: &str) -> S3Result<()> {
         let (target, name) = (batch.target.clone(), name.to_owned());
         let sources: Vec<_> = batch.parts.iter().map(|part| part.source.clone()).collect();
-        // The first delivery to a bucket may read its settings.
+        // Blocks: the first delivery to a bucket may read its settings.
         let read = move |store: &Store| {
             // Fails if the bucket was deleted.
             store.bucket(&target.bucket).map_err(from_store)?;

@@ -11,15 +11,15 @@ use time::OffsetDateTime;
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A record of a request.
+/// A request's record.
 #[derive(Debug, Clone)]
 pub(super) struct Record<'a> {
     pub(super) owner: &'a str,
     pub(super) bucket: &'a str,
-    /// The time at which the request was received.
+    /// When the request was received.
     pub(super) time: OffsetDateTime,
     pub(super) client: Option<&'a str>,
-    /// The user of the key that signed the request.
+    /// The user whose key signed the request.
     pub(super) requester: Option<&'a str>,
     pub(super) request_id: &'a str,
     pub(super) operation: &'a str,
@@ -30,9 +30,9 @@ pub(super) struct Record<'a> {
     pub(super) error: Option<&'a str>,
     pub(super) sent_bytes: u64,
     pub(super) object_bytes: Option<u64>,
-    /// The time from the arrival of the request to the last byte of the response.
+    /// The time from the request's arrival to the response's last byte.
     pub(super) total: Option<Duration>,
-    /// The time from the last byte of the request to the head of the response.
+    /// The time from the request's last byte to the response's head.
     pub(super) answering: Option<Duration>,
     pub(super) referer: Option<&'a [u8]>,
     pub(super) user_agent: Option<&'a [u8]>,
@@ -43,12 +43,12 @@ pub(super) struct Record<'a> {
     /// `AuthHeader` or `QueryString`.
     pub(super) authentication: Option<&'static str>,
     pub(super) host: Option<&'a [u8]>,
-    /// `true` if only an access list allowed the request.
+    /// `true` if only an ACL allowed the request.
     pub(super) needs_list: bool,
 }
 
 impl Record<'_> {
-    /// Returns the line of the record.
+    /// Returns the record as a line.
     pub(super) fn line(&self) -> String {
         let mut line = Line::default();
         line.text(Some(self.owner.as_bytes()));
@@ -69,14 +69,14 @@ impl Record<'_> {
         line.quoted(self.referer, "\"-\"");
         line.quoted(self.user_agent, "\"-\"");
         line.text(self.version.map(str::as_bytes));
-        // The host ID: the request ID names the request.
+        // The host ID is left out: the request ID names the request.
         line.raw("-");
         line.text(self.signature.map(str::as_bytes));
-        // The cipher suite.
+        // The cipher suite is left out.
         line.raw("-");
         line.text(self.authentication.map(str::as_bytes));
         line.text(self.host);
-        // The version of TLS, and the access point.
+        // The TLS version and the access point are left out.
         line.raw("-");
         line.raw("-");
         line.raw(if self.needs_list { "Yes" } else { "-" });
@@ -126,7 +126,7 @@ impl Line {
     }
 }
 
-/// Percent-encodes quotes, backslashes, bytes that are not printable ASCII, and those that
+/// Percent-encodes quotes, backslashes, bytes that are not printable ASCII, and bytes that
 /// `is_reserved` selects.
 fn encoded(field: &[u8], is_reserved: impl Fn(u8) -> bool) -> String {
     let mut text = String::with_capacity(field.len());
@@ -140,7 +140,7 @@ fn encoded(field: &[u8], is_reserved: impl Fn(u8) -> bool) -> String {
     text
 }
 
-/// Returns a time in the format of web servers, in brackets.
+/// Returns a time in the Common Log Format, in brackets.
 fn date(time: OffsetDateTime) -> String {
     let month = MONTHS[usize::from(u8::from(time.month())) - 1];
     let (day, year) = (time.day(), time.year());

@@ -1,4 +1,4 @@
-//! The record of a request that is being answered.
+//! The log record of a request in progress.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,34 +27,34 @@ use crate::request::operation::Operation;
 /// disconnects is recorded as well.
 pub(crate) struct LoggedRequest {
     queue: Arc<LogQueue>,
-    /// The bucket of the request, if it has logging.
+    /// The request's bucket, if it has logging.
     bucket: Option<(Source, LogTarget)>,
-    /// The source of a copy, if its bucket has logging.
+    /// A copy's source, if the source bucket has logging.
     copied: Option<Copied>,
     head: Arc<Head>,
     operation: Option<Operation>,
     identity: RequestIdentity,
-    /// The address of the client.
+    /// The client's address.
     client: Option<String>,
     arrived: OffsetDateTime,
     started: Instant,
     changes: Changes,
-    /// The user whose key signed the request; `None` also before that is verified.
+    /// The user whose key signed the request; `None` until the signature is verified.
     user: Option<String>,
-    /// `true` if only an access list allowed the request.
+    /// `true` if only an ACL allowed the request.
     needs_list: bool,
     outcome: Outcome,
 }
 
-/// The source of a copy.
+/// A copy's source.
 struct Copied {
     logging: (Source, LogTarget),
     key: String,
-    /// The name of its read.
+    /// The log name for reading the source.
     operation: &'static str,
 }
 
-/// The parts of a record that the response determines.
+/// The parts of a record that come from the response.
 #[derive(Default)]
 struct Outcome {
     status: Option<u16>,
@@ -65,8 +65,8 @@ struct Outcome {
 }
 
 impl LoggedRequest {
-    /// Starts the record of a request; `None` if neither its bucket nor that of the source of its
-    /// copy has logging.
+    /// Starts a request's record; `None` if neither its bucket nor a copy's source bucket has
+    /// logging.
     pub(crate) fn begin(
         queue: &Arc<LogQueue>,
         store: &Store,
@@ -98,14 +98,14 @@ impl LoggedRequest {
         })
     }
 
-    /// Returns the list to which the operation adds its changes: that of the audit log, if there is
+    /// Returns the list to which the operation adds its changes: the audit log's list, if there is
     /// one.
     pub(crate) fn prepare(&mut self, audited: Option<Changes>) -> Changes {
         self.changes = audited.unwrap_or_default();
         self.changes.clone()
     }
 
-    /// Notes the client, whose signature is verified.
+    /// Notes the client, after its signature is verified.
     pub(crate) fn note_client(&mut self, principal: &Principal) {
         if let Principal::Key(key) = principal {
             self.user = Some(key.user.as_deref().unwrap_or(ADMINISTRATOR).to_owned());
@@ -117,8 +117,8 @@ impl LoggedRequest {
         self.needs_list = basis == Basis::List;
     }
 
-    /// Records the response, whose content has this length if it is known. `answering` is the time
-    /// from the last byte of the request.
+    /// Records the response; `content_bytes` is the content's length, if it is known. `answering`
+    /// is the time since the request's last byte.
     pub(crate) fn answered(
         &mut self,
         status: StatusCode,
@@ -142,7 +142,7 @@ impl LoggedRequest {
         };
     }
 
-    /// Counts sent bytes of the body of the response.
+    /// Counts sent bytes of the response body.
     pub(crate) fn sent(&mut self, bytes: u64) {
         self.outcome.sent_bytes += bytes;
     }
@@ -187,7 +187,7 @@ impl Drop for LoggedRequest {
         if let Some(logging) = &self.bucket {
             let record = self.record(&logging.0, &texts);
             self.add(logging, &record);
-            // As in S3, each key of a multi-object delete has a record beside that of the request.
+            // As in S3, each key in a multi-object delete has a record beside the request's record.
             for DeletedKey { key, version, status, error } in self.changes.deleted_keys() {
                 let deletion = Record {
                     operation: BATCH_DELETE,
@@ -211,7 +211,7 @@ impl Drop for LoggedRequest {
     }
 }
 
-/// The texts of a record that are made when it is written.
+/// The texts in a record that are built when it is written.
 struct Texts {
     operation: String,
     key: Option<String>,
@@ -234,19 +234,19 @@ impl Texts {
 }
 
 impl Copied {
-    /// Returns the source of a copy, if its bucket has logging. An invalid source has no record.
+    /// Returns a copy's source, if its bucket has logging. An invalid source has no record.
     fn find(store: &Store, head: &Head, operation: &'static str) -> Option<Self> {
         let name = CopySource::from_request(head).ok()?.name;
         Some(Self { logging: logging_of(store, &name.bucket)?, key: name.key, operation })
     }
 }
 
-/// Returns the length of the whole object that a response with a part of it describes.
+/// Returns the length of the whole object, from the `Content-Range` of a partial response.
 fn object_bytes(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_RANGE)?.to_str().ok()?.rsplit('/').next()?.parse().ok()
 }
 
-/// Returns the version of the signature of a request, and its place.
+/// Returns the version of a request's signature, and where the request has it.
 fn authentication(head: &Head) -> (Option<&'static str>, Option<&'static str>) {
     let (version, place) = match head.fields.first("authorization") {
         Some(value) if value.starts_with(b"AWS4-") => ("SigV4", "AuthHeader"),

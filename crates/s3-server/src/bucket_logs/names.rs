@@ -1,11 +1,12 @@
-//! The keys of objects with records. Pure.
+//! The keys of log objects. Pure.
 
 use time::{Date, OffsetDateTime};
 
 use crate::auth::REGION;
 use crate::bucket_logs::target::{KeyFormat, LogTarget, Source};
 
-/// Returns the key of an object with records of `source`, the last of which are of the day `day`.
+/// Returns the key for a log object with `source`'s records. Only [`KeyFormat::ByEvent`] uses
+/// `day`, which is the requests' day.
 pub(super) fn key(
     target: &LogTarget,
     source: &Source,
@@ -19,7 +20,7 @@ pub(super) fn key(
         KeyFormat::Simple => {
             return format!("{prefix}{}-{unique}", stamp(delivered.date(), time_of(time)));
         }
-        // As in S3, the time of the delivery would not fit the day.
+        // As in S3: the delivery time would not fit the day.
         KeyFormat::ByEvent => (day, (0, 0, 0)),
         KeyFormat::ByDelivery => (delivered.date(), time_of(time)),
     };
@@ -29,7 +30,7 @@ pub(super) fn key(
     format!("{prefix}{owner}/{REGION}/{bucket}/{year:04}/{month:02}/{date:02}/{stamp}-{unique}")
 }
 
-/// Returns a key such as those of objects with records of `source`.
+/// Returns a sample key for a log object with `source`'s records.
 pub(crate) fn sample_key(target: &LogTarget, source: &Source) -> String {
     let time = OffsetDateTime::UNIX_EPOCH;
     key(target, source, time.date(), time, "0000000000000000")

@@ -1,11 +1,11 @@
-//! The names of operations in access logs: `REST`, the method and the kind of the resource. Pure.
+//! Operation names in access logs: `REST`, the method and the resource kind. Pure.
 
 use http::Method;
 
 use crate::request::head::Head;
 use crate::request::operation::Operation;
 
-/// The subresources of buckets with their kinds.
+/// Bucket subresources and their kinds.
 const BUCKET_KINDS: [(&str, &str); 22] = [
     ("accelerate", "ACCELERATE"),
     ("acl", "ACL"),
@@ -31,7 +31,7 @@ const BUCKET_KINDS: [(&str, &str); 22] = [
     ("website", "WEBSITE"),
 ];
 
-/// The subresources of objects with their kinds.
+/// Object subresources and their kinds.
 const OBJECT_KINDS: [(&str, &str); 7] = [
     ("uploadId", "UPLOAD"),
     ("acl", "ACL"),
@@ -42,11 +42,11 @@ const OBJECT_KINDS: [(&str, &str); 7] = [
     ("uploads", "UPLOADS"),
 ];
 
-/// The name of the deletion of one key by a multi-object delete.
+/// The log name for the deletion of one key by a multi-object delete.
 pub(super) const BATCH_DELETE: &str = "BATCH.DELETE.OBJECT";
 
-/// Returns the name of the operation of a request. A request that asks for none of this server has
-/// a name, too.
+/// Returns the log name of a request's operation. A request for an operation that this server lacks
+/// has a name, too.
 pub(super) fn log_name(head: &Head, operation: Option<Operation>) -> String {
     let find = |kinds: &[(&str, &'static str)]| {
         kinds.iter().find(|(name, _)| head.query.has(name)).map(|(_, kind)| *kind)
@@ -61,7 +61,7 @@ pub(super) fn log_name(head: &Head, operation: Option<Operation>) -> String {
     format!("REST.{}.{kind}", head.method)
 }
 
-/// Returns the name of the read of the source, if the operation is a copy.
+/// Returns the log name for reading the source, if the operation is a copy.
 pub(super) fn copy_log_name(operation: Option<Operation>) -> Option<&'static str> {
     match operation? {
         Operation::CopyObject => Some("REST.COPY.OBJECT_GET"),

@@ -1,4 +1,4 @@
-//! The records that threads add and the delivery takes.
+//! The queue between the threads that add records and the delivery that takes them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use crate::bucket_logs::target::{LogTarget, Source};
 use crate::config::Limits;
 use crate::metrics::Metrics;
 
-/// The records that are not delivered yet, in bounded memory.
+/// The undelivered records, in bounded memory.
 #[derive(Debug)]
 pub(crate) struct LogQueue {
     batches: Mutex<Batches>,
-    /// Wakes the delivery when the time of the next batch may have changed.
+    /// Wakes the delivery when the next batch's due time may have changed.
     changed: Notify,
     /// The time between two attempts to deliver a batch.
     retry_time: Duration,
@@ -27,7 +27,7 @@ pub(crate) struct LogQueue {
 const RETRY_TIME_MAX: Duration = Duration::from_secs(10);
 
 impl LogQueue {
-    /// Creates the queue of a server with these limits.
+    /// Creates a server's queue, with these limits.
     pub(crate) fn for_server(limits: &Limits, metrics: &Arc<Metrics>) -> Arc<Self> {
         let batches = Mutex::new(Batches::new(BatchLimits {
             time_max: limits.log_delivery_time,
@@ -39,7 +39,7 @@ impl LogQueue {
         Arc::new(Self { batches, changed, retry_time, metrics })
     }
 
-    /// Adds a record of a request that arrived on this day, or counts it as dropped.
+    /// Adds the record of a request that arrived on this day, or counts it as dropped.
     pub(super) fn add(&self, of: (&Source, &LogTarget), line: &str, day: Date) {
         let added = self.change(|batches| batches.add(of, line, day, Instant::now()));
         match added {
@@ -61,7 +61,7 @@ impl LogQueue {
         match due {
             None => changed.await,
             Some(due) => {
-                // Ends at the time, or earlier if another batch is due.
+                // Ends at the due time, or earlier if the batches have changed.
                 drop(tokio::time::timeout_at(due.into(), changed).await);
             }
         }

@@ -1,4 +1,4 @@
-//! The right to deliver records to a bucket, which only the policy of that bucket gives.
+//! The right to deliver records to a bucket, which only that bucket's policy gives.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,14 @@ use crate::errors::S3Result;
 use crate::policy::condition::{Facts, Key};
 use crate::policy::evaluate::{Access, Client, Verdict};
 
-/// The name of the delivery in policies.
+/// The delivery's service principal in policies.
 const SERVICE: &str = "logging.s3.amazonaws.com";
 
-/// Returns `true` if the policy of the target bucket allows the delivery to store `key` for the
-/// source. The policy may allow the key, or the prefix of the target as if it was a key; it must
-/// deny neither.
+/// Returns `true` if the target bucket's policy allows the delivery to store `key` for the source.
+/// The policy may allow the key, or the target prefix as if it was a key; it must deny neither.
 ///
 /// # Errors
-/// If damage hides the policy, or if a later version of the server has set it.
+/// If corruption hides the policy, or if another version of the server has set it.
 pub(crate) fn may_deliver(
     store: &Store,
     target: &LogTarget,
@@ -27,7 +26,7 @@ pub(crate) fn may_deliver(
     key: &str,
 ) -> S3Result<bool> {
     let Some(found) = policy_of(store, &target.bucket)? else { return Ok(false) };
-    // A public access block restricts clients, but no services.
+    // A public access block restricts clients, but not services.
     let verdict = |name: &str| {
         let resource = format!("{}/{name}", target.bucket);
         let client = Client::Service(SERVICE);
@@ -38,7 +37,8 @@ pub(crate) fn may_deliver(
     Ok(verdicts.contains(&Verdict::Allowed) && !verdicts.contains(&Verdict::Denied))
 }
 
-/// The properties of a delivery, whose object has the default encryption of the target.
+/// A delivery's properties for policies. The stored object has the target bucket's default
+/// encryption.
 struct Delivery<'a> {
     store: &'a Store,
     target: &'a LogTarget,

@@ -1,4 +1,4 @@
-//! The configuration of a bucket with logging.
+//! The logging configuration of a bucket.
 
 use std::borrow::Cow;
 
@@ -13,11 +13,11 @@ use crate::xml::Document;
 use crate::xml::reader::{Element, malformed};
 use crate::xml::writer::Xml;
 
-/// The sources of the date in keys of objects with records.
+/// The values of `PartitionDateSource`.
 const EVENT_TIME: &str = "EventTime";
 const DELIVERY_TIME: &str = "DeliveryTime";
 
-/// The destination of the records of a bucket.
+/// Where a bucket's records are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogTarget {
     pub(crate) bucket: String,
@@ -25,14 +25,14 @@ pub(crate) struct LogTarget {
     pub(crate) format: KeyFormat,
 }
 
-/// The format of the keys of objects with records.
+/// The format of log object keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum KeyFormat {
-    /// The time of the delivery after the prefix.
+    /// The delivery time after the prefix.
     Simple,
-    /// A folder for the owner, the region, the bucket and the day of the requests.
+    /// Folders for the owner, the region, the bucket and the requests' day.
     ByEvent,
-    /// A folder for the owner, the region, the bucket and the day of the delivery.
+    /// Folders for the owner, the region, the bucket and the delivery day.
     ByDelivery,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Source {
 }
 
 impl LogTarget {
-    /// Returns the target of a bucket; `None` if it has no logging.
+    /// Returns a bucket's log target; `None` if the bucket has no logging.
     ///
     /// # Errors
     /// If the setting is malformed.
@@ -54,7 +54,7 @@ impl LogTarget {
     }
 }
 
-/// The configuration of the access log of a bucket.
+/// A bucket's access log configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BucketLoggingStatus {
     /// `None` for a bucket without an access log.
@@ -69,7 +69,7 @@ impl Document for BucketLoggingStatus {
         Ok(Self { target: enabled.map(read_target).transpose()? })
     }
 
-    /// Writes no grants: the records belong to the owner of the target bucket.
+    /// Writes no grants: the target bucket's owner owns the records.
     fn write(&self, xml: &mut Xml) {
         let Some(LogTarget { bucket, prefix, format }) = &self.target else { return };
         let source = match format {
@@ -90,7 +90,7 @@ impl Document for BucketLoggingStatus {
     }
 }
 
-/// Reads an element `LoggingEnabled`. Its grants have no effect.
+/// Reads a `LoggingEnabled` element. Its grants have no effect.
 fn read_target(enabled: &Element) -> S3Result<LogTarget> {
     enabled.only(&["TargetBucket", "TargetGrants", "TargetObjectKeyFormat", "TargetPrefix"])?;
     let wanted = enabled.child("TargetObjectKeyFormat")?;
@@ -118,7 +118,6 @@ fn read_format(wanted: &Element) -> S3Result<KeyFormat> {
 }
 
 impl Source {
-    /// Returns a bucket with these settings.
     pub(crate) fn new(bucket: &str, settings: &Attributes) -> Self {
         let owner = settings.get(OWNER).unwrap_or(ADMINISTRATOR).to_owned();
         Self { bucket: bucket.to_owned(), owner }
@@ -131,7 +130,7 @@ impl Facts for Source {
         match key {
             Key::SourceArn => Some(format!("arn:aws:s3:::{}", self.bucket).into()),
             Key::SourceAccount => Some(Cow::Borrowed(&self.owner)),
-            // A delivery leaves the server on no connection.
+            // A delivery does not leave the server, so no connection is unencrypted.
             Key::SecureTransport => Some("true".into()),
             Key::Time => Some(OffsetDateTime::now_utc().unix_timestamp().to_string().into()),
             _ => None,
@@ -139,11 +138,11 @@ impl Facts for Source {
     }
 }
 
-/// Returns a bucket and the target of its records; `None` for a bucket without logging. A malformed
-/// configuration and a damaged bucket fail no request: they are those without logging.
+/// Returns a bucket and its log target; `None` for a bucket without logging. A bucket that is
+/// corrupt or has a malformed configuration counts as one without logging: it fails no request.
 pub(crate) fn logging_of(store: &Store, bucket: &str) -> Option<(Source, LogTarget)> {
     let settings = store.bucket_settings(bucket).ok()?;
-    // Most buckets have no logging: they cost this test.
+    // Most buckets have no logging: they cost only this test.
     settings.get(LOGGING)?;
     let target = LogTarget::from_settings(&settings, bucket).ok()??;
     Some((Source::new(bucket, &settings), target))
@@ -158,7 +157,7 @@ mod tests {
         BucketLoggingStatus::parse(text.as_bytes()).map(|status| status.target)
     }
 
-    /// Returns a document with this format of keys.
+    /// Returns a document with this key format.
     fn enabled(format: &str) -> String {
         format!(
             "<LoggingEnabled><TargetBucket> logs </TargetBucket><TargetPrefix> a/ </TargetPrefix>\

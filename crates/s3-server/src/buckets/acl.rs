@@ -1,4 +1,4 @@
-//! The operations on the lists of buckets.
+//! Operations on bucket ACLs.
 
 use crate::acl::document::{AccessControlPolicy, text};
 use crate::acl::list::Acl;
@@ -29,7 +29,7 @@ pub(crate) async fn put_bucket_acl(haul: &Haul, request: &Request, body: Body) -
     let claims = Claims::for_document(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
     let document = AccessControlPolicy::if_given(&document)?;
-    // An invalid list is an error only if the bucket takes lists, as in S3.
+    // An invalid ACL is an error only if the bucket takes ACLs, as in S3.
     let fields = &request.head.fields;
     let requested = RequestedList::from_request(fields, document, &|name| haul.is_user(name));
     haul.blocking(move |store| {

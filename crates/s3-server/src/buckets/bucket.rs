@@ -30,19 +30,19 @@ use crate::xml::Document;
 use crate::xml::reader::malformed;
 use crate::xml::writer::Xml;
 
-/// The region of every bucket: the default region of clients.
+/// The region of every bucket, which is also the clients' default region.
 const REGION: &str = "us-east-1";
 
 /// The maximum number of buckets in a response.
 const BUCKETS_MAX: usize = 10_000;
 
-/// The header with the ownership controls of a new bucket.
+/// The header with a new bucket's ownership controls.
 const OWNERSHIP_HEADER: &str = "x-amz-object-ownership";
 
-/// The header that gives a new bucket object lock.
+/// The header that enables object lock for a new bucket.
 const LOCK_HEADER: &str = "x-amz-bucket-object-lock-enabled";
 
-/// The parameters of ListBuckets.
+/// The query parameters of ListBuckets.
 const PREFIX: &str = "prefix";
 const CONTINUATION_TOKEN: &str = "continuation-token";
 const MAX_BUCKETS: &str = "max-buckets";
@@ -51,7 +51,7 @@ const BUCKET_REGION: &str = "bucket-region";
 pub(crate) async fn create_bucket(haul: &Haul, request: &Request, body: Body) -> S3Result<Answer> {
     let (bucket, fields) = (request.name().bucket.clone(), &request.head.fields);
     if bucket.contains(".-") || bucket.contains("-.") {
-        // S3 refuses such names, which the store accepts.
+        // S3 rejects such names, which the store accepts.
         let message = "In the name of a bucket, a hyphen cannot stand beside a dot";
         return Err(refuse(S3ErrorCode::InvalidBucketName, message));
     }
@@ -82,7 +82,7 @@ fn wants_lock(fields: &Fields) -> S3Result<bool> {
     }
 }
 
-/// Returns the settings of a new bucket: its owner, its access list and its ownership controls.
+/// Returns a new bucket's settings: its owner, its ACL and its ownership controls.
 fn settings_of_new(
     user: Option<&str>,
     requested: &RequestedList,
@@ -98,7 +98,7 @@ fn settings_of_new(
     if let Some(name) = fields.given(OWNERSHIP_HEADER) {
         let ownership = Ownership::parse(name).map_err(|_unknown| {
             let message = format!("Invalid {OWNERSHIP_HEADER} header: {name}");
-            // As in S3, without the value.
+            // As in S3, the error document lacks the value.
             let error = refuse(S3ErrorCode::InvalidArgument, message);
             error.with_field("ArgumentName", OWNERSHIP_HEADER)
         })?;
@@ -110,8 +110,8 @@ fn settings_of_new(
 }
 
 /// Creates a bucket if it does not exist. As in S3 in the region `us-east-1`, the owner can repeat
-/// the creation, but not with another access list or other tags, or with object lock if the bucket
-/// has none: a repetition changes nothing.
+/// the creation, but not with another ACL or other tags, nor with object lock if the bucket has
+/// none: a repetition changes nothing.
 fn create_or_confirm(
     store: &Store,
     bucket: &str,
@@ -166,7 +166,7 @@ fn abort_uploads(store: &Store, bucket: &str) -> haul_file_store::Result<()> {
         for entry in page.entries {
             let UploadListEntry::Upload { key, id } = entry else { continue };
             match store.abort_upload(bucket, &key, &id) {
-                // Another client has completed or aborted the upload.
+                // Another client has completed or aborted the upload meanwhile.
                 Ok(()) | Err(Error::NoSuchUpload { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -197,7 +197,7 @@ pub(crate) async fn put_bucket_lifecycle_configuration(
     request: &Request,
     body: Body,
 ) -> S3Result<Answer> {
-    // Missing rules are malformed ones; other missing documents have an error of their own.
+    // Missing rules are malformed; other missing documents have an error code of their own.
     let configuration = receive_optional(haul, request, body).await?;
     let configuration = configuration.ok_or_else(|| malformed("there is none"))?;
     let bucket = request.name().bucket.clone();
@@ -239,7 +239,7 @@ pub(crate) async fn list_buckets(haul: &Haul, request: &Request, _body: Body) ->
                 buckets.retain(|bucket| wanted.matches(&bucket.name));
                 let mut visible = Vec::new();
                 for bucket in buckets {
-                    // May read the owner of the bucket from the disk.
+                    // May read the bucket owner from the disk.
                     if caller.has_right(store, Action::UseBucket, &bucket.name, "")? {
                         visible.push(bucket);
                     }
@@ -252,15 +252,15 @@ pub(crate) async fn list_buckets(haul: &Haul, request: &Request, _body: Body) ->
     Ok(Answer::xml_reserved(wanted.document(buckets, &owner), memory))
 }
 
-/// The query of ListBuckets.
+/// The query in a ListBuckets request.
 #[derive(Debug)]
 struct BucketQuery {
     prefix: Option<String>,
     after: String,
     limit: usize,
-    /// The client wants the buckets of another region, of which there are none.
+    /// `true` if the client wants the buckets in another region: there are none.
     is_elsewhere: bool,
-    /// Each bucket of the response has its region.
+    /// `true` if the response names each bucket's region.
     with_region: bool,
 }
 
@@ -290,12 +290,12 @@ impl BucketQuery {
         name.starts_with(self.prefix.as_deref().unwrap_or_default()) && *name > *self.after
     }
 
-    /// Returns the response with these buckets, which match, or with the first ones of them.
+    /// Returns the response with these buckets, which match; at most with the first `limit` ones.
     fn document(&self, mut buckets: Vec<BucketInfo>, owner: &Owner) -> String {
         buckets.sort_by(|a, b| a.name.cmp(&b.name));
         let more = buckets.len() > self.limit;
         buckets.truncate(self.limit);
-        // The name is used as the token: it is neither secret nor encoded.
+        // A bucket name is the token: it is neither secret nor encoded.
         let token = buckets.last().filter(|_| more).map(|bucket| &bucket.name);
         Xml::document("ListAllMyBucketsResult", |xml| {
             xml.group("Buckets", |xml| {

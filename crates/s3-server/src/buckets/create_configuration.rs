@@ -1,4 +1,4 @@
-//! The document of CreateBucket. Pure.
+//! The body of CreateBucket. Pure.
 
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::xml::Document;
@@ -6,7 +6,7 @@ use crate::xml::reader::Element;
 use crate::xml::tagging::{Tagging, read_tag, write_tag};
 use crate::xml::writer::Xml;
 
-/// The configuration of a new bucket.
+/// A new bucket's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CreateBucketConfiguration {
     pub(crate) tags: Option<Tagging>,
@@ -27,7 +27,7 @@ impl Document for CreateBucketConfiguration {
         Ok(Self { tags: Some(Tagging(tags)).filter(|Tagging(tags)| !tags.is_empty()) })
     }
 
-    /// Writes no location: that of every bucket is the default one.
+    /// Writes no location: every bucket has the default location.
     fn write(&self, xml: &mut Xml) {
         if let Some(Tagging(tags)) = &self.tags {
             xml.group("Tags", |xml| {
@@ -37,7 +37,7 @@ impl Document for CreateBucketConfiguration {
     }
 }
 
-/// Refuses a location that is no region. All regions mean the one of this server, which accepts
+/// Rejects a location that is no region. All regions mean this server's region; the server accepts
 /// signatures for each of them.
 fn check_location(location: &str) -> S3Result<()> {
     if matches!(location, "" | "EU") || is_region(location) {
@@ -48,7 +48,7 @@ fn check_location(location: &str) -> S3Result<()> {
     Err(error.with_field("LocationConstraint", location))
 }
 
-/// Returns `true` for a name in the form of the regions of AWS, such as `us-gov-west-1`.
+/// Returns `true` for a name in the form of an AWS region, such as `us-gov-west-1`.
 fn is_region(name: &str) -> bool {
     let parts: Vec<&str> = name.split('-').collect();
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase());

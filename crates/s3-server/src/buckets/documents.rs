@@ -1,5 +1,5 @@
-//! Settings of buckets that are documents of S3: CORS rules, tags, ownership controls, and the
-//! public access block. They are stored as settings of the bucket, in the XML of S3.
+//! Bucket settings that are S3 documents: CORS rules, tags, ownership controls, and the public
+//! access block. They are stored as bucket settings, in S3's XML.
 
 use haul_file_store::{Attributes, Store};
 use http::StatusCode;
@@ -20,15 +20,15 @@ use crate::settings::{CORS, OWNERSHIP, PUBLIC_ACCESS_BLOCK, TAGGING, load, set};
 use crate::xml::Document;
 use crate::xml::tagging::Tagging;
 
-/// Returns the error of S3 for a setting that a bucket does not have.
+/// Returns the S3 error for a setting that a bucket does not have.
 pub(super) fn absent(code: S3ErrorCode) -> S3Error {
     refuse(code, "The bucket does not have this setting")
 }
 
-/// Receives the document in the body of a request.
+/// Receives the document in a request body.
 ///
 /// # Errors
-/// If there is none, if it has another schema, or if it does not match what the client claims about
+/// If there is none, if it has another schema, or if it does not match the client's claims about
 /// it.
 pub(super) async fn receive<T: Document>(
     haul: &Haul,
@@ -52,10 +52,10 @@ pub(super) async fn receive_optional<T: Document>(
     if bytes.is_empty() { Ok(None) } else { T::parse(&bytes).map(Some) }
 }
 
-/// Checks a document against the other settings of its bucket.
+/// Checks a document against the bucket's other settings.
 type Check<T> = fn(&T, &Attributes) -> S3Result<()>;
 
-/// Receives a document, checks it, and stores it as this setting of the bucket.
+/// Receives a document, checks it, and stores it as this bucket setting.
 async fn put<T: Document + Send + 'static>(
     haul: &Haul,
     request: &Request,
@@ -73,10 +73,10 @@ async fn put<T: Document + Send + 'static>(
     Ok(Answer::ok())
 }
 
-/// Returns the document that is stored as this setting of the bucket.
+/// Returns the document that is stored as this bucket setting.
 ///
 /// # Errors
-/// The one with this code if the bucket has none.
+/// Fails with the code `absence` if the bucket does not have the setting.
 pub(super) async fn get<T: Document + Send + 'static>(
     haul: &Haul,
     request: &Request,
@@ -89,7 +89,6 @@ pub(super) async fn get<T: Document + Send + 'static>(
     Ok(Answer::xml(document.text()))
 }
 
-/// Removes a setting of the bucket.
 pub(super) async fn delete(haul: &Haul, request: &Request, name: &'static str) -> S3Result<Answer> {
     let bucket = request.name().bucket.clone();
     haul.blocking(move |store| set(store, &bucket, name, None)).await?;
@@ -127,7 +126,7 @@ pub(crate) async fn put_bucket_tagging(
 ) -> S3Result<Answer> {
     let check: Check<Tagging> = |document, _settings| tags::check(document);
     let answer = put(haul, request, body, TAGGING, check).await?;
-    // As in S3, in contrast to the other settings.
+    // As in S3, which responds to other settings with 200.
     Ok(Answer { status: StatusCode::NO_CONTENT, ..answer })
 }
 

@@ -1,4 +1,4 @@
-//! The encryption that a bucket has for new objects by default.
+//! The encryption that a bucket applies to new objects by default.
 
 use crate::answer::Answer;
 use crate::body::Body;
@@ -16,7 +16,7 @@ pub(crate) async fn put_bucket_encryption(
     body: Body,
 ) -> S3Result<Answer> {
     let document: ServerSideEncryptionConfiguration = receive(haul, request, body).await?;
-    // Without the key, every PUT to the bucket would fail.
+    // If the key is missing, every PUT to the bucket would fail.
     master_of_default(haul.encryption().as_deref(), &document)?;
     let (bucket, text) = (request.name().bucket.clone(), document.text());
     haul.blocking(move |store| set(store, &bucket, DEFAULT, Some(&text))).await?;

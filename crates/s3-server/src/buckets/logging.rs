@@ -1,4 +1,4 @@
-//! Operations on the access log of a bucket.
+//! Operations on a bucket's access log.
 
 use haul_file_store::{Error, Store};
 
@@ -46,8 +46,8 @@ pub(crate) async fn get_bucket_logging(
     Ok(Answer::xml(status.text()))
 }
 
-/// Fails if only the policy of the bucket allows the operation: as in S3, the client must own the
-/// bucket, or have the right `admin`.
+/// Fails if only the bucket policy or an ACL allows the operation: as in S3, the client must own
+/// the bucket, or have the right `admin`.
 fn check_owner(request: &Request) -> S3Result<()> {
     let caller = request.caller();
     match caller.basis() {
@@ -59,7 +59,7 @@ fn check_owner(request: &Request) -> S3Result<()> {
     }
 }
 
-/// Fails if the records of the source cannot be delivered to the target.
+/// Fails if the source's records cannot be delivered to the target.
 fn check_target(store: &Store, target: &LogTarget, source: &Source) -> S3Result<()> {
     let bucket = &target.bucket;
     match store.bucket(bucket) {

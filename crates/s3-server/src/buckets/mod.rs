@@ -1,4 +1,4 @@
-//! Operations on buckets, their lifecycles, settings and versioning, and features that are not
+//! Operations on buckets: lifecycles, settings and versioning, and features that are not
 //! implemented.
 
 pub(crate) mod acl;

@@ -1,4 +1,4 @@
-//! The object lock configuration of buckets.
+//! Bucket object lock configurations.
 
 use haul_file_store::{DefaultRetention, RetentionPeriod, Store};
 
@@ -13,13 +13,13 @@ use crate::xml::Document;
 use crate::xml::reader::{Element, malformed};
 use crate::xml::writer::Xml;
 
-/// The longest default retention, as in S3.
+/// The maximum default retention, as in S3.
 const YEARS_MAX: u32 = 100;
 const DAYS_MAX: u32 = 36_500;
 
 const ENABLED: &str = "Enabled";
 
-/// The document with the object lock configuration of a bucket that has object lock.
+/// The document with a bucket's object lock configuration; only buckets with object lock have one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ObjectLockConfiguration {
     default: Option<DefaultRetention>,
@@ -55,7 +55,7 @@ impl Document for ObjectLockConfiguration {
     }
 }
 
-/// Reads an element `DefaultRetention`.
+/// Reads a `DefaultRetention` element.
 fn read_retention(retention: &Element) -> S3Result<DefaultRetention> {
     retention.only(&["Days", "Mode", "Years"])?;
     let mode = retention.word_of("Mode")?.and_then(mode_of);

@@ -1,4 +1,4 @@
-//! Operations on the policy of a bucket, which is stored as the text that the client sent.
+//! Operations on a bucket policy, which is stored as the text that the client sent.
 
 use haul_file_store::Store;
 use http::header::CONTENT_TYPE;

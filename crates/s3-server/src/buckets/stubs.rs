@@ -1,5 +1,5 @@
-//! Responses for bucket features that are not implemented. They equal the responses of S3 for a
-//! bucket without the feature, so that clients that query the feature continue to work.
+//! Responses for bucket features that are not implemented. They equal S3's responses for a bucket
+//! without the feature, so that clients that query the feature continue to work.
 
 use crate::answer::Answer;
 use crate::body::Body;

@@ -1,17 +1,17 @@
-//! The tags of buckets. Pure.
+//! Bucket tags. Pure.
 
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::stored::tags::checked;
 use crate::xml::tagging::Tagging;
 
-/// The maximum number of tags of a bucket, as in S3.
+/// The maximum number of tags on a bucket, as in S3.
 const TAGS_MAX: usize = 50;
 
-/// Refuses tags that a bucket cannot have.
+/// Rejects tags that a bucket cannot have.
 pub(crate) fn check(tagging: &Tagging) -> S3Result<()> {
     let Tagging(tags) = tagging;
     if tags.len() > TAGS_MAX {
-        // Unlike for other limits of tags, S3 has no code of its own for their number.
+        // Unlike for other tag limits, S3 has no error code of its own for the number.
         let message = format!("Bucket tag count cannot be greater than {TAGS_MAX}");
         return Err(refuse(S3ErrorCode::BadRequest, message));
     }

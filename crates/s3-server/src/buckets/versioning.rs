@@ -1,4 +1,4 @@
-//! The versioning state of buckets.
+//! A bucket's versioning state.
 
 use haul_file_store::{Store, Versioning};
 
@@ -16,10 +16,10 @@ const ENABLED: &str = "Enabled";
 const SUSPENDED: &str = "Suspended";
 const DISABLED: &str = "Disabled";
 
-/// The document with the versioning state of a bucket.
+/// The document with a bucket's versioning state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct VersioningConfiguration {
-    /// A bucket without a state never had versions.
+    /// `Off` for a bucket that never had versions: the document has no state then.
     versioning: Versioning,
 }
 

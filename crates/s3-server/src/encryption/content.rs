@@ -1,4 +1,4 @@
-//! The content of an object as clients see it: decrypted, if the object is encrypted.
+//! An object's content as clients see it: decrypted, if the object is encrypted.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::segments::SegmentCipher;
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 
-/// The key of an encrypted object, and the lengths of its content.
+/// An encrypted object's key, and the lengths of its content.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) master: Master,
     pub(crate) key: DataKey,
     pub(crate) structure: Structure,
     parts: Vec<Part>,
-    /// The part that was read last, by its index, and its cipher.
+    /// The index of the part that was read last, and its cipher.
     last: Mutex<Option<(usize, Arc<SegmentCipher>)>>,
 }
 
-/// A part of an encrypted object; an object in one piece consists of one part.
+/// A part of an encrypted object; an object in one piece has one part.
 #[derive(Debug)]
 struct Part {
     number: u16,
-    /// The offset of the encrypted part.
+    /// The encrypted part's offset in the stored content.
     stored_start: u64,
-    /// The bytes of the content that it has.
+    /// The range of the object's content that the part has.
     content: Range<u64>,
 }
 
@@ -60,7 +60,7 @@ impl Opened {
         Ok(Some(Self { master, key, structure, parts, last: Mutex::new(None) }))
     }
 
-    /// Returns the lengths of the content of the parts.
+    /// Returns the length of each part's content, in bytes.
     pub(crate) fn part_bytes(&self) -> Vec<u64> {
         self.parts.iter().map(|part| part.content.end - part.content.start).collect()
     }
@@ -100,7 +100,7 @@ impl Opened {
         Ok(Bytes::from(content).slice(at(start)..at(end)))
     }
 
-    /// Returns the cipher of a part, for which its salt is read at first.
+    /// Returns a part's cipher, after reading the part's salt unless this part was read last.
     fn cipher(&self, object: &Object, index: usize, part: &Part) -> S3Result<Arc<SegmentCipher>> {
         if let Some((last, cipher)) = &*self.last.lock()
             && *last == index
@@ -116,12 +116,12 @@ impl Opened {
     }
 }
 
-/// The length of a sealed segment that is not the last one.
+/// The length of each sealed segment but the last one, in bytes.
 const SEALED_SEGMENT: usize = (64 << 10) + 16;
 const _: () = assert!(SEALED_SEGMENT as u64 == SEGMENT_BYTES + TAG_BYTES);
 
-/// Returns the parts of an object of this structure whose encrypted parts have these lengths;
-/// `None` if no object is so.
+/// Returns the parts of an object with this structure, whose encrypted parts have the lengths
+/// `stored`; `None` if no object has both.
 fn parts(structure: &Structure, stored: &[u64]) -> Option<Vec<Part>> {
     let one_piece = [0];
     let numbers = match structure {
@@ -143,7 +143,7 @@ fn parts(structure: &Structure, stored: &[u64]) -> Option<Vec<Part>> {
     numbers.iter().zip(stored).map(part).collect()
 }
 
-/// Reads a range of the stored bytes of an object.
+/// Reads a range of an object's stored bytes.
 fn read_exactly(object: &Object, range: Range<u64>) -> S3Result<Bytes> {
     let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     let first = object.read(range.start, bytes).map_err(from_store)?;
@@ -171,10 +171,11 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Opens an object, of which `object` can be the head alone.
+    /// Opens an object; `object` can be the head alone.
     ///
     /// # Errors
-    /// If the object is encrypted with another key or without one, or if its key is missing.
+    /// If the object is encrypted and `customer` is missing or another key, if the operator's key
+    /// is missing, or if `customer` is given for an object that needs none.
     pub(crate) fn open(
         keys: Option<&EncryptionKeys>,
         names: (&str, &str),
@@ -185,12 +186,12 @@ impl Content {
         Ok(Self { object: Arc::new(object), opened })
     }
 
-    /// Returns the key that seals the data key of an encrypted object.
+    /// Returns the key that seals an encrypted object's data key.
     pub(crate) fn master(&self) -> Option<&Master> {
         self.opened.as_ref().map(|opened| &opened.master)
     }
 
-    /// Returns the length.
+    /// Returns the content's length, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.opened {
             Some(opened) => opened.part_bytes().iter().sum(),
@@ -198,7 +199,7 @@ impl Content {
         }
     }
 
-    /// Returns the lengths of the parts; one length for an object that was not uploaded in parts.
+    /// Returns the parts' lengths; one length for an object that was not uploaded in parts.
     pub(crate) fn part_bytes(&self) -> Vec<u64> {
         match &self.opened {
             Some(opened) => opened.part_bytes(),
@@ -215,13 +216,13 @@ impl Content {
         }
     }
 
-    /// Returns `true` if the content can be sent as it is in memory.
+    /// Returns `true` if the content is in memory in the form in which clients see it.
     pub(crate) fn is_in_memory(&self) -> bool {
         self.opened.is_none() && self.object.is_in_memory()
     }
 }
 
-/// Returns the length of an object in a listing as clients see it. Of an encrypted object that was
+/// Returns an object's length in a listing, as clients see it. For an encrypted object that was
 /// uploaded in parts, reads the lengths of the parts.
 pub(crate) fn listed_bytes(
     store: &Store,
@@ -244,7 +245,7 @@ pub(crate) fn listed_bytes(
             let lengths = object.part_bytes().into_iter().map(content_bytes);
             lengths.sum::<Option<u64>>().ok_or_else(malformed)
         }
-        // It was replaced or deleted meanwhile: the listing shows that it existed.
+        // The object was replaced or deleted meanwhile: the listing shows that it existed.
         _ => Ok(info.bytes),
     }
 }

@@ -1,4 +1,4 @@
-//! The key of a customer, which a request has in its headers (SSE-C). It is never stored.
+//! The customer key in a request's headers (SSE-C). It is never stored.
 
 use std::fmt;
 
@@ -9,31 +9,30 @@ use crate::encryption::data_key::KEY_BYTES;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::request::fields::Fields;
 
-/// The only algorithm of encryption by the server.
+/// The only supported algorithm for server-side encryption.
 pub(crate) const AES256: &str = "AES256";
 
-/// The names of the headers, without [`PREFIX`] or [`SOURCE_PREFIX`].
+/// The header names without [`PREFIX`] or [`SOURCE_PREFIX`].
 pub(crate) const ALGORITHM: &str = "algorithm";
 pub(crate) const KEY_MD5: &str = "key-md5";
 const KEY: &str = "key";
 
-/// The beginning of the names of the headers with the key of the object of the request.
+/// The prefix of the headers with the key for the request's object.
 pub(crate) const PREFIX: &str = "x-amz-server-side-encryption-customer-";
-/// The beginning of the names of the headers with the key of the source of a copy.
+/// The prefix of the headers with the key for a copy's source.
 pub(crate) const SOURCE_PREFIX: &str = "x-amz-copy-source-server-side-encryption-customer-";
 
-/// The key of a customer.
 #[derive(Clone)]
 pub(crate) struct CustomerKey {
     pub(super) bytes: [u8; KEY_BYTES],
-    /// The MD5 in Base64, which responses repeat.
+    /// The key's MD5 in Base64, which responses repeat.
     pub(crate) md5: String,
 }
 
 impl CustomerKey {
-    /// Reads the key in the fields that begin with `prefix`, if there is one.
+    /// Reads the key in the headers that begin with `prefix`, if there is one.
     pub(crate) fn of(fields: &Fields, prefix: &str) -> S3Result<Option<Self>> {
-        // An empty field asks for encryption, too: without a key, nothing may be stored.
+        // An empty header asks for encryption, too: without a key, nothing may be stored.
         let has = |name: &str| fields.has(&format!("{prefix}{name}"));
         if !has(ALGORITHM) && !has(KEY) && !has(KEY_MD5) {
             return Ok(None);

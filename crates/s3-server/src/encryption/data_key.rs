@@ -1,4 +1,4 @@
-//! The random key of an object: it encrypts the content, and is stored sealed by a master key.
+//! An object's random key: it encrypts the content, and is stored sealed by a master key.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::errors::{S3Error, S3ErrorCode, refuse};
 
-/// The length of all keys: those of AES-256.
+/// The length of every key, in bytes: AES-256 needs 32.
 pub(super) const KEY_BYTES: usize = 32;
 
 const SALT_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
 
-/// The length of a sealed data key: a salt, the encrypted key, and a tag.
+/// The length of a sealed data key, in bytes: a salt, the encrypted key, and a tag.
 pub(super) const SEALED_BYTES: usize = SALT_BYTES + KEY_BYTES + TAG_BYTES;
 
-/// The uses of a key. The keys that are derived for them are independent of each other.
+/// A key's uses. The keys that are derived for them are independent of each other.
 const SEAL_DATA_KEY: &[u8] = b"haul-encryption-1 data key";
 const SEAL_SEGMENTS: &[u8] = b"haul-encryption-1 segments of part ";
 const HASH_ETAG: &[u8] = b"haul-encryption-1 etag";
 
-/// The random key of an object or upload.
+/// The random key for an object or upload.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct DataKey([u8; KEY_BYTES]);
 
@@ -75,7 +75,7 @@ impl DataKey {
         <[u8; KEY_BYTES]>::try_from(&*key).ok().map(Self)
     }
 
-    /// Returns the cipher for the segments of a body with this salt. Another salt or part number
+    /// Returns the cipher for the segments in a body with this salt. Another salt or part number
     /// results in another key.
     pub(super) fn segment_cipher(
         &self,
@@ -85,8 +85,8 @@ impl DataKey {
         cipher(&derive(&self.0, salt, &[SEAL_SEGMENTS, &part.to_be_bytes()])?)
     }
 
-    /// Returns a hash for an `ETag` which, without the key, reveals nothing about the content with
-    /// this MD5. The same content of the same upload always has the same hash.
+    /// Returns an `ETag` hash which, without the key, reveals nothing about the content with this
+    /// MD5. The same content in the same upload always has the same hash.
     pub(super) fn etag(&self, md5: &[u8; 16]) -> Result<[u8; 16], Unspecified> {
         let key = derive(&self.0, &[], &[HASH_ETAG])?;
         let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, &key), md5);
@@ -109,7 +109,7 @@ impl fmt::Debug for DataKey {
     }
 }
 
-/// Returns random bytes of the kernel.
+/// Returns random bytes from the kernel.
 pub(super) fn random<const N: usize>() -> Result<[u8; N], Unspecified> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes)?;
@@ -148,7 +148,7 @@ mod tests {
 
     const MASTER: [u8; KEY_BYTES] = [7; KEY_BYTES];
 
-    // Computed by another implementation, the Python library cryptography.
+    // Computed with another implementation, the Python library cryptography.
     const SEALED: &str = "f495d50aa16a4a1165f5231754ece1efac8b036a98ce5882e6d272a9f1beb8a9\
                           ac6433e8a0f269897a4190744382e496";
     const ETAG: &str = "c7450461cfa16212cfe840832b573005";

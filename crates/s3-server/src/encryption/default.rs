@@ -1,4 +1,4 @@
-//! The encryption that a bucket has for new objects by default.
+//! The encryption that a bucket applies to new objects by default.
 
 use haul_file_store::{Error, Store};
 
@@ -12,16 +12,16 @@ use crate::xml::Document;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
 
-/// The name of the setting of a bucket whose new objects are encrypted.
+/// The name of the bucket setting with the default encryption.
 pub(crate) const DEFAULT: &str = "encryption";
 
-/// The default encryption of a bucket.
+/// A bucket's default encryption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerSideEncryptionConfiguration {
     algorithm: String,
-    /// The ID of the key.
+    /// The key's ID.
     key: Option<String>,
-    /// Lets AWS call its key service less often, and has no effect on this server.
+    /// Lets AWS call its key service less often; has no effect on this server.
     has_bucket_key: Option<bool>,
 }
 
@@ -55,7 +55,7 @@ impl Document for ServerSideEncryptionConfiguration {
     }
 }
 
-/// Returns the key for a new object of the bucket; `None` if it is not encrypted.
+/// Returns the key for a new object in the bucket; `None` if the object is not encrypted.
 pub(crate) fn master_for(
     store: &Store,
     keys: Option<&EncryptionKeys>,
@@ -70,14 +70,14 @@ pub(crate) fn master_for(
             Ok(settings) => parse(&settings, bucket, DEFAULT)?
                 .map(|default| master_of_default(keys, &default))
                 .transpose(),
-            // Without keys of its own, the server has accepted no default.
+            // A server without encryption keys has accepted no default encryption.
             Err(Error::Damaged { .. }) if keys.is_none() => Ok(None),
             Err(error) => Err(from_store(error)),
         },
     }
 }
 
-/// Returns the key for new objects of a bucket with this default.
+/// Returns the key for new objects in a bucket with this default.
 ///
 /// # Errors
 /// If the server does not support the encryption, or has no such key.
@@ -100,7 +100,7 @@ pub(crate) fn master_of_default(
     }
 }
 
-/// Returns the algorithm of the default of a bucket, and the ID of its key, if it has one.
+/// Returns the algorithm in a bucket's default encryption, and the key's ID, if it has one.
 pub(crate) fn algorithm_and_key(
     store: &Store,
     bucket: &str,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::encryption::operator::EncryptionKey;
 
-    /// Returns a rule with this algorithm and this key.
+    /// Returns a rule with this algorithm and key.
     fn rule(algorithm: &str, key: Option<&str>) -> String {
         let key = key.map(|key| format!("<KMSMasterKeyID>{key}</KMSMasterKeyID>"));
         format!(

@@ -1,9 +1,9 @@
 //! The attribute of an encrypted object or upload: its sealed data key, and who can open it. Pure,
 //! except for random salts.
 //!
-//! The seal also authenticates the names of the bucket and the object, the length of the stored
-//! content, and the numbers of its parts. The content of another object, a part of the content, or
-//! other parts are therefore not accepted in its place.
+//! The seal also authenticates the bucket and object names, the length of the stored content, and
+//! the part numbers. The content of another object, a part of the content, or other parts are
+//! therefore not accepted in its place.
 
 use base64_simd::STANDARD as BASE64;
 use haul_file_store::{Attributes, PART_NUMBER_MAX};
@@ -12,33 +12,32 @@ use crate::encryption::data_key::{DataKey, SEALED_BYTES, failed};
 use crate::encryption::master::{Master, Recipient};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 
-/// The name of the attribute.
 pub(crate) const ATTRIBUTE: &str = "x-haul-encryption";
 
-/// The version of the format, the first word of the attribute.
+/// The format version, the first word in the attribute.
 const VERSION: &str = "1";
 
 const CUSTOMER: &str = "customer";
 const OPERATOR: &str = "operator:";
 const NAMED: &str = "named:";
 
-/// The content whose length is not known yet.
+/// The texts for [`Structure`].
 const UPLOAD: &str = "upload";
 const ONE_PIECE: &str = "one-piece";
 const PARTS: &str = "parts:";
 
-/// The structure of the content, with which the data key is sealed.
+/// The content's structure, which the sealed data key is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Structure {
-    /// The parts that an unfinished upload will have.
+    /// An unfinished upload, whose parts are not known yet.
     Upload,
     /// An object that was not uploaded in parts.
     OnePiece,
-    /// The numbers of the parts, in ascending order.
+    /// The part numbers, in ascending order.
     Parts(Vec<u16>),
 }
 
-/// The sealed data key of an object or upload.
+/// An object's or upload's sealed data key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Envelope {
     pub(crate) recipient: Recipient,
@@ -73,7 +72,7 @@ impl Envelope {
         DataKey::open(&self.sealed, master.bytes(), &context)
     }
 
-    /// Returns the envelope among the attributes of an object, an upload or a part.
+    /// Returns the envelope in the attributes of an object, an upload or a part.
     pub(crate) fn of(attributes: &Attributes) -> S3Result<Option<Self>> {
         attributes.get(ATTRIBUTE).map(|text| Self::parse(text).ok_or_else(malformed)).transpose()
     }
@@ -112,7 +111,7 @@ impl Envelope {
     }
 }
 
-/// Reads an attribute and writes it again; for fuzzing.
+/// Parses an attribute and formats it again; for fuzzing.
 #[doc(hidden)]
 pub fn reformat_encryption_attribute(text: &str) -> Option<String> {
     Envelope::parse(text).map(|envelope| envelope.to_text())
@@ -139,7 +138,7 @@ impl Structure {
     }
 }
 
-/// Returns a set of bits: bit *n* − 1 is set if the part *n* is in the list.
+/// Returns a bit set: bit *n* − 1 is set if the list has the part *n*.
 fn bits(numbers: &[u16]) -> Vec<u8> {
     let mut bits = Vec::new();
     for index in numbers.iter().map(|number| usize::from(number.saturating_sub(1))) {
@@ -149,7 +148,7 @@ fn bits(numbers: &[u16]) -> Vec<u8> {
     bits
 }
 
-/// Returns the numbers of parts in a set of bits; `None` if it is empty, or longer than necessary.
+/// Returns the part numbers in a bit set; `None` if it is empty, or longer than necessary.
 fn numbers(bits: &[u8]) -> Option<Vec<u16>> {
     if bits.last().is_none_or(|last| *last == 0) {
         return None;
@@ -169,7 +168,7 @@ fn context((bucket, key): (&str, &str), structure: &Structure, stored_bytes: u64
     format!("{bucket}\0{key}\0{structure}\0{stored_bytes}").into_bytes()
 }
 
-/// Returns the error for an attribute that this version of the program cannot read.
+/// Returns the error for an attribute that this server version cannot read.
 pub(crate) fn malformed() -> S3Error {
     let message = "The attribute with the encryption of the object is missing or malformed";
     refuse(S3ErrorCode::InternalError, message)

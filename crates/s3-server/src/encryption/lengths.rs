@@ -1,20 +1,21 @@
-//! The lengths of encrypted bodies. Pure.
+//! The lengths of encrypted bodies, in bytes. Pure.
 
-/// The bytes of content in a segment; the last segment can be shorter.
+/// The length of a segment's content, in bytes; the last segment can be shorter.
 pub(crate) const SEGMENT_BYTES: u64 = 64 << 10;
 
-/// The bytes of the tag that authenticates a segment.
+/// The length of the tag that authenticates a segment, in bytes.
 pub(crate) const TAG_BYTES: u64 = 16;
 
-/// The random bytes at the beginning of a body, from which the key of its segments is derived.
+/// The length of the random salt at the beginning of a body, in bytes. The key for the body's
+/// segments is derived from it.
 pub(crate) const SALT_BYTES: u64 = 32;
 
-/// Returns the length of the encrypted body of so many bytes of content.
+/// Returns the length of the encrypted body for content with this length.
 pub(crate) fn stored_bytes(content_bytes: u64) -> u64 {
     SALT_BYTES + content_bytes + TAG_BYTES * segments(content_bytes)
 }
 
-/// Returns the length of the content of an encrypted body; `None` if no body has this length.
+/// Returns the content's length in an encrypted body; `None` if no body has this length.
 pub(crate) fn content_bytes(stored_bytes: u64) -> Option<u64> {
     let sealed = stored_bytes.checked_sub(SALT_BYTES)?;
     let segments = sealed.div_ceil(SEGMENT_BYTES + TAG_BYTES);
@@ -22,12 +23,12 @@ pub(crate) fn content_bytes(stored_bytes: u64) -> Option<u64> {
     (self::stored_bytes(content) == stored_bytes).then_some(content)
 }
 
-/// Returns the number of segments of so many bytes of content. Empty content has a segment, too.
+/// Returns the number of segments for content with this length. Empty content has a segment, too.
 pub(crate) fn segments(content_bytes: u64) -> u64 {
     content_bytes.div_ceil(SEGMENT_BYTES).max(1)
 }
 
-/// Returns the offset of a segment in the encrypted body.
+/// Returns a segment's offset in the encrypted body.
 pub(crate) fn segment_offset(index: u64) -> u64 {
     SALT_BYTES + index * (SEGMENT_BYTES + TAG_BYTES)
 }

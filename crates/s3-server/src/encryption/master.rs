@@ -1,4 +1,4 @@
-//! The key that seals the data keys of objects: that of a customer, or one of the operator.
+//! The key that seals an object's data key: a customer key, or an operator key.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use crate::encryption::data_key::KEY_BYTES;
 use crate::encryption::operator::{EncryptionKey, EncryptionKeys};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 
-/// The owner of the key that seals a data key.
+/// Who has the key that seals a data key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Recipient {
     Customer,
-    /// The operator, with the ID of the key.
+    /// The operator; the string is the key's ID.
     Operator(String),
-    /// The operator, with the ID of a key that the request named.
+    /// The operator; the string is the ID of a key that the request named.
     Named(String),
 }
 
@@ -22,12 +22,12 @@ pub(crate) enum Recipient {
 pub(crate) enum Master {
     Customer(CustomerKey),
     Operator(Arc<EncryptionKey>),
-    /// A key of the operator that the request named.
+    /// An operator key that the request named.
     Named(Arc<EncryptionKey>),
 }
 
 impl Master {
-    /// Returns the key with which the operator encrypts new objects.
+    /// Returns the operator's key for new objects.
     pub(crate) fn operator_key(keys: Option<&EncryptionKeys>) -> S3Result<Self> {
         let newest = keys.and_then(|keys| keys.newest(None));
         newest.map(Self::Operator).ok_or_else(|| {
@@ -37,7 +37,7 @@ impl Master {
         })
     }
 
-    /// Returns the newest key with this name.
+    /// Returns the newest operator key with this name.
     pub(crate) fn named(keys: Option<&EncryptionKeys>, name: &str) -> S3Result<Self> {
         let newest = keys.and_then(|keys| keys.newest(Some(name)));
         newest.map(Self::Named).ok_or_else(|| {
@@ -49,7 +49,7 @@ impl Master {
         })
     }
 
-    /// Returns the key of the recipient of an envelope.
+    /// Returns the key that belongs to an envelope's recipient.
     pub(crate) fn for_recipient(
         recipient: &Recipient,
         keys: Option<&EncryptionKeys>,
@@ -75,12 +75,13 @@ impl Master {
         }
     }
 
-    /// Returns `true` if the `ETag` of an object must not be the MD5 of its content, as in S3.
+    /// Returns `true` if the `ETag` must not be the MD5 of the object's content, as in S3.
     pub(super) fn hides_md5(&self) -> bool {
         !matches!(self, Self::Operator(_))
     }
 
-    /// Returns `true` if objects with both keys are encrypted in the same way.
+    /// Returns `true` if both are the same kind of key: objects with them are encrypted in the same
+    /// way.
     pub(crate) fn has_same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -109,13 +110,13 @@ impl Master {
     }
 }
 
-/// Returns the error for a key of a customer in a request for an object that has none.
+/// Returns the error for a customer key in a request for an object that has none.
 pub(crate) fn not_applicable() -> S3Error {
     let message = "The object is not encrypted with a key of the customer";
     refuse(S3ErrorCode::InvalidRequest, message)
 }
 
-/// Returns the key of the operator with this ID.
+/// Returns the operator key with this ID.
 fn find(keys: Option<&EncryptionKeys>, id: &str) -> S3Result<Arc<EncryptionKey>> {
     keys.and_then(|keys| keys.find(id)).ok_or_else(|| {
         let message = format!(

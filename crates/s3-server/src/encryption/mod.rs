@@ -1,7 +1,7 @@
-//! Server-side encryption: keys, the format of encrypted content, and the headers of requests.
+//! Server-side encryption: keys, the format of encrypted content, and request headers.
 //!
-//! Content is encrypted in [segments](segments) with a random data key. The data key is sealed by
-//! the key of a customer or of the operator, and stored in an attribute of the object, the
+//! Content is encrypted in [segments](segments) with a random data key. A customer's key or the
+//! operator's key seals the data key, which is stored in an object attribute, the
 //! [envelope](envelope).
 
 pub(crate) mod content;

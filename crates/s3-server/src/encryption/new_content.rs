@@ -1,4 +1,4 @@
-//! Encryption of new content: of an object, or of a part of an upload.
+//! Encrypts new content: an object, or a part of an upload.
 
 use haul_file_store::Attributes;
 use md5::{Digest, Md5};
@@ -11,7 +11,7 @@ use crate::encryption::operator::EncryptionKeys;
 use crate::encryption::segments::Sealer;
 use crate::errors::S3Result;
 
-/// The keys of new content.
+/// The keys for new content.
 #[derive(Debug, Clone)]
 pub(crate) struct NewContent {
     pub(crate) master: Master,
@@ -24,7 +24,7 @@ impl NewContent {
         Ok(Self { master, key: DataKey::generate().map_err(failed)? })
     }
 
-    /// Returns the keys for the parts of an upload; `None` if the upload is not encrypted.
+    /// Returns the keys for an upload's parts; `None` if the upload is not encrypted.
     ///
     /// # Errors
     /// If the upload was started with another key.
@@ -60,20 +60,20 @@ impl NewContent {
     }
 }
 
-/// The encryption of a body.
+/// The encryption of one body.
 pub(crate) struct Encryption {
     sealer: Sealer,
     md5: Md5,
-    /// Set if the MD5 of the content must not be in the `ETag`.
+    /// Set if the `ETag` must not contain the content's MD5.
     hash_key: Option<DataKey>,
 }
 
-/// The hashes of a body that was encrypted.
+/// The hashes of an encrypted body.
 pub(crate) struct Hashes {
-    /// The MD5 of the content.
+    /// The content's MD5.
     pub(crate) md5: [u8; 16],
-    /// The hash for the `ETag`: with the operator's own key the MD5 of the content, as S3 and its
-    /// clients expect, and with another key another one.
+    /// The hash for the `ETag`: the content's MD5 with the operator's own key, as S3 and its
+    /// clients expect; a keyed hash with any other key.
     pub(crate) etag: [u8; 16],
 }
 
@@ -88,7 +88,7 @@ impl Encryption {
         self.sealer.write(bytes, &mut write)
     }
 
-    /// Ends the body.
+    /// Encrypts the last segment, and returns the body's hashes.
     pub(crate) fn finish(self, mut write: impl FnMut(&[u8]) -> S3Result<()>) -> S3Result<Hashes> {
         self.sealer.finish(&mut write)?;
         let md5: [u8; 16] = self.md5.finalize().into();

@@ -1,5 +1,5 @@
-//! The keys of the operator: those with which the server encrypts objects itself (SSE-S3), and those
-//! that requests name (SSE-KMS).
+//! The operator's keys: the server itself encrypts objects with them (SSE-S3), or requests name
+//! them (SSE-KMS).
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use base64_simd::STANDARD as BASE64;
 use crate::encryption::data_key::{KEY_BYTES, derive, random};
 use crate::error::{Error, Result};
 
-/// The first word of the text of a key.
+/// The first word of a key's text.
 const TEXT_PREFIX: &str = "haul-encryption-key-1";
 
-/// The derived key of which the ID of a key is the beginning.
+/// The label under which a key's ID is derived from the key.
 const KEY_ID: &[u8] = b"haul-encryption-1 key id";
 
-/// The length of the ID of a key, in bytes.
+/// The length of a key's ID, in bytes.
 const ID_BYTES: usize = 8;
 
-/// The maximum length of the name of a key.
+/// The maximum length of a key's name, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 
 /// A key with which the server encrypts objects.
@@ -40,10 +40,9 @@ impl EncryptionKey {
     }
 
     /// Gives the key a name, by which requests choose it.
-    ///
     /// # Errors
-    /// [`Error::EncryptionKeyName`] if the name is empty, longer than 128 bytes, or has other characters
-    /// than letters, digits, `.`, `_` and `-`.
+    /// [`Error::EncryptionKeyName`] if the name is empty, longer than 128 bytes, or has characters
+    /// other than letters, digits, `.`, `_` and `-`.
     pub fn with_name(self, name: &str) -> Result<Self> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_allowed) {
@@ -59,7 +58,7 @@ impl EncryptionKey {
         Ok(Self { bytes, id, name: None })
     }
 
-    /// Returns the ID, 16 hexadecimal digits. It follows from the key.
+    /// Returns the ID, 16 hexadecimal digits. It is derived from the key.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -78,7 +77,7 @@ impl EncryptionKey {
         format!("{TEXT_PREFIX} {}{name}\n", BASE64.encode_to_string(self.bytes))
     }
 
-    /// Parses a line as [`Self::to_text`] returns it.
+    /// Parses a line in the format of [`Self::to_text`].
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix(TEXT_PREFIX)?.split_whitespace();
         let bytes = BASE64.decode_to_vec(words.next()?).ok()?.try_into().ok()?;
@@ -98,14 +97,14 @@ impl fmt::Debug for EncryptionKey {
     }
 }
 
-/// The keys with which the server encrypts objects. Of those without a name, the last one encrypts
-/// new objects, and of those with the same name, the last one encrypts the new objects of requests
-/// with this name. The others decrypt earlier objects.
+/// The keys with which the server encrypts objects. The last key without a name encrypts new
+/// objects. For requests that name a key, the last key with this name encrypts new objects. The
+/// others decrypt earlier objects.
 #[derive(Debug, Clone)]
 pub struct EncryptionKeys(Vec<Arc<EncryptionKey>>);
 
 impl EncryptionKeys {
-    /// Parses a text with one key in each line, as [`EncryptionKey::to_text`] returns it. Empty
+    /// Parses a text with one key in each line, in the format of [`EncryptionKey::to_text`]. Empty
     /// lines, and lines that begin with `#`, are ignored.
     ///
     /// # Errors
@@ -125,12 +124,12 @@ impl EncryptionKeys {
         Ok(Self(keys))
     }
 
-    /// Returns the keys, in the order of their lines.
+    /// Returns the keys, in line order.
     pub fn keys(&self) -> impl Iterator<Item = &EncryptionKey> {
         self.0.iter().map(|key| &**key)
     }
 
-    /// Returns the key for new objects: with this name, or the one without a name.
+    /// Returns the key for new objects: the last one with this name, or without a name.
     pub(super) fn newest(&self, name: Option<&str>) -> Option<Arc<EncryptionKey>> {
         self.0.iter().rfind(|key| key.name.as_deref() == name).cloned()
     }
@@ -181,7 +180,7 @@ mod tests {
 
     #[test]
     fn id_follows_from_the_key() {
-        // Computed by another implementation, the Python library cryptography.
+        // Computed with another implementation, the Python library cryptography.
         let key = EncryptionKey::of([7; KEY_BYTES]).unwrap();
         assert_eq!(key.id(), "b4f2fdb675b0e2c1");
     }

@@ -1,37 +1,37 @@
-//! The headers of requests for encryption, and those of the responses.
+//! The encryption headers in requests and responses.
 
 use crate::encryption::customer::{AES256, CustomerKey, PREFIX};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::fields::Fields;
 
-/// The header of the encryption with a key of the operator.
+/// The header that asks for encryption with an operator key.
 pub(crate) const ENCRYPTION: &str = "x-amz-server-side-encryption";
 
-/// The value of [`ENCRYPTION`] for a key of the operator that the request names.
+/// The value of [`ENCRYPTION`] for an operator key that the request names.
 pub(crate) const KMS: &str = "aws:kms";
 
-/// The header with the name of this key.
+/// The header with this key's name.
 pub(crate) const KEY_NAME: &str = "x-amz-server-side-encryption-aws-kms-key-id";
 
 const CONTEXT: &str = "x-amz-server-side-encryption-context";
 
 /// The headers that only requests with [`KMS`] may have. The last one lets AWS call its key service
-/// less often, and has no effect here.
+/// less often, and has no effect on this server.
 const OF_KMS: [&str; 3] = [KEY_NAME, CONTEXT, "x-amz-server-side-encryption-bucket-key-enabled"];
 
 /// The encryption that a request to store an object wants.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// The one of the bucket.
+    /// The bucket's default.
     Default,
     Customer(CustomerKey),
     Operator,
-    /// A key of the operator, by its name.
+    /// An operator key, by its name.
     Named(String),
 }
 
 impl Wanted {
-    /// Reads the fields of a request.
+    /// Reads the encryption in a request's headers.
     pub(crate) fn of(fields: &Fields) -> S3Result<Self> {
         let algorithm = fields.text(ENCRYPTION);
         let customer = CustomerKey::of(fields, PREFIX)?;
@@ -69,14 +69,14 @@ impl Wanted {
     }
 }
 
-/// Returns the name of a key in its ID: a name, an alias or an ARN.
+/// Returns the key name in a key ID: a name, an alias or an ARN.
 pub(crate) fn key_name(id: &str) -> &str {
     let in_arn = id.strip_prefix("arn:").and_then(|arn| arn.rsplit(':').next());
     let id = in_arn.unwrap_or(id);
     id.strip_prefix("key/").or_else(|| id.strip_prefix("alias/")).unwrap_or(id)
 }
 
-/// Returns the error for an encryption that does not exist.
+/// Returns the error for an unsupported encryption.
 pub(crate) fn unsupported(algorithm: &str) -> S3Error {
     if algorithm.starts_with(KMS) {
         let message = format!("{algorithm} is not supported: use {KMS} or {AES256}");
@@ -85,12 +85,12 @@ pub(crate) fn unsupported(algorithm: &str) -> S3Error {
     refuse(S3ErrorCode::InvalidArgument, format!("{ENCRYPTION} must be {AES256} or {KMS}"))
 }
 
-/// Reads the key in a request for an object, part or upload that exists.
+/// Reads the customer key in a request for an existing object, part or upload.
 pub(crate) fn customer_key(fields: &Fields) -> S3Result<Option<CustomerKey>> {
     CustomerKey::of(fields, PREFIX)
 }
 
-/// Like [`customer_key`], for a request to read an object, which cannot choose an encryption.
+/// Like [`customer_key`], for a read of an object, which cannot choose an encryption.
 pub(crate) fn key_of_read(fields: &Fields) -> S3Result<Option<CustomerKey>> {
     if fields.has(ENCRYPTION) {
         let message = format!("A request to read an object cannot have the header {ENCRYPTION}");

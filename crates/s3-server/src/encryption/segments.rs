@@ -1,10 +1,10 @@
 //! Content in segments that are encrypted and authenticated one by one, as in the construction
 //! STREAM (docs/sources.md, STREAM).
 //!
-//! The nonce of a segment has its number, and one byte that is 1 for the last segment. A segment is
-//! therefore accepted only at its place, the last one only at the end, and any other one only
-//! before it. The key is derived from a random salt, so no two bodies have the same key, and nonces
-//! never repeat with a key.
+//! A segment's nonce has the segment's number, and one byte that is 1 for the last segment. A
+//! segment is therefore accepted only at its own index, the last one only at the end, and any other
+//! one only before it. The key is derived from a random salt, so no two bodies have the same key,
+//! and nonces never repeat with a key.
 
 use std::fmt;
 
@@ -14,16 +14,16 @@ use ring::error::Unspecified;
 use crate::encryption::data_key::{DataKey, failed, random};
 use crate::errors::S3Result;
 
-/// The lengths of [`lengths`](super::lengths) for buffers.
+/// The lengths in [`lengths`](super::lengths), for buffers.
 const SALT: usize = 32;
 const SEGMENT: usize = 64 << 10;
 const TAG: usize = 16;
 
-/// The cipher for the segments of one body.
+/// The cipher for one body's segments.
 pub(crate) struct SegmentCipher(LessSafeKey);
 
 impl SegmentCipher {
-    /// Returns the cipher of the body that begins with `salt` and is this part of an object; 0 for
+    /// Returns the cipher for the body that begins with `salt` and is this part of an object; 0 for
     /// an object that was not uploaded in parts.
     pub(crate) fn new(key: &DataKey, salt: &[u8], part: u16) -> Result<Self, Unspecified> {
         key.segment_cipher(salt, part).map(Self)
@@ -62,14 +62,14 @@ fn nonce(index: u64, is_last: bool) -> Nonce {
 /// Encrypts a body of any length. Holds back at most one segment, because the last one differs.
 pub(crate) struct Sealer {
     cipher: SegmentCipher,
-    /// Written before the first segment.
+    /// Written before the first segment; `None` after that.
     salt: Option<[u8; SALT]>,
     index: u64,
     segment: Vec<u8>,
 }
 
 impl Sealer {
-    /// Creates the sealer of a body that is this part of an object.
+    /// Creates the sealer for a body that is this part of an object.
     pub(crate) fn new(key: &DataKey, part: u16) -> Result<Self, Unspecified> {
         Self::with_salt(key, random()?, part)
     }
@@ -96,7 +96,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Encrypts the last segment.
+    /// Encrypts and writes the last segment.
     pub(crate) fn finish(mut self, write: &mut impl FnMut(&[u8]) -> S3Result<()>) -> S3Result<()> {
         self.emit(true, write)
     }
@@ -215,7 +215,7 @@ mod tests {
             (SALT as u64, SEGMENT as u64, TAG as u64)
         );
         let key = DataKey::for_test([1; 32]);
-        // Computed by another implementation, the Python library cryptography.
+        // Computed with another implementation, the Python library cryptography.
         for (bytes, part, expected) in [
             (0, 0, "4534af22b6872eea6e9ced951ffdeb2a"),
             (5, 1, "aedf8efa48fc527b26b50dda753dbc7cbfd9d483d0"),

@@ -1,9 +1,8 @@
-//! The error codes of S3.
+//! S3 error codes.
 
 use http::StatusCode;
 
-/// Defines the codes with their statuses. The name of a code is that of its variant, or the given
-/// one.
+/// Defines the codes with their statuses. A code's name is the given one, or its variant's name.
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident $(= $name:literal)?: $status:ident;)*) => {
         /// An error code.
@@ -13,7 +12,7 @@ macro_rules! codes {
         }
 
         impl S3ErrorCode {
-            /// Returns the name, as error documents have it.
+            /// Returns the code as error documents have it.
             pub(crate) fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => codes!(@name $variant $($name)?),)*
@@ -109,8 +108,8 @@ codes! {
     ServiceUnavailable: SERVICE_UNAVAILABLE;
     SignatureDoesNotMatch: FORBIDDEN;
     SlowDown: SERVICE_UNAVAILABLE;
-    /// A full disk, for which S3 has no code. Clients do not retry a response with status 507, which
-    /// is intended: a retry cannot succeed before space is freed.
+    /// A full disk, for which S3 has no code. Clients do not retry after status 507, which is
+    /// intended: a retry cannot succeed before space is freed.
     StorageFull = "XHaulStorageFull": INSUFFICIENT_STORAGE;
     UnexpectedContent: BAD_REQUEST;
     UnresolvableGrantByEmailAddress: BAD_REQUEST;

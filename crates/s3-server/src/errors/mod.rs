@@ -1,4 +1,4 @@
-//! The errors of S3, and the translation of errors of the store to them.
+//! S3 errors, and the translation of store errors to them.
 
 mod code;
 mod s3_error;
@@ -11,15 +11,14 @@ use tokio::task::JoinError;
 pub(crate) use code::S3ErrorCode;
 pub(crate) use s3_error::{S3Error, S3Result};
 
-/// Returns an S3 error with this message.
 pub(crate) fn refuse(code: S3ErrorCode, message: impl Into<String>) -> S3Error {
     S3Error::new(code, message.into())
 }
 
-/// What a client is told about a failure whose cause may name files of the server.
+/// The message for a failure whose cause may name files on the server.
 const FAILED: &str = "The server failed; its log has the cause, with the identifier of the request";
 
-/// Returns the error for something that cannot fail unless the server is wrong.
+/// Returns the error for something that fails only if the server has a bug.
 pub(crate) fn internal(error: impl StdError + Send + Sync + 'static) -> S3Error {
     refuse(S3ErrorCode::InternalError, FAILED).with_source(error)
 }
@@ -35,7 +34,7 @@ pub(crate) fn sha256_mismatch() -> S3Error {
     refuse(S3ErrorCode::XAmzContentSha256Mismatch, message)
 }
 
-/// Returns the error for a default retention that is no positive number, or too long.
+/// Returns the error for a default retention that is not a positive number, or too long.
 pub(crate) fn invalid_retention_period() -> S3Error {
     let message = "Default retention period must be a positive integer, of at most 100 years";
     refuse(S3ErrorCode::InvalidRetentionPeriod, message)
@@ -47,14 +46,13 @@ pub(crate) fn unknown_key() -> S3Error {
     refuse(S3ErrorCode::InvalidAccessKeyId, message)
 }
 
-/// Returns the error for an argument of a request that is not valid.
+/// Returns the error for an invalid request argument.
 pub(crate) fn invalid_argument(name: &str, value: &str, message: impl Into<String>) -> S3Error {
     refuse(S3ErrorCode::InvalidArgument, message)
         .with_field("ArgumentName", name)
         .with_field("ArgumentValue", value)
 }
 
-/// Translates an error of the store to an S3 error.
 pub(crate) fn from_store(error: Error) -> S3Error {
     let code = match &error {
         Error::NoSuchBucket { .. } => S3ErrorCode::NoSuchBucket,
@@ -74,10 +72,10 @@ pub(crate) fn from_store(error: Error) -> S3Error {
         Error::Full { .. } => S3ErrorCode::StorageFull,
         // Unlike a full disk, this condition is temporary: clients retry after a 503 SlowDown.
         Error::Stalled { .. } => S3ErrorCode::SlowDown,
-        // The copy may be unreachable for some time only: clients retry.
+        // The replica may be unreachable for some time only: clients retry.
         Error::NotReplicated { .. } => S3ErrorCode::ServiceUnavailable,
         Error::ReadOnly => S3ErrorCode::AccessDenied,
-        // After a failed sync, all writes are refused until the store is reopened.
+        // After a failed sync, the store rejects all writes until it is reopened.
         Error::Log(_) | Error::Stopped { .. } => S3ErrorCode::ServiceUnavailable,
         // The file system may accept files again: clients retry.
         Error::Refused { .. } => S3ErrorCode::ServiceUnavailable,
@@ -100,7 +98,7 @@ pub(crate) fn from_store(error: Error) -> S3Error {
     refuse(code, message).with_source(error)
 }
 
-/// Returns the result of a call on a blocking thread. A panic of the call becomes `InternalError`.
+/// Returns the result of a call on a blocking thread. A panic becomes `InternalError`.
 pub(crate) fn joined<T>(outcome: Result<S3Result<T>, JoinError>) -> S3Result<T> {
     outcome.unwrap_or_else(|error| {
         tracing::error!(%error, "a call of the store did not return");
@@ -108,7 +106,7 @@ pub(crate) fn joined<T>(outcome: Result<S3Result<T>, JoinError>) -> S3Result<T> 
     })
 }
 
-/// Refuses a key that no object can have.
+/// Rejects a key that no object can have.
 pub(crate) fn check_key(key: &str) -> S3Result<()> {
     if key.len() > KEY_BYTES_MAX {
         let message = format!("The key has {} bytes; the maximum is {KEY_BYTES_MAX}", key.len());
@@ -121,7 +119,7 @@ pub(crate) fn check_key(key: &str) -> S3Result<()> {
     Ok(())
 }
 
-/// Returns the messages of the error and of all its sources, in one line.
+/// Returns the messages of an error and all its sources, in one line.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     haul_disk::error_chain(error)
 }

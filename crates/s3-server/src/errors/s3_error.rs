@@ -1,4 +1,4 @@
-//! An error of S3.
+//! An S3 error.
 
 use std::error::Error;
 use std::fmt;
@@ -7,16 +7,16 @@ use http::header::HeaderMap;
 
 use crate::errors::S3ErrorCode;
 
-/// The result of an operation of S3.
+/// The result of an S3 operation.
 pub(crate) type S3Result<T> = Result<T, S3Error>;
 
-/// An error of S3: a code, a message for people, and what else a response with it has.
+/// An S3 error: a code, a message for people, and more elements and headers for the response.
 pub(crate) struct S3Error(Box<Parts>);
 
 struct Parts {
     code: S3ErrorCode,
     message: String,
-    /// More elements of the document, such as `ArgumentName`.
+    /// More elements in the error document, such as `ArgumentName`.
     fields: Vec<(&'static str, String)>,
     headers: HeaderMap,
     source: Option<Box<dyn Error + Send + Sync>>,
@@ -28,13 +28,13 @@ impl S3Error {
         Self(Box::new(Parts { code, message, fields, headers, source: None }))
     }
 
-    /// Adds an element of the document.
+    /// Adds an element to the error document.
     pub(crate) fn with_field(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.0.fields.push((name, value.into()));
         self
     }
 
-    /// Adds headers of the response.
+    /// Adds response headers.
     pub(crate) fn with_headers(mut self, headers: HeaderMap) -> Self {
         self.0.headers.extend(headers);
         self
@@ -53,17 +53,17 @@ impl S3Error {
         &self.0.message
     }
 
-    /// Returns an element of the document.
+    /// Returns an element of the error document.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields().find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 
-    /// Returns the headers of the response.
+    /// Returns the additional response headers.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.0.headers
     }
 
-    /// Returns the elements of the document beside code and message.
+    /// Returns the error document's elements beside code and message.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.fields.iter().map(|(name, value)| (*name, value.as_str()))
     }

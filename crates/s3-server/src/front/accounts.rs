@@ -1,4 +1,4 @@
-//! The accounts of a request: counts it, ends its line in the audit log, logs it if it was slow, and
+//! The accounting for a request: counts it, ends its audit log line, logs it if it was slow, and
 //! records it for the console if it was slow or had an error.
 
 use std::error::Error as _;
@@ -23,7 +23,7 @@ use crate::request::head::Head;
 use crate::request::operation::Operation;
 use crate::settings::cors::AllowHeaders;
 
-/// The accounts of a request that is being answered.
+/// The accounting for a request in progress.
 pub(super) struct Accounts {
     kind: Kind,
     path: Box<str>,
@@ -56,12 +56,12 @@ impl Accounts {
         Self { kind, path, started, identity, audited, logged, changes, in_flight }
     }
 
-    /// Returns the place where the operation notes what it changed.
+    /// Returns the list to which the operation adds its changes.
     pub(super) fn changes(&self) -> Option<Changes> {
         self.changes.clone()
     }
 
-    /// Notes the client, whose signature is verified.
+    /// Notes the client, after its signature is verified.
     pub(super) fn note_client(&mut self, principal: &Principal) {
         if let Some(logged) = &mut self.logged {
             logged.note_client(principal);
@@ -75,8 +75,8 @@ impl Accounts {
         }
     }
 
-    /// Ends the request with the outcome of its operation. `page` has the headers with which a web
-    /// page may use the response, and `arrival` is that of the body of the request.
+    /// Ends the request with its operation's outcome. `page` has the headers with which a web page
+    /// may use the response, and `arrival` tells when the request body ended.
     pub(super) fn end(
         mut self,
         head: &Head,
@@ -122,13 +122,13 @@ impl Accounts {
         Ok(response.map(|body| Counted::new(body, in_flight, logged)))
     }
 
-    /// Logs a failure that the operator must learn about, not only the client: mostly damage, or the
-    /// reason for which the store refuses requests, such as a failed sync. All further requests may
-    /// be refused for the same reason, so that these lines are limited.
+    /// Logs a failure that the operator must learn about, not only the client: mostly corruption,
+    /// or the reason why the store rejects requests, such as a failed sync. The lines about
+    /// rejections are limited, because all further requests may be rejected for the same reason.
     fn log_failure(&self, error: &S3Error, now: Instant) {
         let id = str::from_utf8(&self.identity.id).unwrap_or_default();
         let (response, code) = (error.to_string(), error.code());
-        // The response does not name files of the server.
+        // The cause is logged only, because the response does not name files on the server.
         let cause = error.source().map(chain);
         let cause = cause.as_deref();
         match code {
@@ -144,8 +144,8 @@ impl Accounts {
         }
     }
 
-    /// Logs a request for which the server took long. The time in which the client sent the body is
-    /// not the server's.
+    /// Logs a request for which the server took long. The time in which the client sent the body
+    /// does not count.
     fn log_slow(&self, status: StatusCode, receiving: Duration, answering: Duration) {
         self.in_flight.0.slow();
         tracing::warn!(
@@ -188,7 +188,7 @@ impl Accounts {
     }
 }
 
-/// Returns the length of the content of an answer, or the one that a GET would have.
+/// Returns the length of a response's content, or, for HEAD, of what a GET would send.
 fn content_bytes(content: &Content) -> Option<u64> {
     match content {
         Content::Bytes(bytes) => Some(bytes.len() as u64),
@@ -201,8 +201,8 @@ fn is_error(status: StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-/// Returns the times for receiving the body of a request and for answering it. The body may have
-/// arrived before the request started, together with its head.
+/// Returns the time for receiving a request's body, and the time for answering it. The body may
+/// have arrived before the request started, together with its head.
 fn times(started: Instant, received: Instant, answered: Instant) -> [Duration; 2] {
     let received = received.max(started);
     [received - started, answered.saturating_duration_since(received)]

@@ -1,5 +1,5 @@
-//! Requests of web pages of other origins: preflight requests, and the headers of responses that
-//! allow a page to read them.
+//! CORS: preflight requests, and the response headers that allow a web page from another origin to
+//! read a response.
 
 use std::borrow::Cow;
 
@@ -17,18 +17,18 @@ const ORIGIN: &str = "origin";
 const REQUESTED_METHOD: &str = "access-control-request-method";
 const REQUESTED_HEADERS: &str = "access-control-request-headers";
 
-/// A request of a web page, whose browser sends the origin of the page.
+/// A web page's request; the browser sends the page's origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageRequest {
     bucket: String,
     origin: String,
-    /// The method of the request, or of the one that a preflight request announces.
+    /// The request's method, or the method that a preflight request announces.
     method: String,
     requested_headers: String,
 }
 
 impl PageRequest {
-    /// Returns the request of a web page; `None` if it has no origin or names no bucket.
+    /// Returns the web page's request; `None` if it has no origin or names no bucket.
     pub(super) fn of(head: &Head) -> Option<Self> {
         let announced = head.fields.given(REQUESTED_METHOD);
         if head.method == Method::OPTIONS && announced.is_none() || head.name.bucket.is_empty() {
@@ -43,17 +43,17 @@ impl PageRequest {
     }
 }
 
-/// Returns the headers with which a page may use a response; `None` if no rule of the bucket allows
+/// Returns the headers with which a page may use a response; `None` if no rule in the bucket allows
 /// it.
 pub(super) fn allow_page(haul: &Haul, page: &PageRequest) -> Option<AllowHeaders> {
-    // A page of a missing or damaged bucket, or of one with malformed rules, may use nothing.
+    // If the bucket is missing or corrupt, or its rules are malformed, a page may use nothing.
     let settings = haul.store().bucket_settings(&page.bucket).ok()?;
     let rules = parsed::cors(&settings, &page.bucket).ok()??;
     allow(&rules, &page.origin, &page.method, &page.requested_headers)
 }
 
-/// Returns the answer to a preflight request, without the headers of its rule. It needs no
-/// signature, because browsers send none.
+/// Returns the response to a preflight request, without the headers from the matching rule. It
+/// needs no signature, because browsers send none.
 ///
 /// # Errors
 /// `BadRequest` for an incomplete request, `NoSuchBucket`, and `AccessForbidden` if no rule allows
@@ -111,7 +111,7 @@ fn bad_request(message: &str) -> S3Error {
 pub(super) fn add(headers: &mut HeaderMap, allowed: &AllowHeaders) {
     for (name, value) in allowed {
         let name = HeaderName::from_static(name);
-        // A value that no header can have cannot have matched the origin of a page.
+        // A value that no header can have cannot have matched the page's origin.
         let Ok(value) = HeaderValue::from_str(value) else { continue };
         if name == VARY {
             headers.append(name, value);

@@ -1,4 +1,4 @@
-//! Passes the requests of a reactor thread to S3 and to the admin page.
+//! Passes a reactor thread's requests to S3 and to the admin page.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::front::response::Counted;
 use crate::memory::PeerMemory;
 use crate::request::head::Head;
 
-/// The index of the listener of S3 and plain HTTP.
+/// The index of the listener for S3 and plain HTTP.
 pub(crate) const S3: usize = 0;
 
-/// The handler of one thread.
+/// One thread's handler.
 pub(crate) struct Requests {
     pub(crate) front: Arc<Front>,
     pub(crate) page: Arc<Admin>,
@@ -29,7 +29,7 @@ pub(crate) struct Requests {
 impl Handler for Requests {
     type Body = Counted;
     type Peer = PeerMemory;
-    /// The request that was received, and is to be responded to.
+    /// The request that was received and has no response yet.
     type Connection = Option<Box<Received>>;
 
     fn respond_inline(
@@ -39,7 +39,7 @@ impl Handler for Requests {
         connection: &mut Self::Connection,
         head: &mut ResponseHead<'_>,
     ) -> Inline<Counted> {
-        // Of a request that was not passed to `respond_parsed`.
+        // Left by a request that was not passed to `respond_parsed`.
         *connection = None;
         if origin.listener != S3 {
             return Inline::Deferred;
@@ -68,7 +68,7 @@ impl Handler for Requests {
         Ok(Box::pin(async move { front.respond(*received, body).await }))
     }
 
-    /// Responds to a request to the admin address.
+    /// Responds to an admin request.
     fn respond(
         &mut self,
         request: Request<RequestBody>,

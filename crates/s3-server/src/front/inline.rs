@@ -1,5 +1,5 @@
-//! Ends the pipeline at once for objects in memory: GET and HEAD of current objects, also of parts of
-//! them. The answer is the one that the operation would give.
+//! Ends the pipeline early for objects in memory: GET and HEAD of current objects, also with
+//! ranges. The response is the same as the operation's.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::settings::LOGGING;
 use crate::settings::lifecycle::operations::expiration;
 use crate::stored::versions::has_versions;
 
-/// An object in memory, and the part of it that a request reads.
+/// An object in memory, and what a request reads from it.
 struct Found {
     object: Arc<HotObject>,
     selected: Selected,
@@ -35,8 +35,8 @@ struct Found {
 }
 
 impl Front {
-    /// Responds to a request for an object in memory, if it is one; otherwise notes in `received`
-    /// what was decided about it.
+    /// Responds to a request for an object in memory; otherwise notes in `received` what was
+    /// decided about it.
     pub(super) fn respond_now(
         &self,
         received: &mut Received,
@@ -51,8 +51,8 @@ impl Front {
         let verified = received.verified.as_ref().ok()?;
         let store = self.haul.store.load();
         let bucket = &received.head.name.bucket;
-        // The response to a web page may need the headers of a CORS rule, and an access log records
-        // more than this path knows.
+        // A response to a web page may need a CORS rule's headers, and an access log records more
+        // than this path knows.
         if received.head.fields.has("origin") || has_setting(&store, bucket, LOGGING) {
             return None;
         }
@@ -67,7 +67,8 @@ impl Front {
         self.send(&store, kind, received, &found, origin, head)
     }
 
-    /// Returns the object of a request, and what it reads; `None` if the operation must decide.
+    /// Returns the request's object, and what the request reads; `None` if the operation must
+    /// decide.
     fn find(&self, store: &Store, kind: Kind, received: &mut Received) -> Option<Found> {
         let read = Read::from_request(&received.head).ok()?;
         let is_plain = read.version.is_none()
@@ -75,7 +76,7 @@ impl Front {
             && read.replaced.is_empty()
             && !matches!(read.wanted, Wanted::Part(_));
         let ObjectName { bucket, key } = &received.head.name;
-        // In a bucket with versions, the response has the version ID.
+        // In a bucket with versions, responses have the version ID.
         if !is_plain || has_versions(store, bucket) {
             return None;
         }
@@ -93,8 +94,8 @@ impl Front {
         Some(Found { object, selected, with_checksum: read.with_checksum })
     }
 
-    /// Reads an object from the page cache, for HEAD only its head, and caches it if it is whole.
-    /// Errors are left to the operation, which has the messages for them.
+    /// Reads an object from the page cache, only its head for HEAD, and caches it if it is whole.
+    /// Leaves errors to the operation, which has the messages for them.
     fn read_cached(
         &self,
         store: &Store,
@@ -115,7 +116,7 @@ impl Front {
         if !object.is_in_memory() {
             return None;
         }
-        // The first attempt may have started to read it.
+        // The first attempt may have started to read the object.
         if let Some(locked) = lock() {
             return Some(self.haul.hot.insert(path, locked));
         }

@@ -1,8 +1,8 @@
 //! Receives all S3 requests, and passes each through one pipeline: head, verify, bucket, authorize,
 //! operation, respond, account.
 //!
-//! `pipeline` is that path. `inline` ends it at once for objects in memory; `accounts` counts and
-//! logs. `forms` and `cors` are what web pages need beside it.
+//! `pipeline` is that path. `inline` ends it early for objects in memory; `accounts` counts and
+//! logs. `forms` and `cors` are what web pages need in addition.
 
 mod accounts;
 mod cors;
@@ -22,12 +22,12 @@ use crate::request::domains::Domains;
 use crate::request::ids::RequestIds;
 use crate::service::Haul;
 
-/// What the pipeline needs beside the context of operations.
+/// What the pipeline needs in addition to the operations' context.
 pub(crate) struct Front {
     pub(crate) haul: Haul,
     pub(crate) domains: Domains,
     pub(crate) audit: Option<AuditLog>,
-    /// The access logs of buckets, which have no records if only reads are allowed.
+    /// The queue for access log records; a read-only server writes none.
     pub(crate) logs: Arc<LogQueue>,
     /// `true` if only GET and HEAD are allowed.
     pub(crate) is_read_only: bool,

@@ -5,9 +5,9 @@ use haul_admin_endpoint::AllowedHosts;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::request::head::Head;
 
-/// Refuses requests of web pages: those for another host than this machine (DNS rebinding), and
-/// those from a page of another origin, unless a CORS rule allows it. A host in the target replaces
-/// that of the fields.
+/// Rejects requests from web pages: requests for another host than this machine (DNS rebinding),
+/// and requests from a page with another origin, unless a CORS rule allows it. A host in the
+/// request target replaces the `Host` header.
 pub(super) fn check_origin(head: &Head, is_allowed_page: bool) -> S3Result<()> {
     let host = head.host.as_deref();
     if !AllowedHosts::local().allows(host) {
@@ -43,7 +43,7 @@ mod tests {
         for host in ["evil.example", "localhost.evil.example:9000"] {
             assert!(check("GET /", host).is_err(), "{host}");
         }
-        // A host in the target replaces the other one.
+        // The host in the request target replaces the `Host` header.
         assert!(check("GET http://evil.example/", "localhost").is_err());
         assert!(check("GET http://localhost/", "evil.example").is_ok());
     }

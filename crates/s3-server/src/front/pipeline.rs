@@ -1,8 +1,8 @@
-//! The path of a request: head, verify, bucket, authorize, operation, respond, account.
+//! A request's path: head, verify, bucket, authorize, operation, respond, account.
 //!
-//! 1. `receive` parses the head and verifies the signature. It does no I/O: the thread of the
-//!    connection calls it.
-//! 2. `respond` does the rest. `inline` may have answered before, from memory.
+//! 1. `receive` parses the head and verifies the signature. It does no I/O, because the
+//!    connection's thread calls it.
+//! 2. `respond` does the rest. `inline` may have responded before, from memory.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,18 +43,18 @@ pub(crate) struct Received {
     pub(super) head: Arc<Head>,
     pub(super) connection: Connection,
     pub(super) memory: PeerMemory,
-    /// `None` for a request that asks for none of this server.
+    /// `None` for a request for an operation that this server does not have.
     pub(super) operation: Option<Operation>,
-    /// The client, or the reason to refuse the request.
+    /// The client, or the reason to reject the request.
     pub(super) verified: S3Result<Verified>,
-    /// The decision about the request, if it was made already.
+    /// The decision about the request, if it is already made.
     pub(super) allowed: Option<Allowed>,
-    /// The place of the object that the request reads, if it is not in memory.
+    /// The location of the object that the request reads, if the object is not in memory.
     pub(super) missed: Option<ObjectLocation>,
 }
 
 impl Front {
-    /// Parses the head of a request, and verifies its signature.
+    /// Parses a request's head, and verifies its signature.
     pub(crate) fn receive(
         &self,
         mut head: Head,
@@ -63,11 +63,11 @@ impl Front {
     ) -> Received {
         let started = Instant::now();
         let verified = match head.method {
-            // A browser asks whether a page may send another request.
+            // A preflight request, which a browser sends without a signature.
             Method::OPTIONS => Ok(Verified::anonymous()),
             _ => self.check(&head).and_then(|()| self.verify(&mut head)),
         };
-        // A presigned URL may hold headers that select the operation: they are fields now.
+        // A presigned URL may contain headers that select the operation: `head` has them only now.
         let (operation, verified) = match (operation_of(&head), verified) {
             (Err(error), Ok(_)) => (None, Err(error)),
             (operation, verified) => (operation.ok().flatten(), verified),
@@ -85,7 +85,7 @@ impl Front {
         }
     }
 
-    /// Returns a request of the console, whose client was verified in another way.
+    /// Returns a console request, whose client was authenticated in another way.
     pub(crate) fn receive_verified(
         &self,
         head: Head,
@@ -112,7 +112,7 @@ impl Front {
         }
     }
 
-    /// Refuses what no client may do.
+    /// Rejects what no client may do.
     fn check(&self, head: &Head) -> S3Result<()> {
         if self.is_read_only && !head.is_read() {
             let message = "This server is read-only: send changes to the server of the store";
@@ -129,7 +129,7 @@ impl Front {
             check_origin(head, is_allowed)?;
         }
         if head.is_form() && operation_of(head).ok().flatten() == Some(Operation::PostObject) {
-            // The signature is in the form.
+            // The form has the signature.
             return Ok(Verified::anonymous());
         }
         verify(&self.haul.keys, head)
@@ -155,7 +155,8 @@ impl Front {
         let page = page.as_ref().and_then(|page| cors::allow_page(&self.haul, page));
         let id = str::from_utf8(&id).unwrap_or_default();
         let execution = self.execute(received, body, &mut accounts);
-        // What goes wrong is logged with the identifier, too. A span costs a thirtieth of a PUT.
+        // The span gives log lines about failures the identifier, too. It costs a thirtieth of a
+        // PUT.
         let outcome = execution.instrument(tracing::debug_span!("request", id)).await;
         accounts.end(&head, outcome, page.as_ref(), &arrival)
     }
@@ -216,7 +217,7 @@ impl Front {
         outcome.map_err(|error| self.without_hidden_names(error, &request))
     }
 
-    /// Stores the file in a form as PutObject would.
+    /// Stores the file in a form as PutObject does.
     async fn store_form(
         &self,
         head: &Arc<Head>,
@@ -250,8 +251,8 @@ impl Front {
         answer.apply(stored.map_err(|error| self.without_hidden_names(error, &request))?)
     }
 
-    /// Returns the error of an operation, or another one in its place if the client may not learn
-    /// that an object is missing.
+    /// Returns an operation's error; `AccessDenied` in its place if it would tell a client that may
+    /// not know it that an object is missing.
     fn without_hidden_names(&self, error: S3Error, request: &Request) -> S3Error {
         let is_head = request.head.method == Method::HEAD;
         let reveals = error.code() == S3ErrorCode::NoSuchKey
@@ -265,7 +266,7 @@ impl Front {
     }
 }
 
-/// Returns the operation that a request asks for; `None` for the question of a browser.
+/// Returns the operation that a request asks for; `None` for a preflight request.
 fn operation_of(head: &Head) -> S3Result<Option<Operation>> {
     match head.method {
         Method::OPTIONS => Ok(None),
@@ -273,7 +274,7 @@ fn operation_of(head: &Head) -> S3Result<Option<Operation>> {
     }
 }
 
-/// Refuses a path that cannot be decoded, and an invalid name of a bucket.
+/// Rejects a path that cannot be decoded, and an invalid bucket name.
 fn check_names(head: &Head) -> S3Result<()> {
     if head.path.is_none() {
         return Err(refuse(S3ErrorCode::InvalidURI, "The path of the request cannot be decoded"));
@@ -292,7 +293,7 @@ fn no_operation() -> S3Error {
     refuse(S3ErrorCode::NotImplemented, "This server has no such operation")
 }
 
-/// Returns the body of a request without its framing, its hash, and its trailer.
+/// Returns the request body without its framing, the body's signed hash, and its trailer.
 fn body_of(payload: Payload, body: RequestBody) -> (Body, Option<[u8; 32]>, Option<Trailer>) {
     let signatures = match payload {
         Payload::Plain { sha256 } => return (Body::Plain(body), sha256, None),

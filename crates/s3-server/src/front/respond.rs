@@ -1,4 +1,4 @@
-//! Makes the response of an answer or of an error.
+//! Builds the HTTP response from an operation's response or error.
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -13,10 +13,10 @@ use crate::xml::writer::Xml;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 const HOST_ID: HeaderName = HeaderName::from_static("x-amz-id-2");
 
-/// The value of `HostId`, which names the machine of AWS that answered: here, the program.
+/// The value of `HostId`: in S3 the AWS machine that responded, in this server the program.
 const HOST: &str = "haul";
 
-/// Returns the response to a request with this identifier.
+/// Returns the HTTP response to a request with this identifier.
 pub(super) fn response(answer: Answer, head: &Head, id: &str) -> Response<Source> {
     let Answer { status, headers, content } = answer;
     let mut response = Response::new(Source::Bytes(Bytes::new()));
@@ -39,7 +39,7 @@ pub(super) fn response(answer: Answer, head: &Head, id: &str) -> Response<Source
     response
 }
 
-/// Returns the answer of a request that failed.
+/// Returns the response for an error.
 pub(super) fn error_answer(error: &S3Error, head: &Head, id: &str) -> Answer {
     let code = error.code();
     let mut answer = Answer::empty(code.status());
@@ -56,10 +56,10 @@ pub(super) fn error_answer(error: &S3Error, head: &Head, id: &str) -> Answer {
     answer
 }
 
-/// Returns the document of an error, which names the resource of the request.
+/// Returns an error document, which names the request's resource.
 fn document(error: &S3Error, head: &Head, id: &str) -> String {
     let name = &head.name;
-    // An error about the source of a copy names it itself.
+    // An error about a copy's source names the source itself.
     let names = |field| error.field(field).is_some();
     Xml::plain("Error", |xml| {
         xml.element("Code", error.code().as_str());

@@ -1,4 +1,4 @@
-//! The body of a response: counts the bytes as they are sent, and ends the request.
+//! The body of a response: counts bytes as they are sent, and ends the request.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,16 +10,16 @@ use crate::body::send::ObjectBody;
 use crate::bucket_logs::logged::LoggedRequest;
 use crate::metrics::Metrics;
 
-/// The body of a response, whose bytes are counted as they are sent.
+/// A response body, whose bytes are counted as they are sent.
 pub(crate) struct Counted {
     body: Source,
     /// `None` for the admin page, which is not counted.
     in_flight: Option<InFlight>,
-    /// The record in the access log of the bucket, which ends with the response.
+    /// The bucket's access log record, which ends with the response.
     logged: Option<LoggedRequest>,
 }
 
-/// The source of the bytes of a response.
+/// Where a response's bytes come from.
 pub(super) enum Source {
     Bytes(Bytes),
     Object(ObjectBody),
@@ -30,12 +30,12 @@ impl Counted {
         Self { body, in_flight: Some(in_flight), logged }
     }
 
-    /// Returns the body of a response with an object, which ends a request when it is dropped.
+    /// Returns the body of a response with an object. Dropping it ends the request.
     pub(super) fn object(body: ObjectBody, metrics: &Arc<Metrics>) -> Self {
         Self::new(Source::Object(body), InFlight::begin(metrics), None)
     }
 
-    /// Returns the body of a response of the admin page.
+    /// Returns the body of an admin page response.
     pub(crate) fn page(text: Bytes) -> Self {
         Self { body: Source::Bytes(text), in_flight: None, logged: None }
     }
@@ -81,7 +81,7 @@ impl ResponseBody for Counted {
     }
 }
 
-/// Keeps a request counted as being in flight.
+/// Counts a request as in flight until it is dropped.
 pub(super) struct InFlight(pub(super) Arc<Metrics>);
 
 impl InFlight {

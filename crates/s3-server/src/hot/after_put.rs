@@ -2,20 +2,20 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// So many objects are cached before it counts how many of them are read.
+/// The number of objects that are cached before their reads are counted.
 const OBJECTS_MIN: u32 = 1024;
 
-/// After so many objects, the counts are halved, so that the recent ones decide.
+/// The number of cached objects at which the counts are halved, so that recent ones decide.
 const OBJECTS_MAX: u32 = 16 << 10;
 
-/// Objects are cached while one of so many is read.
+/// Objects are cached while at least one in this number is read.
 const PER_READ_MAX: u32 = 8;
 
-/// One of so many objects is cached even if few are read, to find out when that changes.
+/// One in this number of objects is cached even if few are read, to find out when that changes.
 const SAMPLE: u32 = 64;
 
-/// Learns whether objects are read after they were stored: the objects of a bulk import are not,
-/// those of a web application are.
+/// Learns whether objects are read after they were stored: a web application reads its objects, a
+/// bulk import does not.
 #[derive(Debug, Default)]
 pub(crate) struct AfterPut {
     stored: AtomicU32,
@@ -24,7 +24,7 @@ pub(crate) struct AfterPut {
 }
 
 impl AfterPut {
-    /// Returns `true` if the object that is stored now is to be cached.
+    /// Returns `true` if the object that is being stored should be cached.
     pub(crate) fn admits(&self) -> bool {
         let (cached, read) = (self.cached.load(Relaxed), self.read.load(Relaxed));
         let is_sample = self.stored.fetch_add(1, Relaxed).is_multiple_of(SAMPLE);
@@ -54,14 +54,14 @@ mod tests {
             cached += u32::from(after_put.admits());
         }
         assert!((2_500..3_000).contains(&cached), "a bulk import: {cached}");
-        // A quarter of what is cached is read from now on.
+        // From now on, a quarter of the cached objects is read.
         for number in 0..100_000 {
             if after_put.admits() && number % 4 == 0 {
                 after_put.read();
             }
         }
         assert!((0..1000).all(|_| after_put.admits()));
-        // Nothing is read any more.
+        // From now on, no object is read.
         let cached = (0..100_000).filter(|_| after_put.admits()).count();
         assert!(cached < 40_000, "{cached}");
         assert!((0..6400).filter(|_| after_put.admits()).count() <= 100);

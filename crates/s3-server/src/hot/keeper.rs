@@ -1,4 +1,4 @@
-//! Gives the memory of the cache back when the system needs it.
+//! Gives the cache's memory back when the system needs it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use tokio::task::spawn_blocking;
 use crate::hot::HotObjects;
 use crate::served::ServedStore;
 
-/// The interval in which the memory of the system is read.
+/// How often the system's available memory is read.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// The least capacity.
+/// The minimum capacity of the cache, in bytes.
 const BYTES_MIN: u64 = 8 << 20;
 
-/// As long as less than `free_bytes_min` of the memory is available to this process, shrinks the
+/// While less than `free_bytes_min` bytes of memory are available to this process, shrinks the
 /// cache and returns freed memory to the system; lets the cache grow again afterwards; and drops
-/// objects of removed volumes, whose space is then free. Never returns.
+/// objects in removed volumes, whose space is then freed. Never returns.
 pub(crate) async fn keep(
     hot: Arc<HotObjects>,
     store: Arc<ServedStore>,
@@ -42,20 +42,20 @@ pub(crate) async fn keep(
                 }
             }
         });
-        // A panic is reported by its thread.
+        // The thread that panicked has reported it.
         kept.await.unwrap_or_default();
     }
 }
 
 impl HotObjects {
-    /// Drops the objects that occupy the space of removed volumes.
+    /// Drops the objects that occupy space in removed volumes.
     fn drop_removed(&self) {
         if let Some(cache) = &self.cache {
             cache.retain(|_path, object| !object.content.is_removed());
         }
     }
 
-    /// Gives the cache what is available beyond `free_bytes_min`, up to its maximum.
+    /// Gives the cache the memory that is available beyond `free_bytes_min`, up to its maximum.
     fn adapt(&self, available: u64, free_bytes_min: u64) {
         let Some(cache) = &self.cache else { return };
         let allowed = (cache.weight() + available).saturating_sub(free_bytes_min);

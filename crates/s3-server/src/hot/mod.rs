@@ -1,4 +1,4 @@
-//! The cache of hot objects, in memory with the heads of their responses.
+//! The cache of hot objects: their content in memory, and their prepared response heads.
 
 mod after_put;
 pub(crate) mod keeper;
@@ -19,43 +19,42 @@ use crate::hot::after_put::AfterPut;
 use crate::hot::object::{HotContent, HotObject};
 use crate::request::name::ObjectName;
 
-/// The longest object that is cached, unless the cache is small. Longer ones have files of their
-/// own, which the store can pin.
+/// The maximum length of a cached object, in bytes, unless the cache is small. Longer objects have
+/// their own files, which the store can pin.
 const OBJECT_BYTES_MAX: u64 = 4 << 20;
 
-/// The share of the cache that one object may take.
+/// One object may take at most one part in this number of the cache.
 const SHARES_MIN: u64 = 16;
 
-/// A longer object is cached at its second request if it would evict others, because it would evict
-/// many short ones.
+/// If a longer object would evict others, it is cached only at its second request, because it would
+/// evict many short ones.
 const SHORT_BYTES_MAX: u64 = 64 << 10;
 
-/// A longer object is locked in the page cache. Up to this length, sending pages of a file costs no
-/// less than copying.
+/// A longer object is locked in the page cache. Up to this length, sending a file's pages costs at
+/// least as much as copying.
 const COPIED_BYTES_MAX: u64 = 256 << 10;
 
-/// Objects of this length and longer may not be read by the threads of connections, see
-/// [`Store::get_cached`].
+/// Connection threads may not read objects with this length or more, see [`Store::get_cached`].
 const LONG_BYTES_MIN: u64 = (1 << 20) + 1;
 
-/// Longer objects are not verified by the threads of connections. More than the store reads for
-/// them, so that it never copies what can be locked.
+/// Connection threads do not verify longer objects. This is more than the store reads for them, so
+/// that it never copies what can be locked.
 const VERIFIED_BYTES_MAX: u64 = (1 << 20) + (64 << 10);
 
-/// The number of the longest objects for which each shard of the cache has room.
+/// Each shard of the cache has room for at least this number of the longest objects.
 const OBJECTS_MIN: u64 = 4;
 
-/// The number of shards of the cache.
+/// The maximum number of shards in the cache.
 const SHARDS_MAX: usize = 256;
 
-/// The number of long objects whose first request is remembered: as many as the cache holds of them,
+/// The number of long objects whose first request is remembered: as many as the cache can hold,
 /// within these bounds.
 const REMEMBERED: RangeInclusive<u64> = 4 << 10..=64 << 10;
 
-/// The memory of an entry beside its bytes: the maps of the cache and the allocator.
+/// An entry's memory beside its bytes: the cache's maps and the allocator.
 const OVERHEAD_BYTES: u64 = 512;
 
-/// An average entry, by which the cache sizes its maps.
+/// The average memory of an entry, by which the cache sizes its maps.
 const AVERAGE_BYTES: u64 = 16 << 10;
 
 #[derive(Debug, Clone)]
@@ -69,7 +68,7 @@ impl Weighter<Box<str>, Arc<HotObject>> for ByBytes {
     }
 }
 
-/// The cache of hot objects, by bucket and key. One scan of other objects does not empty it
+/// The cache of hot objects, by bucket and key. A single scan over other objects does not empty it
 /// (S3-FIFO).
 #[derive(Debug)]
 pub(crate) struct HotObjects {
@@ -78,14 +77,14 @@ pub(crate) struct HotObjects {
     object_bytes_max: u64,
     /// `true` if objects are locked in the page cache.
     locks: bool,
-    /// Paths of long objects, hashed.
+    /// Hashed paths of long objects that were requested.
     requested: Cache<u64, ()>,
     hasher: RandomState,
     hits: Sharded<AtomicU64>,
     after_put: AfterPut,
 }
 
-/// Counters of the cache.
+/// The cache's counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HotStats {
     pub(crate) objects: u64,
@@ -93,14 +92,14 @@ pub(crate) struct HotStats {
     pub(crate) hits: u64,
 }
 
-/// Returns the number of parts of the cache, which are locked separately. Each has room for
-/// several of the longest objects.
+/// Returns the number of shards, which are locked separately. Each has room for several of the
+/// longest objects.
 fn shards(bytes_max: u64, object_bytes_max: u64) -> usize {
     let shards = bytes_max / (OBJECTS_MIN * object_bytes_max).max(1);
     usize::try_from(shards).unwrap_or(usize::MAX).clamp(1, SHARDS_MAX)
 }
 
-/// Returns the options of a cache of so many bytes.
+/// Returns the options for a cache with this capacity, in bytes.
 fn options(bytes_max: u64, object_bytes_max: u64) -> Option<Options> {
     let items = usize::try_from(bytes_max / AVERAGE_BYTES).unwrap_or(usize::MAX).max(1);
     let mut options = OptionsBuilder::new();
@@ -111,8 +110,9 @@ fn options(bytes_max: u64, object_bytes_max: u64) -> Option<Options> {
 }
 
 impl HotObjects {
-    /// Creates a cache of so many bytes; 0: nothing is cached. With `locks`, long objects are locked
-    /// in the page cache, as far as the store permits it; others are copied when they are sent.
+    /// Creates a cache for `bytes_max` bytes; 0 caches nothing. With `locks`, long objects are
+    /// locked in the page cache, as far as the store permits it; others are copied when they are
+    /// sent.
     pub(crate) fn new(bytes_max: u64, locks: bool) -> Self {
         let object_bytes_max = OBJECT_BYTES_MAX.min(bytes_max / SHARES_MIN);
         let options = options(bytes_max, object_bytes_max).filter(|_| bytes_max > 0);
@@ -143,8 +143,8 @@ impl HotObjects {
         Some(found)
     }
 
-    /// Caches an object that was just stored, if such objects are read, or if it replaces one that
-    /// is cached, and if it does not evict many others. `object` is called only then.
+    /// Caches an object that was just stored, if such objects are read or if it replaces a cached
+    /// one, and if it does not evict many others. Calls `object` only then.
     pub(crate) fn insert_stored(
         &self,
         ObjectName { bucket, key }: &ObjectName,
@@ -164,8 +164,8 @@ impl HotObjects {
         }
     }
 
-    /// Caches an object, unless it is too long, or is long, would evict others, and is requested for
-    /// the first time. Returns the object.
+    /// Caches an object, unless it is too long, or it is long, would evict others, and is requested
+    /// for the first time. Returns the object.
     pub(crate) fn insert(&self, path: &str, mut object: HotObject) -> Arc<HotObject> {
         let bytes = object.content.len();
         let Some(cache) = &self.cache else { return Arc::new(object) };
@@ -176,7 +176,7 @@ impl HotObjects {
         if let HotContent::Memory(content) = &object.content
             && bytes > SHORT_BYTES_MAX
         {
-            // The buffer that it was read into may be longer than the content.
+            // The buffer that received the content may be longer than the content.
             object.content = HotContent::Memory(Bytes::copy_from_slice(content));
         }
         let object = Arc::new(object);
@@ -184,7 +184,8 @@ impl HotObjects {
         object
     }
 
-    /// Returns an object that the thread of a connection may verify, locked in the page cache.
+    /// Locks an object in the page cache and returns it, if it is short enough for a connection
+    /// thread to verify.
     pub(crate) fn lock(
         &self,
         store: &Store,
@@ -196,7 +197,7 @@ impl HotObjects {
         HotObject::new(place, &object, HotContent::Locked(Arc::clone(object.locked()?)))
     }
 
-    /// Returns a longer object, locked in the page cache, and caches it.
+    /// Locks a long object in the page cache, and caches it. Returns it.
     pub(crate) fn lock_long(
         &self,
         store: &Store,
@@ -226,8 +227,8 @@ impl HotObjects {
         store.get_locked_at(bucket, key, place, lengths)
     }
 
-    /// Caches a long object that was read from the disk: others are cached when they are read from
-    /// the page cache. `place` is that before the read. May copy 4 MiB.
+    /// Caches a long object that was read from the disk; other objects are cached when they are
+    /// read from the page cache. `place` is the location before the read. May copy 4 MiB.
     pub(crate) fn insert_long(
         &self,
         store: &Store,
@@ -237,7 +238,7 @@ impl HotObjects {
     ) {
         let is_long = (LONG_BYTES_MIN..=self.object_bytes_max).contains(&object.info.bytes);
         let key = &*object.info.key;
-        // It may have been overwritten after its place was determined.
+        // The object may have been overwritten after its location was determined.
         if !is_long || !object.is_in_memory() || store.location(bucket, key) != Some(place) {
             return;
         }
@@ -254,7 +255,7 @@ impl HotObjects {
         }
     }
 
-    /// Notes a request for a long object; returns `true` if it is the first one.
+    /// Notes a request for a long object; returns `true` if it is the first.
     fn is_first(&self, path: &str) -> bool {
         let hash = self.hasher.hash_one(path);
         let is_first = self.requested.get(&hash).is_none();
@@ -264,7 +265,6 @@ impl HotObjects {
         is_first
     }
 
-    /// Returns the counters.
     pub(crate) fn stats(&self) -> HotStats {
         let size = self.cache.as_ref().map(|cache| (cache.len() as u64, cache.weight()));
         let (objects, bytes) = size.unwrap_or_default();
@@ -300,9 +300,9 @@ mod tests {
         }
     }
 
-    /// Returns the share of 400,000 requests, whose frequencies are those of Zipf's law with the
-    /// exponent 0.9, that a cache for so many objects answers. With `scan`, each of all objects is
-    /// also requested once meanwhile, in order.
+    /// Returns the hit rate of a cache for `cached` objects over 400,000 requests, whose
+    /// frequencies follow Zipf's law with the exponent 0.9. With `scan`, each object is also
+    /// requested once meanwhile, in order.
     fn hit_rate(cached: u64, scan: bool) -> f64 {
         let mut total = 0.0;
         let add = |rank: u32| {
@@ -327,7 +327,7 @@ mod tests {
         for number in 0..2 * requests {
             let share = u32::try_from(random.number() >> 32).unwrap();
             let wanted = f64::from(share) / f64::from(u32::MAX) * total;
-            // The ranks are spread over the order of the scan.
+            // Spreads the ranks over the order of the scan.
             let object = sums.partition_point(|sum| *sum < wanted) * 7919 % OBJECTS;
             let is_hit = request(object);
             // The first half fills the cache.

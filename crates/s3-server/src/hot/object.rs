@@ -1,4 +1,4 @@
-//! A hot object: its content and the prepared head of its responses.
+//! A hot object: its content and its prepared response head.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,13 +14,13 @@ use crate::encryption::envelope::ATTRIBUTE;
 use crate::stored::attributes::{self, METADATA_PREFIX, SENT};
 use crate::stored::tags;
 
-/// The pages that an object in the page cache shares with its neighbours, on average.
+/// The bytes in pages that a locked object shares with its neighbours, on average.
 const PAGE_BYTES: u64 = 4096;
 
 /// An object in memory.
 #[derive(Debug)]
 pub(crate) struct HotObject {
-    /// The entry is valid only while the object has this place.
+    /// The entry is valid only while the object is at this location.
     pub(crate) place: ObjectLocation,
     pub(crate) head: PreparedHead,
     pub(crate) content: HotContent,
@@ -29,11 +29,11 @@ pub(crate) struct HotObject {
     pub(crate) tags: Attributes,
     pub(crate) tag_count: usize,
     pub(crate) checksum: Option<HotChecksum>,
-    /// `true` from the put that cached it until it is read.
+    /// `true` from the PUT that cached the object until it is read.
     pub(crate) is_unread: AtomicBool,
 }
 
-/// The content of a hot object, which was verified.
+/// A hot object's content, which was verified.
 #[derive(Debug)]
 pub(crate) enum HotContent {
     /// Copied into the socket.
@@ -42,7 +42,7 @@ pub(crate) enum HotContent {
     Locked(Arc<LockedObject>),
 }
 
-/// The checksum of a hot object, which is sent to clients that request it.
+/// A hot object's checksum, which is sent to clients that request it.
 #[derive(Debug)]
 pub(crate) struct HotChecksum {
     name: &'static str,
@@ -51,7 +51,7 @@ pub(crate) struct HotChecksum {
 }
 
 impl HotObject {
-    /// Returns an object at this place with this content; `None` if it is encrypted.
+    /// Returns an object at this location with this content; `None` if it is encrypted.
     pub(crate) fn new(place: ObjectLocation, object: &Object, content: HotContent) -> Option<Self> {
         Self::with(place, object.info.clone(), &object.attributes, content)
     }
@@ -90,7 +90,6 @@ impl HotObject {
 }
 
 impl HotContent {
-    /// Returns the length.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
@@ -98,7 +97,7 @@ impl HotContent {
         }
     }
 
-    /// Returns the memory that it takes.
+    /// Returns the memory that the content takes, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
@@ -106,27 +105,27 @@ impl HotContent {
         }
     }
 
-    /// `true` if it occupies the space of a volume that was removed.
+    /// Returns `true` if the content occupies space in a removed volume.
     pub(crate) fn is_removed(&self) -> bool {
         matches!(self, Self::Locked(object) if object.is_removed())
     }
 }
 
 impl HotChecksum {
-    /// Returns the checksum among these attributes.
+    /// Returns the checksum in these attributes.
     fn of(attributes: &Attributes) -> Option<Self> {
         let Checksum { algorithm, value } = Checksum::from_attributes(attributes)?;
         let kind = attributes.get(TYPE_ATTRIBUTE).unwrap_or(FULL_OBJECT).to_owned();
         Some(Self { name: algorithm.header(), value, kind })
     }
 
-    /// Returns the fields of a response.
+    /// Returns the response headers.
     pub(crate) fn fields(&self) -> [(&str, &[u8]); 2] {
         [(self.name, self.value.as_bytes()), (TYPE_ATTRIBUTE, self.kind.as_bytes())]
     }
 }
 
-/// Writes the fields that describe an object.
+/// Writes the headers that describe an object.
 fn describe(info: &ObjectInfo, attributes: &Attributes, head: &mut HeadWriter<'_>) {
     head.field("accept-ranges", b"bytes");
     for (name, value) in attributes.iter() {

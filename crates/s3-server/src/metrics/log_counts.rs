@@ -1,27 +1,27 @@
-//! The counters of access logs of buckets.
+//! The counters for access logs.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The counters of access logs of buckets.
+/// The counters for access logs.
 #[derive(Debug, Default)]
 pub(crate) struct LogCounts {
     /// Records in stored objects.
     pub(crate) delivered: Count,
     /// Records for which there was no memory.
     pub(crate) without_memory: Count,
-    /// Records that the target bucket does not take, or that has been deleted.
+    /// Records that the target bucket does not accept, or whose target bucket was deleted.
     pub(crate) refused: Count,
-    /// Records whose deliveries failed.
+    /// Records whose delivery failed.
     pub(crate) failed: Count,
     /// Stored objects.
     pub(crate) objects: Count,
     /// Failed attempts to store an object.
     pub(crate) errors: Count,
-    /// The memory of records that are not delivered yet.
+    /// The memory for undelivered records.
     pub(crate) pending_bytes: Count,
 }
 
-/// A number.
+/// A counter or a gauge.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 

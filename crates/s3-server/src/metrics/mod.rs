@@ -1,4 +1,4 @@
-//! Counters of requests. All of them are monotonic, except the number of requests in flight.
+//! Request counters. All are monotonic, except the number of requests in flight.
 
 pub(crate) mod log_counts;
 
@@ -17,7 +17,7 @@ use crate::log_limit::LogLimit;
 use crate::metrics::log_counts::LogCounts;
 use crate::request::operation::Operation;
 
-/// The number of buckets of a latency histogram. Bucket i counts latencies below 2^i µs; the last
+/// The number of buckets in a latency histogram. Bucket i counts latencies below 2^i µs; the last
 /// bucket also counts all longer ones.
 pub(crate) const LATENCY_BUCKETS: usize = 32;
 
@@ -34,11 +34,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
     pub(crate) const ALL: [Self; 7] =
         [Self::Get, Self::Head, Self::Put, Self::Delete, Self::List, Self::Multipart, Self::Other];
 
-    /// Returns the label value of the kind in metrics.
+    /// Returns the kind's label value in metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -51,8 +50,8 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of a request: that of its operation, or that of its method if it asks for no
-    /// operation of this server.
+    /// Returns a request's kind: by its operation, or by its method if the server does not have the
+    /// operation.
     pub(crate) fn of(operation: Option<Operation>, method: &Method) -> Self {
         use Operation as O;
         match operation {
@@ -89,21 +88,21 @@ impl Kind {
     }
 }
 
-/// The request counters of a server.
+/// A server's request counters.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     started: Instant,
     counters: Sharded<Counters>,
     slow: AtomicU64,
-    /// The access logs of buckets.
+    /// The access log counters.
     pub(crate) logs: LogCounts,
     /// The recent requests with errors, and the recent slow ones.
     pub(crate) recent: RecentRequests,
-    /// The lines in the log about requests that the store refused.
+    /// Limits the log lines about requests that the store rejected.
     pub(crate) refusals: LogLimit<S3ErrorCode>,
 }
 
-/// The counters that each request changes, of some threads.
+/// The counters that each request changes, for some of the threads.
 #[derive(Debug, Default)]
 struct Counters {
     kinds: [Requests; Kind::ALL.len()],
@@ -113,7 +112,7 @@ struct Counters {
     sent_bytes: AtomicU64,
 }
 
-/// The counters of one kind of request.
+/// The counters for one kind of request.
 #[derive(Debug, Default)]
 struct Requests {
     by_status: [AtomicU64; 5],
@@ -121,19 +120,19 @@ struct Requests {
     latency_us_sum: AtomicU64,
 }
 
-/// A snapshot of the counters of one kind of request.
+/// A snapshot of one request kind's counters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestCounts {
     pub(crate) kind: Kind,
     /// Responses with status 100 to 199, 200 to 299, and so on.
     pub(crate) by_status: [u64; 5],
-    /// The latency histogram: time from the head of a request to the head of its response.
+    /// The latency histogram: the time from a request's head to its response's head.
     pub(crate) latency: [u64; LATENCY_BUCKETS],
     pub(crate) latency_us_sum: u64,
 }
 
 impl Metrics {
-    /// Creates the counters. A request for which the server takes `slow_from` is slow.
+    /// Creates the counters. A request is slow if the server takes at least `slow_from`.
     pub(crate) fn new(slow_from: Option<Duration>) -> Self {
         Self {
             started: Instant::now(),
@@ -150,7 +149,7 @@ impl Metrics {
         self.counters.local().begun.fetch_add(1, Relaxed);
     }
 
-    /// Counts the response to a request.
+    /// Counts a response.
     pub(crate) fn answered(&self, kind: Kind, status: StatusCode, latency: Duration) {
         let requests = &self.counters.local().kinds[kind as usize];
         let class = usize::from(status.as_u16() / 100).clamp(1, 5) - 1;
@@ -160,27 +159,25 @@ impl Metrics {
         requests.latency_us_sum.fetch_add(us, Relaxed);
     }
 
-    /// Counts the end of a request, whose response was sent or dropped.
+    /// Counts the end of a request: its response was sent or dropped.
     pub(crate) fn end(&self) {
         self.counters.local().ended.fetch_add(1, Release);
     }
 
-    /// Counts a slow request.
     pub(crate) fn slow(&self) {
         self.slow.fetch_add(1, Relaxed);
     }
 
-    /// Counts received bytes of objects.
+    /// Counts received object bytes.
     pub(crate) fn received(&self, bytes: u64) {
         self.counters.local().received_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts sent bytes of responses.
+    /// Counts sent response bytes.
     pub(crate) fn sent(&self, bytes: u64) {
         self.counters.local().sent_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns the time of the start.
     pub(crate) fn started(&self) -> Instant {
         self.started
     }
@@ -190,8 +187,8 @@ impl Metrics {
     }
 
     pub(crate) fn in_flight(&self) -> u64 {
-        // The ends first, and then the beginnings that came before them: the difference cannot be
-        // negative.
+        // The ends are read first, and then the beginnings that came before them: the difference
+        // cannot be negative.
         let ended = self.counters.sum(|part| &part.ended);
         fence(Acquire);
         self.counters.sum(|part| &part.begun) - ended
@@ -209,7 +206,7 @@ impl Metrics {
         self.counters.sum(|part| &part.sent_bytes)
     }
 
-    /// Returns a snapshot of the counters of each kind.
+    /// Returns a snapshot of the counters for each kind.
     pub(crate) fn requests(&self) -> impl Iterator<Item = RequestCounts> {
         Kind::ALL.into_iter().map(|kind| {
             let sum = |counter: &dyn Fn(&Requests) -> &AtomicU64| {
@@ -228,7 +225,7 @@ impl Metrics {
     }
 }
 
-/// The counts of the requests of a server since its start.
+/// A server's request counts since its start.
 #[derive(Debug, Clone)]
 pub struct Counts(Arc<Metrics>);
 
@@ -237,9 +234,9 @@ impl Counts {
         Self(Arc::clone(metrics))
     }
 
-    /// Returns the counts as a JSON object with the keys `seconds`, `requests`, `received_bytes` and
-    /// `sent_bytes`. `requests` has the numbers of responses by the kind of request, such as `put`,
-    /// and by the class of the status, such as `2xx`; it contains no zeros.
+    /// Returns the counts as a JSON object with the keys `seconds`, `requests`, `received_bytes`
+    /// and `sent_bytes`. `requests` counts responses by the request's kind, such as `put`, and by
+    /// the status class, such as `2xx`; it contains no zeros.
     #[must_use]
     pub fn json(&self) -> Value {
         let mut requests = Map::new();

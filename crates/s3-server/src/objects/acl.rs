@@ -1,4 +1,4 @@
-//! The operations on the lists of objects.
+//! Operations on object ACLs.
 
 use haul_file_store::Attributes;
 
@@ -48,7 +48,7 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
     let claims = Claims::for_document(request)?;
     let document = Receiver::document(haul, request, body, claims).await?;
     let document = AccessControlPolicy::if_given(&document)?;
-    // An invalid list is an error only if the bucket takes lists, as in S3.
+    // An invalid ACL is an error only if the bucket takes ACLs, as in S3.
     let fields = &request.head.fields;
     let requested = RequestedList::from_request(fields, document, &|name| haul.is_user(name));
     let version = haul.blocking(move |store| {
@@ -74,15 +74,15 @@ pub(crate) async fn put_object_acl(haul: &Haul, request: &Request, body: Body) -
     Ok(Answer::ok().with_some(versions::VERSION_ID.as_str(), version.await?))
 }
 
-/// A use of the list of an object.
+/// How an operation uses an object's ACL.
 struct Use {
     operation: &'static str,
     permission: Permission,
 }
 
 impl Use {
-    /// Fails if the client may not use the list of this object. A right to the bucket is not enough
-    /// for the list of an object that belongs to another user, which may have replaced the one for
+    /// Fails if the client may not use this object's ACL. A right to the bucket is not enough for
+    /// the ACL of an object that another user owns: such an object may have replaced the one for
     /// which the operation was allowed.
     fn check(
         &self,

@@ -13,7 +13,7 @@ use crate::encryption::lengths::content_bytes;
 use crate::errors::{S3ErrorCode, S3Result, invalid_argument, refuse};
 use crate::request::fields::Fields;
 
-/// The conditions of a read.
+/// A read's conditions.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {
     if_match: Option<String>,
@@ -24,18 +24,19 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
-    /// Reads the conditions of a request on its object.
+    /// Reads a request's conditions on its object.
     pub(crate) fn from_fields(fields: &Fields) -> Self {
         let if_range = fields.given("if-range").map(str::to_owned);
         Self { if_range, ..Self::with_prefix(fields, "") }
     }
 
-    /// Reads the conditions of a copy on its source.
+    /// Reads a copy's conditions on its source.
     pub(crate) fn from_source(fields: &Fields) -> Self {
         Self::with_prefix(fields, "x-amz-copy-source-")
     }
 
-    /// Reads the fields whose names begin with a prefix. As in HTTP, an invalid date is none.
+    /// Reads the conditions in headers with a prefix. As in HTTP, an invalid date means no
+    /// condition.
     fn with_prefix(fields: &Fields, prefix: &str) -> Self {
         let tags = |name: &str| {
             let tags = fields.joined(&format!("{prefix}{name}"));
@@ -51,7 +52,7 @@ impl Conditions {
         }
     }
 
-    /// Returns `true` if the request has a condition on its whole answer.
+    /// Returns `true` if the request has a condition on its whole response.
     pub(crate) fn any(&self) -> bool {
         self.if_match.is_some()
             || self.if_none_match.is_some()
@@ -59,12 +60,11 @@ impl Conditions {
             || self.if_unmodified_since.is_some()
     }
 
-    /// Returns the name of the condition that did not hold, for a read that failed by one.
+    /// Returns the name of the condition that failed, for a read that failed by one.
     pub(crate) fn failed(&self) -> &'static str {
         if self.if_match.is_some() { "If-Match" } else { "If-Unmodified-Since" }
     }
 
-    /// Evaluates the conditions for an object.
     pub(crate) fn verdict(&self, object: &ObjectInfo) -> Verdict {
         let [if_match, if_none_match] =
             [&self.if_match, &self.if_none_match].map(|tags| tags.as_deref().map(with_quotes));
@@ -90,7 +90,7 @@ fn tag_list(tags: &str) -> TagList<'_> {
     [tags.as_bytes()].into_iter().collect()
 }
 
-/// Adds the quotes of tags, which many S3 clients omit. Lists with quotes stay as they are.
+/// Adds the quotes around ETags, which many S3 clients omit. Lists with quotes stay as they are.
 fn with_quotes(tags: &str) -> Cow<'_, str> {
     if tags.contains('"') || tags.trim() == "*" {
         return tags.into();
@@ -99,13 +99,13 @@ fn with_quotes(tags: &str) -> Cow<'_, str> {
     quoted.join(",").into()
 }
 
-/// The ETag in place of one that no object can have. No object is known to have it either.
+/// Stands for an ETag that no object can have. No object is known to have this one either.
 const NO_ETAG: Etag = Etag { md5: [0; 16], parts: u16::MAX };
 
-/// Returns the precondition in the fields `If-Match` and `If-None-Match` of a write.
+/// Returns the precondition in a write's `If-Match` or `If-None-Match` header.
 ///
 /// # Errors
-/// `NotImplemented` for both fields, and for several ETags: a condition is never ignored.
+/// `NotImplemented` for both headers, and for several ETags: a condition is never ignored.
 pub(crate) fn precondition(fields: &Fields) -> S3Result<Precondition> {
     let refused = |message: &str| Err(refuse(S3ErrorCode::NotImplemented, message));
     let given = |name| fields.joined(name).filter(|tags| !tags.trim().is_empty());
@@ -140,22 +140,22 @@ fn bare(etag: &str) -> &str {
     etag.trim_matches('"')
 }
 
-/// The conditions of a deletion, which must all hold. An object that does not exist is not tested:
-/// its deletion succeeds, so that a client can repeat a deletion.
+/// A deletion's conditions, which must all hold. A missing object is not tested: its deletion
+/// succeeds, so that a client can repeat a deletion.
 #[derive(Debug, Default)]
 pub(crate) struct DeleteConditions {
-    /// As the client sent it.
+    /// The ETag as the client sent it.
     pub(crate) etag: Option<String>,
     pub(crate) bytes: Option<i64>,
     pub(crate) modified: Option<SystemTime>,
-    /// The stored length of the current object if that is encrypted, was uploaded in parts, and its
-    /// content has the length of the condition.
+    /// The stored length of the current object, if that is encrypted, was uploaded in parts, and
+    /// its content has the length in the condition.
     pub(crate) stored_bytes: Option<u64>,
 }
 
 impl DeleteConditions {
-    /// Finds out the stored length of an encrypted object that was uploaded in parts, which the
-    /// condition on its length needs.
+    /// Finds out the stored length of an encrypted object that was uploaded in parts: the condition
+    /// on the length needs it.
     pub(crate) fn resolve(self, store: &Store, bucket: &str, key: &str) -> Self {
         if self.bytes.is_none() {
             return self;
@@ -169,7 +169,7 @@ impl DeleteConditions {
         Self { stored_bytes, ..self }
     }
 
-    /// Returns `true` if the content of the object has this length.
+    /// Returns `true` if the object's content has this length.
     fn has_length(&self, object: &ObjectInfo, bytes: Option<u64>) -> bool {
         match (object.etag.is_encoded(), object.etag.part_count()) {
             (false, _) => bytes == Some(object.bytes),
@@ -183,8 +183,8 @@ impl DeleteConditions {
         self.etag.is_some() || self.bytes.is_some() || self.modified.is_some()
     }
 
-    /// Returns `true` if the conditions hold for the current object. Dates have no fractions of a
-    /// second.
+    /// Returns `true` if the conditions hold for the current object. Dates are compared in whole
+    /// seconds.
     pub(crate) fn hold(&self, object: &ObjectInfo) -> bool {
         let is_current = |tag: &String| {
             let tag = tag.trim();
@@ -204,15 +204,15 @@ impl DeleteConditions {
     }
 }
 
-/// Returns the seconds since 1970, or `None` for an earlier time.
+/// Returns the whole seconds since 1970; `None` for an earlier time.
 fn whole_seconds(time: SystemTime) -> Option<u64> {
     time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }
 
-/// Returns the value of a field with a condition of a change, if it has one, as `parse` reads it.
+/// Returns the condition in a header of a change, as `parse` reads it; `None` if there is none.
 ///
 /// # Errors
-/// `InvalidArgument` if `parse` cannot read it: unlike the condition of a read, it is not ignored.
+/// `InvalidArgument` if `parse` cannot read it: unlike a read's condition, it is not ignored.
 pub(crate) fn parsed<T>(
     fields: &Fields,
     name: &str,

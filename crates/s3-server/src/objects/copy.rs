@@ -1,8 +1,8 @@
-//! Copies of objects. The store shares the stored bytes with the copy if it can: a copy is encrypted
-//! or decrypted only if it has another encryption than its source.
+//! Copies objects. The store shares the stored bytes with the copy if it can: a copy is encrypted
+//! or decrypted only if its encryption differs from its source's.
 //!
-//! A copy is an object in one piece, also that of an object that was uploaded in parts: its `ETag`
-//! and its checksum are those of all bytes, for which the content is read.
+//! A copy is an object in one piece, even if its source was uploaded in parts: its `ETag` and its
+//! checksum cover all bytes, for which the content is read.
 
 use std::sync::Arc;
 
@@ -50,13 +50,13 @@ use crate::stored::{tags, versions};
 use crate::times::document_time;
 use crate::xml::writer::Xml;
 
-/// The header with the version of the source in the response.
+/// The response header with the source's version.
 pub(crate) const SOURCE_VERSION: &str = "x-amz-copy-source-version-id";
 
 const METADATA_DIRECTIVE: &str = "x-amz-metadata-directive";
 const TAGGING_DIRECTIVE: &str = "x-amz-tagging-directive";
 
-/// As in S3, a copy has the redirect of the request, and never that of its source.
+/// As in S3, a copy has the redirect in its request, and never its source's redirect.
 const REDIRECT: &str = "x-amz-website-redirect-location";
 
 pub(crate) async fn copy_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
@@ -80,7 +80,7 @@ pub(crate) async fn copy_object(haul: &Haul, request: &Request, _body: Body) -> 
     Ok(described(answer, master.as_ref()))
 }
 
-/// What a request asks for.
+/// What a copy request asks for.
 struct CopyRequest {
     from: Source,
     to: ObjectName,
@@ -92,32 +92,32 @@ struct CopyRequest {
     precondition: Precondition,
     source_key: Option<CustomerKey>,
     keys: Option<Arc<EncryptionKeys>>,
-    /// The metadata in the headers; `None` if the copy has that of its source.
+    /// The metadata in the headers; `None` if the copy keeps its source's metadata.
     metadata: Option<Attributes>,
     redirect: Option<String>,
-    /// The tags in the headers; `None` if the copy has those of its source.
+    /// The tags in the headers; `None` if the copy keeps its source's tags.
     tags: Option<Tags>,
     lock: ObjectLock,
     list: NewObjectList,
-    /// The algorithm of the checksum, if it may not be that of the source.
+    /// The checksum algorithm, if it may differ from the source's.
     algorithm: Option<Algorithm>,
-    /// The key that seals the data key of the copy; `None` stores it unencrypted.
+    /// The key that seals the copy's data key; `None` stores the copy unencrypted.
     master: Option<Master>,
 }
 
 /// A stored copy.
 struct Copied {
-    /// The length is the one that clients see.
+    /// The length in it is the one that clients see.
     info: ObjectInfo,
     checksum: Checksum,
     expiration: Option<String>,
-    /// The ID of the version of the source that was copied.
+    /// The ID of the source version that was copied.
     source_version: Option<String>,
     version: Option<String>,
 }
 
 impl CopyRequest {
-    /// Reads the head of a request.
+    /// Reads a request's head.
     async fn new(haul: &Haul, request: &Request) -> S3Result<Self> {
         let fields = &request.head.fields;
         let to = request.name();
@@ -181,7 +181,7 @@ impl CopyRequest {
         })
     }
 
-    /// Returns the attributes of the copy, without its checksum and its encryption.
+    /// Returns the copy's attributes, without its checksum and its encryption.
     fn attributes(&self, store: &Store, source: &Attributes) -> S3Result<Attributes> {
         let mut attributes = match &self.metadata {
             Some(given) => given.clone(),
@@ -203,16 +203,16 @@ impl CopyRequest {
         let others = [ALGORITHM_ATTRIBUTE, TYPE_ATTRIBUTE, PARTS_ATTRIBUTE, ATTRIBUTE];
         checksums.into_iter().chain(others).for_each(|name| drop(attributes.remove(name)));
         self.list.set(&mut attributes)?;
-        // The copy does not have the lock of its source.
+        // The copy does not have its source's lock.
         self.lock.set_in(&mut attributes);
         Ok(attributes)
     }
 
     /// Stores the copy with these attributes, and adds its checksum and its encryption to them.
     ///
-    /// The copy shares the stored bytes if it has the same kind of encryption as the source, or none
-    /// like it: encrypted bytes are those of the data key, which is sealed again. Encrypted parts
-    /// cannot become one piece without encrypting them again.
+    /// The copy shares the stored bytes if both are unencrypted, or if both have the same kind of
+    /// encryption: the source's data key, which encrypted the bytes, is then sealed again.
+    /// Encrypted parts cannot become one piece without encrypting them again.
     fn store(
         &self,
         store: &Store,
@@ -239,7 +239,7 @@ impl CopyRequest {
                     let message = "The source of the copy is in use";
                     refuse(S3ErrorCode::InternalError, message)
                 })?;
-                // The copy gets the ETag of the source.
+                // The store gives the copy its source's ETag.
                 object.info.etag = Etag { md5: hashes.md5, parts: 0 };
                 hashes.checksum
             }
@@ -291,33 +291,33 @@ impl CopyRequest {
         unmet(store, &self.to.bucket, &self.to.key, &self.precondition, error)
     }
 
-    /// Returns the algorithm of the checksum of the copy of a source with these attributes.
+    /// Returns the copy's checksum algorithm, for a source with these attributes.
     fn algorithm(&self, source: &Attributes) -> Algorithm {
         let from_source = || Checksum::from_attributes(source).map(|checksum| checksum.algorithm);
         self.algorithm.or_else(from_source).unwrap_or(Algorithm::Crc64Nvme)
     }
 
-    /// Returns the checksum of the copy, if it is that of the source.
+    /// Returns the copy's checksum, if the source has the same one.
     fn known_checksum(&self, content: &Content) -> Option<Checksum> {
         let object = &content.object;
-        // For an object in parts, the content is read in any case.
+        // The content of an object in parts is read in any case.
         let is_in_one_piece = object.info.etag.part_count() == 0;
         let algorithm = self.algorithm(&object.attributes);
         Checksum::stored(&object.attributes, algorithm).filter(|_| is_in_one_piece)
     }
 }
 
-/// The source of a copy.
+/// A copy's source.
 pub(crate) struct Source {
     pub(crate) name: ObjectName,
     pub(crate) version: Option<VersionId>,
 }
 
 impl Source {
-    /// Reads the head of a request.
+    /// Reads a request's head.
     ///
     /// # Errors
-    /// If the name or the version of the source is malformed.
+    /// If the source's name or version is malformed.
     pub(crate) fn new(head: &Head) -> S3Result<Self> {
         let CopySource { name, version } = CopySource::from_request(head)?;
         check_key(&name.key)?;
@@ -350,7 +350,7 @@ fn check_differs(from: &Source, to: &ObjectName) -> S3Result<()> {
     Err(refuse(S3ErrorCode::InvalidRequest, message))
 }
 
-/// Returns the tags of the source for the copy, if the client may read them.
+/// Returns the source's tags for the copy. Fails if the client may not read them.
 fn tags_of_source(
     reader: Option<&Caller>,
     store: &Store,
@@ -367,7 +367,7 @@ fn tags_of_source(
     Ok(tags)
 }
 
-/// Fails with 412 if a condition on the source does not hold, for every kind of condition.
+/// Fails with 412 if a condition on the source does not hold, whatever its kind.
 pub(crate) fn check_conditions(conditions: &Conditions, info: &ObjectInfo) -> S3Result<()> {
     if matches!(conditions.verdict(info), Verdict::Proceed { .. }) {
         return Ok(());
@@ -376,7 +376,7 @@ pub(crate) fn check_conditions(conditions: &Conditions, info: &ObjectInfo) -> S3
     Err(refuse(S3ErrorCode::PreconditionFailed, message))
 }
 
-/// Returns `true` if a directive is `REPLACE`.
+/// Returns `true` if the directive in a header is `REPLACE`.
 fn replaces(fields: &Fields, name: &str, what: &str) -> S3Result<bool> {
     match fields.given(name) {
         None | Some("COPY") => Ok(false),

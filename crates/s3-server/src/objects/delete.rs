@@ -1,4 +1,4 @@
-//! Deleting objects and versions.
+//! Deletes objects and versions.
 
 use std::collections::HashSet;
 use std::str::FromStr;
@@ -28,10 +28,10 @@ use crate::times::parse_any;
 use crate::xml::reader::{Element, malformed};
 use crate::xml::writer::Xml;
 
-/// The number of objects that one request can delete, as in S3.
+/// The maximum number of objects that one request can delete, as in S3.
 const DELETE_MAX: usize = 1000;
 
-/// The memory for the outcome of a deletion in a response, without its key and its version ID.
+/// The memory for a deletion's outcome in a response, beside key and version ID, in bytes.
 const OUTCOME_BYTES: usize = 512;
 
 pub(crate) async fn delete_object(haul: &Haul, request: &Request, _body: Body) -> S3Result<Answer> {
@@ -58,7 +58,7 @@ pub(crate) async fn delete_object(haul: &Haul, request: &Request, _body: Body) -
         .with_some(versions::VERSION_ID.as_str(), version_id))
 }
 
-/// Reads the conditions of a deletion. Unlike those of a read, they protect the object: an invalid
+/// Reads a deletion's conditions. Unlike a read's conditions, they protect the object: an invalid
 /// one is not ignored.
 fn conditions(fields: &Fields) -> S3Result<DeleteConditions> {
     let modified = parsed(fields, "x-amz-if-match-last-modified-time", parse_any)?;
@@ -75,13 +75,14 @@ pub(crate) async fn delete_objects(haul: &Haul, request: &Request, body: Body) -
     let document = Receiver::document(haul, request, body, claims).await?;
     let ListedDeletions { mut objects, is_quiet } = ListedDeletions::parse(&document)?;
     drop(document);
-    // As in S3, what is listed twice is deleted once: a second delete marker would be another change.
+    // As in S3, an object that is listed twice is deleted once: a second delete marker would be
+    // another change.
     let mut listed = HashSet::new();
     objects.retain(|object| listed.insert(object.clone()));
     drop(listed);
     let bucket = request.name().bucket.clone();
     check_bucket(&haul.store(), &bucket)?;
-    // Before the deletion, which must not be refused afterwards.
+    // Reserved before the deletion, which must not be rejected afterwards.
     let bytes = outcome_bytes(&objects).min(DOCUMENT_BYTES_MAX);
     let memory = haul.reserve(request.memory.as_ref(), bytes as u64).await?;
     let (caller, bypasses) = (request.caller().clone(), wants_bypass(&request.head.fields));
@@ -96,7 +97,7 @@ pub(crate) async fn delete_objects(haul: &Haul, request: &Request, body: Body) -
     Ok(Answer::xml_reserved(document, memory))
 }
 
-/// Returns about the length of the response: the message of an error has the key, too.
+/// Returns the approximate length of the response: an error's message has the key, too.
 fn outcome_bytes(objects: &[ListedDeletion]) -> usize {
     let bytes = |object: &ListedDeletion| {
         let version_bytes = object.version().map_or(0, str::len);
@@ -133,7 +134,7 @@ fn write_outcomes(xml: &mut Xml, outcomes: &[(ListedDeletion, S3Result<Deleted>)
 #[derive(Debug)]
 struct ListedDeletions {
     objects: Vec<ListedDeletion>,
-    /// The response has errors only.
+    /// `true` if the response has errors only.
     is_quiet: bool,
 }
 
@@ -213,7 +214,7 @@ impl ListedDeletion {
     }
 }
 
-/// Deletes the objects of a request that the client may delete; returns the outcome for each.
+/// Deletes the listed objects that the client may delete; returns each object's outcome.
 fn delete_listed(
     store: &Store,
     caller: &Caller,
@@ -245,13 +246,13 @@ struct Asked {
     /// `None` for the current object.
     version: Option<VersionId>,
     conditions: DeleteConditions,
-    /// The request may delete a version that is retained in governance mode.
+    /// `true` if the request may delete a version that is retained in governance mode.
     bypasses_governance: bool,
 }
 
-/// Deletes objects with one call of the store; returns the outcome for each. The ID of a version
-/// that does not exist is part of the response, too, but a bucket without versions has only the ID
-/// `null`, which responses omit.
+/// Deletes objects with one store call; returns each object's outcome. The ID of a missing version
+/// is part of the response, too, but a bucket without versions has only the ID `null`, which
+/// responses omit.
 fn delete_all(store: &Store, bucket: &str, deletions: &[(&str, Asked)]) -> Vec<S3Result<Deleted>> {
     let has_versions = versions::has_versions(store, bucket);
     let tests: Vec<_> = deletions

@@ -18,7 +18,7 @@ use crate::stored::versions;
 use crate::times::header_time;
 use crate::xml::writer::Xml;
 
-/// The header with the names of the attributes.
+/// The header with the attribute names.
 const ATTRIBUTES: &str = "x-amz-object-attributes";
 
 const MAX_PARTS: &str = "x-amz-max-parts";
@@ -71,7 +71,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Reads the names of the attributes. Clients send them in one header or in several.
+    /// Reads the attribute names. Clients send them in one header or in several.
     ///
     /// # Errors
     /// If there is none, or an unknown one.
@@ -109,7 +109,7 @@ impl Wanted {
         }
         let checksum = Checksum::from_attributes(&object.attributes);
         if let Some(mut checksum) = checksum.filter(|_| self.checksum) {
-            // Only in this response, a composite checksum is without the number of parts.
+            // Only in this response, a composite checksum lacks the number of parts.
             checksum.value = checksum.bare_value().to_owned();
             xml.group("Checksum", |xml| {
                 checksum.write_xml(xml);
@@ -128,7 +128,7 @@ impl Wanted {
     }
 }
 
-/// A page of the parts of an object.
+/// A page of an object's parts.
 #[derive(Debug, Clone, Copy)]
 struct PartPage {
     limit: usize,
@@ -163,8 +163,7 @@ impl PartPage {
     }
 }
 
-/// Parses the number of the part after which a page begins, which a parameter with this name sets; 0
-/// if it is missing.
+/// Parses the part number after which a page begins, from the parameter `name`; 0 if it is missing.
 ///
 /// # Errors
 /// `InvalidArgument` if it is not a number that S3 accepts.

@@ -1,5 +1,5 @@
-//! The fields of a request that are stored as attributes of an object. An attribute has the name of
-//! its field, in lower case, so that other programs can read a store.
+//! The request headers that are stored as object attributes. An attribute has the name of its
+//! header, in lower case, so that other programs can read a store.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::request::fields::Fields;
 use crate::stored::attributes::{METADATA_PREFIX, check};
 use crate::stored::tags;
 
-/// The storage classes of S3. All objects are stored as those of the class `STANDARD`.
+/// The storage classes of S3. All objects are stored like the class `STANDARD`.
 const CLASSES: [&str; 12] = [
     "DEEP_ARCHIVE",
     "EXPRESS_ONEZONE",
@@ -27,7 +27,7 @@ const CLASSES: [&str; 12] = [
     "STANDARD_IA",
 ];
 
-/// The fields that are stored as they are. `Expires` need not be a date: S3 keeps the text.
+/// The headers that are stored as they are. `Expires` need not be a date: S3 keeps the text.
 const STORED: [&str; 6] = [
     "cache-control",
     "content-disposition",
@@ -40,13 +40,13 @@ const STORED: [&str; 6] = [
 const ENCODING: &str = "content-encoding";
 const REDIRECT: &str = "x-amz-website-redirect-location";
 
-/// The header with the storage class of a new object.
+/// The header with a new object's storage class.
 pub(crate) const STORAGE_CLASS: &str = "x-amz-storage-class";
 
-/// The longest names and values of the metadata of an object together, as in S3.
+/// The maximum total length of an object's metadata names and values, in bytes, as in S3.
 const METADATA_BYTES_MAX: usize = 2048;
 
-/// The fields of a write that are stored with the object.
+/// The headers of a write that are stored with the object.
 #[derive(Debug, Default)]
 pub(crate) struct StoredHeaders {
     attributes: Attributes,
@@ -55,7 +55,7 @@ pub(crate) struct StoredHeaders {
 }
 
 impl StoredHeaders {
-    /// Reads the fields of a request.
+    /// Reads a request's headers.
     ///
     /// # Errors
     /// If a value is invalid, or the metadata is too long.
@@ -76,7 +76,6 @@ impl StoredHeaders {
         Ok(Self { attributes, tagging })
     }
 
-    /// Returns the attributes of the object.
     pub(crate) fn into_attributes(self) -> S3Result<Attributes> {
         let Self { mut attributes, tagging } = self;
         if let Some(tags) = tagging {
@@ -87,11 +86,11 @@ impl StoredHeaders {
     }
 }
 
-/// Returns the value of a field, `None` if it is empty. Several fields of a list are one (RFC 9110,
-/// 5.3); of other names, a request has one at most.
+/// Returns a header's value; `None` if it is empty. Several fields with the name of a list become
+/// one (RFC 9110, 5.3); a request has at most one field with any other name.
 ///
 /// # Errors
-/// If the value is no text.
+/// If the value is not UTF-8.
 fn value<'a>(fields: &'a Fields, name: &'a str) -> S3Result<Option<Cow<'a, str>>> {
     let value = fields.joined(name).filter(|value| !value.is_empty());
     match value {
@@ -102,7 +101,8 @@ fn value<'a>(fields: &'a Fields, name: &'a str) -> S3Result<Option<Cow<'a, str>>
     }
 }
 
-/// Adds the user metadata. As in HTTP, several fields of a name are one with a list of values.
+/// Adds the user metadata. As in HTTP, several fields with the same name become one, with a list of
+/// values.
 fn add_metadata(fields: &Fields, attributes: &mut Attributes) -> S3Result<()> {
     let mut bytes = 0;
     for (name, _) in fields.iter() {

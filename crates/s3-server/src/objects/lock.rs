@@ -1,4 +1,4 @@
-//! The locks of objects and versions: retention periods and legal holds.
+//! Object locks: retention periods and legal holds.
 
 use std::time::SystemTime;
 
@@ -46,18 +46,18 @@ pub(crate) struct LockHeaders {
 }
 
 impl LockHeaders {
-    /// Returns the headers among the fields of a request.
+    /// Reads a request's headers.
     pub(crate) fn from_fields(fields: &Fields) -> Self {
-        // A value that is not text is not dropped, but invalid.
+        // A value that is not text is invalid: it is not dropped.
         let text = |name| fields.first(name).map(|it| String::from_utf8_lossy(it).into_owned());
         Self { mode: text(MODE), until: text(UNTIL), legal_hold: text(LEGAL_HOLD) }
     }
 
-    /// Returns the lock of an object that is stored in a bucket.
+    /// Returns the lock for an object that is stored in a bucket.
     ///
     /// # Errors
     /// If the headers are invalid, if the bucket has no object lock, or if the client may not lock
-    /// objects: neither the policy nor the list of a bucket that allow to store objects suffice.
+    /// objects: a policy or a bucket ACL that only allows to store objects does not suffice.
     pub(crate) fn into_lock(
         self,
         store: &Store,
@@ -85,7 +85,7 @@ impl LockHeaders {
             (Some(mode), Some(until)) => {
                 let unknown = || invalid_argument(MODE, &mode, "Unknown wormMode directive");
                 let mode = mode_of(&mode).ok_or_else(unknown)?;
-                // Policies compare only this form.
+                // Policies compare this form only.
                 let time = parse_time(&until).ok_or_else(|| {
                     let message = "The retain until date must be provided in ISO 8601 format, and \
                                    be before the year 10000";
@@ -112,8 +112,8 @@ impl LockHeaders {
     }
 }
 
-/// Returns an answer with the headers for the lock of an object. A lock that this version cannot
-/// interpret has none; it protects the version nevertheless.
+/// Returns the response with the headers for an object's lock. A lock that this server version
+/// cannot interpret has no headers; it protects the object nevertheless.
 pub(crate) fn add_headers(answer: Answer, attributes: &Attributes) -> Answer {
     let ObjectLock { retention, legal_hold } = ObjectLock::of(attributes).unwrap_or_default();
     answer
@@ -178,7 +178,8 @@ pub(crate) async fn put_object_legal_hold(
     haul.blocking(move |store| {
         let ObjectName { bucket, key } = &name;
         if !is_on {
-            // A client that may store objects may protect them; another right lifts the protection.
+            // A client that may store objects may protect them; to lift the protection needs
+            // another right.
             let lift = Action::Use(Right::Admin);
             caller.check(store, "PutObjectLegalHold", lift, (bucket, key))?;
         }
@@ -216,7 +217,7 @@ pub(crate) fn may_bypass(caller: &Caller, store: &Store, name: &ObjectName) -> S
     Ok(matches!(decision, Some(Decision::Allowed(_))))
 }
 
-/// Parses a mode in a request.
+/// Parses a retention mode in a request.
 pub(crate) fn mode_of(text: &str) -> Option<RetentionMode> {
     match text {
         GOVERNANCE => Some(RetentionMode::Governance),
@@ -225,7 +226,7 @@ pub(crate) fn mode_of(text: &str) -> Option<RetentionMode> {
     }
 }
 
-/// Returns the name of a mode in S3.
+/// Returns a retention mode's S3 name.
 pub(crate) fn mode_name(mode: RetentionMode) -> &'static str {
     match mode {
         RetentionMode::Governance => GOVERNANCE,
@@ -237,7 +238,7 @@ fn hold_status(is_on: bool) -> &'static str {
     if is_on { ON } else { OFF }
 }
 
-/// The document with a retention; an empty one removes the retention.
+/// The document with a retention; an empty document removes the retention.
 #[derive(Debug, PartialEq, Eq)]
 struct RetentionDocument(Option<Retention>);
 
@@ -266,7 +267,7 @@ impl Document for RetentionDocument {
     }
 }
 
-/// Returns the error for a date that is malformed, or after the years of S3.
+/// Returns the error for a date that is malformed, or later than S3 accepts.
 fn no_time(date: &str) -> S3Error {
     match OffsetDateTime::parse(date, &Rfc3339) {
         Ok(_too_late) => {
@@ -298,7 +299,7 @@ impl Document for LegalHold {
     }
 }
 
-/// Returns a time in milliseconds: a client may set the end of a retention again, which cannot be
+/// Returns a time in milliseconds: a client may send a retention's end back, and it must not become
 /// earlier.
 fn exact_time(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -322,8 +323,8 @@ fn check_enabled(store: &Store, bucket: &str) -> S3Result<()> {
     }
 }
 
-/// Returns the lock of the object or version of a request. As in S3, the error for a missing object
-/// comes before that for a bucket without object lock.
+/// Returns the lock of the request's object or version. As in S3, a missing object is reported
+/// before a bucket without object lock.
 async fn lock_of(haul: &Haul, request: &Request) -> S3Result<ObjectLock> {
     let version = versions::parse(request.head.query.get(versions::PARAMETER))?;
     let name = request.name().clone();
@@ -377,7 +378,7 @@ mod tests {
             &[(MODE, GOVERNANCE), (UNTIL, "")],
             &[(MODE, GOVERNANCE), (UNTIL, "2020-01-01T00:00:00Z")],
             &[(MODE, GOVERNANCE), (UNTIL, "9999-12-31T23:59:59-01:00")],
-            // A policy would not see it.
+            // A policy would not see this form.
             &[(MODE, GOVERNANCE), (UNTIL, "Thu, 01 Jan 2099 00:00:00 GMT")],
             &[(LEGAL_HOLD, "on")],
         ] {

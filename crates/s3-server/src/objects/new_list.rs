@@ -1,9 +1,9 @@
-//! The list and the owner of an object that a request stores.
+//! The ACL and the owner of an object that a request stores.
 //!
-//! An object belongs to the owner of the bucket if the owner, or a key with a right to the bucket,
-//! stores it. It belongs to the user that stores it if only the policy or the list of the bucket
-//! allows the user to store it. A client may set a list for an object of its own; for another one,
-//! it needs the right that replacing the list needs.
+//! The bucket owner owns an object that the owner, or a key with a right to the bucket, stores. A
+//! user owns an object that only the bucket policy or the bucket's ACL allows the user to store. A
+//! client may set an ACL for an object that its user owns; for another one, it needs the right that
+//! replacing the ACL needs.
 
 use haul_file_store::{Attributes, Store};
 
@@ -20,17 +20,17 @@ use crate::service::request::Request;
 use crate::settings::OBJECT_LISTS;
 use crate::stored::attributes::check;
 
-/// The list and the owner of a new object.
+/// A new object's ACL and owner.
 pub(crate) struct NewObjectList {
-    /// `None` for an object of the owner of the bucket with a private list.
+    /// `None` for an object that the bucket owner owns, with a private ACL.
     list: Option<(ObjectList, String)>,
 }
 
 impl NewObjectList {
-    /// Returns the list that a request sets for an object that it stores.
+    /// Returns the ACL that a request sets for an object that it stores.
     ///
     /// # Errors
-    /// If the list is invalid, if the bucket does not take it, or if the client may not set it.
+    /// If the ACL is invalid, if the bucket does not take it, or if the client may not set it.
     pub(crate) async fn of(haul: &Haul, request: &Request) -> S3Result<Self> {
         let (caller, name) = (request.caller(), request.name());
         let bucket = &name.bucket;
@@ -57,7 +57,7 @@ impl NewObjectList {
         Ok(Self { list: Some((object, rules.owner)) })
     }
 
-    /// Stores the list in the attributes of the object, in place of that of the source of a copy.
+    /// Stores the ACL in the object's attributes; it replaces the ACL that a copy's source has.
     ///
     /// # Errors
     /// If the attributes become too large.
@@ -71,7 +71,7 @@ impl NewObjectList {
     }
 }
 
-/// Fails if the client may not set the list of an object that it stores.
+/// Fails if the client may not set the ACL of an object that it stores.
 fn check_right(caller: &Caller, store: &Store, is_own: bool, name: &ObjectName) -> S3Result<()> {
     let (operation, action) = ("PutObjectAcl", Action::Use(Right::Admin));
     let (bucket, key) = (&*name.bucket, &*name.key);
@@ -82,7 +82,7 @@ fn check_right(caller: &Caller, store: &Store, is_own: bool, name: &ObjectName) 
     }
 }
 
-/// Sets the setting of a bucket without which no list of an object is looked for.
+/// Sets the bucket setting without which no object's ACL is read.
 pub(crate) fn announce(store: &Store, bucket: &str) -> S3Result<()> {
     store.set_bucket_setting(bucket, OBJECT_LISTS, Some("1")).map_err(from_store)
 }

@@ -1,4 +1,4 @@
-//! Selection of the bytes of an object that a request reads. Pure.
+//! Selects the bytes that a request reads from an object. Pure.
 
 use std::ops::Range as Bytes;
 
@@ -9,30 +9,30 @@ use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 use crate::request::head::Head;
 use crate::request::operation::{PART_NUMBER, part_number};
 
-/// The part of an object that a request asks for.
+/// What a request asks for in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     All,
-    /// The value of the field `Range`.
+    /// The value of the `Range` header.
     Range(Vec<u8>),
-    /// The number of a part, from 1 on.
+    /// A part number, from 1 on.
     Part(u16),
 }
 
 /// The bytes to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Selected {
-    /// From the first offset to the offset after the last.
+    /// The first offset, and the offset after the last byte.
     pub(crate) bytes: Bytes<u64>,
     /// The value of `Content-Range`; `None` if the bytes are the whole object.
     pub(crate) content_range: Option<String>,
 }
 
 impl Wanted {
-    /// Reads the field `Range` and the parameter `partNumber` of a request.
+    /// Reads the `Range` header and the query parameter `partNumber`.
     ///
     /// # Errors
-    /// If the request has both, or the number is none of a part.
+    /// If the request has both, or the number is no part number.
     pub(crate) fn from_request(head: &Head) -> S3Result<Self> {
         let range = head.fields.first("range");
         let Some(text) = head.query.get(PART_NUMBER) else {
@@ -46,7 +46,7 @@ impl Wanted {
         Ok(Self::Part(number))
     }
 
-    /// Returns the number of the part, if the request asks for one.
+    /// Returns the part number, if the request asks for a part.
     pub(crate) fn part(&self) -> Option<u16> {
         match self {
             Self::Part(number) => Some(*number),
@@ -54,7 +54,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the bytes of an object that consists of parts of these lengths.
+    /// Returns the bytes to read from an object whose parts have the lengths `part_bytes`.
     ///
     /// # Errors
     /// If the object has none of them.
@@ -79,8 +79,8 @@ impl Wanted {
     }
 }
 
-/// Returns the bytes that a value of `Range` selects; `None` for a value that is ignored: a malformed
-/// one, one of another unit, and as in S3 one with several ranges.
+/// Returns the bytes that a `Range` value selects; `None` for a value that is ignored: a malformed
+/// one, one in another unit, and as in S3 one with several ranges.
 fn byte_range(value: &[u8], object_bytes: u64) -> S3Result<Option<Bytes<u64>>> {
     if value.iter().any(|byte| matches!(byte, b',' | b' ' | b'\t')) {
         return Ok(None);
@@ -88,7 +88,7 @@ fn byte_range(value: &[u8], object_bytes: u64) -> S3Result<Option<Bytes<u64>>> {
     match RangeSelection::of(value, object_bytes.max(1)) {
         RangeSelection::Whole | RangeSelection::Multiple(_) => Ok(None),
         RangeSelection::Single(range) if object_bytes > 0 => Ok(Some(range)),
-        // The last bytes of an empty object are all of it, but it has no byte at an offset.
+        // The last bytes of an empty object are the whole object, but it has no byte at an offset.
         RangeSelection::Single(_) if is_suffix(value) => Ok(None),
         RangeSelection::Single(_) | RangeSelection::Unsatisfiable => {
             Err(unsatisfiable(value, object_bytes))
@@ -101,8 +101,8 @@ fn is_suffix(value: &[u8]) -> bool {
     value.split(|byte| *byte == b'=').nth(1).is_some_and(|range| range.starts_with(b"-"))
 }
 
-/// Fails if there is no part `number`, counted from 1, of an object with this number of parts.
-/// Returns its index.
+/// Returns the index of the part `number`, which counts from 1. Fails if an object with `parts`
+/// parts does not have it.
 pub(crate) fn check_part(number: u16, parts: usize) -> S3Result<usize> {
     let index = usize::from(number).checked_sub(1).filter(|index| *index < parts);
     index.ok_or_else(|| {

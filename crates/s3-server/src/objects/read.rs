@@ -29,7 +29,7 @@ use crate::stored::attributes::{METADATA_PREFIX, SENT, content_type};
 use crate::stored::versions;
 use crate::times::header_time;
 
-/// The parameters that replace headers of a response.
+/// The query parameters that replace response headers.
 const REPLACED: [(&str, &str); 6] = [
     ("response-cache-control", "cache-control"),
     ("response-content-disposition", "content-disposition"),
@@ -39,25 +39,25 @@ const REPLACED: [(&str, &str); 6] = [
     ("response-expires", "expires"),
 ];
 
-/// The header with which a client asks for the checksum of an object.
+/// The header with which a client asks for an object's checksum.
 pub(crate) const CHECKSUM_MODE: &str = "x-amz-checksum-mode";
 
-/// The longest range for which only the blocks that it touches are read.
+/// The longest range for which only the blocks that it touches are read, in bytes.
 const SHORT_RANGE_BYTES: u64 = 256 << 10;
 
-/// What a request to read an object asks for.
+/// What a read of an object asks for.
 pub(crate) struct Read {
     pub(crate) version: Option<VersionId>,
     pub(crate) conditions: Conditions,
     pub(crate) wanted: Wanted,
     pub(crate) with_checksum: bool,
     pub(crate) customer: Option<CustomerKey>,
-    /// The headers of the response that the request replaces.
+    /// The response headers that the request replaces.
     pub(crate) replaced: Vec<(&'static str, String)>,
 }
 
 impl Read {
-    /// Reads the head of a request.
+    /// Reads a request's head.
     ///
     /// # Errors
     /// If a header or a parameter is invalid.
@@ -82,10 +82,10 @@ impl Read {
         })
     }
 
-    /// Returns the bytes to send of an object that consists of parts of these lengths.
+    /// Returns the bytes to send from an object whose parts have the lengths `part_bytes`.
     ///
     /// # Errors
-    /// The response, if a condition fails.
+    /// The response, if a condition fails; and fails like [`Wanted::select`].
     pub(crate) fn select(
         &self,
         info: &ObjectInfo,
@@ -104,15 +104,15 @@ impl Read {
         }
     }
 
-    /// Returns `true` for a short range of an object of any length.
+    /// Returns `true` for a range that is short whatever the object's length.
     fn is_short(&self) -> bool {
         let Wanted::Range(_) = &self.wanted else { return false };
         let selected = self.wanted.select(&[u64::MAX / 2]).ok();
         selected.is_some_and(|Selected { bytes, .. }| bytes.end - bytes.start <= SHORT_RANGE_BYTES)
     }
 
-    /// Fails if an object in parts has no part of the number of the request, also without the key of
-    /// an encrypted object, as in S3: its ETag has the number of its parts.
+    /// Fails if an object in parts lacks the requested part, as in S3 even if the request lacks the
+    /// object's key: the ETag has the number of parts.
     fn check_part(&self, info: &ObjectInfo) -> S3Result<()> {
         match (self.wanted.part(), usize::from(info.etag.part_count())) {
             (None, _) | (Some(_), 0) => Ok(()),
@@ -120,7 +120,7 @@ impl Read {
         }
     }
 
-    /// Returns the answer without the object.
+    /// Returns the response without content.
     fn answer(&self, object: &Object, selected: &Selected) -> Answer {
         let Object { info, attributes, .. } = object;
         let status = match selected.content_range {
@@ -158,7 +158,7 @@ impl Read {
         answer
     }
 
-    /// Returns the checksum of the bytes that an answer contains: of the object, or of a part.
+    /// Returns the checksum of the bytes in the response: the whole object, or one part.
     fn checksum(&self, object: &Object, selected: &Selected) -> Option<Checksum> {
         let attributes = &object.attributes;
         match self.wanted.part().filter(|_| object.info.etag.part_count() > 0) {
@@ -224,7 +224,7 @@ async fn find(haul: &Haul, request: &Request, read: &Read) -> S3Result<(Object, 
             return Ok(with_expiration(&store, bucket, object));
         }
     }
-    // The content may not be needed, or not all of it.
+    // The content may not be needed, or only a piece of it.
     let reads_little = read.conditions.any() || read.is_short();
     let (version, name, hot) = (read.version, name.clone(), Arc::clone(&haul.hot));
     haul.blocking(move |store| {
@@ -249,7 +249,7 @@ fn get_and_cache(
     ObjectName { bucket, key }: &ObjectName,
     missed: Option<ObjectLocation>,
 ) -> haul_file_store::Result<Object> {
-    // Of an object that was overwritten since, the entry is never found.
+    // If the object was overwritten since, its cache entry is never found.
     let place = missed.or_else(|| store.location(bucket, key));
     let path = format!("{bucket}/{key}");
     if let Some(locked) = place.and_then(|place| hot.lock_long(store, &path, place)) {
@@ -262,7 +262,7 @@ fn get_and_cache(
     Ok(object)
 }
 
-/// Adds the value of `x-amz-expiration` to an object.
+/// Returns the object with the value of `x-amz-expiration`.
 fn with_expiration(store: &Store, bucket: &str, object: Object) -> (Object, Option<String>) {
     let expiration = expiration(store, bucket, &object.info, &object.attributes);
     (object, expiration)
@@ -306,8 +306,8 @@ pub(crate) async fn head_object(haul: &Haul, request: &Request, _body: Body) -> 
     Ok(Answer { content: AnswerContent::Head(bytes), ..answer })
 }
 
-/// Returns the answer to a client whose copy is current, with the fields by which a cache renews its
-/// copy (RFC 9110, 15.4.5).
+/// Returns the response to a client whose copy is current, with the headers with which a cache
+/// renews its copy (RFC 9110, 15.4.5).
 fn not_modified(info: &ObjectInfo, attributes: &Attributes) -> S3Error {
     let mut headers = HeaderMap::new();
     for name in ["cache-control", "expires"] {

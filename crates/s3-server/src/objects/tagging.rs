@@ -1,4 +1,4 @@
-//! The operations on the tags of an object.
+//! Operations on an object's tags.
 
 use haul_file_store::{Store, Tags, VersionId};
 
@@ -62,7 +62,7 @@ pub(crate) async fn delete_object_tagging(
     Ok(Answer::no_content().with_some(versions::VERSION_ID.as_str(), version_id))
 }
 
-/// Replaces the tags of an object or version. Returns the version ID of the response.
+/// Replaces the tags of an object or version. Returns the version ID for the response.
 fn replace(
     store: &Store,
     name: &ObjectName,

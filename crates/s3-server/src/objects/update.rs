@@ -1,4 +1,4 @@
-//! Changes of the attributes of objects and versions.
+//! Changes attributes of objects and versions.
 
 use std::cell::Cell;
 
@@ -9,11 +9,11 @@ use crate::request::name::ObjectName;
 use crate::stored::attributes;
 use crate::stored::versions::refused;
 
-/// Changes the attributes of an object or version in place, while no other client can change it. Its
-/// version ID and its modification time stay. The change is durable when this returns.
+/// Changes the attributes of an object or version in place, while no other client can change it.
+/// The version ID and the modification time stay. The change is durable when this returns.
 ///
 /// # Errors
-/// That of the change, and if the attributes become too large.
+/// Fails like `change`, and if the attributes become too large.
 pub(crate) fn update(
     store: &Store,
     name: &ObjectName,

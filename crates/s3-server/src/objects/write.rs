@@ -1,4 +1,4 @@
-//! Storing objects.
+//! Stores objects.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
     lock.set_in(&mut attributes);
     let wanted = Wanted::of(fields)?;
     let receiver = Receiver::new(haul, request, body)?;
-    // Before the client sends the body.
+    // Checked before the client sends the body.
     check_bucket(&haul.store(), &name.bucket)?;
     NewObjectList::of(haul, request).await?.set(&mut attributes)?;
     let master = haul.master_for(&name.bucket, wanted)?;
@@ -63,8 +63,8 @@ pub(crate) async fn put_object(haul: &Haul, request: &Request, body: Body) -> S3
     Ok(described(answer, master.as_ref()))
 }
 
-/// Fails if the bucket does not exist. If damage may hide its creation or deletion, the change of
-/// the object decides: a new version of an object ends the doubt about it.
+/// Fails if the bucket does not exist. If corruption may hide its creation or deletion, the change
+/// to the object decides: a new object version ends the doubt.
 pub(crate) fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
     match store.bucket(bucket) {
         Ok(_) | Err(Error::Damaged { .. }) => Ok(()),
@@ -72,18 +72,17 @@ pub(crate) fn check_bucket(store: &Store, bucket: &str) -> S3Result<()> {
     }
 }
 
-/// A put of an object.
 pub(crate) struct Put {
     pub(crate) name: ObjectName,
     pub(crate) attributes: Attributes,
     pub(crate) precondition: Precondition,
-    /// The key that seals the data key of the object; `None` stores the object as it is.
+    /// The key that seals the object's data key; `None` stores the object as it is.
     pub(crate) master: Option<Master>,
 }
 
 /// A stored object, as the response describes it.
 pub(crate) struct Stored {
-    /// The length is the one that clients see.
+    /// The length in it is the one that clients see.
     pub(crate) info: ObjectInfo,
     /// The value of `x-amz-expiration`.
     pub(crate) expiration: Option<String>,
@@ -101,7 +100,8 @@ impl Put {
         let put = SmallPut { name, attributes, precondition, collected };
         let bucket = put.name.bucket.clone();
         let (info, checksum) = put.store(haul).await?;
-        // The first PUT to a bucket may read its rules from the disk; then they are in memory.
+        // The first PUT to a bucket may read the bucket's rules from the disk; then they are in
+        // memory.
         let expiration = expiration(&haul.store(), &bucket, &info, &tags);
         let version_id = versions::shown_of_new(info.version_id);
         Ok(Stored { info, expiration, checksum, version_id })
@@ -134,7 +134,7 @@ impl Put {
     }
 }
 
-/// A put of an object whose body was received.
+/// An object whose body was received, and that is not stored yet.
 struct SmallPut {
     name: ObjectName,
     attributes: Attributes,
@@ -142,15 +142,15 @@ struct SmallPut {
     collected: Collected,
 }
 
-/// A put that was started on a thread that must not block. The checksum of the body is verified.
+/// A PUT that was started on a thread that must not block. The body's checksum is verified.
 struct StartedPut {
     pending: PendingPut,
     checksum: Option<Checksum>,
 }
 
 impl SmallPut {
-    /// Stores the object. Uses a blocking thread only if the put would wait for anything but the
-    /// sync of the log.
+    /// Stores the object. Uses a blocking thread only if the PUT would wait for anything but the
+    /// log's sync.
     async fn store(mut self, haul: &Haul) -> S3Result<(ObjectInfo, Option<Checksum>)> {
         let started = self.start(&haul.store())?;
         let hot = Arc::clone(&haul.hot);
@@ -164,7 +164,7 @@ impl SmallPut {
         }
     }
 
-    /// Starts to store the object. Returns `None` if the put must be repeated on a blocking thread:
+    /// Starts to store the object. Returns `None` if the PUT must be repeated on a blocking thread:
     /// it would wait, or its error depends on a lookup of the present object.
     fn start(&mut self, store: &Store) -> S3Result<Option<StartedPut>> {
         if self.collected.len() > Store::START_PUT_BYTES_MAX {
@@ -197,7 +197,7 @@ impl SmallPut {
 
     /// Caches the stored object if it is likely to be read.
     fn cache(&self, hot: &HotObjects, stored: &StoredObject) {
-        // Versions are not answered from the cache.
+        // Versions are not served from the cache.
         if stored.info.version_id == VersionId::Null {
             hot.insert_stored(&self.name, stored.info.bytes, || {
                 HotObject::stored(stored, &self.attributes, self.collected.copied())
@@ -213,8 +213,8 @@ pub(crate) fn keep(attributes: &mut Attributes, checksum: Option<&Checksum>) {
     }
 }
 
-/// Returns the error of a conditional write. As in S3, a condition on the ETag of an object that
-/// does not exist fails with `NoSuchKey`.
+/// Returns the error for a failed conditional write. As in S3, a condition on a missing object's
+/// ETag fails with `NoSuchKey`.
 pub(crate) fn unmet(
     store: &Store,
     bucket: &str,

@@ -1,4 +1,4 @@
-//! The table of S3 operations: the function of each.
+//! The table of S3 operations: each operation's function.
 
 use crate::answer::Answer;
 use crate::body::Body;
@@ -13,10 +13,10 @@ use crate::service::Haul;
 use crate::service::request::Request;
 use crate::uploads::{self, complete, multipart, parts};
 
-/// Defines [`execute`], which calls the function of the operation of a request.
+/// Defines [`execute`], which calls the function for a request's operation.
 macro_rules! operations {
     ($($operation:ident => $function:path;)*) => {
-        /// Executes the operation of a request.
+        /// Executes a request's operation.
         pub(crate) async fn execute(
             haul: &Haul,
             request: &Request,
@@ -31,7 +31,7 @@ macro_rules! operations {
 
 operations! {
     PutObject => write::put_object;
-    // The file of a form is stored by its own request.
+    // The file in a form is stored by a request of its own.
     PostObject => write::put_object;
     GetObject => read::get_object;
     HeadObject => read::head_object;

@@ -34,7 +34,7 @@ use crate::uploads::parts::upload_part_copy;
 const DENIED: &str = "the policy of the bucket denies it";
 const NOT_ALLOWED: &str = "it needs the right read";
 
-/// A bucket with an object, whose policy compares the tag `level` of the object.
+/// A bucket with an object, whose policy compares the object's tag `level`.
 struct Bucket {
     haul: Haul,
     upload_id: String,
@@ -42,8 +42,8 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// Creates the bucket. Its policy has a statement about all clients for each of these effects,
-    /// actions and conditions.
+    /// Creates the bucket. Its policy has a statement about all clients for each effect, action and
+    /// condition in `statements`.
     fn new(statements: &[(&str, &str, &str)]) -> Self {
         let statements: Vec<_> = statements.iter().copied().map(statement).collect();
         let policy = format!(r#"{{"Statement":[{}]}}"#, statements.join(","));
@@ -66,7 +66,7 @@ impl Bucket {
         Self { haul, upload_id, _dir: dir }
     }
 
-    /// Replaces the object by one with this value of the tag.
+    /// Replaces the object with one that has this value in the tag.
     fn put(&self, level: &str) {
         let mut attributes = Attributes::new();
         attributes.set_tags(&Tags::from([("level".to_owned(), level.to_owned())]));
@@ -82,7 +82,7 @@ fn statement((effect, action, condition): (&str, &str, &str)) -> String {
     )
 }
 
-/// Returns a request of the client, whose read was authorized by the policy.
+/// Returns a client's request; the policy has authorized its read.
 fn request(operation: Operation, line: &str, fields: &[(&str, &str)]) -> Request {
     let head = Arc::new(head(line, fields));
     let facts = RequestFacts {
@@ -110,7 +110,7 @@ fn request(operation: Operation, line: &str, fields: &[(&str, &str)]) -> Request
     }
 }
 
-/// Executes each operation that reads the object, and returns the reasons of its refusals.
+/// Executes each operation that reads the object, and returns why it was rejected, if it was.
 fn refusals(bucket: &Bucket) -> [Option<String>; 5] {
     macro_rules! outcome {
         ($operation:ident = $variant:ident, $line:expr, $fields:expr) => {{
@@ -136,7 +136,7 @@ fn refusals(bucket: &Bucket) -> [Option<String>; 5] {
     ]
 }
 
-/// Returns the end of the message of a refusal.
+/// Returns the end of a rejection's message.
 fn reason(error: S3Error) -> String {
     assert_eq!(error.code().as_str(), "AccessDenied", "{error}");
     let reason = error.message().rsplit_once(": ");

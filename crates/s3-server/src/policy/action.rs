@@ -1,7 +1,7 @@
-//! The actions of policies: the names under which policies allow operations.
+//! Policy actions: the names under which policies allow operations.
 
-/// The operations that have a version ID in their query. The others ignore it, so it must not
-/// change the action that a policy denies.
+/// The operations that use a version ID in their query, which changes their action. Other
+/// operations ignore the version ID, so it must not change the action that a policy denies.
 const OF_VERSIONS: [&str; 9] = [
     "DeleteObject",
     "DeleteObjectTagging",
@@ -14,7 +14,7 @@ const OF_VERSIONS: [&str; 9] = [
     "PutObjectTagging",
 ];
 
-/// The other operations that have a version ID in their query, whose action it does not change.
+/// The operations that use a version ID in their query, which does not change their action.
 const WITH_VERSIONS: [&str; 4] =
     ["GetObjectLegalHold", "GetObjectRetention", "PutObjectLegalHold", "PutObjectRetention"];
 
@@ -23,8 +23,8 @@ pub(crate) fn has_version(operation: &str) -> bool {
     OF_VERSIONS.contains(&operation) || WITH_VERSIONS.contains(&operation)
 }
 
-/// Returns the action of an operation of S3. Operations that one action covers are, for example,
-/// the parts of an upload. Operations on versions have actions of their own.
+/// Returns an S3 operation's action. One action may cover several operations, for example the steps
+/// of an upload. Operations on versions have actions of their own.
 pub(crate) fn action_of(operation: &str, has_version: bool) -> String {
     let name = match operation {
         "ListBuckets" => "ListAllMyBuckets",

@@ -1,9 +1,9 @@
-//! The names of the actions of S3 in AWS, also of those that this server does not implement:
-//! policies that name them are valid.
+//! The names of AWS's S3 actions, also of actions that this server does not implement: policies
+//! that name them are valid.
 
 use crate::pattern;
 
-/// The actions on objects.
+/// Actions on objects.
 const OBJECTS: &str = "
     AbortMultipartUpload BypassGovernanceRetention DeleteObject DeleteObjectTagging
     DeleteObjectVersion DeleteObjectVersionTagging GetObject GetObjectAcl GetObjectAttributes
@@ -14,7 +14,7 @@ const OBJECTS: &str = "
     PutObjectRetention PutObjectTagging PutObjectVersionAcl PutObjectVersionTagging
     ReplicateDelete ReplicateObject ReplicateTags RestoreObject UpdateObjectEncryption";
 
-/// The actions on buckets.
+/// Actions on buckets.
 const BUCKETS: &str = "
     CreateBucket CreateBucketMetadataTableConfiguration DeleteBucket
     DeleteBucketMetadataTableConfiguration DeleteBucketPolicy DeleteBucketWebsite
@@ -35,7 +35,7 @@ const BUCKETS: &str = "
     UpdateBucketMetadataInventoryTableConfiguration
     UpdateBucketMetadataJournalTableConfiguration";
 
-/// The actions on neither, such as those on access points.
+/// Actions on neither, such as actions on access points.
 const OTHERS: &str = "
     AssociateAccessGrantsIdentityCenter CreateAccessGrant CreateAccessGrantsInstance
     CreateAccessGrantsLocation CreateAccessPoint CreateAccessPointForObjectLambda CreateJob
@@ -65,19 +65,16 @@ const OTHERS: &str = "
     SubmitMultiRegionAccessPointRoutes UpdateAccessGrantsLocation UpdateJobPriority
     UpdateJobStatus UpdateStorageLensGroup";
 
-/// The kinds of actions that a pattern of a policy, such as `s3:Get*`, matches.
+/// The kinds of actions that a policy's pattern, such as `s3:Get*`, matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ActionKinds {
-    /// Actions on objects.
     pub(super) objects: bool,
-    /// Actions on buckets.
     pub(super) buckets: bool,
-    /// Other actions.
     pub(super) others: bool,
 }
 
 impl ActionKinds {
-    /// Returns the kinds of the actions with names that a pattern matches.
+    /// Returns the kinds of the actions whose names match a pattern.
     pub(super) fn matching(pattern: &str) -> Self {
         let pattern = pattern.to_ascii_lowercase();
         let has_match = |names: &str| {
@@ -88,7 +85,7 @@ impl ActionKinds {
     }
 }
 
-/// Returns `true` if a pattern of a policy matches the name of an action.
+/// Returns `true` if a policy's pattern matches the name of an action.
 pub(super) fn names_an_action(pattern: &str) -> bool {
     let ActionKinds { objects, buckets, others } = ActionKinds::matching(pattern);
     objects || buckets || others

@@ -1,20 +1,20 @@
-//! Conditions of statements: a value of the request, an operator and the values to compare with.
+//! A statement's conditions: a value in the request, an operator and the values to compare with.
 
 use std::borrow::Cow;
 
 use crate::encryption::request::{ENCRYPTION, KEY_NAME, key_name};
 use crate::policy::operand::{Comparison, Operand, Order};
 
-/// A property of a request that conditions compare.
+/// A request property that conditions compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// The address of the client.
+    /// The client's address.
     SourceIp,
     /// `true` if the connection is encrypted.
     SecureTransport,
-    /// The time, in seconds since 1970.
+    /// The present time, in seconds since 1970.
     Time,
-    /// The user of the key that signed the request.
+    /// The user whose key signed the request.
     User,
     /// The bucket for which a service acts, as an ARN.
     SourceArn,
@@ -22,19 +22,19 @@ pub(crate) enum Key {
     SourceAccount,
     /// A header, by its lowercase name.
     Header(String),
-    /// A parameter of the query.
+    /// A query parameter.
     Query(&'static str),
-    /// A part of the lock that the request gives an object.
+    /// A part of the object lock that the request sets.
     Lock(LockPart),
-    /// A part of the encryption of the object that the request stores.
+    /// A part of the encryption for the object that the request stores.
     Encryption(EncryptionPart),
-    /// The value of this tag of the object.
+    /// The value of a tag that the object has.
     ExistingTag(String),
-    /// The value of this tag in the request.
+    /// The value of a tag in the request.
     RequestTag(String),
 }
 
-/// A part of a lock.
+/// A part of an object lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockPart {
     /// `GOVERNANCE` or `COMPLIANCE`.
@@ -47,22 +47,22 @@ pub(crate) enum LockPart {
     LegalHold,
 }
 
-/// A part of an encryption with a key of the operator.
+/// A part of an encryption with an operator key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EncryptionPart {
     /// `AES256` or `aws:kms`.
     Algorithm,
-    /// The name of the key.
+    /// The key's name.
     KeyName,
 }
 
-/// The properties of a request.
+/// A request's properties.
 pub(crate) trait Facts {
     /// Returns the value of a property, if the request has it.
     fn value(&self, key: &Key) -> Option<Cow<'_, str>>;
 }
 
-/// A condition of a statement.
+/// A condition in a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(super) key: Key,
@@ -87,8 +87,8 @@ impl Condition {
 }
 
 impl Key {
-    /// Parses the name of a key; `None` if this server does not know its value. Names are compared
-    /// without regard to case, except the names of tags.
+    /// Parses the name of a condition key; `None` if this server does not know its value. Names are
+    /// compared without regard to case, except tag names.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();
         for (prefix, tag) in [
@@ -126,8 +126,8 @@ impl Key {
         })
     }
 
-    /// Returns a value of a policy in the form in which requests have it: keys of the operator by
-    /// their names.
+    /// Returns a policy's value in the form in which requests have it: operator keys by their
+    /// names.
     pub(super) fn comparable(&self, comparison: Comparison, value: String) -> String {
         match (self, comparison) {
             (Self::Encryption(EncryptionPart::KeyName), Comparison::Text) => {
@@ -136,7 +136,8 @@ impl Key {
             (Self::Encryption(EncryptionPart::KeyName), Comparison::TextIgnoringCase) => {
                 key_name(&value.to_lowercase()).to_owned()
             }
-            // Names have neither colons nor slashes: the part behind them is compared.
+            // Key names have neither colons nor slashes: the part after the last of these is
+            // compared.
             (Self::Encryption(EncryptionPart::KeyName), Comparison::Pattern | Comparison::Arn) => {
                 value.rsplit([':', '/']).next().unwrap_or_default().to_owned()
             }
@@ -145,7 +146,7 @@ impl Key {
     }
 }
 
-/// Parses the name of an operator: the comparison, `true` if it is negated, and `true` if a request
+/// Parses an operator's name: the comparison, `true` if it is negated, and `true` if a request
 /// without a value meets the condition. `None` if the operator is unknown.
 pub(super) fn operator(name: &str) -> Option<(Comparison, bool, bool)> {
     use Comparison::{Absent, Arn, Flag, Network, Number, Pattern, Text, TextIgnoringCase, Time};

@@ -1,4 +1,4 @@
-//! Bucket policies outside of a server.
+//! Bucket policies outside a server.
 
 use std::borrow::Cow;
 
@@ -12,21 +12,21 @@ use crate::policy::statement::Policy;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyDocument(Policy);
 
-/// A request about which a policy decides.
+/// A request for which a policy decides.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyRequest<'a> {
     /// The user whose key signed the request; `None` if it is not signed.
     pub user: Option<&'a str>,
     /// The action, such as `s3:GetObject`.
     pub action: &'a str,
-    /// The name of the bucket, or the bucket, a slash and a key.
+    /// The bucket name, or the bucket name, a slash and a key.
     pub resource: &'a str,
-    /// The names of condition keys, such as `aws:SourceIp`, and the values of the request.
+    /// The names of condition keys, such as `aws:SourceIp`, and their values in the request.
     pub values: &'a [(&'a str, &'a str)],
 }
 
 impl PolicyDocument {
-    /// Parses the policy of a bucket.
+    /// Parses a bucket policy for the bucket `bucket`.
     ///
     /// # Errors
     /// [`Error::Policy`] if the text is malformed, or has parts that a server would not enforce.
@@ -35,7 +35,7 @@ impl PolicyDocument {
     }
 
     /// Decides about a request: `true` allows it, `false` denies it, and `None` leaves the decision
-    /// to the rights and access lists of the user.
+    /// to the user's rights and to ACLs.
     #[must_use]
     pub fn decide(&self, request: &PolicyRequest<'_>) -> Option<bool> {
         let PolicyRequest { user, action, resource, values } = *request;

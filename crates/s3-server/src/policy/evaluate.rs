@@ -10,20 +10,20 @@ pub(crate) struct Access<'a> {
     pub(crate) client: Client<'a>,
     /// The action, such as `s3:GetObject`.
     pub(crate) action: &'a str,
-    /// A bucket, or a bucket, a slash and a key.
+    /// A bucket name, or a bucket name, a slash and a key.
     pub(crate) resource: &'a str,
 }
 
-/// The client of a request.
+/// The client that sent a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Client<'a> {
-    /// The user whose key signed the request; `None`: it is not signed.
+    /// The user whose key signed the request; `None` if it is not signed.
     User(Option<&'a str>),
-    /// A part of the server, which acts for the owner of another bucket.
+    /// A part of the server, which acts for another bucket's owner.
     Service(&'a str),
 }
 
-/// The decision of a policy.
+/// A policy's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// A statement denies the request, even if others allow it.
@@ -34,7 +34,8 @@ pub(crate) enum Verdict {
 }
 
 impl Policy {
-    /// Decides about a request. A statement that denies it prevails over all that allow it.
+    /// Decides about a request. A statement that denies it prevails over all statements that allow
+    /// it.
     pub(crate) fn evaluate(&self, access: &Access<'_>, facts: &dyn Facts) -> Verdict {
         let mut verdict = Verdict::Silent;
         for statement in self.statements.iter().filter(|one| one.applies(access, facts)) {
@@ -46,7 +47,7 @@ impl Policy {
         verdict
     }
 
-    /// Returns `true` if decisions may depend on the tags that an object has.
+    /// Returns `true` if decisions may depend on an object's present tags.
     pub(crate) fn uses_existing_tags(&self) -> bool {
         let mut conditions = self.statements.iter().flat_map(|statement| &statement.conditions);
         conditions.any(|condition| matches!(condition.key, Key::ExistingTag(_)))
@@ -57,7 +58,7 @@ impl Statement {
     fn applies(&self, access: &Access<'_>, facts: &dyn Facts) -> bool {
         let is_meant = match (&self.principals, access.client) {
             (Principals::Everyone { .. }, Client::User(_)) => true,
-            // As in AWS, a service must be allowed by its name, but is denied with everyone.
+            // As in AWS, a service must be allowed by its name, but a denial of everyone covers it.
             (Principals::Everyone { services, .. }, Client::Service(name)) => {
                 self.effect == Effect::Deny || services.iter().any(|listed| listed == name)
             }
@@ -82,7 +83,7 @@ impl Names {
 }
 
 impl Patterns {
-    /// The names of actions are compared without regard to case.
+    /// Action names are compared without regard to case.
     fn match_action(&self, action: &str) -> bool {
         let lower = action.to_ascii_lowercase();
         self.matches(|listed| pattern::matches(&listed.to_ascii_lowercase(), &lower))

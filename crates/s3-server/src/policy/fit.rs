@@ -1,5 +1,5 @@
-//! Finds what AWS refuses in a new policy, although it would only have no effect: a policy that has
-//! it already stays in force.
+//! Finds what AWS rejects in a new policy, although it would only have no effect: a policy that is
+//! already stored with it stays in force.
 
 use crate::policy::action_names::ActionKinds;
 use crate::policy::statement::{Patterns, Policy, Principals, Statement};
@@ -8,8 +8,8 @@ impl Policy {
     /// Checks a policy that a client sets.
     ///
     /// # Errors
-    /// If an action of a statement applies to none of its resources, or if a statement names users
-    /// beside everyone that `is_user` does not know.
+    /// If an action in a statement applies to none of the statement's resources, or if a statement
+    /// names users beside everyone that `is_user` does not know.
     pub(crate) fn check_new(&self, is_user: impl Fn(&str) -> bool) -> Result<(), String> {
         for (number, statement) in (1..).zip(&self.statements) {
             let checked = statement.check_actions().and_then(|()| statement.check_users(&is_user));
@@ -20,12 +20,13 @@ impl Policy {
 }
 
 impl Statement {
-    /// Fails if an action applies to no resource. A pattern need match only one action that does.
+    /// Fails if an action applies to no resource. A pattern passes if it matches at least one
+    /// action that does.
     fn check_actions(&self) -> Result<(), String> {
         let (Patterns::OneOf(actions), Patterns::OneOf(resources)) =
             (&self.actions, &self.resources)
         else {
-            // All actions or resources but the named ones: some of them fit.
+            // All actions or resources except the named ones: some of them fit.
             return Ok(());
         };
         let has_bucket = resources.iter().any(|resource| may_be_bucket(resource));
@@ -53,13 +54,13 @@ impl Statement {
     }
 }
 
-/// Returns `true` if a pattern matches the bucket of the policy, which the part before its first
-/// slash does.
+/// Returns `true` if a pattern matches the policy's bucket. The part before a pattern's first slash
+/// always does.
 fn may_be_bucket(resource: &str) -> bool {
     !resource.contains('/')
 }
 
-/// Returns `true` if a pattern matches objects of the bucket.
+/// Returns `true` if a pattern matches objects in the bucket.
 fn may_be_object(resource: &str) -> bool {
     resource.contains(['/', '*'])
 }

@@ -1,4 +1,4 @@
-//! Finds members of JSON objects that are given twice, of which `serde_json` returns the last one.
+//! Finds members that a JSON object has twice; `serde_json` returns only the last one.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::Deserializer;
 
 /// Returns the name of a member that an object has twice, in a text that is valid JSON.
 pub(super) fn repeated_member(json: &str) -> Option<String> {
-    // The names in each open object; for an open array, an empty set.
+    // The names in each open object; an empty set for an open array.
     let mut open: Vec<HashSet<String>> = Vec::new();
     let mut rest = json;
     while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {
@@ -19,7 +19,7 @@ pub(super) fn repeated_member(json: &str) -> Option<String> {
                 let mut strings = Deserializer::from_str(found).into_iter::<String>();
                 let text = strings.next()?.ok()?;
                 rest = &found[strings.byte_offset()..];
-                // Only names are followed by a colon.
+                // Only a name has a colon after it.
                 if rest.trim_start().starts_with(':') && !open.last_mut()?.insert(text.clone()) {
                     return Some(text);
                 }

@@ -1,4 +1,4 @@
-//! One value of a condition, and the comparison with the value of a request.
+//! A condition's value, and its comparison with the request's value.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use time::{Date, OffsetDateTime};
 
 use crate::pattern;
 
-/// An order of two numbers or times.
+/// An order between two numbers or times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Equal,
@@ -23,7 +23,7 @@ pub(super) enum Comparison {
     Text,
     TextIgnoringCase,
     Pattern,
-    /// Each of the parts that colons separate is a pattern.
+    /// The value is split at colons, and each part is a pattern.
     Arn,
     Number(Order),
     Time(Order),
@@ -33,7 +33,7 @@ pub(super) enum Comparison {
     Absent,
 }
 
-/// A value of a policy.
+/// A value in a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Operand {
     Text(String),
@@ -44,7 +44,7 @@ pub(super) enum Operand {
     /// In seconds since 1970.
     Time(Order, i64),
     Flag(bool),
-    /// An address and the number of its leading bits that count.
+    /// An address and the number of leading bits that are compared.
     Network(IpAddr, u32),
     Absent(bool),
 }
@@ -68,7 +68,7 @@ impl Operand {
         })
     }
 
-    /// Compares with the value of a request, if it has one. A malformed value never matches.
+    /// Compares with the request's value, if it has one. A malformed value never matches.
     pub(super) fn matches(&self, value: Option<&str>) -> bool {
         let Some(value) = value else { return *self == Self::Absent(true) };
         match self {
@@ -90,7 +90,7 @@ impl Operand {
         }
     }
 
-    /// Returns the length of the parts of a pattern that are slow to compare.
+    /// Returns the total length of a pattern's pieces that are slow to compare.
     pub(super) fn slow_pattern_bytes(&self) -> usize {
         match self {
             Self::Pattern(pattern) | Self::Arn(pattern) => pattern::slow_bytes(pattern),

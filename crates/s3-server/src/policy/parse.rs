@@ -1,4 +1,4 @@
-//! Parses the text of a policy. What this server would not enforce as AWS does is refused.
+//! Parses a policy's text. Rejects what this server would not enforce as AWS does.
 
 use serde_json::{Map, Value};
 
@@ -9,27 +9,27 @@ use crate::policy::members::repeated_member;
 use crate::policy::operand::{Comparison, Operand};
 use crate::policy::statement::{Effect, Names, Patterns, Policy, Principals, Statement};
 
-/// The maximum length of a policy, as in S3.
+/// The maximum length of a policy, in bytes, as in S3.
 pub(crate) const POLICY_BYTES_MAX: usize = 20 * 1024;
 
-/// The maximum total length of the parts of patterns that are compared at each place of a text: a
-/// request may name a thousand keys, and a header may have many KiB.
+/// The maximum total length of the pattern pieces that are compared at each position in a text, in
+/// bytes: a request may name a thousand keys, and a header may have many KiB.
 const SLOW_PATTERN_BYTES_MAX: usize = 512;
 
 /// The principal that is every client.
 const EVERYONE: &str = "*";
 
-/// The beginning of the names of buckets and objects in policies.
+/// The prefix of bucket and object names in policies.
 const ARN: &str = "arn:aws:s3:::";
 
 type Object = Map<String, Value>;
 type Parsed<T> = Result<T, String>;
 
 impl Policy {
-    /// Parses the policy of a bucket.
+    /// Parses a bucket policy for the bucket `bucket`.
     ///
     /// # Errors
-    /// The reason why the text is malformed or not supported.
+    /// Returns why the text is malformed or not supported.
     pub(crate) fn parse(text: &str, bucket: &str) -> Parsed<Self> {
         if text.len() > POLICY_BYTES_MAX {
             return Err(format!("a policy has at most {POLICY_BYTES_MAX} bytes"));
@@ -144,13 +144,13 @@ fn names(value: &Value) -> Parsed<Names> {
     Ok(Names { users, services })
 }
 
-/// Returns the names in a principal, which has at least one.
+/// Returns the names in a principal. Fails if there are none.
 fn named(value: &Value) -> Parsed<Vec<&str>> {
     let names = strings(value, "Principal")?;
     if names.is_empty() { Err("the principal is empty".to_owned()) } else { Ok(names) }
 }
 
-/// Checks the ID of a user, which is its name.
+/// Checks a user's ID, which is the user name.
 fn canonical_user(name: &str) -> Parsed<String> {
     if name.is_empty() || name.contains('*') {
         return Err(format!("the canonical user \"{name}\" is not supported"));
@@ -158,7 +158,7 @@ fn canonical_user(name: &str) -> Parsed<String> {
     Ok(name.to_owned())
 }
 
-/// Checks the name of a service. Services that this server does not have send no requests.
+/// Checks a service name. Services that this server does not have send no requests.
 fn service(name: &str) -> Parsed<String> {
     if name.is_empty() || name.contains(['*', '?']) {
         return Err(format!("the service \"{name}\" is not supported"));
@@ -166,7 +166,7 @@ fn service(name: &str) -> Parsed<String> {
     Ok(name.to_owned())
 }
 
-/// Returns the user of a principal: `*`, the name of a user, `arn:aws:iam::ACCOUNT:user/NAME`, or
+/// Returns a principal's user: `*`, a user name, `arn:aws:iam::ACCOUNT:user/NAME`, or
 /// `arn:aws:iam::NAME:root`.
 fn user(name: &str) -> Parsed<String> {
     let Some(arn) = name.strip_prefix("arn:aws:iam::") else {
@@ -184,7 +184,7 @@ fn user(name: &str) -> Parsed<String> {
     name.filter(is_name).map(str::to_owned).ok_or(format!("the principal \"{arn}\" is malformed"))
 }
 
-/// Parses a pattern for the names of actions.
+/// Parses a pattern for action names.
 fn action(text: &str) -> Parsed<String> {
     if text != "*" && !text.to_ascii_lowercase().starts_with("s3:") {
         return Err("an action begins with \"s3:\"".to_owned());
@@ -270,7 +270,7 @@ fn operands(
     if operands.is_empty() { Err(format!("{name} has no values")) } else { Ok(operands) }
 }
 
-/// Returns the fields of an object, all of which must be known.
+/// Returns an object's fields. Fails if one of them is unknown.
 fn object<'a>(value: &'a Value, what: &str, known: &[&str]) -> Parsed<&'a Object> {
     let fields = value.as_object().ok_or(format!("{what} must be an object"))?;
     match fields.keys().find(|name| !known.contains(&name.as_str())) {
@@ -279,7 +279,7 @@ fn object<'a>(value: &'a Value, what: &str, known: &[&str]) -> Parsed<&'a Object
     }
 }
 
-/// Returns a string, or the strings of an array.
+/// Returns a string, or the strings in an array.
 fn strings<'a>(value: &'a Value, name: &str) -> Parsed<Vec<&'a str>> {
     let wrong = || format!("{name} must be a string or an array of strings");
     match value {

@@ -4,7 +4,7 @@ use crate::policy::condition::{Condition, Key};
 use crate::policy::operand::Operand;
 use crate::policy::statement::{Effect, Policy, Principals};
 
-/// The length from which on a network counts as a restriction, as in S3.
+/// A network with at least this number of prefix bits counts as a restriction, as in S3.
 const PUBLIC_NETWORK_BITS: u32 = 8;
 
 impl Policy {

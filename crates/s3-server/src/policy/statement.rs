@@ -15,7 +15,7 @@ pub(super) struct Statement {
     pub(super) principals: Principals,
     /// Actions such as `s3:GetObject`.
     pub(super) actions: Patterns,
-    /// A bucket, or a bucket, a slash and a key.
+    /// A bucket name, or a bucket name, a slash and a key.
     pub(super) resources: Patterns,
     pub(super) conditions: Vec<Condition>,
 }
@@ -31,16 +31,16 @@ pub(super) enum Effect {
 pub(super) enum Principals {
     /// All clients, also those that do not sign their requests, and these services.
     Everyone {
-        /// The users that the statement names beside everyone.
+        /// The users that the statement names in addition to everyone.
         users: Vec<String>,
         services: Vec<String>,
     },
     Listed(Names),
-    /// All clients but these.
+    /// All clients except these.
     EveryoneBut(Names),
 }
 
-/// The names of clients.
+/// Client names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) users: Vec<String>,
@@ -48,7 +48,7 @@ pub(super) struct Names {
     pub(super) services: Vec<String>,
 }
 
-/// Patterns, of which one must match, or none.
+/// Patterns, one of which must match, or none of which may match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Patterns {
     OneOf(Vec<String>),

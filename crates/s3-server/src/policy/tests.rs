@@ -6,7 +6,7 @@ use crate::policy::condition::{Facts, Key};
 use crate::policy::evaluate::{Access, Client, Verdict};
 use crate::policy::statement::Policy;
 
-/// The properties of a request, by their names in policies.
+/// A request's properties, by their names in policies.
 struct Given<'a>(&'a [(&'a str, &'a str)]);
 
 impl Facts for Given<'_> {
@@ -59,7 +59,7 @@ fn denial_prevails_and_negated_parts_match_all_others() {
     assert_eq!(decide(&both, None, "s3:PutObject", "b/x"), Verdict::Denied);
 }
 
-/// Returns the verdict of a policy with one condition about a request with one property.
+/// Returns `true` if a policy with one condition allows a request with one property.
 fn with_condition(operator: &str, key: &str, values: Value, given: Option<&str>) -> bool {
     let mut condition = json!({});
     condition[operator][key] = values;
@@ -88,7 +88,7 @@ fn conditions_compare_properties_of_requests() {
     }
 }
 
-/// Policies may name keys of the operator by aliases and ARNs, as requests do.
+/// Policies may name operator keys by aliases and ARNs, as requests do.
 #[test]
 fn conditions_compare_the_names_of_encryption_keys() {
     const KEY: &str = "s3:x-amz-server-side-encryption-aws-kms-key-id";

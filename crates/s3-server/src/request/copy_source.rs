@@ -1,4 +1,4 @@
-//! The source of a copy.
+//! A copy's source.
 
 use form_urlencoded::parse;
 
@@ -7,17 +7,17 @@ use crate::request::head::Head;
 use crate::request::name::{ObjectName, is_bucket_name};
 use crate::request::operation::COPY_SOURCE;
 
-/// The source of a copy, as a request names it.
+/// A copy's source, as a request names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CopySource {
     pub(crate) name: ObjectName,
-    /// The ID of a version.
+    /// The version ID.
     pub(crate) version: Option<String>,
 }
 
 impl CopySource {
-    /// Parses the header of a request: `bucket/key` or `/bucket/key`, percent-encoded, and possibly
-    /// `?versionId=ID`. As in S3, a `+` stands for a blank.
+    /// Parses the header `x-amz-copy-source`: `bucket/key` or `/bucket/key`, percent-encoded, and
+    /// possibly `?versionId=ID`. As in S3, a `+` stands for a blank.
     ///
     /// # Errors
     /// `InvalidArgument`, and `NotImplemented` for an access point.

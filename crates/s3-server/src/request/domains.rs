@@ -1,14 +1,14 @@
-//! The domains of a server, and the bucket in the name of a host. Pure.
+//! A server's domains, and the bucket in a host name. Pure.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::request::name::is_bucket_name;
 
-/// The longest name of a domain that leaves space for that of a bucket (RFC 1035, 2.3.4).
+/// The maximum length of a domain name that leaves space for a bucket name (RFC 1035, 2.3.4).
 const DOMAIN_BYTES_MAX: usize = 253 - 4;
 
-/// The domains of a server. The host `BUCKET.DOMAIN` is that of a bucket.
+/// A server's domains. The host `BUCKET.DOMAIN` names the bucket.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Domains(Arc<[String]>);
 
@@ -21,9 +21,9 @@ impl Domains {
         self.0.is_empty()
     }
 
-    /// Returns the bucket of a host: that of the longest domain that the host belongs to. Names are
-    /// compared without regard to case. The host of a domain itself is not that of a bucket of
-    /// another domain.
+    /// Returns the bucket that a host names, below the longest domain to which the host belongs.
+    /// Names are compared without regard to case. The name of a domain itself names no bucket, even
+    /// below another domain.
     pub(crate) fn bucket_of(&self, host: &str) -> Option<String> {
         if self.is_empty() {
             return None;
@@ -40,12 +40,12 @@ impl Domains {
             let bucket = name.strip_suffix(domain.as_str())?.strip_suffix('.')?;
             is_bucket_name(bucket).then_some(bucket)
         };
-        // The longest domain leaves the shortest name.
+        // Below the longest domain, the bucket name is the shortest.
         self.0.iter().filter_map(bucket).min_by_key(|bucket| bucket.len()).map(str::to_owned)
     }
 }
 
-/// Returns the reason why a name is no domain of a server.
+/// Returns why a server cannot have a domain with this name; `None` if it can.
 pub(crate) fn invalid(name: &str) -> Option<&'static str> {
     let is_label = |label: &str| {
         !label.is_empty()

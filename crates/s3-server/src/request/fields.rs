@@ -1,11 +1,11 @@
-//! The fields of a request head.
+//! The header fields in a request head.
 
 use std::borrow::Cow;
 
-/// The field in which the SDKs name the algorithm of the checksum that they send.
+/// The header in which SDKs name the algorithm of the checksum that they send.
 pub(crate) const SDK_ALGORITHM: &str = "x-amz-sdk-checksum-algorithm";
 
-/// The fields of a request, with names in lower case. One buffer holds all names, and one all
+/// A request's header fields, with names in lower case. One buffer holds all names, and one all
 /// values: a request asks for about a hundred names, most of which it does not have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fields {
@@ -14,7 +14,7 @@ pub(crate) struct Fields {
     ends: Vec<Ends>,
 }
 
-/// The ends of a field in the buffers; it begins where the field before it ends.
+/// Where a field's name and value end in the buffers; they begin where the previous field's end.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     name: usize,
@@ -22,13 +22,13 @@ struct Ends {
 }
 
 impl Fields {
-    /// Creates an empty list with room for these fields.
+    /// Creates an empty list with room for `count` fields with `bytes` bytes.
     pub(crate) fn with_capacity(count: usize, bytes: usize) -> Self {
         let (names, values) = (String::with_capacity(bytes / 2), Vec::with_capacity(bytes));
         Self { names, values, ends: Vec::with_capacity(count) }
     }
 
-    /// Adds a field. A name that is not text becomes empty.
+    /// Adds a field. A name that is not UTF-8 becomes empty.
     pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
         let begin = self.names.len();
         self.names.push_str(str::from_utf8(name).unwrap_or_default());
@@ -37,7 +37,7 @@ impl Fields {
         self.ends.push(Ends { name: self.names.len(), value: self.values.len() });
     }
 
-    /// Replaces all fields of this name by one.
+    /// Replaces all fields with this name by one.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.retain(|found| found != name);
         self.push(name.as_bytes(), value.as_bytes());
@@ -64,22 +64,22 @@ impl Fields {
         })
     }
 
-    /// Returns the values of all fields of this name, which is in lower case.
+    /// Returns the values of all fields with this name, which is in lower case.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.iter().filter(move |(found, _)| *found == name).map(|(_, value)| value)
     }
 
-    /// Returns the value of the first field of this name.
+    /// Returns the value of the first field with this name.
     pub(crate) fn first(&self, name: &str) -> Option<&[u8]> {
         self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 
-    /// Returns `true` if there is a field of this name.
+    /// Returns `true` if there is a field with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.first(name).is_some()
     }
 
-    /// Returns the value of the first field of this name, if it is text.
+    /// Returns the value of the first field with this name, if it is UTF-8.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         str::from_utf8(self.first(name)?).ok()
     }
@@ -89,8 +89,8 @@ impl Fields {
         self.text(name).filter(|value| !value.is_empty())
     }
 
-    /// Returns the values of all fields of this name, separated by commas (RFC 9110, 5.3). Bytes
-    /// that are not text are replaced.
+    /// Returns the values of all fields with this name, separated by commas (RFC 9110, 5.3). Bytes
+    /// that are not UTF-8 are replaced.
     pub(crate) fn joined(&self, name: &str) -> Option<Cow<'_, str>> {
         let mut values = self.iter().filter(|(found, _)| *found == name).map(|(_, value)| value);
         let first = String::from_utf8_lossy(values.next()?);

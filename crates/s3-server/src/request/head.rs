@@ -1,4 +1,4 @@
-//! The head of a request, parsed once.
+//! A request's head, parsed once.
 
 use haul_http1::{Request, Target, Version};
 use http::Method;
@@ -9,7 +9,7 @@ use crate::request::fields::Fields;
 use crate::request::name::ObjectName;
 use crate::request::query::Query;
 
-/// The head of a request.
+/// A request's head.
 #[derive(Debug, Clone)]
 pub(crate) struct Head {
     pub(crate) method: Method,
@@ -21,20 +21,21 @@ pub(crate) struct Head {
     pub(crate) fields: Fields,
     /// The host, with its port if it has one.
     pub(crate) host: Option<String>,
-    /// The names in the path and in the host; those of a malformed path are empty.
+    /// The bucket and object names in the path and the host; empty for a malformed path.
     pub(crate) name: ObjectName,
-    /// The client sends HTTP/1.0.
+    /// `true` if the client sends HTTP/1.0.
     pub(crate) is_old: bool,
 }
 
 impl Head {
-    /// Returns the head of a parsed request. Its host may be that of a bucket of these domains.
+    /// Returns a parsed request's head. If the host is below one of the `domains`, it names the
+    /// bucket.
     pub(crate) fn new(request: &Request<'_>, domains: &Domains) -> Option<Self> {
         let method = Method::from_bytes(request.method.as_bytes()).ok()?;
         let target = match request.target {
             Target::Asterisk => "*",
             Target::Origin(target) => target,
-            // A target without a path is that of the list of buckets.
+            // A target without a path asks for the list of buckets.
             _ => match request.target.path() {
                 "" => "/",
                 target => target,
@@ -48,7 +49,7 @@ impl Head {
         Some(Self { is_old, ..head })
     }
 
-    /// Returns the head of a request in the types of the crate `http`.
+    /// Returns the head of a request that has the types of the crate `http`.
     pub(crate) fn from_http<B>(request: &http::Request<B>, domains: &Domains) -> Self {
         let fields = from_headers(request.headers());
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
@@ -67,8 +68,8 @@ impl Head {
         host: Option<&str>,
         domains: &Domains,
     ) -> Self {
-        // The authority of an absolute target takes the place of the field (RFC 9112, 3.2.2). A
-        // signature has to be that of the bucket that is used.
+        // The authority in an absolute target replaces the `Host` field (RFC 9112, 3.2.2). The
+        // signature then covers the host that names the bucket in use.
         if let Some(host) = host.filter(|host| fields.text("host") != Some(host)) {
             fields.set("host", host);
         }
@@ -76,7 +77,7 @@ impl Head {
         let path = decode(path);
         let name = match (&path, host.and_then(|host| domains.bucket_of(host))) {
             (None, _) => ObjectName::default(),
-            // The target of `OPTIONS *` is no path.
+            // The target of `OPTIONS *` is not a path.
             (Some(path), Some(bucket)) if path.starts_with('/') => {
                 ObjectName::new(bucket, &path[1..])
             }
@@ -109,7 +110,7 @@ impl Head {
         matches!(self.method, Method::GET | Method::HEAD)
     }
 
-    /// Returns `true` for an upload of a file by a form.
+    /// Returns `true` for a file upload with an HTML form.
     pub(crate) fn is_form(&self) -> bool {
         let kind = self.fields.text("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -1,13 +1,13 @@
-//! The identifiers of requests, which responses and logs contain.
+//! Request identifiers, which responses and logs contain.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_sync::Sharded;
 
-/// Generates unique identifiers of requests: the time in nanoseconds, with the number of a part in
-/// place of the last ones. So a later request has a greater identifier, unless the clock was set
-/// back, and threads write no cache line in common.
+/// Generates unique request identifiers: the time in nanoseconds, rounded down to a multiple of the
+/// number of shards, plus the shard's index. So a later request has a greater identifier, unless
+/// the clock was set back, and threads write no cache line in common.
 pub(crate) struct RequestIds(Sharded<AtomicU64>);
 
 impl RequestIds {

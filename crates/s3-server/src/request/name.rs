@@ -1,9 +1,9 @@
-//! The names of buckets and objects.
+//! Bucket and object names.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// The name of an object, or of a bucket, whose key is empty. For the list of all buckets, both are
+/// An object's name, or a bucket's name, whose key is empty. For the list of all buckets, both are
 /// empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ObjectName {
@@ -24,7 +24,7 @@ impl ObjectName {
     }
 }
 
-/// As messages and logs name it: `bucket` or `bucket/key`.
+/// The name in messages and logs: `bucket` or `bucket/key`.
 impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.bucket)?;
@@ -32,7 +32,7 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// Returns `true` for a name that S3 permits for a bucket.
+/// Returns `true` for a bucket name that S3 permits.
 pub(crate) fn is_bucket_name(name: &str) -> bool {
     let is_end = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())

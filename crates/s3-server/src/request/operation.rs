@@ -1,4 +1,4 @@
-//! The operations of S3, and the requests that ask for them.
+//! S3 operations, and the requests that ask for them.
 
 use haul_file_store::PART_NUMBER_MAX;
 use http::Method;
@@ -9,7 +9,7 @@ use crate::request::head::Head;
 /// The header that makes a PUT a copy.
 pub(crate) const COPY_SOURCE: &str = "x-amz-copy-source";
 
-/// The kind of the resource that a path names.
+/// The kind of resource that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     /// The list of buckets.
@@ -19,7 +19,7 @@ enum Level {
 }
 
 impl Level {
-    /// Returns the name in errors of S3.
+    /// Returns the resource type in S3 errors.
     fn resource_type(self) -> &'static str {
         match self {
             Self::Root => "SERVICE",
@@ -29,15 +29,15 @@ impl Level {
     }
 }
 
-/// Defines the operations: the method and the resource of each, and the parameters of the query that
-/// select it. Of those whose parameters are all there, the first one is meant.
+/// Defines the operations: each operation's method and resource, and the query parameters that
+/// select it. If a request has the parameters for several operations, the first of them is meant.
 macro_rules! operations {
     ($($name:ident: $method:ident $level:ident $([$parameter:literal])*;)*) => {
-        /// An operation of S3 that this server has.
+        /// An S3 operation that this server has.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub(crate) enum Operation {
             $($name,)*
-            /// An upload by a form.
+            /// An upload with an HTML form.
             PostObject,
         }
 
@@ -46,7 +46,7 @@ macro_rules! operations {
             #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Returns the name in the S3 reference.
+            /// Returns the operation's name in the S3 reference.
             pub(crate) fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)*
@@ -148,7 +148,7 @@ operations! {
     DeleteObject: DELETE Object;
 }
 
-/// Parameters that select operations of S3 that this server does not have.
+/// Query parameters that select S3 operations that this server does not have.
 const UNSUPPORTED: [&str; 24] = [
     "abac",
     "accelerate",
@@ -176,24 +176,24 @@ const UNSUPPORTED: [&str; 24] = [
     "x-amz-object-rename",
 ];
 
-/// Parameters of listings, which an object does not have.
+/// Query parameters for listings, which an object does not have.
 const BUCKET_LISTS: [&str; 2] = ["uploads", "versions"];
 
-/// The parameter with the number of a part.
+/// The query parameter with a part number.
 pub(crate) const PART_NUMBER: &str = "partNumber";
 
-/// Parameters that refine a change, beside those that select one.
+/// Query parameters that refine a change, beside those that select one.
 const REFINING: [&str; 4] = ["id", "versionId", "partNumber", "uploadId"];
 
-/// The beginning of parameters that replace headers of a response.
+/// The prefix of query parameters that replace response headers.
 pub(crate) const RESPONSE: &str = "response-";
 
 impl Operation {
     /// Returns the operation that a request asks for.
     ///
     /// # Errors
-    /// If this server has no such operation. A change with a parameter that selects none is refused:
-    /// without the parameter, it would replace or delete the object or the bucket itself.
+    /// If this server has no such operation. A change with a parameter that selects no operation is
+    /// rejected: without the parameter, it would replace or delete the object or the bucket itself.
     pub(crate) fn from_request(head: &Head) -> S3Result<Self> {
         let level = match (head.name.bucket.is_empty(), head.name.key.is_empty()) {
             (true, _) => Level::Root,
@@ -211,7 +211,7 @@ impl Operation {
                 && route.parameters.iter().all(|name| head.query.has(name))
                 && match route.operation {
                     Self::UploadPartCopy | Self::CopyObject => is_copy,
-                    // Other values of the parameter are those of the first form of listings.
+                    // With any other value, the request is a ListObjects (version 1).
                     Self::ListObjectsV2 => head.query.get("list-type") == Some("2"),
                     _ => true,
                 }
@@ -241,7 +241,7 @@ impl Operation {
     }
 }
 
-/// Refuses the ID of a version for a change that makes a new object: it would replace the current one.
+/// Rejects a version ID in a change that creates a new object: it would replace the current object.
 fn check_version(head: &Head, operation: Operation) -> S3Result<()> {
     use Operation::{
         AbortMultipartUpload, CompleteMultipartUpload, CopyObject, CreateMultipartUpload,
@@ -266,7 +266,7 @@ fn check_version(head: &Head, operation: Operation) -> S3Result<()> {
     }
 }
 
-/// Returns `true` for a parameter of a change that selects no other operation.
+/// Returns `true` for a parameter in a change that selects no other operation.
 fn is_refining(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     name.is_empty()
@@ -277,7 +277,7 @@ fn is_refining(name: &str) -> bool {
             .contains(&lower.as_str())
 }
 
-/// Returns the error for a request that asks for no operation of S3.
+/// Returns the error for a request that asks for no S3 operation.
 fn unknown(head: &Head, level: Level) -> S3Error {
     let is_form_expected = level == Level::Bucket && head.method == Method::POST;
     if is_form_expected {
@@ -295,8 +295,9 @@ fn not_allowed(head: &Head, resource_type: &'static str) -> S3Error {
         .with_field("ResourceType", resource_type)
 }
 
-/// Refuses a PUT with only one of the two parameters of UploadPart, which would replace the object,
-/// or with an invalid number. Other methods have operations with one of them alone.
+/// Rejects a PUT that has only one of the two UploadPart parameters, which would replace the
+/// object, or that has an invalid part number. Other methods have operations with one of them
+/// alone.
 fn check_part(head: &Head) -> S3Result<()> {
     if head.method != Method::PUT {
         return Ok(());
@@ -313,10 +314,10 @@ fn check_part(head: &Head) -> S3Result<()> {
     }
 }
 
-/// Parses the number of a part.
+/// Parses a part number.
 ///
 /// # Errors
-/// `InvalidArgument` if no part has it.
+/// `InvalidArgument` if no part can have it.
 pub(crate) fn part_number(text: &str) -> S3Result<u16> {
     let number = text.parse().ok().filter(|number| (1..=PART_NUMBER_MAX).contains(number));
     number.ok_or_else(|| {
@@ -325,7 +326,7 @@ pub(crate) fn part_number(text: &str) -> S3Result<u16> {
     })
 }
 
-/// Refuses what S3 knows, but not for this method or resource.
+/// Rejects what S3 knows, but not for this method or resource.
 fn check_place(head: &Head, level: Level) -> S3Result<()> {
     let source = head.fields.text(COPY_SOURCE).filter(|_| head.method != Method::PUT);
     if let Some(source) = source {

@@ -1,8 +1,8 @@
-//! The parameters of a query.
+//! Query parameters.
 
 use form_urlencoded::parse;
 
-/// The parameters of a query, decoded, in the order of the client.
+/// The query parameters, decoded, in the client's order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -15,17 +15,17 @@ impl Query {
         Self(parse(text.as_bytes()).into_owned().collect())
     }
 
-    /// Returns the names and values.
+    /// Returns the parameters' names and values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Returns `true` if there is a parameter of this name.
+    /// Returns `true` if there is a parameter with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Returns the value of the first parameter of this name.
+    /// Returns the value of the first parameter with this name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
     }

@@ -10,8 +10,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::config::tcp_options;
 use crate::error::{Error, Result};
 
-/// The length of the accept queue. It exceeds the number of connections that one client opens
-/// before the listener starts to refuse them.
+/// The accept queue's length. It exceeds the number of connections that one client opens before the
+/// listener starts to reject them.
 const BACKLOG: i32 = 4096;
 
 /// An address that is bound, so that no other process can bind it.
@@ -25,8 +25,8 @@ pub(crate) struct Bound {
 enum Source {
     /// A bound socket that does not listen yet: the kernel refuses connections.
     Reserved(Socket),
-    /// A socket that listens already, of another process or since [`Bound::listen_early`]: the kernel
-    /// queues connections.
+    /// A socket that already listens, because another process or [`Bound::listen_early`] has
+    /// started it: the kernel queues connections.
     Inherited(Listener),
 }
 
@@ -38,7 +38,7 @@ impl Bound {
                 Type::STREAM.cloexec(),
                 Some(Protocol::TCP),
             )?;
-            // Allows an immediate restart, while connections of the previous process are in
+            // Allows an immediate restart, while the previous process's connections are in
             // TIME_WAIT.
             socket.set_reuse_address(true)?;
             socket.bind(&address.into())?;
@@ -57,7 +57,7 @@ impl Bound {
     }
 
     /// Listens on the address, and returns a listener for the time until [`Self::listen`]. Both
-    /// share the accept queue, so that no connection is refused in between.
+    /// share the accept queue, so that the kernel refuses no connection in between.
     pub(crate) fn listen_early(&mut self, stall_time: Duration) -> Result<Listener> {
         let address = self.address;
         let listen = |source: &Source| match source {

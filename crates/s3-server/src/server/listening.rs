@@ -1,4 +1,4 @@
-//! Binds the addresses of a server, and validates its configuration.
+//! Binds a server's addresses, and validates its configuration.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::request::domains::Domains;
 use crate::server::bound::Bound;
 
-/// Bound addresses and a validated configuration. Connections are refused until a server,
+/// Bound addresses and a validated configuration. The kernel refuses connections until a server,
 /// [`crate::Server`], listens, so a server whose configuration or addresses are unusable opens no
 /// store.
 #[derive(Debug)]
@@ -41,10 +41,10 @@ impl Listening {
     }
 
     /// Like [`Self::bind`], but uses the sockets in `inherited`, on which another process already
-    /// listens, instead of the corresponding addresses of the configuration.
+    /// listens, instead of the corresponding addresses in the configuration.
     ///
     /// # Errors
-    /// Like [`Self::bind`], and if an inherited socket is not a TCP socket.
+    /// Fails like [`Self::bind`], and if an inherited socket is not a TCP socket.
     pub fn with_inherited(mut config: Config, inherited: Inherited) -> Result<Self> {
         let bound = |listener: Option<Listener>| listener.map(Bound::inherited).transpose();
         let (listen, admin) = (bound(inherited.listen)?, bound(inherited.admin)?);
@@ -80,7 +80,7 @@ impl Listening {
         self
     }
 
-    /// Returns the bound addresses; a port 0 of the configuration is replaced by the assigned port.
+    /// Returns the bound addresses; the assigned port replaces a port 0 in the configuration.
     #[must_use]
     pub fn addresses(&self) -> Addresses {
         Addresses {

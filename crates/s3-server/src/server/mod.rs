@@ -49,7 +49,7 @@ const TOO_FAST: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>S
 /// that the client can read the response.
 const LINGER_BYTES_MAX: usize = 64 << 20;
 
-/// The maximum time for receiving them.
+/// The maximum time for receiving these bytes.
 const LINGER_TIME: Duration = Duration::from_secs(10);
 
 /// A server that listens on its addresses. It accepts connections once it [runs](Self::run).
@@ -66,7 +66,7 @@ impl Server {
     /// Listens on both addresses and serves `store`. Must be called in a Tokio runtime with time.
     ///
     /// # Errors
-    /// Like [`Listening::bind`].
+    /// Fails like [`Listening::bind`] and [`Self::new`].
     pub fn bind(config: Config, store: Arc<Store>) -> Result<Self> {
         Self::new(Listening::bind(config)?, store)
     }
@@ -74,8 +74,7 @@ impl Server {
     /// Serves `store` on addresses that are already bound.
     ///
     /// # Errors
-    /// If another process has started to listen on one of the addresses, or no file descriptors are
-    /// left.
+    /// If another process listens on one of the addresses by now, or no file descriptors are left.
     pub fn new(listening: Listening, store: Arc<Store>) -> Result<Self> {
         Self::serving(listening, Arc::new(ServedStore::new(store)))
     }
@@ -83,7 +82,7 @@ impl Server {
     /// Like [`Self::new`], with a store that the caller may replace.
     ///
     /// # Errors
-    /// Like [`Self::new`].
+    /// Fails like [`Self::new`].
     pub fn serving(listening: Listening, store: Arc<ServedStore>) -> Result<Self> {
         let addresses = listening.addresses();
         let Listening { listen, admin, keys, key_file, encryption, domains, tls, .. } = listening;
@@ -98,7 +97,7 @@ impl Server {
             Connections::new(limits.connections_max, limits.peer_connections_max, new_peer)
         });
         let metrics = Arc::new(Metrics::new(limits.slow_request_time));
-        // TLS copies all bytes, and locking would cost it a system call more.
+        // TLS copies all bytes, and locking would cost it an additional system call.
         let hot = Arc::new(HotObjects::new(limits.cache_bytes_max, tls.is_none()));
         let rate = limits.peer_rate.map(peer_rate);
         let page = Arc::new(Admin {
@@ -147,7 +146,7 @@ impl Server {
         Ok(Self { reactors, addresses, limits, counts, sampler, front })
     }
 
-    /// Returns the counts of requests, which remain readable after the server has ended.
+    /// Returns the request counts, which remain readable after the server has ended.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts.clone()
@@ -161,10 +160,10 @@ impl Server {
 
     /// Serves requests until `shutdown` completes. Then stops accepting connections, waits up to
     /// [`Limits::drain_time_max`] for requests in flight, and aborts the remaining ones. Must be
-    /// called in a Tokio runtime with time; calls of the store run on its blocking threads.
+    /// called in a Tokio runtime with time; store calls run on its blocking threads.
     ///
     /// # Errors
-    /// If a thread cannot be started, or `epoll` fails. An error of one connection closes only that
+    /// If a thread cannot be started, or `epoll` fails. An error on one connection closes only that
     /// connection.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let (sender, mut ended) = mpsc::unbounded_channel();
@@ -197,7 +196,7 @@ impl Server {
     }
 }
 
-/// Starts the thread that records the history of the console.
+/// Starts the thread that records the console's history.
 fn sampler(page: &Arc<Admin>) -> Result<Sampler> {
     let (history, started) = (Arc::clone(&page.history), page.metrics.started());
     let page = Arc::clone(page);
@@ -205,7 +204,7 @@ fn sampler(page: &Arc<Admin>) -> Result<Sampler> {
     Sampler::start(history, started, read).map_err(|source| Error::Start { source })
 }
 
-/// Returns the number of open connections of one reactor thread.
+/// Returns the number of open connections on one reactor thread.
 fn open(handle: &reactor::Handle) -> u64 {
     let stats = handle.stats();
     stats.accepted.saturating_sub(stats.closed)
@@ -251,7 +250,7 @@ fn peer_rate(rate: Rate) -> Arc<PeerRate> {
 
 pub(crate) fn connection_limits(limits: &Limits) -> ConnectionLimits {
     let head_bytes_max = limits.head_bytes_max;
-    // The operations check the length of keys: S3 has an error code of its own for long keys. It
+    // The operations check key lengths, because S3 has an error code of its own for long keys. S3
     // limits the length of metadata, not the number of its fields.
     let head =
         HeadLimits { head_bytes_max, target_bytes_max: head_bytes_max, fields_max: FIELDS_MAX };
@@ -269,7 +268,7 @@ pub(crate) fn connection_limits(limits: &Limits) -> ConnectionLimits {
     }
 }
 
-/// The reactor threads of a running server. Dropping the value stops them.
+/// A running server's reactor threads. Dropping the value stops them.
 #[derive(Default)]
 pub(crate) struct Threads {
     handles: Vec<reactor::Handle>,
@@ -289,7 +288,7 @@ impl Threads {
         let runtime = runtime::Handle::current();
         self.handles.push(reactor.handle());
         let run = move || {
-            // The futures of requests use the timers and the blocking threads of the runtime.
+            // Request futures use the runtime's timers and blocking threads.
             let _context = runtime.enter();
             let outcome = reactor.run().map(drop);
             // No receiver is left if the server has already returned.

@@ -1,4 +1,4 @@
-//! Tells the operator that the store cannot work for now, such as on a full disk.
+//! Tells the operator that the store cannot work for now, for example on a full disk.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -9,14 +9,14 @@ use haul_file_store::{Trouble, Work};
 
 use crate::served::ServedStore;
 
-/// The interval in which the store is asked.
+/// How often the store is asked.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The interval between two lines about work that still fails.
+/// How often a line about work that still fails is logged.
 const REPEAT: Duration = Duration::from_secs(60);
 
-/// Logs that work of the store fails: at once, once a minute while it fails, and when it works
-/// again. Never returns.
+/// Logs that store work fails: at once, once a minute while it fails, and when it works again.
+/// Never returns.
 pub(super) async fn watch(store: Arc<ServedStore>) -> Infallible {
     let mut log = TroubleLog::default();
     loop {
@@ -34,10 +34,10 @@ pub(super) async fn watch(store: Arc<ServedStore>) -> Infallible {
     }
 }
 
-/// What was logged.
+/// Which failures were logged.
 #[derive(Debug, Default)]
 struct TroubleLog {
-    /// The time of the last line about each kind of work that fails.
+    /// When the last line about each kind of failing work was logged.
     last: BTreeMap<Work, Instant>,
 }
 

@@ -1,4 +1,4 @@
-//! The context of S3 operations: the store, its limits, and calls that block; and the request.
+//! The context of S3 operations: the store, its limits, and blocking calls; and the request.
 
 pub(crate) mod request;
 
@@ -22,22 +22,20 @@ use crate::memory::{BodyMemory, PeerMemory, Reserved};
 use crate::metrics::Metrics;
 use crate::served::ServedStore;
 
-/// The context, to which every operation has a reference.
+/// The context; every operation has a reference to it.
 #[derive(Clone)]
 pub(crate) struct Haul {
     pub(crate) store: Arc<ServedStore>,
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
-    /// The memory for bodies.
     pub(crate) memory: Arc<BodyMemory>,
-    /// The cache of hot objects.
     pub(crate) hot: Arc<HotObjects>,
     pub(crate) keys: AllKeys,
     pub(crate) encryption: Option<Arc<EncryptionKeys>>,
 }
 
 impl Haul {
-    /// Returns `true` if there is a key of a user.
+    /// Returns `true` for the administrator's name, and for each user that has a key.
     pub(crate) fn is_user(&self, name: &str) -> bool {
         self.keys.is_user(name)
     }
@@ -60,13 +58,13 @@ impl Haul {
         &self.metrics
     }
 
-    /// Returns the keys with which the server encrypts objects itself.
+    /// Returns the keys with which the server itself encrypts objects.
     pub(crate) fn encryption(&self) -> Option<Arc<EncryptionKeys>> {
         self.encryption.clone()
     }
 
-    /// Returns the content of an object with these names as clients see it. A key of the customer
-    /// is necessary for an object that was encrypted with it, and refused for any other one.
+    /// Returns the content of an object with these names, as clients see it. A customer key is
+    /// required for an object that was encrypted with it, and rejected for any other object.
     pub(crate) fn content(
         &self,
         names: (&str, &str),
@@ -76,12 +74,12 @@ impl Haul {
         Content::open(self.encryption.as_deref(), names, object, customer)
     }
 
-    /// Returns the key for a new object of the bucket; `None` if it is not encrypted.
+    /// Returns the key for a new object in the bucket; `None` if the object is not encrypted.
     pub(crate) fn master_for(&self, bucket: &str, wanted: Wanted) -> S3Result<Option<Master>> {
         master_for(&self.store.load(), self.encryption.as_deref(), bucket, wanted)
     }
 
-    /// Runs a call of the store on a thread that may block.
+    /// Runs a store call on a thread that may block.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Store) -> S3Result<T> + Send + 'static,
@@ -90,7 +88,7 @@ impl Haul {
         joined(spawn_blocking(move || call(&store)).await)
     }
 
-    /// Waits for memory for `bytes` of a body of this peer.
+    /// Waits for memory for `bytes` bytes of a body from this peer.
     pub(crate) async fn reserve(
         &self,
         peer: Option<&PeerMemory>,

@@ -15,28 +15,28 @@ use crate::request::name::ObjectName;
 use crate::request::operation::Operation;
 use crate::request::trailer::Trailer;
 
-/// A request that was understood, verified and authorized. It is made once, and passed by reference.
+/// A request that was parsed, verified and authorized. It is created once, and passed by reference.
 pub(crate) struct Request {
     pub(crate) head: Arc<Head>,
     pub(crate) operation: Operation,
     /// The client, and the reason why it may execute the operation.
     pub(crate) allowed: Allowed,
-    /// The memory for bodies of the peer.
+    /// The memory for the peer's bodies.
     pub(crate) memory: Option<PeerMemory>,
-    /// The place where the operation notes what it changed, if the request is audited or logged.
+    /// Where the operation adds its changes, if the request is audited or logged.
     pub(crate) changes: Option<Changes>,
-    /// The hash of the body, if the client gives it.
+    /// The body's SHA-256, if the client sends it.
     pub(crate) sha256: Option<[u8; 32]>,
-    /// The trailer of a body of chunks.
+    /// The trailer of a chunked body.
     pub(crate) trailer: Option<Trailer>,
-    /// The client uses TLS.
+    /// `true` if the client uses TLS.
     pub(crate) is_encrypted: bool,
-    /// The place of the object that the request reads, if it was looked up and is not in memory.
+    /// The location of the object that the request reads, if it was looked up and the object is not
+    /// in memory.
     pub(crate) missed: Option<ObjectLocation>,
 }
 
 impl Request {
-    /// Returns the names of the bucket and the object.
     pub(crate) fn name(&self) -> &ObjectName {
         &self.head.name
     }
@@ -46,12 +46,12 @@ impl Request {
         self.allowed.caller()
     }
 
-    /// Returns the client as the reader of the source of a copy.
+    /// Returns the client as the reader of a copy's source.
     pub(crate) fn source(&self) -> Option<&Caller> {
         self.allowed.source()
     }
 
-    /// Returns `true` if the client may not learn that the object, or the source of its copy, is
+    /// Returns `true` if the client may not learn that the object, or its copy's source, is
     /// missing.
     pub(crate) fn hides_missing(&self, store: &Store) -> bool {
         let ObjectName { bucket, key } = self.name();
@@ -62,8 +62,8 @@ impl Request {
         !bucket.is_empty() && self.caller().hides_missing(store, bucket, key) || hides_source
     }
 
-    /// Returns the URL of the object, in the style of the request: with its bucket in the path, or in
-    /// the host.
+    /// Returns the object's URL, in the request's style: with the bucket in the path, or in the
+    /// host.
     pub(crate) fn location(&self) -> String {
         let scheme = if self.is_encrypted { "https" } else { "http" };
         let host = self.head.host.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The rules of a bucket for requests of web pages of other origins (CORS). Pure.
+//! A bucket's rules for requests from web pages with other origins (CORS). Pure.
 
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::pattern;
@@ -6,29 +6,29 @@ use crate::xml::Document;
 use crate::xml::reader::{Element, malformed};
 use crate::xml::writer::Xml;
 
-/// The maximum number of rules of a bucket, as in S3.
+/// The maximum number of rules in a bucket, as in S3.
 const RULES_MAX: usize = 100;
 
-/// The longest ID of a rule, as in S3.
+/// The maximum length of a rule's ID, in characters, as in S3.
 const ID_CHARS_MAX: usize = 255;
 
-/// The maximum number of headers of a preflight request. Each is compared with those of
-/// all rules.
+/// The maximum number of headers in a preflight request. Each is compared with the headers in all
+/// rules.
 const REQUESTED_MAX: usize = 100;
 
 /// The methods that rules can allow.
 pub(crate) const METHODS: [&str; 5] = ["GET", "PUT", "HEAD", "POST", "DELETE"];
 
-/// Headers of a response that allow a web page to use it, with their values.
+/// Response headers that allow a web page to use the response, with their values.
 pub(crate) type AllowHeaders = Vec<(&'static str, String)>;
 
-/// The rules of a bucket.
+/// A bucket's rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CorsConfiguration {
     pub(crate) rules: Vec<CorsRule>,
 }
 
-/// A rule, which allows requests whose origin, method and headers it has.
+/// A rule, which allows requests that match its origins, methods and headers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CorsRule {
     id: Option<String>,
@@ -100,7 +100,7 @@ impl CorsRule {
         xml.optional("MaxAgeSeconds", self.max_age_s);
     }
 
-    /// Returns the reason why the rule is invalid.
+    /// Fails with the reason if the rule is invalid.
     fn check(&self) -> Result<(), String> {
         if self.id.as_ref().is_some_and(|id| id.chars().count() > ID_CHARS_MAX) {
             return Err(format!("The ID of a rule has at most {ID_CHARS_MAX} characters"));
@@ -137,7 +137,7 @@ impl CorsRule {
     }
 }
 
-/// Refuses rules that S3 does not permit.
+/// Rejects rules that S3 does not permit.
 pub(crate) fn check(configuration: &CorsConfiguration) -> S3Result<()> {
     let rules = &configuration.rules;
     let invalid = |reason| refuse(S3ErrorCode::InvalidRequest, reason);
@@ -148,13 +148,13 @@ pub(crate) fn check(configuration: &CorsConfiguration) -> S3Result<()> {
     rules.iter().try_for_each(|rule| rule.check().map_err(invalid))
 }
 
-/// Returns `true` for a byte of a name of a header (RFC 9110, 5.6.2).
+/// Returns `true` for a byte that a header name can have (RFC 9110, 5.6.2).
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Returns the headers for a request with this origin and method and, if it is a preflight request,
-/// these requested headers: those of the first rule that allows it. `None` if no rule does.
+/// Returns the headers from the first rule that allows a request with this origin and method and,
+/// for a preflight request, these requested headers. `None` if no rule does.
 pub(crate) fn allow(
     configuration: &CorsConfiguration,
     origin: &str,

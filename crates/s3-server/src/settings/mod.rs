@@ -1,8 +1,7 @@
-//! The names of the settings of buckets, and how settings that are documents of S3 are stored: in
-//! the XML of S3.
+//! The names of bucket settings, and how settings that are S3 documents are stored: in S3's XML.
 //!
-//! `parsed` caches the documents that decisions about requests need; the other modules are the
-//! models of documents.
+//! `parsed` caches the documents that decisions about requests need; the other modules are document
+//! models.
 
 pub(crate) mod cors;
 pub(crate) mod lifecycle;
@@ -15,13 +14,13 @@ use haul_file_store::{Attributes, Store};
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 use crate::xml::Document;
 
-/// The access list of the bucket, in the format of `acl::stored`; without it, the list is private.
+/// The bucket's ACL, in the format of `acl::stored`; without it, the ACL is private.
 pub(crate) const ACL: &str = "acl";
 pub(crate) const CORS: &str = "cors";
 /// The delivery of access logs, as a `BucketLoggingStatus`.
 pub(crate) const LOGGING: &str = "logging";
-/// Set before the first object gets an access list or an owner: without it, a refused request need
-/// not look for the list of an object.
+/// Set before the first object gets an ACL or an owner: without it, a rejected request need not
+/// read the object's ACL.
 pub(crate) const OBJECT_LISTS: &str = "object-acls";
 /// The user that owns the bucket; without it, the administrator owns it.
 pub(crate) const OWNER: &str = "owner";
@@ -30,12 +29,12 @@ pub(crate) const POLICY: &str = "policy";
 pub(crate) const PUBLIC_ACCESS_BLOCK: &str = "public-access-block";
 pub(crate) const TAGGING: &str = "tagging";
 
-/// Returns a document of a bucket, if it has one.
+/// Returns a bucket's document, if it has one.
 pub(crate) fn load<T: Document>(store: &Store, bucket: &str, name: &str) -> S3Result<Option<T>> {
     parse(&*store.bucket_settings(bucket).map_err(from_store)?, bucket, name)
 }
 
-/// Returns a document in the settings of a bucket, if it has one.
+/// Returns a document in a bucket's settings, if they have one.
 pub(crate) fn parse<T: Document>(
     settings: &Attributes,
     bucket: &str,

@@ -1,14 +1,14 @@
-//! The document that says who owns the objects of other clients in a bucket. Pure.
+//! The document that says who owns other clients' objects in a bucket. Pure.
 
 use crate::errors::S3Result;
 use crate::xml::Document;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
 
-/// The ownership controls of a bucket, which have one rule.
+/// A bucket's ownership controls, which have one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnershipControls {
-    /// The name of the mode, such as `BucketOwnerEnforced`. It need not exist.
+    /// The mode's name, such as `BucketOwnerEnforced`. It need not exist.
     pub(crate) object_ownership: String,
 }
 

@@ -1,5 +1,5 @@
-//! The documents of a bucket that decisions about requests need. Each is parsed at its first use
-//! after a change of the settings of the bucket, and cached with them.
+//! The bucket documents that decisions about requests need. Each is parsed at its first use after a
+//! change to the bucket's settings, and cached with them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use crate::settings::{CORS, POLICY, PUBLIC_ACCESS_BLOCK, parse};
 /// A document; `None` if the bucket has none, or the reason why it cannot be applied.
 pub(crate) type Parsed<T> = Result<Option<Arc<T>>, String>;
 
-/// The policy of a bucket, and whether it applies to its owner only.
+/// A bucket policy, and whether it is restricted.
 pub(crate) struct BucketPolicy {
     pub(crate) policy: Policy,
     /// `true` if the policy is public, and the public access block of the bucket restricts it: then
@@ -21,14 +21,14 @@ pub(crate) struct BucketPolicy {
     pub(crate) is_restricted: bool,
 }
 
-/// The cached documents of a bucket. The store caches one value with the settings.
+/// A bucket's cached documents. The store caches one value with the settings.
 #[derive(Default)]
 struct Documents {
     policy: OnceLock<Parsed<BucketPolicy>>,
     cors: OnceLock<Parsed<CorsConfiguration>>,
 }
 
-/// Returns the policy in the settings of a bucket.
+/// Returns the policy in a bucket's settings.
 pub(crate) fn policy(settings: &BucketSettings, bucket: &str) -> Parsed<BucketPolicy> {
     if settings.get(POLICY).is_none() {
         return Ok(None);
@@ -36,7 +36,7 @@ pub(crate) fn policy(settings: &BucketSettings, bucket: &str) -> Parsed<BucketPo
     documents(settings).policy.get_or_init(|| parse_policy(settings, bucket)).clone()
 }
 
-/// Returns the CORS rules in the settings of a bucket.
+/// Returns the CORS rules in a bucket's settings.
 pub(crate) fn cors(settings: &BucketSettings, bucket: &str) -> Parsed<CorsConfiguration> {
     if settings.get(CORS).is_none() {
         return Ok(None);
@@ -85,7 +85,7 @@ mod tests {
         (store, dir)
     }
 
-    /// Returns a document of the bucket, as each request reads it.
+    /// Returns one of the bucket's documents, as each request reads it.
     fn read<T>(store: &Store, of: fn(&BucketSettings, &str) -> Parsed<T>) -> Parsed<T> {
         of(&store.bucket_settings("bucket").unwrap(), "bucket")
     }

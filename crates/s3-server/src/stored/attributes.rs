@@ -1,11 +1,11 @@
-//! The attributes of an object: their names, and the response headers that they become.
+//! An object's attributes: their names, and the response headers that they become.
 
 use haul_file_store::{ATTRIBUTE_BYTES_MAX, Attributes};
 
 use crate::body::part_checksums::PARTS_ATTRIBUTE;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 
-/// The prefix of the headers, and attributes, of user metadata.
+/// The prefix of user metadata headers and attributes.
 pub(crate) const METADATA_PREFIX: &str = "x-amz-meta-";
 
 /// Attributes that are sent under their own names.
@@ -21,13 +21,14 @@ pub(crate) const SENT: [&str; 6] = [
 /// The content type of an object that was stored without one and whose key has no known extension.
 const DEFAULT_CONTENT_TYPE: &str = "binary/octet-stream";
 
-/// The space that attributes leave for the checksum of the object.
+/// The space that attributes leave for the object's checksum, in bytes.
 const CHECKSUM_BYTES_MAX: usize = 512;
 
-/// The space that the numbers of the parts of an encrypted object take: a set of bits in Base64.
+/// The space that an encrypted object's part numbers take, in bytes: a bit set in Base64.
 const PART_NUMBERS_BYTES_MAX: usize = 1700;
 
-/// Refuses attributes that leave no space for checksums within the limit of the store.
+/// Rejects attributes that leave no space for checksums within the store's limit. Part checksums
+/// are removed first.
 pub(crate) fn check(attributes: &mut Attributes) -> S3Result<()> {
     fit(attributes);
     if leaves_space(attributes) {
@@ -37,7 +38,7 @@ pub(crate) fn check(attributes: &mut Attributes) -> S3Result<()> {
     Err(refuse(S3ErrorCode::MetadataTooLarge, message))
 }
 
-/// Refuses attributes of an encrypted upload that leave no space for the numbers of its parts.
+/// Rejects an encrypted upload's attributes that leave no space for the part numbers.
 pub(crate) fn check_encrypted(attributes: &Attributes) -> S3Result<()> {
     if attributes.bytes() + CHECKSUM_BYTES_MAX + PART_NUMBERS_BYTES_MAX <= ATTRIBUTE_BYTES_MAX {
         return Ok(());
@@ -46,7 +47,7 @@ pub(crate) fn check_encrypted(attributes: &Attributes) -> S3Result<()> {
     Err(refuse(S3ErrorCode::MetadataTooLarge, message))
 }
 
-/// Removes the checksums of parts if they leave no space for the checksum of the object.
+/// Removes the part checksums if they leave no space for the object's checksum.
 pub(crate) fn fit(attributes: &mut Attributes) {
     if !leaves_space(attributes) {
         attributes.remove(PARTS_ATTRIBUTE);
@@ -57,8 +58,8 @@ fn leaves_space(attributes: &Attributes) -> bool {
     attributes.bytes() + CHECKSUM_BYTES_MAX <= ATTRIBUTE_BYTES_MAX
 }
 
-/// Returns the content type of an object: the stored one, or the type of the extension of the key,
-/// which clients without a content type (curl) expect. The derived type is not stored.
+/// Returns an object's content type: the stored one, or the type for the key's extension, which
+/// clients that send no content type (curl) expect. The derived type is not stored.
 pub(crate) fn content_type(attributes: &Attributes, key: &str) -> String {
     match attributes.get("content-type") {
         Some(given) => given.to_owned(),

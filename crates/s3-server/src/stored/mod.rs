@@ -1,4 +1,4 @@
-//! What is stored beside the content of an object: attributes, tags, versions.
+//! What is stored beside an object's content: attributes, tags, versions.
 
 pub(crate) mod attributes;
 pub(crate) mod tags;

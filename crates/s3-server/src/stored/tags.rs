@@ -5,7 +5,7 @@ use haul_file_store::{Attributes, Tags};
 use crate::errors::{S3ErrorCode, S3Result, invalid_argument, refuse};
 use crate::request::head::decode;
 
-/// The maximum number of tags of an object.
+/// The maximum number of tags on an object.
 const TAGS_MAX: usize = 10;
 const KEY_CHARS_MAX: usize = 128;
 const VALUE_CHARS_MAX: usize = 256;
@@ -13,7 +13,7 @@ const VALUE_CHARS_MAX: usize = 256;
 /// The characters that tags can have beside letters, digits and blanks, as in S3.
 const OTHER_CHARS: &str = "+-=._:/@";
 
-/// Parses the value of the header `x-amz-tagging`, which is a query.
+/// Parses the header `x-amz-tagging`, which has the form of a query.
 ///
 /// # Errors
 /// `InvalidArgument` if it is malformed, and `InvalidTag` if no object can have the tags.
@@ -23,7 +23,7 @@ pub(crate) fn parse(header: &str) -> S3Result<Tags> {
                        query parameters without tag name duplicates.";
         invalid_argument("x-amz-tagging", header, message)
     };
-    // As a path, because the decoder of queries keeps what is no escape.
+    // The header is checked as a path, because the query decoder keeps malformed escapes.
     if decode(header).is_none() {
         return Err(malformed());
     }
@@ -41,14 +41,14 @@ pub(crate) fn object_tags(pairs: impl Iterator<Item = (String, String)>) -> S3Re
     checked(pairs, TAGS_MAX)
 }
 
-/// Returns attributes that contain nothing but the tags of these.
+/// Returns attributes that contain only the tags in `attributes`.
 pub(crate) fn alone(attributes: &Attributes) -> Attributes {
     let mut tags = Attributes::new();
     tags.set_tags(&attributes.tags());
     tags
 }
 
-/// Returns the tags if there are at most `count_max` of them and all are valid.
+/// Returns the tags if there are at most `count_max` and all are valid.
 pub(crate) fn checked(
     pairs: impl Iterator<Item = (String, String)>,
     count_max: usize,
@@ -85,7 +85,7 @@ pub(crate) fn checked(
     Ok(tags)
 }
 
-/// Returns `true` for a character that a tag can have: a letter, digit or blank of any script.
+/// Returns `true` for a character that a tag can have: a letter, digit or blank in any script.
 fn is_valid(char: char) -> bool {
     let is_blank = char.is_whitespace() && !char.is_control();
     char.is_alphanumeric() || is_blank || OTHER_CHARS.contains(char)

@@ -1,4 +1,4 @@
-//! The version IDs of objects in requests and responses.
+//! Version IDs in requests and responses.
 
 use std::time::SystemTime;
 
@@ -11,16 +11,17 @@ use crate::times::header_time;
 pub(crate) const VERSION_ID: HeaderName = HeaderName::from_static("x-amz-version-id");
 pub(crate) const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
 
-/// The parameter with the ID of a version.
+/// The query parameter with a version ID.
 pub(crate) const PARAMETER: &str = "versionId";
 
 /// A version that no object has: IDs are times.
 const NO_VERSION: VersionId = VersionId::Id(0);
 
-/// The least length of the IDs of other servers: 26 for a ULID, 32 in S3, 36 for a UUID.
+/// The minimum length of other servers' version IDs: a ULID has 26 characters, S3's have 32, a UUID
+/// has 36.
 const FOREIGN_ID_BYTES_MIN: usize = 20;
 
-/// Parses the version ID of a request; `None` for the current object. The ID of another server is
+/// Parses a request's version ID; `None` for the current object. Another server's version ID is
 /// well-formed, and no object has it.
 pub(crate) fn parse(version: Option<&str>) -> S3Result<Option<VersionId>> {
     match version {
@@ -30,27 +31,27 @@ pub(crate) fn parse(version: Option<&str>) -> S3Result<Option<VersionId>> {
     }
 }
 
-/// Returns `true` for an ID in the form of those of S3, MinIO and others.
+/// Returns `true` for an ID in the form that S3, MinIO and others use.
 fn is_foreign(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
     text.len() >= FOREIGN_ID_BYTES_MIN && has_digit && text.bytes().all(is_allowed)
 }
 
-/// Parses a parameter with a version ID.
+/// Parses a query parameter with a version ID.
 pub(crate) fn parse_parameter(name: &str, version: Option<&str>) -> S3Result<Option<VersionId>> {
     let Some(text) = version.filter(|text| !text.is_empty()) else { return Ok(None) };
     let malformed = |_why| invalid_argument(name, text, "Invalid version id specified");
     text.parse().map(Some).map_err(malformed)
 }
 
-/// Returns the version ID of an object as a response has it: none in a bucket without versions.
+/// Returns an object's version ID as a response has it: none in a bucket without versions.
 pub(crate) fn shown(store: &Store, bucket: &str, version: VersionId) -> Option<String> {
     (version != VersionId::Null || has_versions(store, bucket)).then(|| version.to_string())
 }
 
-/// Returns the version ID of a stored object as the response has it: none if the object is not
-/// retained when it is replaced.
+/// Returns a stored object's version ID as the response has it: none if the object is not retained
+/// when it is replaced.
 pub(crate) fn shown_of_new(version: VersionId) -> Option<String> {
     (version != VersionId::Null).then(|| version.to_string())
 }
@@ -74,7 +75,7 @@ pub(crate) fn get(
     found.map_err(|error| refused(store, bucket, key, error))
 }
 
-/// Returns the source of a copy, with its content. It cannot be a delete marker.
+/// Returns a copy's source, with its content. It cannot be a delete marker.
 pub(crate) fn get_source(
     store: &Store,
     bucket: &str,
@@ -126,8 +127,8 @@ pub(crate) fn find(
     }
 }
 
-/// Returns the outcome of a read that does not block. The error for a missing key in a bucket with
-/// versions depends on a read that may block.
+/// Returns the outcome of a read that does not block. `None` also for a missing key in a bucket
+/// with versions: the error depends on a read that may block.
 pub(crate) fn cached<T>(
     store: &Store,
     bucket: &str,
@@ -139,8 +140,8 @@ pub(crate) fn cached<T>(
     }
 }
 
-/// Returns the error of a change of what is current, which is refused for a delete marker as that
-/// of the marker itself is.
+/// Returns the error for a failed change of the current object. If that is a delete marker, the
+/// error is the same as for a change of the marker itself.
 pub(crate) fn refused_change(store: &Store, bucket: &str, key: &str, error: S3Error) -> S3Error {
     let marker = match error.code() {
         S3ErrorCode::NoSuchKey => store.delete_marker(bucket, key).ok().flatten(),
@@ -167,8 +168,8 @@ fn is_marker(version: VersionId, created: SystemTime) -> S3Error {
         .with_headers(headers)
 }
 
-/// Translates the error of a read. If the newest version is a delete marker, the response has its
-/// ID.
+/// Translates a read's error. If the newest version is a delete marker, the response has the
+/// marker's ID.
 pub(crate) fn refused(store: &Store, bucket: &str, key: &str, error: Error) -> S3Error {
     match error {
         Error::IsDeleteMarker { version, created, .. } => is_marker(version, created),

@@ -1,4 +1,4 @@
-//! The checksum of an object that is completed, which follows from those of its parts. Pure.
+//! A completed object's checksum, which follows from its parts' checksums. Pure.
 
 use haul_file_store::{Attributes, PartInfo};
 
@@ -10,7 +10,7 @@ use crate::encryption::lengths::content_bytes;
 use crate::errors::{S3ErrorCode, S3Result, refuse};
 use crate::stored::attributes::fit;
 
-/// Returns the length of a part as clients see it.
+/// Returns a part's length as clients see it, in bytes.
 pub(super) fn part_bytes(part: &PartInfo) -> u64 {
     match part.etag.is_encoded() {
         true => content_bytes(part.bytes).unwrap_or(part.bytes),
@@ -18,18 +18,18 @@ pub(super) fn part_bytes(part: &PartInfo) -> u64 {
     }
 }
 
-/// The checksum that the object of an upload will have.
+/// The checksum that an upload's object will have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UploadChecksum {
     algorithm: Algorithm,
     kind: String,
-    /// The client has chosen the algorithm when it created the upload.
+    /// `true` if the client chose the algorithm when it created the upload.
     is_chosen: bool,
 }
 
 impl UploadChecksum {
-    /// Returns the checksum of an upload with these attributes. Without one that the client has
-    /// chosen, the object has the CRC64NVME of all its bytes, as in S3.
+    /// Returns the checksum for an upload with these attributes. If the client has chosen none, the
+    /// object has the CRC64NVME of all its bytes, as in S3.
     pub(super) fn new(attributes: &Attributes) -> Self {
         let chosen = attributes.get(ALGORITHM_ATTRIBUTE).and_then(Algorithm::from_name);
         let default = if chosen.is_some() { COMPOSITE } else { FULL_OBJECT };
@@ -40,7 +40,7 @@ impl UploadChecksum {
         }
     }
 
-    /// Fails if a request names another type of checksum.
+    /// Fails if a request names another checksum type.
     pub(super) fn check_kind(&self, named: Option<&str>) -> S3Result<()> {
         if named.is_none_or(|named| named == self.kind) {
             return Ok(());
@@ -53,8 +53,8 @@ impl UploadChecksum {
         Err(refuse(S3ErrorCode::InvalidRequest, message))
     }
 
-    /// Fails if the checksums of the parts must be sent, because the one of the object is made of
-    /// them, and `given` says that one is missing.
+    /// Fails if the part checksums must be sent, because the object's checksum is made from them,
+    /// and `given` says that one is missing.
     pub(super) fn check_given(&self, given: bool) -> S3Result<()> {
         if given || !self.is_chosen || self.kind != COMPOSITE {
             return Ok(());
@@ -67,7 +67,7 @@ impl UploadChecksum {
         Err(refuse(S3ErrorCode::InvalidRequest, message))
     }
 
-    /// Fails if a part has another checksum than the list of a request.
+    /// Fails if a part has another checksum than the request's list says.
     pub(super) fn check_part(&self, part: &PartInfo, listed: &Checksum) -> S3Result<()> {
         let algorithm = listed.algorithm;
         if Checksum::stored(&part.attributes, algorithm).as_ref() == Some(listed) {
@@ -87,12 +87,12 @@ impl UploadChecksum {
             .with_field("ETag", part.etag.to_string()))
     }
 
-    /// Returns `true` if the object that consists of these parts, whose own checksum is `computed`,
-    /// has this checksum. For an upload without a chosen algorithm it may have any algorithm that all
-    /// its parts were uploaded with, and either type.
+    /// Returns `true` if `given` is a valid checksum for the object with these parts, whose own
+    /// checksum is `computed`. If the client chose no algorithm for the upload, `given` may have
+    /// any algorithm with which all parts were uploaded, and either type.
     fn holds(&self, given: &Checksum, computed: Option<&Checksum>, parts: &[&PartInfo]) -> bool {
         let is_same = |found: &Checksum| {
-            // Some clients omit the number of parts at the end of a composite checksum.
+            // Some clients omit the number of parts, with which a composite checksum ends.
             given.algorithm == found.algorithm
                 && (given.value == found.value || given.value == found.bare_value())
         };
@@ -105,11 +105,11 @@ impl UploadChecksum {
     }
 }
 
-/// Returns the attributes of the object: those of its upload, and the checksums of the object and
-/// of its parts.
+/// Returns the object's attributes: the upload's attributes, and the checksums of the object and
+/// its parts.
 ///
 /// # Errors
-/// If the object does not have the checksum that is `given`.
+/// If the object does not have the checksum `given`.
 pub(super) fn object_attributes(
     mut attributes: Attributes,
     upload: &UploadChecksum,
@@ -133,7 +133,7 @@ pub(super) fn object_attributes(
     Ok(attributes)
 }
 
-/// Returns the checksums of the parts, if all have one of this algorithm.
+/// Returns the parts' checksums, if all parts have one with this algorithm.
 fn stored_checksums(parts: &[&PartInfo], algorithm: Algorithm) -> Option<Vec<PartChecksum>> {
     let checksum = |part: &&PartInfo| {
         let checksum = Checksum::stored(&part.attributes, algorithm)?;
@@ -156,7 +156,7 @@ mod tests {
         hasher.finish()
     }
 
-    /// Returns the parts of an object with checksums of these algorithms.
+    /// Returns an object's parts, with checksums by these algorithms.
     fn parts(algorithms: &[Algorithm]) -> Vec<PartInfo> {
         let part = |(number, content): (u16, &&[u8])| {
             let mut attributes = Attributes::new();

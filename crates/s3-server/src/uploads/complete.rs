@@ -1,4 +1,4 @@
-//! Completion of a multipart upload: its parts become one object.
+//! Completes a multipart upload: its parts become one object.
 
 use haul_file_store::{
     Attributes, Error, Etag, ObjectInfo, PART_NUMBER_MAX, PartInfo, Precondition, Store, UploadInfo,
@@ -33,10 +33,10 @@ use crate::uploads::name::UploadName;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
 
-/// The minimum size of a part that is not the last one: 5 MiB, as in S3.
+/// The minimum length of each part but the last one, in bytes: 5 MiB, as in S3.
 const PART_BYTES_MIN: u64 = 5 << 20;
 
-/// The header with the length of the object.
+/// The header with the object's length.
 const OBJECT_SIZE: &str = "x-amz-mp-object-size";
 
 pub(crate) async fn complete_multipart_upload(
@@ -86,26 +86,26 @@ pub(crate) async fn complete_multipart_upload(
     Ok(described(answer, master.as_ref()))
 }
 
-/// What the head of a request asks for.
+/// What a completion request's head asks for.
 struct Completion {
     name: UploadName,
     customer: Option<CustomerKey>,
     precondition: Precondition,
-    /// The checksum of the object.
+    /// The object's checksum.
     checksum: Option<Checksum>,
-    /// The type of the checksum.
+    /// The checksum's type.
     kind: Option<&'static str>,
-    /// The length of the object.
+    /// The object's length, in bytes.
     bytes: Option<u64>,
 }
 
 /// A completed upload.
 struct Completed {
     stored: ObjectInfo,
-    /// The length of the object as clients see it.
+    /// The object's length as clients see it.
     bytes: u64,
     attributes: Attributes,
-    /// The key with which the object is encrypted.
+    /// The key that seals the encrypted object's data key.
     master: Option<Master>,
 }
 
@@ -125,7 +125,8 @@ impl Completion {
         }
     }
 
-    /// Completes the upload. Of an encrypted one, seals the numbers of the parts and their length.
+    /// Completes the upload. If it is encrypted, seals the part numbers and the total length of the
+    /// stored parts.
     fn complete(
         &self,
         store: &Store,
@@ -161,11 +162,11 @@ impl Completion {
         Ok(Completed { stored, bytes, attributes, master: new.map(|new| new.master) })
     }
 
-    /// Returns the object that another request has completed already.
+    /// Returns the object that another request has already completed.
     ///
-    /// A client that did not receive the first response repeats the request. The request succeeds if
-    /// the object has the ETag that the listed parts result in, and is confirmed in the copy of the
-    /// store.
+    /// A client that did not receive the first response repeats the request. The request succeeds
+    /// if the object has the ETag that follows from the listed parts, and if the replica confirms
+    /// the object.
     fn repeated(&self, store: &Store, entries: &[Entry], missing: S3Error) -> S3Result<Completed> {
         let ObjectName { bucket, key } = &self.name.object;
         let etag = parse_parts(entries).ok().and_then(|parts| multipart_etag(&parts));
@@ -195,7 +196,7 @@ impl Completion {
     }
 }
 
-/// Returns the length of the object that a request states.
+/// Returns the object length that a request states.
 fn object_size(fields: &Fields) -> S3Result<Option<u64>> {
     let Some(text) = fields.given(OBJECT_SIZE) else { return Ok(None) };
     text.parse().map(Some).map_err(|_not_a_length| {
@@ -208,7 +209,7 @@ fn object_size(fields: &Fields) -> S3Result<Option<u64>> {
     })
 }
 
-/// A part in the document of a request.
+/// A part in a request's document, as the client sent it.
 #[derive(Debug)]
 struct Entry {
     number: i64,
@@ -216,7 +217,7 @@ struct Entry {
     checksum: Option<Checksum>,
 }
 
-/// Reads the document of a request.
+/// Reads a request's document.
 fn entries(document: &[u8]) -> S3Result<Vec<Entry>> {
     const PART: &str = "Part";
     let root = Element::document(document, "CompleteMultipartUpload")?;
@@ -236,7 +237,7 @@ fn entries(document: &[u8]) -> S3Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// A part in the list of a request.
+/// A part in a request's list, parsed.
 #[derive(Debug)]
 struct ListedPart {
     number: u16,
@@ -244,8 +245,8 @@ struct ListedPart {
     checksum: Option<Checksum>,
 }
 
-/// Parses the list of parts in a request, which must be in ascending order. The last entry of a
-/// repeated part counts.
+/// Parses a request's list of parts, which must be in ascending order. If a part is repeated, its
+/// last entry counts.
 fn parse_parts(entries: &[Entry]) -> S3Result<Vec<ListedPart>> {
     let mut parts: Vec<ListedPart> = Vec::with_capacity(entries.len());
     for Entry { number, etag, checksum } in entries {
@@ -273,8 +274,8 @@ fn parse_parts(entries: &[Entry]) -> S3Result<Vec<ListedPart>> {
     Ok(parts)
 }
 
-/// Returns the stored parts of the list. Fails if one is too small or differs from its entry in the
-/// list.
+/// Returns the stored parts that the list names. Fails if one is too small or differs from its
+/// entry in the list.
 fn select_parts<'a>(
     stored: &'a [PartInfo],
     listed: &[ListedPart],
@@ -309,7 +310,7 @@ fn select_parts<'a>(
     Ok(chosen)
 }
 
-/// Returns the ETag of the object that consists of these parts.
+/// Returns the ETag of the object with these parts.
 fn multipart_etag(parts: &[ListedPart]) -> Option<Etag> {
     let mut md5 = Md5::new();
     for part in parts {
@@ -322,7 +323,7 @@ fn multipart_etag(parts: &[ListedPart]) -> Option<Etag> {
 mod tests {
     use super::*;
 
-    /// Returns the entries of a document with these elements of parts.
+    /// Returns the entries in a document with these `Part` elements.
     fn read(parts: &[String]) -> S3Result<Vec<Entry>> {
         let parts = parts.concat();
         entries(format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>").as_bytes())

@@ -1,4 +1,4 @@
-//! Listing of the multipart uploads of a bucket that are neither completed nor aborted.
+//! Lists a bucket's multipart uploads that are neither completed nor aborted.
 
 use haul_file_store::{Error, ListUploadsRequest, Store, UploadInfo, UploadListEntry};
 
@@ -54,28 +54,28 @@ pub(crate) async fn list_multipart_uploads(
     Ok(Answer::xml_reserved(document, memory))
 }
 
-/// The parameters of a listing.
+/// A listing's parameters.
 #[derive(Debug)]
 struct Parameters {
     bucket: String,
     prefix: String,
     delimiter: Option<String>,
     key_marker: String,
-    /// The marker within the uploads to the key of the other marker, without which it has no effect.
+    /// The marker among the uploads to the key in `key_marker`, without which it has no effect.
     id_marker: Option<String>,
     limit: usize,
     encoding: NameEncoding,
     size: DocumentSize,
 }
 
-/// An upload in a page, with its owner.
+/// An upload on a page, with its owner.
 #[derive(Debug)]
 struct ListedUpload {
     upload: UploadInfo,
     owner: String,
 }
 
-/// The markers of the next page.
+/// Where the next page begins.
 #[derive(Debug)]
 struct Next {
     key: String,
@@ -108,7 +108,6 @@ impl Parameters {
         })
     }
 
-    /// Reads a page.
     fn page(&self, store: &Store) -> S3Result<Page> {
         if let Some(id) = &self.id_marker {
             check_marker(store, &self.bucket, &self.key_marker, id)?;
@@ -139,7 +138,7 @@ impl Parameters {
 }
 
 impl Page {
-    /// Adds uploads and prefixes. Reads the attributes of the uploads.
+    /// Adds uploads and prefixes. Reads the uploads' attributes.
     fn with_entries(
         mut self,
         store: &Store,
@@ -152,7 +151,7 @@ impl Page {
                 UploadListEntry::Prefix(prefix) => self.prefixes.push(prefix),
                 UploadListEntry::Upload { key, id } => match store.upload(bucket, &key, &id) {
                     Ok(upload) => self.uploads.push(ListedUpload::new(upload, rules)),
-                    // The upload was completed or aborted in the meantime.
+                    // The upload was completed or aborted meanwhile.
                     Err(Error::NoSuchUpload { .. }) => {}
                     Err(error) => return Err(from_store(error)),
                 },
@@ -186,12 +185,13 @@ impl ListedUpload {
     }
 }
 
-/// Fails if the marker is not an ID, or that of an upload to another key. That of an upload that was
-/// completed or aborted since the page before is valid: clients abort uploads while they list them.
+/// Fails if the marker is not an ID, or is the ID of an upload to another key. The ID of an upload
+/// that was completed or aborted since the previous page is valid: clients abort uploads while they
+/// list them.
 fn check_marker(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<()> {
     let number = u128::from_str_radix(id, 16).ok().filter(|number| id_text(*number) == id);
     let Some(number) = number else { return Err(invalid_marker(id)) };
-    // The listing begins after an ID.
+    // A listing begins after an ID, so it must begin after the previous ID.
     let before = id_text(number.saturating_sub(1));
     let request = ListUploadsRequest {
         prefix: key,
@@ -211,7 +211,7 @@ fn check_marker(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<()
     Err(invalid_marker(id))
 }
 
-/// Returns `true` if there is an upload with this ID, to any key. Reads the names of all uploads of
+/// Returns `true` if there is an upload with this ID, to any key. Reads the names of all uploads in
 /// the bucket, which are in memory.
 fn exists(store: &Store, bucket: &str, id: &str) -> S3Result<bool> {
     let mut last = None;
@@ -237,7 +237,7 @@ fn exists(store: &Store, bucket: &str, id: &str) -> S3Result<bool> {
     }
 }
 
-/// Returns the text of an ID, as the store writes it.
+/// Returns an ID's text, as the store writes it.
 fn id_text(number: u128) -> String {
     format!("{number:032x}")
 }

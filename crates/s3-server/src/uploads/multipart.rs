@@ -1,4 +1,4 @@
-//! Creation and abortion of multipart uploads.
+//! Creates and aborts multipart uploads.
 
 use time::OffsetDateTime;
 
@@ -90,7 +90,7 @@ pub(crate) async fn abort_multipart_upload(
     Ok(Answer::no_content())
 }
 
-/// The checksum of an upload.
+/// The checksum algorithm and type that a client chooses for an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ChecksumKind {
     algorithm: Algorithm,
@@ -98,7 +98,7 @@ struct ChecksumKind {
 }
 
 impl ChecksumKind {
-    /// Reads the fields of a request; `None` if the client chooses no checksum.
+    /// Reads a request's headers; `None` if the client chooses no checksum.
     ///
     /// # Errors
     /// If the algorithm or the type is unknown, or if the algorithm does not have the type.

@@ -1,4 +1,4 @@
-//! The name of an upload in a request.
+//! An upload's name in a request.
 
 use haul_file_store::{Error, PartInfo, Store, UploadInfo};
 
@@ -7,7 +7,7 @@ use crate::errors::{S3Error, S3Result, from_store};
 use crate::request::name::ObjectName;
 use crate::service::request::Request;
 
-/// The name of an upload.
+/// An upload's name.
 #[derive(Debug, Clone)]
 pub(super) struct UploadName {
     pub(super) object: ObjectName,
@@ -32,7 +32,7 @@ impl UploadName {
         store.parts(bucket, key, &self.id).map_err(|error| self.refused(error))
     }
 
-    /// Translates an error of the store.
+    /// Translates a store error; a missing upload's error has the ID.
     pub(super) fn refused(&self, error: Error) -> S3Error {
         let is_missing = matches!(error, Error::NoSuchUpload { .. });
         let error = from_store(error);

@@ -53,7 +53,7 @@ pub(crate) async fn upload_part(haul: &Haul, request: &Request, body: Body) -> S
     UploadChecksum::new(&upload.attributes).check_given(claims.has_checksum())?;
     match chosen {
         Some(algorithm) => claims.want(algorithm)?,
-        // The checksum of the object follows from those of its parts.
+        // The object's checksum follows from its parts' checksums.
         None => claims.want_crc64nvme(),
     }
     let names = (&*name.object.bucket, &*name.object.key);
@@ -133,7 +133,7 @@ pub(crate) async fn upload_part_copy(
     Ok(described(answer, master.as_ref()))
 }
 
-/// What a request to copy a part asks for.
+/// What a part copy request asks for.
 struct PartCopy {
     customer: Option<CustomerKey>,
     source_key: Option<CustomerKey>,
@@ -150,7 +150,7 @@ struct PartCopy {
 /// A stored copy.
 struct CopiedPart {
     part: PartInfo,
-    /// The checksum, if the upload has an algorithm.
+    /// The checksum, if the client chose an algorithm for the upload.
     checksum: Option<Checksum>,
     /// The length as clients see it.
     bytes: u64,
@@ -159,7 +159,8 @@ struct CopiedPart {
 }
 
 impl PartCopy {
-    /// Stores the content as a part of an upload with this key and this checksum algorithm. Blocks.
+    /// Stores the content as a part of the upload, encrypted with `new`, with a checksum by
+    /// `algorithm`. Blocks.
     fn execute(
         &self,
         store: &Store,
@@ -180,7 +181,7 @@ impl PartCopy {
         let stored = if encryption.is_some() { stored_bytes(bytes) } else { bytes };
         let writer = store.part_writer(Some(stored)).map_err(from_store)?;
         let mut encoder = Encoder { writer, encryption };
-        // As of a part that is uploaded.
+        // The same default as for a part that is uploaded.
         let computed = algorithm.unwrap_or(Algorithm::Crc64Nvme);
         let checksum = copy_bytes(content, range, &mut encoder, Some(computed))?;
         let mut attributes = Attributes::new();
@@ -239,20 +240,20 @@ pub(crate) async fn list_parts(haul: &Haul, request: &Request, _body: Body) -> S
     Ok(Answer::xml_reserved(document, memory))
 }
 
-/// Writes a part of an upload with this checksum algorithm.
+/// Writes the element for a part; the upload has this checksum algorithm.
 fn write_part(xml: &mut Xml, part: &PartInfo, algorithm: Option<Algorithm>) {
     xml.element("PartNumber", part.number);
     xml.element("LastModified", document_time(part.modified));
     xml.element("ETag", format_args!("\"{}\"", part.etag));
     xml.element("Size", part_bytes(part));
-    // Without an algorithm, S3 shows none, although it has computed one.
+    // Without a chosen algorithm, S3 shows no checksum, although it has computed one.
     let checksum = algorithm.and_then(|algorithm| Checksum::stored(&part.attributes, algorithm));
     if let Some(checksum) = checksum {
         checksum.write_xml(xml);
     }
 }
 
-/// The range of the source of a copy: the offsets of its first and of its last byte.
+/// The source range of a part copy: the offsets of its first and last bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CopyRange {
     first: u64,
@@ -260,7 +261,7 @@ struct CopyRange {
 }
 
 impl CopyRange {
-    /// Parses the value of a header, such as `bytes=0-9`.
+    /// Parses a header value such as `bytes=0-9`.
     fn parse(text: &str) -> S3Result<Self> {
         let number = |digits: &str| {
             let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -277,8 +278,8 @@ impl CopyRange {
         })
     }
 
-    /// Returns the bytes of an object of this length. A range that exceeds it is an error: the part
-    /// would be shorter than the client expects.
+    /// Returns the bytes in an object with this length. A range that exceeds it is an error: the
+    /// part would be shorter than the client expects.
     fn within(self, object_bytes: u64) -> S3Result<std::ops::Range<u64>> {
         if self.last >= object_bytes {
             let message = format!("The range exceeds the source, which has {object_bytes} bytes");

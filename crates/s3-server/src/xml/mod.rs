@@ -1,4 +1,4 @@
-//! Reads and writes the documents of S3. Pure.
+//! Reads and writes S3 documents. Pure.
 
 pub(crate) mod reader;
 pub(crate) mod tagging;
@@ -8,29 +8,29 @@ use crate::errors::S3Result;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
 
-/// A document of S3 that clients send and receive.
+/// An S3 document that clients send and receive.
 pub(crate) trait Document: Sized {
-    /// The name of its root element.
+    /// The name of the root element.
     const ROOT: &'static str;
 
     /// Reads the document from its root element.
     ///
     /// # Errors
-    /// `MalformedXML` if it has another schema, or the error of S3 for an invalid value.
+    /// `MalformedXML` if it has another schema, or the S3 error for an invalid value.
     fn read(root: &Element) -> S3Result<Self>;
 
-    /// Writes the content of the root element.
+    /// Writes the root element's content.
     fn write(&self, xml: &mut Xml);
 
     /// Reads the document from its text.
     ///
     /// # Errors
-    /// Those of [`Self::read`], and `MalformedXML`.
+    /// Fails like [`Self::read`], and with `MalformedXML`.
     fn parse(text: &[u8]) -> S3Result<Self> {
         Self::read(&Element::document(text, Self::ROOT)?)
     }
 
-    /// Returns the text of the document.
+    /// Returns the document's text.
     fn text(&self) -> String {
         Xml::document(Self::ROOT, |xml| self.write(xml))
     }

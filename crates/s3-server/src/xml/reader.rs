@@ -6,22 +6,22 @@ use quick_xml::reader::Reader;
 
 use crate::errors::{S3Error, S3ErrorCode, S3Result, refuse};
 
-/// The greatest depth of a document: those of S3 have at most eight levels.
+/// The maximum depth of a document: S3's have at most eight levels.
 const DEPTH_MAX: usize = 32;
 
-/// The most elements of a document: the longest one of S3 completes an upload of 10,000 parts, which
-/// have at most 12 elements each.
+/// The maximum number of elements in a document: S3's longest one completes an upload with 10,000
+/// parts, which have at most 12 elements each.
 const ELEMENTS_MAX: usize = 128 << 10;
 
-/// The most attributes of an element: those of S3 have at most three.
+/// The maximum number of attributes in an element: S3's have at most three.
 const ATTRIBUTES_MAX: usize = 16;
 
 /// An element of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Element {
-    /// Without the prefix of its namespace.
+    /// The element's name, without its namespace prefix.
     pub(crate) name: String,
-    /// The attributes but those that declare namespaces, without prefixes.
+    /// The attributes except namespace declarations, without prefixes.
     attributes: Vec<(String, String)>,
     text: String,
     children: Vec<Element>,
@@ -129,7 +129,8 @@ impl Element {
         Ok(element)
     }
 
-    /// Fails with `MalformedXML` if the element has others than these, or text beside them.
+    /// Fails with `MalformedXML` if the element has child elements with other names, or text beside
+    /// them.
     pub(crate) fn only(&self, names: &[&str]) -> S3Result<&Self> {
         if let Some(unknown) = self.children.iter().find(|child| !names.contains(&&*child.name)) {
             return Err(malformed(&format!("<{}> cannot have <{}>", self.name, unknown.name)));
@@ -140,12 +141,12 @@ impl Element {
         Ok(self)
     }
 
-    /// Returns the elements of this name.
+    /// Returns the child elements with this name.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Self> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
-    /// Returns the element of this name.
+    /// Returns the child element with this name.
     ///
     /// # Errors
     /// `MalformedXML` if there are several.
@@ -158,13 +159,13 @@ impl Element {
         Ok(first)
     }
 
-    /// Returns the element of this name, which must be there.
+    /// Returns the child element with this name. Fails if it is missing.
     pub(crate) fn required(&self, name: &str) -> S3Result<&Self> {
         let missing = || malformed(&format!("<{}> has no <{name}>", self.name));
         self.child(name)?.ok_or_else(missing)
     }
 
-    /// Returns the text of this element, as it is.
+    /// Returns this element's text, as it is. Fails if it has child elements.
     pub(crate) fn text(&self) -> S3Result<&str> {
         match self.children.first() {
             None => Ok(&self.text),
@@ -172,29 +173,29 @@ impl Element {
         }
     }
 
-    /// Returns the text of this element without white space around it, as of a word or a number.
+    /// Returns this element's text without white space around it, for example a word or a number.
     pub(crate) fn word(&self) -> S3Result<&str> {
         self.text().map(str::trim)
     }
 
-    /// Returns the text of the element of this name.
+    /// Returns the text in the child element with this name.
     pub(crate) fn text_of(&self, name: &str) -> S3Result<Option<String>> {
         self.child(name)?.map(|child| child.text().map(str::to_owned)).transpose()
     }
 
-    /// Returns the word in the element of this name.
+    /// Returns the word in the child element with this name.
     pub(crate) fn word_of(&self, name: &str) -> S3Result<Option<&str>> {
         self.child(name)?.map(Self::word).transpose()
     }
 
-    /// Returns the number in the element of this name.
+    /// Returns the number in the child element with this name.
     pub(crate) fn number_of<T: std::str::FromStr>(&self, name: &str) -> S3Result<Option<T>> {
         let Some(word) = self.word_of(name)? else { return Ok(None) };
         let invalid = |_why| malformed(&format!("<{name}> is no number in its range: {word:?}"));
         word.parse().map(Some).map_err(invalid)
     }
 
-    /// Returns the truth value in the element of this name.
+    /// Returns the Boolean in the child element with this name.
     pub(crate) fn flag_of(&self, name: &str) -> S3Result<Option<bool>> {
         match self.word_of(name)? {
             None => Ok(None),
@@ -204,7 +205,7 @@ impl Element {
         }
     }
 
-    /// Returns the value of an attribute.
+    /// Returns an attribute's value.
     pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }

@@ -1,11 +1,11 @@
-//! The document with the tags of a bucket or an object. Pure.
+//! The document with a bucket's or an object's tags. Pure.
 
 use crate::errors::S3Result;
 use crate::xml::Document;
 use crate::xml::reader::Element;
 use crate::xml::writer::Xml;
 
-/// Tags, as keys and values in the order of the client. They need not be valid.
+/// Tags, as keys and values in the client's order. They need not be valid.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tagging(pub(crate) Vec<(String, String)>);
 
@@ -24,17 +24,17 @@ impl Document for Tagging {
     }
 }
 
-/// Reads an element `Tag`.
+/// Reads a `Tag` element.
 ///
 /// # Errors
-/// `MalformedXML` if it has not one key and one value.
+/// `MalformedXML` if it does not have exactly one key and one value.
 pub(crate) fn read_tag(tag: &Element) -> S3Result<(String, String)> {
     tag.only(&["Key", "Value"])?;
     let text = |name| Ok(tag.required(name)?.text()?.to_owned());
     Ok((text("Key")?, text("Value")?))
 }
 
-/// Writes an element `Tag`.
+/// Writes a `Tag` element.
 pub(crate) fn write_tag(xml: &mut Xml, key: &str, value: &str) {
     xml.group("Tag", |xml| {
         xml.element("Key", key);

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-/// The namespace of the documents of S3.
+/// The namespace of S3 documents.
 pub(crate) const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 
 /// A document that is being written.
@@ -12,7 +12,7 @@ pub(crate) struct Xml {
 }
 
 impl Xml {
-    /// Returns a document of S3 whose root element has the content that `write` writes.
+    /// Returns an S3 document whose root element has the content that `write` writes.
     pub(crate) fn document(root: &'static str, write: impl FnOnce(&mut Self)) -> String {
         let mut xml = Self::declared();
         xml.open(&format!("{root} xmlns=\"{NAMESPACE}\""));
@@ -32,14 +32,14 @@ impl Xml {
         Self { text: "<?xml version=\"1.0\" encoding=\"UTF-8\"?>".to_owned() }
     }
 
-    /// Writes an element with other elements.
+    /// Writes an element with child elements.
     pub(crate) fn group(&mut self, name: &'static str, write: impl FnOnce(&mut Self)) {
         self.open(name);
         write(self);
         self.close(name);
     }
 
-    /// Writes an element with attributes, as they are, and with other elements.
+    /// Writes an element with child elements, and with `attributes` as they are.
     pub(crate) fn group_with(
         &mut self,
         name: &'static str,
@@ -59,8 +59,8 @@ impl Xml {
         self.close(name);
     }
 
-    /// Writes the message of an error. Its quotation marks are not escaped: clients search a message
-    /// for what S3 sends.
+    /// Writes an error message. Its quotation marks are not escaped: clients search the message for
+    /// the text that S3 sends.
     pub(crate) fn message(&mut self, message: &str) {
         self.open("Message");
         let mut text = Escaped { text: &mut self.text, with_quotes: false };
@@ -90,12 +90,13 @@ impl Xml {
 
 /// Escapes text.
 ///
-/// Parsers convert a bare carriage return to a line feed, which would change a key. XML 1.0 permits
-/// most of the other control characters in no form; they are escaped as S3 does, and clients that
-/// need such keys request `encoding-type=url`.
+/// Parsers convert a bare carriage return to a line feed, which would change a key. XML 1.0 cannot
+/// represent most of the other control characters at all; they are escaped as in S3, and clients
+/// that need such keys request `encoding-type=url`.
 struct Escaped<'a> {
     text: &'a mut String,
-    /// Quotation marks and apostrophes are escaped, too. XML does not require it in a text.
+    /// `true` if quotation marks and apostrophes are escaped, too; XML does not require this in a
+    /// text.
     with_quotes: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The key pair of the administrator.
+//! The administrator's key pair.
 
 use std::fmt;
 

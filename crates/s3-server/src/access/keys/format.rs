@@ -1,5 +1,5 @@
-//! The text of a key file: JSON with sealed secrets, and a seal of all other values. Pure, except
-//! for random nonces.
+//! The text of a key file: JSON with sealed secrets, and a seal that covers all other values. Pure,
+//! except for random nonces.
 
 use std::fmt::Display;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,13 +11,13 @@ use crate::access::keys::seal::SealingKey;
 use crate::access::rights::{Grant, Rights, Scope};
 use crate::error::{Error, Result};
 
-/// The name of the format.
+/// The format's name, in the field `format`.
 const FORMAT: &str = "haul-keys-1";
 
-/// The field with the seal of all other fields.
+/// The field with the seal that covers all other fields.
 const SEAL: &str = "seal";
 
-/// The values of flags.
+/// The names of a key's flags.
 const FLAGS: [&str; 3] = ["disabled", "create-buckets", "metrics"];
 
 impl KeyList {
@@ -70,7 +70,7 @@ fn sealed_text(file: &Value) -> String {
     format!("{FORMAT} file {file}")
 }
 
-/// Returns the text that is bound to the secret of a key.
+/// Returns the text to which a key's secret is bound.
 fn secret_context(access_key: &str) -> String {
     format!("{FORMAT} secret {access_key}")
 }
@@ -142,11 +142,11 @@ fn decode_grant(value: &Value) -> Result<Grant> {
     Ok(Grant { scope: Scope { bucket: bucket.bucket, prefix }, rights })
 }
 
-/// The fields of an object of the file.
+/// The fields of a JSON object in the file.
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    /// Returns the fields. An unknown one could restrict rights, so it is an error.
+    /// Returns the fields. An unknown field is an error, because it could restrict rights.
     fn of(value: &'a Value, known: &[&str]) -> Result<Self> {
         let Some(fields) = value.as_object() else {
             return Err(fail(format!("has {value} in place of an object")));
@@ -236,7 +236,7 @@ mod tests {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= 1;
             let Ok(changed) = String::from_utf8(bytes) else { continue };
-            // A changed space outside of texts has no effect.
+            // A changed space outside strings has no effect.
             let found = KeyList::decode(&changed, &seal);
             assert!(found.is_err() || found.unwrap() == list, "{changed}");
         }

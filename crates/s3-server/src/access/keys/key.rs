@@ -1,4 +1,4 @@
-//! Keys, and the list of all keys of a server, which a key file contains.
+//! Keys, and the list of a server's keys, which a key file contains.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -10,22 +10,22 @@ use crate::access::rights::{self, Grant, Right, Rights, Scope};
 use crate::acl::owner::ADMINISTRATOR;
 use crate::error::{Error, Result};
 
-/// The beginning of all generated access keys.
+/// The prefix of generated access keys.
 const ACCESS_KEY_PREFIX: &str = "HAUL";
 
-/// The characters of generated access keys, 32 of them, as in Base32 of RFC 4648.
+/// The alphabet for generated access keys: 32 characters, as in Base32 (RFC 4648).
 const ACCESS_KEY_CHARACTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// The random characters of an access key, of 5 bits each.
+/// The number of random characters in an access key, of 5 bits each.
 const ACCESS_KEY_RANDOM: usize = 16;
 
-/// The random bytes of a secret key, which has 40 characters.
+/// The number of random bytes in a secret key, which has 40 characters.
 const SECRET_KEY_RANDOM: usize = 30;
 
-/// The maximum length of the name of a user.
+/// The maximum length of a user name, in bytes.
 const USER_BYTES_MAX: usize = 64;
 
-/// The name that stands for requests without a signature.
+/// The user name that stands for requests without a signature.
 pub(crate) const ANONYMOUS: &str = "anonymous";
 
 /// A key pair with its rights.
@@ -37,11 +37,11 @@ pub struct Key {
     pub secret_key: String,
     /// The user, which owns the buckets that it creates. A user may have several keys.
     pub user: String,
-    /// The time of creation.
+    /// When the key was created.
     pub created: SystemTime,
-    /// The time from which on the key is refused.
+    /// The time from which on the key is rejected.
     pub expires: Option<SystemTime>,
-    /// `true` if the key is refused until it is enabled again.
+    /// `true` if the key is rejected until it is enabled again.
     pub is_disabled: bool,
     /// `true` if the key may create buckets of any name.
     pub creates_buckets: bool,
@@ -55,15 +55,15 @@ impl Key {
     /// Adds rights to a scope.
     ///
     /// # Errors
-    /// [`Error::Keys`] if `admin` is granted for a part of a bucket: the settings are those of
-    /// the whole bucket.
+    /// [`Error::Keys`] if `admin` is granted for a part of a bucket: settings apply to the whole
+    /// bucket.
     pub fn allow(&mut self, scope: Scope, rights: Rights) -> Result<()> {
         check(&scope, rights)?;
         rights::add(&mut self.grants, scope, rights);
         Ok(())
     }
 
-    /// Replaces the rights to exactly this scope; without rights, the grant is removed.
+    /// Replaces the rights to exactly this scope; empty rights remove the grant.
     pub(crate) fn set(&mut self, scope: Scope, rights: Rights) -> Result<()> {
         check(&scope, rights)?;
         self.grants.retain(|grant| grant.scope != scope || !rights.is_empty());
@@ -80,7 +80,7 @@ impl Key {
         rights::remove(&mut self.grants, scope, rights)
     }
 
-    /// Returns `true` if the key is refused at this time.
+    /// Returns `true` if the key is rejected at the time `now`.
     #[must_use]
     pub fn is_refused(&self, now: SystemTime) -> bool {
         self.is_disabled || self.expires.is_some_and(|expires| expires <= now)
@@ -104,7 +104,7 @@ pub(super) fn check(scope: &Scope, rights: Rights) -> Result<()> {
     Ok(())
 }
 
-/// The keys of a server, and the rights of requests without a signature.
+/// A server's keys, and the rights of requests without a signature.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyList {
     pub(super) keys: Vec<Key>,
@@ -112,7 +112,7 @@ pub struct KeyList {
 }
 
 impl KeyList {
-    /// Returns all keys, in the order of their creation.
+    /// Returns all keys, in creation order.
     #[must_use]
     pub fn keys(&self) -> &[Key] {
         &self.keys
@@ -132,7 +132,7 @@ impl KeyList {
     /// Adds a key with a random access key and secret key, and without rights.
     ///
     /// # Errors
-    /// [`Error::Keys`] if the name of the user is invalid, or the kernel has no random bytes.
+    /// [`Error::Keys`] if the user name is invalid, or the kernel has no random bytes.
     pub fn create(&mut self, user: &str, created: SystemTime) -> Result<&mut Key> {
         check_user(user)?;
         let (mut access, mut secret) = ([0; ACCESS_KEY_RANDOM], [0; SECRET_KEY_RANDOM]);
@@ -162,24 +162,24 @@ impl KeyList {
         self.keys.len() < before
     }
 
-    /// Adds rights of requests without a signature.
+    /// Adds rights for requests without a signature.
     ///
     /// # Errors
-    /// [`Error::Keys`] for other rights than `read` and `list`.
+    /// [`Error::Keys`] for rights other than `read` and `list`.
     pub fn allow_anonymous(&mut self, scope: Scope, rights: Rights) -> Result<()> {
         check_anonymous(rights)?;
         rights::add(&mut self.anonymous, scope, rights);
         Ok(())
     }
 
-    /// Removes rights of requests without a signature within a scope. Returns `false` if there were
-    /// none.
+    /// Removes rights for requests without a signature within a scope. Returns `false` if there
+    /// were none.
     pub fn forbid_anonymous(&mut self, scope: &Scope, rights: Rights) -> bool {
         rights::remove(&mut self.anonymous, scope, rights)
     }
 }
 
-/// Fails if the rights are not those that requests without a signature can have.
+/// Fails for rights that requests without a signature cannot have.
 pub(super) fn check_anonymous(rights: Rights) -> Result<()> {
     if rights.iter().all(|right| matches!(right, Right::Read | Right::List)) {
         return Ok(());
@@ -187,7 +187,7 @@ pub(super) fn check_anonymous(rights: Rights) -> Result<()> {
     invalid("requests without a signature can have the rights read and list only".to_owned())
 }
 
-/// Fails if a name cannot be that of a user.
+/// Fails if `user` is no valid user name.
 pub(super) fn check_user(user: &str) -> Result<()> {
     let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte);
     if user.is_empty() || user.len() > USER_BYTES_MAX || !user.bytes().all(is_valid) {

@@ -1,4 +1,4 @@
-//! The keys of a running server, which change without a restart.
+//! A running server's keys, which change without a restart.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::access::keys::key::{Key, KeyList};
 use crate::access::rights::Grant;
 use crate::acl::owner::ADMINISTRATOR;
 
-/// The keys of a key file in a running server. The caller that reads the file replaces them; no
+/// The key file's keys in a running server. The caller that reads the file replaces them; no
 /// request waits for that.
 pub struct KeyRing {
     keys: ArcSwap<Keys>,
@@ -40,7 +40,7 @@ impl KeyRing {
         self.failure.store(Some(Arc::new(why)));
     }
 
-    /// Returns the reason why the key file could not be read, if the last attempt failed.
+    /// Returns why the key file could not be read, if the last attempt failed.
     pub(crate) fn failure(&self) -> Option<Arc<String>> {
         self.failure.load_full()
     }
@@ -52,19 +52,19 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// The keys at one time.
+/// The keys at one moment.
 #[derive(Debug)]
 pub(crate) struct Keys {
     by_access_key: HashMap<Arc<str>, Arc<ActiveKey>>,
-    /// The users, also those whose keys are all disabled.
+    /// The users, also those with disabled keys only.
     users: HashSet<String>,
-    /// The keys that are disabled, which are only listed.
+    /// The disabled keys, which are only listed.
     pub(crate) disabled: Box<[ActiveKey]>,
     pub(crate) anonymous: Box<[Grant]>,
 }
 
 impl Keys {
-    /// Returns the keys of a list; those that are disabled are not found.
+    /// Returns a list's keys; disabled ones are not found.
     pub(crate) fn of(list: KeyList) -> Self {
         let KeyList { keys, anonymous } = list;
         let users = keys.iter().map(|key| key.user.clone()).collect();
@@ -77,13 +77,13 @@ impl Keys {
         Self { by_access_key, users, disabled, anonymous: anonymous.into() }
     }
 
-    /// Returns the keys that are not disabled, in any order.
+    /// Returns the keys that are not disabled, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ActiveKey> {
         self.by_access_key.values().map(|key| &**key)
     }
 }
 
-/// A key pair of a running server.
+/// A key pair in use by a running server.
 pub(crate) struct ActiveKey {
     pub(crate) access_key: Arc<str>,
     pub(crate) secret_key: String,
@@ -93,11 +93,11 @@ pub(crate) struct ActiveKey {
     pub(crate) reads_metrics: bool,
     pub(crate) grants: Box<[Grant]>,
     expires_s: Option<i64>,
-    /// The key of the last scope (date and region), which is derived with four hashes.
+    /// The signing key for the last scope (date and region): deriving it takes four hashes.
     last: ArcSwapOption<ScopeKey>,
 }
 
-/// The key of one date and region, with which signatures are verified.
+/// The key that verifies signatures for one date and region.
 struct ScopeKey {
     scope: String,
     key: Arc<hmac::Key>,
@@ -117,7 +117,7 @@ impl ActiveKey {
         }
     }
 
-    /// Returns the key pair with all rights.
+    /// Returns the administrator's key pair, which has all rights.
     pub(crate) fn administrator(credentials: Credentials) -> Self {
         Self {
             access_key: credentials.access_key.into(),
@@ -131,7 +131,7 @@ impl ActiveKey {
         }
     }
 
-    /// Returns the time from which on the key is refused, in seconds since 1970.
+    /// Returns the time from which on the key is rejected, in seconds since 1970.
     pub(crate) fn expires_s(&self) -> Option<i64> {
         self.expires_s
     }
@@ -144,7 +144,7 @@ impl ActiveKey {
     }
 
     /// Returns the key for signatures with a scope: date, region, service and a fixed word,
-    /// separated by slashes.
+    /// separated by slashes. `None` for a malformed scope.
     pub(crate) fn signing_key(&self, scope: &str) -> Option<Arc<hmac::Key>> {
         let last = self.last.load();
         if let Some(last) = last.as_ref().filter(|last| last.scope == scope) {
@@ -176,7 +176,7 @@ impl fmt::Debug for ActiveKey {
     }
 }
 
-/// All keys of a server: the pair of the administrator, and those of the key file.
+/// All keys of a server: the administrator's pair, and the key file's keys.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AllKeys {
     pub(crate) administrator: Option<Arc<ActiveKey>>,
@@ -197,13 +197,13 @@ impl AllKeys {
         key.expires_s.is_none_or(is_valid).then_some(key)
     }
 
-    /// Returns `true` for the name of the administrator, and of each user that has a key.
+    /// Returns `true` for the administrator's name, and for each user that has a key.
     pub(crate) fn is_user(&self, name: &str) -> bool {
         let has_key = |ring: &Arc<KeyRing>| ring.keys.load().users.contains(name);
         name == ADMINISTRATOR || self.ring.as_ref().is_some_and(has_key)
     }
 
-    /// Returns the shared name of a key for the logs.
+    /// Returns the access key as a shared string, for the logs.
     pub(crate) fn name(&self, access_key: &str) -> Option<Arc<str>> {
         self.find_any(access_key).map(|key| Arc::clone(&key.access_key))
     }
@@ -216,7 +216,7 @@ impl AllKeys {
         self.ring.as_ref()?.keys.load().by_access_key.get(access_key).cloned()
     }
 
-    /// Returns the keys of the key file, with the rights of requests without a signature.
+    /// Returns the key file's keys, with the rights of requests without a signature.
     pub(crate) fn file_keys(&self) -> Option<Arc<Keys>> {
         self.ring.as_ref().map(|ring| ring.keys.load_full())
     }

@@ -9,7 +9,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::error::{Error, Result};
 
-/// The first word of the text of a sealing key.
+/// The first word of a sealing key's text.
 const TEXT_PREFIX: &str = "haul-sealing-key-1";
 
 /// The key that seals a key file.

@@ -1,24 +1,23 @@
-//! The fields of a form, and the parser of the part of the body before the content of the file.
-//! Pure.
+//! The fields in a form, and the parser for the part of the body before the file's content. Pure.
 
 use memchr::memmem;
 
-/// The name of the field with the file. The fields after it are ignored, as in S3.
+/// The name of the field with the file. As in S3, the fields after it are ignored.
 const FILE: &str = "file";
 
-/// Stands for the name of the file in the value of a field.
+/// Stands for the file's name in a field value.
 const FILE_NAME: &str = "${filename}";
 
 /// The maximum number of fields before the file.
 const FIELDS_MAX: usize = 100;
 
-/// The maximum length of the values together, after the name of the file has been put in.
+/// The maximum total length of the values, in bytes, with the file's name filled in.
 const VALUES_BYTES_MAX: usize = 64 * 1024;
 
-/// The maximum length of the head of a field.
+/// The maximum length of a field's head, in bytes.
 const HEAD_BYTES_MAX: usize = 4096;
 
-/// The fields of a form before its file, with names in lower case.
+/// The fields in a form before the file, with names in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FormFields {
     fields: Vec<(String, String)>,
@@ -27,7 +26,7 @@ pub(crate) struct FormFields {
 /// The result of parsing the beginning of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
-    /// The content of the file begins after so many bytes.
+    /// The file's content begins at this offset.
     Complete(FormFields, usize),
     /// The rest of the fields is missing.
     Incomplete,
@@ -35,22 +34,22 @@ pub(super) enum Parsed {
     NoFile,
 }
 
-/// A parser of the beginning of a body. It continues where it stopped, so that a body in many small
-/// pieces costs no more than one in a single piece.
+/// A parser for the beginning of a body. It continues where it stopped, so that a body in many
+/// small pieces costs no more than a body in a single piece.
 #[derive(Debug)]
 pub(super) struct Parser {
     delimiter: String,
     /// CR LF and the delimiter.
     end: memmem::Finder<'static>,
     fields: FormFields,
-    /// The offset after the fields that are complete.
+    /// The offset after the complete fields.
     at: usize,
-    /// The offset up to which the end of the present field was looked for.
+    /// The offset up to which the present field's end was searched.
     searched: usize,
 }
 
 impl FormFields {
-    /// Returns the value of a field with this name in lower case.
+    /// Returns the value of the field with this name, which is in lower case.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
@@ -60,7 +59,7 @@ impl FormFields {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Adds a field. As in S3, several fields of a name are one with a list of values.
+    /// Adds a field. As in S3, several fields with the same name become one, with a list of values.
     fn add(&mut self, name: &str, value: &str) -> Result<(), String> {
         let name = name.to_ascii_lowercase();
         if let Some((_, values)) = self.fields.iter_mut().find(|(found, _)| *found == name) {
@@ -75,8 +74,8 @@ impl FormFields {
         Ok(())
     }
 
-    /// Replaces `${filename}` in all fields. Some browsers send the whole path of a file: its last
-    /// part counts.
+    /// Replaces `${filename}` in all fields. Some browsers send a file's whole path: only its last
+    /// component counts.
     fn name_file(&mut self, name: Option<&str>) -> Result<(), String> {
         let name = name.and_then(|name| name.rsplit(['/', '\\']).next()).unwrap_or_default();
         let bytes =
@@ -101,13 +100,13 @@ impl<const N: usize> From<[(&str, &str); N]> for FormFields {
     }
 }
 
-/// Returns the delimiter between the fields of a form: `--` and the boundary of its content type.
+/// Returns the delimiter between a form's fields: `--` and the boundary in the content type.
 pub(super) fn delimiter(content_type: &str) -> Option<String> {
     let parameters = content_type.split(';').skip(1);
     let mut parameters = parameters.filter_map(|one| one.trim().split_once('='));
     let (_, boundary) = parameters.find(|(name, _)| name.eq_ignore_ascii_case("boundary"))?;
     let boundary = boundary.trim_matches('"');
-    // RFC 2046, 5.1.1.
+    // RFC 2046, 5.1.1: a boundary has 1 to 70 characters.
     (1..=70).contains(&boundary.len()).then(|| format!("--{boundary}"))
 }
 
@@ -121,11 +120,11 @@ impl Parser {
         &self.delimiter
     }
 
-    /// Parses the beginning of a body, which begins with the bytes of the earlier calls, up to the
-    /// content of the file.
+    /// Parses the beginning of a body, up to the file's content. `body` begins with the bytes from
+    /// the earlier calls.
     ///
     /// # Errors
-    /// The reason why no more bytes can complete the fields.
+    /// Returns why no more bytes can complete the fields.
     pub(super) fn parse(&mut self, body: &[u8]) -> Result<Parsed, String> {
         // A body may begin with an empty line.
         if self.at == 0 {
@@ -197,20 +196,20 @@ impl Parser {
 
 /// A delimiter between fields.
 enum Delimiter {
-    /// The head of a field begins after so many bytes.
+    /// A field's head begins after this number of bytes.
     Field(usize),
     Incomplete,
     /// The delimiter at the end of a form.
     Last,
 }
 
-/// Returns the length of the head at the beginning of these bytes, if it is complete.
+/// Returns the length of the head at the beginning of `bytes`, if it is complete.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
     const END: &[u8] = b"\r\n\r\n";
     memmem::find(&bytes[..bytes.len().min(HEAD_BYTES_MAX + END.len())], END)
 }
 
-/// Returns the names of the field and of the file in the head of a field.
+/// Returns the field's name and the file's name in a field's head.
 fn disposition(head: &str) -> Option<(&str, Option<&str>)> {
     let is_disposition =
         |(name, _): &(&str, &str)| name.trim().eq_ignore_ascii_case("content-disposition");
@@ -269,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Returns the fields of a form with these fields and a file, whose name may be given.
+    /// Returns the fields in a form that has these fields and a file, which may have a name.
     fn fields(fields: &[(&str, &str)], file_name: &str) -> FormFields {
         let field = |(name, value): &(&str, &str)| {
             format!("--x\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")

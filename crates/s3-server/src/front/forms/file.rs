@@ -1,4 +1,4 @@
-//! The content of the file in a form, as the body of a request.
+//! The content of a form's file, as a request body.
 
 use std::ops::RangeInclusive;
 use std::pin::Pin;
@@ -11,32 +11,31 @@ use memchr::memmem;
 use crate::body::error::BodyError;
 use crate::errors::{S3Error, S3ErrorCode, refuse};
 
-/// The maximum length of the fields that follow the file, which are ignored.
+/// The maximum length of the fields after the file, in bytes; they are ignored.
 const REST_BYTES_MAX: usize = 64 * 1024;
 
-/// The content of a file: the body of a form up to the next delimiter. The rest is received and
-/// ignored.
+/// A file's content: the form's body up to the next delimiter. The rest is received and ignored.
 pub(super) struct FileBody<B> {
     body: B,
     /// CR LF and the delimiter.
     end: Vec<u8>,
-    /// Received bytes that were not returned yet.
+    /// Received bytes that are not returned yet.
     pending: Bytes,
     /// The lengths that the policy allows.
     lengths: RangeInclusive<u64>,
     returned: u64,
-    /// The bytes after the delimiter, once it is found.
+    /// The number of bytes after the delimiter, once it is found.
     rest: Option<usize>,
 }
 
 impl<B> FileBody<B> {
-    /// Returns the content of a file that begins with `pending`, and continues in `body`.
+    /// Returns the content of a file that begins with `pending` and continues in `body`.
     pub(super) fn new(body: B, delimiter: &str, pending: Bytes) -> Self {
         let end = format!("\r\n{delimiter}").into_bytes();
         Self { body, end, pending, lengths: 0..=u64::MAX, returned: 0, rest: None }
     }
 
-    /// Refuses files of another length.
+    /// Rejects files with another length.
     pub(super) fn with_lengths(self, lengths: RangeInclusive<u64>) -> Self {
         Self { lengths, ..self }
     }
@@ -67,7 +66,7 @@ impl<B> FileBody<B> {
         }
     }
 
-    /// Refuses a file of a length that the policy does not allow, as soon as that is certain.
+    /// Rejects a file whose length the policy does not allow, as soon as that is certain.
     fn check_length(&self) -> Result<(), S3Error> {
         let (is_whole, bytes) = (self.rest.is_some(), self.returned);
         if bytes > *self.lengths.end() {
@@ -87,7 +86,7 @@ impl<B> FileBody<B> {
         Ok(())
     }
 
-    /// Counts a chunk after the delimiter.
+    /// Counts a chunk after the delimiter. Fails if there are too many bytes.
     fn skip(&mut self, skipped: usize, chunk: &Bytes) -> Result<(), S3Error> {
         let bytes = skipped + chunk.len();
         if bytes > REST_BYTES_MAX {
@@ -168,7 +167,7 @@ mod tests {
         }
     }
 
-    /// Reads a file whose form arrives in pieces of so many bytes.
+    /// Reads a file from a form that arrives in pieces with this length.
     fn read(form: &[u8], piece: usize, lengths: RangeInclusive<u64>) -> Result<Vec<u8>, S3Error> {
         let pieces = Pieces(form.chunks(piece).map(Bytes::copy_from_slice).collect());
         let mut body = FileBody::new(pieces, "--x", Bytes::new()).with_lengths(lengths);

@@ -1,11 +1,11 @@
-//! Uploads by HTML forms (POST with `multipart/form-data`).
+//! Uploads with HTML forms (POST with `multipart/form-data`).
 //!
-//! `receive` reads the fields that precede the file, which `fields` parses, and leaves the content
-//! of the file to `file`, a body that ends before the delimiter. `policy` and `signature` decide
-//! whether the form may be used, and `upload` makes it a PUT and translates the answer. So an
-//! uploaded file passes the same checks as an object of a PUT, and is never in memory as a whole.
+//! `receive` reads the fields before the file, which `fields` parses, and leaves the file's content
+//! to `file`, a body that ends before the delimiter. `policy` and `signature` decide whether the
+//! form may be used, and `upload` turns it into a PUT and translates the response. So an uploaded
+//! file passes the same checks as a PUT object, and is never in memory as a whole.
 //!
-//! Source: AWS, "Browser-Based Uploads Using POST" of the S3 API reference; RFC 7578.
+//! Source: AWS, "Browser-Based Uploads Using POST" in the S3 API reference; RFC 7578.
 
 mod fields;
 mod file;

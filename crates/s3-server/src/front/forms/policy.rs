@@ -1,7 +1,6 @@
-//! The policy of a form: until when the form may be used, and the values that its fields may have.
-//! Pure.
+//! A form's policy: until when the form may be used, and the values that its fields may have. Pure.
 //!
-//! Source: AWS, "POST Policy" of the S3 developer guide.
+//! Source: AWS, "POST Policy" in the S3 developer guide.
 
 use std::ops::RangeInclusive;
 
@@ -16,13 +15,12 @@ use crate::front::forms::fields::FormFields;
 const EXPIRATION: &str = "expiration";
 const CONDITIONS: &str = "conditions";
 
-/// The members of a policy.
 const MEMBERS: [&str; 2] = [EXPIRATION, CONDITIONS];
 
-/// The field whose condition every policy has. Its value is the bucket of the request.
+/// The field for which every policy has a condition. Its value is the request's bucket.
 const BUCKET: &str = "bucket";
 
-/// The fields that need no condition, beside the file, and the prefixes of such fields: those that
+/// The fields that need no condition, beside the file, and the prefixes of such fields: fields that
 /// are ignored, and checksums, which permit nothing.
 const EXEMPT: [&str; 4] = ["awsaccesskeyid", "policy", "signature", "x-amz-signature"];
 const EXEMPT_PREFIXES: [&str; 2] = ["x-ignore-", "x-amz-checksum-"];
@@ -30,24 +28,23 @@ const EXEMPT_PREFIXES: [&str; 2] = ["x-ignore-", "x-amz-checksum-"];
 /// The only field that S3 treats as a list of values.
 const LIST: &str = "content-type";
 
-/// A policy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FormPolicy {
     expiration: OffsetDateTime,
     conditions: Vec<Condition>,
 }
 
-/// A condition. The names of fields are in lower case.
+/// A condition in a policy. Field names are in lower case.
 #[derive(Debug, PartialEq, Eq)]
 enum Condition {
     /// A condition on a field.
     Field {
         name: String,
         matching: Matching,
-        /// The condition as the policy has it, for the message.
+        /// The condition as the policy has it, for the error message.
         text: String,
     },
-    /// A condition on the length of the file.
+    /// A condition on the file's length, in bytes.
     Length(RangeInclusive<u64>),
 }
 
@@ -59,7 +56,7 @@ enum Matching {
 }
 
 impl FormPolicy {
-    /// Parses a policy, in Base64.
+    /// Parses a policy in Base64.
     ///
     /// # Errors
     /// `InvalidPolicyDocument`, and as in S3 `AccessDenied` for a condition on a name without `$`,
@@ -87,11 +84,11 @@ impl FormPolicy {
         Ok(Self { expiration, conditions })
     }
 
-    /// Checks that the policy is valid at this time, that there is a condition for each field, and
-    /// that the fields meet all conditions. `bucket` is the bucket of the request.
+    /// Checks that the policy is valid at the time `now`, that each field has a condition, and that
+    /// the fields meet all conditions. `bucket` is the request's bucket.
     ///
     /// # Errors
-    /// `AccessDenied` with the first reason why the form is refused.
+    /// `AccessDenied` with the first reason to reject the form.
     pub(super) fn check(
         &self,
         fields: &FormFields,
@@ -125,7 +122,7 @@ impl FormPolicy {
         Ok(())
     }
 
-    /// Returns `true` if there is a condition for a field.
+    /// Returns `true` if a field has a condition.
     fn names(&self, field: &str) -> bool {
         self.conditions.iter().any(|condition| match condition {
             Condition::Field { name, .. } => name == field,
@@ -133,7 +130,7 @@ impl FormPolicy {
         })
     }
 
-    /// Returns the lengths that the file may have.
+    /// Returns the lengths that the file may have, in bytes.
     pub(super) fn lengths(&self) -> RangeInclusive<u64> {
         let all = 0..=u64::MAX;
         self.conditions.iter().fold(all, |lengths, condition| match condition {
@@ -187,7 +184,7 @@ impl Condition {
         let (Some(name), Some(value)) = (first.as_str(), second.as_str()) else {
             return Err(invalid_json());
         };
-        // S3 has blanks between the items, whatever the policy has.
+        // S3 puts blanks between the items, whatever the policy has.
         let text = format!("[{}, {first}, {second}]", items[0]);
         let Some(name) = name.strip_prefix('$').filter(|name| !name.is_empty()) else {
             return Err(failed(&text));
@@ -203,7 +200,7 @@ impl Matching {
     fn permits(&self, field: &str, value: Option<&str>) -> bool {
         match (self, value) {
             (Self::Exact(expected), value) => value == Some(expected),
-            // Any content: also none.
+            // An empty prefix permits any content, and a missing field.
             (Self::Prefix(prefix), None) => prefix.is_empty(),
             (Self::Prefix(prefix), Some(value)) if field == LIST && value.contains(',') => {
                 value.split(',').all(|one| one.trim_start().starts_with(prefix))
@@ -213,8 +210,8 @@ impl Matching {
     }
 }
 
-/// Returns a policy as JSON: without the comma after a last item and without the escapes `\$` and
-/// `\v`, which the documentation of S3 has, and JSON has not.
+/// Returns a policy as JSON: without a comma after the last item, and without the escapes `\$` and
+/// `\v`, which S3's documentation allows, but JSON does not.
 fn to_json(policy: &str) -> String {
     let mut json = String::with_capacity(policy.len());
     let mut chars = policy.chars();
@@ -244,7 +241,7 @@ fn ends_list(mut rest: impl Iterator<Item = char>) -> bool {
 }
 
 fn expiration_time(text: &str) -> S3Result<OffsetDateTime> {
-    // RFC 3339 permits other separators than a `T`, and other time zones.
+    // RFC 3339 also permits separators other than `T`, and other time zones.
     let is_iso = text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T');
     let time = OffsetDateTime::parse(text, &Rfc3339).ok().filter(|_| is_iso);
     time.ok_or_else(|| invalid(&format!("Invalid 'expiration' value: '{text}'")))
@@ -271,7 +268,7 @@ fn failed(condition: &str) -> S3Error {
     denied(&format!("Policy Condition failed: {condition}"))
 }
 
-/// The rows of the first tests are the sentences of the page "POST Policy", in its order.
+/// The rows in the first tests are the sentences on the page "POST Policy", in its order.
 #[cfg(test)]
 mod tests {
     use base64_simd::STANDARD as BASE64;
@@ -293,7 +290,7 @@ mod tests {
         FormPolicy::parse(&BASE64.encode_to_string(text))
     }
 
-    /// Returns a policy with these conditions and one of the bucket.
+    /// Returns a policy with these conditions and one for the bucket.
     fn policy(conditions: &str) -> S3Result<FormPolicy> {
         let conditions = format!("{{\"bucket\": \"b\"}}, {conditions}");
         let expiration = "2007-12-01T12:00:00Z";
@@ -306,7 +303,7 @@ mod tests {
         FormFields::from(all)
     }
 
-    /// Returns the reason why a policy refuses fields; empty if it does not.
+    /// Returns why a policy rejects fields; empty if it does not.
     fn refusal(policy: &FormPolicy, given: &[(&str, &str)], bucket: &str) -> String {
         match policy.check(&fields(given), bucket, NOW) {
             Ok(()) => String::new(),
@@ -395,7 +392,7 @@ mod tests {
             (r#"["starts-with", "$x-amz-meta-a", ""]"#, "key", "k", true),
             (r#"["starts-with", "$x-amz-meta-a", "b"]"#, "key", "k", false),
             (r#"["eq", "$x-amz-meta-a", ""]"#, "key", "k", false),
-            // The names of fields are compared without regard to case, and so are the operations.
+            // Field names and operations are compared without regard to case.
             (r#"{"AcL": "private"}"#, "aCl", "private", true),
             (
                 r#"["StArTs-WiTh", "$CoNtEnT-TyPe", "text/plain"]"#,
@@ -403,7 +400,7 @@ mod tests {
                 "text/plain",
                 true,
             ),
-            // Several conditions of a field must all be met.
+            // If a field has several conditions, it must meet all.
             (
                 r#"["starts-with", "$acl", "p"], ["starts-with", "$acl", "pr"]"#,
                 "acl",

@@ -1,4 +1,4 @@
-//! Receives the fields of a form.
+//! Receives a form's fields.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::front::forms::fields::{FormFields, Parsed, Parser, delimiter};
 use crate::front::forms::file::FileBody;
 use crate::request::head::Head;
 
-/// The maximum length of the fields before the file. S3 allows 20 KB.
+/// The maximum length of the fields before the file, in bytes. S3 allows 20 KB.
 const FIELDS_BYTES_MAX: usize = 64 * 1024;
 
 /// A form whose fields have arrived.
@@ -21,8 +21,8 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Receives the fields of a form up to the content of its file, with at most this time between
-    /// two pieces.
+    /// Receives a form's fields up to the file's content, with at most `stall_time_max` between two
+    /// pieces.
     pub(super) async fn receive(
         head: &Head,
         mut body: RequestBody,

@@ -1,4 +1,4 @@
-//! Verifies the signature of a form, which is the signature of its policy.
+//! Verifies a form's signature, which is its policy's signature.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use crate::auth::scope::{Credential, Place};
 use crate::errors::{S3Error, S3ErrorCode, S3Result, invalid_argument, refuse, unknown_key};
 use crate::front::forms::fields::FormFields;
 
-/// The fields of a signature of version 4, and the policy, which is what is signed.
+/// The form fields that a Version 4 signature needs; the policy is what is signed.
 const V4: [&str; 5] =
     ["policy", "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-signature"];
 
-/// The same of version 2.
+/// The form fields that a Version 2 signature needs.
 const V2: [&str; 3] = ["policy", "AWSAccessKeyId", "signature"];
 
-/// A signature of a policy.
+/// A policy's signature.
 struct Signature<'a> {
     policy: &'a str,
     access_key: &'a str,
-    /// As the form has it.
+    /// The signature's text in the form.
     signature: &'a str,
 }
 
-/// Returns the key that signed a form; `None` if the form has no field of a signature.
+/// Returns the key that signed a form; `None` if the form has no signature field.
 ///
 /// # Errors
-/// `InvalidArgument` if a field of the signature is missing or malformed, and the errors of S3 for
-/// unknown keys and wrong signatures.
+/// `InvalidArgument` if a signature field is missing or malformed, and the S3 errors for unknown
+/// keys and wrong signatures.
 pub(super) fn signer(keys: &AllKeys, fields: &FormFields) -> S3Result<Option<Arc<ActiveKey>>> {
-    // As in S3, a policy alone makes no signed form.
+    // As in S3, a form with a policy alone is not signed.
     let has = |names: &[&str]| names.iter().any(|name| value(fields, name).is_some());
     if has(&V4[1..]) {
         return verify_v4(keys, fields).map(Some);
@@ -79,7 +79,7 @@ impl Signature<'_> {
         keys.find(self.access_key).ok_or_else(unknown)
     }
 
-    /// Returns the error for a signature that is not the one of the key.
+    /// Returns the error for a signature that the key did not make.
     fn mismatch(&self) -> S3Error {
         let message = "The request signature we calculated does not match the signature you \
                        provided. Check your key and signing method.";
@@ -100,7 +100,7 @@ fn value<'a>(fields: &'a FormFields, name: &str) -> Option<&'a str> {
     fields.get(&name.to_ascii_lowercase())
 }
 
-/// Returns the values of fields that a signed form has.
+/// Returns the values of fields that a signed form must have.
 fn required<'a, const N: usize>(
     fields: &'a FormFields,
     names: [&'static str; N],
@@ -128,8 +128,8 @@ mod tests {
 
     const ACCESS_KEY: &str = "AKIAIOSFODNN7EXAMPLE";
 
-    /// The policy and the signature of the page "Example: Browser-Based Upload using HTTP POST" of
-    /// the S3 developer guide.
+    /// Policy and signature on the page "Example: Browser-Based Upload using HTTP POST" in the S3
+    /// developer guide.
     const POLICY: &str = "eyAiZXhwaXJhdGlvbiI6ICIyMDE1LTEyLTMwVDEyOjAwOjAwLjAwMFoiLA0KICAiY29uZGl0\
         aW9ucyI6IFsNCiAgICB7ImJ1Y2tldCI6ICJzaWd2NGV4YW1wbGVidWNrZXQifSwNCiAgICBbInN0YXJ0cy13aXRoIi\
         wgIiRrZXkiLCAidXNlci91c2VyMS8iXSwNCiAgICB7ImFjbCI6ICJwdWJsaWMtcmVhZCJ9LA0KICAgIHsic3VjY2Vz\
@@ -149,7 +149,7 @@ mod tests {
         AllKeys { administrator, ring: None }
     }
 
-    /// Returns the access key of a form with these fields, or the error code.
+    /// Returns the access key that signed a form with these fields, or the error code.
     fn signer_of(fields: &[(&str, &str)]) -> Result<Option<Arc<str>>, (S3ErrorCode, String)> {
         let mut all = [("x-ignore-nothing", ""); 6];
         all[..fields.len()].copy_from_slice(fields);
@@ -158,7 +158,7 @@ mod tests {
         key.map_err(|error| (error.code(), error.message().to_owned()))
     }
 
-    /// Returns the fields of the example, one of which has another value or is missing.
+    /// Returns the example's fields; the field `changed` has another value or is missing.
     fn example<'a>(changed: &str, value: Option<&'a str>) -> Vec<(&'static str, &'a str)> {
         [
             ("policy", POLICY),

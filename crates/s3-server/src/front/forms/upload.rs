@@ -1,4 +1,4 @@
-//! Makes the PUT of an object from a form, and the answer to the form from that to the PUT.
+//! Turns a form into the PUT of an object, and the PUT's response into the form's response.
 
 use form_urlencoded::Serializer;
 use haul_http_engine::RequestBody;
@@ -26,7 +26,7 @@ use crate::xml::Document;
 use crate::xml::tagging::Tagging;
 use crate::xml::writer::Xml;
 
-/// Fields whose values become the headers of the same name. So do all fields with the prefix.
+/// The form fields that become headers with the same name. So do all fields with the prefix.
 const HEADERS: [&str; 7] = [
     "cache-control",
     "content-disposition",
@@ -47,7 +47,7 @@ const SIGNATURE: [&str; 5] = [
     "x-amz-signature",
 ];
 
-/// The fields of a request that describe its body, which is the form, and its client.
+/// The request headers that describe the client or the request body, which is the form.
 const FORM_HEADERS: [&str; 4] = ["authorization", "content-length", "expect", "transfer-encoding"];
 
 /// The form field that names the checksum algorithm; the header is [`SDK_ALGORITHM`].
@@ -63,10 +63,10 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Receives the fields of a form up to its file, and verifies its policy and its signature.
+    /// Receives a form's fields up to its file, and verifies its policy and its signature.
     ///
     /// # Errors
-    /// If the form is malformed, or is refused before its file is received.
+    /// If the form is malformed, or is rejected before its file is received.
     pub(crate) async fn receive(
         haul: &Haul,
         head: &Head,
@@ -114,7 +114,6 @@ fn key(fields: &FormFields) -> S3Result<&str> {
     Ok(key)
 }
 
-/// Returns the head of the PUT for a form.
 fn put_head(head: &Head, name: ObjectName, form: &FormFields) -> S3Result<Head> {
     let path = format!("/{name}");
     let mut target = String::with_capacity(path.len());
@@ -131,12 +130,12 @@ fn put_head(head: &Head, name: ObjectName, form: &FormFields) -> S3Result<Head> 
     })
 }
 
-/// Returns the fields of the PUT for a form: those of its request that do not concern the object,
-/// and the fields of the form that do.
+/// Returns the headers of the PUT for a form: request headers that do not concern the object, and
+/// form fields that do.
 fn put_fields(request: &Fields, form: &FormFields) -> S3Result<Fields> {
     check_checksum(form)?;
     let mut fields = request.clone();
-    // Only the fields of the form meet the conditions of the policy.
+    // Only the form's fields have passed the policy's conditions.
     fields.retain(|name| !FORM_HEADERS.contains(&name) && !is_header(name));
     for (field, value) in form.iter() {
         let (name, value) = match field {
@@ -159,7 +158,7 @@ fn put_fields(request: &Fields, form: &FormFields) -> S3Result<Fields> {
     Ok(fields)
 }
 
-/// Refuses a form that names a checksum and has none.
+/// Rejects a form that names a checksum algorithm, but has no checksum.
 fn check_checksum(form: &FormFields) -> S3Result<()> {
     let Some(algorithm) = form.get(ALGORITHM) else { return Ok(()) };
     let name = format!("x-amz-checksum-{}", algorithm.to_ascii_lowercase());
@@ -170,24 +169,24 @@ fn check_checksum(form: &FormFields) -> S3Result<()> {
     Err(refuse(S3ErrorCode::InvalidRequest, message))
 }
 
-/// Returns `true` for the fields of a form that are headers of a PUT.
+/// Returns `true` for the form fields that are headers of a PUT.
 fn is_header(name: &str) -> bool {
     HEADERS.contains(&name) || name.starts_with(HEADER_PREFIX)
 }
 
-/// Returns the tags of the field `tagging` for a header.
+/// Returns the `x-amz-tagging` header for the form field `tagging`.
 fn tagging(xml: &str) -> S3Result<String> {
     let Tagging(tags) = Tagging::parse(xml.as_bytes())?;
     Ok(Serializer::new(String::new()).extend_pairs(tags).finish())
 }
 
-/// The answer that a form asks for.
+/// The response that a form asks for.
 #[derive(Debug)]
 pub(crate) struct FormAnswer {
     status: StatusCode,
     redirect: Option<String>,
     name: ObjectName,
-    /// The URL of the object.
+    /// The object's URL.
     location: String,
 }
 
@@ -199,13 +198,13 @@ impl FormAnswer {
             _ => StatusCode::NO_CONTENT,
         };
         let redirect = fields.get("success_action_redirect").or_else(|| fields.get("redirect"));
-        // Others are ignored, as in S3.
+        // Other redirects are ignored, as in S3.
         let is_web = |url: &&str| {
             (url.starts_with("http://") || url.starts_with("https://"))
                 && HeaderValue::from_str(url).is_ok()
         };
         let mut location = format!("{scheme}://{}/", head.host.as_deref().unwrap_or_default());
-        // The path of a request to the host of a bucket has no name.
+        // If the host names the bucket, the path is `/`.
         match head.path.as_deref() {
             Some("/") => push_encoded(&mut location, &name.key),
             _ => push_encoded(&mut location, &name.to_string()),
@@ -214,10 +213,10 @@ impl FormAnswer {
         Self { status, redirect, name: name.clone(), location }
     }
 
-    /// Returns the answer to the form, from that to the PUT.
+    /// Returns the response to the form, from the response to the PUT.
     ///
     /// # Errors
-    /// `InternalError` if the host of the request can be in no URL.
+    /// `InternalError` if no URL can have the request's host.
     pub(crate) fn apply(self, mut answer: Answer) -> S3Result<Answer> {
         let etag = answer.headers.get(ETAG).and_then(|etag| etag.to_str().ok());
         let etag = etag.unwrap_or_default().to_owned();
@@ -241,7 +240,7 @@ impl FormAnswer {
         Ok(answer)
     }
 
-    /// Returns the document of an answer with status 201, which has no namespace in S3.
+    /// Returns the document in a response with status 201, which has no namespace in S3.
     fn document(&self, etag: &str) -> String {
         Xml::plain("PostResponse", |xml| {
             xml.element("Location", &self.location);

@@ -1,20 +1,20 @@
-//! The checksum algorithms of the objects of a page.
+//! The checksum algorithms of the objects on a page.
 //!
-//! They are attributes, which the index does not have: a listing of 1,000 objects could cost as many
-//! reads of the disk. So only those that are in memory are looked up, which never waits for the
-//! disk, and of long pages none: a lookup takes 2.1 to 2.9 µs (20,000 objects of 4 KiB in the page
-//! cache), while all of a listing takes 1.3 µs for each object.
+//! They are attributes, which the index does not have: a listing of 1,000 objects could cost as
+//! many disk reads. So only attributes in memory are looked up, which never waits for the disk, and
+//! none for long pages: a lookup takes 2.1 to 2.9 µs (20,000 objects of 4 KiB in the page cache),
+//! while all of a listing takes 1.3 µs for each object.
 
 use haul_file_store::{Attributes, Object, ObjectInfo, Store, VersionInfo};
 
 use crate::body::checksum::{Algorithm, COMPOSITE, Checksum, FULL_OBJECT, kind_of};
 use crate::xml::writer::Xml;
 
-/// The number of objects of the longest page whose checksums are looked up. Their lookups take as
-/// long as the rest of a short request.
+/// Checksums are looked up for pages with at most this number of objects. The lookups take as long
+/// as the rest of a short request.
 const OBJECTS_MAX: usize = 100;
 
-/// The algorithm and the type of the checksum of an object.
+/// The algorithm and the type of an object's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ListedChecksum {
     algorithm: Algorithm,
@@ -22,8 +22,8 @@ pub(super) struct ListedChecksum {
 }
 
 impl ListedChecksum {
-    /// Returns the checksum of an object of a page with this number of objects, if its attributes
-    /// are in memory.
+    /// Returns the checksum of an object on a page with `objects` objects, if its attributes are in
+    /// memory.
     pub(super) fn find(
         store: &Store,
         bucket: &str,
@@ -36,7 +36,7 @@ impl ListedChecksum {
         Self::from_listed(info, store.head_cached(bucket, &info.key).ok()??)
     }
 
-    /// Returns the checksum of a version like [`Self::find`].
+    /// Returns a version's checksum, like [`Self::find`].
     pub(super) fn find_version(
         store: &Store,
         bucket: &str,
@@ -51,8 +51,8 @@ impl ListedChecksum {
         Self::from_listed(info, found.ok()??)
     }
 
-    /// Returns the checksum of an object that was found after the page was read: another one may
-    /// have replaced it.
+    /// Returns the checksum of `found`, unless it replaced the listed object after the page was
+    /// read.
     fn from_listed(listed: &ObjectInfo, found: Object) -> Option<Self> {
         let is_listed = found.info.etag == listed.etag && found.info.modified == listed.modified;
         if is_listed { Self::of(&found.attributes) } else { None }
@@ -63,7 +63,6 @@ impl ListedChecksum {
         Some(Self { algorithm, is_composite: kind_of(attributes) == COMPOSITE })
     }
 
-    /// Writes the two elements.
     pub(super) fn write(self, xml: &mut Xml) {
         xml.element("ChecksumAlgorithm", self.algorithm.name());
         xml.element("ChecksumType", if self.is_composite { COMPOSITE } else { FULL_OBJECT });

@@ -1,4 +1,4 @@
-//! Listings of objects and of versions.
+//! Listings of objects and versions.
 
 mod checksums;
 pub(crate) mod objects;

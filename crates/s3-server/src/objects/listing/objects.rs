@@ -1,4 +1,4 @@
-//! Listings of the objects of a bucket, in both forms that S3 defines.
+//! Listings of the objects in a bucket, in both forms that S3 defines.
 
 use base64_simd::URL_SAFE_NO_PAD as BASE64;
 use haul_file_store::{ListEntry, ListPage, ListRequest, ObjectInfo, Store};
@@ -16,7 +16,7 @@ use crate::service::request::Request;
 use crate::times::document_time;
 use crate::xml::writer::Xml;
 
-/// The root of both forms.
+/// The root element in both forms.
 const ROOT: &str = "ListBucketResult";
 
 const TOKEN: &str = "continuation-token";
@@ -69,7 +69,7 @@ pub(crate) async fn list_objects_v2(
     Ok(Answer::xml_reserved(document, memory))
 }
 
-/// Returns the name after which the page of a continuation token starts.
+/// Returns the name after which the page for a continuation token starts.
 fn name_in_token(token: &str) -> S3Result<String> {
     let name = BASE64.decode_to_vec(token).ok().and_then(|name| String::from_utf8(name).ok());
     name.ok_or_else(|| {
@@ -90,7 +90,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Reads the parameters of a request for the names after this one.
+    /// Reads the parameters of a request for the names after `after`.
     fn from_request(request: &Request, after: &str) -> S3Result<Self> {
         let query = &request.head.query;
         let text = |name: &str| Some(name).filter(|name| !name.is_empty()).map(str::to_owned);
@@ -106,7 +106,7 @@ impl Parameters {
         })
     }
 
-    /// Reads a page, for whose document memory is reserved.
+    /// Reads a page, after reserving memory for its document.
     async fn list(self, haul: &Haul, request: &Request) -> S3Result<Listed> {
         let memory = haul.reserve(request.memory.as_ref(), self.size.bytes()).await?;
         let list = move |store: &Store| {
@@ -138,7 +138,7 @@ impl Parameters {
         Page::complete(store, &self.bucket, listed)
     }
 
-    /// Writes the parameters that all forms of listings repeat.
+    /// Writes the parameters that both forms repeat.
     fn write(&self, xml: &mut Xml) {
         xml.element("MaxKeys", self.limit);
         let delimiter = self.delimiter.as_deref();
@@ -165,7 +165,7 @@ struct Page {
 }
 
 impl Page {
-    /// Adds the lengths and the checksums that clients see.
+    /// Adds the lengths and checksums that clients see.
     fn complete(store: &Store, bucket: &str, listed: ListPage) -> S3Result<Self> {
         let count = listed.entries.len();
         let next = listed.entries.last().filter(|_| listed.more);

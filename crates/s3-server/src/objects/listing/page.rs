@@ -1,5 +1,4 @@
-//! The parts that listings share: the encoding of names, the limit on entries, and the size of their
-//! documents. Pure.
+//! What listings share: the encoding of names, the limit on entries, and the document size. Pure.
 
 use haul_file_store::KEY_BYTES_MAX;
 
@@ -9,22 +8,22 @@ use crate::xml::writer::Xml;
 /// The maximum number of entries in a response, as in S3.
 const ENTRIES_MAX: usize = 1000;
 
-/// The longest entry of a document without the names of the object and of its owner.
+/// The maximum length of an entry in a document, without the object's and the owner's names.
 const MARKUP_BYTES_MAX: usize = 512;
 
-/// The bytes of a document for each entry that the client asks for: enough for the longest key and
-/// the longest user, unless they are escaped. A page with many longer names has fewer entries.
+/// The bytes in a document for each entry that the client asks for: enough for the longest key and
+/// the longest user name, unless they are escaped. A page with many longer names has fewer entries.
 const ENTRY_BYTES: usize = KEY_BYTES_MAX + MARKUP_BYTES_MAX + 2 * 64;
 
-/// The bytes of a document beside its entries and the parameters of the request: enough for the next
+/// The bytes in a document beside its entries and the request parameters: enough for the next
 /// markers, and for one entry of any length, so that each page has an entry.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// The greatest number of bytes that represent one byte of a name in a document: `&quot;`.
+/// The maximum number of bytes that represent one byte of a name in a document: `&quot;`.
 const ESCAPED_BYTES_MAX: usize = 6;
 
-/// The greatest number of bytes of a document. The memory for them can always be reserved: a peer
-/// has at least this share.
+/// The maximum length of a document, in bytes. Memory for it can always be reserved: a peer has at
+/// least this share.
 pub(crate) const DOCUMENT_BYTES_MAX: usize = 4 << 20;
 
 /// The encoding of names in a listing: unchanged, or percent-encoded so that XML can represent
@@ -35,7 +34,7 @@ pub(crate) struct NameEncoding {
 }
 
 impl NameEncoding {
-    /// Parses the parameter `encoding-type`.
+    /// Parses the query parameter `encoding-type`.
     pub(crate) fn parse(encoding_type: Option<&str>) -> S3Result<Self> {
         match encoding_type {
             None | Some("") => Ok(Self { encoded: false }),
@@ -63,7 +62,7 @@ impl NameEncoding {
         self.encoded.then_some("url")
     }
 
-    /// Returns an upper bound for the length of a name in a document.
+    /// Returns an upper bound for a name's length in a document, in bytes.
     fn bytes_max(self, name: &str) -> usize {
         let is_unchanged = |byte: u8| match self.encoded {
             true => is_unencoded(byte),
@@ -93,13 +92,13 @@ fn is_unencoded(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'/' | b'*')
 }
 
-/// Returns the limit on entries that a parameter with this name sets.
+/// Returns the maximum number of entries that the parameter `name` sets.
 ///
 /// # Errors
 /// `InvalidArgument` if it is not a number that S3 accepts.
 pub(crate) fn page_limit(requested: Option<&str>, name: &str) -> S3Result<usize> {
     let Some(text) = requested.filter(|text| !text.is_empty()) else { return Ok(ENTRIES_MAX) };
-    // The conditions of policies read numbers in the same way: without blanks and plus signs.
+    // Policy conditions read numbers in the same way: without blanks and plus signs.
     let number = text.strip_prefix('+').map_or(text, |_| "");
     match number.parse::<i32>().map(usize::try_from) {
         Ok(Ok(limit)) => Ok(limit.min(ENTRIES_MAX)),
@@ -114,35 +113,35 @@ pub(crate) fn page_limit(requested: Option<&str>, name: &str) -> S3Result<usize>
     }
 }
 
-/// Returns the memory for a document with at most `limit` parts of an object.
+/// Returns the memory for a document with at most `limit` parts, in bytes.
 pub(crate) fn parts_bytes(limit: usize) -> u64 {
     (FRAME_BYTES + limit * MARKUP_BYTES_MAX) as u64
 }
 
-/// The size of the document of a listing: the memory that is reserved before the page is read, and
-/// the names that the page can have.
+/// The size of a listing's document: the memory that is reserved before the page is read, and the
+/// names that the page can have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DocumentSize {
     entries_bytes: usize,
-    /// The parameters of the request, which the document repeats.
+    /// The request parameters, which the document repeats.
     parameters_bytes: usize,
 }
 
 impl DocumentSize {
-    /// Returns the size for a page of at most `limit` entries, and for a request with this target.
+    /// Returns the size for a page with at most `limit` entries, in response to a request with this
+    /// target.
     pub(crate) fn new(limit: usize, target: &str) -> Self {
         let parameters_bytes = ESCAPED_BYTES_MAX * target.len();
         let left = DOCUMENT_BYTES_MAX.saturating_sub(FRAME_BYTES + parameters_bytes);
         Self { entries_bytes: (limit * ENTRY_BYTES).min(left), parameters_bytes }
     }
 
-    /// Returns the memory for the document.
+    /// Returns the memory for the document, in bytes.
     pub(crate) fn bytes(self) -> u64 {
         (self.entries_bytes + FRAME_BYTES + self.parameters_bytes) as u64
     }
 
-    /// Returns the number of entries that the document can have, of those with these names: at least
-    /// one.
+    /// Returns how many of the entries with these names the document can have: at least one.
     pub(crate) fn fitting<'a>(
         self,
         encoding: NameEncoding,

@@ -47,7 +47,7 @@ pub(crate) async fn list_object_versions(
     Ok(Answer::xml_reserved(document, memory))
 }
 
-/// The parameters of a listing.
+/// A listing's parameters.
 #[derive(Debug)]
 struct Parameters {
     bucket: String,
@@ -111,7 +111,7 @@ impl Parameters {
     }
 }
 
-/// Returns the key or the common prefix of an entry.
+/// Returns an entry's key or common prefix.
 fn name(entry: &VersionListEntry) -> &str {
     match entry {
         VersionListEntry::Version(version) => &version.info.key,
@@ -119,7 +119,7 @@ fn name(entry: &VersionListEntry) -> &str {
     }
 }
 
-/// A page of a listing, in the order of the keys, and of each key from its newest version on.
+/// A page of a listing, in key order, each key's newest version first.
 #[derive(Default)]
 struct Page {
     entries: Vec<(VersionListEntry, Option<ListedChecksum>)>,

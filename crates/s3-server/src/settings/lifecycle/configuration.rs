@@ -1,4 +1,4 @@
-//! The document with the lifecycle rules of a bucket. Pure.
+//! The document with a bucket's lifecycle rules. Pure.
 
 use std::time::SystemTime;
 
@@ -12,11 +12,11 @@ use crate::xml::reader::{Element, malformed};
 use crate::xml::tagging::{read_tag, write_tag};
 use crate::xml::writer::Xml;
 
-/// The statuses of rules.
+/// The values of a rule's `Status`.
 pub(super) const ENABLED: &str = "Enabled";
 pub(super) const DISABLED: &str = "Disabled";
 
-/// The rules of a bucket, as S3 has them. Their values need not be valid.
+/// A bucket's rules, as S3 has them. Their values need not be valid.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LifecycleConfiguration {
     pub(super) rules: Vec<Rule>,
@@ -31,20 +31,20 @@ pub(super) struct Rule {
     pub(super) filter: Option<Filter>,
     pub(super) expiration: Option<Expiration>,
     pub(super) noncurrent: Option<NoncurrentExpiration>,
-    /// The days after which uploads are aborted.
+    /// When uploads are aborted.
     pub(super) abort: Option<Abort>,
-    /// The transitions to other storage classes, of which each may have a date.
+    /// The transitions to other storage classes, each with its date, if it has one.
     pub(super) transitions: Vec<Option<SystemTime>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Filter {
-    /// All conditions of a filter that combines several; the filter itself has none then.
+    /// All conditions in a filter that combines several; the filter itself has none then.
     pub(super) and: Option<Conditions>,
     pub(super) one: Conditions,
 }
 
-/// The conditions of a filter on objects.
+/// The conditions that a filter has for objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     pub(super) prefix: Option<String>,
@@ -150,7 +150,7 @@ impl Filter {
                 "Tag",
             ])?)
         });
-        // A filter with several tags combines them.
+        // A filter combines several tags with `And`.
         filter.child("Tag")?;
         Ok(Self { and: and.transpose()?, one: Conditions::read(filter)? })
     }
@@ -181,7 +181,6 @@ impl Conditions {
         self.tags.iter().for_each(|(key, value)| write_tag(xml, key, value));
     }
 
-    /// Returns the number of conditions.
     pub(super) fn count(&self) -> usize {
         let given = [self.prefix.is_some(), self.greater_than.is_some(), self.less_than.is_some()];
         given.into_iter().filter(|is_given| *is_given).count() + self.tags.len()
@@ -222,7 +221,7 @@ impl Abort {
     }
 }
 
-/// Returns the dates of the transitions of a rule; `None` for those without one.
+/// Returns the dates of a rule's transitions; `None` for a transition without a date.
 fn read_transitions(rule: &Element) -> S3Result<Vec<Option<SystemTime>>> {
     let noncurrent = rule.all("NoncurrentVersionTransition").map(|transition| {
         transition.only(&["NewerNoncurrentVersions", "NoncurrentDays", "StorageClass"])?;
@@ -234,7 +233,7 @@ fn read_transitions(rule: &Element) -> S3Result<Vec<Option<SystemTime>>> {
     current.chain(noncurrent).collect()
 }
 
-/// Returns the date of an action of a rule.
+/// Returns the date in an action.
 fn read_date(action: &Element) -> S3Result<Option<SystemTime>> {
     let Some(word) = action.word_of("Date")? else { return Ok(None) };
     let Ok(date) = OffsetDateTime::parse(word, &Rfc3339) else {

@@ -1,4 +1,4 @@
-//! Lifecycle configurations in files: the XML of the S3 API, or the JSON of the AWS CLI. Pure.
+//! Lifecycle configurations in files: the S3 API's XML, or the AWS CLI's JSON. Pure.
 
 use haul_file_store::Lifecycle;
 use serde_json::{Map, Value, json};
@@ -10,8 +10,8 @@ use crate::errors::S3Error;
 use crate::times::document_time;
 use crate::xml::Document;
 
-/// Parses a lifecycle configuration: XML of the S3 API (`<LifecycleConfiguration>…`), or JSON of
-/// the AWS CLI (`{"Rules": […]}`).
+/// Parses a lifecycle configuration: the S3 API's XML (`<LifecycleConfiguration>…`), or the AWS
+/// CLI's JSON (`{"Rules": […]}`).
 ///
 /// # Errors
 /// [`Error::Lifecycle`], with the error code of the corresponding S3 request.
@@ -39,13 +39,13 @@ fn refused(error: S3Error) -> Error {
     Error::Lifecycle { code, message }
 }
 
-/// Returns a lifecycle configuration as XML of the S3 API.
+/// Returns a lifecycle configuration as the S3 API's XML.
 #[must_use]
 pub fn lifecycle_to_xml(lifecycle: &Lifecycle) -> String {
     render::configuration(lifecycle).text()
 }
 
-/// Returns a lifecycle configuration as JSON of the AWS CLI.
+/// Returns a lifecycle configuration as the AWS CLI's JSON.
 #[must_use]
 pub fn lifecycle_to_json(lifecycle: &Lifecycle) -> Value {
     let LifecycleConfiguration { rules } = render::configuration(lifecycle);
@@ -101,14 +101,14 @@ fn tag_to_json(key: &str, value: &str) -> Value {
     json!({ "Key": key, "Value": value })
 }
 
-/// Returns a JSON object with those members that have a value.
+/// Returns a JSON object with the members that have a value.
 fn object(members: &[(&str, Option<Value>)]) -> Value {
     let given =
         members.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?)));
     Value::Object(given.collect::<Map<_, _>>())
 }
 
-/// Converts JSON of the AWS CLI to XML: each member becomes an element, and each item of a list
+/// Converts the AWS CLI's JSON to XML: each member becomes an element, and each item in a list
 /// becomes an element whose name is the singular of the list's name.
 fn xml_of_json(json: &Value) -> Option<String> {
     let rules = json.as_object()?.get("Rules")?;
@@ -141,6 +141,6 @@ fn put_element(xml: &mut String, name: &str, value: &Value) -> Option<()> {
 
 fn escape(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    // A bare carriage return would be read as a line feed.
+    // An XML parser would read a bare carriage return as a line feed.
     escaped.replace('\r', "&#13;")
 }

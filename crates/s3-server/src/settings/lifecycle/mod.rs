@@ -15,13 +15,13 @@ use std::time::Duration;
 /// A day. S3 rounds up the end of an age in days to the next midnight UTC.
 const DAY: Duration = Duration::from_hours(24);
 
-/// The note of a rule whose prefix is in the element `Prefix` of the rule.
+/// The note on a rule whose prefix is in the rule's element `Prefix`.
 const RULE_PREFIX: &str = "prefix";
 
-/// The note of a rule whose prefix, which may be empty, is in the element `Prefix` of the filter.
+/// The note on a rule whose prefix, which may be empty, is in the filter's element `Prefix`.
 const FILTER_PREFIX: &str = "filter-prefix";
 
-/// The note of a rule whose filter has the element `And`.
+/// The note on a rule whose filter has the element `And`.
 const AND: &str = "and";
 
 #[cfg(test)]

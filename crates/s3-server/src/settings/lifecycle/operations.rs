@@ -8,7 +8,6 @@ use super::{parse, render};
 use crate::errors::{S3ErrorCode, S3Result, from_store, refuse};
 use crate::times::header_time;
 
-/// Replaces the rules of a bucket.
 pub(crate) fn put(
     store: &Store,
     bucket: &str,
@@ -19,7 +18,7 @@ pub(crate) fn put(
     store.set_lifecycle(bucket, &lifecycle).map_err(from_store)
 }
 
-/// Returns the rules of a bucket. Fails if it has none.
+/// Returns the bucket's rules. Fails if there are none.
 pub(crate) fn get(store: &Store, bucket: &str) -> S3Result<LifecycleConfiguration> {
     let lifecycle = store.lifecycle(bucket).map_err(from_store)?;
     if lifecycle.rules.is_empty() {
@@ -29,13 +28,12 @@ pub(crate) fn get(store: &Store, bucket: &str) -> S3Result<LifecycleConfiguratio
     Ok(render::configuration(&lifecycle))
 }
 
-/// Removes the rules of a bucket.
 pub(crate) fn delete(store: &Store, bucket: &str) -> S3Result<()> {
     store.set_lifecycle(bucket, &Lifecycle::default()).map_err(from_store)
 }
 
-/// Returns the value of `x-amz-expiration` if a rule of the bucket expires an object with these
-/// attributes. The first call for a bucket may read its rules from the disk.
+/// Returns the value of `x-amz-expiration` if a rule in the bucket expires an object with these
+/// attributes. The first call for a bucket may read the bucket's rules from the disk.
 ///
 /// Returns `None` if the rules cannot be read: sweeps do not apply them either.
 pub(crate) fn expiration(

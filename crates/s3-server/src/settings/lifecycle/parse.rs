@@ -1,4 +1,4 @@
-//! Validation and conversion of the rules that a client sends. Pure.
+//! Validates and converts the rules that a client sends. Pure.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime};
@@ -19,10 +19,10 @@ use crate::xml::reader::malformed;
 const ID_CHARS_MAX: usize = 255;
 const PREFIX_BYTES_MAX: usize = 1024;
 
-/// The maximum number of versions that a rule keeps, as in S3.
+/// The maximum number of noncurrent versions that a rule keeps, as in S3.
 const NEWER_VERSIONS_MAX: u32 = 100;
 
-/// Converts S3's rules to a lifecycle of the store.
+/// Converts S3's rules to the store's lifecycle.
 pub(super) fn lifecycle(configuration: LifecycleConfiguration) -> S3Result<Lifecycle> {
     let rules = configuration.rules;
     if rules.is_empty() {
@@ -108,25 +108,25 @@ fn rule(rule: Rule) -> S3Result<LifecycleRule> {
     })
 }
 
-/// Refuses rules for storage classes, which are not implemented.
+/// Rejects rules for storage classes, which are not implemented.
 fn check_supported(rule: &Rule) -> S3Result<()> {
     if rule.transitions.is_empty() {
         return Ok(());
     }
-    // Of a rule that S3 refuses, too, the client gets the error of S3.
+    // A rule that S3 rejects, too, gets S3's error.
     rule.transitions.iter().flatten().try_for_each(|date| midnight(*date).map(drop))?;
     let message = "Transitions are not implemented: there is only one storage class";
     Err(refuse(S3ErrorCode::NotImplemented, message))
 }
 
-/// The conditions of a rule on objects.
+/// The conditions that a rule has for objects.
 #[derive(Debug, Default)]
 struct CheckedFilter {
     prefix: String,
     greater_than: Option<u64>,
     less_than: Option<u64>,
     tags: Tags,
-    /// The form of the filter, which `render` restores.
+    /// The filter's form, which `render` restores.
     note: &'static str,
 }
 
@@ -199,7 +199,7 @@ fn expiry(expiration: &Expiration) -> S3Result<Option<Expiry>> {
     }
 }
 
-/// Returns a date, which must be at midnight UTC.
+/// Returns the date. Fails unless it is at midnight UTC.
 fn midnight(date: SystemTime) -> S3Result<SystemTime> {
     let distance = date.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_else(|e| e.duration());
     if distance.as_nanos().is_multiple_of(DAY.as_nanos()) {

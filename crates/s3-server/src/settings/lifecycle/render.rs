@@ -1,4 +1,4 @@
-//! Conversion of the store's rules to S3's rules, in the form in which the client sent them. Pure.
+//! Converts the store's rules to S3's rules, in the form in which the client sent them. Pure.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::configuration::{
 };
 use super::{AND, DAY, FILTER_PREFIX, RULE_PREFIX};
 
-/// Converts a lifecycle of the store to S3's rules.
+/// Converts the store's lifecycle to S3's rules.
 pub(super) fn configuration(lifecycle: &Lifecycle) -> LifecycleConfiguration {
     LifecycleConfiguration { rules: lifecycle.rules.iter().map(rule).collect() }
 }
@@ -37,7 +37,7 @@ fn filter(rule: &LifecycleRule) -> Filter {
         less_than: rule.bytes_less_than.map(length),
         tags: rule.tags.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
     };
-    // Rules that were not set over S3 have no note.
+    // Rules that were not set with an S3 request have no note.
     if rule.note == AND || conditions.count() > 1 {
         return Filter { and: Some(conditions), one: Conditions::default() };
     }
@@ -69,7 +69,7 @@ fn length(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Returns an age in days, rounded up. Rules that were not set over S3 may have any age.
+/// Returns an age in days, rounded up. Rules that were not set with an S3 request may have any age.
 fn days(age: Duration) -> i32 {
     i32::try_from(age.as_secs().div_ceil(DAY.as_secs())).unwrap_or(i32::MAX)
 }

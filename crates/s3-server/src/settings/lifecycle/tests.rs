@@ -1,4 +1,4 @@
-//! Parsing and rendering of lifecycle documents.
+//! Parses and renders lifecycle documents.
 
 use std::time::{Duration, UNIX_EPOCH};
 
