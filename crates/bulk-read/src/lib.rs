@@ -134,5 +134,6 @@ pub use read::{
     CacheMode, Consumer, DeviceKind, DeviceStats, FileStatus, KindSource, Order, ReadOptions,
     ReadRequest, ReadStats, ReadSummary, device_kind, read,
 };
+pub use status::exists;
 pub use tree::{DirId, FileId, Meta, Tree};
 pub use walk::{PathFilter, SkipReason, THREADS_WAITING_MAX, WalkEvents, WalkOptions, walk};

@@ -1,11 +1,14 @@
 //! Queries the type and the metadata of a file with `statx`.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fd::AsFd;
-use rustix::fs::{self, AtFlags, FileType, Statx, StatxFlags};
+use rustix::fs::{self, AtFlags, CWD, FileType, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 
+use crate::open::open_dir;
 use crate::tree::Meta;
 
 /// The requested fields. Unused fields are left out, because some file systems need extra work for
@@ -56,6 +59,36 @@ fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
 pub(crate) fn status_at(dir: impl AsFd, name: &CStr, follow: bool) -> Result<Status, Errno> {
     let link = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
     fs::statx(dir, name, link | AtFlags::NO_AUTOMOUNT, STATX_MASK).map(|status| Status::of(&status))
+}
+
+/// Returns the status of the file at a path of any length, like [`status_at`]. The empty path has no
+/// file.
+pub(crate) fn status_of_path(path: &Path, follow: bool) -> Result<Status, Errno> {
+    // A path cannot contain a NUL byte, so the file does not exist.
+    let c_string =
+        |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|_zero| Errno::NOENT);
+    match (status_at(CWD, &c_string(path)?, follow), path.parent(), path.file_name()) {
+        (Err(Errno::NAMETOOLONG), Some(parent), Some(name)) => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let dir = open_dir(parent.as_os_str().as_bytes(), flags)?;
+            status_at(dir, &c_string(Path::new(name))?, follow)
+        }
+        (status, ..) => status,
+    }
+}
+
+/// Returns the status of the directory at a path of any length.
+pub(crate) fn status_of_directory(path: &Path) -> Result<Status, Errno> {
+    status(open_dir(
+        path.as_os_str().as_bytes(),
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+    )?)
+}
+
+/// `true` if there is a file at a path of any length. A file whose status cannot be read counts.
+#[must_use]
+pub fn exists(path: &Path) -> bool {
+    !matches!(status_of_path(path, true), Err(Errno::NOENT | Errno::NOTDIR))
 }
 
 /// Returns the status of an open file.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use haul_bulk_read::{
-    Error, ReadOptions, ReadStats, SkipReason, Tree, WalkEvents, WalkOptions, walk,
+    Error, ReadOptions, ReadStats, SkipReason, Tree, WalkEvents, WalkOptions, exists, walk,
 };
 use parking_lot::Mutex;
 
@@ -59,7 +59,8 @@ impl Check {
     /// Verifies all lines. Reads each file once per name under which the list has the file. The
     /// result of a line without a known hash function is [`Verdict::Unread`].
     #[must_use]
-    pub fn run(lines: Vec<Line>, options: &ReadOptions<'_>, events: &dyn CheckEvents) -> Self {
+    pub fn run(mut lines: Vec<Line>, options: &ReadOptions<'_>, events: &dyn CheckEvents) -> Self {
+        lines.iter_mut().for_each(resolve);
         let mut by_name: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
         for (index, line) in lines.iter().enumerate() {
             by_name.entry(line.name.clone()).or_default().push(index);
@@ -154,6 +155,18 @@ impl Check {
             }
         }
         again
+    }
+}
+
+/// Selects, of the names that a line may mean, the first one that exists. If none does, the line
+/// keeps its first one.
+pub(crate) fn resolve(line: &mut Line) {
+    let others = std::mem::take(&mut line.other_names);
+    if others.is_empty() || exists(as_path(&line.name)) {
+        return;
+    }
+    if let Some(name) = others.into_iter().find(|name| exists(as_path(name))) {
+        line.name = name;
     }
 }
 

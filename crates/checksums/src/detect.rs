@@ -8,6 +8,7 @@ use std::path::Path;
 
 use haul_bulk_read::digest::HashKind;
 
+use crate::check::resolve;
 use crate::line::{LENGTHS, Line};
 use crate::{PIECE_BYTES, as_path};
 
@@ -49,6 +50,7 @@ const TRIED: [HashKind; 10] = [
 /// list, or otherwise from hashing the first listed files with each function of the same digest
 /// length. Returns the functions that were tried if no file matched, otherwise an empty list.
 pub fn detect(lines: &mut [Line], list: &Path) -> Vec<HashKind> {
+    lines.iter_mut().for_each(resolve);
     let named = by_name(list);
     let mut unmatched = Vec::new();
     for bytes in LENGTHS {

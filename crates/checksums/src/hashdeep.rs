@@ -3,10 +3,13 @@
 
 use haul_bulk_read::digest::{HashKind, from_hex};
 
-use crate::line::Line;
+use crate::line::{Line, Row};
 
 /// The beginning of the first line.
 pub(crate) const MAGIC: &[u8] = b"%%%% HASHDEEP-";
+
+/// The beginning of the line that names the columns.
+pub(crate) const COLUMNS: &[u8] = b"%%%% size,";
 
 /// The names of the hash functions, the strongest first.
 const KINDS: [(&[u8], HashKind); 3] =
@@ -34,15 +37,25 @@ impl Columns {
         KINDS.iter().find_map(find).filter(|_| names.last() == Some(&&b"filename"[..]))
     }
 
-    /// Parses the line of a file without its terminator; `None` if it is malformed.
-    pub(crate) fn line(&self, line: &[u8]) -> Option<Line> {
-        let values: Vec<_> = trimmed(line).splitn(self.count, |byte| *byte == b',').collect();
+    /// Parses the row of a file without its terminator.
+    pub(crate) fn parse_row(&self, row: &[u8]) -> Row {
+        match self.line(row) {
+            Some(line) => Row::Line { line, ends_with_name: true },
+            None => Row::Unknown("its columns are not those of the list".to_owned()),
+        }
+    }
+
+    fn line(&self, row: &[u8]) -> Option<Line> {
+        let values: Vec<_> = row.splitn(self.count, |byte| *byte == b',').collect();
         let name =
             values.get(self.count - 1).filter(|name| !name.is_empty() && !name.contains(&0))?;
         let sum = from_hex(values[self.sum]).filter(|sum| sum.len() == self.kind.bytes())?;
-        Some(Line { kind: Some(self.kind), sum, name: name.to_vec() })
+        Some(Line { kind: Some(self.kind), sum, name: name.to_vec(), other_names: Vec::new() })
     }
 }
+
+/// Why rows of a list without a known hash function cannot be verified.
+pub(crate) const NO_KIND: &str = "no digest of sha256, sha1 or md5";
 
 fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
@@ -67,7 +80,7 @@ mod tests {
     #[test]
     fn names_may_contain_commas() {
         let columns = Columns::parse(b"%%%% size,md5,tiger,filename").unwrap();
-        let line = columns.line(format!("3,{MD5},00ff,a,b c\r").as_bytes()).unwrap();
+        let line = columns.line(format!("3,{MD5},00ff,a,b c").as_bytes()).unwrap();
         assert_eq!((line.kind, line.name), (Some(HashKind::Md5), b"a,b c".to_vec()));
         for line in ["", "3", "3,00,00,short", &format!("3,{MD5},00,"), &format!("3,{MD5},00")] {
             assert_eq!(columns.line(line.as_bytes()), None, "{line}");

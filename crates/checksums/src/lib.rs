@@ -47,6 +47,7 @@ mod hashdeep;
 mod job;
 mod line;
 mod list;
+mod pgp;
 mod read_plan;
 mod reorder;
 mod sfv;
@@ -61,7 +62,7 @@ pub use detect::detect;
 pub use hash::{hash, hash_cached};
 pub use job::Job;
 pub use line::{Line, LineFormat, write_line, write_name};
-pub use list::List;
+pub use list::{List, UnknownRow};
 pub use reorder::Outcome;
 pub use stream::hash_stream;
 

@@ -1,8 +1,8 @@
 //! Parses and writes the lines of checksum lists, in the formats of `sha256sum` and `b3sum`. Also
 //! parses the lines of the BSD tools (`md5 -r`) and of `openssl dgst`.
 //!
-//! If a name contains a newline, a backslash or (except with BLAKE3) a carriage return, these bytes
-//! are escaped, and the line begins with a backslash.
+//! If a name contains a newline, a backslash or a carriage return, these bytes are escaped, and the
+//! line begins with a backslash.
 
 use haul_bulk_read::digest::{Digest, HashKind, from_hex};
 
@@ -15,6 +15,36 @@ pub struct Line {
     pub sum: Vec<u8>,
     /// The name of the file, without escapes.
     pub name: Vec<u8>,
+    /// Other names that the row may mean, in the order in which they are tried: a carriage return
+    /// or a blank at one of its ends belongs to the name or to the format. A check uses the first
+    /// of all names that exists.
+    pub other_names: Vec<Vec<u8>>,
+}
+
+/// What a row of a list is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// A line, of which the name may be at the end of the row.
+    Line { line: Line, ends_with_name: bool },
+    /// An entry that cannot be verified, and why.
+    Unknown(String),
+    /// Text that is no entry.
+    Malformed,
+}
+
+impl Row {
+    pub(crate) fn is_line(&self) -> bool {
+        matches!(self, Self::Line { .. })
+    }
+}
+
+/// How many characters separate the digest from the name in lines without a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Separator {
+    /// One, as the BSD tools write it with `-r`: a blank or `*` after it belongs to the name.
+    One,
+    /// Two, as GNU writes it: the second is a blank, or `*` for a file read in binary mode.
+    Two,
 }
 
 /// The format of a line.
@@ -58,12 +88,7 @@ pub fn write_line(
     name: &[u8],
     format: LineFormat,
 ) {
-    // b3sum does not accept an escaped carriage return; the other tools require one.
-    let is_special = |byte: &u8| match byte {
-        b'\n' | b'\\' => true,
-        b'\r' => kind != HashKind::Blake3,
-        _ => false,
-    };
+    let is_special = |byte: &u8| matches!(byte, b'\n' | b'\\' | b'\r');
     let is_escaped = !format.zero && name.iter().any(is_special);
     if is_escaped {
         line.push(b'\\');
@@ -79,7 +104,7 @@ pub fn write_line(
     for byte in name {
         match byte {
             b'\n' if is_escaped => line.extend_from_slice(b"\\n"),
-            b'\r' if is_escaped && is_special(byte) => line.extend_from_slice(b"\\r"),
+            b'\r' if is_escaped => line.extend_from_slice(b"\\r"),
             b'\\' if is_escaped => line.extend_from_slice(b"\\\\"),
             byte => line.push(*byte),
         }
@@ -108,46 +133,106 @@ pub fn write_name(line: &mut Vec<u8>, name: &[u8]) {
     }
 }
 
-/// Parses one line without its terminator; `None` if it is malformed. `kind` is the hash function
-/// of lines without a tag, if the caller knows it.
-pub(crate) fn parse(line: &[u8], kind: Option<HashKind>) -> Option<Line> {
-    let (line, is_escaped) = match line.strip_prefix(b"\\") {
-        Some(line) => (line, true),
-        None => (line, false),
+/// The shortest word of hexadecimal digits that is taken for a digest of an unknown hash function.
+const UNKNOWN_DIGITS_MIN: usize = 16;
+
+/// Parses a row without its terminator, as `md5sum --check` does. `kind` is the hash function of
+/// lines without a tag, if the caller knows it; `separator` that of earlier lines.
+pub(crate) fn parse(row: &[u8], kind: Option<HashKind>, separator: Option<Separator>) -> Row {
+    let row = row.trim_ascii_start();
+    let (text, is_escaped) = match row.strip_prefix(b"\\") {
+        Some(text) => (text, true),
+        None => (row, false),
     };
-    let (kind, sum, name) = tagged(line).or_else(|| plain(line, kind))?;
+    if let Some((tag, name, sum)) = tagged(text) {
+        let Some((_, kind)) = TAGS.iter().find(|(known, _)| known.as_bytes() == tag) else {
+            return Row::Unknown(format!("unknown hash function {}", String::from_utf8_lossy(tag)));
+        };
+        return match line(Some(*kind), sum, name, is_escaped) {
+            Some(line) => Row::Line { line, ends_with_name: false },
+            None => Row::Unknown("invalid digest or name".to_owned()),
+        };
+    }
+    if let Some((sum, names)) = plain(text, kind, separator)
+        && let Some(mut found) = line(kind, sum, names[0], is_escaped)
+    {
+        let others = names[1..].iter().filter_map(|name| line(kind, sum, name, is_escaped));
+        found.other_names = others.map(|other| other.name).collect();
+        return Row::Line { line: found, ends_with_name: !is_escaped };
+    }
+    let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(text.len());
+    let word = &text[..end];
+    let digits = word.strip_prefix(b"XXH3_").unwrap_or(word);
+    if digits.len() < UNKNOWN_DIGITS_MIN || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return Row::Malformed;
+    }
+    if digits.len() < word.len() {
+        return Row::Unknown("unknown hash function XXH3 (64 bits)".to_owned());
+    }
+    let has_known_length =
+        kind.map_or(LENGTHS.contains(&(digits.len() / 2)), |kind| digits.len() == kind.bytes() * 2);
+    Row::Unknown(match has_known_length {
+        true => "no valid name after the digest".to_owned(),
+        false => format!("a digest of {} digits, of no known hash function", digits.len()),
+    })
+}
+
+/// Returns the line with these parts; `None` if one of them is invalid.
+fn line(kind: Option<HashKind>, sum: &[u8], name: &[u8], is_escaped: bool) -> Option<Line> {
     let sum = from_hex(sum)?;
     let is_right = kind.map_or(LENGTHS.contains(&sum.len()), |kind| kind.bytes() == sum.len());
     let name = if is_escaped { unescaped(name)? } else { name.to_vec() };
-    (is_right && !name.is_empty() && !name.contains(&0)).then_some(Line { kind, sum, name })
+    let is_valid = is_right && !name.is_empty() && !name.contains(&0);
+    is_valid.then(|| Line { kind, sum, name, other_names: Vec::new() })
 }
 
-/// The parts of a line: hash function, hexadecimal digest, and name.
-type Parts<'a> = (Option<HashKind>, &'a [u8], &'a [u8]);
-
-fn tagged(line: &[u8]) -> Option<Parts<'_>> {
-    let name_of = |tag: &str| {
-        let rest = line.strip_prefix(tag.as_bytes())?;
-        // openssl(1) writes no blank before the parentheses, and only one after them.
-        let gnu = rest.strip_prefix(b" (").map(|rest| (rest, &b") = "[..]));
-        gnu.or_else(|| rest.strip_prefix(b"(").map(|rest| (rest, &b")= "[..])))
-    };
-    let ((rest, end), kind) = TAGS.iter().find_map(|(tag, kind)| Some((name_of(tag)?, *kind)))?;
-    let sum_at = rest.len().checked_sub(kind.bytes() * 2)?;
-    let (name, sum) = rest.split_at(sum_at);
-    Some((Some(kind), sum, name.strip_suffix(end)?))
+/// Returns the tag, the name and the digest of a row such as `SHA256 (name) = digest`. openssl(1)
+/// writes no blank before the parentheses, and only one after them.
+fn tagged(row: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let is_tag_char = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_/.".contains(byte);
+    let end = row.iter().position(|byte| !is_tag_char(byte)).filter(|end| *end > 0)?;
+    let (tag, rest) = row.split_at(end);
+    let rest = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"(")?;
+    let close = rest.iter().rposition(|byte| *byte == b')')?;
+    let (name, rest) = rest.split_at(close);
+    let sum = rest[1..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii();
+    (sum.len() >= 8 && !sum.contains(&b' ')).then_some((tag, name, sum))
 }
 
-fn plain(line: &[u8], kind: Option<HashKind>) -> Option<Parts<'_>> {
+/// Returns the digest of a row without a tag, and the names that the rest may be.
+fn plain(
+    row: &[u8],
+    kind: Option<HashKind>,
+    separator: Option<Separator>,
+) -> Option<(&[u8], Vec<&[u8]>)> {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let digits = match kind {
         Some(kind) => kind.bytes() * 2,
-        None => line.iter().position(|byte| *byte == b' ')?,
+        None => row.iter().position(is_blank)?,
     };
-    let (sum, rest) = line.split_at_checked(digits)?;
-    // "*" marks files read in binary mode, which is the same as text mode on Linux. The BSD tools
-    // write one blank only.
-    let name = [&b"  "[..], b" *", b" "].iter().find_map(|blank| rest.strip_prefix(*blank))?;
-    Some((kind, sum, name))
+    let (sum, rest) = row.split_at_checked(digits)?;
+    let rest = rest.split_first().filter(|(first, _)| is_blank(first))?.1;
+    let after_mark = rest.strip_prefix(b" ").or_else(|| rest.strip_prefix(b"*"));
+    let names = match (after_mark.filter(|name| !name.is_empty()), separator) {
+        (Some(name), None | Some(Separator::Two)) => vec![name],
+        // A list of BSD, or one that was joined with a list of GNU.
+        (Some(name), Some(Separator::One)) => vec![rest, name],
+        (None, _) => vec![rest],
+    };
+    Some((sum, names))
+}
+
+/// Returns how the digest is separated from the name, if the row has no tag. The first such row of
+/// a list decides for all, as for `md5sum --check`.
+pub(crate) fn separator(row: &[u8], kind: Option<HashKind>) -> Option<Separator> {
+    let row = row.trim_ascii_start();
+    let row = row.strip_prefix(b"\\").unwrap_or(row);
+    if tagged(row).is_some() {
+        return None;
+    }
+    let (sum, names) = plain(row, kind, Some(Separator::One))?;
+    line(kind, sum, names[0], false)?;
+    Some(if names.len() > 1 { Separator::Two } else { Separator::One })
 }
 
 fn unescaped(name: &[u8]) -> Option<Vec<u8>> {
@@ -195,46 +280,104 @@ mod tests {
         }
     }
 
+    fn parsed(row: &[u8], kind: Option<HashKind>) -> Option<Line> {
+        match parse(row, kind, None) {
+            Row::Line { line, .. } => Some(line),
+            _ => None,
+        }
+    }
+
     #[test]
     fn lines_round_trip() {
         for kind in HashKind::ALL {
-            for name in
-                [&b"plain"[..], b" two ", b"new\nline", b"back\\slash", b"\xff\xfe", b"a) = b"]
-            {
+            for name in [
+                &b"plain"[..],
+                b" two ",
+                b"*",
+                b" ",
+                b"#",
+                b"new\nline",
+                b"back\\slash",
+                b"\xff\xfe",
+                b"a) = b",
+                b"carriage\rreturn\r",
+                b"\ttab\t",
+                b"deadbeef",
+            ] {
                 for format in [PLAIN, TAG] {
                     let line = written(kind, name, format);
                     let sum = kind.of(b"abc").as_bytes().to_vec();
                     let line = line.strip_suffix(b"\n").unwrap();
-                    let expected = Line { kind: Some(kind), sum, name: name.to_vec() };
-                    assert_eq!(parse(line, Some(kind)), Some(expected.clone()));
+                    let other_names = Vec::new();
+                    let expected = Line { kind: Some(kind), sum, name: name.to_vec(), other_names };
+                    assert_eq!(parsed(line, Some(kind)), Some(expected.clone()));
                     let unknown = Line { kind: expected.kind.filter(|_| format.tag), ..expected };
-                    assert_eq!(parse(line, None), Some(unknown));
+                    assert_eq!(parsed(line, None), Some(unknown));
                 }
             }
         }
     }
 
     #[test]
-    fn foreign_lines_parse_and_malformed_ones_do_not() {
+    fn foreign_lines_parse() {
         let sum = "900150983CD24FB0D6963F7D28E17F72";
-        let name = |text: String| parse(text.as_bytes(), Some(HashKind::Md5)).map(|line| line.name);
-        assert_eq!(name(format!("{sum} *binary")), Some(b"binary".to_vec()));
-        assert_eq!(name(format!("{sum} one blank")), Some(b"one blank".to_vec()));
-        assert_eq!(name(format!("MD5(open)= ssl)= {sum}")), Some(b"open)= ssl".to_vec()));
-        let sum256 = sum.repeat(2);
-        let openssl = parse(format!("SHA2-256(a)= {sum256}").as_bytes(), None).unwrap();
-        assert_eq!((openssl.kind, openssl.name), (Some(HashKind::Sha256), b"a".to_vec()));
-        for text in [
-            String::new(),
-            "# a comment".to_owned(),
-            sum.to_owned(),
-            format!("{sum}  "),
-            format!("{}  short", &sum[1..]),
-            format!("\\{sum}  bad\\escape"),
-            format!("SHA256 (name) = {sum}"),
-            format!("{sum}  zero\0"),
+        for (row, expected) in [
+            (format!("{sum} *binary"), "binary"),
+            (format!("{sum} one blank"), "one blank"),
+            (format!("  {sum}  indented"), "indented"),
+            (format!("\t{sum}\ttabs"), "tabs"),
+            (format!("{sum}   blank first"), " blank first"),
+            (format!("{sum} *"), "*"),
+            (format!("\\{sum}  a\\nb"), "a\nb"),
+            (format!("MD5(open)= ssl)= {sum}"), "open)= ssl"),
+            (format!(" MD5 (blanks)  =  {sum} "), "blanks"),
         ] {
-            assert_eq!(name(text.clone()), None, "{text:?}");
+            let line = parsed(row.as_bytes(), Some(HashKind::Md5));
+            assert_eq!(line.map(|line| line.name), Some(expected.into()), "{row:?}");
         }
+        let openssl = parsed(format!("SHA2-256(a)= {0}{0}", sum).as_bytes(), None).unwrap();
+        assert_eq!((openssl.kind, openssl.name), (Some(HashKind::Sha256), b"a".to_vec()));
+    }
+
+    #[test]
+    fn entry_that_cannot_be_verified_is_told_from_prose() {
+        let sum = "900150983CD24FB0D6963F7D28E17F72";
+        for (row, expected) in [
+            (format!("SHA224 (a) = {sum}"), "hash function SHA224"),
+            (format!("BLAKE2b-256 (a) = {sum}"), "hash function BLAKE2b-256"),
+            (format!("RMD160(a)= {sum}"), "hash function RMD160"),
+            (format!("XXH3_{}  a", &sum[..16]), "hash function XXH3"),
+            (format!("{}  short", &sum[1..]), "31 digits"),
+            (format!("{sum}{}  a", &sum[..24]), "56 digits"),
+            (format!("MD5 (short) = {}", &sum[2..]), "invalid digest"),
+            (sum.to_owned(), "no valid name"),
+            (format!("{sum}  zero\0"), "no valid name"),
+            (format!("\\{sum}  bad\\escape"), "no valid name"),
+        ] {
+            let found = parse(row.as_bytes(), Some(HashKind::Md5), None);
+            assert!(
+                matches!(&found, Row::Unknown(why) if why.contains(expected)),
+                "{row}: {found:?}"
+            );
+        }
+        for row in ["", "# a comment", "prose", "deadbeef is a word", "f(x) = 1"] {
+            assert_eq!(parse(row.as_bytes(), Some(HashKind::Md5), None), Row::Malformed, "{row}");
+        }
+    }
+
+    #[test]
+    fn first_line_decides_how_many_blanks_separate() {
+        let sum = "900150983CD24FB0D6963F7D28E17F72";
+        let separator = |text: &str| separator(format!("{sum}{text}").as_bytes(), None);
+        assert_eq!(separator(" a"), Some(Separator::One));
+        assert_eq!(separator(" *"), Some(Separator::One));
+        assert_eq!(separator("  a"), Some(Separator::Two));
+        assert_eq!(separator(" *a"), Some(Separator::Two));
+        let names = |separator| match parse(format!("{sum} *a").as_bytes(), None, Some(separator)) {
+            Row::Line { line, .. } => [vec![line.name], line.other_names].concat(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(names(Separator::Two), [b"a"]);
+        assert_eq!(names(Separator::One), [&b"*a"[..], b"a"]);
     }
 }

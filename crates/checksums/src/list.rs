@@ -1,17 +1,20 @@
-//! Parses the text of a checksum list and counts its malformed lines.
+//! Parses the text of a checksum list.
 
 use haul_bulk_read::digest::HashKind;
 
 use crate::hashdeep::{self, Columns};
-use crate::line::{self, Line};
-use crate::sfv;
+use crate::line::{self, Line, Row, Separator};
+use crate::{pgp, sfv};
 
 /// The format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
-    /// A digest and a name, or a tag, a name and a digest. Contains the hash function of lines
-    /// without a tag, if it is known.
-    Sums(Option<HashKind>),
+    /// A digest and a name, or a tag, a name and a digest.
+    Sums {
+        /// The hash function of lines without a tag, if it is known.
+        kind: Option<HashKind>,
+        separator: Option<Separator>,
+    },
     /// A name and a CRC-32.
     Sfv,
     /// Columns separated by commas; `None` if none of their hash functions is known.
@@ -19,37 +22,47 @@ enum Format {
 }
 
 impl Format {
-    /// Detects the format from the first rows. The format of SFV lists is assumed only if the first
-    /// row is not valid otherwise, because text that ends with a word of eight letters may look
-    /// like it.
+    /// Detects the format. A row of one format may look like a row of another, such as text that
+    /// ends with a word of eight letters like a row of SFV: the format of more rows is taken.
     fn of(rows: &[&[u8]], kind: Option<HashKind>) -> Self {
         if rows.first().is_some_and(|row| row.starts_with(hashdeep::MAGIC)) {
-            let columns = rows.iter().skip(1).find(|row| row.starts_with(b"%%%%"));
-            return Self::Hashdeep(columns.and_then(|row| Columns::parse(row)));
+            return Self::Hashdeep(None);
         }
-        let sfv = || rows.iter().find(|row| !row.starts_with(b";")).and_then(|row| sfv::parse(row));
-        let is_sum = rows.iter().any(|row| line::parse(row, kind).is_some());
+        let sums = || rows.iter().filter(|row| line::parse(row, kind, None).is_line()).count();
+        let sfv = || rows.iter().filter(|row| sfv::parse(row).is_line()).count();
         let may_be_sfv = kind.is_none_or(|kind| kind == HashKind::Crc32);
-        if may_be_sfv && !is_sum && sfv().is_some() { Self::Sfv } else { Self::Sums(kind) }
+        if may_be_sfv && sfv() > sums() {
+            return Self::Sfv;
+        }
+        Self::Sums { kind, separator: rows.iter().find_map(|row| line::separator(row, kind)) }
     }
 
     /// `true` if the row is a comment, or part of a header.
     fn is_comment(self, row: &[u8]) -> bool {
-        row.starts_with(b"#")
-            || match self {
-                Self::Sums(_) => false,
-                Self::Sfv => row.starts_with(b";"),
-                Self::Hashdeep(_) => row.starts_with(b"%%%%"),
-            }
-    }
-
-    fn parse(self, row: &[u8]) -> Option<Line> {
         match self {
-            Self::Sums(kind) => line::parse(row, kind),
-            Self::Sfv => sfv::parse(row),
-            Self::Hashdeep(columns) => columns?.line(row),
+            Self::Sums { .. } => row.starts_with(b"#"),
+            Self::Sfv => row.starts_with(b";"),
+            Self::Hashdeep(_) => row.starts_with(b"#") || row.starts_with(b"%%%%"),
         }
     }
+
+    fn parse(self, row: &[u8]) -> Row {
+        match self {
+            Self::Sums { kind, separator } => line::parse(row, kind, separator),
+            Self::Sfv => sfv::parse(row),
+            Self::Hashdeep(Some(columns)) => columns.parse_row(row),
+            Self::Hashdeep(None) => Row::Unknown(hashdeep::NO_KIND.to_owned()),
+        }
+    }
+}
+
+/// A row that is an entry of a list, but cannot be verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownRow {
+    /// The number of the row, from 1.
+    pub number: usize,
+    /// Why it cannot be verified, such as "unknown hash function SHA224".
+    pub reason: String,
 }
 
 /// A parsed list of checksums.
@@ -57,36 +70,78 @@ impl Format {
 pub struct List {
     /// The valid lines, in the order of the list.
     pub lines: Vec<Line>,
-    /// The number of malformed lines, which `lines` does not contain.
+    /// The entries that cannot be verified. A check with one of them has not verified the list.
+    pub unknown: Vec<UnknownRow>,
+    /// The number of rows that are neither lines, entries, comments nor blank.
     pub malformed: usize,
 }
 
 impl List {
     /// Parses a list of `sha256sum`, `b3sum`, `xxhsum`, `openssl dgst`, the BSD tools, `cksfv` or
-    /// `hashdeep`. If the text contains a NUL, its lines end with NUL, otherwise with a newline.
-    /// Empty lines and comments are ignored. `kind` is the hash function of lines without a tag, if
-    /// the caller knows it.
+    /// `hashdeep`, also within a PGP-signed message. If the text contains a NUL, its lines end with
+    /// NUL, otherwise with a newline. Blank rows and comments are ignored: rows that begin with `#`,
+    /// in SFV lists with `;`. `kind` is the hash function of lines without a tag, if the caller
+    /// knows it.
     #[must_use]
     pub fn parse(text: &[u8], kind: Option<HashKind>) -> Self {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        let end = if text.contains(&0) { 0 } else { b'\n' };
-        // A carriage return before a newline is part of the end of the line, but one before a NUL
-        // is part of the name.
-        let rows = text.split(|byte| *byte == end).map(|row| match row {
-            [line @ .., b'\r'] if end == b'\n' => line,
-            _ => row,
-        });
-        let rows: Vec<_> = rows.filter(|row| !row.is_empty()).collect();
-        let format = Format::of(&rows, kind);
+        let ends_with_nul = text.contains(&0);
+        let rows: Vec<&[u8]> = match ends_with_nul {
+            true => text.split(|byte| *byte == 0).collect(),
+            false => pgp::message_rows(text.split(|byte| *byte == b'\n')),
+        };
+        // A carriage return before a NUL is part of the name.
+        let has_return = |row: &&[u8]| !ends_with_nul && row.ends_with(b"\r");
+        let is_filled = |row: &&&[u8]| !row.trim_ascii().is_empty();
+        let all_have_returns = rows.iter().filter(is_filled).all(has_return);
+        let bare = |row: &&[u8]| -> Vec<u8> {
+            let end = row.len() - usize::from(has_return(row));
+            row[..end].to_vec()
+        };
+        let bare_rows: Vec<_> = rows.iter().map(bare).collect();
+        let filled: Vec<&[u8]> = bare_rows
+            .iter()
+            .map(Vec::as_slice)
+            .filter(|row| !row.trim_ascii().is_empty())
+            .collect();
+        let mut format = Format::of(&filled, kind);
         let mut list = Self::default();
-        for row in rows.into_iter().filter(|row| !format.is_comment(row)) {
-            match format.parse(row) {
-                Some(line) => list.lines.push(line),
-                None => list.malformed += 1,
+        for ((number, row), bare) in (1..).zip(&rows).zip(&bare_rows) {
+            if bare.trim_ascii().is_empty() {
+                continue;
+            }
+            if let Format::Hashdeep(columns) = &mut format
+                && bare.starts_with(hashdeep::COLUMNS)
+            {
+                *columns = Columns::parse(bare);
+            }
+            if format.is_comment(bare) {
+                continue;
+            }
+            match format.parse(bare) {
+                Row::Line { mut line, ends_with_name } => {
+                    if ends_with_name && has_return(row) {
+                        name_with_return(&mut line, !all_have_returns);
+                    }
+                    list.lines.push(line);
+                }
+                Row::Unknown(reason) => list.unknown.push(UnknownRow { number, reason }),
+                Row::Malformed => list.malformed += 1,
             }
         }
         list
     }
+}
+
+/// Adds the names of a line that end with the carriage return of its row. They come first if other
+/// rows have none, so that it is not part of the end of a row.
+fn name_with_return(line: &mut Line, comes_first: bool) {
+    let plain =
+        [vec![std::mem::take(&mut line.name)], std::mem::take(&mut line.other_names)].concat();
+    let with: Vec<Vec<u8>> = plain.iter().map(|name| [&name[..], b"\r"].concat()).collect();
+    let mut names = if comes_first { [with, plain] } else { [plain, with] }.concat().into_iter();
+    line.name = names.next().unwrap_or_default();
+    line.other_names = names.collect();
 }
 
 #[cfg(test)]
@@ -96,10 +151,11 @@ mod tests {
     #[test]
     fn comments_are_ignored_and_malformed_lines_counted() {
         let sum = "900150983cd24fb0d6963f7d28e17f72";
-        let text = format!("# comment\n{sum}  a\n\n{sum}b\n{sum}  c");
+        let text = format!("# comment\n{sum}  a\n\n \t\nprose\nSHA224 (a) = {sum}\n{sum}  c");
         let list = List::parse(text.as_bytes(), None);
         let names: Vec<_> = list.lines.iter().map(|line| line.name.as_slice()).collect();
         assert_eq!((names, list.malformed), (vec![&b"a"[..], b"c"], 1));
+        assert_eq!((list.unknown.len(), list.unknown[0].number), (1, 6));
     }
 
     #[test]
@@ -119,6 +175,10 @@ mod tests {
         };
         assert_eq!(names(format!("{sum}  a\r\n\r\n{sum}  b\r\n")), [b"a", b"b"]);
         assert_eq!(names(format!("{sum}  a\r\0{sum}  b\0")), [&b"a\r"[..], b"b"]);
+        // Lists of earlier versions of b3sum do not escape it.
+        assert_eq!(names(format!("{sum}  a\r\n{sum}  b\n")), [&b"a\r"[..], b"b"]);
+        let line = &List::parse(format!("{sum}  a\r\n").as_bytes(), None).lines[0];
+        assert_eq!((&line.name[..], &line.other_names[..]), (&b"a"[..], &[b"a\r".to_vec()][..]));
     }
 
     #[test]
@@ -152,7 +212,47 @@ mod tests {
         }
         let text = format!("prose that ends with deadbeef\n{md5}  a\n");
         assert_eq!(List::parse(text.as_bytes(), None).malformed, 1, "not an SFV list");
-        let list = "%%%% HASHDEEP-1.0\n%%%% size,tiger,filename\n3,00,a\n";
-        assert_eq!(List::parse(list.as_bytes(), None).malformed, 1, "no known hash function");
+        let text = "%%%% HASHDEEP-1.0\n%%%% size,tiger,filename\n3,00,a\n";
+        let list = List::parse(text.as_bytes(), None);
+        assert_eq!((list.unknown[0].number, &*list.unknown[0].reason), (3, hashdeep::NO_KIND));
+    }
+
+    fn names(text: &str) -> Vec<String> {
+        let lines = List::parse(text.as_bytes(), None).lines;
+        lines.iter().map(|line| String::from_utf8(line.name.clone()).unwrap()).collect()
+    }
+
+    #[test]
+    fn each_format_has_comments_of_its_own() {
+        let md5 = "900150983cd24fb0d6963f7d28e17f72";
+        assert_eq!(names("; a 00000000\n#1.mp3 00000000\nb 00000000\n"), ["#1.mp3", "b"]);
+        assert_eq!(names(&format!("#{md5}  a\n{md5}  b\n{md5}  ;c\n")), ["b", ";c"]);
+        // A name of SFV that looks like a digest.
+        assert_eq!(names(&format!("{md5} 00000000\na 00000000\nb 00000000\n")), [md5, "a", "b"]);
+        let hashdeep = format!(
+            "%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n## c\n3,{md5},#a\n\
+             %%%% HASHDEEP-1.0\n%%%% size,tiger,md5,filename\n3,00,{md5},b\n"
+        );
+        assert_eq!(names(&hashdeep), ["#a", "b"], "two lists in one file");
+    }
+
+    #[test]
+    fn signed_message_is_read_without_its_armor() {
+        let md5 = "900150983cd24fb0d6963f7d28e17f72";
+        let signed = |body: &str| {
+            format!(
+                "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n{body}\
+                 -----BEGIN PGP SIGNATURE-----\n\niQIzBAEBCgAdFiEE {md5} deadbeef\n=abcd\n\
+                 -----END PGP SIGNATURE-----\n"
+            )
+        };
+        let sums = signed(&format!("{md5}  a\n{md5}  b\n"));
+        for text in [sums.clone(), sums.replace('\n', "\r\n")] {
+            let list = List::parse(text.as_bytes(), None);
+            assert_eq!((list.malformed, list.unknown.len()), (0, 0), "{text}");
+            assert_eq!(list.lines.len(), 2);
+            assert_eq!(list.lines[1].name, b"b");
+        }
+        assert_eq!(names(&signed("- -dash 00000000\nb 00000000\n")), ["-dash", "b"]);
     }
 }

@@ -3,19 +3,29 @@
 
 use haul_bulk_read::digest::{HashKind, from_hex};
 
-use crate::line::Line;
+use crate::line::{Line, Row};
 
 /// The number of hexadecimal digits of a CRC-32.
 const DIGITS: usize = 8;
 
-/// Parses a line without its terminator; `None` if it is malformed.
-pub(crate) fn parse(line: &[u8]) -> Option<Line> {
-    let line = line.strip_suffix(b"\r").unwrap_or(line).trim_ascii_end();
-    let (name, sum) = line.split_at_checked(line.len().checked_sub(DIGITS)?)?;
-    let name = name.strip_suffix(b" ").or_else(|| name.strip_suffix(b"\t"))?.trim_ascii_end();
-    let is_valid = !name.is_empty() && !name.starts_with(b";") && !name.contains(&0);
+/// Parses a row without its terminator. `cksfv` writes one blank before the CRC; other programs
+/// align the CRCs with more of them, so that blanks at the end of a name may not belong to it.
+pub(crate) fn parse(row: &[u8]) -> Row {
+    match line(row) {
+        Some(line) => Row::Line { line, ends_with_name: false },
+        None => Row::Unknown("no CRC-32 at its end".to_owned()),
+    }
+}
+
+fn line(row: &[u8]) -> Option<Line> {
+    let row = row.trim_ascii_end();
+    let (name, sum) = row.split_at_checked(row.len().checked_sub(DIGITS)?)?;
+    let name = name.strip_suffix(b" ").or_else(|| name.strip_suffix(b"\t"))?;
+    let trimmed = name.trim_ascii_end();
+    let is_valid = !trimmed.is_empty() && !name.starts_with(b";") && !name.contains(&0);
     let sum = from_hex(sum).filter(|_| is_valid)?;
-    Some(Line { kind: Some(HashKind::Crc32), sum, name: name.to_vec() })
+    let other_names = if trimmed == name { Vec::new() } else { vec![trimmed.to_vec()] };
+    Some(Line { kind: Some(HashKind::Crc32), sum, name: name.to_vec(), other_names })
 }
 
 #[cfg(test)]
@@ -24,14 +34,22 @@ mod tests {
 
     #[test]
     fn crc_follows_the_name() {
-        let name = |line: &[u8]| parse(line).map(|line| (line.name, line.sum));
         let crc = vec![0x35, 0x24, 0x41, 0xc2];
-        assert_eq!(name(b"a b 352441C2"), Some((b"a b".to_vec(), crc.clone())));
-        assert_eq!(name(b"padded      352441c2 \r"), Some((b"padded".to_vec(), crc)));
-        for line in
-            ["; a 352441c2", "a352441c2", "352441c2", " 352441c2", "a 352441c", "a xyz441c2"]
+        for (row, names) in [
+            (&b"a b 352441C2"[..], &["a b"][..]),
+            (b"padded      352441c2 \r", &["padded     ", "padded"]),
+            (b"blank  352441c2", &["blank ", "blank"]),
+            (b"#1.mp3 352441c2", &["#1.mp3"]),
+            (b" first\t352441c2", &[" first"]),
+        ] {
+            let found = line(row).unwrap();
+            let found_names = [vec![found.name], found.other_names].concat();
+            assert_eq!(found_names, names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>());
+            assert_eq!(found.sum, crc);
+        }
+        for row in ["; a 352441c2", "a352441c2", "352441c2", " 352441c2", "a 352441c", "a xyz441c2"]
         {
-            assert_eq!(parse(line.as_bytes()), None, "{line}");
+            assert!(matches!(parse(row.as_bytes()), Row::Unknown(_)), "{row}");
         }
     }
 }

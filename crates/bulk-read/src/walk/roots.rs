@@ -5,14 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use haul_disk::Op;
-use rustix::fs::{CWD, FileType};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::events::SkipReason;
 use super::job::Job;
 use super::shared::Shared;
 use crate::error::Error;
-use crate::status::{Status, status_at};
+use crate::status::{Status, status_of_directory, status_of_path};
 use crate::tree::DirId;
 
 /// Adds the roots that are files to the tree and returns jobs for the roots that are directories,
@@ -38,7 +38,7 @@ fn add_root(shared: &Shared<'_>, path: &Path, root: u32) -> Result<Option<(u64, 
     let fail = |errno: Errno| haul_disk::Error::new(Op::Status, path, errno);
     // A path cannot contain a NUL byte, so the file does not exist.
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|_zero| fail(Errno::NOENT))?;
-    let status = status_at(CWD, &name, true).map_err(fail)?;
+    let status = status_of_path(path, true).map_err(fail)?;
     match status.kind {
         FileType::Directory => {
             if !shared.visited.lock().insert_dir((status.meta.device, status.meta.inode)) {
@@ -71,8 +71,7 @@ fn add_root_file(
     let name = path.file_name().unwrap_or(path.as_os_str()).as_bytes();
     let name = CString::new(name).map_err(|_zero| fail(Errno::NOENT))?;
     let dir = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let dir = CString::new(dir.as_os_str().as_bytes()).map_err(|_zero| fail(Errno::NOENT))?;
-    let parent_meta = status_at(CWD, &dir, true).map_err(fail)?.meta;
+    let parent_meta = status_of_directory(dir).map_err(fail)?.meta;
     if !shared.visited.lock().insert_root_file((parent_meta.device, parent_meta.inode), &name) {
         shared.events.skipped(path, SkipReason::AlreadyVisited);
         return Ok(());
@@ -82,8 +81,7 @@ fn add_root_file(
     if !fits || options.accept.is_some_and(|accept| !accept(path)) {
         return Ok(());
     }
-    let entry =
-        status_at(CWD, &CString::new(path.as_os_str().as_bytes()).unwrap_or_default(), false);
+    let entry = status_of_path(path, false);
     let is_link = entry.is_ok_and(|entry| entry.kind == FileType::Symlink);
     let mut tree = shared.tree.lock();
     let added = tree

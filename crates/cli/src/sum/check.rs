@@ -1,5 +1,6 @@
 //! `haul sum --check`: verifies the files of a list.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use haul_bulk_read::digest::HashKind;
 use haul_bulk_read::{Error, ReadStats, Tree};
-use haul_checksums::{Check, CheckEvents, List, Verdict, detect, write_name};
+use haul_checksums::{Check, CheckEvents, List, UnknownRow, Verdict, detect, write_name};
 use parking_lot::RwLock;
 use serde_json::json;
 
@@ -29,7 +30,8 @@ pub(super) fn run(
     verbose: u8,
 ) -> Result {
     let text = read_text(list)?;
-    let List { mut lines, malformed } = List::parse(&text, args.hash.map(Into::into));
+    let List { mut lines, unknown, malformed } = List::parse(&text, args.hash.map(Into::into));
+    report_unknown(&unknown, args, list, errors);
     if lines.is_empty() {
         let message = format!("no valid line in {}", list.display());
         return Err(Failure::new(message).advise("name the hash function with --hash"));
@@ -50,6 +52,27 @@ pub(super) fn run(
         ));
     }
     Ok(())
+}
+
+/// Prints the entries that cannot be verified, up to three for each reason, and counts them as
+/// errors.
+fn report_unknown(unknown: &[UnknownRow], args: &SumArgs, list: &Path, errors: &Errors) {
+    let mut by_reason: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for row in unknown {
+        errors.count();
+        by_reason.entry(&row.reason).or_default().push(row.number);
+    }
+    for (reason, rows) in by_reason.iter().filter(|_| !args.status) {
+        let first: Vec<_> = rows.iter().take(3).map(usize::to_string).collect();
+        let more =
+            if rows.len() > 3 { format!(" and {} more", rows.len() - 3) } else { String::new() };
+        let noun = if rows.len() == 1 { "line" } else { "lines" };
+        print_message(&format!(
+            "{}: {noun} {}{more} cannot be verified: {reason}",
+            list.display(),
+            first.join(", ")
+        ));
+    }
 }
 
 /// A receiver of events that shows the progress of a check and prints its errors.
